@@ -1,0 +1,99 @@
+"""Everything biograft raises on purpose, in one tree.
+
+    BiograftError                 the user can mend it; the command line prints it as one line
+    |-- InputError                a file that was given cannot be used as it is
+    |   |-- FormatError           its content is not what the format says
+    |   |-- EncodingError         its bytes are not in the encoding that was expected
+    |   `-- UnrecognisedError     no reader knows the content
+    |-- ConfigError               an option or a configuration file is wrong
+    |-- StoreError                a knowledge base folder is missing, damaged or of another version
+    |-- OutputError               the result cannot be written (exists already, disk full)
+    |-- NotFoundError             an id, a name or a registry entry that does not exist
+    `-- MissingExtraError         a package of an optional extra is not installed
+
+A message says what was found, what was expected, and what to do. Any other exception that
+leaves biograft is a bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+
+SHOWN_TEXT = 80
+"""How much of a faulty line an error message shows, in characters."""
+
+
+class BiograftError(Exception):
+    """Base of all errors that the user can mend."""
+
+
+class InputError(BiograftError):
+    """A file that was given cannot be used as it is."""
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: str | Path,
+        line: int | None = None,
+        text: str | None = None,
+        remedy: str = "",
+    ) -> None:
+        place = f"{path}:{line}" if line else f"{path}"
+        shown = f" (found: {shorten(text)!r})" if text is not None else ""
+        advice = f"; {remedy}" if remedy else ""
+        super().__init__(f"{place}: {problem}{shown}{advice}")
+        self.problem, self.path, self.line = problem, Path(path), line
+        self.text, self.remedy = text, remedy
+
+
+class FormatError(InputError):
+    """The content of a file is not what its format says."""
+
+
+class EncodingError(InputError):
+    """The bytes of a file are not in the encoding that was expected."""
+
+
+class UnrecognisedError(InputError):
+    """No reader knows the content of a file."""
+
+
+class ConfigError(BiograftError):
+    """An option or a configuration file is wrong."""
+
+
+class StoreError(BiograftError):
+    """A knowledge base folder is missing, damaged or of another version."""
+
+
+class OutputError(BiograftError):
+    """The result cannot be written."""
+
+
+class NotFoundError(BiograftError):
+    """An id, a name or a registry entry that does not exist."""
+
+
+class MissingExtraError(BiograftError):
+    """A package of an optional extra is not installed."""
+
+    def __init__(self, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs an optional package; run: pip install 'biograft[{extra}]'"
+        )
+        self.extra = extra
+
+
+def shorten(text: str) -> str:
+    """Cut a text to what fits in a message."""
+    return text if len(text) <= SHOWN_TEXT else text[: SHOWN_TEXT - 3] + "..."
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Say which known words exist, the nearest first where one is near."""
+    names = sorted(known)
+    close = get_close_matches(word, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"

@@ -1,0 +1,282 @@
+"""Turn gathered facts into the tables of a store, each grouped by concept.
+
+Every function writes one table and gives, for each concept, where its rows end. Tables are made
+in parts, each the facts of a range of concepts, so that memory does not grow with the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from biograft.kb.concepts import DROPPED, Concepts, canonical_ids
+from biograft.kb.config import NameRules
+from biograft.kb.gather import Gathered, load_frame, save_frame
+from biograft.kb.keys import hash_names, hash_texts
+from biograft.kb.layout import ID_KINDS
+from biograft.kb.names_table import apply_text_rules, order_names, shared_to_drop, text_array
+from biograft.kb.tables import TableWriter
+from biograft.records import IdKind
+
+PART_ROWS = 6_000_000
+"""A table with more rows is assembled in parts."""
+
+Ends = npt.NDArray[np.uint32]
+
+
+@dataclass
+class Assembly:
+    """A store in the making: what is known, where it goes, and what was counted."""
+
+    gathered: Gathered
+    concepts: Concepts
+    folder: Path
+    work: Path
+    n_merged: dict[str, int] = field(default_factory=dict)
+    n_shared: int = 0
+
+    @property
+    def n_concepts(self) -> int:
+        """How many concepts the store has."""
+        return len(self.concepts.ids)
+
+    def parts(self, table: str, column: str) -> Iterator[pl.DataFrame]:
+        """Give the facts of ranges of concepts with their ``row``, those of others rejected."""
+        n_parts = max(1, -(-self.gathered.n_rows[table] // PART_ROWS))
+        resolved = (self.resolve(f, table, column) for f in self.gathered.frames(table))
+        if n_parts == 1:
+            frames = list(resolved)
+            if frames:
+                yield pl.concat(frames)
+        else:
+            yield from self._split(resolved, table, n_parts)
+        self.gathered.drop(table)
+
+    def resolve(self, frame: pl.DataFrame, table: str, column: str, name: str = "row") -> Any:
+        """Add the row of the concept that a column names; facts about unknown ones go."""
+        rows = self.concepts.rows_of(frame[column]).alias(name)
+        known = (rows.is_not_null() & (rows != int(DROPPED))).fill_null(False)
+        if not known.all():
+            self._reject(frame.with_columns(rows), ~known, table, column, name)
+        return frame.with_columns(rows).drop(column).filter(known)
+
+    def _reject(
+        self, frame: pl.DataFrame, unknown: pl.Series, table: str, column: str, name: str
+    ) -> None:
+        for part in frame.filter(unknown).partition_by("file"):
+            number = int(part["file"][0])
+            log, path = self.gathered.logs[number], self.gathered.files[number]
+            dropped = int((part[name] == int(DROPPED)).sum())
+            log.filter("concept left out", dropped)
+            rest = part.filter(part[name].is_null())
+            if log.leaves_out:
+                log.filter("concept left out", rest.height)
+                continue
+            reason = f"{table}: {column} is no concept"
+            for line, identifier in rest.select("line", column).head(5).iter_rows():
+                log.reject(reason, line, identifier, path=path)
+            log.rejected.counts[reason] += max(0, rest.height - 5)
+
+    def _split(
+        self, frames: Iterator[pl.DataFrame], table: str, n_parts: int
+    ) -> Iterator[pl.DataFrame]:
+        """Sort facts into ranges of concepts on disk, then give one range after the other."""
+        width = -(-self.n_concepts // n_parts)
+        files: list[list[Path]] = [[] for _ in range(n_parts)]
+        for k, frame in enumerate(frames):
+            for part in frame.with_columns(part=pl.col("row") // width).partition_by("part"):
+                number = int(part["part"][0])
+                path = self.work / f"part-{table}-{number}-{k:06d}.arrow"
+                save_frame(part.drop("part"), path)
+                files[number].append(path)
+        for paths in files:
+            if paths:
+                yield pl.concat([load_frame(path) for path in paths])
+                for path in paths:
+                    path.unlink()
+
+    def ends(self, counts: npt.NDArray[np.int64]) -> Ends:
+        """Turn rows per concept into the end of each concept's rows."""
+        return np.cumsum(counts).astype(np.uint32)
+
+    def count(self, rows: Any) -> npt.NDArray[np.int64]:
+        """Count rows per concept."""
+        return np.bincount(np.asarray(rows), minlength=self.n_concepts)
+
+
+def write_names(assembly: Assembly, rules: NameRules, main_languages: list[int]) -> Ends:
+    """Write the names and their index by normalised key."""
+    counts = np.zeros(assembly.n_concepts, np.int64)
+    keys: list[npt.NDArray[np.uint64]] = []
+    parts = _ordered_names(assembly, rules, main_languages)
+    if rules.resolve_shared:
+        parts = _without_shared(assembly, parts)
+    with TableWriter(assembly.folder, "names") as writer:
+        for frame in parts:
+            texts = text_array(frame)
+            keys.append(hash_names(texts))
+            counts += assembly.count(frame["row"])
+            writer.write({**_columns(frame, "language", "kind", "source"), "text": texts})
+    _write_index(assembly, keys)
+    return assembly.ends(counts)
+
+
+def _ordered_names(
+    assembly: Assembly, rules: NameRules, main_languages: list[int]
+) -> Iterator[pl.DataFrame]:
+    for frame in assembly.parts("names", "concept"):
+        ruled = apply_text_rules(frame, rules)
+        blank = ruled["text"].str.strip_chars() == ""
+        if blank.any():
+            _reject_blank(assembly, frame.filter(blank))
+            ruled = ruled.filter(~blank)
+        ordered = order_names(ruled.drop("file", "line"), main_languages)
+        _add(assembly.n_merged, "names", ruled.height - ordered.height)
+        yield ordered
+
+
+def _reject_blank(assembly: Assembly, frame: pl.DataFrame) -> None:
+    for file, line, text in frame.select("file", "line", "text").iter_rows():
+        log, path = assembly.gathered.logs[file], assembly.gathered.files[file]
+        log.reject("name is blank or only symbols", line, text, path=path)
+
+
+def _without_shared(assembly: Assembly, parts: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Drop shared names, which needs all names to be known: parts wait on disk meanwhile."""
+    paths, rows, keys = [], [], []
+    for k, frame in enumerate(parts):
+        rows.append(frame["row"].to_numpy())
+        keys.append(hash_names(text_array(frame)))
+        paths.append(assembly.work / f"ordered-names-{k:06d}.arrow")
+        save_frame(frame, paths[-1])
+    if not paths:
+        return
+    drop = shared_to_drop(np.concatenate(rows), np.concatenate(keys))
+    assembly.n_shared = int(drop.sum())
+    start = 0
+    for path, part_rows in zip(paths, rows, strict=True):
+        part_drop = drop[start : start + len(part_rows)]
+        start += len(part_rows)
+        yield load_frame(path).filter(pl.Series(~part_drop))
+        path.unlink()
+
+
+def _write_index(assembly: Assembly, keys: list[npt.NDArray[np.uint64]]) -> None:
+    key = np.concatenate(keys) if keys else np.zeros(0, np.uint64)
+    order = np.argsort(key, kind="stable")
+    with TableWriter(assembly.folder, "names_index") as writer:
+        writer.write({"key": key[order], "name": order.astype(np.uint32)})
+
+
+def write_definitions(assembly: Assembly) -> Ends:
+    """Write the definitions, each text once a concept and language."""
+    return _write_grouped(
+        assembly, "definitions", ["language", "text"], ["text", "language", "source"]
+    )
+
+
+def write_types(assembly: Assembly) -> Ends:
+    """Write the semantic types."""
+    return _write_grouped(assembly, "types", ["type"], ["type"])
+
+
+def _write_grouped(
+    assembly: Assembly, table: str, distinct: list[str], columns: list[str]
+) -> Ends:
+    counts = np.zeros(assembly.n_concepts, np.int64)
+    with TableWriter(assembly.folder, table) as writer:
+        for frame in assembly.parts(table, "concept"):
+            kept = frame.unique(["row", *distinct], keep="first", maintain_order=True)
+            kept = kept.sort("row", maintain_order=True)
+            _add(assembly.n_merged, table, frame.height - kept.height)
+            counts += assembly.count(kept["row"])
+            writer.write(_columns(kept, *columns))
+    return assembly.ends(counts)
+
+
+def write_ids(assembly: Assembly) -> Ends:
+    """Write the further ids, and the index of all ids by their canonical spelling."""
+    own = assembly.concepts.ids
+    lost = assembly.concepts.merged_ids()
+    alternate = ID_KINDS.index(IdKind.ALTERNATE)
+    frames = [
+        pl.DataFrame(
+            {
+                "row": lost["concept"],
+                "id": lost["id"],
+                "kind": pl.Series([alternate], dtype=pl.UInt8).new_from_index(0, lost.height),
+            }
+        )
+    ]
+    frames += [part.select("row", "id", "kind") for part in assembly.parts("ids", "concept")]
+    found = pl.concat(frames)
+    kept = found.unique(["row", "id"], keep="first", maintain_order=True)
+    kept = kept.filter(kept["id"] != own.gather(kept["row"])).sort("row", maintain_order=True)
+    _add(assembly.n_merged, "ids", found.height - kept.height)
+    with TableWriter(assembly.folder, "ids") as writer:
+        writer.write(_columns(kept, "id", "kind"))
+    _write_id_index(assembly, kept)
+    return assembly.ends(assembly.count(kept["row"]))
+
+
+def _write_id_index(assembly: Assembly, ids: pl.DataFrame) -> None:
+    own = assembly.concepts.ids
+    texts = pl.concat([canonical_ids(own).alias("id"), canonical_ids(ids["id"])]).alias("text")
+    keys = hash_texts(text_array(texts.to_frame()))
+    rows = np.concatenate([np.arange(len(own), dtype=np.uint32), ids["row"].to_numpy()])
+    kinds = np.concatenate([np.zeros(len(own), np.uint8), ids["kind"].to_numpy()])
+    order = np.lexsort((rows, kinds, keys)) if len(ids) else np.argsort(keys, kind="stable")
+    with TableWriter(assembly.folder, "ids_index") as writer:
+        writer.write({"key": keys[order], "concept": rows[order], "kind": kinds[order]})
+
+
+def write_relations(assembly: Assembly) -> tuple[Ends, Ends]:
+    """Write the relations grouped by head, and their rows grouped by tail."""
+    outgoing = np.zeros(assembly.n_concepts, np.int64)
+    tails: list[npt.NDArray[np.uint32]] = []
+    with TableWriter(assembly.folder, "relations") as writer:
+        for frame in _resolved_relations(assembly):
+            kept = frame.unique(["row", "relation", "target"], keep="first", maintain_order=True)
+            kept = kept.sort("row", "relation", "target")
+            _add(assembly.n_merged, "relations", frame.height - kept.height)
+            outgoing += assembly.count(kept["row"])
+            tails.append(kept["target"].to_numpy())
+            writer.write(
+                {
+                    "head": kept["row"],
+                    "relation": kept["relation"],
+                    "tail": kept["target"],
+                    "source": kept["source"],
+                }
+            )
+    tail = np.concatenate(tails) if tails else np.zeros(0, np.uint32)
+    with TableWriter(assembly.folder, "incoming") as writer:
+        writer.write({"relation_row": np.argsort(tail, kind="stable").astype(np.uint32)})
+    return assembly.ends(outgoing), assembly.ends(assembly.count(tail))
+
+
+def _resolved_relations(assembly: Assembly) -> Iterator[pl.DataFrame]:
+    for part in assembly.parts("relations", "head"):
+        frame = assembly.resolve(part, "relations", "tail", "target")
+        loops = frame["row"] == frame["target"]
+        if loops.any():
+            for file, n in frame.filter(loops).group_by("file").len().rows():
+                assembly.gathered.logs[file].filter("relation of a concept to itself", n)
+            frame = frame.filter(~loops)
+        yield frame
+
+
+def _columns(frame: pl.DataFrame, *names: str) -> dict[str, Any]:
+    return {"concept": frame["row"], **{name: frame[name] for name in names}}
+
+
+def _add(counts: dict[str, int], table: str, n: int) -> None:
+    counts[table] = counts.get(table, 0) + n
+
+

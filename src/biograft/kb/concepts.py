@@ -1,0 +1,220 @@
+"""Number the concepts: one row for each, whichever sources and ids speak of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from biograft.ids import canonical_id
+from biograft.kb.gather import Gathered
+from biograft.kb.layout import ID_KINDS
+from biograft.records import IdKind
+
+DROPPED = np.uint32(0xFFFFFFFF)
+"""The row of a concept that was left out by a filter."""
+
+
+@dataclass
+class Concepts:
+    """All concepts, and how an id in the sources leads to one."""
+
+    by_id: pl.DataFrame
+    """``concept`` (id as in the sources) and ``row``."""
+    ids: pl.Series
+    """The primary id of every row."""
+    n_merged: int = 0
+    n_ambiguous: int = 0
+    n_dropped: int = 0
+
+    def rows_of(self, column: pl.Series) -> pl.Series:
+        """Give the row of every id in a column; null where no concept has it.
+
+        Sources repeat an id on neighbouring lines, so only the first of each run is looked up.
+        """
+        first = (column != column.shift()).fill_null(True)
+        heads = column.filter(first).alias("concept").to_frame()
+        rows = heads.join(self.by_id, on="concept", how="left", maintain_order="left")["row"]
+        return rows if len(rows) == len(column) else rows.gather(first.cum_sum() - 1)
+
+    def merged_ids(self) -> pl.DataFrame:
+        """Give the ids that lost their row to another concept's: ``concept`` row and ``id``."""
+        kept = self.by_id.filter(pl.col("row") != int(DROPPED))
+        primary = self.ids.gather(kept["row"])
+        return kept.filter(kept["concept"] != primary).select(concept="row", id="concept")
+
+
+def number_concepts(gathered: Gathered) -> Concepts:
+    """Number concepts by first appearance; a concept exists if a source declares or names it."""
+    parts = []
+    for table in ("concepts", "names"):
+        for frame in gathered.frames(table):
+            ids = frame["concept"]
+            first = (ids != ids.shift()).fill_null(True)
+            parts.append(frame.select("concept", "file").filter(first))
+    if not parts:
+        empty = pl.Series("concept", [], dtype=pl.String)
+        return Concepts(empty.to_frame().with_columns(row=pl.lit(0, pl.UInt32)), empty)
+    found = pl.concat(parts).unique("concept", keep="first", maintain_order=True)
+    order = found["file"].to_numpy()
+    found = found[np.argsort(order, kind="stable").astype(np.uint32)]
+    ids = found["concept"].rechunk()
+    return Concepts(pl.DataFrame({"concept": ids}).with_row_index("row"), ids)
+
+
+def renumber(concepts: Concepts, leaders: npt.NDArray[np.uint32]) -> Concepts:
+    """Give every row the number of its leader (``DROPPED``: none), numbers without gaps."""
+    is_leader = leaders == np.arange(len(leaders), dtype=np.uint32)
+    new = np.where(is_leader, np.cumsum(is_leader) - 1, 0).astype(np.uint32)
+    kept = leaders != DROPPED
+    rows = np.full(len(leaders), DROPPED, np.uint32)
+    rows[kept] = new[leaders[kept]]
+    old = concepts.by_id["row"].to_numpy()
+    by_id = concepts.by_id.with_columns(
+        row=np.where(old == DROPPED, DROPPED, rows[np.minimum(old, len(rows) - 1)])
+    )
+    return Concepts(
+        by_id,
+        concepts.ids.filter(pl.Series(is_leader)),
+        n_merged=concepts.n_merged,
+        n_ambiguous=concepts.n_ambiguous,
+        n_dropped=concepts.n_dropped,
+    )
+
+
+def merge_concepts(concepts: Concepts, gathered: Gathered, by: str) -> Concepts:
+    """Unite concepts of different sources that share ids (``ids``) or refer to each other.
+
+    With ``xrefs`` a cross-reference counts as a shared id too. Two concepts of one source are
+    never united: a link is left alone if it is not one to one between its two sources, and so
+    is a group in which a source would have two concepts. Both are counted as ambiguous.
+    """
+    links = _links(concepts, gathered, by)
+    certain = _one_to_one(links)
+    n_ambiguous = links.height - certain.height
+    n = len(concepts.ids)
+    leaders = _components(n, certain["a"].to_numpy(), certain["b"].to_numpy())
+    files = _files_of(concepts, gathered)
+    clash = (
+        files.with_columns(leader=pl.Series(leaders).gather(files["row"]))
+        .group_by("leader", "source")
+        .len()
+        .filter(pl.col("len") > 1)["leader"]
+        .unique()
+    )
+    apart = np.isin(leaders, clash.to_numpy())
+    leaders[apart] = np.arange(n, dtype=np.uint32)[apart]
+    merged = renumber(concepts, leaders)
+    merged.n_merged = n - len(merged.ids)
+    merged.n_ambiguous = n_ambiguous + len(clash)
+    return merged
+
+
+def _links(concepts: Concepts, gathered: Gathered, by: str) -> pl.DataFrame:
+    """Pairs of rows that say they are one: ``a`` with file ``file_a``, ``b`` with ``file_b``."""
+    kinds = [ID_KINDS.index(IdKind.ALTERNATE)]
+    if by == "xrefs":
+        kinds.append(ID_KINDS.index(IdKind.XREF))
+    own = pl.DataFrame({"row": concepts.by_id["row"], "key": canonical_ids(concepts.by_id["concept"])})
+    further = pl.concat(
+        [
+            pl.DataFrame(
+                {
+                    "row": concepts.rows_of(frame["concept"]),
+                    "key": canonical_ids(frame["id"]),
+                    "kind": frame["kind"],
+                }
+            )
+            for frame in gathered.frames("ids")
+        ]
+        or [pl.DataFrame(schema={"row": pl.UInt32, "key": pl.String, "kind": pl.UInt8})]
+    ).filter(pl.col("kind").is_in(kinds) & pl.col("row").is_not_null())
+    # a shared third-party xref proves nothing; a shared alternate id does
+    alternates = further.filter(pl.col("kind") == kinds[0]).select("row", "key")
+    targets = pl.concat([own, alternates])
+    pairs = further.select("row", "key").join(targets, on="key", suffix="_b")
+    same_id = own.join(own, on="key", suffix="_b")
+    files = _files_of(concepts, gathered).unique("row", keep="first")
+    return (
+        pl.concat([pairs, same_id])
+        .select(a=pl.min_horizontal("row", "row_b"), b=pl.max_horizontal("row", "row_b"))
+        .filter(pl.col("a") != pl.col("b"))
+        .unique(maintain_order=True)
+        .join(files.rename({"row": "a", "source": "file_a"}), on="a", maintain_order="left")
+        .join(files.rename({"row": "b", "source": "file_b"}), on="b", maintain_order="left")
+    )
+
+
+def _one_to_one(links: pl.DataFrame) -> pl.DataFrame:
+    """Keep links whose two ends have no other partner in the other's source."""
+    partners = (
+        pl.col("b").n_unique().over("a", "file_b") == 1,
+        pl.col("a").n_unique().over("b", "file_a") == 1,
+        pl.col("file_a") != pl.col("file_b"),
+    )
+    return links.filter(*partners)
+
+
+def canonical_ids(ids: pl.Series) -> pl.Series:
+    """Bring a column of ids to their canonical spelling."""
+    prefixed = ids.str.contains(":", literal=True)
+    if not prefixed.any():
+        return ids
+    distinct = ids.filter(prefixed).unique()
+    return ids.replace(distinct, pl.Series([canonical_id(i) for i in distinct], dtype=pl.String))
+
+
+def _files_of(concepts: Concepts, gathered: Gathered) -> pl.DataFrame:
+    """Which sources speak of which row, each pair once."""
+    source_of_file = [gathered.logs.index(log) for log in gathered.logs]
+    parts = []
+    for table in ("concepts", "names"):
+        for frame in gathered.frames(table):
+            pairs = pl.DataFrame(
+                {"row": concepts.rows_of(frame["concept"]), "source": frame["file"]}
+            )
+            parts.append(pairs.unique(maintain_order=True))
+    return (
+        pl.concat(parts)
+        .with_columns(
+            pl.col("source").replace_strict(
+                list(range(len(source_of_file))), source_of_file, return_dtype=pl.UInt16
+            )
+        )
+        .unique(maintain_order=True)
+    )
+
+
+def _components(
+    n: int, a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.uint32]:
+    """Give every node the least node it is linked with, directly or not (label passing)."""
+    leaders = np.arange(n, dtype=np.uint32)
+    while True:
+        least = np.minimum(leaders[a], leaders[b])
+        before = leaders.copy()
+        np.minimum.at(leaders, a, least)
+        np.minimum.at(leaders, b, least)
+        leaders = leaders[leaders]
+        if np.array_equal(before, leaders):
+            return leaders
+
+
+def close_types(trees: dict[str, str], wanted: tuple[str, ...]) -> set[str]:
+    """Give the wanted types and all below them in the hierarchy of types.
+
+    A type is below another if its tree number goes on from the other's (``B2.2.1`` from
+    ``B2.2``); a single letter stands for a whole category, as in MeSH.
+    """
+    roots = [trees.get(code) or code for code in wanted]
+    return set(wanted) | {
+        code
+        for code, tree in trees.items()
+        if any(_is_below(tree or code, root) for root in roots)
+    }
+
+
+def _is_below(tree: str, root: str) -> bool:
+    return tree == root or tree.startswith(root + ".") or (len(root) == 1 and tree[:1] == root)

@@ -1,0 +1,333 @@
+"""Open a store and ask it: concepts by id and by name, neighbours, ancestors.
+
+Opening maps the tables into memory and reads only the manifest, whatever the size; several
+processes may share one store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from biograft.errors import NotFoundError, StoreError
+from biograft.ids import canonical_id
+from biograft.kb.concept import (
+    Concept,
+    Definition,
+    Identifier,
+    Match,
+    Name,
+    Relation,
+    SemanticType,
+)
+from biograft.kb.keys import hash_name, hash_text
+from biograft.kb.layout import (
+    FORMAT,
+    ID_KINDS,
+    MANIFEST,
+    NAME_KINDS,
+    SCHEMAS,
+    VERSION,
+)
+from biograft.kb.tables import Table
+from biograft.records import IS_A, IdKind
+from biograft.text import normalise
+
+DIRECTIONS = ("out", "in", "both")
+
+
+class KnowledgeBase:
+    """A knowledge base on disk, open for reading."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+        self._tables = {name: Table(folder, name) for name in SCHEMAS}
+        words = manifest["vocabularies"]
+        self.languages: list[str] = words["languages"]
+        self.sources: list[str] = words["sources"]
+        self.relation_names: list[str] = words["relations"]
+        self.types = [SemanticType(*entry) for entry in words["types"]]
+        self._numbers = {
+            f"{table}.{field.name}": self._tables[table].numbers(field.name)
+            for table, schema in SCHEMAS.items()
+            for field in schema
+            if not pa.types.is_large_string(field.type)
+        }
+        self._id = self._tables["concepts"].texts("id")
+        self._text = self._tables["names"].texts("text")
+        self._definition = self._tables["definitions"].texts("text")
+        self._other_id = self._tables["ids"].texts("id")
+
+    @classmethod
+    def open(cls, folder: str | Path) -> KnowledgeBase:
+        """Open the store in a folder."""
+        folder = Path(folder)
+        manifest = read_manifest(folder)
+        for name, entry in manifest["files"].items():
+            path = folder / name
+            size = path.stat().st_size if path.is_file() else -1
+            if size != entry["bytes"]:
+                found = f"{size:,} bytes" if size >= 0 else "no file"
+                raise StoreError(
+                    f"{path}: damaged: expected {entry['bytes']:,} bytes, found {found}; "
+                    "build the store again"
+                )
+        return cls(folder, manifest)
+
+    def __len__(self) -> int:
+        return self._tables["concepts"].n_rows
+
+    def __contains__(self, identifier: object) -> bool:
+        return isinstance(identifier, str) and self.find_row(identifier) is not None
+
+    def __getitem__(self, identifier: str) -> Concept:
+        return self.concept_at(self.row(identifier))
+
+    def __iter__(self) -> Iterator[Concept]:
+        return (self.concept_at(row) for row in range(len(self)))
+
+    @property
+    def n_names(self) -> int:
+        """How many names there are."""
+        return self._tables["names"].n_rows
+
+    @property
+    def n_relations(self) -> int:
+        """How many relations there are."""
+        return self._tables["relations"].n_rows
+
+    def table(self, name: str) -> pa.Table:
+        """See a whole table through Arrow, for work on many rows; see ``layout`` for columns."""
+        if name not in self._tables:
+            raise NotFoundError(f"no table is called {name!r}; known: {', '.join(self._tables)}")
+        return self._tables[name].to_arrow()
+
+    # ---- concepts by id
+
+    def row(self, identifier: str) -> int:
+        """Find the row of a concept by any of its own ids, or raise."""
+        row = self.find_row(identifier)
+        if row is None:
+            raise NotFoundError(
+                f"{self.folder}: no concept has the id {identifier!r}; "
+                "look names up with `biograft kb search`"
+            )
+        return row
+
+    def find_row(self, identifier: str) -> int | None:
+        """Find the row of a concept by its primary id, else by an alternate one."""
+        rows = self._rows_by_id(identifier, (IdKind.PRIMARY, IdKind.ALTERNATE))
+        return rows[0] if rows else None
+
+    def by_xref(self, identifier: str) -> list[Concept]:
+        """Find the concepts that carry a cross-reference."""
+        return [self.concept_at(row) for row in self._rows_by_id(identifier, (IdKind.XREF,))]
+
+    def _rows_by_id(self, identifier: str, kinds: Iterable[str]) -> list[int]:
+        canonical = canonical_id(identifier)
+        codes = {ID_KINDS.index(IdKind(kind)) for kind in kinds}
+        found = []
+        for place in self._hits("ids_index", hash_text(canonical)):
+            row, kind = self._at("ids_index.concept", place), self._at("ids_index.kind", place)
+            if kind in codes and self._has_id(row, canonical):
+                found.append((kind, row))
+        return list(dict.fromkeys(row for _, row in sorted(found)))
+
+    def _has_id(self, row: int, canonical: str) -> bool:
+        if canonical_id(self._id[row]) == canonical:
+            return True
+        return any(
+            canonical_id(self._other_id[place]) == canonical for place in self._range("ids", row)
+        )
+
+    def id_at(self, row: int) -> str:
+        """Give the primary id of a row."""
+        return self._id[row]
+
+    def name_at(self, row: int) -> str:
+        """Give the own name of the concept in a row; its id if it has no name."""
+        names = self._range("names", row)
+        return self._text[names.start] if names else self._id[row]
+
+    def concept_at(self, row: int) -> Concept:
+        """Give the concept in a row."""
+        return Concept(
+            id=self._id[row],
+            name=self.name_at(row),
+            names=tuple(self.name(place) for place in self._range("names", row)),
+            definitions=tuple(self._definition_at(k) for k in self._range("definitions", row)),
+            types=tuple(
+                self.types[self._at("types.type", k)] for k in self._range("types", row)
+            ),
+            ids=tuple(
+                Identifier(self._other_id[k], str(ID_KINDS[self._at("ids.kind", k)]))
+                for k in self._range("ids", row)
+            ),
+        )
+
+    def name(self, place: int) -> Name:
+        """Give one row of the table of names."""
+        return Name(
+            self._text[place],
+            self.languages[self._at("names.language", place)],
+            str(NAME_KINDS[self._at("names.kind", place)]),
+            self.sources[self._at("names.source", place)],
+        )
+
+    def _definition_at(self, place: int) -> Definition:
+        return Definition(
+            self._definition[place],
+            self.languages[self._at("definitions.language", place)],
+            self.sources[self._at("definitions.source", place)],
+        )
+
+    # ---- concepts by name
+
+    def find(self, text: str, *, language: str | None = None) -> list[Match]:
+        """Find the concepts that have this name: exactly so written first, then normalised.
+
+        Each concept comes once, in a fixed order.
+        """
+        key = normalise(text)
+        exact, normalised = [], []
+        for place in self._hits("names_index", hash_name(text)):
+            row = self._at("names_index.name", place)
+            name = self._text[row]
+            if normalise(name) == key:
+                (exact if name == text else normalised).append(row)
+        matches: dict[int, Match] = {}
+        for how, rows in (("exact", exact), ("normalised", normalised)):
+            for row in rows:
+                concept = self._at("names.concept", row)
+                tag = self.languages[self._at("names.language", row)]
+                if concept not in matches and language in (None, tag):
+                    matches[concept] = self.match(row, how)
+        return list(matches.values())
+
+    def match(self, name_row: int, how: str) -> Match:
+        """Say how a row of the table of names answers a query."""
+        concept = self._at("names.concept", name_row)
+        tag = self.languages[self._at("names.language", name_row)]
+        return Match(
+            self._id[concept], self.name_at(concept), self._text[name_row], tag, how
+        )
+
+    # ---- the graph
+
+    def relations(
+        self, identifier: str, *, relation: str | None = None, direction: str = "both"
+    ) -> list[Relation]:
+        """Give the relations of a concept: those it heads (``out``), ends (``in``), or both."""
+        if direction not in DIRECTIONS:
+            raise NotFoundError(
+                f"direction: expected one of {', '.join(DIRECTIONS)}, found {direction!r}"
+            )
+        row = self.row(identifier)
+        places: list[int] = []
+        if direction != "in":
+            places += self._range("relations", row)
+        if direction != "out":
+            places += [self._at("incoming.relation_row", k) for k in self._range("incoming", row)]
+        found = [self._relation_at(place) for place in places]
+        return [r for r in found if relation in (None, r.relation)]
+
+    def neighbours(
+        self, identifier: str, *, relation: str | None = None, direction: str = "both"
+    ) -> list[str]:
+        """Give the ids of the concepts next to one, each once."""
+        own = self._id[self.row(identifier)]
+        found = self.relations(identifier, relation=relation, direction=direction)
+        return list(dict.fromkeys(r.tail if r.head == own else r.head for r in found))
+
+    def parents(self, identifier: str) -> list[str]:
+        """Give the ids of what a concept is a kind of."""
+        return self.neighbours(identifier, relation=IS_A, direction="out")
+
+    def children(self, identifier: str) -> list[str]:
+        """Give the ids of the kinds of a concept."""
+        return self.neighbours(identifier, relation=IS_A, direction="in")
+
+    def ancestors(self, identifier: str) -> list[str]:
+        """Give the ids of everything a concept is a kind of, the nearest first, each once."""
+        return [self._id[row] for row in self._climb(self.row(identifier), self._parent_rows)]
+
+    def descendants(self, identifier: str) -> list[str]:
+        """Give the ids of everything that is a kind of a concept, the nearest first."""
+        return [self._id[row] for row in self._climb(self.row(identifier), self._child_rows)]
+
+    def _climb(self, row: int, step: Any) -> list[int]:
+        """Go breadth first, each concept once, so that a cycle does no harm."""
+        seen = {row}
+        queue = [row]
+        for current in queue:
+            for following in step(current):
+                if following not in seen:
+                    seen.add(following)
+                    queue.append(following)
+        return queue[1:]
+
+    def _parent_rows(self, row: int) -> list[int]:
+        return self._related_rows(self._range("relations", row), "relations.tail")
+
+    def _child_rows(self, row: int) -> list[int]:
+        places = [self._at("incoming.relation_row", k) for k in self._range("incoming", row)]
+        return self._related_rows(places, "relations.head")
+
+    def _related_rows(self, places: Iterable[int], end: str) -> list[int]:
+        if IS_A not in self.relation_names:
+            return []
+        is_a = self.relation_names.index(IS_A)
+        return [self._at(end, k) for k in places if self._at("relations.relation", k) == is_a]
+
+    def _relation_at(self, place: int) -> Relation:
+        head, tail = self._at("relations.head", place), self._at("relations.tail", place)
+        return Relation(
+            self._id[head],
+            self.relation_names[self._at("relations.relation", place)],
+            self._id[tail],
+            self.sources[self._at("relations.source", place)],
+            self.name_at(head),
+            self.name_at(tail),
+        )
+
+    # ---- rows
+
+    def _at(self, column: str, place: int) -> int:
+        return self._numbers[column][place]
+
+    def _range(self, table: str, row: int) -> range:
+        ends = self._numbers[f"concepts.{table}_end"]
+        return range(ends[row - 1] if row else 0, ends[row])
+
+    def _hits(self, index: str, key: int) -> range:
+        keys = self._numbers[f"{index}.key"].all()
+        wanted = np.uint64(key)
+        start = int(np.searchsorted(keys, wanted, "left"))
+        return range(start, int(np.searchsorted(keys, wanted, "right")))
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a store, refusing what is none or of another version."""
+    path = folder / MANIFEST
+    if not folder.is_dir():
+        raise StoreError(f"{folder}: no such knowledge base; build one with `biograft kb build`")
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StoreError(f"{folder}: holds no {MANIFEST}, so it is no knowledge base") from error
+    except ValueError as error:
+        raise StoreError(f"{path}: damaged ({error}); build the store again") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise StoreError(f"{path}: is not the manifest of a knowledge base")
+    if manifest.get("version") != VERSION:
+        raise StoreError(
+            f"{folder}: store of version {manifest.get('version')}, this biograft reads version "
+            f"{VERSION}; build the store again"
+        )
+    return manifest
+

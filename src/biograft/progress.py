@@ -1,0 +1,54 @@
+"""Progress of long work: a line on a terminal, silence elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+_REDRAW_SECONDS = 0.2
+
+
+class Progress:
+    """Draws ``stage  42%  1,234,567 rows  3.2 s`` over itself on a terminal.
+
+    Without a terminal, or when told to be quiet, it draws nothing; the library is silent.
+    """
+
+    def __init__(self, *, enabled: bool = True, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self.enabled = enabled and self._stream.isatty()
+        self._stage, self._started, self._drawn, self._rows = "", 0.0, 0.0, 0
+        self.seconds: dict[str, float] = {}
+
+    def start(self, stage: str) -> None:
+        """Begin a stage of the work; the one before ends."""
+        self.finish()
+        self._stage, self._started, self._rows = stage, time.perf_counter(), 0
+        self._draw(None)
+
+    def advance(self, rows: int, fraction: float | None = None) -> None:
+        """Count rows done; ``fraction`` is how much of the stage is done, where known."""
+        self._rows += rows
+        if time.perf_counter() - self._drawn > _REDRAW_SECONDS:
+            self._draw(fraction)
+
+    def finish(self) -> None:
+        """End the current stage and note how long it took."""
+        if self._stage:
+            elapsed = time.perf_counter() - self._started
+            self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + elapsed
+            if self.enabled:
+                self._stream.write("\r\x1b[K")
+                self._stream.flush()
+        self._stage = ""
+
+    def _draw(self, fraction: float | None) -> None:
+        if not self.enabled:
+            return
+        self._drawn = time.perf_counter()
+        share = f"  {fraction:4.0%}" if fraction is not None else ""
+        rows = f"  {self._rows:,} rows" if self._rows else ""
+        elapsed = self._drawn - self._started
+        self._stream.write(f"\r\x1b[K{self._stage}{share}{rows}  {elapsed:.1f} s")
+        self._stream.flush()

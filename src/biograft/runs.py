@@ -1,0 +1,129 @@
+"""What every command that writes needs: whole results or none, and where they came from."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from biograft.errors import OutputError
+
+_HASH_CHUNK = 1 << 20
+
+
+def hash_file(path: Path) -> str:
+    """Compute the SHA-256 of a file's bytes as stored."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_HASH_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give an empty working folder that becomes ``target`` when the block ends well.
+
+    Nothing is seen under the target's name until everything is written. If the block raises
+    (an interrupt too), the working folder is removed and an earlier target stays as it was.
+    Working folders that a killed process of this host left behind are removed first.
+    """
+    target = Path(os.path.abspath(target))  # noqa: PTH100 - a link as target stays a link
+    if target.exists() and not overwrite:
+        raise OutputError(f"{target}: exists already; remove it or allow it to be overwritten")
+    if target.exists() and not target.is_dir():
+        raise OutputError(f"{target}: is a file, and a folder is to be written there")
+    with _explained(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(target)
+        work = target.with_name(f".{target.name}.{socket.gethostname()}.{os.getpid()}.building")
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir()
+    try:
+        with _explained(target):
+            yield work
+            _swap(work, target)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+
+
+@contextlib.contextmanager
+def new_file(target: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
+    """Open a file for writing that appears under its name only when the block ends well."""
+    if target.exists() and not overwrite:
+        raise OutputError(f"{target}: exists already; remove it or allow it to be overwritten")
+    with _explained(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    work = target.with_name(f".{target.name}.{os.getpid()}.writing")
+    try:
+        with _explained(target):
+            with work.open("wb") as file:
+                yield file
+            work.replace(target)
+    except BaseException:
+        work.unlink(missing_ok=True)
+        raise
+
+
+def remove_abandoned(target: Path) -> list[Path]:
+    """Remove working folders of ``target`` whose process on this host is gone."""
+    prefix, removed = f".{target.name}.{socket.gethostname()}.", []
+    for folder in target.parent.glob(f"{_escaped(prefix)}*.building"):
+        pid = folder.name.removeprefix(prefix).removesuffix(".building")
+        if pid.isdigit() and not _alive(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
+            removed.append(folder)
+    return removed
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _swap(work: Path, target: Path) -> None:
+    """Put the finished folder in place; an older one is kept aside until that is done."""
+    if not target.exists():
+        work.rename(target)
+        return
+    old = work.with_suffix(".replaced")
+    target.rename(old)
+    try:
+        work.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _explained(target: Path) -> Iterator[None]:
+    """Turn what the operating system says while writing into one clear line."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise OutputError(
+                f"{target}: the disk is full; nothing was kept; free space or choose another place"
+            ) from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise OutputError(
+                f"{target}: cannot be written ({error.strerror}); choose another place"
+            ) from error
+        raise

@@ -1,0 +1,135 @@
+"""Very large delimited files as tables: fast where lines are right, exact where they are not.
+
+Polars parses blocks of lines; it fills short lines and drops surplus fields in silence, so each
+block is first proven to have the right number of fields on every line. A block that fails is
+taken apart line by line, and its faulty lines are rejected with their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from biograft.errors import FormatError
+from biograft.sources.files import Lines, decode, read_line_blocks
+from biograft.sources.log import ReadLog
+
+_NEWLINE = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The columns of a delimited format without quoting."""
+
+    columns: tuple[str, ...]
+    separator: str
+    trailing: bool = False
+    """Whether a separator also ends the line (RRF)."""
+    header: bool = False
+    """Whether the first line names the columns."""
+
+    @property
+    def n_separators(self) -> int:
+        """How many separators a right line has."""
+        return len(self.columns) - (0 if self.trailing else 1)
+
+
+def read_rows(
+    path: Path, log: ReadLog, layout: Layout, wanted: Sequence[str], encoding: str = "utf-8"
+) -> Iterator[pl.DataFrame]:
+    """Read blocks of rows: the wanted columns as strings, and ``line``."""
+    log.opened(path)
+    for block in read_line_blocks(path):
+        lines = _recode(block, path, encoding)
+        if layout.header and lines.first == 1:
+            lines = _check_header(lines, path, layout)
+            if not lines.data:
+                continue
+        frame = _parse(lines, path, log, layout, wanted)
+        log.read(frame.height, block.fraction)
+        yield frame
+
+
+def _recode(block: Lines, path: Path, encoding: str) -> Lines:
+    data = block.data
+    if encoding.lower() not in ("utf-8", "utf8", "ascii"):
+        data = decode(data, path, block.first, encoding).encode()
+    if not data.endswith(b"\n"):
+        data += b"\n"
+    return Lines(data, block.first, block.fraction)
+
+
+def _check_header(lines: Lines, path: Path, layout: Layout) -> Lines:
+    end = lines.data.index(b"\n") + 1
+    header = lines.data[:end].decode("utf-8", errors="replace").rstrip("\r\n")
+    found = header.split(layout.separator)
+    missing = [column for column in layout.columns if column not in found]
+    if missing or len(found) != len(layout.columns):
+        raise FormatError(
+            f"column {missing[0]!r} is missing" if missing else "there are too many columns",
+            path=path,
+            line=1,
+            text=header,
+            remedy=f"expected {', '.join(layout.columns)}",
+        )
+    return Lines(lines.data[end:], lines.first + 1, lines.fraction)
+
+
+def _parse(
+    lines: Lines, path: Path, log: ReadLog, layout: Layout, wanted: Sequence[str]
+) -> pl.DataFrame:
+    if _is_regular(lines.data, layout):
+        frame = _to_frame(lines.data, path, lines.first, layout, wanted)
+        return frame.with_row_index("line", offset=lines.first)
+    good: list[bytes] = []
+    places: list[int] = []
+    for number, line in enumerate(lines.data.splitlines(), lines.first):
+        if not line.strip():
+            continue
+        n = line.count(layout.separator.encode()) + (0 if layout.trailing else 1)
+        if n == len(layout.columns):
+            good.append(line)
+            places.append(number)
+        else:
+            reason = f"{n} fields, expected {len(layout.columns)}"
+            log.read()
+            log.reject(reason, number, line.decode("utf-8", errors="replace"), path=path)
+    data = b"\n".join([*good, b""])
+    frame = _to_frame(data, path, lines.first, layout, wanted)
+    numbers = pl.Series("line", places, dtype=pl.UInt32)
+    return frame.with_columns(numbers)
+
+
+def _is_regular(data: bytes, layout: Layout) -> bool:
+    """Prove that every line has the right number of separators: all else taken out, they rhyme."""
+    separator = layout.separator.encode()
+    marks = data.translate(None, bytes(set(range(256)) - {_NEWLINE, *separator}))
+    line = separator * layout.n_separators + b"\n"
+    return len(marks) % len(line) == 0 and marks == line * (len(marks) // len(line))
+
+
+def _to_frame(
+    data: bytes, path: Path, first: int, layout: Layout, wanted: Sequence[str]
+) -> pl.DataFrame:
+    names = [*layout.columns, *(["end of line"] if layout.trailing else [])]
+    if not data:
+        return pl.DataFrame(schema=dict.fromkeys(wanted, pl.String))
+    try:
+        frame = pl.read_csv(
+            data,
+            has_header=False,
+            separator=layout.separator,
+            quote_char=None,
+            schema=dict.fromkeys(names, pl.String),
+            columns=[names.index(column) for column in wanted],
+            empty_string_is_null=False,
+        )
+    except pl.exceptions.ComputeError:
+        decode(data, path, first, "utf-8")
+        raise
+    if layout.columns[-1] in wanted and not layout.trailing:
+        frame = frame.with_columns(pl.col(layout.columns[-1]).str.strip_chars_end("\r"))
+    return frame.select(*wanted)

@@ -1,0 +1,209 @@
+"""Bytes and lines of source files: gzip transparent, damage told with file and line.
+
+Everything here raises an :class:`~biograft.errors.InputError` for a file that cannot be used:
+missing, a folder, empty, cut gzip, wrong encoding, NUL bytes, a line without end.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from biograft.errors import ConfigError, EncodingError, FormatError, InputError
+
+GZIP_MAGIC = b"\x1f\x8b"
+HEAD_BYTES = 1 << 16
+MAX_LINE_BYTES = 8 << 20
+"""A line longer than this is taken for damage, not for data."""
+
+_OTHER_ARCHIVES = {b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a plain or gzipped file for reading its decompressed bytes."""
+    if path.is_dir():
+        raise InputError("is a folder, expected a file", path=path, remedy="name a file in it")
+    try:
+        raw = path.open("rb")
+    except FileNotFoundError as error:
+        raise InputError("does not exist", path=path, remedy="check the path") from error
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", path=path) from error
+    magic = raw.read(6)
+    raw.seek(0)
+    if not magic:
+        raw.close()
+        raise InputError("is empty", path=path, remedy="check that the download is complete")
+    for mark, kind in _OTHER_ARCHIVES.items():
+        if magic.startswith(mark):
+            raw.close()
+            raise InputError(f"is a {kind} archive", path=path, remedy="unpack it first")
+    if not magic.startswith(GZIP_MAGIC):
+        return raw
+    return cast("IO[bytes]", _GzipFile(path, raw))
+
+
+class _GzipFile(io.RawIOBase):
+    """A gzip stream whose damage is reported as what it is."""
+
+    def __init__(self, path: Path, raw: IO[bytes]) -> None:
+        self._path, self._raw = path, raw
+        self._file = gzip.GzipFile(fileobj=raw)
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return self._file.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(
+                f"its gzip data is damaged or cut short ({error})",
+                path=self._path,
+                remedy="fetch the file again",
+            ) from error
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def tell(self) -> int:
+        return self._raw.tell()
+
+    def close(self) -> None:
+        self._file.close()
+        self._raw.close()
+        super().close()
+
+
+def read_head(path: Path) -> bytes:
+    """Read the first decompressed bytes of a file, to recognise it by."""
+    with open_bytes(path) as file:
+        return file.read(HEAD_BYTES)
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """Read a whole file as text (for formats that are one document)."""
+    with open_bytes(path) as file:
+        data = file.read()
+    return decode(data, path, 1, encoding)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Some complete lines of a file: their bytes, and the number of the first."""
+
+    data: bytes
+    first: int
+    fraction: float
+    """How much of the file has been read once these lines are done."""
+
+
+def read_line_blocks(path: Path, size: int = 32 << 20) -> Iterator[Lines]:
+    """Read a file as blocks of whole lines, for parsers that take many lines at once."""
+    total = max(path.stat().st_size, 1) if path.is_file() else 1
+    first, rest = 1, b""
+    with open_bytes(path) as file:
+        while chunk := file.read(size):
+            if first == 1 and not rest:
+                chunk = _without_mark(chunk, path)
+            end = chunk.rfind(b"\n") + 1
+            if not end:
+                rest += chunk
+                _check_length(rest, path, first)
+                continue
+            data, rest = rest + chunk[:end], chunk[end:]
+            _check_bytes(data, path, first)
+            yield Lines(data, first, min(file.tell() / total, 1.0))
+            first += data.count(b"\n")
+    if rest:
+        _check_bytes(rest, path, first)
+        yield Lines(rest, first, 1.0)
+
+
+def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """Read a file as numbered lines without their line ends."""
+    for block in read_line_blocks(path, 1 << 20):
+        text = decode(block.data, path, block.first, encoding)
+        lines = text.split("\n")
+        if not lines[-1]:
+            lines.pop()
+        for number, line in enumerate(lines, block.first):
+            yield number, line[:-1] if line.endswith("\r") else line
+
+
+def decode(data: bytes, path: Path, first: int, encoding: str) -> str:
+    """Decode bytes that begin at line ``first`` of a file, naming the line that fails."""
+    try:
+        return data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
+    except LookupError as error:
+        raise ConfigError(f"no encoding is called {encoding!r}") from error
+    except UnicodeDecodeError as error:
+        line = first + data.count(b"\n", 0, error.start)
+        raise EncodingError(
+            f"byte 0x{data[error.start]:02x} is not {encoding}",
+            path=path,
+            line=line,
+            text=_line_at(data, error.start).decode(encoding, errors="replace"),
+            remedy=f"name the encoding ({_guess(data)})",
+        ) from error
+
+
+def _guess(data: bytes) -> str:
+    """Say which encoding the bytes may be in."""
+    try:
+        data[: data.rfind(b"\n") + 1 or len(data)].decode("gb18030")
+    except UnicodeDecodeError:
+        return "encoding latin-1?"
+    high = sum(byte > 0x7F for byte in data[:HEAD_BYTES])
+    return "encoding gb18030?" if high * 10 > min(len(data), HEAD_BYTES) else "encoding latin-1?"
+
+
+def _line_at(data: bytes, position: int) -> bytes:
+    start = data.rfind(b"\n", 0, position) + 1
+    end = data.find(b"\n", position)
+    return data[start : end if end >= 0 else len(data)]
+
+
+def _without_mark(chunk: bytes, path: Path) -> bytes:
+    if chunk.startswith(_UTF16_MARKS):
+        raise EncodingError("is UTF-16", path=path, line=1, remedy="convert it to UTF-8 first")
+    return chunk.removeprefix(codecs.BOM_UTF8)
+
+
+def _check_bytes(data: bytes, path: Path, first: int) -> None:
+    """Refuse NUL bytes and endless lines, naming the line."""
+    if (position := data.find(b"\x00")) >= 0:
+        raise FormatError(
+            "holds a NUL byte",
+            path=path,
+            line=first + data.count(b"\n", 0, position),
+            remedy="the file is damaged or not text; fetch it again",
+        )
+    if len(data) > MAX_LINE_BYTES:
+        start = 0
+        while len(data) - start > MAX_LINE_BYTES:
+            # jump back from the farthest allowed end: few steps even in large blocks
+            end = data.rfind(b"\n", start, start + MAX_LINE_BYTES + 1) + 1
+            if end <= start:
+                _check_length(data[start:], path, first + data.count(b"\n", 0, start))
+            start = end
+
+
+def _check_length(line: bytes, path: Path, number: int) -> None:
+    if len(line) > MAX_LINE_BYTES:
+        raise FormatError(
+            f"a line of over {MAX_LINE_BYTES >> 20} MiB",
+            path=path,
+            line=number,
+            text=line[:200].decode("utf-8", errors="replace"),
+            remedy="line ends are missing, or the format is another; name it",
+        )

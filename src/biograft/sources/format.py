@@ -1,0 +1,91 @@
+"""What a reader of one format is: how it recognises a file, and how it reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from biograft.records import Record
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from biograft.sources.log import ReadLog
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Many records of one type at once, as a table whose columns are the record's fields.
+
+    Readers of very large tables yield these in place of single records.
+    """
+
+    record: type[Record]
+    frame: pl.DataFrame
+
+
+Item: TypeAlias = Record | Block
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceConfig:
+    """One file or folder to read, and how; an empty filter keeps everything."""
+
+    path: Path
+    format: str = ""
+    """Name of the reader; empty means: recognised by content."""
+    languages: tuple[str, ...] = ()
+    """Keep names and definitions in these languages (ISO 639-1); the first is the main one."""
+    vocabularies: tuple[str, ...] = ()
+    """Keep atoms of these vocabularies (``SAB`` of UMLS)."""
+    term_types: tuple[str, ...] = ()
+    """Keep atoms of these term types (``TTY`` of UMLS)."""
+    relations: tuple[str, ...] = ()
+    """Keep relations of these names."""
+    keep_suppressed: bool = False
+    """Keep what the source marks as suppressed, obsolete, inactive or deprecated."""
+    encoding: str = "utf-8"
+    """Encoding of the file's text."""
+    language: str = ""
+    """Language of names in a format that does not say; empty means the format's default."""
+    default_type: str = ""
+    """Semantic type of concepts in a format that gives none."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """For tables: which column holds what, as ``{"id": "code", "name": "label"}``."""
+    separator: str = ""
+    """For tables: what parts several values in one cell; empty means ``|``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a reader may look at to say whether a file is of its format."""
+
+    path: Path
+    head: bytes
+    """The first bytes of the (decompressed) file; empty for a folder."""
+    members: frozenset[str] = frozenset()
+    """File names in a folder; empty for a file."""
+
+    @property
+    def text(self) -> str:
+        """The head as text, bytes outside UTF-8 replaced."""
+        return self.head.decode("utf-8-sig", errors="replace")
+
+    def lines(self, n: int = 20) -> list[str]:
+        """Give the first complete lines of the head that are not blank."""
+        lines = self.text.splitlines()
+        if len(lines) > 1 and not self.text.endswith("\n"):
+            lines.pop()
+        return [line for line in lines if line.strip()][:n]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of ontology files: the one object each reader module offers."""
+
+    recognise: Callable[[Probe], bool]
+    read: Callable[[SourceConfig, ReadLog], Iterator[Item]]
+    languages_inside: bool = True
+    """Whether names of several languages may stand in one file."""

@@ -1,0 +1,183 @@
+"""JSON documents too large to hold: walk objects and arrays, decode one element at a time.
+
+The standard decoder does the decoding; this only feeds it. Memory is bounded by the largest
+element, not by the document, and the line length does not matter (many exports have one line).
+
+    with JsonStream(path) as stream:
+        for key in stream.members():
+            if key == "nodes":
+                for line in stream.elements():
+                    node = stream.value()
+            else:
+                stream.skip()
+        stream.finish()
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn
+
+from biograft.errors import ConfigError, EncodingError, FormatError
+from biograft.sources.files import open_bytes
+
+CHUNK_BYTES = 1 << 20
+_MARGIN = 16
+"""An error this near the end of what is read may only mean that the text goes on."""
+
+_decode = json.JSONDecoder().raw_decode
+_BLANK = re.compile(r"[ \t\r\n]*")
+
+
+class JsonStream:
+    """A place in a JSON document, which moves on as it is read."""
+
+    def __init__(self, path: Path, encoding: str = "utf-8") -> None:
+        self._path, self._encoding = path, encoding
+        name = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+        try:
+            b" ".decode(name, "ignore")  # refuses codecs that are not of text, as hex
+            self._decoder = codecs.getincrementaldecoder(name)()
+        except LookupError as error:
+            raise ConfigError(f"no encoding is called {encoding!r}") from error
+        self._file = open_bytes(path)
+        self._total = max(path.stat().st_size, 1)
+        self._text, self._at = "", 0
+        self._line, self._counted = 1, 0
+        self._ended = False
+
+    def __enter__(self) -> JsonStream:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    @property
+    def line(self) -> int:
+        """The line of the next character, from 1."""
+        self._line += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line
+
+    @property
+    def fraction(self) -> float:
+        """How much of the file has been read."""
+        return min(self._file.tell() / self._total, 1.0)
+
+    def members(self) -> Iterator[str]:
+        """Walk an object: after each key, its value must be read, walked or skipped."""
+        self._expect("{")
+        if self._peek() == "}":
+            self._at += 1
+            return
+        while True:
+            if self._peek() != '"':
+                self._fail("expected a key in quotes")
+            key = str(self.value())
+            self._expect(":")
+            yield key
+            if self._expect(",}") == "}":
+                return
+
+    def elements(self) -> Iterator[int]:
+        """Walk an array: give the line of each element, which must be read, walked or skipped."""
+        self._expect("[")
+        if self._peek() == "]":
+            self._at += 1
+            return
+        while True:
+            self._peek()
+            yield self.line
+            if self._expect(",]") == "]":
+                return
+
+    def value(self) -> Any:
+        """Decode the value that comes next."""
+        self._peek()
+        while True:
+            try:
+                value, end = _decode(self._text, self._at)
+            except RecursionError:
+                self._fail("is nested too deeply")
+            except ValueError as error:
+                if not self._may_go_on(error):
+                    self._fail("is not valid JSON", str(getattr(error, "msg", error)))
+            else:
+                # of a number that goes on, up to two characters may be here unused: 1|e-|7
+                if end + 2 < len(self._text) or self._ended:
+                    self._at = end
+                    return value
+            self._fill()
+
+    def skip(self) -> None:
+        """Pass over the value that comes next; a large array costs no more than its elements."""
+        if self._peek() == "[":
+            for _ in self.elements():
+                self.value()
+        else:
+            self.value()
+
+    def finish(self) -> None:
+        """Make sure that nothing follows the document."""
+        if self._peek():
+            self._fail("there is text after the end of the document")
+
+    def _expect(self, characters: str) -> str:
+        found = self._peek()
+        if not found or found not in characters:
+            self._fail(f"expected {' or '.join(characters)}")
+        self._at += 1
+        return found
+
+    def _peek(self) -> str:
+        """Pass over blanks and give the next character, empty at the end."""
+        while True:
+            match = _BLANK.match(self._text, self._at)
+            self._at = match.end() if match else self._at
+            if self._at < len(self._text) or self._ended:
+                return self._text[self._at : self._at + 1]
+            self._fill()
+
+    def _may_go_on(self, error: ValueError) -> bool:
+        if self._ended or not isinstance(error, json.JSONDecodeError):
+            return False
+        return error.pos >= len(self._text) - _MARGIN or error.msg.startswith("Unterminated")
+
+    def _fill(self) -> None:
+        """Read on, at least as much as is held: what grows is decoded again only a few times."""
+        _ = self.line
+        self._text = self._text[self._at :]
+        self._at = self._counted = 0
+        data = self._file.read(max(CHUNK_BYTES, len(self._text)))
+        self._ended = not data
+        try:
+            self._text += self._decoder.decode(data, final=self._ended)
+        except UnicodeDecodeError as error:
+            raise EncodingError(
+                f"byte 0x{error.object[error.start]:02x} is not {self._encoding}",
+                path=self._path,
+                line=self._line
+                + self._text.count("\n")
+                + error.object.count(b"\n", 0, error.start),
+                remedy="name the encoding",
+            ) from error
+
+    def _fail(self, problem: str, detail: str = "") -> NoReturn:
+        rest = self._text[self._at : self._at + 200].partition("\n")[0]
+        raise FormatError(
+            f"{problem} ({detail})" if detail else problem,
+            path=self._path,
+            line=self.line,
+            text=rest or "the end of the file",
+            remedy="check that the file is JSON and complete",
+        )

@@ -1,0 +1,199 @@
+"""biograft's own JSON lines: one concept a line, as ``kb export --format jsonl`` writes them.
+
+    {"id": "D003924", "name": "Diabetes Mellitus, Type 2", "type": "disease",
+     "names": {"en": ["type 2 diabetes"], "zh": ["2型糖尿病"]},
+     "definition": "A long-lasting disorder ...",
+     "ids": [{"id": "OMIM:125853", "kind": "xref"}],
+     "relations": {"is-a": ["D003920"]}}
+
+Only ``id`` is needed, with ``name`` or ``names``. The short forms above suit writing by hand;
+the long ones keep everything: a name is text or ``{"text", "language", "kind", "source"}``, a
+definition likewise, a type is its code or ``{"type", "label", "tree"}``, and a relation in a
+list is ``{"relation", "tail", "source"}``. A folder of such files is read as one source.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from biograft.errors import InputError
+from biograft.languages import language_code
+from biograft.records import (
+    ConceptRecord,
+    DefinitionRecord,
+    IdKind,
+    IdRecord,
+    NameKind,
+    NameRecord,
+    Record,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.sources.files import read_lines
+from biograft.sources.format import Format, Item, Probe, SourceConfig
+from biograft.sources.log import ReadLog
+
+KEYS = ("id", "name", "names", "type", "types", "definition", "definitions", "ids", "relations")
+
+
+class _MalformedError(Exception):
+    """A line is JSON but not a concept."""
+
+
+def recognise(probe: Probe) -> bool:
+    """JSON objects, one a line, each with an id and a name; or a folder of ``.jsonl`` files."""
+    if probe.members:
+        return any(name.endswith((".jsonl", ".jsonl.gz")) for name in probe.members)
+    lines = probe.lines(3)
+    return bool(lines) and all(_looks_right(line) for line in lines)
+
+
+def _looks_right(line: str) -> bool:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and "id" in value and bool({"name", "names"} & set(value))
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield the facts of every line."""
+    seen: set[str] = set()
+    for path in _files(config.path):
+        log.opened(path)
+        for number, line in read_lines(path, config.encoding):
+            if not line.strip():
+                continue
+            log.read()
+            try:
+                records = list(_concept(json.loads(line), number, config))
+            except (ValueError, RecursionError) as error:
+                log.reject("not JSON", number, f"{line[:40]} ({error})", path=path)
+                continue
+            except _MalformedError as error:
+                log.reject(str(error), number, line, path=path)
+                continue
+            concept = records[0].concept  # type: ignore[union-attr]
+            if concept in seen:
+                log.reject("id defined twice", number, concept, path=path)
+            seen.add(concept)
+            yield from records
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(p for p in path.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz")))
+    if not files:
+        raise InputError("holds no .jsonl file", path=path, remedy="name a folder that does")
+    return files
+
+
+def _concept(value: Any, line: int, config: SourceConfig) -> Iterator[Record]:
+    """Turn one JSON object into records."""
+    if not isinstance(value, dict) or not isinstance(value.get("id"), str) or not value["id"]:
+        raise _MalformedError("no id")
+    for key in value:
+        if key not in KEYS:
+            raise _MalformedError(f"unknown key {key!r}")
+    concept = value["id"]
+    language = config.language or "en"
+    yield ConceptRecord(concept, line)
+    if "name" in value:
+        yield NameRecord(concept, _text(value["name"]), language, NameKind.PREFERRED, line=line)
+    for text, tag, kind, source in _texts(value.get("names", ()), language):
+        yield NameRecord(concept, text, tag, _kind(kind or "synonym", NameKind), source, line)
+    definitions = value.get("definitions", ())
+    short = [value["definition"]] if "definition" in value else []
+    for text, tag, _, source in [*_texts(short, language), *_texts(definitions, language)]:
+        yield DefinitionRecord(concept, text, tag, source, line)
+    yield from _types(value, concept, line, config)
+    for item in _list(value.get("ids", ())):
+        further = {"id": item} if isinstance(item, str) else _fields(item, ("id", "kind"))
+        kind = _kind(further.get("kind", "alternate"), IdKind)
+        yield IdRecord(concept, _text(further.get("id")), kind, line)
+    yield from _relations(value.get("relations", ()), concept, line)
+
+
+def _types(value: Any, concept: str, line: int, config: SourceConfig) -> Iterator[Record]:
+    short = [value["type"]] if "type" in value else []
+    types = [*short, *_list(value.get("types", ()))]
+    if not types and config.default_type:
+        types = [config.default_type]
+    for item in types:
+        fields = (
+            {"type": item} if isinstance(item, str) else _fields(item, ("type", "label", "tree"))
+        )
+        yield TypeRecord(
+            concept,
+            _text(fields.get("type")),
+            fields.get("label", ""),
+            fields.get("tree", ""),
+            line,
+        )
+
+
+def _relations(value: Any, concept: str, line: int) -> Iterator[Record]:
+    if isinstance(value, dict):
+        for relation, tails in value.items():
+            for tail in _list(tails):
+                yield RelationRecord(concept, _text(relation), _text(tail), line=line)
+        return
+    for item in _list(value):
+        fields = _fields(item, ("relation", "tail", "source"))
+        relation, tail = _text(fields.get("relation")), _text(fields.get("tail"))
+        yield RelationRecord(concept, relation, tail, fields.get("source", ""), line)
+
+
+def _texts(value: Any, language: str) -> Iterator[tuple[str, str, str, str]]:
+    """Unfold names or definitions to (text, language, kind, source)."""
+    if isinstance(value, dict):
+        for tag, texts in value.items():
+            code = language_code(tag)
+            for k, text in enumerate(_list(texts)):
+                # in the short form the first name in another language is its preferred one
+                kind = NameKind.PREFERRED if k == 0 and code != language else ""
+                yield _text(text), code, kind, ""
+        return
+    for item in _list(value):
+        if isinstance(item, str):
+            yield _text(item), language, "", ""
+        else:
+            fields = _fields(item, ("text", "language", "kind", "source"))
+            tag = language_code(fields.get("language", language))
+            yield _text(fields.get("text")), tag, fields.get("kind", ""), fields.get("source", "")
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise _MalformedError(
+            f"expected a list, found {json.dumps(value, ensure_ascii=False)[:40]}"
+        )
+    return list(value)
+
+
+def _fields(value: Any, known: tuple[str, ...]) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
+        raise _MalformedError(f"expected text or an object with {', '.join(known)}")
+    for key in value:
+        if key not in known:
+            raise _MalformedError(f"unknown key {key!r}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise _MalformedError("a text is blank or missing")
+    return value.strip()
+
+
+def _kind(value: str, kinds: type[NameKind | IdKind]) -> str:
+    if value not in list(kinds):
+        raise _MalformedError(f"unknown kind {value!r}")
+    return value
+
+
+FORMAT = Format(recognise, read)

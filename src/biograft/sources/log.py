@@ -1,0 +1,96 @@
+"""The log of one reading: how much was read, what was left out and why, with examples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from biograft.errors import shorten
+
+KEPT_EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One thing that was rejected: where it stood, and what it said."""
+
+    path: str
+    line: int
+    text: str
+
+
+@dataclass
+class Rejections:
+    """Counts by reason, with the first examples of each."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[Example]] = field(default_factory=dict)
+
+    def add(self, reason: str, example: Example | None = None, n: int = 1) -> None:
+        """Count rejected rows, keeping the example if it is among the first."""
+        self.counts[reason] += n
+        kept = self.examples.setdefault(reason, [])
+        if example is not None and len(kept) < KEPT_EXAMPLES:
+            kept.append(example)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give reason -> count and examples, most frequent first."""
+        return {
+            reason: {
+                "n": n,
+                "examples": [
+                    {"file": e.path, "line": e.line, "text": e.text}
+                    for e in self.examples.get(reason, [])
+                ],
+            }
+            for reason, n in self.counts.most_common()
+        }
+
+
+class ReadLog:
+    """What one reader did with one source.
+
+    *Rejected* is what is wrong in the file; *filtered* is what the user asked to leave out
+    (or the source itself marks as withdrawn).
+    """
+
+    def __init__(self, path: Path, advanced: Callable[[int, float | None], None] | None = None):
+        self.path = path
+        self.n_read = 0
+        self.rejected = Rejections()
+        self.filtered: Counter[str] = Counter()
+        self.files: list[Path] = []
+        self.notes: list[str] = []
+        self.leaves_out = False
+        """Whether filters leave out concepts, so that facts about unknown ones are no fault."""
+        self._advanced = advanced
+
+    def opened(self, path: Path) -> None:
+        """Note that a file is being read."""
+        if path not in self.files:
+            self.files.append(path)
+
+    def read(self, n: int = 1, fraction: float | None = None) -> None:
+        """Count rows (lines, terms, elements) read."""
+        self.n_read += n
+        if self._advanced is not None:
+            self._advanced(n, fraction)
+
+    def reject(
+        self, reason: str, line: int = 0, text: str = "", *, path: Path | None = None, n: int = 1
+    ) -> None:
+        """Count something wrong in the file, with where it stands."""
+        self.rejected.add(reason, Example(str(path or self.path), line, shorten(text)), n)
+
+    def filter(self, reason: str, n: int = 1) -> None:
+        """Count something left out on request."""
+        if n:
+            self.filtered[reason] += n
+
+    def note(self, text: str) -> None:
+        """Keep a remark for the report, such as the licence a file states."""
+        if text not in self.notes:
+            self.notes.append(text)

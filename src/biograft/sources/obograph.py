@@ -1,0 +1,249 @@
+"""OBO Graphs JSON: the same facts as an OBO file of the same ontology, under the same ids.
+
+IRIs become the short ids of OBO (``DOID:162``). A relation is called as the OBO export calls
+it: by the shorthand its property declares (``part_of``), else by its short id (``BFO:0000050``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from biograft.errors import FormatError
+from biograft.records import (
+    IS_A,
+    ConceptRecord,
+    DefinitionRecord,
+    IdKind,
+    IdRecord,
+    NameKind,
+    NameRecord,
+    Record,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.sources.abbreviations import is_abbreviation
+from biograft.sources.format import Format, Item, Probe, SourceConfig
+from biograft.sources.iris import short_id
+from biograft.sources.json_stream import JsonStream
+from biograft.sources.log import ReadLog
+
+SCOPES = {
+    "hasExactSynonym": NameKind.SYNONYM,
+    "hasBroadSynonym": NameKind.BROAD,
+    "hasNarrowSynonym": NameKind.NARROW,
+    "hasRelatedSynonym": NameKind.RELATED,
+}
+SUBCLASS = ("is_a", "http://www.w3.org/2000/01/rdf-schema#subClassOf")
+NO_RELATIONS = ("subPropertyOf", "inverseOf", "type")
+"""Edges between properties, and from individuals to their classes."""
+
+_GRAPHS = re.compile(r'\{.{0,2000}?"graphs"\s*:\s*\[', re.DOTALL)
+_LICENCE = re.compile(r"licen[cs]e", re.IGNORECASE)
+
+
+def recognise(probe: Probe) -> bool:
+    """A JSON object that soon holds ``"graphs": [``, and then nodes or edges."""
+    match = _GRAPHS.match(probe.text.lstrip())
+    return bool(match) and any(
+        f'"{key}"' in probe.text for key in ("nodes", "edges", "meta", "logicalDefinitionAxioms")
+    )
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield what the nodes of every graph state, then their edges."""
+    log.opened(config.path)
+    found = False
+    with JsonStream(config.path, config.encoding) as stream:
+        graphs = _Graphs(stream, config, log)
+        for key in stream.members():
+            if key == "graphs":
+                found = True
+                for _ in stream.elements():
+                    yield from graphs.read()
+            else:
+                stream.skip()
+        stream.finish()
+    if not found:
+        raise FormatError(
+            'holds no "graphs"', path=config.path, line=1, remedy="check that it is OBO Graphs JSON"
+        )
+
+
+class _Graphs:
+    """Turns the graphs of one document into records."""
+
+    def __init__(self, stream: JsonStream, config: SourceConfig, log: ReadLog) -> None:
+        self._stream, self._log = stream, log
+        self._keep_suppressed = config.keep_suppressed
+        self._language = config.language or "en"
+        self._default_type = config.default_type
+        self._named: dict[str, bool] = {}
+        self._left: dict[str, str] = {}
+        """Nodes that are no concepts, and why."""
+        self._shorthands: dict[str, str] = {}
+        self._waiting: list[tuple[Any, int]] = []
+        self._nodes_read = False
+
+    def read(self) -> Iterator[Record]:
+        """Read one graph."""
+        self._nodes_read = False
+        readers = {
+            "nodes": self._nodes,
+            "edges": self._edges,
+            "logicalDefinitionAxioms": self._axioms,
+            "meta": self._notes,
+        }
+        for key in self._stream.members():
+            if key in readers:
+                yield from readers[key]()
+            else:
+                self._stream.skip()
+        for edge, line in self._waiting:
+            yield from self._edge(edge, line)
+        self._waiting.clear()
+
+    def _nodes(self) -> Iterator[Record]:
+        for line in self._stream.elements():
+            yield from self._node(self._stream.value(), line)
+        self._nodes_read = True
+
+    def _edges(self) -> Iterator[Record]:
+        """Read edges; those before the nodes wait for them, to know which are left out."""
+        for line in self._stream.elements():
+            edge = self._stream.value()
+            if self._nodes_read:
+                yield from self._edge(edge, line)
+            else:
+                self._waiting.append((edge, line))
+
+    def _axioms(self) -> Iterator[Record]:
+        for _ in self._stream.elements():
+            self._stream.value()
+            self._log.filter("logical axiom")
+        yield from ()
+
+    def _notes(self) -> Iterator[Record]:
+        meta = self._stream.value()
+        if isinstance(meta, dict):
+            if isinstance(meta.get("version"), str):
+                self._log.note(f"data version: {meta['version']}")
+            for value in self._objects(meta, "basicPropertyValues", self._stream.line):
+                if _LICENCE.search(str(value.get("pred"))):
+                    self._log.note(f"licence: {value.get('val')}")
+        yield from ()
+
+    def _node(self, node: Any, line: int) -> Iterator[Record]:
+        iri = self._text(node, "id", line)
+        if not iri:
+            return
+        meta = node.get("meta") or {}
+        if not isinstance(meta, dict):
+            self._log.reject("meta is no object", line, iri)
+            meta = {}
+        if node.get("type") == "PROPERTY":
+            self._left[iri] = "relation of a property"
+            for value in self._objects(meta, "basicPropertyValues", line):
+                if str(value.get("pred")).endswith("#shorthand"):
+                    self._shorthands[iri] = str(value.get("val"))
+            return
+        self._log.read(fraction=self._stream.fraction)
+        if reason := self._why_left(node, meta):
+            self._left[iri] = reason
+            self._log.filter(reason)
+            return
+        yield from self._concept(short_id(iri), node, meta, line)
+
+    def _why_left(self, node: dict[str, Any], meta: dict[str, Any]) -> str:
+        if node.get("type") == "INDIVIDUAL":
+            return "instance"
+        if meta.get("deprecated") is True and not self._keep_suppressed:
+            return "obsolete"
+        # only mentioned: by an annotation of another node
+        return "" if node.get("type") or node.get("lbl") else "node without type and label"
+
+    def _concept(
+        self, concept: str, node: dict[str, Any], meta: dict[str, Any], line: int
+    ) -> Iterator[Record]:
+        if concept in self._named:
+            self._log.reject("id defined twice", line, concept)
+        named = self._named.setdefault(concept, False)
+        yield ConceptRecord(concept, line)
+        if node.get("lbl") is not None and (label := self._text(node, "lbl", line)):
+            kind = NameKind.SYNONYM if named else NameKind.PREFERRED
+            self._named[concept] = True
+            yield NameRecord(concept, label, self._language, kind, line=line)
+        for definition in self._objects(meta, "definition", line):
+            if text := self._text(definition, "val", line):
+                yield DefinitionRecord(concept, text, self._language, line=line)
+        for synonym in self._objects(meta, "synonyms", line):
+            yield from self._synonym(concept, synonym, line)
+        for xref in self._objects(meta, "xrefs", line):
+            if text := self._text(xref, "val", line):
+                yield IdRecord(concept, text, IdKind.XREF, line)
+        yield from self._properties(concept, meta, line)
+
+    def _synonym(self, concept: str, synonym: dict[str, Any], line: int) -> Iterator[Record]:
+        if not (text := self._text(synonym, "val", line)):
+            return
+        predicate = str(synonym.get("pred") or "hasRelatedSynonym").rpartition("#")[2]
+        if predicate not in SCOPES:
+            self._log.reject("synonym with an unknown scope", line, f"{predicate}: {text}")
+            return
+        abbreviation = is_abbreviation(str(synonym.get("synonymType") or ""))
+        kind = NameKind.ABBREVIATION if abbreviation else SCOPES[predicate]
+        yield NameRecord(concept, text, self._language, kind, line=line)
+
+    def _properties(self, concept: str, meta: dict[str, Any], line: int) -> Iterator[Record]:
+        typed = False
+        for value in self._objects(meta, "basicPropertyValues", line):
+            name = str(value.get("pred")).rpartition("#")[2]
+            if name not in ("hasAlternativeId", "hasOBONamespace"):
+                continue
+            if not (text := self._text(value, "val", line)):
+                continue
+            if name == "hasOBONamespace":
+                typed = True
+                yield TypeRecord(concept, text, line=line)
+            else:
+                yield IdRecord(concept, short_id(text), IdKind.ALTERNATE, line)
+        if self._default_type and not typed:
+            yield TypeRecord(concept, self._default_type, line=line)
+
+    def _edge(self, edge: Any, line: int) -> Iterator[Record]:
+        ends = [self._text(edge, key, line) for key in ("sub", "pred", "obj")]
+        if not all(ends):
+            return
+        head, relation, tail = ends
+        if relation in NO_RELATIONS:
+            self._log.filter(f"edge {relation}")
+        elif head in self._left:
+            self._log.filter(self._left[head])
+        else:
+            name = self._shorthands.get(relation) or short_id(relation)
+            name = IS_A if relation in SUBCLASS else name
+            yield RelationRecord(short_id(head), name, short_id(tail), line=line)
+
+    def _objects(self, holder: dict[str, Any], key: str, line: int) -> Iterator[dict[str, Any]]:
+        """Give the objects under a key: one, or a list of them."""
+        found = holder.get(key)
+        for value in found if isinstance(found, list) else [found]:
+            if isinstance(value, dict):
+                yield value
+            elif value is not None:
+                self._log.reject(f"{key} holds what is no object", line, str(value))
+
+    def _text(self, holder: Any, key: str, line: int) -> str:
+        """Give a text that must be there and that UTF-8 can hold; else reject, and give none."""
+        value = holder.get(key) if isinstance(holder, dict) else None
+        if isinstance(value, str) and value.strip():
+            if value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value):
+                return value.strip()
+            self._log.reject("text with half a character (lone surrogate)", line, ascii(value))
+        else:
+            self._log.reject(f"no {key}", line, ascii(holder))
+        return ""
+
+
+FORMAT = Format(recognise, read, languages_inside=False)

@@ -1,0 +1,76 @@
+"""scispaCy's knowledge bases: a JSON list, or JSON lines, of concepts with their aliases."""
+
+from __future__ import annotations
+
+import json
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from typing import Any
+
+from biograft.errors import FormatError
+from biograft.records import DefinitionRecord, NameKind, NameRecord, TypeRecord
+from biograft.sources.files import read_head, read_lines, read_text
+from biograft.sources.format import Format, Item, Probe, SourceConfig
+from biograft.sources.log import ReadLog
+
+
+def recognise(probe: Probe) -> bool:
+    """The two keys that every such concept has stand near the start."""
+    start = probe.text[:8192].lstrip()
+    return start[:1] in ("[", "{") and '"concept_id"' in start and '"canonical_name"' in probe.text
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield the name, aliases, types and definition of every concept."""
+    log.opened(config.path)
+    for line, value in _concepts(config, log):
+        log.read()
+        concept = value.get("concept_id") if isinstance(value, dict) else None
+        if not isinstance(concept, str) or not concept:
+            log.reject("no concept_id", line, json.dumps(value, ensure_ascii=False))
+            continue
+        if not isinstance(value.get("canonical_name"), str) or not value["canonical_name"].strip():
+            log.reject("no canonical_name", line, concept)
+            continue
+        language = config.language or "en"
+        yield NameRecord(concept, value["canonical_name"], language, NameKind.PREFERRED, line=line)
+        for alias in _strings(value.get("aliases")):
+            yield NameRecord(concept, alias, language, line=line)
+        for kind in _strings(value.get("types")) or [config.default_type]:
+            if kind:
+                yield TypeRecord(concept, kind, line=line)
+        if isinstance(value.get("definition"), str) and value["definition"].strip():
+            yield DefinitionRecord(concept, value["definition"], language, line=line)
+
+
+def _concepts(config: SourceConfig, log: ReadLog) -> Iterator[tuple[int, Any]]:
+    """Parse a JSON list whole, JSON lines one by one."""
+    if read_head(config.path).removeprefix(BOM_UTF8).lstrip().startswith(b"["):
+        try:
+            values = json.loads(read_text(config.path, config.encoding))
+        except (ValueError, RecursionError) as error:
+            raise FormatError(
+                f"is not whole JSON ({error})",
+                path=config.path,
+                line=getattr(error, "lineno", None),
+                remedy="fetch the file again",
+            ) from error
+        yield from ((0, value) for value in values)
+        return
+    for number, line in read_lines(config.path, config.encoding):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            log.read()
+            log.reject("not JSON", number, line)
+            continue
+        yield number, value
+
+
+def _strings(value: Any) -> list[str]:
+    return [v for v in value if isinstance(v, str) and v.strip()] if isinstance(value, list) else []
+
+
+FORMAT = Format(recognise, read)

@@ -1,0 +1,229 @@
+"""Any CSV or TSV: a mapping says which column holds what.
+
+Roles a column may have: ``id``, ``name``, ``synonyms``, ``definition``, ``type``, ``language``,
+``parents`` (is-a), ``alternates`` and ``xrefs`` (further ids), and ``relation.NAME`` (ids that
+NAME leads to). A table of edges has ``head``, ``relation`` and ``tail``. A column is given by
+its header or, in a file without header, by its number as ``#1``. A row may repeat an id to add
+names to its concept. Lines that start with ``#`` before the header are comments.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from biograft.errors import ConfigError, FormatError, nearest
+from biograft.languages import language_code
+from biograft.records import (
+    IS_A,
+    DefinitionRecord,
+    IdKind,
+    IdRecord,
+    NameKind,
+    NameRecord,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.sources.files import MAX_LINE_BYTES, read_lines
+from biograft.sources.format import Format, Item, Probe, SourceConfig
+from biograft.sources.log import ReadLog
+
+ROLES = (
+    "id", "name", "synonyms", "definition", "type", "language", "parents", "alternates", "xrefs",
+    "head", "relation", "tail",
+)  # fmt: skip
+RELATION_PREFIX = "relation."
+_DELIMITERS = "\t,;|"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row: its cells by role, and the line it begins on."""
+
+    line: int
+    cells: Mapping[str, str]
+    text: str
+
+    def get(self, role: str) -> str:
+        return self.cells.get(role, "").strip()
+
+
+def recognise(probe: Probe) -> bool:
+    """A header that names an id and a name column outright."""
+    lines = [line for line in probe.lines() if not line.startswith("#")]
+    if len(lines) < 2:
+        return False
+    header = [cell.strip().strip('"').lower() for cell in lines[0].split(_delimiter(lines[0]))]
+    return {"id", "name"} <= set(header)
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield the facts of every row."""
+    log.opened(config.path)
+    described: set[str] = set()
+    for row in _rows(config, log):
+        log.read()
+        if "head" in row.cells:
+            yield from _edge(row, log)
+            continue
+        concept = row.get("id")
+        if not concept:
+            log.reject("id is blank", row.line, row.text)
+            continue
+        yield from _names(row, concept, config, concept in described, log)
+        yield from _facts(row, concept, config, concept in described)
+        described.add(concept)
+
+
+def _edge(row: _Row, log: ReadLog) -> Iterator[Item]:
+    head, relation, tail = row.get("head"), row.get("relation"), row.get("tail")
+    if head and relation and tail:
+        yield RelationRecord(head, relation, tail, line=row.line)
+    else:
+        log.reject("head, relation or tail is blank", row.line, row.text)
+
+
+def _names(
+    row: _Row, concept: str, config: SourceConfig, repeated: bool, log: ReadLog
+) -> Iterator[Item]:
+    language = language_code(row.get("language") or config.language or "en")
+    if "name" in row.cells:
+        if row.get("name"):
+            kind = NameKind.SYNONYM if repeated else NameKind.PREFERRED
+            yield NameRecord(concept, row.get("name"), language, kind, line=row.line)
+        else:
+            log.reject("name is blank", row.line, row.text)
+    for synonym in _split(row.get("synonyms"), config):
+        yield NameRecord(concept, synonym, language, line=row.line)
+
+
+def _facts(row: _Row, concept: str, config: SourceConfig, repeated: bool) -> Iterator[Item]:
+    if row.get("definition"):
+        language = language_code(row.get("language") or config.language or "en")
+        yield DefinitionRecord(concept, row.get("definition"), language, line=row.line)
+    types = _split(row.get("type"), config)
+    if not types and config.default_type and not repeated:
+        types = [config.default_type]
+    yield from (TypeRecord(concept, kind, line=row.line) for kind in types)
+    for role, id_kind in (("alternates", IdKind.ALTERNATE), ("xrefs", IdKind.XREF)):
+        for other in _split(row.get(role), config):
+            yield IdRecord(concept, other, id_kind, row.line)
+    for role in row.cells:
+        relation = IS_A if role == "parents" else role.removeprefix(RELATION_PREFIX)
+        if relation != role:
+            for tail in _split(row.get(role), config):
+                yield RelationRecord(concept, relation, tail, line=row.line)
+
+
+def _split(cell: str, config: SourceConfig) -> list[str]:
+    return [part.strip() for part in cell.split(config.separator or "|") if part.strip()]
+
+
+def _rows(config: SourceConfig, log: ReadLog) -> Iterator[_Row]:
+    """Read the table's rows as cells by role."""
+    roles: dict[str, int] = {}
+    n_cells = 0
+    for line, cells in _cells(config):
+        if not roles:
+            has_header = not all(column.startswith("#") for column in config.columns.values())
+            roles = _roles(config, cells if has_header or not config.columns else [], line)
+            n_cells = len(cells)
+            if has_header:
+                continue
+        text = " ".join(cells)
+        if not text.strip():
+            continue
+        if len(cells) <= max(roles.values()):
+            log.read()
+            log.reject(f"{len(cells)} columns, expected {n_cells}", line, text)
+            continue
+        yield _Row(line, {role: cells[k] for role, k in roles.items()}, text)
+
+
+def _cells(config: SourceConfig) -> Iterator[tuple[int, list[str]]]:
+    """Split lines into cells; quoted cells may run over several lines."""
+    position, delimiter, started = 0, "", False
+
+    def lines() -> Iterator[str]:
+        nonlocal position, delimiter, started
+        for number, line in read_lines(config.path, config.encoding):
+            position = number
+            if not started and (line.startswith("#") or not line.strip()):
+                continue
+            started = True
+            yield line + "\n"
+
+    source = lines()
+    first = next(source, None)
+    if first is None:
+        raise FormatError("holds no rows", path=config.path, remedy="check the file")
+    delimiter, begin = _delimiter(first), position
+    csv.field_size_limit(MAX_LINE_BYTES)
+
+    def rejoined() -> Iterator[str]:
+        yield first
+        yield from source
+
+    reader = csv.reader(
+        rejoined(),
+        delimiter=delimiter,
+        quotechar=None if delimiter == "\t" else '"',
+        quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL,
+        strict=True,
+    )
+    try:
+        for cells in reader:
+            yield begin, cells
+            begin = position + 1
+    except csv.Error as error:
+        raise FormatError(
+            f"its quotes do not close ({error})",
+            path=config.path,
+            line=begin,
+            remedy="mend the quotes in this row",
+        ) from error
+
+
+def _delimiter(line: str) -> str:
+    """The delimiter is the candidate that occurs most in the first row."""
+    return max(_DELIMITERS, key=line.count)
+
+
+def _roles(config: SourceConfig, header: list[str], line: int) -> dict[str, int]:
+    """Find the column of every role."""
+    columns = dict(config.columns) or _obvious(header)
+    for role in columns:
+        if role not in ROLES and not role.startswith(RELATION_PREFIX):
+            raise ConfigError(f"no column role is called {role!r}; {nearest(role, ROLES)}")
+    needed = ("head", "relation", "tail") if "head" in columns else ("id",)
+    for role in needed:
+        if role not in columns:
+            raise ConfigError(f"the columns of {config.path} must say which one is the {role}")
+    return {role: _position(column, header, config, line) for role, column in columns.items()}
+
+
+def _obvious(header: list[str]) -> dict[str, str]:
+    """Without a mapping, columns called like a role have it."""
+    called = {cell.strip().lower(): cell for cell in header}
+    return {role: called[role] for role in ROLES if role in called}
+
+
+def _position(column: str, header: list[str], config: SourceConfig, line: int) -> int:
+    if not header:
+        if not column[1:].isdigit() or int(column[1:]) < 1:
+            raise ConfigError(f"{column!r} is not a column number such as '#1'")
+        return int(column[1:]) - 1
+    names = [cell.strip() for cell in header]
+    if column not in names:
+        raise FormatError(
+            f"column {column!r} is missing",
+            path=config.path,
+            line=line,
+            text=",".join(names),
+            remedy=nearest(column, names),
+        )
+    return names.index(column)
+
+
+FORMAT = Format(recognise, read)

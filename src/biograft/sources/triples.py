@@ -1,0 +1,76 @@
+"""Triples: ``head <tab> relation <tab> tail`` a line, with or without a header.
+
+The entities of such files have no ids but their names, so each is a concept of that name. A
+header may add ``head_type`` and ``tail_type``; further columns are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from biograft.records import NameKind, NameRecord, RelationRecord, TypeRecord
+from biograft.sources.files import read_lines
+from biograft.sources.format import Format, Item, Probe, SourceConfig
+from biograft.sources.log import ReadLog
+
+HEADER = ("head", "relation", "tail")
+
+
+def recognise(probe: Probe) -> bool:
+    """Three tab-parted columns on every line, or a header that begins with their names."""
+    lines = [line.split("\t") for line in probe.lines()]
+    if not lines:
+        return False
+    if tuple(lines[0][:3]) == HEADER:
+        return True
+    return all(len(parts) == 3 and all(parts) for parts in lines) and _few_relations(probe)
+
+
+def _few_relations(probe: Probe) -> bool:
+    """In the middle column few different words stand, as relations do."""
+    middle = [line.split("\t")[1] for line in probe.lines(2000)]
+    return len(middle) < 20 or len(set(middle)) <= len(middle) / 4
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield each entity once, with its types, and every triple."""
+    log.opened(config.path)
+    seen: set[tuple[str, str]] = set()
+    type_columns: tuple[int, ...] = ()
+    for number, line in read_lines(config.path, config.encoding):
+        parts = [part.strip() for part in line.split("\t")]
+        if number == 1 and tuple(parts[:3]) == HEADER:
+            type_columns = _type_columns(parts)
+            continue
+        if not line.strip():
+            continue
+        log.read()
+        if len(parts) < 3 or not all(parts[:3]):
+            log.reject("not head, relation and tail parted by tabs", number, line)
+            continue
+        head, relation, tail = parts[:3]
+        kinds = [parts[column] if column < len(parts) else "" for column in type_columns]
+        for entity, kind in zip((head, tail), kinds or ["", ""], strict=True):
+            yield from _entity(entity, kind or config.default_type, number, config, seen)
+        yield RelationRecord(head, relation, tail, line=number)
+
+
+def _entity(
+    entity: str, kind: str, line: int, config: SourceConfig, seen: set[tuple[str, str]]
+) -> Iterator[Item]:
+    """Describe an entity, and each type of it, when first met."""
+    if (entity, "") not in seen:
+        seen.add((entity, ""))
+        yield NameRecord(entity, entity, config.language or "en", NameKind.PREFERRED, line=line)
+    if kind and (entity, kind) not in seen:
+        seen.add((entity, kind))
+        yield TypeRecord(entity, kind, line=line)
+
+
+def _type_columns(header: list[str]) -> tuple[int, ...]:
+    if "head_type" in header and "tail_type" in header:
+        return header.index("head_type"), header.index("tail_type")
+    return ()
+
+
+FORMAT = Format(recognise, read)

@@ -1,0 +1,228 @@
+"""UMLS in Rich Release Format: MRCONSO, MRSTY, MRDEF and MRREL, as a folder or single files.
+
+A row of MRREL says how its *second* concept stands to its first, so the triple is
+(CUI2, RELA or REL, CUI1). Every relation stands in the file twice, once from each side; the
+hierarchy (``isa``/``inverse_isa``, and PAR/CHD without RELA) is turned into ``is-a`` from both,
+so that the two become one triple in the store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import polars as pl
+
+from biograft.errors import UnrecognisedError
+from biograft.languages import language_code
+from biograft.records import (
+    IS_A,
+    DefinitionRecord,
+    NameKind,
+    NameRecord,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.sources.delimited import Layout, read_rows
+from biograft.sources.files import read_head
+from biograft.sources.format import Block, Format, Item, Probe, SourceConfig
+from biograft.sources.log import ReadLog
+
+Step: TypeAlias = Callable[[Path, SourceConfig, ReadLog], Iterator[Block]]
+
+
+_TRANSLATIONS = (
+    "SPA POR FRE GER ITA RUS CZE DUT FIN HUN JPN KOR NOR POL SWE SCR LAV GRE CHI".split()
+)
+
+
+def _layout(columns: str) -> Layout:
+    return Layout(columns=tuple(columns.split()), separator="|", trailing=True)
+
+
+LAYOUTS = {
+    "MRCONSO": _layout(
+        "CUI LAT TS LUI STT SUI ISPREF AUI SAUI SCUI SDUI SAB TTY CODE STR SRL SUPPRESS CVF"
+    ),
+    "MRSTY": _layout("CUI TUI STN STY ATUI CVF"),
+    "MRDEF": _layout("CUI AUI ATUI SATUI SAB DEF SUPPRESS CVF"),
+    "MRREL": _layout(
+        "CUI1 AUI1 STYPE1 REL CUI2 AUI2 STYPE2 RELA RUI SRUI SAB SL RG DIR SUPPRESS CVF"
+    ),
+}
+"""The columns of each file, in the order in which the files are read."""
+
+_CUI = re.compile(r"C\d{7}")
+_SIGNS: dict[str, Callable[[list[str]], bool]] = {
+    "MRCONSO": lambda f: bool(re.fullmatch(r"[A-Z]{3}", f[1]) and f[16] in "OEYN"),
+    "MRSTY": lambda f: bool(re.fullmatch(r"T\d{3}", f[1])),
+    "MRDEF": lambda f: f[1].startswith("A") and f[6] in "OEYN",
+    "MRREL": lambda f: bool(_CUI.fullmatch(f[4]) and re.fullmatch(r"[A-Z]{2,3}", f[3])),
+}
+
+
+def recognise(probe: Probe) -> bool:
+    """A folder that holds MRCONSO, or lines laid out as one of the four files."""
+    if probe.members:
+        return bool(_find(probe.path, "MRCONSO"))
+    return _kind(probe.lines(5)) is not None
+
+
+def _kind(lines: list[str]) -> str | None:
+    """Tell which of the four files some lines come from."""
+    for kind, layout in LAYOUTS.items():
+        rows = [line.split("|") for line in lines]
+        if rows and all(
+            len(row) == len(layout.columns) + 1 and _CUI.fullmatch(row[0]) and _SIGNS[kind](row)
+            for row in rows
+        ):
+            return kind
+    return None
+
+
+def _find(folder: Path, kind: str) -> Path | None:
+    """Find one of the files in a folder or in its META folder."""
+    places = [folder, folder / "META"]
+    names = [f"{kind}.RRF", f"{kind}.RRF.gz"]
+    return next((p / n for p in places for n in names if (p / n).is_file()), None)
+
+
+def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
+    """Yield the blocks of every file there is."""
+    steps: dict[str, Step] = {
+        "MRCONSO": _read_names,
+        "MRSTY": _read_types,
+        "MRDEF": _read_definitions,
+        "MRREL": _read_relations,
+    }
+    for kind, path in _files(config.path).items():
+        yield from steps[kind](path, config, log)
+
+
+def _files(path: Path) -> dict[str, Path]:
+    if path.is_dir():
+        found = {kind: _find(path, kind) for kind in LAYOUTS}
+        files = {kind: file for kind, file in found.items() if file}
+        if "MRCONSO" not in files:
+            raise UnrecognisedError(
+                "holds no MRCONSO.RRF", path=path, remedy="name the META folder"
+            )
+        return files
+    lines = Probe(path, read_head(path)).lines(5)
+    kind = _kind(lines) or next((k for k in LAYOUTS if path.name.upper().startswith(k)), None)
+    if kind is None:
+        raise UnrecognisedError(
+            "is none of MRCONSO, MRSTY, MRDEF, MRREL", path=path, line=1, text=(lines or [""])[0]
+        )
+    return {kind: path}
+
+
+def _read_names(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
+    wanted = ["CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "STR", "SUPPRESS"]
+    preferred = (pl.col("TS") == "P") & (pl.col("STT") == "PF") & (pl.col("ISPREF") == "Y")
+    for rows in read_rows(path, log, LAYOUTS["MRCONSO"], wanted, config.encoding):
+        frame = _without_blank(rows, ("CUI", "STR"), path, log)
+        frame = _without_suppressed(frame, config, log)
+        frame = _among(frame, "SAB", config.vocabularies, "vocabulary", log)
+        frame = _among(frame, "TTY", config.term_types, "term type", log)
+        codes = {tag: language_code(tag) for tag in frame["LAT"].unique()}
+        yield Block(
+            NameRecord,
+            frame.select(
+                concept="CUI",
+                text="STR",
+                language=pl.col("LAT").replace(codes),
+                kind=pl.when(preferred)
+                .then(pl.lit(str(NameKind.PREFERRED)))
+                .otherwise(pl.lit(str(NameKind.SYNONYM))),
+                source="SAB",
+                line="line",
+            ),
+        )
+
+
+def _read_types(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
+    for rows in read_rows(path, log, LAYOUTS["MRSTY"], ["CUI", "TUI", "STN", "STY"]):
+        frame = _without_blank(rows, ("CUI", "TUI"), path, log)
+        yield Block(
+            TypeRecord,
+            frame.select(concept="CUI", type="TUI", label="STY", tree="STN", line="line"),
+        )
+
+
+def _read_definitions(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
+    wanted = ["CUI", "SAB", "DEF", "SUPPRESS"]
+    for rows in read_rows(path, log, LAYOUTS["MRDEF"], wanted, config.encoding):
+        frame = _without_blank(rows, ("CUI", "DEF"), path, log)
+        frame = _without_suppressed(frame, config, log)
+        frame = _among(frame, "SAB", config.vocabularies, "vocabulary", log)
+        # MRDEF has no language; translated vocabularies end in their language's code
+        language = pl.coalesce(
+            pl.col("SAB")
+            .str.extract(r"^(?:MSH|MDR|MEDLINEPLUS_|SCT)([A-Z]{3})$")
+            .replace_strict({tag: language_code(tag) for tag in _TRANSLATIONS}, default=None),
+            pl.lit(config.language or "en"),
+        )
+        yield Block(
+            DefinitionRecord,
+            frame.select(concept="CUI", text="DEF", language=language, source="SAB", line="line"),
+        )
+
+
+def _read_relations(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
+    wanted = ["CUI1", "REL", "CUI2", "RELA", "SAB", "SUPPRESS"]
+    named = pl.when(pl.col("RELA") == "").then("REL").otherwise("RELA")
+    up = named.is_in(["isa", "CHD"])
+    down = named.is_in(["inverse_isa", "PAR"])
+    for rows in read_rows(path, log, LAYOUTS["MRREL"], wanted, config.encoding):
+        frame = _without_blank(rows, ("CUI1", "CUI2", "REL"), path, log)
+        frame = _without_suppressed(frame, config, log)
+        frame = _among(frame, "SAB", config.vocabularies, "vocabulary", log)
+        yield Block(
+            RelationRecord,
+            frame.select(
+                head=pl.when(down).then("CUI1").otherwise("CUI2"),
+                relation=pl.when(up | down).then(pl.lit(IS_A)).otherwise(named),
+                tail=pl.when(down).then("CUI2").otherwise("CUI1"),
+                source="SAB",
+                line="line",
+            ),
+        )
+
+
+def _without_blank(
+    frame: pl.DataFrame, columns: tuple[str, ...], path: Path, log: ReadLog
+) -> pl.DataFrame:
+    """Reject rows in which a needed field is blank."""
+    blank = pl.any_horizontal(pl.col(column).str.strip_chars() == "" for column in columns)
+    bad = frame.filter(blank)
+    if not bad.height:
+        return frame
+    for row in bad.iter_rows(named=True):
+        column = next(c for c in columns if not row[c].strip())
+        text = "|".join(str(value) for name, value in row.items() if name != "line")
+        log.reject(f"{column} is blank", row["line"], text, path=path)
+    return frame.filter(~blank)
+
+
+def _without_suppressed(frame: pl.DataFrame, config: SourceConfig, log: ReadLog) -> pl.DataFrame:
+    if config.keep_suppressed:
+        return frame
+    kept = frame.filter(pl.col("SUPPRESS") == "N")
+    log.filter("suppressed", frame.height - kept.height)
+    return kept
+
+
+def _among(
+    frame: pl.DataFrame, column: str, wanted: tuple[str, ...], reason: str, log: ReadLog
+) -> pl.DataFrame:
+    if not wanted:
+        return frame
+    kept = frame.filter(frame[column].is_in(wanted))
+    log.filter(reason, frame.height - kept.height)
+    return kept
+
+
+FORMAT = Format(recognise, read)

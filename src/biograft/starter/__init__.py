@@ -1,0 +1,1 @@
+"""The knowledge base shipped with biograft: common medical concepts, written by hand."""

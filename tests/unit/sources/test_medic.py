@@ -1,0 +1,239 @@
+import gzip
+
+import pytest
+
+from biograft.errors import EncodingError, FormatError, InputError
+from biograft.records import (
+    DefinitionRecord,
+    IdRecord,
+    NameRecord,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.sources import Probe, biosyn
+from biograft.sources.medic import recognise
+
+COLUMNS = [
+    "DiseaseName", "DiseaseID", "AltDiseaseIDs", "Definition", "ParentIDs", "TreeNumbers",
+    "ParentTreeNumbers", "Synonyms", "SlimMappings",
+]  # fmt: skip
+TOP = """\
+# Comparative Toxicogenomics Database (CTD) - http://ctdbase.org/
+# Copyright 2012 somebody.
+#
+# Use is subject to the terms set forth at http://ctdbase.org/about/legal.jsp
+# Report created: Mon Jan 1 09:00:00 EST 2024
+#
+# Fields:
+"""
+NOTES = [
+    "licence: Copyright 2012 somebody.",
+    "licence: Use is subject to the terms set forth at http://ctdbase.org/about/legal.jsp",
+    "data version: Report created: Mon Jan 1 09:00:00 EST 2024",
+]
+TSV_HEADER = TOP + "# " + "\t".join(COLUMNS) + "\n#\n"
+CSV_HEADER = TOP + "# " + ",".join(COLUMNS) + "\n#\n"
+
+
+@pytest.fixture
+def read(reading, write):
+    def of(text, **options):
+        return reading(write("medic", text), format="medic", **options)
+
+    return of
+
+
+def row(*cells):
+    return "\t".join([*cells, *[""] * (9 - len(cells))]) + "\n"
+
+
+def test_a_line_of_the_old_form(read):
+    result = read("C1|613||Tooth Agenesis, Selective, 6|STHAG6\n\nD2||Flu\n")
+    assert result.records == [
+        NameRecord("C1", "Tooth Agenesis, Selective, 6", "en", "preferred", line=1),
+        NameRecord("C1", "STHAG6", "en", "synonym", line=1),
+        IdRecord("C1", "613", "alternate", line=1),
+        NameRecord("D2", "Flu", "en", "preferred", line=3),
+    ]
+    assert (result.log.n_read, result.log.rejected.counts) == (2, {})
+
+
+@pytest.mark.parametrize(
+    ("ids", "primary", "others"),
+    [
+        ("613|C1", "C1", ["613"]),
+        ("613|C1|D2|44", "C1", ["613", "D2", "44"]),
+        ("613|44", "613", ["44"]),
+        ("C", "C", []),
+    ],
+)
+def test_the_mesh_id_stands_for_the_concept(read, ids, primary, others):
+    result = read(f"{ids}||a")
+    assert result.concepts == {primary}
+    assert [record.id for record in result.of(IdRecord)] == others
+
+
+def test_a_row_of_the_table(read):
+    result = read(
+        TSV_HEADER
+        + row(
+            "10p Deletion (Partial)",
+            "MESH:C1",
+            "OMIM:1|DO:DOID:2",
+            'A "rare" thing.',
+            "MESH:D1|MESH:D2",
+            "C16.1/C1",
+            "C16.1",
+            "Chromosome 10, 10p-|10p deletion",
+            "Congenital abnormality|Cancer",
+        )
+    )
+    assert result.records == [
+        NameRecord("MESH:C1", "10p Deletion (Partial)", "en", "preferred", line=10),
+        NameRecord("MESH:C1", "Chromosome 10, 10p-", "en", "synonym", line=10),
+        NameRecord("MESH:C1", "10p deletion", "en", "synonym", line=10),
+        IdRecord("MESH:C1", "OMIM:1", "alternate", line=10),
+        IdRecord("MESH:C1", "DO:DOID:2", "alternate", line=10),
+        DefinitionRecord("MESH:C1", 'A "rare" thing.', line=10),
+        RelationRecord("MESH:C1", "is-a", "MESH:D1", line=10),
+        RelationRecord("MESH:C1", "is-a", "MESH:D2", line=10),
+        TypeRecord("MESH:C1", "Congenital abnormality", line=10),
+        TypeRecord("MESH:C1", "Cancer", line=10),
+    ]
+    assert (result.log.n_read, result.log.notes) == (1, NOTES)
+
+
+def test_csv_cells_may_be_quoted_and_hold_line_ends(read):
+    result = read(
+        CSV_HEADER
+        + 'Flu,MESH:D1,,"A ""bad""\ncold, with fever",,,,,\n'
+        + '"Fever, Yellow",MESH:D2,,,MESH:D1,,,"Jack, Yellow|YF",\n'
+    )
+    assert result.records == [
+        NameRecord("MESH:D1", "Flu", "en", "preferred", line=10),
+        DefinitionRecord("MESH:D1", 'A "bad"\ncold, with fever', line=10),
+        NameRecord("MESH:D2", "Fever, Yellow", "en", "preferred", line=12),
+        NameRecord("MESH:D2", "Jack, Yellow", "en", "synonym", line=12),
+        NameRecord("MESH:D2", "YF", "en", "synonym", line=12),
+        RelationRecord("MESH:D2", "is-a", "MESH:D1", line=12),
+    ]
+    assert result.log.notes == NOTES
+
+
+def test_columns_are_found_by_name(read):
+    header = "DiseaseName\tDiseaseID\tSynonyms\tParentIDs\n"
+    result = read(header + "Flu\tMESH:D1\tInfluenza\tMESH:D2\n")
+    assert result.counts == {"names": 2, "relations": 1}
+
+
+@pytest.mark.parametrize("text", ["D1||a|b", TSV_HEADER + row("a", "D1", "", "", "", "", "", "b")])
+def test_language_and_default_type_are_the_configured_ones(read, text):
+    result = read(text, language="de", default_type="Disease")
+    assert {record.language for record in result.of(NameRecord)} == {"de"}
+    assert [record.type for record in result.of(TypeRecord)] == ["Disease"]
+    assert read(text).of(TypeRecord) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("D2|a", "not of the form ids||names"),
+        ("||a", "not of the form ids||names"),
+        ("|||a", "not of the form ids||names"),
+        ("D2||", "not of the form ids||names"),
+        ("D2|| | ", "not of the form ids||names"),
+        ("D2||a||b", "empty name"),
+        ("D1||b", "id defined twice"),
+    ],
+)
+def test_wrong_lines_of_the_old_form_are_rejected(read, line, reason):
+    result = read(f"D1||a\n{line}\n")
+    assert result.log.rejected.counts == {reason: 1}
+    assert result.log.rejected.examples[reason][0].line == 2
+    preferred = [r.concept for r in result.of(NameRecord) if r.kind == "preferred"]
+    assert len(preferred) == len(set(preferred))
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("a\tb\n", "2 fields, expected 9"),
+        (row("a", "b") + "\n", None),
+        (row("", "D2"), "no name or no id"),
+        (row("a", " "), "no name or no id"),
+        (row("b", "D1"), "id defined twice"),
+        ("# a\n", "1 fields, expected 9"),
+    ],
+)
+def test_wrong_rows_are_rejected(read, line, reason):
+    result = read(TSV_HEADER + row("a", "D1") + line)
+    assert result.log.rejected.counts == ({reason: 1} if reason else {})
+    if reason:
+        assert result.log.rejected.examples[reason][0].line == 11
+    preferred = [r.concept for r in result.of(NameRecord) if r.kind == "preferred"]
+    assert len(preferred) == len(set(preferred))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("prose\n", r"medic:1: expected CTD's column names, or ids\|\|names \(found: 'prose'\)"),
+        ("\n  \n", r"medic:1: expected CTD's column names"),
+        (TSV_HEADER, "medic:9: holds no rows"),
+        (TOP, "medic:7: holds no rows"),
+        (TOP + row("a", "D1"), "medic:8: no line names the columns"),
+        (CSV_HEADER + 'a,D1,,,,,,,\nb,D2,"cut', r"medic:11: is not valid CSV \(unexpected end"),
+        (CSV_HEADER + 'a,D1,,"b"c,,,,,', r"medic:10: is not valid CSV \(',' expected after"),
+        (CSV_HEADER + f"a,D1,,{'x' * 200_000},,,,,", r"medic:10: is not valid CSV \(field larger"),
+    ],
+)
+def test_damage_is_told_with_its_line(read, text, message):
+    with pytest.raises(FormatError, match=message):
+        read(text)
+
+
+def test_gzip_is_transparent_and_a_cut_one_is_named(reading, write):
+    data = gzip.compress(b"D1||a|b\n" * 50)
+    assert reading(write("x.gz", data), format="medic").concepts == {"D1"}
+    with pytest.raises(InputError, match="damaged or cut short"):
+        reading(write("cut.gz", data[:-12]), format="medic")
+
+
+def test_a_wrong_encoding_names_line_and_remedy(read):
+    data = "D1||a\nD2||Ménière|x\n".encode("latin-1")
+    with pytest.raises(EncodingError, match=r":2: byte 0xe9 is not utf-8.*latin-1"):
+        read(data)
+    assert read(data, encoding="latin-1").of(NameRecord)[1].text == "Ménière"
+
+
+PLAIN_HEAD = "".join(f"C{n}||name {n}\n" for n in range(1500))
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (TSV_HEADER, True),
+        (CSV_HEADER + "a,b", True),
+        ("DiseaseName\tDiseaseID\tSynonyms\n", True),
+        ("# DiseaseName\tDiseaseID\tPathwayName\tPathwayID\n", False),
+        ("# ChemicalName\tChemicalID\tSynonyms\n", False),
+        ("C1|613||a\nC2||b|c\n", True),
+        (PLAIN_HEAD + "613||a|b\n", True),
+        (PLAIN_HEAD, False),
+        ("D1||a\nD1||b|c\n", False),
+        ("C0001||a|b\nT2||c\n", False),
+        ("D1||a|b||c\n", False),
+        ("a||b|c\n", False),
+        ("format-version: 1.2\n", False),
+        ("", False),
+    ],
+)
+def test_recognised_by_columns_or_several_names(tmp_path, text, answer):
+    probe = Probe(tmp_path / "x", text.encode())
+    assert recognise(probe) is answer
+    assert recognise(Probe(tmp_path, b"", frozenset({"x"}))) is False
+
+
+def test_a_dictionary_of_biosyn_is_left_to_its_reader(tmp_path):
+    probe = Probe(tmp_path / "x", b"D1|613||a\nD1|613||b\nD2||c\n")
+    assert (recognise(probe), biosyn.recognise(probe)) == (False, True)

@@ -1,0 +1,308 @@
+import gzip
+
+import pytest
+
+from biograft.errors import EncodingError, FormatError, InputError
+from biograft.records import (
+    ConceptRecord,
+    DefinitionRecord,
+    IdRecord,
+    NameRecord,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.sources import Probe
+from biograft.sources.obo import recognise
+
+HEADER = "format-version: 1.4\ndata-version: 2024-01-01\nontology: x\n\n"
+
+
+@pytest.fixture
+def read(reading, write):
+    """Read tags as one term ``X:1`` (its id on line 6), in its envelope."""
+
+    def of(tags, header=HEADER, **options):
+        path = write("x.obo", f"{header}[Term]\nid: X:1\n{tags}\n")
+        return reading(path, format="obo", **options)
+
+    return of
+
+
+def facts(result):
+    """All records but the concept itself."""
+    return [record for record in result.records if not isinstance(record, ConceptRecord)]
+
+
+def test_a_term_gives_its_facts_with_their_lines(read):
+    result = read(
+        'name: angiosarcoma\nnamespace: disease\nalt_id: X:2\ndef: "A cancer." [url:http\\://a]\n'
+        'synonym: "hemangiosarcoma" EXACT []\nxref: MESH:D006394\nis_a: X:3 ! cancer\n'
+        "relationship: part_of X:4 ! tissue\nsubset: slim\ncomment: nothing\ncreated_by: me"
+    )
+    assert result.records == [
+        ConceptRecord("X:1", line=6),
+        NameRecord("X:1", "angiosarcoma", "en", "preferred", line=7),
+        TypeRecord("X:1", "disease", line=8),
+        IdRecord("X:1", "X:2", "alternate", line=9),
+        DefinitionRecord("X:1", "A cancer.", line=10),
+        NameRecord("X:1", "hemangiosarcoma", "en", "synonym", line=11),
+        IdRecord("X:1", "MESH:D006394", "xref", line=12),
+        RelationRecord("X:1", "is-a", "X:3", line=13),
+        RelationRecord("X:1", "part_of", "X:4", line=14),
+    ]
+    assert (result.log.n_read, result.log.rejected.counts, result.log.filtered) == (1, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ('synonym: "n" EXACT []', "synonym"),
+        ('synonym: "n" BROAD [a, b]', "broad"),
+        ('synonym: "n" NARROW [] {x="y"}', "narrow"),
+        ('synonym: "n" RELATED [] ! why', "related"),
+        ('synonym: "n" []', "related"),
+        ('synonym: "n"', "related"),
+        ('synonym: "n" EXACT ! no brackets', "synonym"),
+        ('synonym: "n" EXACT IUPAC_NAME [IUPAC]', "synonym"),
+        ('synonym: "n" EXACT ABBREVIATION []', "abbreviation"),
+        ('synonym: "n" RELATED OMO:0003012 []', "abbreviation"),
+        ('synonym: "n" EXACT OMO:0003000 []', "abbreviation"),
+        ('synonym: "n" BROAD ACRO []', "abbreviation"),
+        ('synonym: "n" SHORT []', "abbreviation"),
+        ('exact_synonym: "n" []', "synonym"),
+        ('broad_synonym: "n" []', "broad"),
+    ],
+)
+def test_synonyms_keep_their_scope(read, line, kind):
+    header = (
+        'synonymtypedef: ACRO "an Acronym" EXACT\nsynonymtypedef: SHORT "abbreviation"\n'
+        'synonymtypedef: IUPAC_NAME "IUPAC name"\n\n'
+    )
+    assert facts(read(line, header)) == [NameRecord("X:1", "n", "en", kind, line=7)]
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (r"a\, b\: c\Wd\te\nf", "a, b: c d\te\nf"),
+        ("plain {curly} name", "plain {curly} name"),
+        ("4-{[(2R)]}", "4-{[(2R)]}"),
+        ("chemical {R=H}", "chemical"),
+        ('name {source="a ! b", x="{}"}', "name"),
+        ("name {a} ! comment", "name {a}"),
+        ("name ! comment {a=b}", "name"),
+        ('name {a="b"} ! comment', "name"),
+        ("Yahoo! group", "Yahoo! group"),
+        (r"Yahoo \! group \{x\}", "Yahoo ! group {x}"),
+        ("one \\\n  two\\\nthree", "one   twothree"),
+        (r"ends in \\", "ends in \\"),
+        ("病名", "病名"),
+    ],
+)
+def test_names_lose_escapes_modifiers_and_comments(read, written, text):
+    assert [record.text for record in read(f"name: {written}").of(NameRecord)] == [text]
+
+
+def test_a_continued_line_counts_from_its_first(read):
+    result = read("name: a \\\nb\nis_a: X:2")
+    assert facts(result) == [
+        NameRecord("X:1", "a b", "en", "preferred", line=7),
+        RelationRecord("X:1", "is-a", "X:2", line=9),
+    ]
+
+
+def test_a_continuation_at_the_end_of_the_file_is_read(reading, write):
+    path = write("x.obo", "[Term]\nid: X:1\nname: a\\")
+    names = reading(path, format="obo").of(NameRecord)
+    assert names == [NameRecord("X:1", "a", "en", "preferred", line=3)]
+
+
+def test_quoted_texts_are_resolved(read):
+    definition = 'def: "say \\"no\\" [x] {y} ! z\\n end" [A:1 "q", B:2] {c="d"} ! e'
+    assert facts(read(f'{definition}\nsynonym: "a \\\\" EXACT []')) == [
+        DefinitionRecord("X:1", 'say "no" [x] {y} ! z\n end', line=7),
+        NameRecord("X:1", "a \\", "en", "synonym", line=8),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "xref"),
+    [
+        ('UMLS:C01 "Acute abdomen"', "UMLS:C01"),
+        ('PMID:21 {source="Europe PMC"}', "PMID:21"),
+        (r"url:http\://a.org/b!c", "url:http://a.org/b!c"),
+        ("A:1 ! comment", "A:1"),
+    ],
+)
+def test_xrefs_lose_their_description(read, written, xref):
+    assert facts(read(f"xref: {written}")) == [IdRecord("X:1", xref, "xref", line=7)]
+
+
+def test_relations_keep_the_id_of_their_type(read):
+    result = read('is_a: X:2 {source="a b"} ! two\nrelationship: BFO:0000050 X:3 {x="y"} ! part of')
+    assert facts(result) == [
+        RelationRecord("X:1", "is-a", "X:2", line=7),
+        RelationRecord("X:1", "BFO:0000050", "X:3", line=8),
+    ]
+
+
+def test_axioms_and_conditional_relations_are_filtered(read):
+    result = read(
+        "intersection_of: X:2\nintersection_of: part_of X:3\nunion_of: X:4\ndisjoint_from: X:5\n"
+        'equivalent_to: X:6\nis_a: X:7 {gci_filler="T:1", gci_relation="part_of"}'
+    )
+    assert facts(result) == []
+    assert result.log.filtered == {"logical axiom": 5, "holds only under a condition (gci)": 1}
+
+
+def test_a_term_without_a_name_is_a_concept(read):
+    assert read("is_a: X:2").concepts == {"X:1"}
+
+
+def test_namespaces_are_types(read):
+    header = "default-namespace: all\n\n"
+    assert read("namespace: own", header).of(TypeRecord) == [TypeRecord("X:1", "own", line=5)]
+    assert read("name: a", header, default_type="D").of(TypeRecord) == [
+        TypeRecord("X:1", "all", line=3)
+    ]
+    assert read("name: a", default_type="D").of(TypeRecord) == [TypeRecord("X:1", "D", line=5)]
+    assert read("name: a").of(TypeRecord) == []
+
+
+def test_the_language_is_the_configured_one(read):
+    result = read('name: a\ndef: "b" []\nsynonym: "c" EXACT []', language="de")
+    assert {record.language for record in facts(result)} == {"de"}
+
+
+def test_obsolete_terms_are_left_out_unless_asked_for(read):
+    tags = "name: a\nis_a: X:2\nis_obsolete: true ! really\nreplaced_by: X:3"
+    result = read(tags)
+    assert (result.records, result.log.filtered) == ([], {"obsolete": 1})
+    kept = read(tags, keep_suppressed=True)
+    assert kept.counts == {"concepts": 1, "names": 1, "relations": 1}
+    assert read("name: a\nis_obsolete: false").counts == {"concepts": 1, "names": 1}
+
+
+def test_typedefs_and_instances_are_no_terms(read):
+    result = read(
+        "name: a\n\n[Typedef]\nid: part_of\nname: part of\nis_a: overlaps\n\n"
+        "[Instance]\nid: I:1\nname: i\n\n[Term] ! comment\nid: X:2\nname: b"
+    )
+    assert result.concepts == {"X:1", "X:2"}
+    assert (result.log.n_read, result.log.filtered) == (2, {"instance": 1})
+    assert result.log.rejected.counts == {}
+
+
+def test_comments_and_blank_lines_are_passed_over(read):
+    result = read("! a comment \\\nname: a\n\n   \n  ! another")
+    assert result.counts == {"concepts": 1, "names": 1}
+    assert result.log.rejected.counts == {}
+
+
+def test_notes_tell_version_licence_and_imports(read):
+    header = (
+        "format-version: 1.2\ndate: 14:05:2015 16:40\nremark: hello\n"
+        "remark: licensed under CC BY\nimport: http\\://x.org/y.owl\n"
+        "property_value: http://purl.org/dc/terms/license http://creativecommons.org/x\n\n"
+    )
+    assert read("name: a", header).log.notes == [
+        "data version: 14:05:2015 16:40",
+        "licence: licensed under CC BY",
+        "licence: http://purl.org/dc/terms/license http://creativecommons.org/x",
+        "import not followed: http://x.org/y.owl",
+    ]
+    assert read("name: a").log.notes == ["data version: 2024-01-01"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "reason", "line", "text"),
+    [
+        ("name:", "empty name", 7, ""),
+        ("name: ! x", "empty name", 7, "! x"),
+        ("namespace:", "empty namespace", 7, ""),
+        ("def: no quotes", "definition without a text in quotes", 7, "no quotes"),
+        ('def: "" []', "definition without a text in quotes", 7, '"" []'),
+        ('def: "open', "definition without a text in quotes", 7, '"open'),
+        ("synonym: x EXACT []", "synonym without a text in quotes", 7, "x EXACT []"),
+        ('synonym: "x" EXACTLY A []', "synonym with an unknown scope", 7, '"x" EXACTLY A []'),
+        ("is_a: ! cancer", "relation without exactly one target", 7, "! cancer"),
+        ("is_a: X:2 cancer", "relation without exactly one target", 7, "X:2 cancer"),
+        ("relationship: part_of", "relation without exactly one target", 7, "part_of"),
+        ("xref:", "xref without an id", 7, ""),
+        ('xref: "only text"', "xref without an id", 7, '"only text"'),
+        ("alt_id: a b", "alt_id that is not one id", 7, "a b"),
+        ("id: X:2", "second id in a term", 7, "X:2"),
+        ("no colon", "not of the form tag: value", 7, "no colon"),
+        ("\n[Annotation]\nid: X:2", "unknown kind of stanza", 8, "[Annotation]"),
+        ("\n[Term\nid: X:2", "damaged stanza heading", 8, "[Term"),
+        ("\n[Term]\nname: b", "term without an id", 8, "[Term]"),
+        ("\n[Term]\nid: a b", "term without an id", 8, "[Term]"),
+        ("\n[Term]\nid: X:1", "id defined twice", 9, "X:1"),
+    ],
+)
+def test_what_is_wrong_is_rejected_with_its_place(read, tags, reason, line, text):
+    result = read(tags)
+    assert result.concepts == {"X:1"}
+    assert result.log.rejected.counts == {reason: 1}
+    example = result.log.rejected.examples[reason][0]
+    assert (example.line, example.text) == (line, text)
+
+
+def test_a_repeated_term_adds_its_facts_and_no_second_preferred_name(read):
+    result = read("\n[Term]\nid: X:1\nname: a\n\n[Term]\nid: X:1\nname: b\nis_a: X:2")
+    assert facts(result) == [
+        NameRecord("X:1", "a", "en", "preferred", line=10),
+        NameRecord("X:1", "b", "en", "synonym", line=14),
+        RelationRecord("X:1", "is-a", "X:2", line=15),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("head", "answer"),
+    [
+        (b"format-version: 1.2\n", True),
+        (b"\xef\xbb\xbfformat-version: 1.2\n", True),
+        (b"! comment\n\nontology: x\nremark: y\n[Term]\nid: X:1\n", True),
+        (b"[Typedef]\nid: part_of\n", True),
+        (b"ontology: x\n", False),
+        (b"D1||a\n[Term]\n", False),
+        (b"<?xml version='1.0'?>\n", False),
+        (b'{"graphs": []}\n', False),
+        (b"\x00\xff\xfe", False),
+        (b"", False),
+    ],
+)
+def test_recognised_by_its_first_lines(tmp_path, head, answer):
+    assert recognise(Probe(tmp_path / "x", head)) is answer
+    assert recognise(Probe(tmp_path, b"", frozenset({"x.obo"}))) is False
+
+
+@pytest.mark.parametrize("text", ["format-version: 1.2\n", "some prose\n", "\n", "[]"])
+def test_a_file_without_terms_is_refused(reading, write, text):
+    path = write("x.obo", text)
+    if text == "[]":
+        result = reading(path, format="obo")
+        assert result.log.rejected.counts == {"damaged stanza heading": 1}
+        return
+    with pytest.raises(FormatError, match=r"x\.obo: holds no stanza, expected .*\[Term\]"):
+        reading(path, format="obo")
+
+
+def test_gzip_is_transparent_and_a_cut_one_is_named(reading, write):
+    data = gzip.compress((HEADER + "[Term]\nid: X:1\nname: a\n").encode() * 50)
+    assert reading(write("x.obo.gz", data), format="obo").concepts == {"X:1"}
+    with pytest.raises(InputError, match="damaged or cut short"):
+        reading(write("cut.obo.gz", data[:-12]), format="obo")
+
+
+def test_a_wrong_encoding_names_line_and_remedy(reading, write):
+    path = write("x.obo", (HEADER + "[Term]\nid: X:1\nname: Ménière\n").encode("latin-1"))
+    with pytest.raises(EncodingError, match=r"x\.obo:7: byte 0xe9 is not utf-8.*latin-1"):
+        reading(path, format="obo")
+    result = reading(path, format="obo", encoding="latin-1")
+    assert result.of(NameRecord)[0].text == "Ménière"
+
+
+def test_very_many_continued_lines_take_linear_time(reading, write):
+    path = write("x.obo", "[Term]\nid: X:1\nname: " + "aaaaaaaa\\\n" * 200_000 + "b\n")
+    assert len(reading(path, format="obo").of(NameRecord)[0].text) == 1_600_001

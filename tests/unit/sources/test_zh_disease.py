@@ -1,0 +1,153 @@
+"""Chinese disease pages: what each page gives, and what is wrong in one."""
+
+import gzip
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from biograft.errors import EncodingError, InputError
+from biograft.records import (
+    DefinitionRecord,
+    IdKind,
+    IdRecord,
+    NameKind,
+    NameRecord,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.sources.files import read_head
+from biograft.sources.format import Probe
+from biograft.sources.zh_disease import FORMAT
+
+PAGE = {
+    "id": "medical_0/0",
+    "gaishu_info": {
+        "name": "百日咳",
+        "desc": "急性呼吸道传染病。\r\n\r\n\t多见于小儿。",
+        "has_complication": ["肺不张"],
+        "belongs_to_department": ["儿科"],
+        "common_drug": ["  百咳静糖浆", ""],
+        "treat_way": ["药物治疗"],
+    },
+    "symptom_data": {"symptoms": ["干咳", "发热伴咳嗽、咯..."]},
+    "inspect_info": ["血常规"],
+    "food_info": {"good_food": ["小白菜"], "avoid_food": ["螃蟹"], "recommand_recipes": ["排骨汤"]},
+}
+
+
+@pytest.fixture
+def reading(reading):
+    return partial(reading, format="zh-disease")
+
+
+def claims(path: Path) -> bool:
+    return FORMAT.recognise(Probe(path, read_head(path)))
+
+
+def pages(*objects: object) -> str:
+    return "".join(json.dumps(page, ensure_ascii=False) + "\n" for page in objects)
+
+
+def entity(name: str, kind: str, line: int = 1) -> list[object]:
+    return [
+        NameRecord(name, name, "zh", NameKind.PREFERRED, line=line),
+        TypeRecord(name, kind, kind, line=line),
+    ]
+
+
+def related(relation: str, tail: str, kind: str) -> list[object]:
+    return [*entity(tail, kind), RelationRecord("百日咳", relation, tail, line=1)]
+
+
+def test_a_page_gives_all_its_facts(write, reading):
+    result = reading(write("a.jsonl", pages(PAGE)))
+    assert result.records == [
+        *entity("百日咳", "Disease"),
+        IdRecord("百日咳", "medical_0/0", IdKind.ALTERNATE, 1),
+        DefinitionRecord("百日咳", "急性呼吸道传染病。 多见于小儿。", "zh", line=1),
+        *related("has_complication", "肺不张", "Disease"),
+        *related("belongs_to_department", "儿科", "Department"),
+        *related("common_drug", "百咳静糖浆", "Drug"),
+        *related("treat_way", "药物治疗", "Treatment"),
+        *related("has_symptom", "干咳", "Symptom"),
+        *related("need_check", "血常规", "Check"),
+        *related("good_food", "小白菜", "Food"),
+        *related("avoid_food", "螃蟹", "Food"),
+        *related("recommend_recipe", "排骨汤", "Food"),
+    ]
+    assert result.log.rejected.counts == {"cut short in the source": 1}
+    assert result.log.rejected.examples["cut short in the source"][0].text == "发热伴咳嗽、咯..."
+    assert result.log.n_read == 1
+
+
+def test_it_is_recognised_by_content_even_in_gb18030(write, reading):
+    plain = write("a", pages(PAGE))
+    assert claims(plain)
+    other = write("b", gzip.compress(pages(PAGE).encode("gb18030")))
+    assert claims(other)
+    assert reading(other).records == reading(plain).records
+
+
+def test_the_language_can_be_named(write, reading):
+    result = reading(write("a", pages(PAGE)), language="zh-TW")
+    assert {r.language for r in result.of(NameRecord)} == {"zh"}
+    assert {r.language for r in reading(write("a", pages(PAGE)), language="ja").of(NameRecord)} == {
+        "ja"
+    }
+
+
+def test_a_page_that_only_has_a_name_is_enough(write, reading):
+    assert reading(write("a", pages({"gaishu_info": {"name": "甲"}}))).records == entity(
+        "甲", "Disease"
+    )
+
+
+def test_two_pages_of_one_name_are_told_and_both_read(write, reading):
+    first = {"gaishu_info": {"name": "甲"}}
+    second = {"gaishu_info": {"name": "甲", "has_complication": ["乙"]}}
+    result = reading(write("a", pages(first, second)))
+    assert result.log.rejected.counts == {"id defined twice": 1}
+    assert result.log.rejected.examples["id defined twice"][0].line == 2
+    assert result.of(RelationRecord) == [RelationRecord("甲", "has_complication", "乙", line=2)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"gaishu_info": ', "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[1]", "not a JSON object"),
+        ("{}", "no name in gaishu_info"),
+        ('{"gaishu_info": 5}', "no name in gaishu_info"),
+        ('{"gaishu_info": {"name": "  "}}', "no name in gaishu_info"),
+        ('{"gaishu_info": {"name": "类风湿..."}}', "cut short in the source"),
+        ('{"gaishu_info": {"name": "\\ud800"}}', "holds half a surrogate pair"),
+    ],
+)
+def test_a_faulty_page_is_rejected_with_its_line(write, reading, line, reason):
+    result = reading(write("a", pages({"gaishu_info": {"name": "甲"}}) + "\n" + line + "\n"))
+    assert result.concepts == {"甲"}
+    assert result.log.rejected.counts == {reason: 1}
+    assert result.log.rejected.examples[reason][0].line == 3
+
+
+def test_a_list_that_is_none_is_rejected(write, reading):
+    page = {"gaishu_info": {"name": "甲", "common_drug": "糖浆", "treat_way": [1]}}
+    assert reading(write("a", pages(page))).log.rejected.counts == {
+        "gaishu_info.common_drug is not a list of names": 1,
+        "gaishu_info.treat_way is not a list of names": 1,
+    }
+
+
+def test_a_cut_gzip_is_told(write, reading):
+    path = write("a.gz", gzip.compress(pages(*[PAGE] * 3).encode())[:-12])
+    with pytest.raises(InputError, match="cut short"):
+        reading(path)
+
+
+def test_an_encoding_that_does_not_hold_is_told_with_the_line(write, reading):
+    path = write("a", pages(PAGE).encode("gb18030") + b'{"gaishu_info": "\xff"}\n')
+    with pytest.raises(EncodingError, match="a:2: "):
+        reading(path, encoding="gb18030")
