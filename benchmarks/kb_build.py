@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import resource
 import sqlite3
 import statistics
 import subprocess
@@ -42,7 +41,10 @@ def make_distribution(folder: Path, n_names: int, n_relations: int, seed: int = 
     n_concepts = max(1, n_names // NAMES_PER_CONCEPT)
     letters = rng.integers(ord("a"), ord("z") + 1, (30_000, 10), dtype=np.uint8)
     words = np.array(
-        [row[:n].tobytes().decode() for row, n in zip(letters, rng.integers(3, 11, 30_000), strict=True)]
+        [
+            row[:n].tobytes().decode()
+            for row, n in zip(letters, rng.integers(3, 11, 30_000), strict=True)
+        ]
     )
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "MRCONSO.RRF").open("wb") as file:
@@ -52,7 +54,9 @@ def make_distribution(folder: Path, n_names: int, n_relations: int, seed: int = 
         for start in range(0, n_relations, CHUNK):
             file.write(_relations(start, min(CHUNK, n_relations - start), n_concepts, rng))
     concepts = pl.DataFrame({"c": np.arange(n_concepts)})
-    line = pl.format("C{}|T047|B2.2.1.2.1|Disease or Syndrome|AT{}|256|", _padded("c"), _padded("c"))
+    line = pl.format(
+        "C{}|T047|B2.2.1.2.1|Disease or Syndrome|AT{}|256|", _padded("c"), _padded("c")
+    )
     (folder / "MRSTY.RRF").write_bytes(_lines(concepts.select(line=line)))
 
 
@@ -70,8 +74,9 @@ def _names(start: int, n: int, words: Any, rng: np.random.Generator) -> bytes:
             "three": third,
         }
     ).with_columns(
-        name=pl.format("{} {} {}", pl.col("one").str.to_titlecase(), "two", "three")
-        .str.strip_chars()
+        name=pl.format(
+            "{} {} {}", pl.col("one").str.to_titlecase(), "two", "three"
+        ).str.strip_chars()
     )
     repeats = (pl.col("n") % 10 == 9) & ~pl.col("first")
     repeated = pl.when(repeats).then(pl.col("name").shift()).otherwise("name")
@@ -135,7 +140,8 @@ def build_with_python(source: Path, out: Path) -> dict[str, Any]:
     base.executescript(
         """PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
         CREATE TABLE concepts (row INTEGER PRIMARY KEY, id TEXT);
-        CREATE TABLE names (concept INTEGER, text TEXT, key TEXT, language TEXT, kind TEXT, source TEXT);
+        CREATE TABLE names (
+            concept INTEGER, text TEXT, key TEXT, language TEXT, kind TEXT, source TEXT);
         CREATE TABLE types (concept INTEGER, type TEXT, label TEXT);
         CREATE TABLE relations (head INTEGER, relation TEXT, tail INTEGER, source TEXT);"""
     )
@@ -237,7 +243,11 @@ def _median_us(function: Any, arguments: list[str]) -> float:
 
 
 def _peak_gib() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    """Read the peak memory of this process alone (getrusage would count what it was forked from)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 2**20
+    return float("nan")
 
 
 STEPS = {

@@ -11,10 +11,13 @@ from biograft.kb.concept import (
     SemanticType,
 )
 from biograft.kb.config import BuildConfig, NameRules
+from biograft.kb.export import EXPORTS, export
 from biograft.kb.report import BuildReport, SourceReport
+from biograft.kb.search import search
 from biograft.kb.store import KnowledgeBase
 
 __all__ = [
+    "EXPORTS",
     "BuildConfig",
     "BuildReport",
     "Concept",
@@ -29,4 +32,6 @@ __all__ = [
     "SourceReport",
     "build_starter",
     "build_store",
+    "export",
+    "search",
 ]

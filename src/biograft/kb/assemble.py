@@ -18,9 +18,10 @@ import polars as pl
 from biograft.kb.concepts import DROPPED, Concepts, canonical_ids
 from biograft.kb.config import NameRules
 from biograft.kb.gather import Gathered, load_frame, save_frame
-from biograft.kb.keys import hash_names, hash_texts
+from biograft.kb.keys import U64, hash_names, hash_texts, make_index
 from biograft.kb.layout import ID_KINDS
 from biograft.kb.names_table import apply_text_rules, order_names, shared_to_drop, text_array
+from biograft.kb.packing import first_of_runs, sort_rows
 from biograft.kb.tables import TableWriter
 from biograft.records import IdKind
 
@@ -49,14 +50,26 @@ class Assembly:
     def parts(self, table: str, column: str) -> Iterator[pl.DataFrame]:
         """Give the facts of ranges of concepts with their ``row``, those of others rejected."""
         n_parts = max(1, -(-self.gathered.n_rows[table] // PART_ROWS))
-        resolved = (self.resolve(f, table, column) for f in self.gathered.frames(table))
+        groups = self._groups(table)
+        resolved = (self.resolve(pl.concat(group), table, column) for group in groups)
         if n_parts == 1:
-            frames = list(resolved)
-            if frames:
-                yield pl.concat(frames)
+            yield from resolved
         else:
             yield from self._split(resolved, table, n_parts)
         self.gathered.drop(table)
+
+    def _groups(self, table: str) -> Iterator[list[pl.DataFrame]]:
+        """Give gathered frames together up to the size of a part: one look-up serves them all."""
+        group: list[pl.DataFrame] = []
+        n_rows = 0
+        for frame in self.gathered.frames(table):
+            if group and n_rows + frame.height > PART_ROWS:
+                yield group
+                group, n_rows = [], 0
+            group.append(frame)
+            n_rows += frame.height
+        if group:
+            yield group
 
     def resolve(self, frame: pl.DataFrame, table: str, column: str, name: str = "row") -> Any:
         """Add the row of the concept that a column names; facts about unknown ones go."""
@@ -119,11 +132,11 @@ def write_names(assembly: Assembly, rules: NameRules, main_languages: list[int])
         parts = _without_shared(assembly, parts)
     with TableWriter(assembly.folder, "names") as writer:
         for frame in parts:
-            texts = text_array(frame)
+            texts = text_array(frame["text"])
             keys.append(hash_names(texts))
             counts += assembly.count(frame["row"])
             writer.write({**_columns(frame, "language", "kind", "source"), "text": texts})
-    _write_index(assembly, keys)
+    _write_index(assembly, "names_index", np.concatenate(keys or [np.zeros(0, np.uint64)]))
     return assembly.ends(counts)
 
 
@@ -152,7 +165,7 @@ def _without_shared(assembly: Assembly, parts: Iterator[pl.DataFrame]) -> Iterat
     paths, rows, keys = [], [], []
     for k, frame in enumerate(parts):
         rows.append(frame["row"].to_numpy())
-        keys.append(hash_names(text_array(frame)))
+        keys.append(hash_names(text_array(frame["text"])))
         paths.append(assembly.work / f"ordered-names-{k:06d}.arrow")
         save_frame(frame, paths[-1])
     if not paths:
@@ -167,11 +180,9 @@ def _without_shared(assembly: Assembly, parts: Iterator[pl.DataFrame]) -> Iterat
         path.unlink()
 
 
-def _write_index(assembly: Assembly, keys: list[npt.NDArray[np.uint64]]) -> None:
-    key = np.concatenate(keys) if keys else np.zeros(0, np.uint64)
-    order = np.argsort(key, kind="stable")
-    with TableWriter(assembly.folder, "names_index") as writer:
-        writer.write({"key": key[order], "name": order.astype(np.uint32)})
+def _write_index(assembly: Assembly, table: str, hashes: U64) -> None:
+    with TableWriter(assembly.folder, table) as writer:
+        writer.write({"entry": make_index(hashes)})
 
 
 def write_definitions(assembly: Assembly) -> Ends:
@@ -186,9 +197,7 @@ def write_types(assembly: Assembly) -> Ends:
     return _write_grouped(assembly, "types", ["type"], ["type"])
 
 
-def _write_grouped(
-    assembly: Assembly, table: str, distinct: list[str], columns: list[str]
-) -> Ends:
+def _write_grouped(assembly: Assembly, table: str, distinct: list[str], columns: list[str]) -> Ends:
     counts = np.zeros(assembly.n_concepts, np.int64)
     with TableWriter(assembly.folder, table) as writer:
         for frame in assembly.parts(table, "concept"):
@@ -226,14 +235,9 @@ def write_ids(assembly: Assembly) -> Ends:
 
 
 def _write_id_index(assembly: Assembly, ids: pl.DataFrame) -> None:
-    own = assembly.concepts.ids
-    texts = pl.concat([canonical_ids(own).alias("id"), canonical_ids(ids["id"])]).alias("text")
-    keys = hash_texts(text_array(texts.to_frame()))
-    rows = np.concatenate([np.arange(len(own), dtype=np.uint32), ids["row"].to_numpy()])
-    kinds = np.concatenate([np.zeros(len(own), np.uint8), ids["kind"].to_numpy()])
-    order = np.lexsort((rows, kinds, keys)) if len(ids) else np.argsort(keys, kind="stable")
-    with TableWriter(assembly.folder, "ids_index") as writer:
-        writer.write({"key": keys[order], "concept": rows[order], "kind": kinds[order]})
+    parts = [canonical_ids(assembly.concepts.ids), canonical_ids(ids["id"])]
+    hashes = [hash_texts(text_array(part)) for part in parts]
+    _write_index(assembly, "ids_index", np.concatenate(hashes))
 
 
 def write_relations(assembly: Assembly) -> tuple[Ends, Ends]:
@@ -242,23 +246,34 @@ def write_relations(assembly: Assembly) -> tuple[Ends, Ends]:
     tails: list[npt.NDArray[np.uint32]] = []
     with TableWriter(assembly.folder, "relations") as writer:
         for frame in _resolved_relations(assembly):
-            kept = frame.unique(["row", "relation", "target"], keep="first", maintain_order=True)
-            kept = kept.sort("row", "relation", "target")
-            _add(assembly.n_merged, "relations", frame.height - kept.height)
-            outgoing += assembly.count(kept["row"])
-            tails.append(kept["target"].to_numpy())
-            writer.write(
-                {
-                    "head": kept["row"],
-                    "relation": kept["relation"],
-                    "tail": kept["target"],
-                    "source": kept["source"],
-                }
-            )
-    tail = np.concatenate(tails) if tails else np.zeros(0, np.uint32)
+            head, tail, relation, source = _sorted_relations(assembly, frame)
+            _add(assembly.n_merged, "relations", frame.height - len(head))
+            outgoing += assembly.count(head)
+            tails.append(tail)
+            columns = {"head": head, "relation": relation, "tail": tail, "source": source}
+            writer.write(columns)
+    tail = np.concatenate(tails or [np.zeros(0, np.uint32)])
+    rows = np.arange(len(tail), dtype=np.uint32)
+    _, by_tail = sort_rows([tail, rows], [assembly.n_concepts, len(rows)])
     with TableWriter(assembly.folder, "incoming") as writer:
-        writer.write({"relation_row": np.argsort(tail, kind="stable").astype(np.uint32)})
+        writer.write({"relation_row": by_tail})
     return assembly.ends(outgoing), assembly.ends(assembly.count(tail))
+
+
+def _sorted_relations(assembly: Assembly, frame: pl.DataFrame) -> list[npt.NDArray[Any]]:
+    """Sort relations by head, tail and name; of one that several sources give the first stays."""
+    vocabularies = assembly.gathered.vocabularies
+    columns = sort_rows(
+        [frame[name].to_numpy() for name in ("row", "target", "relation", "source")],
+        [
+            assembly.n_concepts,
+            assembly.n_concepts,
+            len(vocabularies["relation"]),
+            len(vocabularies["source"]),
+        ],
+    )
+    first = first_of_runs(*columns[:3])
+    return columns if first.all() else [column[first] for column in columns]
 
 
 def _resolved_relations(assembly: Assembly) -> Iterator[pl.DataFrame]:
@@ -278,5 +293,3 @@ def _columns(frame: pl.DataFrame, *names: str) -> dict[str, Any]:
 
 def _add(counts: dict[str, int], table: str, n: int) -> None:
     counts[table] = counts.get(table, 0) + n
-
-

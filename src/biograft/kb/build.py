@@ -266,5 +266,3 @@ def build_starter(out: Path, *, overwrite: bool = False) -> BuildReport:
 
     config = BuildConfig(sources=(SourceConfig(path=Path(STARTER)),))
     return build_store(config, out, overwrite=overwrite)
-
-

@@ -117,7 +117,9 @@ def _links(concepts: Concepts, gathered: Gathered, by: str) -> pl.DataFrame:
     kinds = [ID_KINDS.index(IdKind.ALTERNATE)]
     if by == "xrefs":
         kinds.append(ID_KINDS.index(IdKind.XREF))
-    own = pl.DataFrame({"row": concepts.by_id["row"], "key": canonical_ids(concepts.by_id["concept"])})
+    own = pl.DataFrame(
+        {"row": concepts.by_id["row"], "key": canonical_ids(concepts.by_id["concept"])}
+    )
     further = pl.concat(
         [
             pl.DataFrame(
@@ -210,9 +212,7 @@ def close_types(trees: dict[str, str], wanted: tuple[str, ...]) -> set[str]:
     """
     roots = [trees.get(code) or code for code in wanted]
     return set(wanted) | {
-        code
-        for code, tree in trees.items()
-        if any(_is_below(tree or code, root) for root in roots)
+        code for code, tree in trees.items() if any(_is_below(tree or code, root) for root in roots)
     }
 
 

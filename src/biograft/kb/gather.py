@@ -142,8 +142,8 @@ class Gathered:
         if pending:
             self._pending[record] = []
             names = record.__slots__
-            columns = {name: [getattr(item, name) for item in pending] for name in names}  # type: ignore[attr-defined]
-            schema = {name: pl.UInt32 if name == "line" else pl.String for name in names}  # type: ignore[attr-defined]
+            columns = {name: [getattr(item, name) for item in pending] for name in names}
+            schema = {name: pl.UInt32 if name == "line" else pl.String for name in names}
             self._add_frame(record.table, pl.DataFrame(columns, schema))
 
     def _add_frame(self, table: str, frame: pl.DataFrame) -> None:
@@ -154,9 +154,7 @@ class Gathered:
         columns = _KEPT_COLUMNS[table]
         if "source" in columns:
             frame = frame.with_columns(pl.col("source").replace({"": self._path.name}))
-        encoded = [
-            self._encode(table, frame[name], dtype) for name, dtype in columns.items()
-        ]
+        encoded = [self._encode(table, frame[name], dtype) for name, dtype in columns.items()]
         number = pl.Series("file", [self._file], dtype=pl.UInt16).new_from_index(0, frame.height)
         line = frame["line"].cast(pl.UInt32)
         self._keep(table, pl.DataFrame([*encoded, number, line]))

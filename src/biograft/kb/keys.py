@@ -1,15 +1,18 @@
 """64-bit hashes of ids and of normalised names, the same for one text and for millions.
 
-The hash of a text is a sum over its UTF-8 bytes, each times a fixed random weight of its
-position, stirred once more (multilinear hashing). That definition is part of the store's
-format; it needs no library whose hash may change, and numpy computes it for a whole column.
-Names are hashed by their normalised key. Pure ASCII text, nearly all of UMLS, is normalised on
-its bytes without a Python string ever being made; the rest goes through ``text.normalise``. A
-hash only narrows: every hit is compared with the text itself.
+The hash of a text is the sum of its UTF-8 bytes taken eight at a time, each eight stirred
+together with a fixed weight of their position, the length added and the sum stirred once more.
+That definition is part of the store's format; it needs no library whose hash may change, and
+numpy computes it for a whole column. Names are hashed by their normalised key. Pure ASCII text,
+nearly all of UMLS, is normalised on its bytes without a Python string ever being made; the rest
+goes through ``text.normalise``. A hash only narrows: every hit is compared with the text itself.
+
+An index holds one number an entry, sorted: the upper half of the hash, then the row.
 """
 
 from __future__ import annotations
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -21,51 +24,47 @@ import pyarrow as pa
 from biograft.text import APOSTROPHES, normalise
 
 U64 = npt.NDArray[np.uint64]
+U8 = npt.NDArray[np.uint8]
+I64 = npt.NDArray[np.int64]
+
 _CHUNK_BYTES = 4 << 20
-_MAX_WEIGHTS = 1 << 16
-_BLANK = 32
+_WORD = 8
 _MASK = (1 << 64) - 1
-
-
-@cache
-def _weights() -> U64:
-    """One odd 64-bit weight a position (splitmix64); longer texts use them again."""
-    return _stir(np.arange(1, _MAX_WEIGHTS + 1, dtype=np.uint64)) | np.uint64(1)
-
-
-def _stir(x: U64) -> U64:
-    """The finalizer of splitmix64: every bit of the input reaches every bit of the output."""
-    x = (x + np.uint64(0x9E3779B97F4A7C15)).astype(np.uint64)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+_BLANK = 32
+_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+"""The constants of splitmix64."""
 
 
 def hash_text(text: str) -> int:
     """Hash one text; plain Python, since numpy's calls cost more than so few bytes."""
-    weights = _weight_list()
-    total = 0
-    for position, byte in enumerate(text.encode()):
-        total += weights[position % _MAX_WEIGHTS] * (byte + 1)
+    data = text.encode()
+    total = len(data)
+    for position, start in enumerate(range(0, len(data), _WORD)):
+        word = int.from_bytes(data[start : start + _WORD], "little")
+        total += _stir_one(word ^ ((position + 1) * _STEP & _MASK))
     return _stir_one(total & _MASK)
+
+
+def _stir_one(x: int) -> int:
+    """The finalizer of splitmix64: every bit of the input reaches every bit of the output."""
+    x = ((x ^ (x >> 30)) * _FIRST) & _MASK
+    x = ((x ^ (x >> 27)) * _SECOND) & _MASK
+    return x ^ (x >> 31)
+
+
+def _stir(x: U64) -> U64:
+    """Stir a whole array, in place."""
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(_FIRST)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(_SECOND)
+    x ^= x >> np.uint64(31)
+    return x
 
 
 def hash_name(name: str) -> int:
     """Hash one name by its normalised key."""
     return hash_text(normalise(name))
-
-
-def _stir_one(x: int) -> int:
-    x = (x + 0x9E3779B97F4A7C15) & _MASK
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
-    return x ^ (x >> 31)
-
-
-@cache
-def _weight_list() -> list[int]:
-    weights: list[int] = _weights().tolist()
-    return weights
 
 
 def hash_texts(texts: pa.Array) -> U64:
@@ -78,7 +77,7 @@ def hash_names(names: pa.Array) -> U64:
     return _by_chunks(names, _hash_names_chunk)
 
 
-def text_buffers(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+def text_buffers(column: pa.Array) -> tuple[I64, U8]:
     """See a large_string array as its offsets and its bytes, without a copy."""
     _, offsets, data = column.buffers()
     places = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
@@ -94,27 +93,34 @@ def _by_chunks(column: pa.Array, hash_chunk: Any) -> U64:
     edges = np.unique(np.concatenate([[0], cuts, [len(column)]]))
     pieces = [
         (data[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a])
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        for a, b in itertools.pairwise(edges)
     ]
     with ThreadPoolExecutor(2) as pool:
         return np.concatenate(list(pool.map(lambda piece: hash_chunk(*piece), pieces)))
 
 
-def _hash_segments(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> U64:
-    """Hash the texts between offsets: sums of weighted bytes as differences of one running sum."""
-    starts = offsets[:-1]
+def _hash_segments(data: U8, offsets: I64) -> U64:
+    """Hash the texts between offsets: their words side by side, then sums over each text's."""
     lengths = np.diff(offsets)
-    positions = np.arange(len(data)) - np.repeat(starts, lengths)
-    if len(lengths) and lengths.max() > _MAX_WEIGHTS:
-        positions %= _MAX_WEIGHTS
-    terms = _weights()[positions] * (data.astype(np.uint64) + np.uint64(1))
-    running = np.zeros(len(data) + 1, np.uint64)
-    np.cumsum(terms, out=running[1:])
-    return _stir(running[offsets[1:]] - running[starts])
+    n_words = -(-lengths // _WORD)
+    first_word = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(n_words, out=first_word[1:])
+    padded = np.zeros(int(first_word[-1]) * _WORD, np.uint8)
+    shift = (first_word[:-1] * _WORD - offsets[:-1]).astype(np.int32)
+    places = np.arange(len(data), dtype=np.int32)
+    places += np.repeat(shift, lengths)
+    padded[places] = data
+    words = padded.view(np.dtype("<u8"))
+    positions = np.arange(1, len(words) + 1, dtype=np.uint64)
+    positions -= np.repeat(first_word[:-1].astype(np.uint64), n_words)
+    running = np.zeros(len(words) + 1, np.uint64)
+    np.cumsum(_stir(words ^ (positions * np.uint64(_STEP))), out=running[1:])
+    sums = running[first_word[1:]] - running[first_word[:-1]]
+    return _stir(sums + lengths.astype(np.uint64))
 
 
 @cache
-def _ascii_table() -> npt.NDArray[np.uint8]:
+def _ascii_table() -> U8:
     """Each ASCII byte to its key byte: lower case, a blank for signs, 0 where it vanishes."""
     table = np.zeros(256, np.uint8)
     for code in range(128):
@@ -126,13 +132,13 @@ def _ascii_table() -> npt.NDArray[np.uint8]:
     return table
 
 
-def _hash_names_chunk(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> U64:
+def _hash_names_chunk(data: U8, offsets: I64) -> U64:
     """Hash ASCII names by bytes, and the few others one by one."""
     key_data, key_offsets = _ascii_keys(data, offsets)
     hashes = _hash_segments(key_data, key_offsets)
-    foreign = np.zeros(len(data) + 1, np.int64)
-    np.cumsum(data >= 128, out=foreign[1:])
-    special = (foreign[offsets[1:]] > foreign[offsets[:-1]]) | (np.diff(key_offsets) == 0)
+    special = np.diff(key_offsets) == 0
+    foreign = np.flatnonzero(data >= 128)
+    special[np.searchsorted(offsets, foreign, "right") - 1] = True
     raw = data.tobytes()
     for k in np.flatnonzero(special):
         text = raw[offsets[k] : offsets[k + 1]].decode()
@@ -140,27 +146,48 @@ def _hash_names_chunk(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64
     return hashes
 
 
-def _ascii_keys(
-    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def _ascii_keys(data: U8, offsets: I64) -> tuple[U8, I64]:
     """Normalise ASCII texts on their bytes: map, drop apostrophes, squeeze and trim blanks."""
     mapped = _ascii_table()[data]
-    mapped, offsets = _compress(mapped, mapped != 0, offsets)
+    gone = mapped == 0
+    if gone.any():
+        mapped, offsets = _compress(mapped, ~gone, offsets)
     solid = mapped != _BLANK
-    n_solid = np.zeros(len(mapped) + 1, np.int32)
-    np.cumsum(solid, out=n_solid[1:])
-    before = n_solid[:-1] - np.repeat(n_solid[offsets[:-1]], np.diff(offsets))
-    next_solid = np.zeros(len(mapped), bool)
-    next_solid[:-1] = solid[1:]
-    ends = offsets[1:][np.diff(offsets) > 0]
-    next_solid[ends - 1] = False
-    # of a run of blanks the last stays, if something stands before it and after it in its text
-    return _compress(mapped, solid | (next_solid & (before > 0)), offsets)
+    # of a run of blanks the last stays, if its text goes on
+    keep = solid.copy()
+    keep[:-1] |= solid[1:]
+    filled = np.diff(offsets) > 0
+    last = offsets[1:][filled] - 1
+    keep[last] = solid[last]
+    # and if something stands before it: leading blanks go, one after the other
+    leading, ends = offsets[:-1][filled], last
+    while len(leading):
+        blank = ~solid[leading]
+        leading, ends = leading[blank], ends[blank]
+        keep[leading] = False
+        on = leading < ends
+        leading, ends = leading[on] + 1, ends[on]
+    return _compress(mapped, keep, offsets)
 
 
-def _compress(
-    data: npt.NDArray[np.uint8], keep: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    kept = np.zeros(len(data) + 1, np.int64)
+def _compress(data: U8, keep: npt.NDArray[np.bool_], offsets: I64) -> tuple[U8, I64]:
+    kept = np.zeros(len(data) + 1, np.int32)
     np.cumsum(keep, out=kept[1:])
-    return data[keep], kept[offsets]
+    return data[keep], kept[offsets].astype(np.int64)
+
+
+def make_index(hashes: U64) -> U64:
+    """Sort the upper halves of hashes together with their rows."""
+    rows = np.arange(len(hashes), dtype=np.uint64)
+    entries = (hashes & np.uint64(0xFFFFFFFF00000000)) | rows
+    entries.sort()
+    return entries
+
+
+def find_entries(index: U64, key: int) -> list[int]:
+    """Give the rows in an index whose hash may be ``key``, in order."""
+    low = key & 0xFFFFFFFF00000000
+    start, end = np.searchsorted(index, np.array([low, low | 0xFFFFFFFF], np.uint64))
+    if end < len(index) and int(index[end]) == low | 0xFFFFFFFF:
+        end += 1
+    return [int(entry) & 0xFFFFFFFF for entry in index[start:end]]

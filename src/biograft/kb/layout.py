@@ -14,8 +14,8 @@ behind the small numbers stand in the manifest under ``vocabularies``.
 ``ids``             ``concept, id, kind``: all ids but the primary one
 ``relations``       ``head, relation, tail, source``, grouped by head
 ``incoming``        ``relation_row``: rows of ``relations``, grouped by tail
-``names_index``     ``key, name``: hashes of normalised names, sorted, and their rows
-``ids_index``       ``key, concept, kind``: hashes of canonical ids, sorted
+``names_index``     ``entry``: half of the hash of a normalised name, and its row; sorted
+``ids_index``       ``entry``: the same for canonical ids; rows of ``concepts``, then of ``ids``
 ==================  =================================================================
 """
 
@@ -60,10 +60,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         ]
     ),
     "incoming": pa.schema([("relation_row", pa.uint32())]),
-    "names_index": pa.schema([("key", pa.uint64()), ("name", pa.uint32())]),
-    "ids_index": pa.schema(
-        [("key", pa.uint64()), ("concept", pa.uint32()), ("kind", pa.uint8())]
-    ),
+    "names_index": pa.schema([("entry", pa.uint64())]),
+    "ids_index": pa.schema([("entry", pa.uint64())]),
 }
 
 GROUPED = ("names", "definitions", "types", "ids", "relations", "incoming")

@@ -9,7 +9,10 @@ import pyarrow as pa
 
 from biograft.kb.config import NameRules
 from biograft.kb.layout import NAME_KINDS
+from biograft.kb.packing import first_of_runs, sort_rows
 from biograft.records import NameKind
+
+N_RANKS = 4
 
 SYMBOLS = r"""[,.;{}\[\]()+\-_*/?!\\"'`=%<>]"""
 """What GenBioEL turns into blanks in names."""
@@ -32,17 +35,35 @@ def order_names(frame: pl.DataFrame, main_languages: list[int]) -> pl.DataFrame:
     reading. A repeat is the same text in the same language of the same concept.
     """
     rank = _rank(frame, main_languages)
-    places = np.arange(frame.height, dtype=np.uint64)
-    packed = (frame["row"].to_numpy().astype(np.uint64) << np.uint64(32)) | (
-        rank.astype(np.uint64) << np.uint64(30)
-    )
-    order = np.argsort(packed | places, kind="stable") if frame.height < 1 << 30 else None
-    assert order is not None, "partitions are far smaller"
-    frame = frame[order.astype(np.uint32)]
-    # the hash only parts names within one concept and language: 2^-64 for each such pair
-    keyed = frame.with_columns(digest=pl.col("text").hash())
-    kept = keyed.unique(["row", "language", "digest"], keep="first", maintain_order=True)
-    return kept.drop("digest")
+    places = np.arange(frame.height, dtype=np.uint32)
+    rows = frame["row"].to_numpy()
+    n_rows = int(rows.max(initial=0)) + 1
+    order = sort_rows([rows, rank, places], [n_rows, N_RANKS, frame.height])[2]
+    if not np.array_equal(order, places):
+        frame = frame[order]
+    repeats = _repeats(frame)
+    return frame.filter(pl.Series(~repeats)) if repeats.any() else frame
+
+
+def _repeats(frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    """Mark names that stand before in their concept in the same language.
+
+    Short digests of (concept, language, text) find the few rows that may be repeats; those are
+    compared for what they are. Frames are grouped by concept.
+    """
+    digest = frame.select("row", "language", "text").hash_rows().to_numpy() >> np.uint64(32)
+    places = np.arange(frame.height, dtype=np.uint32)
+    digest, order = sort_rows([digest, places], [1 << 32, frame.height])
+    first = first_of_runs(digest)
+    alone = first.copy()
+    alone[:-1] &= first[1:]
+    suspects = np.sort(order[~alone])
+    chosen = frame[suspects].select("row", "language", "text")
+    kept = chosen.with_row_index("n").unique(["row", "language", "text"], keep="first")["n"]
+    repeats = np.zeros(frame.height, bool)
+    repeats[suspects] = True
+    repeats[suspects[kept.to_numpy()]] = False
+    return repeats
 
 
 def _rank(frame: pl.DataFrame, main_languages: list[int]) -> npt.NDArray[np.uint8]:
@@ -79,7 +100,7 @@ def shared_to_drop(
     return drop
 
 
-def text_array(frame: pl.DataFrame) -> pa.Array:
-    """See the texts of a frame as one Arrow array."""
-    array = frame["text"].rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+def text_array(texts: pl.Series) -> pa.Array:
+    """See a column of texts as one Arrow array."""
+    array = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     return array if array.type == pa.large_string() else array.cast(pa.large_string())

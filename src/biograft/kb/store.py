@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from biograft.errors import NotFoundError, StoreError
@@ -25,7 +24,7 @@ from biograft.kb.concept import (
     Relation,
     SemanticType,
 )
-from biograft.kb.keys import hash_name, hash_text
+from biograft.kb.keys import find_entries, hash_text
 from biograft.kb.layout import (
     FORMAT,
     ID_KINDS,
@@ -36,6 +35,7 @@ from biograft.kb.layout import (
 )
 from biograft.kb.tables import Table
 from biograft.records import IS_A, IdKind
+from biograft.runs import hash_file
 from biograft.text import normalise
 
 DIRECTIONS = ("out", "in", "both")
@@ -101,6 +101,22 @@ class KnowledgeBase:
         """How many relations there are."""
         return self._tables["relations"].n_rows
 
+    def info(self) -> dict[str, Any]:
+        """Say what the store holds and where it came from, as plain values."""
+        hidden = ("files", "vocabularies", "format", "seconds")
+        return {
+            "store": str(self.folder),
+            **{key: value for key, value in self.manifest.items() if key not in hidden},
+            "relations": self.relation_names,
+            "types": [kind.code for kind in self.types],
+        }
+
+    def verify(self) -> None:
+        """Compare every file with the hash that was recorded when it was written."""
+        for name, entry in self.manifest["files"].items():
+            if hash_file(self.folder / name) != entry["sha256"]:
+                raise StoreError(f"{self.folder / name}: damaged; build the store again")
+
     def table(self, name: str) -> pa.Table:
         """See a whole table through Arrow, for work on many rows; see ``layout`` for columns."""
         if name not in self._tables:
@@ -129,21 +145,18 @@ class KnowledgeBase:
         return [self.concept_at(row) for row in self._rows_by_id(identifier, (IdKind.XREF,))]
 
     def _rows_by_id(self, identifier: str, kinds: Iterable[str]) -> list[int]:
+        """Find rows by an id of certain kinds, the primary ones first."""
         canonical = canonical_id(identifier)
         codes = {ID_KINDS.index(IdKind(kind)) for kind in kinds}
         found = []
-        for place in self._hits("ids_index", hash_text(canonical)):
-            row, kind = self._at("ids_index.concept", place), self._at("ids_index.kind", place)
-            if kind in codes and self._has_id(row, canonical):
+        for entry in find_entries(self._index("ids_index"), hash_text(canonical)):
+            place = entry - len(self)
+            text = self._id[entry] if place < 0 else self._other_id[place]
+            row = entry if place < 0 else self._at("ids.concept", place)
+            kind = 0 if place < 0 else self._at("ids.kind", place)
+            if kind in codes and canonical_id(text) == canonical:
                 found.append((kind, row))
         return list(dict.fromkeys(row for _, row in sorted(found)))
-
-    def _has_id(self, row: int, canonical: str) -> bool:
-        if canonical_id(self._id[row]) == canonical:
-            return True
-        return any(
-            canonical_id(self._other_id[place]) == canonical for place in self._range("ids", row)
-        )
 
     def id_at(self, row: int) -> str:
         """Give the primary id of a row."""
@@ -161,9 +174,7 @@ class KnowledgeBase:
             name=self.name_at(row),
             names=tuple(self.name(place) for place in self._range("names", row)),
             definitions=tuple(self._definition_at(k) for k in self._range("definitions", row)),
-            types=tuple(
-                self.types[self._at("types.type", k)] for k in self._range("types", row)
-            ),
+            types=tuple(self.types[self._at("types.type", k)] for k in self._range("types", row)),
             ids=tuple(
                 Identifier(self._other_id[k], str(ID_KINDS[self._at("ids.kind", k)]))
                 for k in self._range("ids", row)
@@ -194,9 +205,9 @@ class KnowledgeBase:
         Each concept comes once, in a fixed order.
         """
         key = normalise(text)
-        exact, normalised = [], []
-        for place in self._hits("names_index", hash_name(text)):
-            row = self._at("names_index.name", place)
+        exact: list[int] = []
+        normalised: list[int] = []
+        for row in find_entries(self._index("names_index"), hash_text(key)):
             name = self._text[row]
             if normalise(name) == key:
                 (exact if name == text else normalised).append(row)
@@ -213,9 +224,7 @@ class KnowledgeBase:
         """Say how a row of the table of names answers a query."""
         concept = self._at("names.concept", name_row)
         tag = self.languages[self._at("names.language", name_row)]
-        return Match(
-            self._id[concept], self.name_at(concept), self._text[name_row], tag, how
-        )
+        return Match(self._id[concept], self.name_at(concept), self._text[name_row], tag, how)
 
     # ---- the graph
 
@@ -235,6 +244,17 @@ class KnowledgeBase:
             places += [self._at("incoming.relation_row", k) for k in self._range("incoming", row)]
         found = [self._relation_at(place) for place in places]
         return [r for r in found if relation in (None, r.relation)]
+
+    def outgoing(self, row: int) -> list[tuple[str, str, str]]:
+        """Give (relation, id of the tail, source) of all a row's own relations; no names."""
+        return [
+            (
+                self.relation_names[self._at("relations.relation", place)],
+                self._id[self._at("relations.tail", place)],
+                self.sources[self._at("relations.source", place)],
+            )
+            for place in self._range("relations", row)
+        ]
 
     def neighbours(
         self, identifier: str, *, relation: str | None = None, direction: str = "both"
@@ -304,11 +324,8 @@ class KnowledgeBase:
         ends = self._numbers[f"concepts.{table}_end"]
         return range(ends[row - 1] if row else 0, ends[row])
 
-    def _hits(self, index: str, key: int) -> range:
-        keys = self._numbers[f"{index}.key"].all()
-        wanted = np.uint64(key)
-        start = int(np.searchsorted(keys, wanted, "left"))
-        return range(start, int(np.searchsorted(keys, wanted, "right")))
+    def _index(self, table: str) -> Any:
+        return self._numbers[f"{table}.entry"].all()
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -330,4 +347,3 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{VERSION}; build the store again"
         )
     return manifest
-

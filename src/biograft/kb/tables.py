@@ -121,7 +121,9 @@ class Table:
         try:
             self._file = pa.ipc.open_file(pa.memory_map(str(path)))
         except (OSError, pa.ArrowInvalid) as error:
-            raise StoreError(f"{path}: missing or damaged ({error}); build the store again") from error
+            raise StoreError(
+                f"{path}: missing or damaged ({error}); build the store again"
+            ) from error
         if self._file.schema != SCHEMAS[name]:
             raise StoreError(f"{path}: unexpected columns; build the store again")
         self._batches = [self._file.get_batch(k) for k in range(self._file.num_record_batches)]

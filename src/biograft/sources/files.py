@@ -19,6 +19,8 @@ from biograft.errors import ConfigError, EncodingError, FormatError, InputError
 
 GZIP_MAGIC = b"\x1f\x8b"
 HEAD_BYTES = 1 << 16
+BLOCK_BYTES = 16 << 20
+"""Large enough for polars to use all cores, small enough for memory to be used again."""
 MAX_LINE_BYTES = 8 << 20
 """A line longer than this is taken for damage, not for data."""
 
@@ -107,26 +109,20 @@ class Lines:
     """How much of the file has been read once these lines are done."""
 
 
-def read_line_blocks(path: Path, size: int = 32 << 20) -> Iterator[Lines]:
+def read_line_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[Lines]:
     """Read a file as blocks of whole lines, for parsers that take many lines at once."""
     total = max(path.stat().st_size, 1) if path.is_file() else 1
-    first, rest = 1, b""
-    with open_bytes(path) as file:
-        while chunk := file.read(size):
-            if first == 1 and not rest:
-                chunk = _without_mark(chunk, path)
-            end = chunk.rfind(b"\n") + 1
-            if not end:
-                rest += chunk
-                _check_length(rest, path, first)
-                continue
-            data, rest = rest + chunk[:end], chunk[end:]
+    first = 1
+    with open_bytes(path) as raw:
+        file = io.BufferedReader(raw) if isinstance(raw, io.RawIOBase) else raw
+        while data := file.read(size):
+            if not data.endswith(b"\n"):
+                data += file.readline(MAX_LINE_BYTES + 1)
+            if first == 1:
+                data = _without_mark(data, path)
             _check_bytes(data, path, first)
-            yield Lines(data, first, min(file.tell() / total, 1.0))
+            yield Lines(data, first, min(raw.tell() / total, 1.0))
             first += data.count(b"\n")
-    if rest:
-        _check_bytes(rest, path, first)
-        yield Lines(rest, first, 1.0)
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:

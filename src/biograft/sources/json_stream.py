@@ -155,21 +155,20 @@ class JsonStream:
 
     def _fill(self) -> None:
         """Read on, at least as much as is held: what grows is decoded again only a few times."""
-        _ = self.line
+        first = self.line
         self._text = self._text[self._at :]
         self._at = self._counted = 0
         data = self._file.read(max(CHUNK_BYTES, len(self._text)))
         self._ended = not data
         try:
             self._text += self._decoder.decode(data, final=self._ended)
-        except UnicodeDecodeError as error:
+        except UnicodeError as error:
+            problem, line = f"is not {self._encoding} ({error})", first + self._text.count("\n")
+            if isinstance(error, UnicodeDecodeError):
+                problem = f"byte 0x{error.object[error.start]:02x} is not {self._encoding}"
+                line += error.object.count(b"\n", 0, error.start)
             raise EncodingError(
-                f"byte 0x{error.object[error.start]:02x} is not {self._encoding}",
-                path=self._path,
-                line=self._line
-                + self._text.count("\n")
-                + error.object.count(b"\n", 0, error.start),
-                remedy="name the encoding",
+                problem, path=self._path, line=line, remedy="name the encoding"
             ) from error
 
     def _fail(self, problem: str, detail: str = "") -> NoReturn:

@@ -87,8 +87,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield what each record states, then the hierarchy."""
     log.opened(config.path)
     seen, trees = set[str](), Trees()
-    for record in read_xml_records(config.path, RECORDS):
-        _check_root(record, config)
+    for record in read_xml_records(config.path, ROOTS, RECORDS):
         log.read(fraction=record.fraction)
         prefix = ROOTS[record.root.tag]
         ui = element_text(record.element, f"{prefix}UI")
@@ -100,23 +99,13 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         seen.add(ui)
         yield from _facts(record, ui, _language(record.root, config), log)
         yield from _types(record, ui, trees, log)
-    if not seen and not log.n_read:
+    if not log.n_read:
         raise FormatError(
             f"holds no element {' or '.join(RECORDS)}",
             path=config.path,
             remedy="check that it is MeSH XML and complete",
         )
     yield from _hierarchy(trees, log)
-
-
-def _check_root(record: XmlRecord, config: SourceConfig) -> None:
-    if record.root.tag not in ROOTS:
-        raise FormatError(
-            f"the root element is {record.root.tag}, expected {' or '.join(ROOTS)}",
-            path=config.path,
-            line=1,
-            remedy="name the right format",
-        )
 
 
 def _language(root: Element, config: SourceConfig) -> str:

@@ -121,10 +121,12 @@ def identifiers(value: str) -> list[str]:
         match = _UP_TO_MARK.match(value)
         value = match[0] if match else ""
     words = value.split()
-    return [unescape(word) for word in words] if "\\" in value else words
+    if "\\" in value:
+        words = [word for escaped in words if (word := unescape(escaped).strip())]
+    return words
 
 
 def cross_reference(value: str) -> str:
     """Give the identifier of ``ID "description" {modifiers}``; it may hold ``!``, as URLs do."""
     words = value.split(None, 1)
-    return unescape(words[0]) if words and words[0][0] not in '!{"' else ""
+    return unescape(words[0]).strip() if words and words[0][0] not in '!{"' else ""

@@ -7,7 +7,8 @@ in pieces that end where an element of that kind ends, and the line breaks are c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -41,29 +42,43 @@ def root_name(text: str) -> str:
     return match[1] if match else ""
 
 
-def read_xml_records(path: Path, tags: tuple[str, ...]) -> Iterator[XmlRecord]:
-    """Read every element of the given names below the root, which must not be nested."""
+def read_xml_records(
+    path: Path, roots: Collection[str], tags: tuple[str, ...]
+) -> Iterator[XmlRecord]:
+    """Read every element of the given names below one of the roots; they must not be nested."""
     parser = ElementTree.XMLPullParser(("start", "end"))
     size = max(path.stat().st_size, 1)
     opening = re.compile(rb"<(?:%s)[\s/>]" % "|".join(tags).encode())
     line, root = 1, None
-    with open_bytes(path) as file:
+    with open_bytes(path) as file, _damage_told(path):
         for piece in _pieces(file, tags):
+            if piece:
+                parser.feed(piece)
+            else:
+                parser.close()
             begun = opening.search(piece)
             start = line + piece.count(b"\n", 0, begun.start() if begun else 0)
             line += piece.count(b"\n")
-            for event, element in _events(parser, piece, path):
-                if root is None:
-                    root = element
-                elif event == "end" and element.tag in tags:
+            for event, element in parser.read_events():  # the inner loop, millions of times
+                if event == "end" and element.tag in tags and root is not None:
                     yield XmlRecord(element, root, start, min(file.tell() / size, 1.0))
-                    root.clear()
-    for _ in _events(parser, b"", path, last=True):
-        pass
+                    del root[:]
+                elif root is None:
+                    root = element
+                    _check_root(root.tag, path, roots)
+
+
+def _check_root(found: str, path: Path, roots: Collection[str]) -> None:
+    if found not in roots:
+        raise FormatError(
+            f"the root element is {found}, expected {' or '.join(roots)}",
+            path=path,
+            remedy="name the right format",
+        )
 
 
 def _pieces(file: IO[bytes], tags: tuple[str, ...]) -> Iterator[bytes]:
-    """Cut the file behind every closing tag of a record."""
+    """Cut the file behind every closing tag of a record; the last piece alone is empty."""
     closing = re.compile(rb"</(?:%s)\s*>" % "|".join(tags).encode())
     rest = b""
     while chunk := file.read(_CHUNK_BYTES):
@@ -78,29 +93,21 @@ def _pieces(file: IO[bytes], tags: tuple[str, ...]) -> Iterator[bytes]:
         if len(rest) > _MAX_PIECE_BYTES:
             yield rest
             rest = b""
-    yield rest
+    if rest:
+        yield rest
+    yield b""
 
 
-def _events(
-    parser: ElementTree.XMLPullParser[ElementTree.Element],
-    data: bytes,
-    path: Path,
-    last: bool = False,
-) -> Iterator[tuple[str, ElementTree.Element]]:
-    """Feed a piece and give its events; damage is told with its line."""
+@contextmanager
+def _damage_told(path: Path) -> Iterator[None]:
+    """Tell damage to the XML with its line."""
     try:
-        parser.feed(data)
-        if last:
-            parser.close()
-        for event, element in parser.read_events():
-            if isinstance(element, ElementTree.Element):
-                yield event, element
+        yield
     except ElementTree.ParseError as error:
-        line, _ = error.position
         raise FormatError(
             f"the XML is damaged or cut short ({error.msg})",
             path=path,
-            line=line,
+            line=error.position[0],
             remedy="fetch the file again",
         ) from error
     except (ValueError, LookupError) as error:

@@ -85,6 +85,9 @@ def test_encodings(write):
         assert stream.value() == "Ménière"
     with JsonStream(path) as stream, pytest.raises(EncodingError, match="byte 0xff is not utf-8"):
         stream.value()
+    plain = write("plain.json", "{}")
+    with JsonStream(plain, "utf-16") as stream, pytest.raises(EncodingError, match="is not utf-16"):
+        stream.value()
     for unknown in ("no-such", "hex"):
         with pytest.raises(ConfigError, match=f"no encoding is called '{unknown}'"):
             JsonStream(path, unknown)

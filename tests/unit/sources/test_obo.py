@@ -229,6 +229,8 @@ def test_notes_tell_version_licence_and_imports(read):
         ("is_a: X:2 cancer", "relation without exactly one target", 7, "X:2 cancer"),
         ("relationship: part_of", "relation without exactly one target", 7, "part_of"),
         ("xref:", "xref without an id", 7, ""),
+        ("xref: \\n", "xref without an id", 7, "\\n"),
+        ("alt_id: \\W", "alt_id that is not one id", 7, "\\W"),
         ('xref: "only text"', "xref without an id", 7, '"only text"'),
         ("alt_id: a b", "alt_id that is not one id", 7, "a b"),
         ("id: X:2", "second id in a term", 7, "X:2"),

@@ -1,0 +1,64 @@
+"""The command line: one file per noun, each a thin face on the package of that name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+import biograft
+from biograft.cli import kb
+from biograft.cli.demo import demo
+from biograft.errors import BiograftError
+
+app = typer.Typer(
+    help="Bring any medical ontology; read medical text with it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(kb.app, name="kb")
+app.command()(demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"biograft {biograft.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; what the user can mend is one line on stderr and exit code 2."""
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        app()
+    except BiograftError as error:
+        typer.echo(f"biograft: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("biograft: interrupted; nothing half-written was kept", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # the reader of our output (`| head`) has gone: nothing is wrong
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _terminate(number: int, frame: Any) -> NoReturn:
+    """Let a termination clean up as an interrupt does."""
+    raise KeyboardInterrupt

@@ -1,0 +1,273 @@
+"""``biograft kb``: build a knowledge base, look into it, take it out again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from biograft.cli.kb_text import print_concept, print_info, print_matches, print_report
+from biograft.errors import ConfigError
+
+if TYPE_CHECKING:
+    from biograft.kb import BuildConfig
+
+app = typer.Typer(
+    help="Build a knowledge base, look into it, take it out again.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Store = Annotated[Path, typer.Argument(metavar="KB", help="Folder of the knowledge base.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+
+
+def _listed(value: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (value or "").split(",") if part.strip())
+
+
+def _columns(value: str | None) -> dict[str, str]:
+    columns = {}
+    for part in _listed(value):
+        role, equals, column = part.partition("=")
+        if not equals or not column:
+            raise ConfigError(f"--columns: expected role=column, found {part!r}")
+        columns[role.strip()] = column.strip()
+    return columns
+
+
+@app.command()
+def build(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Files or folders to read; 'starter' is the built-in knowledge base; "
+            "one .toml file describes a whole build.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="KB", help="Folder to make.")],
+    form: Annotated[
+        str, typer.Option("--format", metavar="F", help="Format; default: found by content.")
+    ] = "",
+    lang: Annotated[
+        str | None,
+        typer.Option(metavar="en,zh", help="Keep names in these languages; the first is main."),
+    ] = None,
+    sab: Annotated[
+        str | None, typer.Option(metavar="MSH,...", help="Keep these vocabularies (UMLS SAB).")
+    ] = None,
+    tty: Annotated[
+        str | None, typer.Option(metavar="PT,...", help="Keep these term types (UMLS TTY).")
+    ] = None,
+    types: Annotated[
+        str | None,
+        typer.Option(metavar="T047,...", help="Keep concepts of these semantic types, or below."),
+    ] = None,
+    relations: Annotated[
+        str | None, typer.Option(metavar="is-a,...", help="Keep these relations only.")
+    ] = None,
+    merge: Annotated[
+        str,
+        typer.Option(
+            metavar="none|ids|xrefs",
+            help="Unite concepts of several sources by alternate ids, or by cross-references too.",
+        ),
+    ] = "none",
+    keep_suppressed: Annotated[
+        bool, typer.Option("--keep-suppressed", help="Keep what the source marks as withdrawn.")
+    ] = False,
+    encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
+    language: Annotated[
+        str, typer.Option(metavar="en", help="Language of names where the format does not say.")
+    ] = "",
+    default_type: Annotated[
+        str, typer.Option("--type", metavar="TYPE", help="Semantic type where the format has none.")
+    ] = "",
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="id=code,name=label,...",
+            help="For a CSV or TSV: which column holds the id, name, synonyms, definition, type, "
+            "language, parents, alternates, xrefs, relation.NAME; or head, relation, tail. "
+            "A file without header has columns #1, #2, ...",
+        ),
+    ] = None,
+    separator: Annotated[
+        str, typer.Option(metavar="|", help="For a CSV or TSV: what parts values in one cell.")
+    ] = "",
+    lowercase: Annotated[
+        bool, typer.Option("--lowercase", help="Lower the case of names.")
+    ] = False,
+    strip_symbols: Annotated[
+        bool, typer.Option("--strip-symbols", help="Turn symbols in names into blanks.")
+    ] = False,
+    resolve_shared: Annotated[
+        bool,
+        typer.Option(
+            "--resolve-shared",
+            help="Keep a name that several concepts share in the one with the fewest names.",
+        ),
+    ] = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Build a knowledge base from ontology files of any format."""
+    from biograft.config import from_mapping
+    from biograft.kb import BuildConfig, build_store
+    from biograft.progress import Progress
+
+    reading = {
+        "format": form,
+        "languages": _listed(lang),
+        "vocabularies": _listed(sab),
+        "term_types": _listed(tty),
+        "relations": _listed(relations),
+        "keep_suppressed": keep_suppressed,
+        "encoding": encoding,
+        "language": language,
+        "default_type": default_type,
+        "columns": _columns(columns),
+        "separator": separator,
+    }
+    rules = {
+        "lowercase": lowercase,
+        "strip_symbols": strip_symbols,
+        "resolve_shared": resolve_shared,
+    }
+    values = {"merge": merge, "types": _listed(types), "languages": _listed(lang), "names": rules}
+    if len(sources) == 1 and sources[0].endswith(".toml"):
+        config = _from_file(Path(sources[0]))
+    else:
+        described = [{"path": path, **reading} for path in sources]
+        config = from_mapping(BuildConfig, {"sources": described, **values})
+    report = build_store(config, out, overwrite=overwrite, progress=Progress(enabled=not quiet))
+    if as_json:
+        _print_json(report.to_json())
+    else:
+        print_report(report)
+
+
+def _from_file(path: Path) -> BuildConfig:
+    """Read a build from a TOML file; the paths in it are relative to its folder."""
+    from biograft.config import from_mapping, load_toml
+    from biograft.kb import BuildConfig
+    from biograft.sources import STARTER
+
+    values = load_toml(path)
+    for source in values.get("sources", []):
+        if isinstance(source, dict) and isinstance(source.get("path"), str):
+            if source["path"] != STARTER:
+                source["path"] = str(path.parent / source["path"])
+    return from_mapping(BuildConfig, values, f"{path}: ")
+
+
+@app.command()
+def formats(as_json: Json = False) -> None:
+    """List the formats that can be read."""
+    from biograft.sources import FORMATS
+
+    for name, help_line in FORMATS.help().items():
+        if as_json:
+            _print_json({"format": name, "help": help_line})
+        else:
+            typer.echo(f"{name:12} {help_line}")
+
+
+@app.command()
+def info(
+    store: Store,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare every file with its recorded hash.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Say what a knowledge base holds, where it came from and what was rejected."""
+    from biograft.kb import KnowledgeBase
+
+    base = KnowledgeBase.open(store)
+    if verify:
+        base.verify()
+    if as_json:
+        _print_json(base.info())
+    else:
+        print_info(base.info(), store)
+
+
+@app.command()
+def show(
+    store: Store,
+    identifier: Annotated[str, typer.Argument(metavar="ID", help="Any id of the concept.")],
+    relations: Annotated[
+        int, typer.Option(metavar="N", help="Show at most so many relations of a kind; 0: none.")
+    ] = 10,
+    as_json: Json = False,
+) -> None:
+    """Show a concept: names, definitions, types, ids and relations."""
+    from dataclasses import asdict
+
+    from biograft.kb import KnowledgeBase
+
+    base = KnowledgeBase.open(store)
+    concept = base[identifier]
+    related = base.relations(concept.id) if relations else []
+    if as_json:
+        _print_json({**concept.to_json(), "relations": [asdict(r) for r in related]})
+    else:
+        print_concept(concept, related, relations)
+
+
+@app.command(name="search")
+def search_names(
+    store: Store,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A name or a part of one.")],
+    limit: Annotated[int, typer.Option("-k", "--limit", metavar="N", min=1)] = 10,
+    lang: Annotated[
+        str | None, typer.Option(metavar="en", help="Names in this language only.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Search concepts by name."""
+    from biograft.kb import KnowledgeBase, search
+
+    matches = search(KnowledgeBase.open(store), text, limit=limit, language=lang)
+    if as_json:
+        for match in matches:
+            _print_json(match.to_json())
+    else:
+        print_matches(matches, text)
+
+
+@app.command()
+def export(
+    store: Store,
+    out: Annotated[
+        str, typer.Option("-o", "--out", metavar="FILE", help="File to write; '-' is stdout.")
+    ],
+    form: Annotated[
+        str, typer.Option("--format", metavar="jsonl|biosyn|triples", help="What to write.")
+    ] = "jsonl",
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a knowledge base out: everything as JSON lines, names as id||name, or triples."""
+    from biograft.kb import KnowledgeBase
+    from biograft.kb import export as export_store
+    from biograft.progress import Progress
+
+    target = None if out == "-" else Path(out)
+    progress = Progress(enabled=not quiet)
+    base = KnowledgeBase.open(store)
+    n_lines = export_store(base, target, form, overwrite=overwrite, progress=progress)
+    if target is not None:
+        typer.echo(f"{n_lines:,} lines written to {out}", err=True)
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")

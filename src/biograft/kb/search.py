@@ -1,0 +1,61 @@
+"""Search names as a person would: the exact name first, then what begins so, then all words.
+
+This is for looking around in a store, not for linking: it scans all names once, which takes
+about a second for ten million of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from biograft.kb.concept import Match
+from biograft.kb.store import KnowledgeBase
+from biograft.text import normalise
+
+MAX_CANDIDATES = 100_000
+"""Names looked at closely; a word that more names hold is too common to tell them apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    rank: tuple[int, int, int]
+    row: int
+    how: str
+
+
+def search(
+    base: KnowledgeBase, text: str, *, limit: int = 10, language: str | None = None
+) -> list[Match]:
+    """Find at most ``limit`` concepts by a name or a part of one, the nearest first."""
+    found = {match.concept: match for match in base.find(text, language=language)}
+    if len(found) < limit:
+        for candidate in _scan(base, text):
+            match = base.match(candidate.row, candidate.how)
+            if language in (None, match.language):
+                found.setdefault(match.concept, match)
+            if len(found) >= limit:
+                break
+    return list(found.values())[:limit]
+
+
+def _scan(base: KnowledgeBase, text: str) -> list[_Candidate]:
+    """Look through all names for those that hold every word of the query."""
+    query = normalise(text)
+    words = query.split()
+    if not words:
+        return []
+    column = pl.from_arrow(base.table("names").column("text"))
+    assert isinstance(column, pl.Series)
+    longest = max(words, key=len)
+    spellings = list(dict.fromkeys([longest, longest.upper(), longest.capitalize()]))
+    hit = column.str.contains_any(spellings, ascii_case_insensitive=longest.isascii())
+    candidates = []
+    for row in hit.arg_true().head(MAX_CANDIDATES).to_list():
+        key = normalise(column[row])
+        if all(word in key for word in words):
+            prefix = key.startswith(query)
+            rank = (0 if prefix else 1, len(key), row)
+            candidates.append(_Candidate(rank, row, "prefix" if prefix else "words"))
+    return sorted(candidates, key=lambda candidate: candidate.rank)

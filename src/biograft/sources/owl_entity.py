@@ -1,0 +1,217 @@
+"""One class or concept of an ontology: its triples, and the records they state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from biograft.languages import language_code
+from biograft.records import (
+    IS_A,
+    ConceptRecord,
+    DefinitionRecord,
+    IdKind,
+    IdRecord,
+    NameKind,
+    NameRecord,
+    Record,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.sources import owl_terms as terms
+from biograft.sources.abbreviations import is_abbreviation
+from biograft.sources.format import SourceConfig
+from biograft.sources.iris import short_id
+from biograft.sources.log import ReadLog
+
+
+def _is_iri(value: Any) -> bool:
+    return str(value)[:1] == "<" and hasattr(value, "value")
+
+
+def _is_blank(value: Any) -> bool:
+    return str(value)[:2] == "_:"
+
+
+def _is_text(value: Any) -> bool:
+    return str(value)[:1] == '"'
+
+
+@dataclass(slots=True)
+class Entity:
+    """The triples of one subject."""
+
+    iri: str
+    values: dict[str, list[Any]] = field(default_factory=dict)
+    remarks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What blank nodes that followed say about this subject's statements."""
+
+    def add(self, predicate: str, value: Any) -> None:
+        """Add a triple."""
+        self.values.setdefault(predicate, []).append(value)
+
+    def remark(self, node: str, predicate: str, value: Any) -> None:
+        """Add a triple of a statement about a statement."""
+        self.remarks.setdefault(node, {})[predicate] = value
+
+    def merge(self, other: Entity) -> None:
+        """Add all that is known of the same subject from elsewhere."""
+        for predicate, values in other.values.items():
+            self.values.setdefault(predicate, []).extend(values)
+        self.remarks.update(other.remarks)
+
+    def is_told(self) -> bool:
+        """Whether any triple would state something of a class or concept."""
+        return not terms.TELLING.isdisjoint(self.values)
+
+    def has(self, predicate: str) -> bool:
+        """Whether there is such a triple."""
+        return predicate in self.values
+
+    def iris(self, predicate: str) -> set[str]:
+        """Give the IRIs a predicate points to."""
+        return {value.value for value in self.values.get(predicate, ()) if _is_iri(value)}
+
+    def texts(self, *predicates: str) -> list[str]:
+        """Give the texts and IRIs that predicates point to."""
+        return [
+            value.value.strip()
+            for predicate in predicates
+            for value in self.values.get(predicate, ())
+            if (_is_iri(value) or _is_text(value)) and value.value.strip()
+        ]
+
+    def parents_without_name(self) -> list[str]:
+        """Give the blank nodes this is a subclass of."""
+        return [value.value for value in self.values.get(terms.SUBCLASS, ()) if _is_blank(value)]
+
+    def abbreviations(self) -> set[tuple[str, str]]:
+        """Give predicate and text of the synonyms that are remarked to be abbreviations."""
+        return {
+            (remark[terms.ANNOTATED_PROPERTY].value, remark[terms.ANNOTATED_TARGET].value)
+            for remark in self.remarks.values()
+            if terms.SYNONYM_TYPE in remark
+            and is_abbreviation(str(getattr(remark[terms.SYNONYM_TYPE], "value", "")))
+            and all(hasattr(remark.get(part), "value") for part in terms.AXIOM)
+            and remark[terms.ANNOTATED_SOURCE].value == self.iri
+        }
+
+
+class EntityReader:
+    """Turns classes and concepts into records; remembers little of each."""
+
+    def __init__(self, config: SourceConfig, log: ReadLog) -> None:
+        self._log = log
+        self._language = language_code(config.language or "en")
+        self._default_type = config.default_type
+        self._keep_suppressed = config.keep_suppressed
+        self._named: dict[str, frozenset[str]] = {}
+        """Class -> the languages in which its preferred name has been told."""
+        self._shared: dict[frozenset[str], frozenset[str]] = {}
+        self._left: set[str] = set()
+
+    def knows(self, iri: str) -> bool:
+        """Whether this has been met as a class or concept."""
+        return iri in self._named or iri in self._left
+
+    def is_left(self, iri: str) -> bool:
+        """Whether this is left out as withdrawn."""
+        return iri in self._left
+
+    def read(self, entity: Entity, fraction: float) -> Iterator[Record]:
+        """Yield what a class or concept states."""
+        iri = entity.iri
+        if iri not in self._named and iri not in self._left:
+            self._log.read(fraction=fraction)
+        if self._withdraw(entity) or iri in self._left:
+            return
+        concept, is_new = short_id(iri), iri not in self._named
+        if is_new:
+            self._named[iri] = frozenset()
+            yield ConceptRecord(concept)
+        yield from self._labels(concept, entity)
+        yield from self._synonyms(concept, entity)
+        yield from self._definitions(concept, entity)
+        yield from self._ids(concept, entity)
+        yield from self._relations(concept, entity)
+        namespaces = entity.texts(terms.NAMESPACE)
+        if not namespaces and is_new and self._default_type:
+            namespaces = [self._default_type]
+        yield from (TypeRecord(concept, namespace) for namespace in namespaces)
+
+    def _withdraw(self, entity: Entity) -> bool:
+        """Leave out what is deprecated; what has been told already can only be reported."""
+        if self._keep_suppressed or not {"true", "1"} & set(entity.texts(terms.DEPRECATED)):
+            return False
+        if entity.iri in self._named:
+            self._log.reject("marked as deprecated apart from its other triples", 0, entity.iri)
+            return False
+        self._left.add(entity.iri)
+        self._log.filter("obsolete")
+        return True
+
+    def _texts(self, entity: Entity, predicate: str) -> Iterator[tuple[str, str]]:
+        """Give texts with their languages; what is no text is rejected."""
+        for value in entity.values.get(predicate, ()):
+            text = " ".join(value.value.split()) if _is_text(value) else ""
+            if text:
+                yield text, language_code(value.language or "") or self._language
+            else:
+                name = short_id(predicate).rpartition("#")[2]
+                self._log.reject(f"{name} that is no text", 0, f"{entity.iri} {value}")
+
+    def _labels(self, concept: str, entity: Entity) -> Iterator[Record]:
+        """Yield the labels: of each language the first is preferred, others are synonyms."""
+        predicates = [terms.RDFS_LABEL, terms.PREF_LABEL]
+        if terms.CONCEPT in entity.iris(terms.RDF_TYPE):
+            predicates.reverse()
+        told = set[tuple[str, str]]()
+        languages = set(self._named[entity.iri])
+        for predicate in predicates:
+            for text, language in self._texts(entity, predicate):
+                if (text, language) in told:
+                    continue
+                told.add((text, language))
+                kind = NameKind.SYNONYM if language in languages else NameKind.PREFERRED
+                languages.add(language)
+                yield NameRecord(concept, text, language, kind)
+        known = frozenset(languages)
+        self._named[entity.iri] = self._shared.setdefault(known, known)
+
+    def _synonyms(self, concept: str, entity: Entity) -> Iterator[Record]:
+        short = entity.abbreviations()
+        for predicate, kind in terms.SYNONYMS.items():
+            for text, language in self._texts(entity, predicate):
+                name_kind = NameKind.ABBREVIATION if (predicate, text) in short else kind
+                yield NameRecord(concept, text, language, name_kind)
+
+    def _definitions(self, concept: str, entity: Entity) -> Iterator[Record]:
+        """Yield the definitions; a scope note stands in where its language has none."""
+        told = dict[tuple[str, str], None]()
+        for predicate in terms.DEFINITIONS:
+            told |= dict.fromkeys(self._texts(entity, predicate))
+        defined = {language for _, language in told}
+        for text, language in self._texts(entity, terms.SCOPE_NOTE):
+            if language not in defined:
+                told[text, language] = None
+        yield from (DefinitionRecord(concept, text, language) for text, language in told)
+
+    def _ids(self, concept: str, entity: Entity) -> Iterator[Record]:
+        for text in dict.fromkeys(map(short_id, entity.texts(*terms.XREFS))):
+            yield IdRecord(concept, text, IdKind.XREF)
+        for text in entity.texts(terms.ALTERNATIVE_ID):
+            yield IdRecord(concept, short_id(text), IdKind.ALTERNATE)
+        loose = sum(len(entity.values.get(predicate, ())) for predicate in terms.LOOSE_MATCHES)
+        self._log.filter("mapping to something broader, narrower or related", loose)
+
+    def _relations(self, concept: str, entity: Entity) -> Iterator[Record]:
+        for predicate in (terms.SUBCLASS, terms.BROADER):
+            for parent in sorted(entity.iris(predicate) - {terms.THING}):
+                yield RelationRecord(concept, IS_A, short_id(parent))
+        for child in sorted(entity.iris(terms.NARROWER)):
+            yield RelationRecord(short_id(child), IS_A, concept)
+        for other in sorted(entity.iris(terms.RELATED)):
+            yield RelationRecord(concept, "related", short_id(other))
+        equivalents = entity.values.get(terms.EQUIVALENT, ())
+        self._log.filter("logical axiom", sum(map(_is_blank, equivalents)))

@@ -1,0 +1,309 @@
+"""MeSH XML: descriptors and supplementary records, old and new forms, translated sets."""
+
+import gzip
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from biograft.errors import FormatError, InputError
+from biograft.records import (
+    DefinitionRecord,
+    IdKind,
+    IdRecord,
+    NameKind,
+    NameRecord,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.sources.files import read_head
+from biograft.sources.format import Probe
+from biograft.sources.mesh_names import registry_id
+from biograft.sources.mesh_xml import CATEGORIES, FORMAT
+
+HEAD = '<?xml version="1.0"?>\n<!DOCTYPE DescriptorRecordSet SYSTEM "desc.dtd">\n'
+
+
+@pytest.fixture
+def reading(reading):
+    return partial(reading, format="mesh")
+
+
+def claims(path: Path) -> bool:
+    return FORMAT.recognise(Probe(path, read_head(path)))
+
+
+def descriptors(*records: str, language: str = "eng") -> str:
+    body = "\n".join(records)
+    return (
+        f'{HEAD}<DescriptorRecordSet LanguageCode = "{language}">\n{body}\n</DescriptorRecordSet>'
+    )
+
+
+def supplementary(*records: str) -> str:
+    return f"<SupplementalRecordSet>{''.join(records)}</SupplementalRecordSet>"
+
+
+def descriptor(ui: str, name: str, *trees: str, more: str = "") -> str:
+    numbers = "".join(f"<TreeNumber>{tree}</TreeNumber>" for tree in trees)
+    return (
+        f'<DescriptorRecord DescriptorClass = "1">\n<DescriptorUI>{ui}</DescriptorUI>'
+        f"<DescriptorName><String>{name}</String></DescriptorName>{more}"
+        f"<TreeNumberList>{numbers}</TreeNumberList></DescriptorRecord>"
+    )
+
+
+def concept(ui: str, terms: str, preferred: str = "N", more: str = "") -> str:
+    return (
+        f'<Concept PreferredConceptYN="{preferred}"><ConceptUI>{ui}</ConceptUI>'
+        f"{more}<TermList>{terms}</TermList></Concept>"
+    )
+
+
+def term(text: str, ui: str = "T1", tag: str = "NON", main: str = "N") -> str:
+    return (
+        f'<Term ConceptPreferredTermYN="{main}" LexicalTag="{tag}" RecordPreferredTermYN="{main}">'
+        f"<TermUI>{ui}</TermUI><String>{text}</String></Term>"
+    )
+
+
+def relation(name: str, first: str, second: str) -> str:
+    return (
+        f'<ConceptRelationList><ConceptRelation RelationName="{name}"><Concept1UI>{first}'
+        f"</Concept1UI><Concept2UI>{second}</Concept2UI></ConceptRelation></ConceptRelationList>"
+    )
+
+
+def refer(tag: str, ui: str) -> str:
+    inner = f"<DescriptorUI>{ui}</DescriptorUI>"
+    return f"<{tag}><DescriptorReferredTo>{inner}</DescriptorReferredTo></{tag}>"
+
+
+CONCEPTS = (
+    "<ConceptList>"
+    + concept(
+        "M1",
+        term("Calcimycin", main="Y") + term("Calci\n   mycine") + term("CMY", tag="ABB"),
+        "Y",
+        "<ConceptUMLSUI>C0000699</ConceptUMLSUI><RegistryNumberList><RegistryNumber>37H9VM9WZL"
+        "</RegistryNumber><RegistryNumber>0</RegistryNumber></RegistryNumberList>"
+        "<ScopeNote>An ionophore &amp; antibiotic.\n    </ScopeNote><RelatedRegistryNumberList>"
+        "<RelatedRegistryNumber>52665-69-7 (Calcimycin)</RelatedRegistryNumber>"
+        "</RelatedRegistryNumberList>" + relation("NRW", "M1", "M2"),
+    )
+    + concept("M2", term("A-23187"), more="<ScopeNote>not this one</ScopeNote>")
+    + concept("M3", term("Ionophores"), more=relation("BRD", "M1", "M3"))
+    + concept("M4", term("Related"), more=relation("REL", "M1", "M4"))
+    + concept("M5", term("Turned") + term("TRN", tag="ACR"), more=relation("BRD", "M5", "M1"))
+    + concept("M6", term("Unrelated"))
+    + "</ConceptList>"
+)
+
+
+def test_a_descriptor_gives_all_its_facts(write, reading):
+    more = (
+        "<PharmacologicalActionList>" + refer("PharmacologicalAction", "D000900")
+        + "</PharmacologicalActionList><SeeRelatedList>" + refer("SeeRelatedDescriptor", "D5")
+        + "</SeeRelatedList>" + CONCEPTS
+    )  # fmt: skip
+    path = write("a.xml", descriptors(descriptor("D1", "Calcimycin", "D03.1", more=more),
+                                      descriptor("D0", "Top", "D03")))  # fmt: skip
+    assert claims(path)
+    result = reading(path)
+    name = partial(NameRecord, "D1", language="en", line=4)
+    top = result.of(NameRecord)[-1].line
+    assert result.records == [
+        name("Calcimycin", kind=NameKind.PREFERRED),
+        name("Calci mycine"),
+        name("CMY", kind=NameKind.ABBREVIATION),
+        name("A-23187", kind=NameKind.NARROW),
+        name("Ionophores", kind=NameKind.BROAD),
+        name("Related", kind=NameKind.RELATED),
+        name("Turned", kind=NameKind.NARROW),
+        name("TRN", kind=NameKind.ABBREVIATION),
+        name("Unrelated", kind=NameKind.RELATED),
+        DefinitionRecord("D1", "An ionophore & antibiotic.", "en", line=4),
+        IdRecord("D1", "UNII:37H9VM9WZL", IdKind.XREF, 4),
+        IdRecord("D1", "CAS:52665-69-7", IdKind.XREF, 4),
+        IdRecord("D1", "UMLS:C0000699", IdKind.XREF, 4),
+        RelationRecord("D1", "see-also", "D5", line=4),
+        RelationRecord("D1", "pharmacological-action", "D000900", line=4),
+        TypeRecord("D1", "D03", "Chemicals and Drugs", "D03", 4),
+        NameRecord("D0", "Top", "en", NameKind.PREFERRED, line=top),
+        TypeRecord("D0", "D03", "Chemicals and Drugs", "D03", top),
+        RelationRecord("D1", "is-a", "D0", line=4),
+    ]
+    assert not result.log.rejected.counts
+    assert result.log.n_read == 2
+
+
+def test_the_line_is_where_the_record_begins(write, reading):
+    text = descriptors(descriptor("D1", "a"), "<!-- x -->\n", descriptor("D2", "b"))
+    lines = {r.concept: r.line for r in reading(write("a", text)).of(NameRecord)}
+    for ui, line in lines.items():
+        assert text.split("\n")[line].startswith(f"<DescriptorUI>{ui}")
+
+
+def test_a_supplementary_record_gives_all_its_facts(write, reading):
+    record = (
+        '<SupplementalRecord SCRClass = "3"><SupplementalRecordUI>C5</SupplementalRecordUI>'
+        "<SupplementalRecordName><String>Rare disease</String></SupplementalRecordName>"
+        "<Note>A disorder.</Note><HeadingMappedToList>" + refer("HeadingMappedTo", "*D1")
+        + refer("HeadingMappedTo", "D2") + "</HeadingMappedToList><ConceptList>"
+        + concept("M1", term("Rare disease", main="Y") + term("RD"), "Y",
+                  "<RegistryNumber>EC 1.1.1.n2</RegistryNumber>")
+        + "</ConceptList></SupplementalRecord>"
+    )  # fmt: skip
+    path = write("a.xml.gz", gzip.compress(supplementary(record).encode()))
+    assert claims(path)
+    assert reading(path).records == [
+        NameRecord("C5", "Rare disease", "en", NameKind.PREFERRED, line=1),
+        NameRecord("C5", "RD", "en", line=1),
+        DefinitionRecord("C5", "A disorder.", "en", line=1),
+        IdRecord("C5", "EC:1.1.1.n2", IdKind.XREF, 1),
+        RelationRecord("C5", "mapped-to", "D1", line=1),
+        RelationRecord("C5", "mapped-to", "D2", line=1),
+        TypeRecord("C5", "SCR3", "Supplementary Diseases", "C", 1),
+    ]
+
+
+def test_the_note_on_a_substance_is_no_definition(write, reading):
+    record = (
+        '<SupplementalRecord SCRClass="1"><SupplementalRecordUI>C1</SupplementalRecordUI>'
+        "<SupplementalRecordName><String>Aeron</String></SupplementalRecordName>"
+        "<Note>structure given in first source</Note></SupplementalRecord>"
+    )
+    result = reading(write("a", supplementary(record)))
+    assert not result.of(DefinitionRecord)
+    assert result.of(TypeRecord) == [TypeRecord("C1", "SCR1", "Supplementary Chemicals", "D", 1)]
+
+
+def test_registry_numbers_in_the_old_place_are_found(write, reading):
+    more = (
+        "<ConceptList><Concept><RegistryNumber>52665-69-7</RegistryNumber></Concept></ConceptList>"
+    )
+    result = reading(write("a", descriptors(descriptor("D1", "a", more=more))))
+    assert result.of(IdRecord) == [IdRecord("D1", "CAS:52665-69-7", IdKind.XREF, 4)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("0", ""), ("", ""), ("50-78-2", "CAS:50-78-2"), ("R16CO5Y76E", "UNII:R16CO5Y76E"),
+     ("EC 3.4.21.-", "EC:3.4.21.-"), ("txid9606", "NCBITaxon:9606"), ("XYZ", "XYZ"),
+     ("50-78-2 (acid (free))", "CAS:50-78-2")],
+)  # fmt: skip
+def test_registry_numbers(text, found):
+    assert registry_id(text) == found
+
+
+def test_a_translated_set_gives_both_languages(write, reading):
+    terms = (
+        term("Calcimycin", "T2", main="Y") + term("A-23187", "T3")
+        + term("Calcimycine", "fre1", main="Y") + term("Calcimycinum", "fre2")
+    )  # fmt: skip
+    notes = (
+        "<ScopeNote>An ionophore.</ScopeNote>"
+        "<TranslatorsScopeNote>Un ionophore.</TranslatorsScopeNote>"
+    )
+    more = f"<ConceptList>{concept('M1', terms, 'Y', notes)}</ConceptList>"
+    text = descriptors(descriptor("D1", "Calcimycine[Calcimycin]", more=more), language="fre")
+    result = reading(write("a", text))
+    assert {(r.text, r.language, r.kind) for r in result.of(NameRecord)} == {
+        ("Calcimycine", "fr", "preferred"), ("Calcimycin", "en", "preferred"),
+        ("A-23187", "en", "synonym"), ("Calcimycinum", "fr", "synonym"),
+    }  # fmt: skip
+    assert {(r.text, r.language) for r in result.of(DefinitionRecord)} == {
+        ("Un ionophore.", "fr"), ("An ionophore.", "en"),
+    }  # fmt: skip
+
+
+def test_a_second_language_without_a_title_takes_its_main_term(write, reading):
+    terms = term("Kalzimycin", "ger1", main="Y") + term("Calcimycin", "T2", main="Y")
+    more = f"<ConceptList>{concept('M1', terms, 'Y')}</ConceptList>"
+    text = descriptors(descriptor("D1", "Kalzimycin", more=more), language="ger")
+    names = [(r.text, r.language, r.kind) for r in reading(write("a", text)).of(NameRecord)]
+    assert names == [("Kalzimycin", "de", "preferred"), ("Calcimycin", "en", "preferred")]
+
+
+def test_the_language_is_the_sets_own_then_the_configured_one(write, reading):
+    record = descriptor("D1", "a") + descriptor("D2", "b")
+    plain = f"<DescriptorRecordSet>{record}</DescriptorRecordSet>"
+    assert {r.language for r in reading(write("a", plain), language="spa").of(NameRecord)} == {"es"}
+    declared = descriptors(record, language="por")
+    result = reading(write("a", declared), language="spa")
+    assert [r.language for r in result.of(NameRecord)] == ["pt", "pt"]  # not the first alone
+
+
+def test_all_sixteen_categories_have_a_name():
+    assert "".join(CATEGORIES) == "ABCDEFGHIJKLMNVZ"
+
+
+@pytest.mark.parametrize(
+    ("records", "reason", "text"),
+    [
+        (["<DescriptorRecord/>"], "record without DescriptorUI", "DescriptorRecord"),
+        ([descriptor("D1", "")], "record without DescriptorName", "D1"),
+        ([descriptor("D1", "a")] * 2, "id defined twice", "D1"),
+        ([descriptor("D1", "a", "q1")], "not a tree number", "D1 q1"),
+        ([descriptor("D1", "a", "Q01")], "not a tree number", "D1 Q01"),
+        ([descriptor("D1", "a", "C01.1")], "tree number whose parent is in no record", "D1 C01.1"),
+        ([descriptor("D1", "a", "C01"), descriptor("D2", "b", "C01")], "tree number given twice",
+         "D2 C01"),
+        ([descriptor("D1", "a", more="<SeeRelatedDescriptor/>")],
+         "SeeRelatedDescriptor without DescriptorUI", "D1"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_rejected(write, reading, records, reason, text):
+    result = reading(write("a", descriptors(*records)))
+    assert result.log.rejected.counts == {reason: 1}
+    assert result.log.rejected.examples[reason][0].text == text
+    assert result.log.rejected.examples[reason][0].line >= 4
+
+
+def test_an_unknown_class_is_rejected(write, reading):
+    record = (
+        '<SupplementalRecord SCRClass="9"><SupplementalRecordUI>C1</SupplementalRecordUI>'
+        "<SupplementalRecordName><String>a</String></SupplementalRecordName></SupplementalRecord>"
+    )
+    assert reading(write("a", supplementary(record))).log.rejected.counts == {"unknown SCRClass": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (descriptors(descriptor("D1", "a"))[:-30], r"a:5: the XML is damaged or cut short"),
+        (descriptors("<a></b>"), r"a:4: the XML is damaged or cut short \(mismatched tag"),
+        (descriptors("&foo;"), r"a:4: the XML is damaged"),
+        ("<DescriptorRecordSet/>", "holds no element DescriptorRecord or"),
+        ("<a><b/></a>", "the root element is a, expected DescriptorRecordSet or"),
+        ("plain text", "a:1: the XML is damaged"),
+        ('<?xml version="1.0" encoding="nothing"?><a/>', "a:1: the XML"),
+        ('<?xml version="1.0" encoding="gb18030"?><a/>', "a:1: the XML declares an encoding"),
+        (b"<DescriptorRecordSet>\n<a>\xff</a></DescriptorRecordSet>", "a:2: the XML is damaged"),
+    ],
+)
+def test_a_damaged_document_is_told_with_its_line(write, reading, text, message):
+    with pytest.raises(FormatError, match=message):
+        reading(write("a", text))
+
+
+def test_a_cut_gzip_is_told(write, reading):
+    text = descriptors(*(descriptor(f"D{i}", f"name {i}") for i in range(999)))
+    with pytest.raises(InputError, match="cut short"):
+        reading(write("a.gz", gzip.compress(text.encode())[:-12]))
+
+
+def test_records_across_the_seams_of_reading_are_whole(write, reading):
+    text = descriptors(*(descriptor(f"D{i}", f"name {i}") for i in range(9999)))
+    result = reading(write("a", text))
+    assert len(result.concepts) == result.log.n_read == 9999
+    assert result.of(NameRecord)[-1].line == text[: text.index("<DescriptorUI>D9998")].count("\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "<", "<a/>", "<!-- <DescriptorRecordSet> --><a/>", "<QualifierRecordSet/>"],
+)
+def test_other_documents_are_not_claimed(text):
+    assert not FORMAT.recognise(Probe(Path("a"), text.encode()))
+    assert not FORMAT.recognise(Probe(Path("a"), b"", frozenset({"desc2024.xml"})))
