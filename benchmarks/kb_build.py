@@ -1,4 +1,4 @@
-"""How fast is a UMLS-sized store built, against a plain-Python build of the same store?
+"""How fast a UMLS-sized store is built, against a plain-Python build of the same store.
 
 Makes an UMLS-shaped distribution (MRCONSO, MRSTY, MRREL of synthetic rows), builds it once with
 biograft and once with dicts and SQLite, each in a process of its own, checks that both hold the
@@ -243,7 +243,7 @@ def _median_us(function: Any, arguments: list[str]) -> float:
 
 
 def _peak_gib() -> float:
-    """Read the peak memory of this process alone (getrusage would count what it was forked from)."""
+    """Read the peak memory of this process alone; getrusage counts its parent's too."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 2**20

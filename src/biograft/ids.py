@@ -19,7 +19,7 @@ _SPELLINGS = {
     "icd10cm": "ICD10CM", "icd10": "ICD10", "icd9cm": "ICD9CM", "icd9": "ICD9",
     "meddra": "MEDDRA", "doid": "DOID", "do": "DOID", "hp": "HP", "mondo": "MONDO",
 }  # fmt: skip
-_RELEASE = re.compile(r"_(us_)?\d{4}_\d{2}_\d{2}$|_us$")
+_RELEASE = re.compile(r"_(us_)?\d{4}_\d{1,2}_\d{1,2}$|_us$")
 
 
 def canonical_id(identifier: str) -> str:

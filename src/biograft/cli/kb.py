@@ -162,9 +162,9 @@ def _from_file(path: Path) -> BuildConfig:
 
     values = load_toml(path)
     for source in values.get("sources", []):
-        if isinstance(source, dict) and isinstance(source.get("path"), str):
-            if source["path"] != STARTER:
-                source["path"] = str(path.parent / source["path"])
+        place = source.get("path") if isinstance(source, dict) else None
+        if isinstance(place, str) and place != STARTER:
+            source["path"] = str(path.parent / place)
     return from_mapping(BuildConfig, values, f"{path}: ")
 
 
@@ -204,8 +204,15 @@ def info(
 def show(
     store: Store,
     identifier: Annotated[str, typer.Argument(metavar="ID", help="Any id of the concept.")],
-    relations: Annotated[
-        int, typer.Option(metavar="N", help="Show at most so many relations of a kind; 0: none.")
+    limit: Annotated[
+        int,
+        typer.Option(
+            "-k",
+            "--limit",
+            metavar="N",
+            min=0,
+            help="Show at most so many names of a language and relations of a kind; 0: all.",
+        ),
     ] = 10,
     as_json: Json = False,
 ) -> None:
@@ -216,11 +223,11 @@ def show(
 
     base = KnowledgeBase.open(store)
     concept = base[identifier]
-    related = base.relations(concept.id) if relations else []
+    related = base.relations(concept.id)
     if as_json:
         _print_json({**concept.to_json(), "relations": [asdict(r) for r in related]})
     else:
-        print_concept(concept, related, relations)
+        print_concept(concept, related, limit)
 
 
 @app.command(name="search")

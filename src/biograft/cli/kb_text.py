@@ -66,15 +66,17 @@ def print_concept(concept: Concept, relations: Iterable[Relation], limit: int) -
     for name in concept.names:
         by_language.setdefault(name.language, []).append(name.text)
     for language, names in by_language.items():
-        typer.echo(f"  {language:4} {'; '.join(dict.fromkeys(names))}")
+        typer.echo(f"  {language:4} {_some(list(dict.fromkeys(names)), limit)}")
     for definition in concept.definitions:
         typer.echo(f"  def  {definition.text}")
     if concept.ids:
         typer.echo("  ids  " + ", ".join(f"{i.id} ({i.kind})" for i in concept.ids))
-    _print_relations(concept, relations, limit)
+    for key, others in _by_kind(concept, relations).items():
+        typer.echo(f"  {key} {_some(others, limit)}")
 
 
-def _print_relations(concept: Concept, relations: Iterable[Relation], limit: int) -> None:
+def _by_kind(concept: Concept, relations: Iterable[Relation]) -> dict[str, list[str]]:
+    """Group the other ends of relations by kind and direction."""
     grouped: dict[str, list[str]] = {}
     for relation in relations:
         if relation.head == concept.id:
@@ -82,9 +84,13 @@ def _print_relations(concept: Concept, relations: Iterable[Relation], limit: int
         else:
             key, other = f"<- {relation.relation}", f"{relation.head_name} ({relation.head})"
         grouped.setdefault(key, []).append(other)
-    for key, others in grouped.items():
-        more = f"; and {len(others) - limit:,} more" if len(others) > limit else ""
-        typer.echo(f"  {key} {'; '.join(others[:limit])}{more}")
+    return grouped
+
+
+def _some(items: list[str], limit: int) -> str:
+    shown = items[:limit] if limit else items
+    more = f"; and {len(items) - len(shown):,} more" if len(items) > len(shown) else ""
+    return "; ".join(shown) + more
 
 
 def print_matches(matches: list[Match], text: str) -> None:

@@ -61,12 +61,13 @@ class _Sources:
 
 def build_store(
     config: BuildConfig,
-    out: Path,
+    out: str | Path,
     *,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> BuildReport:
     """Build a knowledge base from sources into the folder ``out``."""
+    out = Path(out)
     progress = progress or Progress(enabled=False)
     with new_folder(out, overwrite=overwrite) as folder, ThreadPoolExecutor(1) as hasher:
         try:
@@ -260,7 +261,7 @@ def _write_manifest(
         os.fsync(file.fileno())
 
 
-def build_starter(out: Path, *, overwrite: bool = False) -> BuildReport:
+def build_starter(out: str | Path, *, overwrite: bool = False) -> BuildReport:
     """Build the knowledge base that ships with the package."""
     from biograft.sources import STARTER
 

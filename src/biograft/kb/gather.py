@@ -152,7 +152,7 @@ class Gathered:
         if table == TypeRecord.table:
             self._note_labels(frame)
         columns = _KEPT_COLUMNS[table]
-        if "source" in columns:
+        if "source" in columns and (frame["source"] == "").any():
             frame = frame.with_columns(pl.col("source").replace({"": self._path.name}))
         encoded = [self._encode(table, frame[name], dtype) for name, dtype in columns.items()]
         number = pl.Series("file", [self._file], dtype=pl.UInt16).new_from_index(0, frame.height)

@@ -127,7 +127,7 @@ class Table:
         if self._file.schema != SCHEMAS[name]:
             raise StoreError(f"{path}: unexpected columns; build the store again")
         self._batches = [self._file.get_batch(k) for k in range(self._file.num_record_batches)]
-        self.n_rows = sum(batch.num_rows for batch in self._batches)
+        self.n_rows: int = sum(batch.num_rows for batch in self._batches)
 
     def numbers(self, column: str) -> NumberColumn:
         """See a column of numbers."""

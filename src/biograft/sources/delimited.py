@@ -8,8 +8,10 @@ taken apart line by line, and its faulty lines are rejected with their numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar, cast
 
 import polars as pl
 
@@ -17,6 +19,7 @@ from biograft.errors import FormatError
 from biograft.sources.files import Lines, decode, read_line_blocks
 from biograft.sources.log import ReadLog
 
+T = TypeVar("T")
 _NEWLINE = 10
 
 
@@ -42,15 +45,34 @@ def read_rows(
 ) -> Iterator[pl.DataFrame]:
     """Read blocks of rows: the wanted columns as strings, and ``line``."""
     log.opened(path)
+    for lines, regular in _ahead(_checked_blocks(path, layout, encoding)):
+        if regular:
+            frame = _to_frame(lines.data, path, lines.first, layout, wanted)
+            frame = frame.with_row_index("line", offset=lines.first)
+        else:
+            frame = _parse_by_line(lines, path, log, layout, wanted)
+        log.read(frame.height, lines.fraction)
+        yield frame
+
+
+def _ahead(items: Iterator[T]) -> Iterator[T]:
+    """Give the items of an iterator while the next one is made in another thread."""
+    end = object()
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, items, end)
+        while (item := following.result()) is not end:
+            following = pool.submit(next, items, end)
+            yield cast("T", item)
+
+
+def _checked_blocks(path: Path, layout: Layout, encoding: str) -> Iterator[tuple[Lines, bool]]:
+    """Read blocks of lines, each with whether all its lines are right."""
     for block in read_line_blocks(path):
         lines = _recode(block, path, encoding)
         if layout.header and lines.first == 1:
             lines = _check_header(lines, path, layout)
-            if not lines.data:
-                continue
-        frame = _parse(lines, path, log, layout, wanted)
-        log.read(frame.height, block.fraction)
-        yield frame
+        if lines.data:
+            yield lines, _is_regular(lines.data, layout)
 
 
 def _recode(block: Lines, path: Path, encoding: str) -> Lines:
@@ -78,12 +100,10 @@ def _check_header(lines: Lines, path: Path, layout: Layout) -> Lines:
     return Lines(lines.data[end:], lines.first + 1, lines.fraction)
 
 
-def _parse(
+def _parse_by_line(
     lines: Lines, path: Path, log: ReadLog, layout: Layout, wanted: Sequence[str]
 ) -> pl.DataFrame:
-    if _is_regular(lines.data, layout):
-        frame = _to_frame(lines.data, path, lines.first, layout, wanted)
-        return frame.with_row_index("line", offset=lines.first)
+    """Parse the right lines of a block and reject the others with their numbers."""
     good: list[bytes] = []
     places: list[int] = []
     for number, line in enumerate(lines.data.splitlines(), lines.first):

@@ -57,6 +57,9 @@ class SourceConfig:
     separator: str = ""
     """For tables: what parts several values in one cell; empty means ``|``."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
+
 
 @dataclass(frozen=True, slots=True)
 class Probe:

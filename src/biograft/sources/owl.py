@@ -67,7 +67,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         )
     ontology = _Ontology(config, log)
     yield from ontology.read(Triples(config.path, syntax))
-    if not log.n_read and not log.filtered:
+    if not log.n_read:
         raise FormatError(
             "holds no owl:Class and no skos:Concept",
             path=config.path,

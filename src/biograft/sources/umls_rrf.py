@@ -196,12 +196,12 @@ def _without_blank(
     frame: pl.DataFrame, columns: tuple[str, ...], path: Path, log: ReadLog
 ) -> pl.DataFrame:
     """Reject rows in which a needed field is blank."""
-    blank = pl.any_horizontal(pl.col(column).str.strip_chars() == "" for column in columns)
+    blank = pl.any_horizontal(pl.col(column).str.len_bytes() == 0 for column in columns)
     bad = frame.filter(blank)
     if not bad.height:
         return frame
     for row in bad.iter_rows(named=True):
-        column = next(c for c in columns if not row[c].strip())
+        column = next(c for c in columns if not row[c])
         text = "|".join(str(value) for name, value in row.items() if name != "line")
         log.reject(f"{column} is blank", row["line"], text, path=path)
     return frame.filter(~blank)

@@ -1,0 +1,348 @@
+"""OWL and SKOS: the same facts from RDF/XML, Turtle and N-Triples."""
+
+import builtins
+import gzip
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from biograft.errors import EncodingError, FormatError, InputError, MissingExtraError
+from biograft.records import (
+    ConceptRecord,
+    DefinitionRecord,
+    IdKind,
+    IdRecord,
+    NameKind,
+    NameRecord,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.sources import owl
+from biograft.sources.files import read_head
+from biograft.sources.format import Probe
+
+pytest.importorskip("pyoxigraph")
+
+PREFIXES = {
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+    "obo": "http://purl.obolibrary.org/obo/",
+    "oio": "http://www.geneontology.org/formats/oboInOwl#",
+    "dct": "http://purl.org/dc/terms/",
+    "ex": "http://example.org/x#",
+}
+
+CLASS = """
+obo:X_1 a owl:Class ; rdfs:label "heart"@en , "Herz"@de-AT , "Herzl"@de , "cor" ;
+  oio:hasExactSynonym "hrt" , "cardia" ; oio:hasBroadSynonym "organ" ;
+  oio:hasNarrowSynonym "left heart" ; oio:hasRelatedSynonym "chest" ; skos:altLabel "Pumpe"@de ;
+  obo:IAO_0000115 "It pumps\\n  blood." ; skos:scopeNote "not told" , "Note."@de ;
+  oio:hasDbXref "FMA:7088" ; skos:exactMatch obo:Y_2 , "FMA:7088" ; skos:broadMatch obo:Y_3 ;
+  oio:hasAlternativeId "X:9" ; oio:hasOBONamespace "anatomy" ;
+  rdfs:subClassOf obo:X_0 , owl:Thing ,
+    [ a owl:Restriction ; owl:onProperty obo:BFO_0000050 ; owl:someValuesFrom obo:X_2 ] ;
+  owl:equivalentClass [ owl:intersectionOf ( obo:X_0 obo:X_2 ) ] .
+[] a owl:Axiom ; owl:annotatedSource obo:X_1 ; owl:annotatedProperty oio:hasExactSynonym ;
+  owl:annotatedTarget "hrt" ; oio:hasSynonymType obo:OMO_0003012 .
+"""
+
+
+@pytest.fixture
+def reading(reading):
+    return partial(reading, format="owl")
+
+
+def turtle(body: str) -> str:
+    return "".join(f"@prefix {name}: <{iri}> .\n" for name, iri in PREFIXES.items()) + body
+
+
+def converted(text: str, form: str) -> bytes:
+    """The same triples in another syntax, written by the library."""
+    import pyoxigraph as ox
+
+    formats = {
+        "turtle": ox.RdfFormat.TURTLE,
+        "ntriples": ox.RdfFormat.N_TRIPLES,
+        "xml": ox.RdfFormat.RDF_XML,
+    }
+    triples = [quad.triple for quad in ox.parse(input=text, format=ox.RdfFormat.TURTLE)]
+    return ox.serialize(triples, format=formats[form], prefixes=PREFIXES)
+
+
+def claims(path: Path) -> bool:
+    return owl.recognise(Probe(path, read_head(path)))
+
+
+@pytest.mark.parametrize("form", ["turtle", "ntriples", "xml"])
+def test_a_class_gives_all_its_facts_in_every_syntax(write, reading, form):
+    path = write("a.gz", gzip.compress(converted(turtle(CLASS), form)))
+    assert claims(path)
+    result = reading(path)
+    name = partial(NameRecord, "X:1")
+    assert result.records == [
+        ConceptRecord("X:1"),
+        name("heart", "en", NameKind.PREFERRED),
+        name("Herz", "de", NameKind.PREFERRED),
+        name("Herzl", "de", NameKind.SYNONYM),
+        name("cor", "en", NameKind.SYNONYM),
+        name("hrt", "en", NameKind.ABBREVIATION),
+        name("cardia", "en", NameKind.SYNONYM),
+        name("organ", "en", NameKind.BROAD),
+        name("left heart", "en", NameKind.NARROW),
+        name("chest", "en", NameKind.RELATED),
+        name("Pumpe", "de", NameKind.SYNONYM),
+        DefinitionRecord("X:1", "It pumps blood.", "en"),
+        DefinitionRecord("X:1", "Note.", "de"),
+        IdRecord("X:1", "FMA:7088", IdKind.XREF),
+        IdRecord("X:1", "Y:2", IdKind.XREF),
+        IdRecord("X:1", "X:9", IdKind.ALTERNATE),
+        RelationRecord("X:1", "is-a", "X:0"),
+        TypeRecord("X:1", "anatomy"),
+        RelationRecord("X:1", "BFO:0000050", "X:2"),
+    ]
+    assert not result.log.rejected.counts
+    assert result.log.filtered == {
+        "mapping to something broader, narrower or related": 1,
+        "logical axiom": 1,
+    }
+    assert result.log.n_read == 1
+
+
+RESTRICTED = """
+obo:X_1 a owl:Class ; rdfs:subClassOf
+  [ a owl:Restriction ; owl:onProperty {property} ; owl:someValuesFrom obo:X_2 ] .
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "relation"),
+    [
+        ("obo:BFO_1", 'obo:BFO_1 a owl:ObjectProperty ; oio:shorthand "part_of" .', "part_of"),
+        ("obo:BFO_1", 'obo:BFO_1 a owl:ObjectProperty ; rdfs:label "part of" .', "BFO:1"),
+        ("<http://purl.obolibrary.org/obo/cl#lacks_part>", "", "lacks_part"),
+        ("ex:R108", 'ex:R108 a owl:ObjectProperty ; rdfs:label "Has  Finding" .', "Has_Finding"),
+        ("ex:R108", "", "http://example.org/x#R108"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_property_is_called_as_in_obo(write, reading, name, declared, relation, first):
+    restricted = RESTRICTED.format(property=name)
+    body = declared + restricted if first else restricted + declared
+    result = reading(write("a", turtle(body)))
+    assert result.of(RelationRecord) == [RelationRecord("X:1", relation, "X:2")]
+
+
+def test_a_restriction_may_stand_anywhere(write, reading):
+    apart = "_:r owl:onProperty ex:p .\n" + "_:r owl:someValuesFrom obo:X_2 .\n"
+    users = "obo:X_1 a owl:Class ; rdfs:subClassOf _:r .\n"
+    expected = [RelationRecord("X:1", "http://example.org/x#p", "X:2")]
+    assert reading(write("a", turtle(apart + users))).of(RelationRecord) == expected
+    others = "".join(f"obo:X_{i} a owl:Class .\n" for i in range(10, 999))
+    result = reading(write("b", turtle(users + others + apart)))
+    assert result.of(RelationRecord) == expected
+
+
+def test_restrictions_that_no_class_uses_are_forgotten(write, reading, monkeypatch):
+    monkeypatch.setattr(owl, "KEPT_RESTRICTIONS", 2)
+    nodes = "".join(
+        f"_:r{i} owl:onProperty ex:p ; owl:someValuesFrom obo:X_2 .\n" for i in range(4)
+    )
+    users = "obo:X_1 a owl:Class ; rdfs:subClassOf _:r0 , _:r3 .\n"
+    result = reading(write("a", turtle(nodes + users)))
+    assert len(result.of(RelationRecord)) == 1
+    assert result.log.filtered == {"logical axiom": 1}
+
+
+def test_other_class_expressions_are_counted(write, reading):
+    body = "obo:X_1 a owl:Class ; rdfs:subClassOf [ owl:unionOf ( obo:X_2 obo:X_3 ) ] ."
+    result = reading(write("a", turtle(body)))
+    assert not result.of(RelationRecord)
+    assert result.log.filtered == {"logical axiom": 1}
+
+
+DEPRECATED = (
+    'obo:X_1 a owl:Class ; rdfs:label "old" ; rdfs:subClassOf obo:X_0 ; owl:deprecated true .'
+)
+
+
+def test_deprecated_classes_are_left_out_unless_asked_for(write, reading):
+    path = write("a", turtle(DEPRECATED + " obo:X_2 a owl:Class ."))
+    result = reading(path)
+    assert result.concepts == {"X:2"}
+    assert result.log.filtered == {"obsolete": 1}
+    kept = reading(path, keep_suppressed=True)
+    assert kept.concepts == {"X:1", "X:2"}
+    assert kept.counts["relations"] == 1
+
+
+def test_what_is_told_of_a_deprecated_class_later_is_left_out_too(write, reading):
+    others = "".join(f"\nobo:X_{i} a owl:Class ." for i in range(10, 999))
+    result = reading(write("a", turtle(f'{DEPRECATED}{others}\nobo:X_1 skos:altLabel "x" .')))
+    assert "X:1" not in result.concepts
+
+
+def test_deprecation_that_comes_too_late_is_rejected(write, reading):
+    others = "".join(f"\nobo:X_{i} a owl:Class ." for i in range(10, 999))
+    body = f"obo:X_1 a owl:Class .{others}\nobo:X_1 owl:deprecated true ."
+    result = reading(write("a", turtle(body)))
+    assert result.log.rejected.counts == {"marked as deprecated apart from its other triples": 1}
+
+
+def test_a_type_far_behind_its_labels_is_enough(write, reading):
+    others = "".join(f"\nobo:X_{i} a owl:Class ." for i in range(10, 999))
+    body = f'obo:X_1 rdfs:label "a" ; a ex:Kind .{others}\nobo:X_1 a owl:Class ; rdfs:label "b" .'
+    result = reading(write("a", turtle(body)))
+    assert {(r.text, r.kind) for r in result.of(NameRecord)} == {
+        ("a", "synonym"), ("b", "preferred"),
+    }  # fmt: skip
+    assert not result.log.filtered
+
+
+def test_what_is_no_class_is_counted(write, reading):
+    body = """
+    ex:i a owl:NamedIndividual ; rdfs:label "i" . ex:j a owl:NamedIndividual .
+    ex:k a ex:Kind ; rdfs:label "k" . ex:l a ex:Kind . ex:m rdfs:label "m" . ex:n ex:o ex:p .
+    obo:X_1 a owl:Class ."""
+    result = reading(write("a", turtle(body)))
+    assert result.concepts == {"X:1"}
+    assert result.log.filtered == {
+        "instance": 2, "neither class nor concept": 2, "subject without a type": 2,
+    }  # fmt: skip
+
+
+def test_what_should_be_text_and_is_not_is_rejected(write, reading):
+    body = 'obo:X_1 a owl:Class ; rdfs:label ex:a , " " ; oio:hasExactSynonym [] .'
+    result = reading(write("a", turtle(body)))
+    assert result.log.rejected.counts == {"label that is no text": 2,
+                                          "hasExactSynonym that is no text": 1}  # fmt: skip
+
+
+def test_the_header_is_noted(write, reading):
+    body = """<http://purl.obolibrary.org/obo/x.owl> a owl:Ontology ; owl:versionInfo "2024-01-01" ;
+      dct:license <https://creativecommons.org/licenses/by/4.0/> . obo:X_1 a owl:Class ."""
+    assert reading(write("a", turtle(body))).log.notes == [
+        "data version: 2024-01-01",
+        "licence: https://creativecommons.org/licenses/by/4.0/",
+    ]
+
+
+def test_language_and_type_can_be_named(write, reading):
+    body = 'obo:X_1 a owl:Class ; rdfs:label "a" . obo:X_2 a owl:Class ; oio:hasOBONamespace "n" .'
+    result = reading(write("a", turtle(body)), language="fra", default_type="T")
+    assert result.of(NameRecord) == [NameRecord("X:1", "a", "fr", NameKind.PREFERRED)]
+    assert result.of(TypeRecord) == [TypeRecord("X:1", "T"), TypeRecord("X:2", "n")]
+
+
+SKOS = """
+ex:a a skos:Concept ; rdfs:label "label"@en ; skos:prefLabel "tomb"@en , "hauta"@fi ;
+  skos:altLabel "grave"@en ; skos:hiddenLabel "tombe"@en ; skos:definition "D."@en ;
+  skos:scopeNote "S."@en , "S."@fi ; skos:broader ex:b ; skos:narrower ex:c ; skos:related ex:d ;
+  skos:closeMatch ex:e ; skos:narrowMatch ex:f ; skos:inScheme ex:s .
+ex:s a skos:ConceptScheme .
+"""
+
+
+@pytest.mark.parametrize("form", ["turtle", "ntriples", "xml"])
+def test_a_skos_concept_gives_all_its_facts(write, reading, form):
+    path = write("a", converted(turtle(SKOS), form))
+    assert claims(path)
+    result = reading(path)
+    iri = "http://example.org/x#"
+    name = partial(NameRecord, f"{iri}a")
+    assert result.records == [
+        ConceptRecord(f"{iri}a"),
+        name("tomb", "en", NameKind.PREFERRED),
+        name("hauta", "fi", NameKind.PREFERRED),
+        name("label", "en", NameKind.SYNONYM),
+        name("grave", "en", NameKind.SYNONYM),
+        name("tombe", "en", NameKind.SYNONYM),
+        DefinitionRecord(f"{iri}a", "D.", "en"),
+        DefinitionRecord(f"{iri}a", "S.", "fi"),
+        IdRecord(f"{iri}a", f"{iri}e", IdKind.XREF),
+        RelationRecord(f"{iri}a", "is-a", f"{iri}b"),
+        RelationRecord(f"{iri}c", "is-a", f"{iri}a"),
+        RelationRecord(f"{iri}a", "related", f"{iri}d"),
+    ]
+
+
+def test_concepts_described_within_each_other_are_whole(write, reading):
+    """Guards a bug: facts behind a nested description were lost with the first half's type."""
+    text = f"""<rdf:RDF xmlns:rdf="{PREFIXES["rdf"]}" xmlns:skos="{PREFIXES["skos"]}">
+<rdf:Description rdf:about="http://e/a"><rdf:type rdf:resource="http://e/Kind"/>
+  <skos:broader><rdf:Description rdf:about="http://e/b"><skos:prefLabel xml:lang="en">b
+  </skos:prefLabel><rdf:type rdf:resource="{PREFIXES["skos"]}Concept"/></rdf:Description>
+  </skos:broader><skos:prefLabel xml:lang="en">a</skos:prefLabel>
+  <rdf:type rdf:resource="{PREFIXES["skos"]}Concept"/></rdf:Description></rdf:RDF>"""
+    result = reading(write("a", text))
+    assert {(r.concept, r.text, r.kind) for r in result.of(NameRecord)} == {
+        ("http://e/a", "a", "preferred"), ("http://e/b", "b", "preferred"),
+    }  # fmt: skip
+    assert result.of(RelationRecord) == [RelationRecord("http://e/a", "is-a", "http://e/b")]
+
+
+XML = converted(turtle(CLASS + SKOS), "xml") if owl else b""
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"plain", r"a:1: is neither RDF/XML nor Turtle nor N-Triples; convert"),
+        (b'<Ontology xmlns="http://www.w3.org/2002/07/owl#"/>', "a:1: is neither RDF/XML"),
+        (b"Prefix(:=<http://e/>)\nOntology(<http://e/>)", "a:1: is neither RDF/XML"),
+        (XML[: len(XML) // 2], r"a:\d+: the RDF/XML is damaged or cut short"),
+        (XML.rstrip()[:-10], r"a:\d+: the RDF/XML is damaged or cut short"),
+        (XML.replace(b"rdfs:label", b"rdfs:lab", 1), r"a:\d+: .* \(mismatched tag\)"),
+        (turtle("obo:X_1 a owl:Class").encode(), r"a:9: the Turtle is damaged or cut short"),
+        (turtle("obo:X_1 a\n\n foo:bar .").encode(), r"a:11: the Turtle is damaged"),
+        (b"<http://a> <http://b> <http://c> .\n<http://a> <b", "a:2: the N-Triples is damaged"),
+        (turtle("").encode(), "holds no owl:Class and no skos:Concept"),
+        (b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" />', "holds no owl:Cl"),
+        (b"<rdf:RDF>", r"a:1: the RDF/XML is damaged"),
+    ],
+)
+def test_damage_is_told_with_its_line(write, reading, content, message):
+    with pytest.raises(InputError, match=message):
+        reading(write("a", content))
+
+
+@pytest.mark.parametrize("form", ["turtle", "ntriples", "xml"])
+def test_a_wrong_encoding_is_told(write, reading, form):
+    data = converted(turtle('obo:X_1 a owl:Class ; rdfs:label "Müller" .'), form)
+    with pytest.raises((EncodingError, FormatError), match=r"a:\d+: "):
+        reading(write("a", data.decode().encode("latin-1")))
+
+
+def test_a_cut_gzip_is_told(write, reading):
+    with pytest.raises(InputError, match="gzip data is damaged or cut short"):
+        reading(write("a", gzip.compress(XML)[:-20]))
+
+
+def test_a_missing_parser_is_told(write, reading, monkeypatch):
+    original = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name == "pyoxigraph":
+            raise ImportError(name)
+        return original(name, *args, **kwargs)
+
+    path = write("a", turtle(CLASS))
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(MissingExtraError, match=r"pip install 'biograft\[owl\]'"):
+        reading(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "a", "a\tb\tc\n", "<a/>", "<rdf:RDF/>", "@prefix a: <b> .", "[Term]\nid: a\n",
+        "prefix of something owl# <", "<http://a> <http://b> <http://c> .\n",
+        '<DescriptorRecordSet xmlns="http://www.w3.org/2002/07/owl#">',
+    ],
+)  # fmt: skip
+def test_other_files_are_not_claimed(text):
+    assert not owl.recognise(Probe(Path("a"), text.encode()))
+    assert not owl.recognise(Probe(Path("a"), b"", frozenset({"a.owl"})))
