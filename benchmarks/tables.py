@@ -7,7 +7,6 @@ python benchmarks/tables.py --check    exit with 1 if one is not up to date
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -50,9 +49,10 @@ def render(text: str) -> str:
         path = RESULTS / f"{name}.json"
         begin, end = f"<!-- begin: {name} -->\n", f"<!-- end: {name} -->"
         if begin in text and path.exists():
+            before, _, rest = text.partition(begin)
+            _, _, after = rest.partition(end)
             filled = table(json.loads(path.read_text(encoding="utf-8")))
-            pattern = re.escape(begin) + ".*?" + re.escape(end)
-            text = re.sub(pattern, lambda _, b=begin, f=filled, e=end: b + f + e, text, flags=re.S)
+            text = before + begin + filled + end + after
     return text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import hashlib
 import os
@@ -15,6 +16,13 @@ from typing import IO
 from biograft.errors import OutputError
 
 _HASH_CHUNK = 1 << 20
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+"""Of Linux's renameat2: paths as they are, and the flag to exchange them."""
+_NO_PLACE = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS),
+    *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG),
+}
+"""What the system says of a target that cannot be, such as a folder below a file."""
 
 
 def hash_file(path: Path) -> str:
@@ -34,9 +42,8 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     (an interrupt too), the working folder is removed and an earlier target stays as it was.
     Working folders that a killed process of this host left behind are removed first.
     """
-    target = Path(os.path.abspath(target))  # noqa: PTH100 - a link as target stays a link
-    if target.exists() and not overwrite:
-        raise OutputError(f"{target}: exists already; remove it or allow it to be overwritten")
+    target = Path(os.path.realpath(target))  # a link as target stays a link
+    _refuse_existing(target, overwrite)
     if target.exists() and not target.is_dir():
         raise OutputError(f"{target}: is a file, and a folder is to be written there")
     with _explained(target):
@@ -57,8 +64,7 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
 @contextlib.contextmanager
 def new_file(target: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears under its name only when the block ends well."""
-    if target.exists() and not overwrite:
-        raise OutputError(f"{target}: exists already; remove it or allow it to be overwritten")
+    _refuse_existing(target, overwrite)
     with _explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     work = target.with_name(f".{target.name}.{os.getpid()}.writing")
@@ -72,12 +78,19 @@ def new_file(target: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
         raise
 
 
+def _refuse_existing(target: Path, overwrite: bool) -> None:
+    with _explained(target):
+        exists = target.exists()
+    if exists and not overwrite:
+        raise OutputError(f"{target}: exists already; remove it or allow it to be overwritten")
+
+
 def remove_abandoned(target: Path) -> list[Path]:
     """Remove working folders of ``target`` whose process on this host is gone."""
     prefix, removed = f".{target.name}.{socket.gethostname()}.", []
-    for folder in target.parent.glob(f"{_escaped(prefix)}*.building"):
-        pid = folder.name.removeprefix(prefix).removesuffix(".building")
-        if pid.isdigit() and not _alive(int(pid)):
+    for folder in target.parent.glob(f"{_escaped(prefix)}*"):
+        pid, _, state = folder.name.removeprefix(prefix).partition(".")
+        if pid.isdigit() and state in ("building", "replaced") and not _alive(int(pid)):
             shutil.rmtree(folder, ignore_errors=True)
             removed.append(folder)
     return removed
@@ -102,6 +115,9 @@ def _swap(work: Path, target: Path) -> None:
     if not target.exists():
         work.rename(target)
         return
+    if _exchange(work, target):
+        shutil.rmtree(work, ignore_errors=True)
+        return
     old = work.with_suffix(".replaced")
     target.rename(old)
     try:
@@ -112,17 +128,30 @@ def _swap(work: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def _exchange(a: Path, b: Path) -> bool:
+    """Give two folders each other's name in one step, so that neither is ever missing.
+
+    Only Linux can, and not on every file system; says whether it was done.
+    """
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (AttributeError, TypeError, OSError):
+        return False
+    done: int = rename(_AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), _RENAME_EXCHANGE)
+    return done == 0
+
+
 @contextlib.contextmanager
 def _explained(target: Path) -> Iterator[None]:
     """Turn what the operating system says while writing into one clear line."""
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise OutputError(
                 f"{target}: the disk is full; nothing was kept; free space or choose another place"
             ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        if error.errno in _NO_PLACE:
             raise OutputError(
                 f"{target}: cannot be written ({error.strerror}); choose another place"
             ) from error

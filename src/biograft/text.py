@@ -40,6 +40,8 @@ def normalise(text: str) -> str:
     if text.isascii():
         folded = text.lower()
     else:
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        # NFKC takes the acute accent apart, into a blank and a mark
+        plain = unicodedata.normalize("NFKC", text.replace("´", "'"))
+        folded = unicodedata.normalize("NFKC", plain.casefold())
     key = " ".join(folded.translate(_TABLE).split())
     return key or " ".join(folded.split()) or folded

@@ -51,7 +51,10 @@ def main() -> None:
     except BiograftError as error:
         typer.echo(f"biograft: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as error:
+        # typer turns an interrupt into exit code 130 without a word
+        if isinstance(error, SystemExit) and error.code != 130:
+            raise
         typer.echo("biograft: interrupted; nothing half-written was kept", err=True)
         sys.exit(130)
     except BrokenPipeError:

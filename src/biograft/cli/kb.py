@@ -161,7 +161,8 @@ def _from_file(path: Path) -> BuildConfig:
     from biograft.sources import STARTER
 
     values = load_toml(path)
-    for source in values.get("sources", []):
+    sources = values.get("sources")
+    for source in sources if isinstance(sources, list) else []:
         place = source.get("path") if isinstance(source, dict) else None
         if isinstance(place, str) and place != STARTER:
             source["path"] = str(path.parent / place)

@@ -245,7 +245,8 @@ def write_relations(assembly: Assembly) -> tuple[Ends, Ends]:
     outgoing = np.zeros(assembly.n_concepts, np.int64)
     tails: list[npt.NDArray[np.uint32]] = []
     with TableWriter(assembly.folder, "relations") as writer:
-        for frame in _resolved_relations(assembly):
+        for part in assembly.parts("relations", "head"):
+            frame = assembly.resolve(part, "relations", "tail", "target")
             head, tail, relation, source = _sorted_relations(assembly, frame)
             _add(assembly.n_merged, "relations", frame.height - len(head))
             outgoing += assembly.count(head)
@@ -274,17 +275,6 @@ def _sorted_relations(assembly: Assembly, frame: pl.DataFrame) -> list[npt.NDArr
     )
     first = first_of_runs(*columns[:3])
     return columns if first.all() else [column[first] for column in columns]
-
-
-def _resolved_relations(assembly: Assembly) -> Iterator[pl.DataFrame]:
-    for part in assembly.parts("relations", "head"):
-        frame = assembly.resolve(part, "relations", "tail", "target")
-        loops = frame["row"] == frame["target"]
-        if loops.any():
-            for file, n in frame.filter(loops).group_by("file").len().rows():
-                assembly.gathered.logs[file].filter("relation of a concept to itself", n)
-            frame = frame.filter(~loops)
-        yield frame
 
 
 def _columns(frame: pl.DataFrame, *names: str) -> dict[str, Any]:

@@ -71,6 +71,7 @@ def build_store(
     progress = progress or Progress(enabled=False)
     with new_folder(out, overwrite=overwrite) as folder, ThreadPoolExecutor(1) as hasher:
         try:
+            _refuse_foreign(out)
             report = _build(config, folder, hasher, progress, out)
         except pa.ArrowException as error:
             raise OutputError(f"{out}: cannot be written ({error})") from error
@@ -78,6 +79,15 @@ def build_store(
             progress.finish()
             hasher.shutdown(cancel_futures=True)
     return report
+
+
+def _refuse_foreign(out: Path) -> None:
+    """Refuse to replace a folder of something else, such as that of the sources."""
+    if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).is_file():
+        raise OutputError(
+            f"{out}: holds no knowledge base, so it is not overwritten; remove it or choose "
+            "another place"
+        )
 
 
 def _build(

@@ -182,7 +182,8 @@ class Gathered:
         return len(self.files) - 1
 
     def _note_labels(self, frame: pl.DataFrame) -> None:
-        for code, label, tree in frame.select("type", "label", "tree").unique().rows():
+        labels = frame.select("type", "label", "tree").unique(maintain_order=True)
+        for code, label, tree in labels.rows():
             if code not in self.labels or not self.labels[code][0]:
                 self.labels[code] = (label, tree)
 

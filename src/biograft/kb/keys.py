@@ -37,7 +37,7 @@ _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB13311
 
 def hash_text(text: str) -> int:
     """Hash one text; plain Python, since numpy's calls cost more than so few bytes."""
-    data = text.encode()
+    data = text.encode(errors="surrogatepass")
     total = len(data)
     for position, start in enumerate(range(0, len(data), _WORD)):
         word = int.from_bytes(data[start : start + _WORD], "little")

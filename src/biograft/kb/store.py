@@ -32,6 +32,8 @@ from biograft.kb.layout import (
     NAME_KINDS,
     SCHEMAS,
     VERSION,
+    VOCABULARIES,
+    file_name,
 )
 from biograft.kb.tables import Table
 from biograft.records import IS_A, IdKind
@@ -65,19 +67,38 @@ class KnowledgeBase:
 
     @classmethod
     def open(cls, folder: str | Path) -> KnowledgeBase:
-        """Open the store in a folder."""
+        """Open the store in a folder; one that is replaced meanwhile is opened anew."""
         folder = Path(folder)
+        while True:
+            place = _inode(folder)
+            try:
+                base = cls._open(folder)
+            except StoreError:
+                if _inode(folder) == place:
+                    raise
+            else:
+                if _inode(folder) == place:
+                    return base
+
+    @classmethod
+    def _open(cls, folder: Path) -> KnowledgeBase:
         manifest = read_manifest(folder)
         for name, entry in manifest["files"].items():
             path = folder / name
-            size = path.stat().st_size if path.is_file() else -1
+            try:
+                size = path.stat().st_size
+            except OSError:
+                size = -1
             if size != entry["bytes"]:
                 found = f"{size:,} bytes" if size >= 0 else "no file"
                 raise StoreError(
                     f"{path}: damaged: expected {entry['bytes']:,} bytes, found {found}; "
                     "build the store again"
                 )
-        return cls(folder, manifest)
+        try:
+            return cls(folder, manifest)
+        except (pa.ArrowException, ValueError) as error:
+            raise StoreError(f"{folder}: damaged ({error}); build the store again") from error
 
     def __len__(self) -> int:
         return self._tables["concepts"].n_rows
@@ -242,7 +263,7 @@ class KnowledgeBase:
             places += self._range("relations", row)
         if direction != "out":
             places += [self._at("incoming.relation_row", k) for k in self._range("incoming", row)]
-        found = [self._relation_at(place) for place in places]
+        found = [self._relation_at(place) for place in dict.fromkeys(places)]
         return [r for r in found if relation in (None, r.relation)]
 
     def outgoing(self, row: int) -> list[tuple[str, str, str]]:
@@ -328,6 +349,15 @@ class KnowledgeBase:
         return self._numbers[f"{table}.entry"].all()
 
 
+def _inode(folder: Path) -> tuple[int, int] | None:
+    """Say which folder it is that has this name now."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a store, refusing what is none or of another version."""
     path = folder / MANIFEST
@@ -346,4 +376,17 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{folder}: store of version {manifest.get('version')}, this biograft reads version "
             f"{VERSION}; build the store again"
         )
+    if not _is_whole(manifest):
+        raise StoreError(f"{path}: damaged: parts are missing; build the store again")
     return manifest
+
+
+def _is_whole(manifest: dict[str, Any]) -> bool:
+    """Whether a manifest names the files and words that a store cannot do without."""
+    files, words = manifest.get("files"), manifest.get("vocabularies")
+    if not isinstance(files, dict) or not isinstance(words, dict):
+        return False
+    tables = (files.get(file_name(table)) for table in SCHEMAS)
+    return all(isinstance(words.get(name), list) for name in VOCABULARIES) and all(
+        isinstance(entry, dict) and {"bytes", "sha256"} <= set(entry) for entry in tables
+    )

@@ -120,13 +120,13 @@ class Table:
         path = folder / file_name(name)
         try:
             self._file = pa.ipc.open_file(pa.memory_map(str(path)))
-        except (OSError, pa.ArrowInvalid) as error:
+            self._batches = [self._file.get_batch(k) for k in range(self._file.num_record_batches)]
+        except (OSError, pa.ArrowException) as error:
             raise StoreError(
                 f"{path}: missing or damaged ({error}); build the store again"
             ) from error
         if self._file.schema != SCHEMAS[name]:
             raise StoreError(f"{path}: unexpected columns; build the store again")
-        self._batches = [self._file.get_batch(k) for k in range(self._file.num_record_batches)]
         self.n_rows: int = sum(batch.num_rows for batch in self._batches)
 
     def numbers(self, column: str) -> NumberColumn:

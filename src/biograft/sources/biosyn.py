@@ -31,17 +31,17 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         log.read()
         ids, separator, name = line.partition(SEPARATOR)
         ids, name = ids.strip(), name.strip()
-        if not separator or not ids or not name:
+        if not separator or not ids.strip("| ") or not name:
             log.reject("not of the form id||name", number, line)
             continue
         if ids.lower() == "cui-less":
             log.filter("CUI-less")
             continue
-        concept, *others = [part.strip() for part in ids.split("|")]
+        concept, *others = [part.strip() for part in ids.split("|") if part.strip()]
         yield NameRecord(concept, name, config.language or "en", line=number)
         if others and ids not in linked:
             linked.add(ids)
-            yield from (IdRecord(concept, other, line=number) for other in others if other)
+            yield from (IdRecord(concept, other, line=number) for other in others)
 
 
 FORMAT = Format(recognise, read)

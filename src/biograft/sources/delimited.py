@@ -21,6 +21,7 @@ from biograft.sources.log import ReadLog
 
 T = TypeVar("T")
 _NEWLINE = 10
+_END = "end of line"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +47,8 @@ def read_rows(
     """Read blocks of rows: the wanted columns as strings, and ``line``."""
     log.opened(path)
     for lines, regular in _ahead(_checked_blocks(path, layout, encoding)):
-        if regular:
-            frame = _to_frame(lines.data, path, lines.first, layout, wanted)
-            frame = frame.with_row_index("line", offset=lines.first)
-        else:
+        frame = _parse_whole(lines, path, layout, wanted) if regular else None
+        if frame is None:
             frame = _parse_by_line(lines, path, log, layout, wanted)
         log.read(frame.height, lines.fraction)
         yield frame
@@ -88,10 +87,9 @@ def _check_header(lines: Lines, path: Path, layout: Layout) -> Lines:
     end = lines.data.index(b"\n") + 1
     header = lines.data[:end].decode("utf-8", errors="replace").rstrip("\r\n")
     found = header.split(layout.separator)
-    missing = [column for column in layout.columns if column not in found]
-    if missing or len(found) != len(layout.columns):
+    if found != list(layout.columns):
         raise FormatError(
-            f"column {missing[0]!r} is missing" if missing else "there are too many columns",
+            _header_fault(found, layout),
             path=path,
             line=1,
             text=header,
@@ -100,27 +98,53 @@ def _check_header(lines: Lines, path: Path, layout: Layout) -> Lines:
     return Lines(lines.data[end:], lines.first + 1, lines.fraction)
 
 
+def _header_fault(found: list[str], layout: Layout) -> str:
+    missing = [column for column in layout.columns if column not in found]
+    if missing:
+        return f"column {missing[0]!r} is missing"
+    surplus = len(found) > len(layout.columns)
+    return "there are too many columns" if surplus else "the columns are in another order"
+
+
+def _parse_whole(
+    lines: Lines, path: Path, layout: Layout, wanted: Sequence[str]
+) -> pl.DataFrame | None:
+    """Parse a block of right lines; none if something stands behind a last separator."""
+    columns = [*wanted, _END] if layout.trailing else wanted
+    frame = _to_frame(lines.data, lines, path, layout, columns)
+    if layout.trailing and not frame[_END].is_in(["", "\r"]).all():
+        return None
+    return frame.select(*wanted).with_row_index("line", offset=lines.first)
+
+
 def _parse_by_line(
     lines: Lines, path: Path, log: ReadLog, layout: Layout, wanted: Sequence[str]
 ) -> pl.DataFrame:
     """Parse the right lines of a block and reject the others with their numbers."""
     good: list[bytes] = []
     places: list[int] = []
-    for number, line in enumerate(lines.data.splitlines(), lines.first):
+    for number, line in enumerate(lines.data.split(b"\n"), lines.first):
         if not line.strip():
             continue
-        n = line.count(layout.separator.encode()) + (0 if layout.trailing else 1)
-        if n == len(layout.columns):
+        reason = _line_fault(line.rstrip(b"\r"), layout)
+        if not reason:
             good.append(line)
             places.append(number)
         else:
-            reason = f"{n} fields, expected {len(layout.columns)}"
             log.read()
             log.reject(reason, number, line.decode("utf-8", errors="replace"), path=path)
     data = b"\n".join([*good, b""])
-    frame = _to_frame(data, path, lines.first, layout, wanted)
+    frame = _to_frame(data, lines, path, layout, wanted)
     numbers = pl.Series("line", places, dtype=pl.UInt32)
     return frame.with_columns(numbers)
+
+
+def _line_fault(line: bytes, layout: Layout) -> str:
+    separator = layout.separator.encode()
+    if layout.trailing and not line.endswith(separator):
+        return f"does not end in {layout.separator}"
+    n = line.count(separator) + (0 if layout.trailing else 1)
+    return "" if n == len(layout.columns) else f"{n} fields, expected {len(layout.columns)}"
 
 
 def _is_regular(data: bytes, layout: Layout) -> bool:
@@ -132,9 +156,9 @@ def _is_regular(data: bytes, layout: Layout) -> bool:
 
 
 def _to_frame(
-    data: bytes, path: Path, first: int, layout: Layout, wanted: Sequence[str]
+    data: bytes, whole: Lines, path: Path, layout: Layout, wanted: Sequence[str]
 ) -> pl.DataFrame:
-    names = [*layout.columns, *(["end of line"] if layout.trailing else [])]
+    names = [*layout.columns, *([_END] if layout.trailing else [])]
     if not data:
         return pl.DataFrame(schema=dict.fromkeys(wanted, pl.String))
     try:
@@ -148,7 +172,7 @@ def _to_frame(
             empty_string_is_null=False,
         )
     except pl.exceptions.ComputeError:
-        decode(data, path, first, "utf-8")
+        decode(whole.data, path, whole.first, "utf-8")
         raise
     if layout.columns[-1] in wanted and not layout.trailing:
         frame = frame.with_columns(pl.col(layout.columns[-1]).str.strip_chars_end("\r"))

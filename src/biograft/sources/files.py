@@ -30,14 +30,17 @@ _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a plain or gzipped file for reading its decompressed bytes."""
-    if path.is_dir():
-        raise InputError("is a folder, expected a file", path=path, remedy="name a file in it")
     try:
+        if path.is_dir():
+            raise InputError("is a folder, expected a file", path=path, remedy="name a file in it")
         raw = path.open("rb")
     except FileNotFoundError as error:
         raise InputError("does not exist", path=path, remedy="check the path") from error
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror})", path=path) from error
+    if not raw.seekable():
+        raw.close()
+        raise InputError("is a pipe", path=path, remedy="save it as a file first")
     magic = raw.read(6)
     raw.seek(0)
     if not magic:
@@ -89,7 +92,10 @@ class _GzipFile(io.RawIOBase):
 def read_head(path: Path) -> bytes:
     """Read the first decompressed bytes of a file, to recognise it by."""
     with open_bytes(path) as file:
-        return file.read(HEAD_BYTES)
+        head = file.read(HEAD_BYTES)
+    if not head:
+        raise InputError("is empty", path=path, remedy="check that the download is complete")
+    return head
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
@@ -151,6 +157,10 @@ def decode(data: bytes, path: Path, first: int, encoding: str) -> str:
             text=_line_at(data, error.start).decode(encoding, errors="replace"),
             remedy=f"name the encoding ({_guess(data)})",
         ) from error
+    except UnicodeError as error:  # codecs that are not of files, such as idna
+        raise EncodingError(
+            f"is not {encoding} ({error})", path=path, line=first, remedy="name another encoding"
+        ) from error
 
 
 def _guess(data: bytes) -> str:
@@ -170,9 +180,14 @@ def _line_at(data: bytes, position: int) -> bytes:
 
 
 def _without_mark(chunk: bytes, path: Path) -> bytes:
-    if chunk.startswith(_UTF16_MARKS):
-        raise EncodingError("is UTF-16", path=path, line=1, remedy="convert it to UTF-8 first")
+    refuse_utf16(chunk, path)
     return chunk.removeprefix(codecs.BOM_UTF8)
+
+
+def refuse_utf16(head: bytes, path: Path) -> None:
+    """Say what is to be done about a file that begins as UTF-16 does."""
+    if head.startswith(_UTF16_MARKS):
+        raise EncodingError("is UTF-16", path=path, line=1, remedy="convert it to UTF-8 first")
 
 
 def _check_bytes(data: bytes, path: Path, first: int) -> None:

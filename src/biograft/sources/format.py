@@ -78,7 +78,7 @@ class Probe:
 
     def lines(self, n: int = 20) -> list[str]:
         """Give the first complete lines of the head that are not blank."""
-        lines = self.text.splitlines()
+        lines = [line.rstrip("\r") for line in self.text.split("\n")]
         if len(lines) > 1 and not self.text.endswith("\n"):
             lines.pop()
         return [line for line in lines if line.strip()][:n]

@@ -34,6 +34,7 @@ from biograft.records import (
 )
 from biograft.sources.files import read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
+from biograft.sources.json_text import decode_json
 from biograft.sources.log import ReadLog
 
 KEYS = ("id", "name", "names", "type", "types", "definition", "definitions", "ids", "relations")
@@ -69,7 +70,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
                 continue
             log.read()
             try:
-                records = list(_concept(json.loads(line), number, config))
+                records = list(_concept(decode_json(line), number, config))
             except (ValueError, RecursionError) as error:
                 log.reject("not JSON", number, f"{line[:40]} ({error})", path=path)
                 continue
@@ -94,12 +95,12 @@ def _files(path: Path) -> list[Path]:
 
 def _concept(value: Any, line: int, config: SourceConfig) -> Iterator[Record]:
     """Turn one JSON object into records."""
-    if not isinstance(value, dict) or not isinstance(value.get("id"), str) or not value["id"]:
+    if not isinstance(value, dict) or not _is_id(value.get("id")):
         raise _MalformedError("no id")
     for key in value:
         if key not in KEYS:
             raise _MalformedError(f"unknown key {key!r}")
-    concept = value["id"]
+    concept = value["id"].strip()
     language = config.language or "en"
     yield ConceptRecord(concept, line)
     if "name" in value:
@@ -116,6 +117,10 @@ def _concept(value: Any, line: int, config: SourceConfig) -> Iterator[Record]:
         kind = _kind(further.get("kind", "alternate"), IdKind)
         yield IdRecord(concept, _text(further.get("id")), kind, line)
     yield from _relations(value.get("relations", ()), concept, line)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _types(value: Any, concept: str, line: int, config: SourceConfig) -> Iterator[Record]:

@@ -83,7 +83,7 @@ class ReadLog:
         self, reason: str, line: int = 0, text: str = "", *, path: Path | None = None, n: int = 1
     ) -> None:
         """Count something wrong in the file, with where it stands."""
-        self.rejected.add(reason, Example(str(path or self.path), line, shorten(text)), n)
+        self.rejected.add(reason, Example(str(path or self.path), line, _sayable(shorten(text))), n)
 
     def filter(self, reason: str, n: int = 1) -> None:
         """Count something left out on request."""
@@ -92,5 +92,11 @@ class ReadLog:
 
     def note(self, text: str) -> None:
         """Keep a remark for the report, such as the licence a file states."""
+        text = _sayable(text)
         if text not in self.notes:
             self.notes.append(text)
+
+
+def _sayable(text: str) -> str:
+    """Replace halves of surrogate pairs, which neither a terminal nor a file can hold."""
+    return text.encode(errors="replace").decode()

@@ -146,7 +146,7 @@ class _Graphs:
             self._left[iri] = "relation of a property"
             for value in self._objects(meta, "basicPropertyValues", line):
                 if str(value.get("pred")).endswith("#shorthand"):
-                    self._shorthands[iri] = str(value.get("val"))
+                    self._shorthands[iri] = self._text(value, "val", line)
             return
         self._log.read(fraction=self._stream.fraction)
         if reason := self._why_left(node, meta):

@@ -203,7 +203,7 @@ class EntityReader:
         for text in entity.texts(terms.ALTERNATIVE_ID):
             yield IdRecord(concept, short_id(text), IdKind.ALTERNATE)
         loose = sum(len(entity.values.get(predicate, ())) for predicate in terms.LOOSE_MATCHES)
-        self._log.filter("mapping to something broader, narrower or related", loose)
+        self._log.filter("mapping to something close, broader, narrower or related", loose)
 
     def _relations(self, concept: str, entity: Entity) -> Iterator[Record]:
         for predicate in (terms.SUBCLASS, terms.BROADER):

@@ -42,8 +42,8 @@ SYNONYMS = {
 DEFINITIONS = (_OBO + "IAO_0000115", _SKOS + "definition")
 SCOPE_NOTE = _SKOS + "scopeNote"
 
-XREFS = (_OIO + "hasDbXref", _SKOS + "exactMatch", _SKOS + "closeMatch")
-LOOSE_MATCHES = tuple(_SKOS + f"{kind}Match" for kind in ("broad", "narrow", "related"))
+XREFS = (_OIO + "hasDbXref", _SKOS + "exactMatch")
+LOOSE_MATCHES = tuple(_SKOS + f"{kind}Match" for kind in ("close", "broad", "narrow", "related"))
 ALTERNATIVE_ID = _OIO + "hasAlternativeId"
 NAMESPACE = _OIO + "hasOBONamespace"
 DEPRECATED = _OWL + "deprecated"

@@ -11,7 +11,7 @@ from biograft.errors import InputError, UnrecognisedError
 from biograft.languages import language_code
 from biograft.records import DefinitionRecord, NameRecord, RelationRecord
 from biograft.registry import Registry
-from biograft.sources.files import read_head
+from biograft.sources.files import read_head, refuse_utf16
 from biograft.sources.format import Block, Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
 
@@ -42,16 +42,18 @@ FORMATS: Registry[Format] = Registry(
 
 def sniff(path: Path) -> str:
     """Name the format of a file or folder by its content."""
-    members = frozenset(entry.name for entry in path.iterdir()) if path.is_dir() else frozenset()
-    probe = Probe(path, b"" if path.is_dir() else read_head(path), members)
+    is_folder = _exists(path) and path.is_dir()
+    members = frozenset(entry.name for entry in path.iterdir()) if is_folder else frozenset()
+    probe = Probe(path, b"" if is_folder else read_head(path), members)
     for name in FORMATS:
         if FORMATS.load(name).recognise(probe):
             return name
+    refuse_utf16(probe.head, path)
     raise UnrecognisedError(
-        "no reader knows this folder" if path.is_dir() else "no reader knows this content",
+        "no reader knows this folder" if is_folder else "no reader knows this content",
         path=path,
-        line=None if path.is_dir() else 1,
-        text=None if path.is_dir() else next(iter(probe.lines(1)), ""),
+        line=None if is_folder else 1,
+        text=None if is_folder else next(iter(probe.lines(1)), ""),
         remedy=f"name the format, one of {', '.join(FORMATS)} (a table also needs its columns)",
     )
 
@@ -59,9 +61,10 @@ def sniff(path: Path) -> str:
 def resolve(config: SourceConfig) -> SourceConfig:
     """Complete a configuration: the starter's place, the format by content, language codes."""
     languages = tuple(language_code(tag) for tag in config.languages)
-    if config.path == Path(STARTER) and not config.path.exists():
+    exists = _exists(config.path)
+    if config.path == Path(STARTER) and not exists:
         return replace(config, path=starter_folder(), format="jsonl", languages=languages)
-    if not config.path.exists():
+    if not exists:
         raise InputError("does not exist", path=config.path, remedy="check the path")
     name = config.format or ("table" if config.columns else sniff(config.path))
     FORMATS.load(name)
@@ -76,6 +79,13 @@ def read_source(config: SourceConfig, log: ReadLog | None = None) -> Iterator[It
         kept = _keep(item, config, log)
         if kept is not None:
             yield kept
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name longer than any the system allows
+        return False
 
 
 def starter_folder() -> Path:

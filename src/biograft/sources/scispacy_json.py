@@ -11,6 +11,7 @@ from biograft.errors import FormatError
 from biograft.records import DefinitionRecord, NameKind, NameRecord, TypeRecord
 from biograft.sources.files import read_head, read_lines, read_text
 from biograft.sources.format import Format, Item, Probe, SourceConfig
+from biograft.sources.json_text import decode_json
 from biograft.sources.log import ReadLog
 
 
@@ -47,7 +48,7 @@ def _concepts(config: SourceConfig, log: ReadLog) -> Iterator[tuple[int, Any]]:
     """Parse a JSON list whole, JSON lines one by one."""
     if read_head(config.path).removeprefix(BOM_UTF8).lstrip().startswith(b"["):
         try:
-            values = json.loads(read_text(config.path, config.encoding))
+            values = decode_json(read_text(config.path, config.encoding))
         except (ValueError, RecursionError) as error:
             raise FormatError(
                 f"is not whole JSON ({error})",
@@ -61,7 +62,7 @@ def _concepts(config: SourceConfig, log: ReadLog) -> Iterator[tuple[int, Any]]:
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
+            value = decode_json(line)
         except (ValueError, RecursionError):
             log.read()
             log.reject("not JSON", number, line)

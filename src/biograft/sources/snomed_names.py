@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from biograft.languages import language_code
-from biograft.records import DefinitionRecord, NameKind, NameRecord, TypeRecord
+from biograft.records import IS_A, DefinitionRecord, NameKind, NameRecord, TypeRecord
 from biograft.sources.format import Block, SourceConfig
 from biograft.sources.log import ReadLog
 from biograft.sources.snomed_rows import Rows
@@ -51,6 +51,8 @@ class Names:
 
         for rows in blocks:
             frame = rows.frame.filter(pl.col("acceptabilityId") == PREFERRED)
+            if not frame.height:
+                continue
             for name in frame["refsetId"].unique(maintain_order=True):
                 self._sets.setdefault(name, len(self._sets))
             ranks = frame.select(

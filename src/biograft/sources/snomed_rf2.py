@@ -34,6 +34,15 @@ from biograft.sources.snomed_rows import Rows
 if TYPE_CHECKING:
     pass
 
+USED = {
+    CONCEPTS: (),
+    DESCRIPTIONS: ("conceptId", "languageCode", "typeId", "term"),
+    RELATIONSHIPS: ("sourceId", "destinationId", "typeId"),
+    LANGUAGE: ("refsetId", "referencedComponentId", "acceptabilityId"),
+}
+"""The columns read of each kind of file, beside the id and the active flag."""
+IDS = {"conceptId", "sourceId", "destinationId", "typeId", "referencedComponentId"}
+
 
 def recognise(probe: Probe) -> bool:
     """A folder with files named as in RF2, or a file with one of its headers."""
@@ -73,14 +82,12 @@ class _Release:
 
     def rows(self, path: Path, kind: str, *, active_only: bool = False) -> Iterator[Rows]:
         """Read the rows of a file that are active and right."""
-        layout = LAYOUTS[kind]
-        wanted = [c for c in layout.columns if c not in ("effectiveTime", "moduleId")]
-        for frame in read_rows(path, self._log, layout, wanted, self._config.encoding):
+        wanted = ["id", "active", *USED[kind]]
+        for frame in read_rows(path, self._log, LAYOUTS[kind], wanted, self._config.encoding):
             rows = Rows(frame, path, self._log)
             rows.reject_unless(rows.column("active").is_in(["0", "1"]), "active is neither 0 nor 1")
-            for column in layout.columns:
-                if column.endswith("Id") and column in wanted and column != "refsetId":
-                    rows.reject_unless(rows.is_id(column), f"{column} is no id of SNOMED CT")
+            for column in sorted(IDS.intersection(USED[kind])):
+                rows.reject_unless(rows.is_id(column), f"{column} is no id of SNOMED CT")
             if kind != CONCEPTS and (active_only or not self._config.keep_suppressed):
                 rows.filter_unless(rows.column("active") == "1", "inactive")
                 self._without_inactive(rows, kind)

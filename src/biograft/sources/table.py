@@ -124,17 +124,19 @@ def _rows(config: SourceConfig, log: ReadLog) -> Iterator[_Row]:
     """Read the table's rows as cells by role."""
     roles: dict[str, int] = {}
     n_cells = 0
+    numbered = all(column.startswith("#") for column in config.columns.values())
+    has_header = not (config.columns and numbered)
     for line, cells in _cells(config):
         if not roles:
-            has_header = not all(column.startswith("#") for column in config.columns.values())
-            roles = _roles(config, cells if has_header or not config.columns else [], line)
+            roles = _roles(config, cells if has_header else [], line)
             n_cells = len(cells)
             if has_header:
                 continue
         text = " ".join(cells)
         if not text.strip():
             continue
-        if len(cells) <= max(roles.values()):
+        surplus = "".join(cells[n_cells:]).strip() if has_header else ""
+        if len(cells) <= max(roles.values()) or surplus:
             log.read()
             log.reject(f"{len(cells)} columns, expected {n_cells}", line, text)
             continue
@@ -178,10 +180,10 @@ def _cells(config: SourceConfig) -> Iterator[tuple[int, list[str]]]:
             begin = position + 1
     except csv.Error as error:
         raise FormatError(
-            f"its quotes do not close ({error})",
+            f"is not valid CSV ({error})",
             path=config.path,
             line=begin,
-            remedy="mend the quotes in this row",
+            remedy="mend the quotes or line ends in this row",
         ) from error
 
 
@@ -211,7 +213,7 @@ def _obvious(header: list[str]) -> dict[str, str]:
 
 def _position(column: str, header: list[str], config: SourceConfig, line: int) -> int:
     if not header:
-        if not column[1:].isdigit() or int(column[1:]) < 1:
+        if not column[1:].isdecimal() or int(column[1:]) < 1:
             raise ConfigError(f"{column!r} is not a column number such as '#1'")
         return int(column[1:]) - 1
     names = [cell.strip() for cell in header]

@@ -23,6 +23,8 @@ def recognise(probe: Probe) -> bool:
         return False
     if tuple(lines[0][:3]) == HEADER:
         return True
+    if {"id", "name"} <= {cell.strip().lower() for cell in lines[0]}:
+        return False  # a table of concepts with a header
     return all(len(parts) == 3 and all(parts) for parts in lines) and _few_relations(probe)
 
 

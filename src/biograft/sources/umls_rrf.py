@@ -180,9 +180,12 @@ def _read_relations(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[
         frame = _without_blank(rows, ("CUI1", "CUI2", "REL"), path, log)
         frame = _without_suppressed(frame, config, log)
         frame = _among(frame, "SAB", config.vocabularies, "vocabulary", log)
+        # these hold between atoms (two names of one concept), not between concepts
+        between = frame.filter(pl.col("CUI1") != pl.col("CUI2"))
+        log.filter("relation of a concept to itself", frame.height - between.height)
         yield Block(
             RelationRecord,
-            frame.select(
+            between.select(
                 head=pl.when(down).then("CUI1").otherwise("CUI2"),
                 relation=pl.when(up | down).then(pl.lit(IS_A)).otherwise(named),
                 tail=pl.when(down).then("CUI2").otherwise("CUI1"),

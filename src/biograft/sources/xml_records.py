@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 from xml.etree import ElementTree
 
 from biograft.errors import FormatError
@@ -46,10 +46,13 @@ def read_xml_records(
     path: Path, roots: Collection[str], tags: tuple[str, ...]
 ) -> Iterator[XmlRecord]:
     """Read every element of the given names below one of the roots; they must not be nested."""
-    parser = ElementTree.XMLPullParser(("start", "end"))
+    parser: ElementTree.XMLPullParser[ElementTree.Element] = ElementTree.XMLPullParser(
+        ("start", "end")
+    )
     size = max(path.stat().st_size, 1)
     opening = re.compile(rb"<(?:%s)[\s/>]" % "|".join(tags).encode())
-    line, root = 1, None
+    line = 1
+    root: ElementTree.Element | None = None
     with open_bytes(path) as file, _damage_told(path):
         for piece in _pieces(file, tags):
             if piece:
@@ -59,7 +62,8 @@ def read_xml_records(
             begun = opening.search(piece)
             start = line + piece.count(b"\n", 0, begun.start() if begun else 0)
             line += piece.count(b"\n")
-            for event, element in parser.read_events():  # the inner loop, millions of times
+            events = cast("Iterator[tuple[str, ElementTree.Element]]", parser.read_events())
+            for event, element in events:  # the inner loop, millions of times
                 if event == "end" and element.tag in tags and root is not None:
                     yield XmlRecord(element, root, start, min(file.tell() / size, 1.0))
                     del root[:]

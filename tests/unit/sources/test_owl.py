@@ -105,7 +105,7 @@ def test_a_class_gives_all_its_facts_in_every_syntax(write, reading, form):
     ]
     assert not result.log.rejected.counts
     assert result.log.filtered == {
-        "mapping to something broader, narrower or related": 1,
+        "mapping to something close, broader, narrower or related": 1,
         "logical axiom": 1,
     }
     assert result.log.n_read == 1
@@ -240,7 +240,7 @@ SKOS = """
 ex:a a skos:Concept ; rdfs:label "label"@en ; skos:prefLabel "tomb"@en , "hauta"@fi ;
   skos:altLabel "grave"@en ; skos:hiddenLabel "tombe"@en ; skos:definition "D."@en ;
   skos:scopeNote "S."@en , "S."@fi ; skos:broader ex:b ; skos:narrower ex:c ; skos:related ex:d ;
-  skos:closeMatch ex:e ; skos:narrowMatch ex:f ; skos:inScheme ex:s .
+  skos:exactMatch ex:e ; skos:closeMatch ex:g ; skos:narrowMatch ex:f ; skos:inScheme ex:s .
 ex:s a skos:ConceptScheme .
 """
 

@@ -1,0 +1,185 @@
+"""Delimited tables in blocks: the same rows and the same faults, however blocks fall."""
+
+import gzip
+
+import polars as pl
+import pytest
+
+from biograft.errors import EncodingError, FormatError
+from biograft.sources.delimited import Layout, read_rows
+from biograft.sources.files import read_line_blocks
+from biograft.sources.log import ReadLog
+
+PLAIN = Layout(columns=("a", "b", "c"), separator="\t")
+BARRED = Layout(columns=("a", "b", "c"), separator="|", trailing=True)
+HEADED = Layout(columns=("a", "b", "c"), separator="\t", header=True)
+
+
+@pytest.fixture(params=[1, 8, 16 << 20], ids=["a line a block", "8 bytes", "all in one"])
+def block_size(request, monkeypatch):
+    monkeypatch.setattr(read_line_blocks, "__defaults__", (request.param,))
+    return request.param
+
+
+@pytest.fixture
+def rows(write):
+    """Read bytes whole: the rows as (a, b, c, line), and the log."""
+
+    def read(data, layout=PLAIN, wanted=("a", "b", "c"), encoding="utf-8"):
+        path = write("t", data)
+        log = ReadLog(path)
+        frames = list(read_rows(path, log, layout, wanted, encoding))
+        return [row for frame in frames for row in frame.select(*wanted, "line").rows()], log
+
+    return read
+
+
+def numbered(layout, n=25):
+    end = layout.separator if layout.trailing else ""
+    return [layout.separator.join((f"a{k}", f"b{k}", f"c{k}")) + end for k in range(n)]
+
+
+@pytest.mark.parametrize("final", ["\n", ""], ids=["end", "no end"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
+@pytest.mark.parametrize("layout", [PLAIN, BARRED], ids=["tabs", "bars"])
+def test_rows_and_lines_are_the_same_for_every_block_size(
+    rows, block_size, layout, pack, line_end, final
+):
+    text = line_end.join(numbered(layout)) + (line_end if final else "")
+    found, log = rows(pack(text.encode()), layout)
+    assert found == [(f"a{k}", f"b{k}", f"c{k}", k + 1) for k in range(25)]
+    assert (log.n_read, log.rejected.counts) == (25, {})
+    assert log.files == [log.path]
+
+
+@pytest.mark.parametrize(
+    ("layout", "bad"),
+    [
+        (PLAIN, {3: "a\tb", 4: "a\tb\tc\td"}),
+        (PLAIN, {3: "a\tb\tc\td", 4: "a\tb"}),
+        (PLAIN, {1: "", 5: "a\t\t\tb", 6: "x"}),
+        (PLAIN, {25: "a"}),
+        (BARRED, {3: "a|b|", 4: "a|b|c|d|"}),
+        (BARRED, {3: "a|b|c", 7: "a|b|c|d"}),
+    ],
+)
+def test_ragged_lines_are_rejected_though_their_counts_cancel_out(rows, block_size, layout, bad):
+    """A short line and a long one together have the right number of separators."""
+    lines = numbered(layout)
+    for number, text in bad.items():
+        lines[number - 1] = text
+    found, log = rows("\n".join(lines) + "\n", layout)
+    assert found == [(f"a{k}", f"b{k}", f"c{k}", k + 1) for k in range(25) if k + 1 not in bad]
+    faults = {number: text for number, text in bad.items() if text}
+    examples = [e for group in log.rejected.examples.values() for e in group]
+    assert {(e.line, e.text) for e in examples} == set(faults.items())
+    assert sum(log.rejected.counts.values()) == len(faults)
+    assert log.n_read == 25 - len(bad) + len(faults)
+
+
+def test_a_reason_says_how_many_fields_there_were(rows):
+    _, log = rows("a\tb\nx\ny\n1\t2\t3\n")
+    assert log.rejected.counts == {"2 fields, expected 3": 1, "1 fields, expected 3": 2}
+
+
+def test_blank_lines_are_passed_over_and_counted_as_lines(rows, block_size):
+    found, log = rows("a\tb\tc\n\n  \n\r\nd\te\tf\n\n")
+    assert found == [("a", "b", "c", 1), ("d", "e", "f", 5)]
+    assert (log.n_read, log.rejected.counts) == (2, {})
+
+
+@pytest.mark.parametrize("fault", ["", "x\n"], ids=["regular", "ragged"])
+def test_a_carriage_return_within_a_line_ends_none(rows, fault):
+    """Formerly, beside a ragged line, it split its line and moved all line numbers after it."""
+    found, log = rows(f"{fault}a\rA\tb\tc\nd\te\tf\n")
+    n = 1 if fault else 0
+    assert found == [("a\rA", "b", "c", 1 + n), ("d", "e", "f", 2 + n)]
+    assert sum(log.rejected.counts.values()) == n
+
+
+@pytest.mark.parametrize("text", ['"a', 'a"', '"', '"a""', "#a", "NA", "null", "0.10", " a "])
+def test_cells_are_plain_text(rows, text):
+    found, _ = rows(f"{text}\t{text}\t{text}\nd\te\tf\n")
+    assert found == [(text, text, text, 1), ("d", "e", "f", 2)]
+
+
+def test_empty_cells_are_empty_texts(rows, block_size):
+    assert rows("\tb\t\n", PLAIN)[0] == [("", "b", "", 1)]
+    assert rows("|||\na|||\n", BARRED)[0] == [("", "", "", 1), ("a", "", "", 2)]
+
+
+def test_only_wanted_columns_come_in_the_wanted_order(rows, block_size):
+    assert rows("a\tb\tc\n", PLAIN, wanted=("c", "a"))[0] == [("c", "a", 1)]
+    assert rows("x\na\tb\tc\n", PLAIN, wanted=("c", "a"))[0] == [("c", "a", 2)]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "word"), [("latin-1", "Ménière"), ("gb18030", "糖尿病"), ("cp1251", "грипп")]
+)
+def test_another_encoding_is_read_when_named(rows, block_size, encoding, word):
+    data = f"{word}\tb\t{word}\n".encode(encoding) * 3
+    assert rows(data, encoding=encoding)[0] == [(word, "b", word, k) for k in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("before", ["", "ragged\n", "ragged\n\n"])
+def test_bytes_in_another_encoding_are_told_with_their_line(rows, block_size, before):
+    """Formerly a ragged line before the wrong byte moved the line number that was told."""
+    data = before.encode() + b"a\tb\tc\nd\te\xe9\tf\n"
+    line = before.count("\n") + 2
+    with pytest.raises(EncodingError, match=rf"t:{line}: byte 0xe9 is not utf-8"):
+        rows(data)
+
+
+def test_nul_bytes_stop_the_reading_with_their_line(rows, block_size):
+    with pytest.raises(FormatError, match=r"t:2: holds a NUL byte"):
+        rows(b"a\tb\tc\nd\t\x00\tf\n")
+
+
+@pytest.mark.parametrize("header", ["a\tb\tc", "\ufeffa\tb\tc", "a\tb\tc\r"])
+def test_a_header_is_checked_and_counted_as_a_line(rows, block_size, header):
+    found, log = rows(f"{header}\n1\t2\t3\n", HEADED)
+    assert (found, log.n_read) == ([("1", "2", "3", 2)], 1)
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_header_alone_gives_no_rows(rows, end):
+    assert rows("a\tb\tc" + end, HEADED)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ("a\tb", "column 'c' is missing"),
+        ("a\tb\td", "column 'c' is missing"),
+        ("a,b,c", "column 'a' is missing"),
+        ("a\tb\tc\td", "there are too many columns"),
+        ("1\t2\t3", "column 'a' is missing"),
+        ("", "column 'a' is missing"),
+    ],
+)
+def test_a_wrong_header_is_refused(rows, header, problem):
+    with pytest.raises(FormatError, match=rf"t:1: {problem} .*; expected a, b, c"):
+        rows(f"{header}\n1\t2\t3\n", HEADED)
+
+
+def test_columns_in_another_order_are_refused(rows):
+    """Formerly they passed the check, and every value came under the wrong name."""
+    with pytest.raises(FormatError, match="t:1: the columns are in another order"):
+        rows("b\ta\tc\n1\t2\t3\n", HEADED)
+
+
+def test_the_number_of_rows_comes_with_the_share_read(write, block_size):
+    calls = []
+    path = write("t", "a\tb\tc\n" * 100)
+    log = ReadLog(path, lambda n, fraction: calls.append((n, fraction)))
+    assert sum(frame.height for frame in read_rows(path, log, PLAIN, ("a",))) == 100
+    assert sum(n for n, _ in calls) == 100
+    assert calls[-1][1] == 1.0
+
+
+def test_reading_may_stop_early(write, block_size):
+    path = write("t", "a\tb\tc\n" * 100)
+    frames = read_rows(path, ReadLog(path), PLAIN, ("a",))
+    assert next(frames).schema == {"line": pl.UInt32, "a": pl.String}
+    frames.close()

@@ -1,0 +1,194 @@
+"""Bytes and lines of source files: what is read as it is, and how damage is told."""
+
+import codecs
+import gzip
+import os
+from itertools import pairwise
+
+import pytest
+
+from biograft.errors import ConfigError, EncodingError, FormatError, InputError
+from biograft.sources import files
+from biograft.sources.files import (
+    open_bytes,
+    read_head,
+    read_line_blocks,
+    read_lines,
+    read_text,
+)
+
+
+def lines_of(path, encoding="utf-8"):
+    return list(read_lines(path, encoding))
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\nb", ["a", "b"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\n\n\nb\n", ["a", "", "", "b"]),
+        (b"\n", [""]),
+        (b"a\rb\n", ["a\rb"]),
+        (codecs.BOM_UTF8 + b"a\n", ["a"]),
+        ("a\u2028b\x85c\n".encode(), ["a\u2028b\x85c"]),
+    ],
+)
+def test_lines_are_numbered_and_lose_only_their_ends(write, pack, data, lines):
+    assert lines_of(write("f", pack(data))) == list(enumerate(lines, 1))
+
+
+def test_gzip_of_several_members_is_one_stream(write):
+    data = gzip.compress(b"a\n") + gzip.compress(b"b\n")
+    assert lines_of(write("f.gz", data)) == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_blocks_are_whole_lines_whatever_their_size(write, pack, size):
+    data = b"".join(b"line %d\n" % k for k in range(50)) + b"no end"
+    blocks = list(read_line_blocks(write("f", pack(data)), size))
+    assert b"".join(block.data for block in blocks) == data
+    assert all(block.data.endswith(b"\n") for block in blocks[:-1])
+    for before, after in pairwise(blocks):
+        assert after.first == before.first + before.data.count(b"\n")
+    fractions = [block.fraction for block in blocks]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("latin-1", "Ménière\n"),
+        ("gb18030", "糖尿病\n高血压\n"),
+        ("UTF8", "é\n"),
+        ("cp1252", "“x”\n"),
+    ],
+)
+def test_a_named_encoding_is_used(write, encoding, text):
+    path = write("f", text.encode(encoding))
+    assert [line for _, line in read_lines(path, encoding)] == text.splitlines()
+    assert read_text(path, encoding) == text
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "message"),
+    [
+        ("a\nM\xe9n\n".encode("latin-1"), "utf-8", r"f:2: byte 0xe9 is not utf-8 \(found: 'M�n'\)"),
+        ("Ménière's disease, of the ear\n".encode("latin-1"), "utf-8", r"\(encoding latin-1\?\)$"),
+        ("糖尿病\n".encode("gb18030"), "utf-8", r"f:1: byte .*\(encoding gb18030\?\)"),
+        ("é\n".encode(), "ascii", r"f:1: byte 0xc3 is not ascii"),
+        (b"a\n", "undefined", r"f:1: is not undefined .*; name another encoding"),
+    ],
+)
+def test_bytes_in_another_encoding_are_told_with_line_and_remedy(write, data, encoding, message):
+    with pytest.raises(EncodingError, match=message):
+        lines_of(write("f", data), encoding)
+
+
+@pytest.mark.parametrize("name", ["klingon", "hex", ""])
+def test_what_is_no_encoding_of_text_is_refused(write, name):
+    with pytest.raises(ConfigError, match=f"no encoding is called '{name}'"):
+        lines_of(write("f", b"a\n"), name)
+
+
+def test_a_wrong_byte_far_into_the_file_has_its_own_line_number(write):
+    data = b"good line\n" * 200_000 + b"bad \xff line\n"
+    with pytest.raises(EncodingError, match="f:200001: byte 0xff"):
+        lines_of(write("f", data))
+
+
+def test_nul_bytes_are_told_with_their_line(write):
+    with pytest.raises(FormatError, match=r"f:3: holds a NUL byte; .*fetch it again"):
+        lines_of(write("f", b"a\nb\nc\x00d\n"))
+
+
+@pytest.mark.parametrize("end", [b"", b"\nafter\n"])
+def test_an_endless_line_is_told_with_its_number(write, monkeypatch, end):
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 1 << 20)
+    data = b"first\nsecond\n" + b"x" * ((1 << 20) + 1) + end
+    with pytest.raises(FormatError, match=r"f:3: a line of over 1 MiB .*line ends are missing"):
+        lines_of(write("f", data))
+
+
+def test_many_long_lines_are_no_endless_one(write, monkeypatch):
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 1000)
+    lines = ["x" * n for n in (999, 1, 1000 - 1, 500, 999, 0, 999)] * 20
+    assert [line for _, line in lines_of(write("f", "\n".join(lines)))] == lines
+
+
+@pytest.mark.parametrize("mark", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
+def test_utf_16_is_called_by_its_name(write, mark):
+    with pytest.raises(EncodingError, match="f:1: is UTF-16; convert it to UTF-8 first"):
+        lines_of(write("f", mark + b"a\x00\n\x00"))
+
+
+@pytest.mark.parametrize(
+    ("magic", "kind"), [(b"PK\x03\x04", "zip"), (b"BZh91AY", "bzip2"), (b"\xfd7zXZ\x00", "xz")]
+)
+def test_other_archives_are_to_be_unpacked(write, magic, kind):
+    with pytest.raises(InputError, match=f"f: is a {kind} archive; unpack it first"):
+        open_bytes(write("f", magic + b"more"))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data[:-5],
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:11],
+        lambda data: data[:-8] + b"\0\0\0\0" + data[-4:],
+        lambda data: data[:40] + b"\xff\xff\xff\xff" + data[44:],
+        lambda data: data + b"more",
+    ],
+    ids=["no length", "half", "header only", "checksum", "flipped", "appended"],
+)
+def test_damaged_gzip_is_told_as_such(write, spoil):
+    data = gzip.compress(b"".join(b"line %d\n" % (k * k) for k in range(3000)))
+    path = write("f.gz", spoil(data))
+    for read in (lines_of, read_text):
+        with pytest.raises(InputError, match=r"f.gz: its gzip data is damaged .*fetch the file"):
+            read(path)
+
+
+def test_missing_empty_and_folder_are_told(write, tmp_path):
+    for read in (open_bytes, lines_of, read_text, read_head):
+        with pytest.raises(InputError, match="gone: does not exist; check the path"):
+            read(tmp_path / "gone")
+        with pytest.raises(InputError, match="is a folder, expected a file; name a file in it"):
+            read(tmp_path)
+        with pytest.raises(InputError, match="empty: is empty; check that the download"):
+            read(write("empty", b""))
+
+
+def test_a_pipe_is_refused(tmp_path):
+    """A pipe (``<(zcat x)``) cannot be read twice; formerly ``io.UnsupportedOperation`` came."""
+    os.mkfifo(tmp_path / "pipe")
+    handle = os.open(tmp_path / "pipe", os.O_RDWR)
+    try:
+        with pytest.raises(InputError, match="is a pipe; save it as a file first"):
+            open_bytes(tmp_path / "pipe")
+    finally:
+        os.close(handle)
+
+
+def test_a_file_that_may_not_be_read_is_told(tmp_path):
+    with pytest.raises(InputError, match=r"cannot be read \(File name too long\)"):
+        read_head(tmp_path / ("x" * 300))
+
+
+def test_the_head_is_the_first_decompressed_bytes(write):
+    data = os.urandom(100_000)
+    assert read_head(write("f.gz", gzip.compress(data))) == data[: files.HEAD_BYTES]
+    assert read_head(write("g", b"short")) == b"short"
+
+
+def test_a_file_is_closed_when_reading_stops_early(write):
+    """Warnings are errors here, so that a file left open would fail."""
+    for data in (b"a\nb\n", gzip.compress(b"a\nb\n")):
+        lines = read_lines(write("f", data))
+        assert next(lines) == (1, "a")
+        lines.close()

@@ -1,0 +1,179 @@
+"""Finding the reader of a source by its content, and the filters that hold for every format."""
+
+import gzip
+
+import polars as pl
+import pytest
+from snippets import SNIPPETS
+
+from biograft.errors import EncodingError, InputError, NotFoundError, UnrecognisedError
+from biograft.records import NameRecord, RelationRecord
+from biograft.sources import FORMATS, STARTER, SourceConfig, read_source, resolve, sniff
+
+ALL = [(form, name) for form, files in SNIPPETS.items() for name in files]
+
+
+def test_every_registered_format_has_a_snippet():
+    assert list(SNIPPETS) == list(FORMATS)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+@pytest.mark.parametrize(("form", "name"), ALL)
+def test_a_snippet_is_recognised_as_itself_whatever_it_is_called(write, form, name, packed):
+    data = SNIPPETS[form][name].encode()
+    assert sniff(write("file", gzip.compress(data) if packed else data)) == form
+
+
+@pytest.mark.parametrize(("form", "name"), ALL)
+def test_a_byte_order_mark_and_crlf_change_nothing(write, form, name):
+    text = "\ufeff" + SNIPPETS[form][name].replace("\n", "\r\n")
+    assert sniff(write("file", text)) == form
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+@pytest.mark.parametrize(("form", "name"), ALL)
+def test_a_snippet_gives_records_with_lines(write, reading, form, name, packed):
+    data = SNIPPETS[form][name].encode()
+    result = reading(write(name, gzip.compress(data) if packed else data))
+    assert result.records
+    assert all(record.line >= 0 for record in result.records)
+    assert (result.log.n_read >= 1, result.log.rejected.counts) == (True, {})
+
+
+@pytest.mark.parametrize(
+    ("form", "member"),
+    [
+        ("umls", "MRCONSO.RRF"),
+        ("umls", "META/MRCONSO.RRF"),
+        ("snomed", "sct2_Concept_Snapshot_INT_20240101.txt"),
+        ("snomed", "Snapshot/Terminology/sct2_Concept_Snapshot_INT_20240101.txt"),
+        ("jsonl", "a.jsonl"),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+def test_a_folder_is_recognised_by_what_it_holds(tmp_path, write, reading, form, member, packed):
+    data = SNIPPETS[form][member.rpartition("/")[2]].encode()
+    write(f"folder/{member}{'.gz' * packed}", gzip.compress(data) if packed else data)
+    write("folder/readme.txt", "nothing")
+    assert sniff(tmp_path / "folder") == form
+    assert reading(tmp_path / "folder").concepts
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "prose about diseases\nof all kinds\n",
+        "a,b\n1,2\n",
+        "\n\n",
+        "{}",
+        "[]",
+        "<html></html>",
+        "{" * 5000,
+        "a\tb\n",
+        b"\x00\xff\xfe\xfd\x00\x01",
+        b"\x7fELF\x02\x01\x01\x00",
+    ],
+)
+def test_unknown_content_is_refused_with_the_known_formats(write, content):
+    with pytest.raises(UnrecognisedError, match=r"file:1: no reader knows this content .*name the"):
+        sniff(write("file", content))
+
+
+def test_an_unknown_folder_is_refused_without_a_line(tmp_path):
+    with pytest.raises(UnrecognisedError, match=rf"^{tmp_path}: no reader knows this folder; name"):
+        sniff(tmp_path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_named_when_no_reader_is(write, encoding):
+    """Formerly such a file was only *unknown content*, shown as a row of NULs."""
+    with pytest.raises(EncodingError, match="file:1: is UTF-16; convert it to UTF-8"):
+        sniff(write("file", "\ufeffid,name\nD1,flu\n".encode(encoding)))
+
+
+@pytest.mark.parametrize("data", [b"", gzip.compress(b"")], ids=["plain", "gz"])
+def test_an_empty_file_is_called_empty(write, data):
+    """Formerly an empty gzip was *unknown content (found: '')*."""
+    with pytest.raises(InputError, match=r"file: is empty; check that the download is complete"):
+        sniff(write("file", data))
+
+
+def test_a_table_of_three_columns_is_no_list_of_triples(write, reading):
+    """Formerly ``id, name, type`` in a small TSV was read as head, relation and tail."""
+    result = reading(write("a.tsv", "id\tname\ttype\nD1\tflu\tdisease\n"))
+    assert result.of(NameRecord) == [NameRecord("D1", "flu", "en", "preferred", line=2)]
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\x85", "\x0b", "\x1c", "\r"])
+def test_only_line_feeds_end_a_line_of_the_head(write, sign):
+    """Formerly a line separator in a name cut the line in two, and nothing knew the file."""
+    assert sniff(write("a", f"a{sign}b\tcauses\tc\n")) == "triples"
+
+
+def test_our_own_export_of_a_name_with_a_line_separator_is_recognised(write):
+    assert sniff(write("a", '{"id": "D1", "name": "a\u2028b"}\n')) == "jsonl"
+
+
+def test_a_wrong_format_name_is_refused_with_the_nearest_one(write):
+    path = write("a", SNIPPETS["biosyn"]["a.txt"])
+    with pytest.raises(NotFoundError, match=r"no source format .*'byosin'; did you mean 'biosyn'"):
+        resolve(SourceConfig(path=path, format="byosin"))
+
+
+def test_the_named_format_beats_the_content(write, reading):
+    path = write("a", "D1||flu\n")
+    assert resolve(SourceConfig(path=path, format="medic")).format == "medic"
+
+
+def test_columns_alone_mean_a_table(write):
+    path = write("a", SNIPPETS["triples"]["a.tsv"])
+    assert resolve(SourceConfig(path=path, columns={"id": "#1"})).format == "table"
+
+
+@pytest.mark.parametrize("name", ["gone", "x" * 300, "gone/starter"])
+def test_a_missing_path_is_named(tmp_path, name):
+    """A name longer than the system allows formerly raised ``OSError``."""
+    with pytest.raises(InputError, match="does not exist; check the path"):
+        resolve(SourceConfig(path=tmp_path / name))
+    with pytest.raises(InputError):
+        list(read_source(SourceConfig(path=tmp_path / name, format="obo")))
+
+
+def test_starter_is_built_in_unless_a_file_has_that_name(tmp_path, monkeypatch, write):
+    monkeypatch.chdir(tmp_path)
+    assert resolve(SourceConfig(path=STARTER)).path.name == "concepts"
+    write(STARTER, "D1||flu\n")
+    assert resolve(SourceConfig(path=STARTER)).format == "biosyn"
+
+
+def test_languages_are_brought_to_one_spelling(write):
+    path = write("a", SNIPPETS["biosyn"]["a.txt"])
+    assert resolve(SourceConfig(path=path, languages=("ENG", "zh-CN"))).languages == ("en", "zh")
+
+
+def test_languages_and_relations_are_filtered_and_counted(write, reading):
+    line = (
+        '{"id": "a", "names": {"en": ["x"], "zh": ["甲"]}, "definitions": {"zh": ["乙"]},'
+        ' "relations": {"is-a": ["b"], "treats": ["b", "c"]}}\n'
+    )
+    result = reading(write("a", line), languages=("CHI",), relations=("is-a",))
+    assert [(r.text, r.language) for r in result.of(NameRecord)] == [("甲", "zh")]
+    assert [r.relation for r in result.of(RelationRecord)] == ["is-a"]
+    assert result.counts["definitions"] == 1
+    assert result.log.filtered == {"language": 1, "relation": 2}
+
+
+def test_filters_hold_inside_blocks_too(write, reading):
+    one = SNIPPETS["umls"]["MRCONSO.RRF"]
+    names = write("names", one + one.replace("ENG", "CHI"))
+    assert reading(names, languages=("zh",)).of(NameRecord)[0].language == "zh"
+    relations = write("relations", SNIPPETS["umls"]["MRREL.RRF"])
+    result = reading(relations, relations=("treats",))
+    assert (result.records, result.log.filtered) == ([], {"relation": 1})
+
+
+def test_blocks_have_the_fields_of_their_record(write):
+    for name, text in SNIPPETS["umls"].items():
+        (block,) = read_source(SourceConfig(path=write(name, text)))
+        assert sorted(block.frame.columns) == sorted(block.record.__slots__)
+        assert set(block.frame.drop("line").dtypes) == {pl.String()}

@@ -1,0 +1,346 @@
+"""SNOMED CT RF2: a release in small, its options, and what may be wrong in it."""
+
+import gzip
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from biograft.errors import EncodingError, FormatError, InputError
+from biograft.records import (
+    ConceptRecord,
+    DefinitionRecord,
+    NameKind,
+    NameRecord,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.sources.files import read_head
+from biograft.sources.format import Probe
+from biograft.sources.snomed_names import DEFINITION, FULLY_SPECIFIED, PREFERRED, SYNONYM
+from biograft.sources.snomed_rf2 import FORMAT
+
+HEADERS = {
+    "concept": "id effectiveTime active moduleId definitionStatusId",
+    "description": "id effectiveTime active moduleId conceptId languageCode typeId term "
+    "caseSignificanceId",
+    "relationship": "id effectiveTime active moduleId sourceId destinationId relationshipGroup "
+    "typeId characteristicTypeId modifierId",
+    "language": "id effectiveTime active moduleId refsetId referencedComponentId acceptabilityId",
+    "concrete": "id effectiveTime active moduleId sourceId value relationshipGroup typeId "
+    "characteristicTypeId modifierId",
+}
+ACCEPTABLE = "900000000000549004"
+US, GB = "900000000000509007", "900000000000508004"
+MI, FINDING, SITE, OLD, IS_A = "22298006", "404684003", "363698007", "1000000", "116680003"
+
+
+def table(kind: str, *rows: str) -> str:
+    return "".join("\t".join(row.split()) + "\r\n" for row in (HEADERS[kind],)) + "".join(rows)
+
+
+def row(component: str, *cells: str, active: str = "1") -> str:
+    return "\t".join((component, "20240101", active, "900000000000207008", *cells)) + "\r\n"
+
+
+def concept(component: str, active: str = "1") -> str:
+    return row(component, "900000000000074008", active=active)
+
+
+def description(
+    component: str, of: str, kind: str, term: str, language: str = "en", active: str = "1"
+) -> str:
+    return row(component, of, language, kind, term, "900000000000448009", active=active)
+
+
+def related(component: str, head: str, tail: str, kind: str, active: str = "1") -> str:
+    end = ("900000000000011006", "900000000000451002")
+    return row(component, head, tail, "0", kind, *end, active=active)
+
+
+def prefer(refset: str, component: str, how: str = PREFERRED, active: str = "1") -> str:
+    return row(f"80{component}", refset, component, how, active=active)
+
+
+FILES = {
+    "Terminology/sct2_Concept_Snapshot_INT_20240101.txt": table(
+        "concept", concept(MI), concept(FINDING), concept(OLD, "0")
+    ),
+    "Terminology/sct2_Description_Snapshot-en_INT_20240101.txt": table(
+        "description",
+        description("100001", MI, FULLY_SPECIFIED, "Myocardial infarction (disorder)"),
+        description("100002", MI, SYNONYM, 'Heart "attack'),
+        description("100003", MI, SYNONYM, "Myocardial infarction"),
+        description("100004", MI, SYNONYM, "Gone", active="0"),
+        description("100005", OLD, SYNONYM, "Old"),
+        description("100006", SITE, SYNONYM, "Finding site"),
+        description("100007", MI, SYNONYM, "Infarto", "es"),
+    ),
+    "Terminology/sct2_TextDefinition_Snapshot-en_INT_20240101.txt": table(
+        "description", description("100008", MI, DEFINITION, " Death of muscle. ")
+    ),
+    "Terminology/sct2_Relationship_Snapshot_INT_20240101.txt": table(
+        "relationship",
+        related("200001", MI, FINDING, IS_A),
+        related("200002", MI, FINDING, SITE),
+        related("200003", MI, FINDING, "246075003"),
+        related("200004", MI, OLD, IS_A),
+        related("200005", FINDING, MI, IS_A, "0"),
+    ),
+    "Terminology/sct2_StatedRelationship_Snapshot_INT_20240101.txt": table(
+        "relationship", related("300001", MI, FINDING, "246075003")
+    ),
+    "Terminology/sct2_RelationshipConcreteValues_Snapshot_INT_20240101.txt": table("concrete"),
+    "Refset/Language/der2_cRefset_LanguageSnapshot-en_INT_20240101.txt": table(
+        "language",
+        prefer(GB, "100003"),
+        prefer(GB, "100001"),
+        prefer(GB, "100006"),
+        prefer(US, "100002"),
+        prefer(US, "100003", ACCEPTABLE),
+        prefer(US, "100007"),
+        prefer(US, "100004", active="0"),
+    ),
+    "Refset/Content/der2_Refset_SimpleSnapshot_INT_20240101.txt": "anything\n",
+    "Readme.txt": "read me\n",
+}
+
+
+@pytest.fixture
+def reading(reading):
+    return partial(reading, format="snomed")
+
+
+@pytest.fixture
+def release(write, tmp_path):
+    """Write a release, some files of which may be other than usual or missing (None)."""
+
+    def build(folder="Snapshot", **changes):
+        for name, text in FILES.items():
+            kind = name.rpartition("/")[2].replace("_", "").removeprefix("sct2").lower()
+            change = [text for key, text in changes.items() if kind.startswith(key)]
+            if change != [None]:
+                write(f"R/{folder}/{name}", change[0] if change else text)
+        return tmp_path / "R"
+
+    return build
+
+
+def claims(path: Path) -> bool:
+    if path.is_dir():
+        members = frozenset(entry.name for entry in path.iterdir())
+        return FORMAT.recognise(Probe(path, b"", members))
+    return FORMAT.recognise(Probe(path, read_head(path)))
+
+
+def test_a_release_gives_all_its_facts(release, reading):
+    result = reading(release())
+    name = partial(NameRecord, MI)
+    assert result.records == [
+        ConceptRecord(MI, 2),
+        ConceptRecord(FINDING, 3),
+        TypeRecord(MI, "disorder", "disorder", line=2),
+        name("Myocardial infarction (disorder)", "en", line=2),
+        DefinitionRecord(MI, "Death of muscle.", "en", line=2),
+        name("Myocardial infarction", "en", NameKind.PREFERRED, line=4),
+        NameRecord(SITE, "Finding site", "en", NameKind.PREFERRED, line=7),
+        name("Infarto", "es", NameKind.PREFERRED, line=8),
+        name('Heart "attack', "en", line=3),
+        RelationRecord(MI, "is-a", FINDING, line=2),
+        RelationRecord(MI, "Finding site", FINDING, line=3),
+        RelationRecord(MI, "246075003", FINDING, line=4),
+    ]
+    assert not result.log.rejected.counts
+    assert result.log.filtered == {"inactive": 4, "of an inactive concept": 2}
+    assert result.log.notes == [
+        "not read: concrete values (sct2_RelationshipConcreteValues_Snapshot_INT_20240101.txt)"
+    ]
+    assert result.log.n_read == 23
+    assert len(result.log.files) == 5
+
+
+@pytest.mark.parametrize("below", ["", "Snapshot", "Snapshot/Terminology"])
+def test_it_is_recognised_from_any_folder_of_the_release(release, reading, below):
+    path = release() / below
+    assert claims(path)
+    assert reading(path).counts["concepts"] == 2
+
+
+def test_a_folder_around_the_release_is_recognised(release):
+    path = release("SnomedCT_InternationalRF2_PRODUCTION_20240101T120000Z/Snapshot")
+    assert claims(path)
+    assert not claims(path.parent)
+
+
+def test_files_may_be_compressed(write, reading, tmp_path):
+    for name, text in FILES.items():
+        write(f"R/{name}.gz", gzip.compress(text.encode()))
+    assert claims(tmp_path / "R")
+    assert reading(tmp_path / "R").counts["relations"] == 3
+
+
+def test_what_is_inactive_is_kept_on_request(release, reading):
+    result = reading(release(), keep_suppressed=True)
+    assert result.concepts == {MI, FINDING, OLD, SITE}
+    assert {r.text for r in result.of(NameRecord)} >= {"Gone", "Old"}
+    assert result.counts["relations"] == 5
+    assert result.log.filtered == {"inactive": 1}  # the row of a reference set
+
+
+def test_without_reference_sets_no_name_is_preferred(release, reading):
+    result = reading(release(der2crefset=None))
+    assert {r.kind for r in result.of(NameRecord)} == {"synonym"}
+    assert "no language reference set, so no name is preferred" in result.log.notes
+
+
+def test_a_reference_set_that_prefers_nothing_is_none(release, reading):
+    """Guards a bug: a block without a preferred row ended in an error of polars."""
+    text = table("language", prefer(GB, "100003", ACCEPTABLE))
+    result = reading(release(der2crefset=text))
+    assert {r.kind for r in result.of(NameRecord)} == {"synonym"}
+
+
+def test_types_come_from_english_names_before_others(release, reading):
+    text = table(
+        "description",
+        description("100001", MI, FULLY_SPECIFIED, "infarto de miocardio (trastorno)", "es"),
+        description("100002", MI, FULLY_SPECIFIED, "Myocardial infarction (disorder)"),
+        description("100003", FINDING, FULLY_SPECIFIED, "hallazgo (hallazgo)", "es"),
+        description("100004", SITE, FULLY_SPECIFIED, "Site (place) (attribute)"),
+    )
+    result = reading(release(description=text))
+    assert {(r.concept, r.type) for r in result.of(TypeRecord)} == {
+        (MI, "disorder"), (FINDING, "hallazgo"), (SITE, "attribute"),
+    }  # fmt: skip
+    # an attribute without a preferred synonym is called by its full name
+    assert {r.relation for r in result.of(RelationRecord)} == {"is-a", "Site (place)", "246075003"}
+
+
+def test_the_files_may_be_given_alone(release, reading):
+    folder = release() / "Snapshot" / "Terminology"
+    files = {path.name.split("_")[1]: path for path in folder.iterdir()}
+    assert all(claims(path) for path in files.values())
+    assert reading(files["Concept"]).counts == {"concepts": 2}
+    assert reading(files["Description"]).counts == {"names": 6, "types": 1}
+    assert reading(files["TextDefinition"]).counts["definitions"] == 1
+    relations = reading(files["Relationship"]).of(RelationRecord)
+    assert [r.relation for r in relations] == ["is-a", SITE, "246075003", "is-a"]
+
+
+@pytest.mark.parametrize("state", ["Full", "Delta"])
+def test_full_and_delta_files_are_refused(write, reading, tmp_path, state):
+    file = write(f"R/sct2_Concept_{state}_INT_20240101.txt", table("concept", concept(MI)))
+    write(f"R/sct2_Description_{state}-en_INT_20240101.txt", table("description"))
+    for path in (file, tmp_path / "R"):
+        assert claims(path)
+        with pytest.raises(InputError, match=f"is a {state} file.*; name the Snapshot folder"):
+            reading(path)
+
+
+def test_full_files_beside_the_snapshot_are_left_alone(release, write, reading):
+    write("R/Full/sct2_Concept_Full_INT_20240101.txt", "not even read")
+    assert reading(release()).counts["concepts"] == 2
+
+
+def test_a_folder_without_a_release_is_told(write, reading, tmp_path):
+    write("R/x.txt", "a")
+    with pytest.raises(InputError, match="holds no files of RF2; name the release folder"):
+        reading(tmp_path / "R")
+    write("R/der2_Refset_SimpleSnapshot_INT_20240101.txt", "a")
+    with pytest.raises(InputError, match="holds no sct2_Concept, sct2_Description or"):
+        reading(tmp_path / "R")
+
+
+CONCEPT_FILE = "sct2_Concept_Snapshot_INT_20240101.txt"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ("a\tb\n", "2 fields, expected 5"),
+        (concept(FINDING, "x"), "active is neither 0 nor 1"),
+        (concept("12"), "id is no id of SNOMED CT"),
+        (concept(MI), "id defined twice"),
+    ],
+)
+def test_a_wrong_concept_is_rejected_with_its_line(write, reading, wrong, reason):
+    path = write(CONCEPT_FILE, table("concept", concept(MI), wrong, concept(SITE)))
+    result = reading(path)
+    assert result.concepts == {MI, SITE}
+    assert result.log.rejected.counts == {reason: 1}
+    example = result.log.rejected.examples[reason][0]
+    assert (example.line, example.path) == (3, str(path))
+    assert result.of(ConceptRecord)[-1] == ConceptRecord(SITE, 4)
+    assert result.log.n_read == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (description("1", "x", SYNONYM, "a"), "conceptId is no id of SNOMED CT"),
+        (description("1", MI, "100000", "a"), "unknown typeId of a description"),
+        (description("1", MI, SYNONYM, " "), "term is blank"),
+        (description("1", MI, SYNONYM, "a", ""), "languageCode is blank"),
+    ],
+)
+def test_a_wrong_description_is_rejected_with_its_line(write, reading, wrong, reason):
+    path = write("a.txt", table("description", wrong, description("2", MI, SYNONYM, "b")))
+    result = reading(path)
+    assert [r.text for r in result.of(NameRecord)] == ["b"]
+    assert result.log.rejected.counts == {reason: 1}
+    assert result.log.rejected.examples[reason][0].line == 2
+
+
+def test_a_full_name_without_a_tag_is_rejected_as_a_type_alone(write, reading):
+    path = write("a.txt", table("description", description("1", MI, FULLY_SPECIFIED, "Infarct")))
+    result = reading(path)
+    assert result.of(NameRecord) == [NameRecord(MI, "Infarct", line=2)]
+    assert not result.of(TypeRecord)
+    assert result.log.rejected.counts == {"fully specified name without a tag": 1}
+
+
+def test_many_wrong_rows_are_counted_with_a_few_examples(write, reading):
+    path = write(CONCEPT_FILE, table("concept", *[concept("12")] * 50))
+    log = reading(path).log
+    assert log.rejected.counts == {"id is no id of SNOMED CT": 50}
+    assert [e.line for e in log.rejected.examples["id is no id of SNOMED CT"]] == [2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        ("id\tterm\n", FormatError, r":1: the header is none of RF2 \(found: 'id\\tterm'\)"),
+        ("", InputError, "is empty"),
+        (table("concept").encode() + b"\xff" + concept(MI).encode(), EncodingError, ":2: "),
+        (table("concept").encode() + b"\x00\n", FormatError, ":2: holds a NUL byte"),
+        (gzip.compress(table("concept", concept(MI)).encode())[:-9], InputError, "cut short"),
+        (table("concept").encode("utf-16"), InputError, ":1: "),
+    ],
+)
+def test_damage_is_told(write, reading, tmp_path, content, error, message):
+    path = write(f"R/{CONCEPT_FILE}", content)
+    for given in (path, tmp_path / "R"):
+        with pytest.raises(error, match=message):
+            reading(given)
+
+
+def test_another_encoding_can_be_named(write, reading):
+    text = table("description", description("1", MI, SYNONYM, "corazón", "es"))
+    path = write("a.txt", text.encode("latin-1"))
+    with pytest.raises(EncodingError, match=r"a\.txt:2: "):
+        reading(path)
+    result = reading(path, encoding="latin-1")
+    assert result.of(NameRecord) == [NameRecord(MI, "corazón", "es", line=2)]
+
+
+def test_an_empty_table_gives_nothing(write, reading):
+    for kind in ("concept", "description", "relationship", "language"):
+        assert not reading(write(f"{kind}.txt", table(kind))).records
+
+
+@pytest.mark.parametrize("text", ["", "id\tname\n1\ta\n", "id effectiveTime active moduleId\n"])
+def test_other_files_are_not_claimed(text, tmp_path):
+    assert not FORMAT.recognise(Probe(Path("a"), text.encode()))
+    (tmp_path / "Full").mkdir()
+    assert not FORMAT.recognise(Probe(tmp_path, b"", frozenset({"Full", "META"})))
+    assert not FORMAT.recognise(Probe(tmp_path, b"", frozenset({"a.txt"})))
