@@ -29,9 +29,10 @@ def from_mapping(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
     """Build a frozen dataclass from plain values, checking every key and type."""
     hints = typing.get_type_hints(cls)
     known = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    table = where.removesuffix(".") + ": " if where.endswith(".") else where
     for key in values:
         if key not in known:
-            raise ConfigError(f"{where}unknown key {key!r}; {nearest(key, known)}")
+            raise ConfigError(f"{table}unknown key {key!r}; {nearest(key, known)}")
     checked = {key: _coerce(value, hints[key], f"{where}{key}") for key, value in values.items()}
     missing = [
         field.name
@@ -41,7 +42,7 @@ def from_mapping(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
         and field.default_factory is dataclasses.MISSING
     ]
     if missing:
-        raise ConfigError(f"{where}missing key {missing[0]!r}")
+        raise ConfigError(f"{table}missing key {missing[0]!r}")
     return cls(**checked)
 
 

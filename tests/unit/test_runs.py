@@ -1,5 +1,6 @@
 """Whole results or none, whatever happens while they are made."""
 
+import ctypes
 import errno
 import hashlib
 import json
@@ -67,6 +68,15 @@ class TestWhole:
             make(tmp_path / "x")
         assert content(tmp_path / "x") == "old"
         make(tmp_path / "x", overwrite=True)
+        assert content(tmp_path / "x") == "new"
+        assert names_in(tmp_path) == ["x"]
+
+    def test_a_folder_is_replaced_where_the_system_cannot_exchange_names(
+        self, tmp_path, monkeypatch
+    ):
+        monkeypatch.delattr(ctypes, "CDLL")
+        make_folder(tmp_path / "x", "old")
+        make_folder(tmp_path / "x", overwrite=True)
         assert content(tmp_path / "x") == "new"
         assert names_in(tmp_path) == ["x"]
 

@@ -12,8 +12,6 @@ from biograft.kb.layout import NAME_KINDS
 from biograft.kb.packing import first_of_runs, sort_rows
 from biograft.records import NameKind
 
-N_RANKS = 4
-
 SYMBOLS = r"""[,.;{}\[\]()+\-_*/?!\\"'`=%<>]"""
 """What GenBioEL turns into blanks in names."""
 
@@ -34,11 +32,11 @@ def order_names(frame: pl.DataFrame, main_languages: list[int]) -> pl.DataFrame:
     Own name: a preferred one, in the first of the main languages that has one; then in order of
     reading. A repeat is the same text in the same language of the same concept.
     """
-    rank = _rank(frame, main_languages)
+    rank, n_ranks = _rank(frame, main_languages), 2 * (len(main_languages) + 1)
     places = np.arange(frame.height, dtype=np.uint32)
     rows = frame["row"].to_numpy()
     n_rows = int(rows.max(initial=0)) + 1
-    order = sort_rows([rows, rank, places], [n_rows, N_RANKS, frame.height])[2]
+    order = sort_rows([rows, rank, places], [n_rows, n_ranks, frame.height])[2]
     if not np.array_equal(order, places):
         frame = frame[order]
     repeats = _repeats(frame)
@@ -66,12 +64,15 @@ def _repeats(frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
     return repeats
 
 
-def _rank(frame: pl.DataFrame, main_languages: list[int]) -> npt.NDArray[np.uint8]:
-    """0: preferred in the main language, 1: preferred in another, 2: all else."""
-    preferred = frame["kind"].to_numpy() == NAME_KINDS.index(NameKind.PREFERRED)
+def _rank(frame: pl.DataFrame, main_languages: list[int]) -> npt.NDArray[np.uint16]:
+    """Preferred names come first, and of these and of the others the main languages."""
     language = frame["language"].to_numpy()
-    first = language == main_languages[0] if main_languages else np.zeros(len(language), bool)
-    return np.where(preferred, np.where(first, 0, 1), np.where(first, 2, 3)).astype(np.uint8)
+    n_languages = len(main_languages)
+    rank = np.full(len(language), n_languages, np.uint16)
+    for place in reversed(range(n_languages)):
+        rank[language == main_languages[place]] = place
+    rank[frame["kind"].to_numpy() != NAME_KINDS.index(NameKind.PREFERRED)] += n_languages + 1
+    return rank
 
 
 def shared_to_drop(

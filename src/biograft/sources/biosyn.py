@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from biograft.records import IdRecord, NameRecord
+from biograft.records import IdRecord, NameRecord, TypeRecord
 from biograft.sources.files import read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
@@ -25,6 +25,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield a name for every line, and the further ids of each concept once."""
     log.opened(config.path)
     linked: set[str] = set()
+    typed: set[str] = set()
     for number, line in read_lines(config.path, config.encoding):
         if not line.strip():
             continue
@@ -39,6 +40,9 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             continue
         concept, *others = [part.strip() for part in ids.split("|") if part.strip()]
         yield NameRecord(concept, name, config.language or "en", line=number)
+        if config.default_type and concept not in typed:
+            typed.add(concept)
+            yield TypeRecord(concept, config.default_type, line=number)
         if others and ids not in linked:
             linked.add(ids)
             yield from (IdRecord(concept, other, line=number) for other in others)

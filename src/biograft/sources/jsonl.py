@@ -15,6 +15,7 @@ list is ``{"relation", "tail", "source"}``. A folder of such files is read as on
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,9 @@ from biograft.sources.log import ReadLog
 
 KEYS = ("id", "name", "names", "type", "types", "definition", "definitions", "ids", "relations")
 
+_CUT = re.compile(r'\s*\{\s*"id"\s*:\s*".*?"names?"\s*:')
+"""How a first line begins that is longer than what a probe holds."""
+
 
 class _MalformedError(Exception):
     """A line is JSON but not a concept."""
@@ -48,6 +52,8 @@ def recognise(probe: Probe) -> bool:
     """JSON objects, one a line, each with an id and a name; or a folder of ``.jsonl`` files."""
     if probe.members:
         return any(name.endswith((".jsonl", ".jsonl.gz")) for name in probe.members)
+    if "\n" not in probe.text and _CUT.match(probe.text):
+        return True
     lines = probe.lines(3)
     return bool(lines) and all(_looks_right(line) for line in lines)
 

@@ -24,6 +24,7 @@ def recognise(probe: Probe) -> bool:
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the name, aliases, types and definition of every concept."""
     log.opened(config.path)
+    seen: set[str] = set()
     for line, value in _concepts(config, log):
         log.read()
         concept = value.get("concept_id") if isinstance(value, dict) else None
@@ -33,13 +34,17 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         if not isinstance(value.get("canonical_name"), str) or not value["canonical_name"].strip():
             log.reject("no canonical_name", line, concept)
             continue
+        if concept in seen:
+            log.reject("id defined twice", line, concept)
         language = config.language or "en"
-        yield NameRecord(concept, value["canonical_name"], language, NameKind.PREFERRED, line=line)
+        kind = NameKind.SYNONYM if concept in seen else NameKind.PREFERRED
+        seen.add(concept)
+        yield NameRecord(concept, value["canonical_name"], language, kind, line=line)
         for alias in _strings(value.get("aliases")):
             yield NameRecord(concept, alias, language, line=line)
-        for kind in _strings(value.get("types")) or [config.default_type]:
-            if kind:
-                yield TypeRecord(concept, kind, line=line)
+        for code in _strings(value.get("types")) or [config.default_type]:
+            if code:
+                yield TypeRecord(concept, code, line=line)
         if isinstance(value.get("definition"), str) and value["definition"].strip():
             yield DefinitionRecord(concept, value["definition"], language, line=line)
 

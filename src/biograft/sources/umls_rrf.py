@@ -55,10 +55,11 @@ LAYOUTS = {
 """The columns of each file, in the order in which the files are read."""
 
 _CUI = re.compile(r"C\d{7}")
+_SUPPRESS = frozenset("OEYN")
 _SIGNS: dict[str, Callable[[list[str]], bool]] = {
-    "MRCONSO": lambda f: bool(re.fullmatch(r"[A-Z]{3}", f[1]) and f[16] in "OEYN"),
+    "MRCONSO": lambda f: bool(re.fullmatch(r"[A-Z]{3}", f[1]) and f[16] in _SUPPRESS),
     "MRSTY": lambda f: bool(re.fullmatch(r"T\d{3}", f[1])),
-    "MRDEF": lambda f: f[1].startswith("A") and f[6] in "OEYN",
+    "MRDEF": lambda f: f[1].startswith("A") and f[6] in _SUPPRESS,
     "MRREL": lambda f: bool(_CUI.fullmatch(f[4]) and re.fullmatch(r"[A-Z]{2,3}", f[3])),
 }
 
@@ -144,7 +145,9 @@ def _read_names(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Bloc
 
 
 def _read_types(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
-    for rows in read_rows(path, log, LAYOUTS["MRSTY"], ["CUI", "TUI", "STN", "STY"]):
+    for rows in read_rows(
+        path, log, LAYOUTS["MRSTY"], ["CUI", "TUI", "STN", "STY"], config.encoding
+    ):
         frame = _without_blank(rows, ("CUI", "TUI"), path, log)
         yield Block(
             TypeRecord,

@@ -1,0 +1,155 @@
+"""Stores built from real files hold exactly what the files hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from biograft.kb import BuildConfig, BuildReport, KnowledgeBase, build_store
+from biograft.sources import SourceConfig
+
+
+@pytest.fixture
+def built(tmp_path, shared_data):
+    """Build a store from one real file: gives the report and the open store."""
+
+    def build(name: str, **options: object) -> tuple[BuildReport, KnowledgeBase]:
+        source = SourceConfig(path=shared_data(name), **options)
+        report = build_store(BuildConfig(sources=(source,)), tmp_path / "KB", overwrite=True)
+        return report, KnowledgeBase.open(tmp_path / "KB")
+
+    return build
+
+
+def counts(report: BuildReport, *tables: str) -> tuple[int, ...]:
+    return tuple(report.counts[table] for table in tables)
+
+
+def test_medic(built):
+    report, base = built("entity_linking/medic/medic_06Jul2012.txt.gz")
+    assert counts(report, "concepts", "names") == (11_915, 76_237)
+    assert report.sources[0].format == "medic"
+    assert base["MESH:C567755"].id == base["613097"].id == "C567755"
+
+
+def test_hpo_2013(built):
+    """10,267 terms stand in the file, 44 of them obsolete."""
+    report, base = built("ontologies/obo/hp.obo.gz")
+    assert report.sources[0].n_read == 10_267
+    assert report.sources[0].filtered == {"obsolete": 44}
+    assert counts(report, "concepts", "relations") == (10_223, 13_458)
+    assert "HP:0000118" in base.ancestors("HP:0001250")
+    report, _ = built("ontologies/obo/hp.obo.gz", keep_suppressed=True)
+    assert report.counts["concepts"] == 10_267
+
+
+def test_disease_ontology_2015(built):
+    report, _ = built("ontologies/obo/HumanDO_2015.obo.gz")
+    assert report.sources[0].n_read == 8_948
+    report, _ = built("ontologies/obo/HumanDO_2015.obo.gz", keep_suppressed=True)
+    assert report.counts["concepts"] == 8_948
+
+
+@pytest.mark.parametrize(("part", "n"), [("train", 5_216), ("valid", 652), ("test", 661)])
+def test_umls_135(built, part, n):
+    report, base = built(f"kg/umls135/{part}.txt")
+    assert report.counts["relations"] == n
+    if part == "train":
+        assert (len(base), len(base.relation_names)) == (135, 46)
+
+
+@pytest.mark.slow
+def test_chinese_disease_pages(built):
+    """8,792 pages, but two are called 胎膜早破, so they give 8,791 diseases."""
+    report, base = built("zh/medical_kg/diseases.jsonl.gz")
+    assert report.sources[0].n_read == 8_792
+    assert report.sources[0].rejected["id defined twice"]["n"] == 1
+    assert report.counts["definitions"] == 8_792
+    pages = {c.id for c in base if any(i.id.startswith("medical_") for i in c.ids)}
+    assert len(pages) == 8_791
+    assert base["medical_0/0"].name == "百日咳"
+
+
+def test_chinese_disease_table_in_gb18030(built):
+    report, base = built("zh/medical_kg/disease_gb18030.csv.gz")
+    assert report.sources[0].n_read == 14_336
+    assert [match.concept for match in base.find("阳萎")] == ["阳痿"]
+
+
+def test_chinese_triples(built):
+    report, _ = built("zh/medical_kg/triples_derived.tsv.gz")
+    assert counts(report, "relations", "concepts") == (363_546, 38_671)
+    assert report.merged["relations"] == 0
+
+
+def test_ncbi_test_dictionary(built):
+    report, base = built("entity_linking/ncbi_disease/biosyn/test_dictionary.txt.gz")
+    assert report.sources[0].n_read == 73_024
+    assert counts(report, "names") == (73_024,)
+    # 137440|D016098 is one concept; D016098 stands on other lines by itself, which come first
+    assert [i.id for i in base["137440"].ids] == ["D016098"]
+    assert base["D016098"].id == "D016098"
+
+
+def test_scispacys_rrf_files(built):
+    """Two concepts: C0000005 with two names, C0000039 with one, a definition and two types."""
+    report, base = built("entity_linking/scispacy_fixtures/umls_META")
+    assert counts(report, "concepts", "names", "definitions", "types") == (2, 3, 1, 3)
+    assert base["C0000039"].definition.startswith("Synthetic phospholipid")
+    assert [kind.code for kind in base["C0000039"].types] == ["T109", "T121"]
+
+
+def test_scispacys_json_file(built):
+    """55 aliases of the file repeat, or repeat the canonical name of their concept."""
+    report, base = built("entity_linking/scispacy_fixtures/umls_test_fixture.json")
+    assert report.sources[0].format == "scispacy"
+    assert counts(report, "concepts", "names", "types", "definitions") == (11, 99, 24, 7)
+    assert report.merged["names"] == 55
+    assert base["C0000005"].name == "(131)I-Macroaggregated Albumin"
+
+
+def test_mesh_tables_through_a_column_mapping(built, shared_data):
+    columns = {"id": "mesh_id", "name": "mesh_name"}
+    path = "entity_linking/mesh/mesh_descriptors_2015.tsv"
+    n_rows = shared_data(path).read_text(encoding="utf-8").count("\n") - 1
+    report, base = built(path, columns=columns)
+    assert report.counts["concepts"] == report.sources[0].n_read == n_rows
+    assert base["D009203"].name == "Myocardial Infarction"
+
+
+def test_translations_join_an_ontology(tmp_path, shared_data):
+    """HPO's Chinese labels, read through a column mapping, meet the OBO file by id."""
+    columns = {
+        "id": "subject_id", "name": "translation_value", "language": "translation_language",
+    }  # fmt: skip
+    labels = shared_data("ontologies/translations/hp-zh.babelon.tsv.gz")
+    sources = (
+        SourceConfig(path=shared_data("ontologies/obo/hp.obo.gz")),
+        SourceConfig(path=labels, columns=columns),
+    )
+    build_store(BuildConfig(sources=sources), tmp_path / "KB")
+    base = KnowledgeBase.open(tmp_path / "KB")
+    assert base["HP:0000002"].name == "Abnormality of body height"
+    assert [m.concept for m in base.find("身高异常")] == ["HP:0000002"]
+
+
+def test_disease_ontology_and_medic_merge_by_xrefs_without_heaps(tmp_path, shared_data):
+    names = ("ontologies/obo/HumanDO_2015.obo.gz", "entity_linking/medic/medic_06Jul2012.txt.gz")
+    sources = tuple(SourceConfig(path=shared_data(name)) for name in names)
+    report = build_store(BuildConfig(sources=sources, merge="xrefs"), tmp_path / "KB")
+    assert report.merged["concepts"] > 2_000
+    base = KnowledgeBase.open(tmp_path / "KB")
+    gaucher = base["D005776"]
+    assert gaucher.id == "DOID:1926"
+    assert len(base) == 6_574 + 11_915 - report.merged["concepts"]
+
+
+def test_a_store_exported_and_read_again_is_the_same(built, tmp_path):
+    from biograft.kb import export
+
+    _, base = built("ontologies/owl/DO_infectious_disease_slim.owl.gz")
+    path = Path(tmp_path / "out.jsonl.gz")
+    export(base, path, "jsonl")
+    build_store(BuildConfig(sources=(SourceConfig(path=path),)), tmp_path / "again")
+    assert list(KnowledgeBase.open(tmp_path / "again")) == list(base)

@@ -1,0 +1,29 @@
+"""The benchmarks run and print what scripts rely on; documents hold the recorded figures."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+
+
+@pytest.mark.slow
+def test_a_small_kb_build_ends_with_one_json_object():
+    command = [sys.executable, str(BENCHMARKS / "kb_build.py"), "--json"]
+    command += ["--names", "20000", "--relations", "20000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["speedup_over_python"] > 0
+    assert 0 < result["peak_gib"] < 1
+    assert result["biograft"]["n_names"] == result["python"]["n_names"]
+    assert result["biograft"]["n_relations"] == result["python"]["n_relations"]
+
+
+def test_tables_in_documents_are_those_of_the_result_files():
+    command = [sys.executable, str(BENCHMARKS / "tables.py"), "--check"]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0

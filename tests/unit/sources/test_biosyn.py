@@ -1,0 +1,89 @@
+"""BioSyn dictionaries: ``id||name`` a line, several ids in one, faults with their lines."""
+
+from functools import partial
+
+import pytest
+
+from biograft.errors import EncodingError
+from biograft.records import IdRecord, NameRecord, TypeRecord
+from biograft.sources import Probe
+from biograft.sources.biosyn import recognise
+
+
+@pytest.fixture
+def read(reading, write):
+    def of(text, **options):
+        return partial(reading, format="biosyn")(write("a.txt", text), **options)
+
+    return of
+
+
+def test_every_line_is_a_name_and_further_ids_come_once(read):
+    result = read("D1||flu\nD2|613|C3||fever\n\nD2|613|C3||pyrexia\r\n D2 || hot \n")
+    assert result.records == [
+        NameRecord("D1", "flu", line=1),
+        NameRecord("D2", "fever", line=2),
+        IdRecord("D2", "613", line=2),
+        IdRecord("D2", "C3", line=2),
+        NameRecord("D2", "pyrexia", line=4),
+        NameRecord("D2", "hot", line=5),
+    ]
+    assert (result.log.n_read, result.log.rejected.counts, result.log.filtered) == (4, {}, {})
+
+
+@pytest.mark.parametrize("word", ["CUI-less", "cui-less", "CUI-LESS"])
+def test_names_without_an_id_are_filtered(read, word):
+    result = read(f"{word}||something\nD1||flu\n")
+    assert (result.concepts, result.log.filtered) == ({"D1"}, {"CUI-less": 1})
+
+
+@pytest.mark.parametrize("line", ["D2", "D2|flu", "||flu", " ||flu", "D2||", "D2|| ", "||", "|||x"])
+def test_wrong_lines_are_rejected_with_their_line(read, line):
+    result = read(f"D1||flu\n{line}\n")
+    assert result.concepts == {"D1"}
+    (example,) = result.log.rejected.examples["not of the form id||name"]
+    assert (example.line, example.text) == (2, line)
+
+
+def test_an_empty_part_is_no_id(read):
+    """Formerly ``|D1||flu`` made a concept whose id is empty."""
+    assert read("|D1||flu\nD2||| fever\nD3| ||cold\n").records == [
+        NameRecord("D1", "flu", line=1),
+        NameRecord("D2", "| fever", line=2),
+        NameRecord("D3", "cold", line=3),
+    ]
+
+
+def test_the_language_is_the_configured_one(read):
+    assert [r.language for r in read("D1||流感\n", language="zh").records] == ["zh"]
+
+
+def test_the_type_is_the_configured_one_told_once(read):
+    """Formerly ``--type`` was ignored for this format."""
+    result = read("D1||flu\nD1||grippe\nD2||fever\n", default_type="Disease")
+    assert result.of(TypeRecord) == [
+        TypeRecord("D1", "Disease", line=1),
+        TypeRecord("D2", "Disease", line=3),
+    ]
+
+
+def test_a_wrong_encoding_is_told(read):
+    with pytest.raises(EncodingError, match=r":2: byte 0xe9"):
+        read("D1||flu\nD2||Ménière\n".encode("latin-1"))
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("D1||flu\n", True),
+        ("D1|2||flu\n" * 50, True),
+        ("D1||flu|grippe\n", False),
+        ("D1||flu||x\n", False),
+        ("D1||flu\nprose\n", False),
+        ("||flu\n", False),
+        ("", False),
+    ],
+)
+def test_recognised_by_one_double_bar_on_every_line(tmp_path, text, answer):
+    assert recognise(Probe(tmp_path / "x", text.encode())) is answer
+    assert recognise(Probe(tmp_path, b"", frozenset({"x"}))) is False

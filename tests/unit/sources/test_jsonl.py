@@ -1,0 +1,211 @@
+"""biograft's own JSON lines: every short and long form, and every way to be wrong."""
+
+import gzip
+import json
+from functools import partial
+
+import pytest
+
+from biograft.errors import EncodingError, FormatError, InputError
+from biograft.records import (
+    ConceptRecord,
+    DefinitionRecord,
+    IdRecord,
+    NameRecord,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.sources import Probe
+from biograft.sources.jsonl import recognise
+
+
+@pytest.fixture
+def read(reading, write):
+    """Read values as lines; a text stays as it is."""
+
+    def of(*values, **options):
+        lines = [v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
+        return partial(reading, format="jsonl")(write("a.jsonl", "\n".join(lines)), **options)
+
+    return of
+
+
+def test_the_example_of_the_docstring(read):
+    result = read(
+        {
+            "id": "D003924",
+            "name": "Diabetes Mellitus, Type 2",
+            "type": "disease",
+            "names": {"en": ["type 2 diabetes"], "zh": ["2型糖尿病", "二型糖尿病"]},
+            "definition": "A long-lasting disorder.",
+            "ids": [{"id": "OMIM:125853", "kind": "xref"}, "old"],
+            "relations": {"is-a": ["D003920"], "treated-by": ["a", "b"]},
+        }
+    )
+    one = "D003924"
+    assert result.records == [
+        ConceptRecord(one, 1),
+        NameRecord(one, "Diabetes Mellitus, Type 2", "en", "preferred", line=1),
+        NameRecord(one, "type 2 diabetes", "en", "synonym", line=1),
+        NameRecord(one, "2型糖尿病", "zh", "preferred", line=1),
+        NameRecord(one, "二型糖尿病", "zh", "synonym", line=1),
+        DefinitionRecord(one, "A long-lasting disorder.", line=1),
+        TypeRecord(one, "disease", line=1),
+        IdRecord(one, "OMIM:125853", "xref", 1),
+        IdRecord(one, "old", "alternate", 1),
+        RelationRecord(one, "is-a", "D003920", line=1),
+        RelationRecord(one, "treated-by", "a", line=1),
+        RelationRecord(one, "treated-by", "b", line=1),
+    ]
+    assert (result.log.n_read, result.log.rejected.counts) == (1, {})
+
+
+def test_the_long_forms_keep_everything(read):
+    result = read(
+        "",
+        {
+            "id": "a",
+            "names": [
+                "plain",
+                {"text": "n", "language": "CHI", "kind": "abbreviation", "source": "MSH"},
+            ],
+            "definitions": ["plain", {"text": "d", "language": "zh-CN", "source": "NCI"}],
+            "types": ["T1", {"type": "T2", "label": "Two", "tree": "A1"}],
+            "ids": [{"id": "b"}],
+            "relations": [{"relation": "r", "tail": "t", "source": "S"}],
+        },
+    )
+    assert result.records == [
+        ConceptRecord("a", 2),
+        NameRecord("a", "plain", "en", "synonym", line=2),
+        NameRecord("a", "n", "zh", "abbreviation", "MSH", 2),
+        DefinitionRecord("a", "plain", line=2),
+        DefinitionRecord("a", "d", "zh", "NCI", 2),
+        TypeRecord("a", "T1", line=2),
+        TypeRecord("a", "T2", "Two", "A1", 2),
+        IdRecord("a", "b", "alternate", 2),
+        RelationRecord("a", "r", "t", "S", 2),
+    ]
+
+
+def test_texts_and_ids_lose_their_outer_blanks(read):
+    """Formerly an id kept them, so that no relation could lead to it."""
+    result = read({"id": " a ", "name": " x ", "ids": [" b "], "relations": {" r ": [" a "]}})
+    assert result.records == [
+        ConceptRecord("a", 1),
+        NameRecord("a", "x", "en", "preferred", line=1),
+        IdRecord("a", "b", line=1),
+        RelationRecord("a", "r", "a", line=1),
+    ]
+
+
+def test_language_and_type_are_the_configured_ones_where_none_is_told(read):
+    values = ({"id": "a", "name": "x", "names": ["y"]}, {"id": "b", "names": [], "type": "T"})
+    result = read(*values, language="de", default_type="Thing")
+    assert {r.language for r in result.of(NameRecord)} == {"de"}
+    assert [r.type for r in result.of(TypeRecord)] == ["Thing", "T"]
+
+
+@pytest.mark.parametrize("end", ["", ".gz"])
+def test_a_folder_is_one_source(write, reading, tmp_path, end):
+    pack = gzip.compress if end else bytes
+    write(f"f/b.jsonl{end}", pack(b'{"id": "b", "name": "x"}\n'))
+    write(f"f/a.jsonl{end}", pack(b'{"id": "a", "name": "x"}\n'))
+    write("f/readme.md", "nothing")
+    result = reading(tmp_path / "f", format="jsonl")
+    assert [r.concept for r in result.of(ConceptRecord)] == ["a", "b"]
+    assert [path.name for path in result.log.files] == [f"a.jsonl{end}", f"b.jsonl{end}"]
+
+
+def test_a_folder_without_such_files_is_told(reading, tmp_path):
+    with pytest.raises(InputError, match=r"holds no \.jsonl file; name a folder that does"):
+        reading(tmp_path, format="jsonl")
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("prose", "not JSON"),
+        ('{"id": "b"', "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ('{"id": "b", "name": "\\ud800"}', "not JSON"),
+        ([], "no id"),
+        ({}, "no id"),
+        ({"name": "x"}, "no id"),
+        ({"id": 5, "name": "x"}, "no id"),
+        ({"id": "", "name": "x"}, "no id"),
+        ({"id": " ", "name": "x"}, "no id"),
+        ({"id": "b", "nmae": "x"}, "unknown key 'nmae'"),
+        ({"id": "b", "name": ""}, "a text is blank or missing"),
+        ({"id": "b", "name": ["x"]}, "a text is blank or missing"),
+        ({"id": "b", "names": "x"}, 'expected a list, found "x"'),
+        ({"id": "b", "names": {"en": "x"}}, 'expected a list, found "x"'),
+        ({"id": "b", "names": [5]}, "expected text or an object with text, language, kind, source"),
+        ({"id": "b", "names": [{"text": "x", "lang": "en"}]}, "unknown key 'lang'"),
+        ({"id": "b", "names": [{"text": "x", "kind": "odd"}]}, "unknown kind 'odd'"),
+        ({"id": "b", "names": [{"language": "en"}]}, "a text is blank or missing"),
+        ({"id": "b", "types": "T"}, 'expected a list, found "T"'),
+        ({"id": "b", "type": None}, "expected text or an object with type, label, tree"),
+        ({"id": "b", "ids": [{"id": "x", "kind": "odd"}]}, "unknown kind 'odd'"),
+        ({"id": "b", "ids": [{"kind": "xref"}]}, "a text is blank or missing"),
+        ({"id": "b", "relations": {"is-a": "c"}}, 'expected a list, found "c"'),
+        ({"id": "b", "relations": [["is-a", "c"]]}, "expected text or an object with relation"),
+        ({"id": "b", "relations": [{"relation": "r"}]}, "a text is blank or missing"),
+        ({"id": "b", "definition": [1]}, "expected text or an object"),
+    ],
+)
+def test_a_wrong_line_is_rejected_whole_with_its_number(read, value, reason):
+    result = read({"id": "a", "name": "x"}, value, {"id": "c", "name": "y"})
+    assert (result.concepts, result.log.n_read) == ({"a", "c"}, 3)
+    (found,) = result.log.rejected.counts
+    assert found.startswith(reason)
+    assert result.log.rejected.examples[found][0].line == 2
+
+
+def test_an_id_defined_twice_is_told_and_still_read(read):
+    result = read({"id": "a", "name": "x"}, {"id": "a", "names": ["y"]})
+    assert [r.text for r in result.of(NameRecord)] == ["x", "y"]
+    assert result.log.rejected.counts == {"id defined twice": 1}
+    assert result.log.rejected.examples["id defined twice"][0].line == 2
+
+
+def test_damage_of_the_file_is_told(read, reading, write):
+    line = '{"id": "a", "name": "Ménière"}\n'
+    with pytest.raises(EncodingError, match=r":2: byte 0xe9"):
+        reading(write("a", b'{"id": "b"}\n' + line.encode("latin-1")), format="jsonl")
+    assert reading(write("a", line.encode("latin-1")), encoding="latin-1").concepts == {"a"}
+    with pytest.raises(FormatError, match=":1: holds a NUL byte"):
+        read('{"id": "a\0"}')
+    with pytest.raises(InputError, match="cut short"):
+        reading(write("a", gzip.compress(line.encode() * 50)[:-9]), format="jsonl")
+
+
+LONG = json.dumps({"id": "a", "names": ["name"], "relations": {"r": ["x" * 100] * 1000}})
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ('{"id": "a", "name": "x"}\n', True),
+        ('{"id": "a", "names": []}\n{"id": "b", "na', True),
+        ('{"id": "a", "names": []}\nprose\n', False),
+        ('{"id": "a"}\n', False),
+        ('{"name": "a"}\n', False),
+        ("[]\n", False),
+        ("{" * 3000 + "\n", False),
+        (LONG, True),
+        (LONG + "\n" + LONG, True),
+        (LONG.replace("names", "mames"), False),
+        ("", False),
+    ],
+)
+def test_recognised_by_id_and_name(tmp_path, text, answer):
+    """Formerly not if the first line was longer than what is looked at."""
+    assert recognise(Probe(tmp_path / "x", text.encode()[: 1 << 16])) is answer
+
+
+@pytest.mark.parametrize(
+    ("members", "answer"), [({"a.jsonl", "x"}, True), ({"a.jsonl.gz"}, True), ({"a.json"}, False)]
+)
+def test_a_folder_is_recognised_by_its_members(tmp_path, members, answer):
+    assert recognise(Probe(tmp_path, b"", frozenset(members))) is answer

@@ -1,0 +1,82 @@
+"""The log of a reading: counts by reason, the first examples, the order of the report."""
+
+from pathlib import Path
+
+import pytest
+
+from biograft.errors import SHOWN_TEXT
+from biograft.sources.log import KEPT_EXAMPLES, Example, ReadLog, Rejections
+
+HERE = Path("a.obo")
+
+
+def test_all_rejections_are_counted_and_the_first_ones_kept():
+    log = ReadLog(HERE)
+    for line in range(1, 100):
+        log.reject("odd", line, f"text {line}")
+    assert log.rejected.counts == {"odd": 99}
+    assert log.rejected.examples["odd"] == [
+        Example("a.obo", line, f"text {line}") for line in range(1, KEPT_EXAMPLES + 1)
+    ]
+
+
+def test_an_example_names_the_file_it_stands_in():
+    log = ReadLog(Path("folder"))
+    log.reject("odd", 7, path=Path("folder/b"))
+    assert log.rejected.examples["odd"] == [Example("folder/b", 7, "")]
+
+
+def test_many_rows_may_be_rejected_at_once():
+    log = ReadLog(HERE)
+    log.reject("odd", 1, n=10)
+    assert (log.rejected.counts["odd"], len(log.rejected.examples["odd"])) == (10, 1)
+
+
+def test_the_report_gives_the_most_frequent_reason_first():
+    rejections = Rejections()
+    rejections.add("rare")
+    rejections.add("frequent", Example("a", 3, "x"), n=4)
+    assert list(rejections.to_json().items()) == [
+        ("frequent", {"n": 4, "examples": [{"file": "a", "line": 3, "text": "x"}]}),
+        ("rare", {"n": 1, "examples": []}),
+    ]
+
+
+def test_long_texts_are_cut():
+    log = ReadLog(HERE)
+    log.reject("odd", 1, "x" * 1000)
+    text = log.rejected.examples["odd"][0].text
+    assert (len(text), text[-4:]) == (SHOWN_TEXT, "x...")
+
+
+def test_half_a_character_can_be_printed_and_saved():
+    """Formerly a lone surrogate in a remark broke the writing of the manifest."""
+    log = ReadLog(HERE)
+    log.reject("odd", 1, "a\ud800")
+    log.note("licence: \udc00")
+    assert log.rejected.examples["odd"][0].text == "a?"
+    assert log.notes == ["licence: ?"]
+
+
+def test_what_is_filtered_is_counted_and_nothing_is_no_reason():
+    log = ReadLog(HERE)
+    log.filter("obsolete")
+    log.filter("obsolete", 4)
+    log.filter("language", 0)
+    assert log.filtered == {"obsolete": 5}
+
+
+def test_files_and_notes_are_kept_once_in_order():
+    log = ReadLog(HERE)
+    for name in ("b", "a", "b"):
+        log.opened(Path(name))
+        log.note(name)
+    assert (log.files, log.notes) == ([Path("b"), Path("a")], ["b", "a"])
+
+
+@pytest.mark.parametrize("fraction", [None, 0.5])
+def test_progress_is_told_what_is_read(fraction):
+    calls = []
+    log = ReadLog(HERE, lambda n, share: calls.append((n, share)))
+    log.read(3, fraction)
+    assert (log.n_read, calls) == (3, [(3, fraction)])

@@ -1,0 +1,147 @@
+"""scispaCy's knowledge bases: a JSON list and JSON lines give the same facts."""
+
+import gzip
+import json
+from functools import partial
+
+import pytest
+
+from biograft.errors import EncodingError, FormatError, InputError
+from biograft.records import DefinitionRecord, NameRecord, TypeRecord
+from biograft.sources import Probe
+from biograft.sources.scispacy_json import recognise
+
+FLU = {
+    "concept_id": "C1",
+    "canonical_name": "Flu",
+    "aliases": ["grippe", "流感", " ", 7],
+    "types": ["T047", "T046"],
+    "definition": "A viral infection.",
+}
+FACTS = [
+    NameRecord("C1", "Flu", "en", "preferred"),
+    NameRecord("C1", "grippe"),
+    NameRecord("C1", "流感"),
+    TypeRecord("C1", "T047"),
+    TypeRecord("C1", "T046"),
+    DefinitionRecord("C1", "A viral infection."),
+]
+SHORT = {"concept_id": "C2", "canonical_name": "Fever"}
+
+
+@pytest.fixture
+def read(reading, write):
+    def of(text, **options):
+        return partial(reading, format="scispacy")(write("a", text), **options)
+
+    return of
+
+
+def as_list(*values, indent=None):
+    return json.dumps(values, indent=indent, ensure_ascii=False)
+
+
+def as_lines(*values):
+    return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
+
+
+@pytest.mark.parametrize("indent", [None, 4])
+def test_a_list_gives_all_facts(read, indent):
+    result = read(as_list(FLU, SHORT, indent=indent))
+    assert result.records == [*FACTS, NameRecord("C2", "Fever", "en", "preferred")]
+    assert (result.log.n_read, result.log.rejected.counts) == (2, {})
+
+
+def test_lines_give_the_same_with_their_numbers(read):
+    lines = as_lines(SHORT, FLU).replace("}\n{", "}\n\n{")
+    result = read(lines)
+    assert [(type(r), r.line) for r in result.records[1:]] == [(type(r), 3) for r in FACTS]
+    assert [r.concept for r in result.records] == ["C2", *["C1"] * 6]
+
+
+@pytest.mark.parametrize("form", [as_list, as_lines])
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({"canonical_name": "x"}, "no concept_id"),
+        ({"concept_id": 5, "canonical_name": "x"}, "no concept_id"),
+        ({"concept_id": "", "canonical_name": "x"}, "no concept_id"),
+        (["C1"], "no concept_id"),
+        (None, "no concept_id"),
+        ({"concept_id": "C3"}, "no canonical_name"),
+        ({"concept_id": "C3", "canonical_name": " "}, "no canonical_name"),
+        ({"concept_id": "C3", "canonical_name": None}, "no canonical_name"),
+    ],
+)
+def test_wrong_concepts_are_rejected_and_reading_goes_on(read, form, value, reason):
+    result = read(form(FLU, value, SHORT))
+    assert (result.concepts, result.log.n_read) == ({"C1", "C2"}, 3)
+    assert result.log.rejected.counts == {reason: 1}
+    assert result.log.rejected.examples[reason][0].line == (0 if form is as_list else 2)
+
+
+@pytest.mark.parametrize("line", ["{", '{"concept_id": }', "prose", '{"concept_id": "\\ud800"}'])
+def test_lines_that_are_no_json_are_rejected(read, line):
+    result = read(as_lines(FLU) + line + "\n" + as_lines(SHORT))
+    assert (result.concepts, result.log.rejected.counts) == ({"C1", "C2"}, {"not JSON": 1})
+    assert result.log.rejected.examples["not JSON"][0].line == 2
+
+
+@pytest.mark.parametrize("form", [as_list, as_lines])
+def test_an_id_defined_twice_is_told_and_still_read(read, form):
+    """Formerly nothing was said."""
+    result = read(form(SHORT, SHORT | {"canonical_name": "Pyrexia"}))
+    assert result.log.rejected.counts == {"id defined twice": 1}
+    assert [(r.text, r.kind) for r in result.records] == [
+        ("Fever", "preferred"),
+        ("Pyrexia", "synonym"),
+    ]
+
+
+def test_language_and_type_are_the_configured_ones_where_there_is_none(read):
+    result = read(as_list(FLU, SHORT), language="de", default_type="T000")
+    assert {r.language for r in result.of(NameRecord)} == {"de"}
+    assert [r.type for r in result.of(TypeRecord)] == ["T047", "T046", "T000"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (as_list(FLU, indent=1)[:60], 5),
+        (as_list(FLU) + "]", 1),
+        ("[" * 100_000, None),
+        ('[{"concept_id": "\\ud800", "canonical_name": "x"}]', None),
+    ],
+)
+def test_a_damaged_list_is_told(read, text, line):
+    with pytest.raises(FormatError, match=r"is not whole JSON .*; fetch the file again") as error:
+        read(text)
+    assert error.value.line == line
+
+
+def test_bytes_are_checked_in_both_forms(read, reading, write):
+    for text in (as_list(FLU), as_lines(FLU)):
+        assert read(b"\xef\xbb\xbf" + text.encode()).concepts == {"C1"}
+        assert read(gzip.compress(text.encode())).concepts == {"C1"}
+        assert read(text.encode("gb18030"), encoding="gb18030").of(NameRecord)[2].text == "流感"
+        with pytest.raises(InputError, match="cut short"):
+            read(gzip.compress(text.encode())[:-9])
+        with pytest.raises(EncodingError, match=r":1: byte"):
+            read(text.encode("gb18030"))
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (as_list(SHORT), True),
+        (as_lines(SHORT), True),
+        ("\n\n  " + as_list(SHORT, indent=4), True),
+        ('{"id": "C1", "name": "concept_id canonical_name"}', False),
+        ('{"concept_id": "C1"}', False),
+        ('"concept_id" "canonical_name"', False),
+        ("", False),
+    ],
+)
+def test_recognised_by_its_two_keys(tmp_path, text, answer):
+    assert recognise(Probe(tmp_path / "x", text.encode())) is answer
+    assert recognise(Probe(tmp_path, b"", frozenset({"x.json"}))) is False

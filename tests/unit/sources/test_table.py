@@ -1,0 +1,219 @@
+"""Any CSV or TSV by a column mapping: every role, quoting, and faults with their lines."""
+
+import gzip
+from functools import partial
+
+import pytest
+
+from biograft.errors import ConfigError, EncodingError, FormatError, InputError
+from biograft.records import (
+    DefinitionRecord,
+    IdRecord,
+    NameRecord,
+    RelationRecord,
+    TypeRecord,
+)
+from biograft.sources import Probe
+from biograft.sources.table import recognise
+
+
+@pytest.fixture
+def read(reading, write):
+    def of(text, **columns):
+        options = columns.pop("options", {})
+        read_table = partial(reading, format="table", columns=columns)
+        return read_table(write("t", text), **options)
+
+    return of
+
+
+def names(result):
+    return [(r.concept, r.text, r.kind) for r in result.of(NameRecord)]
+
+
+def test_every_role_of_a_concept(read):
+    result = read(
+        "code\tlabel\taka\ttext\tkind\tlang\tup\told\trefs\tdrugs\n"
+        "D1\tflu\tgrippe| influenza||\tAn infection.\tT1|T2\tENG\tD2|D3\tX1\tY1|Y2\taspirin\n",
+        id="code",
+        name="label",
+        synonyms="aka",
+        definition="text",
+        type="kind",
+        language="lang",
+        parents="up",
+        alternates="old",
+        xrefs="refs",
+        **{"relation.treated by": "drugs"},
+    )
+    assert result.records == [
+        NameRecord("D1", "flu", "en", "preferred", line=2),
+        NameRecord("D1", "grippe", line=2),
+        NameRecord("D1", "influenza", line=2),
+        DefinitionRecord("D1", "An infection.", line=2),
+        TypeRecord("D1", "T1", line=2),
+        TypeRecord("D1", "T2", line=2),
+        IdRecord("D1", "X1", "alternate", 2),
+        IdRecord("D1", "Y1", "xref", 2),
+        IdRecord("D1", "Y2", "xref", 2),
+        RelationRecord("D1", "is-a", "D2", line=2),
+        RelationRecord("D1", "is-a", "D3", line=2),
+        RelationRecord("D1", "treated by", "aspirin", line=2),
+    ]
+    assert (result.log.n_read, result.log.rejected.counts) == (1, {})
+
+
+def test_a_table_of_edges(read):
+    result = read("to,how,from\nb,r,a\nb,,a\n", head="from", relation="how", tail="to")
+    assert result.records == [RelationRecord("a", "r", "b", line=2)]
+    (example,) = result.log.rejected.examples["head, relation or tail is blank"]
+    assert (example.line, result.log.n_read) == (3, 2)
+
+
+def test_without_a_mapping_columns_have_the_role_they_are_called(read):
+    """Formerly the header was read as a concept called *name* too."""
+    result = read(" ID ,x,Name,synonyms\nD1,no,flu,grippe\n")
+    assert names(result) == [("D1", "flu", "preferred"), ("D1", "grippe", "synonym")]
+    assert result.log.n_read == 1
+
+
+@pytest.mark.parametrize("line", ["D1\tflu\tgrippe", '"D1"\t"flu"'])
+def test_columns_may_be_numbers_where_there_is_no_header(read, line):
+    result = read(f"{line}\n{line}\n", id="#1", name="#2")
+    _, name = line.split("\t")[:2]
+    assert {r.text for r in result.of(NameRecord)} == {name}
+    assert (result.log.n_read, result.of(NameRecord)[0].line) == (2, 1)
+
+
+def test_rows_without_a_header_may_differ_in_length(read):
+    result = read("D1\tflu\nD2\tfever\thot\nD3\n", id="#1", name="#2")
+    assert names(result) == [("D1", "flu", "preferred"), ("D2", "fever", "preferred")]
+    assert result.log.rejected.counts == {"1 columns, expected 2": 1}
+
+
+def test_a_row_may_repeat_an_id_to_add_names(read):
+    result = read("id,name\nD1,flu\nD2,fever\nD1,grippe\n", options={"default_type": "T"})
+    assert names(result)[2] == ("D1", "grippe", "synonym")
+    assert [(r.concept, r.line) for r in result.of(TypeRecord)] == [("D1", 2), ("D2", 3)]
+    assert result.log.rejected.counts == {}
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_the_delimiter_is_found(read, mark):
+    result = read(f"id{mark}name\nD1{mark}flu\n")
+    assert names(result) == [("D1", "flu", "preferred")]
+
+
+def test_values_in_a_cell_are_parted_as_configured(read):
+    result = read("id,name,synonyms\nD1,a,b;c|d\n", options={"separator": ";"})
+    assert [text for _, text, _ in names(result)] == ["a", "b", "c|d"]
+
+
+def test_quoted_cells_may_hold_delimiters_quotes_and_line_ends(read):
+    result = read('id,name,definition\r\nD1,"a, ""b""","one\r\ntwo"\r\nD2,c,d\r\n')
+    assert names(result) == [("D1", 'a, "b"', "preferred"), ("D2", "c", "preferred")]
+    assert [(r.text, r.line) for r in result.of(DefinitionRecord)] == [("one\ntwo", 2), ("d", 4)]
+
+
+def test_quotes_mean_nothing_between_tabs(read):
+    assert names(read('id\tname\nD1\t5" plaque\n')) == [("D1", '5" plaque', "preferred")]
+
+
+def test_comments_and_blanks_before_the_header_are_passed_over(read):
+    result = read("# about\n\n#more\nid,name\n#1,flu\n\nD2,fever\n")
+    assert [(r.concept, r.line) for r in result.records] == [("#1", 5), ("D2", 7)]
+
+
+def test_the_language_comes_from_the_row_then_the_configuration(read):
+    result = read("id,name,language\na,x,ZH-cn\nb,y,\n", options={"language": "de"})
+    assert [r.language for r in result.of(NameRecord)] == ["zh", "de"]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason", "is_read"),
+    [
+        (",x,y", "id is blank", False),
+        (" ,x,y", "id is blank", False),
+        ("D2,,y", "name is blank", True),
+        ("D2", "1 columns, expected 3", False),
+        ("D2,x", "2 columns, expected 3", False),
+    ],
+)
+def test_wrong_rows_are_rejected_with_their_line(read, row, reason, is_read):
+    result = read(f"id,name,synonyms\nD1,flu,z\n{row}\n")
+    assert result.log.rejected.counts == {reason: 1}
+    assert result.log.rejected.examples[reason][0].line == 3
+    assert (result.concepts, result.log.n_read) == ({"D1", "D2"} if is_read else {"D1"}, 2)
+
+
+def test_cells_under_no_column_are_a_fault(read):
+    """Formerly an unquoted comma cut a name short without a word."""
+    result = read("id,name\nD1,Diabetes, type 2\nD2,flu,,\n")
+    assert names(result) == [("D2", "flu", "preferred")]
+    assert result.log.rejected.counts == {"3 columns, expected 2": 1}
+    assert result.log.rejected.examples["3 columns, expected 2"][0].line == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "message"),
+    [
+        ({"id": "code"}, FormatError, r"t:2: column 'code' is missing .*did you mean 'cod'"),
+        ({"id": "cod", "nmae": "x"}, ConfigError, "no column role is called 'nmae'; did you mean"),
+        ({"name": "label"}, ConfigError, "must say which one is the id"),
+        ({"head": "cod", "tail": "x"}, ConfigError, "must say which one is the relation"),
+        ({"id": "#0"}, ConfigError, "'#0' is not a column number such as '#1'"),
+        ({"id": "#²"}, ConfigError, "'#²' is not a column number such as '#1'"),
+        ({"id": "#"}, ConfigError, "'#' is not a column number"),
+        ({}, ConfigError, "must say which one is the id"),
+    ],
+)
+def test_a_wrong_mapping_is_refused(read, columns, error, message):
+    with pytest.raises(error, match=message):
+        read("# comment\ncod,label,x\nD1,flu,y\n", **columns)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ('id,name\nD1,"flu\nD2,fever\n', 2, "is not valid CSV .*mend the quotes or line ends"),
+        ('id,name\nD1,a\nD2,"b"c\n', 3, "is not valid CSV"),
+        ("id,name\nD1,a\rb\n", 2, "is not valid CSV"),
+        ("# only comments\n\n", None, "holds no rows; check the file"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_told_with_its_line(read, text, line, message):
+    with pytest.raises(FormatError, match=message) as error:
+        read(text)
+    assert error.value.line == line
+
+
+def test_bytes_are_checked(read):
+    text = "id,name\nD1,Ménière\n"
+    assert names(read(gzip.compress(text.encode())))[0][1] == "Ménière"
+    latin = text.encode("latin-1")
+    assert names(read(latin, options={"encoding": "latin-1"}))[0][1] == "Ménière"
+    with pytest.raises(EncodingError, match="t:2: byte 0xe9"):
+        read(latin)
+    with pytest.raises(InputError, match="cut short"):
+        read(gzip.compress(text.encode() * 20)[:-9])
+
+
+def test_a_cell_may_be_long(read):
+    assert len(names(read(f"id,name\nD1,{'x' * 1_000_000}\n"))[0][1]) == 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("id,name\nD1,flu\n", True),
+        ('"Name";"x";"ID"\na;b;c\n', True),
+        ("# c\nid\tname\nD1\tflu\n", True),
+        ("id,name\n", False),
+        ("id,label\nD1,flu\n", False),
+        ("prose about id and name\nmore\n", False),
+        ("", False),
+    ],
+)
+def test_recognised_by_a_header_with_id_and_name(tmp_path, text, answer):
+    assert recognise(Probe(tmp_path / "x", text.encode())) is answer
+    assert recognise(Probe(tmp_path, b"", frozenset({"x"}))) is False

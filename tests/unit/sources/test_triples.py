@@ -1,0 +1,97 @@
+"""Triples: entities named by themselves, types by the header, faults with their lines."""
+
+from functools import partial
+
+import pytest
+
+from biograft.errors import EncodingError
+from biograft.records import NameRecord, RelationRecord, TypeRecord
+from biograft.sources import Probe
+from biograft.sources.triples import recognise
+
+TYPED = "head\trelation\ttail\thead_type\ttail_type\tsource\n"
+
+
+@pytest.fixture
+def read(reading, write):
+    def of(text, **options):
+        return partial(reading, format="triples")(write("a.tsv", text), **options)
+
+    return of
+
+
+def name(text, line, language="en"):
+    return NameRecord(text, text, language, "preferred", line=line)
+
+
+@pytest.mark.parametrize("header", ["", "head\trelation\ttail\n"])
+def test_entities_are_told_once_and_every_triple_each_time(read, header):
+    result = read(header + "flu\tcauses\tfever\r\n\nflu\tcauses\tcough\nfever\tin\tflu\n")
+    n = header.count("\n")
+    assert result.records == [
+        name("flu", 1 + n),
+        name("fever", 1 + n),
+        RelationRecord("flu", "causes", "fever", line=1 + n),
+        name("cough", 3 + n),
+        RelationRecord("flu", "causes", "cough", line=3 + n),
+        RelationRecord("fever", "in", "flu", line=4 + n),
+    ]
+    assert (result.log.n_read, result.log.rejected.counts) == (3, {})
+
+
+def test_the_header_may_tell_the_types_of_both_ends(read):
+    result = read(TYPED + "flu\tcauses\tfever\tDisease\tSymptom\tx\nflu\tis\tfever\tSymptom\t\t\n")
+    assert result.of(TypeRecord) == [
+        TypeRecord("flu", "Disease", line=2),
+        TypeRecord("fever", "Symptom", line=2),
+        TypeRecord("flu", "Symptom", line=3),
+    ]
+    assert read("a\tb\tc\tDisease\tSymptom\n").of(TypeRecord) == []
+
+
+def test_types_that_are_missing_are_the_configured_one(read):
+    result = read(TYPED + "flu\tcauses\tfever\tDisease\n", default_type="Thing")
+    assert [(r.concept, r.type) for r in result.of(TypeRecord)] == [
+        ("flu", "Disease"),
+        ("fever", "Thing"),
+    ]
+    assert len(read("a\tb\tc\n", default_type="Thing").of(TypeRecord)) == 2
+
+
+def test_the_language_is_the_configured_one(read):
+    assert read("流感\t症状\t发热\n", language="zh").of(NameRecord)[0] == name("流感", 1, "zh")
+
+
+@pytest.mark.parametrize("line", ["a", "a\tb", "a\t\tc", "\tb\tc", "a\tb\t ", "a b c"])
+def test_wrong_lines_are_rejected_with_their_line(read, line):
+    result = read(f"a\tb\tc\n{line}\n")
+    (example,) = result.log.rejected.examples["not head, relation and tail parted by tabs"]
+    assert (example.line, result.log.n_read, result.counts["relations"]) == (2, 2, 1)
+
+
+def test_a_wrong_encoding_is_told(read):
+    with pytest.raises(EncodingError, match=r":2: byte .*gb18030\?"):
+        read("a\tb\tc\n流感病\t症状\t发热病\n".encode("gb18030"))
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("a\tb\tc\n", True),
+        ("a\tb\tc\nd\te\tf\n", True),
+        (TYPED, True),
+        ("head\trelation\ttail\tmore\n", True),
+        ("a\tb\n", False),
+        ("a\tb\tc\td\n", False),
+        ("a\t\tc\n", False),
+        ("a\tb\tc\nprose\n", False),
+        ("id\tname\ttype\nD1\tflu\tx\n", False),
+        ("Name\tother\tID\nflu\tx\tD1\n", False),
+        ("".join(f"h{k}\tr{k % 5}\tt\n" for k in range(100)), True),
+        ("".join(f"h{k}\tr{k}\tt\n" for k in range(100)), False),
+        ("", False),
+    ],
+)
+def test_recognised_by_three_columns_with_few_words_in_the_middle(tmp_path, text, answer):
+    assert recognise(Probe(tmp_path / "x", text.encode())) is answer
+    assert recognise(Probe(tmp_path, b"", frozenset({"x"}))) is False

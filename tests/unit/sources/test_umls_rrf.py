@@ -1,0 +1,324 @@
+"""UMLS RRF: names, types, definitions and relations, with every filter and direction."""
+
+import gzip
+from functools import partial
+
+import pytest
+
+from biograft.errors import EncodingError, InputError, UnrecognisedError
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.records import DefinitionRecord, NameRecord, RelationRecord, TypeRecord
+from biograft.sources import Probe, SourceConfig
+from biograft.sources.files import read_head
+from biograft.sources.umls_rrf import LAYOUTS, recognise
+
+A, B, C = "C0000001", "C0000002", "C0000003"
+
+
+@pytest.fixture
+def umls(reading):
+    return partial(reading, format="umls")
+
+
+def conso(cui, text, *, lat="ENG", flags="P PF Y", sab="MSH", tty="MH", suppress="N"):
+    ts, stt, ispref = flags.split()
+    return f"{cui}|{lat}|{ts}|L1|{stt}|S1|{ispref}|A1||M1|D1|{sab}|{tty}|D1|{text}|0|{suppress}||\n"
+
+
+def sty(cui, tui="T047", stn="B2.2.1.2.1", label="Disease or Syndrome"):
+    return f"{cui}|{tui}|{stn}|{label}|AT1|256|\n"
+
+
+def definition(cui, text, sab="MSH", suppress="N"):
+    return f"{cui}|A1|AT1||{sab}|{text}|{suppress}||\n"
+
+
+def rel(first, relation, second, rela="", sab="MSH", suppress="N"):
+    return f"{first}|A1|AUI|{relation}|{second}|A2|AUI|{rela}|R1||{sab}|{sab}|||{suppress}||\n"
+
+
+META = {
+    "MRCONSO.RRF": conso(A, "Flu")
+    + conso(A, "Influenza", flags="S PF Y", tty="ET")
+    + conso(B, "Infection"),
+    "MRSTY.RRF": sty(A) + sty(A, "T046", "B2.2.1.2", "Pathologic Function"),
+    "MRDEF.RRF": definition(A, "A viral infection."),
+    "MRREL.RRF": rel(A, "PAR", B, "inverse_isa"),
+}
+FACTS = [
+    NameRecord(A, "Flu", "en", "preferred", "MSH", 1),
+    NameRecord(A, "Influenza", "en", "synonym", "MSH", 2),
+    NameRecord(B, "Infection", "en", "preferred", "MSH", 3),
+    TypeRecord(A, "T047", "Disease or Syndrome", "B2.2.1.2.1", 1),
+    TypeRecord(A, "T046", "Pathologic Function", "B2.2.1.2", 2),
+    DefinitionRecord(A, "A viral infection.", "en", "MSH", 1),
+    RelationRecord(A, "is-a", B, "MSH", 1),
+]
+
+
+@pytest.fixture
+def meta(write, tmp_path):
+    def make(files=META, folder="META", packed=False):
+        for name, text in files.items():
+            data = gzip.compress(text.encode()) if packed else text
+            write(f"{folder}/{name}{'.gz' * packed}", data)
+        return tmp_path / folder.split("/")[0]
+
+    return make
+
+
+@pytest.mark.parametrize("folder", ["META", "2026AA/META"])
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+def test_a_folder_gives_all_facts_in_the_order_of_the_files(meta, umls, folder, packed):
+    path = meta(folder=folder, packed=packed)
+    assert recognise(Probe(path, b"", frozenset(p.name for p in path.iterdir())))
+    result = umls(path)
+    assert result.records == FACTS
+    assert (result.log.n_read, result.log.rejected.counts, result.log.filtered) == (7, {}, {})
+    names = [p.name.split(".")[0] for p in result.log.files]
+    assert names == ["MRCONSO", "MRSTY", "MRDEF", "MRREL"]
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_a_single_file_is_known_by_its_content(write, umls, kind, packed):
+    text = META[f"{kind}.RRF"]
+    path = write("part.txt", gzip.compress(text.encode()) if packed else text)
+    assert recognise(Probe(path, read_head(path)))
+    own = {"MRCONSO": NameRecord, "MRSTY": TypeRecord, "MRDEF": DefinitionRecord}
+    kept = own.get(kind, RelationRecord)
+    assert umls(path).records == [fact for fact in FACTS if isinstance(fact, kept)]
+
+
+def test_a_file_of_odd_content_is_known_by_its_name(write, umls):
+    """A cut of MRREL may begin with rows that look like none of the four."""
+    result = umls(write("MRREL_part.RRF", "odd\n" * 5 + rel(A, "RO", B, "treats")))
+    assert [r.relation for r in result.records] == ["treats"]
+    assert result.log.rejected.counts == {"does not end in |": 5}
+
+
+def test_what_is_no_part_of_umls_is_refused(write, umls, tmp_path):
+    with pytest.raises(
+        UnrecognisedError, match=r"a\.txt:1: is none of MRCONSO, MRSTY, MRDEF, MRREL"
+    ):
+        umls(write("a.txt", "C0000001|x|\n"))
+    with pytest.raises(UnrecognisedError, match=r"holds no MRCONSO.RRF; name the META folder"):
+        umls(tmp_path)
+
+
+def test_the_three_flags_together_make_the_preferred_name(write, umls):
+    flags = ["P PF Y", "S PF Y", "P VO Y", "P PF N"]
+    path = write("c", "".join(conso(A, f"n{k}", flags=f) for k, f in enumerate(flags)))
+    kinds = [record.kind for record in umls(path).records]
+    assert kinds == ["preferred", "synonym", "synonym", "synonym"]
+
+
+def test_languages_come_as_iso_codes(write, umls):
+    tags = ["ENG", "CHI", "SPA", "GER", "SCR", "BAQ", "KOR"]
+    result = umls(write("c", "".join(conso(A, "x", lat=tag) for tag in tags)))
+    assert [r.language for r in result.records] == ["en", "zh", "es", "de", "hr", "eu", "ko"]
+
+
+@pytest.mark.parametrize(
+    ("options", "texts", "filtered"),
+    [
+        ({}, ["a", "b", "c", "d"], {"suppressed": 3}),
+        ({"keep_suppressed": True}, ["a", "b", "c", "d", "O", "E", "Y"], {}),
+        ({"vocabularies": ("SNOMEDCT_US",)}, ["b"], {"suppressed": 3, "vocabulary": 3}),
+        ({"vocabularies": ("MSH", "MDR")}, ["a", "c", "d"], {"suppressed": 3, "vocabulary": 1}),
+        ({"term_types": ("PT",)}, ["b", "c"], {"suppressed": 3, "term type": 2}),
+        ({"languages": ("zh",)}, ["d"], {"suppressed": 3, "language": 3}),
+        (
+            {"vocabularies": ("MSH",), "term_types": ("MH",), "languages": ("en",)},
+            ["a"],
+            {"suppressed": 3, "vocabulary": 1, "term type": 1, "language": 1},
+        ),
+        ({"vocabularies": ("NONE",)}, [], {"suppressed": 3, "vocabulary": 4}),
+    ],
+)
+def test_every_filter_on_names(write, umls, options, texts, filtered):
+    rows = [
+        conso(A, "a"),
+        conso(A, "b", sab="SNOMEDCT_US", tty="PT"),
+        conso(A, "c", tty="PT"),
+        conso(A, "d", lat="CHI"),
+        *(conso(A, flag, suppress=flag) for flag in "OEY"),
+    ]
+    result = umls(write("c", "".join(rows)), **options)
+    assert [record.text for record in result.records] == texts
+    assert (result.log.filtered, result.log.rejected.counts) == (filtered, {})
+
+
+def test_filters_on_definitions_and_relations(meta, umls):
+    files = META | {
+        "MRDEF.RRF": definition(A, "kept")
+        + definition(A, "other", "NCI")
+        + definition(A, "old", suppress="O"),
+        "MRREL.RRF": rel(A, "RO", B, "treats")
+        + rel(A, "RO", B, "causes", "NCI")
+        + rel(A, "RO", B, "old", suppress="Y"),
+    }
+    result = umls(meta(files), vocabularies=("MSH",))
+    assert [record.text for record in result.of(DefinitionRecord)] == ["kept"]
+    assert [record.relation for record in result.of(RelationRecord)] == ["treats"]
+    assert result.log.filtered == {"suppressed": 2, "vocabulary": 2}
+    kept = umls(meta(files), keep_suppressed=True)
+    assert (len(kept.of(DefinitionRecord)), len(kept.of(RelationRecord))) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("relation", "rela", "triple"),
+    [
+        ("PAR", "inverse_isa", (A, "is-a", B)),
+        ("CHD", "isa", (B, "is-a", A)),
+        ("PAR", "", (A, "is-a", B)),
+        ("CHD", "", (B, "is-a", A)),
+        ("RB", "inverse_isa", (A, "is-a", B)),
+        ("RN", "isa", (B, "is-a", A)),
+        ("PAR", "has_part", (B, "has_part", A)),
+        ("RO", "may_treat", (B, "may_treat", A)),
+        ("RB", "", (B, "RB", A)),
+        ("SY", "", (B, "SY", A)),
+    ],
+)
+def test_the_second_concept_is_the_head_and_the_hierarchy_points_up(
+    write, umls, relation, rela, triple
+):
+    (record,) = umls(write("r", rel(A, relation, B, rela))).records
+    assert (record.head, record.relation, record.tail) == triple
+
+
+def test_both_sides_of_the_hierarchy_are_one_relation_in_the_store(meta, tmp_path):
+    files = META | {
+        "MRREL.RRF": rel(A, "PAR", B, "inverse_isa")
+        + rel(B, "CHD", A, "isa")
+        + rel(A, "PAR", B)
+        + rel(A, "RO", B, "caused_by")
+        + rel(A, "RO", A, "of_itself")
+        + rel(A, "RO", C, "of_nothing")
+    }
+    config = BuildConfig(sources=(SourceConfig(path=meta(files)),))
+    report = build_store(config, tmp_path / "KB")
+    kb = KnowledgeBase.open(tmp_path / "KB")
+    assert [(r.head, r.relation, r.tail) for r in kb.relations(A)] == [
+        (A, "is-a", B),
+        (B, "caused_by", A),
+    ]
+    (source,) = report.sources
+    assert (report.merged["relations"], source.n_rejected) == (2, 1)
+    assert source.filtered == {"relation of a concept to itself": 1}
+    assert source.rejected["relations: head is no concept"]["examples"][0]["line"] == 6
+
+
+@pytest.mark.parametrize(
+    ("sab", "options", "language"),
+    [
+        ("MSH", {}, "en"),
+        ("MSHSPA", {}, "es"),
+        ("MSHSCR", {}, "hr"),
+        ("MSHCZE", {}, "cs"),
+        ("MDRJPN", {}, "ja"),
+        ("MEDLINEPLUS_SPA", {}, "es"),
+        ("SCTSPA", {}, "es"),
+        ("MSHXYZ", {}, "en"),
+        ("SPN", {}, "en"),
+        ("MSH", {"language": "de"}, "de"),
+        ("MSHSPA", {"language": "de"}, "es"),
+    ],
+)
+def test_the_language_of_a_definition_is_that_of_its_vocabulary(
+    write, umls, sab, options, language
+):
+    (record,) = umls(write("d", definition(A, "x", sab)), **options).records
+    assert (record.language, record.source) == (language, sab)
+
+
+def test_concepts_without_a_type_stay_unless_types_are_asked_for(meta, tmp_path):
+    """``B`` stands in MRCONSO but not in MRSTY; ``C`` the other way round."""
+    path = meta(META | {"MRSTY.RRF": sty(A) + sty(C)})
+    source = SourceConfig(path=path)
+    report = build_store(BuildConfig(sources=(source,)), tmp_path / "all")
+    kb = KnowledgeBase.open(tmp_path / "all")
+    assert [concept.id for concept in kb] == [A, B]
+    assert (len(kb[A].types), kb[B].types) == (1, ())
+    rejected = report.sources[0].rejected["types: concept is no concept"]
+    assert rejected["examples"] == [{"file": str(path / "MRSTY.RRF"), "line": 2, "text": C}]
+    build_store(BuildConfig(sources=(source,), types=("T047",)), tmp_path / "some")
+    assert [concept.id for concept in KnowledgeBase.open(tmp_path / "some")] == [A]
+
+
+def test_what_a_filter_left_out_makes_no_faults_of_the_rest(meta, tmp_path):
+    files = META | {"MRCONSO.RRF": conso(A, "Flu") + conso(B, "Infection", sab="NCI")}
+    source = SourceConfig(path=meta(files), vocabularies=("MSH",))
+    report = build_store(BuildConfig(sources=(source,)), tmp_path / "KB")
+    assert report.sources[0].rejected == {}
+    assert report.sources[0].filtered == {"vocabulary": 1, "concept left out": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (conso("", "x"), "CUI is blank"),
+        (conso(A, ""), "STR is blank"),
+        (conso(A, "x")[:-2] + "\n", "17 fields, expected 18"),
+        (conso(A, "x")[:-2] + "256\n", "does not end in |"),
+        (conso(A, "x|y"), "19 fields, expected 18"),
+        ("x\n", "does not end in |"),
+        ("|\n", "1 fields, expected 18"),
+    ],
+)
+def test_wrong_rows_are_rejected_with_their_line(write, umls, line, reason):
+    result = umls(write("MRCONSO.RRF", conso(A, "a") + line + conso(B, "b")))
+    assert [(r.text, r.line) for r in result.records] == [("a", 1), ("b", 3)]
+    assert result.log.rejected.counts == {reason: 1}
+    assert result.log.rejected.examples[reason][0].line == 2
+
+
+def test_a_surplus_field_behind_the_last_bar_is_a_fault(write, umls):
+    """The number of bars is right, so that it was formerly dropped without a word."""
+    row = conso(A, "x").replace("|\n", "")
+    result = umls(write("MRCONSO.RRF", conso(A, "a") + row + "|surplus\n"))
+    assert result.log.rejected.counts == {"does not end in |": 1}
+
+
+def test_quotes_and_non_ascii_are_text(write, umls):
+    texts = ['5" plaque', '"quoted"', "Ménière", "2型糖尿病", "a\u2028b"]
+    result = umls(write("c", "".join(conso(A, text) for text in texts)))
+    assert [record.text for record in result.records] == texts
+
+
+def test_crlf_leaves_no_trace(write, umls):
+    for name, text in META.items():
+        records = umls(write(name, text.replace("\n", "\r\n"))).records
+        assert records == umls(write(name, text)).records
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_damage_is_told_with_its_line(write, umls, kind):
+    text = META[f"{kind}.RRF"].encode()
+    with pytest.raises(InputError, match="cut short"):
+        umls(write(f"{kind}.gz", gzip.compress(text * 50)[:-12]))
+    bad = text.replace(b"|MSH|", b"|M\xe9H|").replace(b"Disease", b"Dis\xe9se")
+    with pytest.raises(EncodingError, match=r":1: byte 0xe9"):
+        umls(write(f"{kind}.RRF", bad))
+    assert umls(write(f"{kind}.RRF", bad), encoding="latin-1").records
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "C0000001|\n",
+        conso("X0000001", "x"),
+        conso(A, "x", lat="eng"),
+        conso(A, "x", suppress="?"),
+        conso(A, "x") + "prose\n",
+        sty(A, "047"),
+        definition(A, "x", suppress=""),
+        rel(A, "PAR", "X1"),
+        "||||\n",
+    ],
+)
+def test_other_files_are_not_claimed(tmp_path, text):
+    assert not recognise(Probe(tmp_path / "x", text.encode()))
+    assert not recognise(Probe(tmp_path, b"", frozenset({"MRSTY.RRF"})))

@@ -1,0 +1,103 @@
+"""The shape of the code: which way imports go, what is loaded when, how large files are."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from biograft.sources import FORMATS, Format
+
+SRC = Path(__file__).parents[2] / "src" / "biograft"
+FILES = sorted(SRC.rglob("*.py"))
+STAGES = {"": 0, "sources": 1, "starter": 1, "kb": 2, "cli": 3}
+HEAVY = ("numpy", "polars", "pyarrow", "scipy", "torch", "transformers", "pyoxigraph")
+
+
+def stage(path: Path) -> str:
+    relative = path.relative_to(SRC)
+    return relative.parts[0] if len(relative.parts) > 1 else ""
+
+
+def imports(path: Path) -> list[str]:
+    """All modules a file imports, inside functions and under TYPE_CHECKING too."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.append(node.module or "")
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))
+def test_imports_go_one_way(path):
+    if path == SRC / "__init__.py":
+        return  # it re-exports lazily
+    for module in imports(path):
+        if module.startswith("biograft."):
+            parts = module.split(".")
+            other = parts[1] if (SRC / parts[1]).is_dir() else ""
+            assert STAGES[other] <= STAGES[stage(path)], f"{path} imports {module}"
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if stage(p) == ""], ids=lambda p: p.name)
+def test_the_ground_floor_stands_on_the_standard_library(path):
+    if path == SRC / "__init__.py":
+        return
+    for module in imports(path):
+        root = module.split(".")[0]
+        assert root in sys.stdlib_module_names or root == "biograft", f"{path} imports {module}"
+
+
+@pytest.mark.parametrize("code", ["import biograft", "import sys; sys.argv=['biograft','--help']"])
+def test_light_things_load_no_heavy_package(code):
+    script = f"""
+{code}
+import sys
+if "--help" in sys.argv:
+    from biograft.cli import main
+    try:
+        main()
+    except SystemExit:
+        pass
+print("loaded:", [name for name in {HEAVY!r} if name in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_every_registered_format_loads(name):
+    assert isinstance(FORMATS.load(name), Format)
+    assert FORMATS.help()[name]
+
+
+def test_every_reader_is_registered():
+    offering = {p.stem for p in (SRC / "sources").glob("*.py") if "\nFORMAT = " in p.read_text()}
+    registered = {FORMATS._entries[name].target.split(".")[2].split(":")[0] for name in FORMATS}
+    assert offering == registered
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))
+def test_a_file_stays_small_and_prints_nothing(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= 400
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id != "print", f"{path}:{node.lineno}"
+
+
+def test_public_names_are_those_of_the_packages():
+    import biograft
+
+    for name in biograft.__all__:
+        assert getattr(biograft, name) is not None
+    with pytest.raises(AttributeError):
+        biograft.nothing_of_that_name  # noqa: B018

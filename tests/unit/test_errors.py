@@ -1,0 +1,66 @@
+import re
+
+import pytest
+
+from biograft import errors
+from biograft.errors import BiograftError, InputError, MissingExtraError, nearest, shorten
+
+
+def drawn_tree():
+    """Read class and parent off the tree in the docstring."""
+    parents, path = {}, []
+    for line in errors.__doc__.splitlines():
+        if name := re.search(r"\w+Error\b", line):
+            depth = name.start() // 4
+            path = [*path[: depth - 1], name[0]]
+            parents[name[0]] = path[-2] if len(path) > 1 else "Exception"
+    return parents
+
+
+def test_the_tree_in_the_docstring_is_the_tree_of_the_code():
+    classes = [
+        c for c in vars(errors).values() if isinstance(c, type) and c.__module__ == errors.__name__
+    ]
+    assert drawn_tree() == {c.__name__: c.__bases__[0].__name__ for c in classes}
+    assert all(issubclass(c, BiograftError) for c in classes)
+
+
+@pytest.mark.parametrize(
+    ("details", "message"),
+    [
+        ({}, "a.obo: is empty"),
+        ({"line": 3}, "a.obo:3: is empty"),
+        ({"line": 0}, "a.obo: is empty"),
+        ({"line": 3, "text": "x\ty"}, "a.obo:3: is empty (found: 'x\\ty')"),
+        ({"text": ""}, "a.obo: is empty (found: '')"),
+        ({"remedy": "fetch it"}, "a.obo: is empty; fetch it"),
+        ({"line": 3, "text": "x", "remedy": "y"}, "a.obo:3: is empty (found: 'x'); y"),
+    ],
+)
+def test_an_input_error_names_place_problem_text_and_remedy(details, message):
+    assert str(InputError("is empty", path="a.obo", **details)) == message
+
+
+def test_a_long_line_is_cut_in_a_message():
+    assert "\n" not in str(InputError("x", path="a", text="b\nc" * 1000))
+    assert len(str(InputError("x", path="a", text="b" * 1000))) < 120
+
+
+@pytest.mark.parametrize(("n", "length"), [(0, 0), (80, 80), (81, 80), (1000, 80)])
+def test_shown_text_is_at_most_eighty_characters(n, length):
+    assert len(shorten("a" * n)) == length
+    assert shorten("a" * n).endswith("...") == (n > 80)
+
+
+def test_a_missing_extra_gives_the_line_that_installs_it():
+    assert str(MissingExtraError("owl", "reading OWL")) == (
+        "reading OWL needs an optional package; run: pip install 'biograft[owl]'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("jsnol", "did you mean 'jsonl'?"), ("zzz", "known: biosyn, jsonl, triples")],
+)
+def test_the_nearest_known_word_is_offered(word, said):
+    assert nearest(word, ["triples", "jsonl", "biosyn"]) == said

@@ -1,0 +1,39 @@
+import pytest
+
+from biograft.ids import canonical_id
+
+
+@pytest.mark.parametrize(
+    ("identifier", "canonical"),
+    [
+        ("D003924", "D003924"),
+        ("MSH:D003924", "D003924"),
+        ("MESH:D003924", "D003924"),
+        ("MeSH:D003924", "D003924"),
+        ("mesh: D003924 ", "D003924"),
+        ("UMLS_CUI:C0011849", "C0011849"),
+        ("UMLS:C0011849", "C0011849"),
+        ("MIM:125853", "OMIM:125853"),
+        ("OMIM:125853", "OMIM:125853"),
+        ("MIMPS:1", "OMIMPS:1"),
+        ("SNOMEDCT_US_2023_03_01:73211009", "SNOMEDCT:73211009"),
+        ("SNOMEDCT_2010_1_31:73211009", "SNOMEDCT:73211009"),
+        ("SNOMEDCT_US:73211009", "SNOMEDCT:73211009"),
+        ("SCTID:73211009", "SNOMEDCT:73211009"),
+        ("Orphanet:558", "ORPHA:558"),
+        ("ICD10CM:E11.9", "ICD10CM:E11.9"),
+        ("ICD10:E11.9", "ICD10:E11.9"),
+        ("ICD9CM_2006:1", "ICD9CM_2006:1"),
+        ("NCI:C3088", "NCIT:C3088"),
+        ("hp:0001", "HP:0001"),
+        ("GO:0008150", "GO:0008150"),
+        ("http://identifiers.org/hgnc/1101", "http://identifiers.org/hgnc/1101"),
+        ("a:b:c", "a:b:c"),
+        ("MESH:", ""),
+        ("", ""),
+        ("heart attack", "heart attack"),
+    ],
+)
+def test_one_identifier_has_one_spelling(identifier, canonical):
+    assert canonical_id(identifier) == canonical
+    assert canonical_id(canonical) == canonical

@@ -1,0 +1,60 @@
+import io
+import time
+
+import pytest
+
+from biograft.progress import Progress
+
+CLEAR = "\r\x1b[K"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "enabled"), [(io.StringIO(), True), (Terminal(), False), (io.StringIO(), False)]
+)
+def test_nothing_is_drawn_away_from_a_terminal_or_when_quiet(stream, enabled):
+    progress = Progress(enabled=enabled, stream=stream)
+    progress.start("reading")
+    progress.advance(5, 0.5)
+    progress.finish()
+    assert stream.getvalue() == ""
+    assert list(progress.seconds) == ["reading"]
+
+
+def test_a_terminal_shows_stage_share_and_rows_over_each_other():
+    terminal = Terminal()
+    progress = Progress(stream=terminal)
+    progress.start("reading")
+    time.sleep(0.21)
+    progress.advance(1_234_567, 0.42)
+    drawn = terminal.getvalue().split(CLEAR)[1:]
+    assert drawn[0].startswith("reading  0.0 s")
+    assert drawn[1].startswith("reading   42%  1,234,567 rows  0.")
+    progress.finish()
+    assert terminal.getvalue().endswith(CLEAR)
+
+
+def test_many_small_steps_draw_rarely():
+    terminal = Terminal()
+    progress = Progress(stream=terminal)
+    progress.start("reading")
+    start = time.monotonic()
+    for _ in range(10_000):
+        progress.advance(1)
+    assert terminal.getvalue().count(CLEAR) <= 2 + (time.monotonic() - start) / 0.2
+
+
+def test_the_seconds_of_a_stage_add_up():
+    progress = Progress(enabled=False)
+    for stage in ("a", "b", "a"):
+        progress.start(stage)
+        time.sleep(0.01)
+    progress.finish()
+    progress.finish()
+    assert list(progress.seconds) == ["a", "b"]
+    assert progress.seconds["a"] >= 0.02
+    assert progress.seconds["b"] >= 0.01
