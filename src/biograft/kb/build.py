@@ -98,6 +98,7 @@ def _build(
     sources = _read(config, work, hasher, progress)
     progress.start("numbering concepts")
     concepts = _number(config, sources)
+    sources.gathered.drop("concepts")
     assembly = Assembly(sources.gathered, concepts, folder, work)
     ends = _write_tables(config, assembly, progress)
     _write_concepts(assembly, ends)

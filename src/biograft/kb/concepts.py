@@ -57,10 +57,8 @@ def number_concepts(gathered: Gathered) -> Concepts:
     if not parts:
         empty = pl.Series("concept", [], dtype=pl.String)
         return Concepts(empty.to_frame().with_columns(row=pl.lit(0, pl.UInt32)), empty)
-    found = pl.concat(parts).unique("concept", keep="first", maintain_order=True)
-    order = found["file"].to_numpy()
-    found = found[np.argsort(order, kind="stable").astype(np.uint32)]
-    ids = found["concept"].rechunk()
+    parts.sort(key=lambda part: int(part["file"][0]))
+    ids = pl.concat(parts)["concept"].unique(maintain_order=True).rechunk()
     return Concepts(pl.DataFrame({"concept": ids}).with_row_index("row"), ids)
 
 
@@ -91,6 +89,8 @@ def merge_concepts(concepts: Concepts, gathered: Gathered, by: str) -> Concepts:
     never united: a link is left alone if it is not one to one between its two sources, and so
     is a group in which a source would have two concepts. Both are counted as ambiguous.
     """
+    if not len(concepts.ids):
+        return concepts
     links = _links(concepts, gathered, by)
     certain = _one_to_one(links)
     n_ambiguous = links.height - certain.height
@@ -138,7 +138,7 @@ def _links(concepts: Concepts, gathered: Gathered, by: str) -> pl.DataFrame:
     targets = pl.concat([own, alternates])
     pairs = further.select("row", "key").join(targets, on="key", suffix="_b")
     same_id = own.join(own, on="key", suffix="_b")
-    files = _files_of(concepts, gathered).unique("row", keep="first")
+    files = _files_of(concepts, gathered).group_by("row").agg(pl.col("source").min())
     return (
         pl.concat([pairs, same_id])
         .select(a=pl.min_horizontal("row", "row_b"), b=pl.max_horizontal("row", "row_b"))
@@ -217,4 +217,5 @@ def close_types(trees: dict[str, str], wanted: tuple[str, ...]) -> set[str]:
 
 
 def _is_below(tree: str, root: str) -> bool:
-    return tree == root or tree.startswith(root + ".") or (len(root) == 1 and tree[:1] == root)
+    in_category = len(root) == 1 and tree[:1] == root and tree[1:2].isdigit()
+    return tree == root or tree.startswith(root + ".") or in_category

@@ -105,14 +105,16 @@ class Gathered:
         self._pending: dict[type[Record], list[Record]] = {kind: [] for kind in RECORD_TYPES}
         self._work, self._left = work, memory_budget
         self._path, self._file = Path(), 0
+        self._log: ReadLog | None = None
 
     def add(self, item: Item, log: ReadLog) -> None:
         """Take a record or a block of records, read from the file that was opened last."""
         path = log.files[-1] if log.files else log.path
-        if path is not self._path:
+        if path is not self._path or log is not self._log:
             self.flush()
-            self._path, self._file = path, self._number_file(path, log)
+            self._path, self._log, self._file = path, log, self._number_file(path, log)
         if isinstance(item, Block):
+            self._flush(item.record)
             self._add_frame(item.record.table, item.frame)
             return
         pending = self._pending[type(item)]

@@ -161,6 +161,14 @@ class KnowledgeBase:
         rows = self._rows_by_id(identifier, (IdKind.PRIMARY, IdKind.ALTERNATE))
         return rows[0] if rows else None
 
+    def by_id(self, identifier: str) -> list[Concept]:
+        """Find all concepts that have an id of their own so called, in a fixed order.
+
+        There may be several: some dictionaries give one alternate id to more than one concept.
+        """
+        rows = self._rows_by_id(identifier, (IdKind.PRIMARY, IdKind.ALTERNATE))
+        return [self.concept_at(row) for row in rows]
+
     def by_xref(self, identifier: str) -> list[Concept]:
         """Find the concepts that carry a cross-reference."""
         return [self.concept_at(row) for row in self._rows_by_id(identifier, (IdKind.XREF,))]

@@ -207,7 +207,7 @@ def _roles(config: SourceConfig, header: list[str], line: int) -> dict[str, int]
 
 def _obvious(header: list[str]) -> dict[str, str]:
     """Without a mapping, columns called like a role have it."""
-    called = {cell.strip().lower(): cell for cell in header}
+    called = {cell.strip().lower(): cell.strip() for cell in header}
     return {role: called[role] for role in ROLES if role in called}
 
 

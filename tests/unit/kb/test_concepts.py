@@ -1,0 +1,280 @@
+import itertools
+import random
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from biograft.ids import canonical_id
+from biograft.kb.concepts import (
+    DROPPED,
+    canonical_ids,
+    close_types,
+    merge_concepts,
+    number_concepts,
+    renumber,
+)
+from biograft.kb.gather import Gathered
+from biograft.records import ConceptRecord, IdRecord, NameRecord
+from biograft.sources import ReadLog
+
+
+@pytest.fixture
+def gather(tmp_path):
+    """Gather the records of several sources."""
+
+    def of(*sources):
+        gathered = Gathered(tmp_path)
+        for number, records in enumerate(sources):
+            log = ReadLog(Path(f"source {number}"))
+            for record in records:
+                gathered.add(record, log)
+            gathered.flush()
+        return gathered
+
+    return of
+
+
+def rows_by_id(concepts):
+    return dict(concepts.by_id.select("concept", "row").rows())
+
+
+class TestNumbering:
+    def test_concepts_are_numbered_by_first_appearance(self, gather):
+        records = [ConceptRecord(c) for c in ("B", "A", "B", "C")]
+        concepts = number_concepts(gather(records, [ConceptRecord("D"), ConceptRecord("A")]))
+        assert concepts.ids.to_list() == ["B", "A", "C", "D"]
+        assert rows_by_id(concepts) == {"B": 0, "A": 1, "C": 2, "D": 3}
+
+    def test_a_name_makes_a_concept_and_a_further_id_does_not(self, gather):
+        concepts = number_concepts(gather([NameRecord("A", "a"), IdRecord("B", "X:1")]))
+        assert concepts.ids.to_list() == ["A"]
+
+    def test_a_source_comes_before_the_next_whether_it_declares_or_only_names(self, gather):
+        """Concepts that the first source named were numbered with one that declared them later."""
+        concepts = number_concepts(
+            gather(
+                [NameRecord("A", "a"), NameRecord("B", "b")],
+                [ConceptRecord("C"), ConceptRecord("B")],
+            )
+        )
+        assert concepts.ids.to_list() == ["A", "B", "C"]
+
+    @pytest.mark.parametrize("merge", ["none", "ids", "xrefs"])
+    def test_no_concepts_are_no_fault_yet(self, gather, merge):
+        """Merging sources without concepts raised a ValueError of polars."""
+        gathered = gather([IdRecord("B", "X:1")])
+        concepts = number_concepts(gathered)
+        if merge != "none":
+            concepts = merge_concepts(concepts, gathered, merge)
+        assert len(concepts.ids) == 0
+        assert concepts.rows_of(pl.Series(["B"])).to_list() == [None]
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_rows_are_found_as_in_a_dict(self, gather, seed):
+        rng = random.Random(seed)
+        ids = [f"C{k}" for k in range(20)]
+        concepts = number_concepts(gather([ConceptRecord(c) for c in ids]))
+        asked = [c for _ in range(50) for c in [rng.choice([*ids, "X"])] * rng.randrange(4)]
+        expected = [rows_by_id(concepts).get(c) for c in asked]
+        assert concepts.rows_of(pl.Series(asked, dtype=pl.String)).to_list() == expected
+
+
+def test_dropped_concepts_lose_their_rows_and_the_others_close_up(gather):
+    concepts = number_concepts(gather([ConceptRecord(c) for c in "ABCDE"]))
+    kept = renumber(concepts, np.array([0, DROPPED, 2, 0, DROPPED], np.uint32))
+    assert kept.ids.to_list() == ["A", "C"]
+    assert rows_by_id(kept) == {"A": 0, "B": DROPPED, "C": 1, "D": 0, "E": DROPPED}
+    assert kept.merged_ids().rows() == [(0, "D")]
+    again = renumber(kept, np.array([DROPPED, 1], np.uint32))
+    assert rows_by_id(again) == {"A": DROPPED, "B": DROPPED, "C": 0, "D": DROPPED, "E": DROPPED}
+
+
+# ---- merging
+
+
+def merged(gathered, by):
+    return merge_concepts(number_concepts(gathered), gathered, by)
+
+
+def groups(concepts):
+    ids = sorted(rows_by_id(concepts).items())
+    by_row = {}
+    for concept, row in ids:
+        by_row.setdefault(row, []).append(concept)
+    return sorted(by_row.values())
+
+
+ALT, XREF = "alternate", "xref"
+EXAMPLES = {
+    "an alternate id": ("ids", [("A", [(ALT, "B")])], [("B", [])], [["A", "B"]], 0),
+    "a shared alternate id": ("ids", [("A", [(ALT, "X")])], [("B", [(ALT, "X")])], [["A", "B"]], 0),
+    "two spellings": ("ids", [("MSH:D1", [])], [("D1", [])], [["D1", "MSH:D1"]], 0),
+    "an xref, by ids": ("ids", [("A", [(XREF, "B")])], [("B", [])], [["A"], ["B"]], 0),
+    "an xref": ("xrefs", [("A", [])], [("B", [(XREF, "A")])], [["A", "B"]], 0),
+    "a third xref": ("xrefs", [("A", [(XREF, "X")])], [("B", [(XREF, "X")])], [["A"], ["B"]], 0),
+    "an xref to an alternate": (
+        "xrefs", [("A", [(XREF, "X")])], [("B", [(ALT, "X")])], [["A", "B"]], 0,
+    ),
+    "one source": ("ids", [("A", [(ALT, "B")]), ("B", [])], [], [["A"], ["B"]], 1),
+    "two partners": (
+        "xrefs", [("A", [(XREF, "B"), (XREF, "C")])], [("B", []), ("C", [])],
+        [["A"], ["B"], ["C"]], 2,
+    ),
+    "two askers": (
+        "xrefs", [("A", [(XREF, "C")]), ("B", [(XREF, "C")])], [("C", [])],
+        [["A"], ["B"], ["C"]], 2,
+    ),
+}  # fmt: skip
+
+
+def records_of(concepts):
+    for concept, further in concepts:
+        yield ConceptRecord(concept)
+        yield from (IdRecord(concept, other, kind) for kind, other in further)
+
+
+@pytest.mark.parametrize(
+    ("by", "first", "second", "united", "n_ambiguous"), EXAMPLES.values(), ids=EXAMPLES
+)
+def test_what_unites_and_what_does_not(gather, by, first, second, united, n_ambiguous):
+    concepts = merged(gather(records_of(first), records_of(second)), by)
+    assert groups(concepts) == united
+    assert concepts.n_ambiguous == n_ambiguous
+    assert concepts.n_merged == len(first) + len(second) - len(united)
+
+
+def test_a_chain_that_would_join_two_concepts_of_one_source_is_left_apart(gather):
+    concepts = merged(
+        gather(
+            records_of([("A", [(ALT, "B")]), ("D", [])]),
+            records_of([("B", [(ALT, "C")])]),
+            records_of([("C", [(ALT, "D")])]),
+        ),
+        "ids",
+    )
+    assert groups(concepts) == [["A"], ["B"], ["C"], ["D"]]
+    assert concepts.n_ambiguous == 1
+
+
+def test_the_id_of_the_source_named_first_stays(gather):
+    concepts = merged(gather(records_of([("Z", [])]), records_of([("A", [(ALT, "Z")])])), "ids")
+    assert concepts.ids.to_list() == ["Z"]
+    assert concepts.merged_ids().rows() == [(0, "A")]
+
+
+def plain_merge(sources, by):
+    """The stated rules with loops and a union-find; every concept in one source only."""
+    concepts = [(c, number) for number, source in enumerate(sources) for c, _ in source]
+    further = {c: f for source in sources for c, f in source}
+    own = {c: {canonical_id(c)} for c, _ in concepts}
+    alternates = {c: {canonical_id(i) for kind, i in f if kind == ALT} for c, f in further.items()}
+    says = {
+        c: {canonical_id(i) for kind, i in f if kind == ALT or by == "xrefs"}
+        for c, f in further.items()
+    }
+    links = [
+        (a, b)
+        for a, b in itertools.combinations(concepts, 2)
+        if own[a[0]] & own[b[0]]
+        or says[a[0]] & (own[b[0]] | alternates[b[0]])
+        or says[b[0]] & (own[a[0]] | alternates[a[0]])
+    ]
+
+    def partners(one, source):
+        ends = [a if b == one else b for a, b in links if one in (a, b)]
+        return [end for end in ends if end[1] == source]
+
+    certain = [
+        (a, b)
+        for a, b in links
+        if a[1] != b[1] and len(partners(a, b[1])) == 1 and len(partners(b, a[1])) == 1
+    ]
+    leader = {c: c for c in concepts}
+
+    def find(c):
+        return c if leader[c] == c else find(leader[c])
+
+    for a, b in certain:
+        leader[find(b)] = find(a)
+    united = {}
+    for c in concepts:
+        united.setdefault(find(c), []).append(c)
+    n_clashes, result = 0, []
+    for group in united.values():
+        if len({source for _, source in group}) < len(group):
+            n_clashes += 1
+            result += [[c] for c, _ in group]
+        else:
+            result.append(sorted(c for c, _ in group))
+    return sorted(result), len(links) - len(certain) + n_clashes
+
+
+def made_up(seed, *, shared):
+    """Sources whose concepts refer to each other; with ``shared`` ids may stand in several."""
+    rng = random.Random(seed)
+    n = rng.choice([4, 12, 30])
+    prefixes = ["S0:", "S0:", "S0:"] if shared else ["S0:", "S1:", "S2:"]
+    spell = (
+        {p: (p, p) for p in prefixes} if shared else {"S0:": ("MSH:", ""), "S1:": ("HP:", "hp:")}
+    )
+    sources = []
+    for prefix in prefixes[: rng.choice([2, 3])]:
+        ids = [f"{rng.choice(spell.get(prefix, (prefix,)))}{prefix[:2]}{k}" for k in range(n)]
+        source = []
+        for concept in rng.sample(ids, n - 1):
+            others = [
+                f"{rng.choice(['S0', 'HP:S1', 'S2:S2', 'X:'])}{rng.randrange(2 * n)}"
+                for _ in range(3)
+            ]
+            further = [(rng.choice([ALT, XREF, XREF]), o) for o in others if rng.random() < 0.4]
+            source.append((concept, further))
+        sources.append(source)
+    return sources
+
+
+@pytest.mark.parametrize("by", ["ids", "xrefs"])
+@pytest.mark.parametrize("seed", range(25))
+def test_merging_agrees_with_a_plain_union_find(gather, by, seed):
+    sources = made_up(seed, shared=False)
+    concepts = merged(gather(*map(records_of, sources)), by)
+    assert (groups(concepts), concepts.n_ambiguous) == plain_merge(sources, by)
+
+
+@pytest.mark.parametrize("by", ["ids", "xrefs"])
+@pytest.mark.parametrize("seed", range(25))
+def test_two_concepts_of_one_source_are_never_united(gather, by, seed):
+    sources = made_up(seed, shared=True)
+    rows = rows_by_id(merged(gather(*map(records_of, sources)), by))
+    for source in sources:
+        assert len({rows[concept] for concept, _ in source}) == len(source)
+
+
+def test_a_column_of_ids_is_spelled_as_single_ids_are():
+    ids = ["MSH:D1", "D1", "MIM:1", "MSH:D1", "a:b:c", "", "plain", "SCTID:1"]
+    for some in (ids, ["plain", "D1"], []):
+        column = canonical_ids(pl.Series(some, dtype=pl.String))
+        assert column.to_list() == [canonical_id(i) for i in some]
+
+
+TREES = {"T1": "A1", "T2": "A1.2", "T3": "A1.2.3", "T4": "A12", "T5": "B2", "T6": "", "T7": "C04"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "closed"),
+    [
+        (("T3",), "T3"),
+        (("T2",), "T2 T3"),
+        (("T1",), "T1 T2 T3"),
+        (("T1", "T5"), "T1 T2 T3 T5"),
+        (("A",), "A T1 T2 T3 T4"),
+        (("C",), "C T7"),
+        (("T6",), "T6"),
+        (("T99",), "T99"),
+        (("A1.2",), "A1.2 T2 T3"),
+        (("D",), "D"),
+    ],
+)
+def test_types_are_closed_downward(wanted, closed):
+    assert close_types({**TREES, "Drug": ""}, wanted) == set(closed.split())
