@@ -44,6 +44,7 @@ def test_hpo_2013(built):
     assert report.counts["concepts"] == 10_267
 
 
+@pytest.mark.slow
 def test_disease_ontology_2015(built):
     report, _ = built("ontologies/obo/HumanDO_2015.obo.gz")
     assert report.sources[0].n_read == 8_948
@@ -59,6 +60,15 @@ def test_umls_135(built, part, n):
         assert (len(base), len(base.relation_names)) == (135, 46)
 
 
+def test_umls_135_as_one_store(tmp_path, shared_data):
+    """The three parts have 6,529 different triples and no further entity."""
+    parts = ("train", "valid", "test")
+    sources = tuple(SourceConfig(path=shared_data(f"kg/umls135/{part}.txt")) for part in parts)
+    report = build_store(BuildConfig(sources=sources), tmp_path / "KB")
+    assert counts(report, "concepts", "names", "relations") == (135, 135, 6_529)
+    assert [source.n_read for source in report.sources] == [5_216, 652, 661]
+
+
 @pytest.mark.slow
 def test_chinese_disease_pages(built):
     """8,792 pages, but two are called 胎膜早破, so they give 8,791 diseases."""
@@ -71,22 +81,29 @@ def test_chinese_disease_pages(built):
     assert base["medical_0/0"].name == "百日咳"
 
 
+@pytest.mark.slow
 def test_chinese_disease_table_in_gb18030(built):
     report, base = built("zh/medical_kg/disease_gb18030.csv.gz")
     assert report.sources[0].n_read == 14_336
     assert [match.concept for match in base.find("阳萎")] == ["阳痿"]
 
 
+@pytest.mark.slow
 def test_chinese_triples(built):
-    report, _ = built("zh/medical_kg/triples_derived.tsv.gz")
+    """``data/README.md`` speaks of 14 relations; the file itself has 11."""
+    report, base = built("zh/medical_kg/triples_derived.tsv.gz")
     assert counts(report, "relations", "concepts") == (363_546, 38_671)
     assert report.merged["relations"] == 0
+    kinds = base.table("relations").column("relation").value_counts().to_pylist()
+    by_name = {base.relation_names[entry["values"]]: entry["counts"] for entry in kinds}
+    assert (len(by_name), by_name["alias"], by_name["has_symptom"]) == (11, 9_094, 75_862)
 
 
 def test_ncbi_test_dictionary(built):
+    """12,554 different keys stand in the file; 643 of them begin with the id of another key."""
     report, base = built("entity_linking/ncbi_disease/biosyn/test_dictionary.txt.gz")
     assert report.sources[0].n_read == 73_024
-    assert counts(report, "names") == (73_024,)
+    assert counts(report, "names", "concepts") == (73_024, 12_554 - 643)
     # C535800|137440|D016098 and 137440|D016098 are two concepts that share ids
     assert [c.id for c in base.by_id("D016098")] == ["C535800", "137440"]
     assert base["137440"].id == "137440"
@@ -116,6 +133,50 @@ def test_mesh_tables_through_a_column_mapping(built, shared_data):
     report, base = built(path, columns=columns)
     assert report.counts["concepts"] == report.sources[0].n_read == n_rows
     assert base["D009203"].name == "Myocardial Infarction"
+
+
+@pytest.mark.slow
+def test_mesh_tree_numbers_become_ids_of_their_descriptors(tmp_path, shared_data):
+    """Two of the 27,455 descriptors (Male and Female) stand in no tree."""
+    folder = "entity_linking/mesh/"
+    columns = {"id": "mesh_id", "name": "mesh_name"}
+    sources = (
+        SourceConfig(path=shared_data(folder + "mesh_descriptors_2015.tsv"), columns=columns),
+        SourceConfig(
+            path=shared_data(folder + "mesh_tree_numbers_2015.tsv.gz"),
+            columns=columns | {"alternates": "mesh_tree_number"},
+        ),
+    )
+    report = build_store(BuildConfig(sources=sources), tmp_path / "KB")
+    assert [source.n_read for source in report.sources] == [27_455, 56_341]
+    assert counts(report, "concepts", "names", "ids") == (27_455, 27_455, 56_341)
+    base = KnowledgeBase.open(tmp_path / "KB")
+    assert base["C14.907.585.500"].id == base["C14.280.647.500"].id == "D009203"
+    assert [c.name for c in base if not c.ids] == ["Female", "Male"]
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "expected"),
+    [
+        (
+            "entity_linking/mesh/mesh_chemical_names_derived.tsv.gz",
+            {"id": "mesh_id", "name": "name"},
+            {"concepts": 31_745, "names": 51_009},
+        ),
+        (
+            "kg/hetionet/hetionet-v1.0-nodes.tsv.gz",
+            {"id": "id", "name": "name", "type": "kind"},
+            {"concepts": 47_031, "names": 47_031, "types": 47_031},
+        ),
+        ("kg/ras_machine/ras_machine_triples.tsv", {}, {"relations": 7_747}),
+        # 49,536 lines, of which 269 repeat another
+        ("kg/pharmkg8k/valid.tsv.gz", {}, {"relations": 49_267}),
+    ],
+)
+def test_other_tables_and_triples(built, name, columns, expected):
+    report, _ = built(name, columns=columns)
+    assert {table: report.counts[table] for table in expected} == expected
+    assert report.sources[0].rejected == {}
 
 
 def test_translations_join_an_ontology(tmp_path, shared_data):

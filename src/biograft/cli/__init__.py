@@ -47,19 +47,20 @@ def main() -> None:
     """Run the command line; what the user can mend is one line on stderr and exit code 2."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        app()
+        app(prog_name="biograft")
     except BiograftError as error:
         typer.echo(f"biograft: {error}", err=True)
         sys.exit(2)
     except (KeyboardInterrupt, SystemExit) as error:
-        # typer turns an interrupt into exit code 130 without a word
+        # typer turns a closed pipe into exit code 1, an interrupt into 130, without a word
+        if isinstance(error.__context__, BrokenPipeError):
+            # the reader of our output (`| head`) has gone: nothing is wrong
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return
         if isinstance(error, SystemExit) and error.code != 130:
             raise
         typer.echo("biograft: interrupted; nothing half-written was kept", err=True)
         sys.exit(130)
-    except BrokenPipeError:
-        # the reader of our output (`| head`) has gone: nothing is wrong
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _terminate(number: int, frame: Any) -> NoReturn:

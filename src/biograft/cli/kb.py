@@ -122,6 +122,7 @@ def build(
     from biograft.config import from_mapping
     from biograft.kb import BuildConfig, build_store
     from biograft.progress import Progress
+    from biograft.sources import SourceConfig
 
     reading = {
         "format": form,
@@ -142,11 +143,14 @@ def build(
         "resolve_shared": resolve_shared,
     }
     values = {"merge": merge, "types": _listed(types), "languages": _listed(lang), "names": rules}
+    described = [{"path": path, **reading} for path in sources]
+    config = from_mapping(BuildConfig, {"sources": described, **values})
     if len(sources) == 1 and sources[0].endswith(".toml"):
+        if config != BuildConfig(sources=(SourceConfig(path=Path(sources[0])),)):
+            raise ConfigError(
+                f"{sources[0]}: a build file stands alone; write what the options say into it"
+            )
         config = _from_file(Path(sources[0]))
-    else:
-        described = [{"path": path, **reading} for path in sources]
-        config = from_mapping(BuildConfig, {"sources": described, **values})
     report = build_store(config, out, overwrite=overwrite, progress=Progress(enabled=not quiet))
     if as_json:
         _print_json(report.to_json())
@@ -235,7 +239,10 @@ def show(
 def search_names(
     store: Store,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A name or a part of one.")],
-    limit: Annotated[int, typer.Option("-k", "--limit", metavar="N", min=1)] = 10,
+    limit: Annotated[
+        int,
+        typer.Option("-k", "--limit", metavar="N", min=1, help="Show at most so many concepts."),
+    ] = 10,
     lang: Annotated[
         str | None, typer.Option(metavar="en", help="Names in this language only.")
     ] = None,
@@ -243,8 +250,10 @@ def search_names(
 ) -> None:
     """Search concepts by name."""
     from biograft.kb import KnowledgeBase, search
+    from biograft.languages import language_code
 
-    matches = search(KnowledgeBase.open(store), text, limit=limit, language=lang)
+    language = language_code(lang) if lang else None
+    matches = search(KnowledgeBase.open(store), text, limit=limit, language=language)
     if as_json:
         for match in matches:
             _print_json(match.to_json())

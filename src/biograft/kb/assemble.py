@@ -88,7 +88,7 @@ class Assembly:
             dropped = int((part[name] == int(DROPPED)).sum())
             log.filter("concept left out", dropped)
             rest = part.filter(part[name].is_null())
-            if log.leaves_out:
+            if log.leaves_out or not rest.height:
                 log.filter("concept left out", rest.height)
                 continue
             reason = f"{table}: {column} is no concept"

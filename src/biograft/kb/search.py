@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from biograft.kb.concept import Match
 from biograft.kb.store import KnowledgeBase
-from biograft.text import normalise
+from biograft.text import APOSTROPHES, normalise
 
 MAX_CANDIDATES = 100_000
 """Names looked at closely; a word that more names hold is too common to tell them apart."""
@@ -44,18 +46,34 @@ def _scan(base: KnowledgeBase, text: str) -> list[_Candidate]:
     """Look through all names for those that hold every word of the query."""
     query = normalise(text)
     words = query.split()
-    if not words:
+    if not words or not query.isprintable():
         return []
     column = pl.from_arrow(base.table("names").column("text"))
     assert isinstance(column, pl.Series)
-    longest = max(words, key=len)
-    spellings = list(dict.fromkeys([longest, longest.upper(), longest.capitalize()]))
-    hit = column.str.contains_any(spellings, ascii_case_insensitive=longest.isascii())
     candidates = []
-    for row in hit.arg_true().head(MAX_CANDIDATES).to_list():
+    for row in _rows_with(column, max(words, key=len))[:MAX_CANDIDATES].tolist():
         key = normalise(column[row])
         if all(word in key for word in words):
             prefix = key.startswith(query)
             rank = (0 if prefix else 1, len(key), row)
             candidates.append(_Candidate(rank, row, "prefix" if prefix else "words"))
     return sorted(candidates, key=lambda candidate: candidate.rank)
+
+
+def _rows_with(names: pl.Series, word: str) -> npt.NDArray[np.intp]:
+    """Find the names whose keys may hold a word.
+
+    In plain ASCII only the case may differ; the few other names are first brought near their keys.
+    """
+    hit = names.str.contains_any([word], ascii_case_insensitive=True).to_numpy().copy()
+    foreign = names.str.len_bytes() != names.str.len_chars()
+    special = (foreign | names.str.contains_any(["'", "`"])).to_numpy()
+    near = (
+        names.filter(pl.Series(special))
+        .str.replace_many(dict.fromkeys(APOSTROPHES, ""))
+        .str.normalize("NFKC")
+        .str.to_lowercase()
+        .str.replace_many({"ß": "ss", "ς": "σ"})
+    )
+    hit[special] = near.str.contains(word, literal=True).to_numpy()
+    return np.flatnonzero(hit)

@@ -111,7 +111,8 @@ def _concept(value: Any, line: int, config: SourceConfig) -> Iterator[Record]:
     yield ConceptRecord(concept, line)
     if "name" in value:
         yield NameRecord(concept, _text(value["name"]), language, NameKind.PREFERRED, line=line)
-    for text, tag, kind, source in _texts(value.get("names", ()), language):
+    own = language if "name" in value else ""
+    for text, tag, kind, source in _texts(value.get("names", ()), language, own):
         yield NameRecord(concept, text, tag, _kind(kind or "synonym", NameKind), source, line)
     definitions = value.get("definitions", ())
     short = [value["definition"]] if "definition" in value else []
@@ -159,14 +160,17 @@ def _relations(value: Any, concept: str, line: int) -> Iterator[Record]:
         yield RelationRecord(concept, relation, tail, fields.get("source", ""), line)
 
 
-def _texts(value: Any, language: str) -> Iterator[tuple[str, str, str, str]]:
-    """Unfold names or definitions to (text, language, kind, source)."""
+def _texts(value: Any, language: str, own: str = "") -> Iterator[tuple[str, str, str, str]]:
+    """Unfold names or definitions to (text, language, kind, source).
+
+    In the short form the first name of a language is its preferred one, but not in the language
+    of the concept's ``own`` name.
+    """
     if isinstance(value, dict):
         for tag, texts in value.items():
             code = language_code(tag)
             for k, text in enumerate(_list(texts)):
-                # in the short form the first name in another language is its preferred one
-                kind = NameKind.PREFERRED if k == 0 and code != language else ""
+                kind = NameKind.PREFERRED if k == 0 and code != own else ""
                 yield _text(text), code, kind, ""
         return
     for item in _list(value):

@@ -159,6 +159,7 @@ def test_a_frame_comes_back_from_disk_as_it_went(tmp_path):
 def test_a_store_built_through_the_disk_is_the_same_to_the_byte(
     build, random_concepts, monkeypatch
 ):
+    """Declared concepts stayed on disk, and the build failed on removing its working folder."""
     concepts = random_concepts(300, 1), random_concepts(200, 2, "D")
     here = build(*concepts, merge="xrefs")
     monkeypatch.setattr(gather, "FLUSH_RECORDS", 50)

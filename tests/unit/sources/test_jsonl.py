@@ -106,6 +106,12 @@ def test_language_and_type_are_the_configured_ones_where_none_is_told(read):
     assert [r.type for r in result.of(TypeRecord)] == ["Thing", "T"]
 
 
+def test_without_an_own_name_the_first_of_each_language_is_preferred(read):
+    """Formerly not in the main language, so that the name of another stood for the concept."""
+    result = read({"id": "a", "names": {"en": ["x", "y"], "zh": ["甲", "乙"]}})
+    assert [r.text for r in result.of(NameRecord) if r.kind == "preferred"] == ["x", "甲"]
+
+
 @pytest.mark.parametrize("end", ["", ".gz"])
 def test_a_folder_is_one_source(write, reading, tmp_path, end):
     pack = gzip.compress if end else bytes

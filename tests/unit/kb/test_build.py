@@ -1,0 +1,358 @@
+import json
+
+import pytest
+
+from biograft.errors import InputError, OutputError
+from biograft.kb import BuildConfig, KnowledgeBase, NameRules, assemble, build_store, gather
+from biograft.runs import hash_file
+from biograft.sources import SourceConfig
+
+
+def concept(identifier, *names, parents=(), **fields):
+    return {"id": identifier, "names": list(names), "relations": {"is-a": list(parents)}, **fields}
+
+
+def names_of(base, identifier):
+    return [(name.text, name.language) for name in base[identifier].names]
+
+
+def rejected(report, number=0):
+    """What was rejected of a source: reason, count and where."""
+    return {
+        reason: (entry["n"], [(e["file"], e["line"], e["text"]) for e in entry["examples"]])
+        for reason, entry in report.sources[number].rejected.items()
+    }
+
+
+class TestAccounts:
+    def test_everything_kept_is_counted(self, build):
+        report = build(
+            [
+                {
+                    "id": "A",
+                    "names": ["a", "b"],
+                    "definition": "d",
+                    "types": ["T1", "T2"],
+                    "ids": ["X:1", "X:2", "X:3"],
+                    "relations": {"is-a": ["B"], "treats": ["B"]},
+                },
+                {"id": "B", "name": "c"},
+            ]
+        ).report
+        assert report.counts == {
+            "concepts": 2, "names": 3, "definitions": 1, "types": 2, "ids": 3, "relations": 2,
+        }  # fmt: skip
+        assert not any(report.merged.values())
+        assert (report.sources[0].n_read, report.sources[0].n_rejected) == (2, 0)
+        assert (report.sources[0].filtered, report.sources[0].rejected) == ({}, {})
+
+    def test_every_repeat_is_merged_and_counted(self, build):
+        repeated = {
+            "id": "A",
+            "names": ["a", "a", "b", {"text": "a", "language": "de"}],
+            "definitions": ["d", "d"],
+            "types": ["T1", "T1"],
+            "ids": ["X:1", "X:1", "A"],
+            "relations": [{"relation": "is-a", "tail": "B"}] * 3,
+        }
+        built = build([repeated, {"id": "B", "name": "b"}])
+        assert built.report.merged == {
+            "concepts": 0, "names": 1, "definitions": 1, "types": 1, "ids": 2, "relations": 2,
+            "shared names dropped": 0,
+        }  # fmt: skip
+        assert names_of(built.base, "A") == [("a", "en"), ("b", "en"), ("a", "de")]
+        assert [i.id for i in built.base["A"].ids] == ["X:1"]
+
+    def test_what_is_wrong_is_rejected_with_its_file_and_line(self, build, tmp_path):
+        built = build(
+            [concept("A", "a", parents=["B", "nowhere"]), "not JSON", {"id": "B", "name": " "}],
+            [concept("C", "c"), concept("D", "d", parents=["A", "B"])],
+        )
+        one, two = str(tmp_path / "one.jsonl"), str(tmp_path / "two.jsonl")
+        assert built.base.parents("D") == ["A"]
+        first, second = rejected(built.report), rejected(built.report, 1)
+        assert first["relations: tail is no concept"] == (
+            2, [(one, 1, "B"), (one, 1, "nowhere")],
+        )  # fmt: skip
+        assert [(n, *where[0][:2]) for n, where in first.values()] == [
+            (2, one, 1), (1, one, 2), (1, one, 3),
+        ]  # fmt: skip
+        assert second == {"relations: tail is no concept": (1, [(two, 2, "B")])}
+        assert built.report.sources[0].n_rejected == 4
+
+    def test_facts_about_unknown_concepts_are_rejected_table_by_table(self, tmp_path, write):
+        names = write("names.txt", "A||a\n")
+        triples = write("relations.tsv", "head\trelation\ttail\nA\tis-a\tB\n")
+        table = write("table.csv", "head,rel,tail\nB,is-a,A\nA,is-a,B\nC,is-a,A\n")
+        columns = {"head": "head", "relation": "rel", "tail": "tail"}
+        sources = (SourceConfig(path=names), SourceConfig(path=table, columns=columns))
+        report = build_store(BuildConfig(sources=sources), tmp_path / "kb")
+        assert rejected(report, 1) == {
+            "relations: head is no concept": (2, [(str(table), 2, "B"), (str(table), 4, "C")]),
+            "relations: tail is no concept": (1, [(str(table), 3, "B")]),
+        }
+        # the entities of triples are concepts themselves
+        report = build_store(BuildConfig(sources=(SourceConfig(path=triples),)), tmp_path / "kb2")
+        assert report.counts["relations"] == 1
+
+    def test_many_faults_of_one_kind_are_counted_and_few_shown(self, build):
+        report = build([concept("A", "a", parents=[f"X{k}" for k in range(1000)])]).report
+        n, examples = rejected(report)["relations: tail is no concept"]
+        assert (n, len(examples)) == (1000, 5)
+        assert report.counts["relations"] == 0
+
+    def test_an_id_defined_twice_is_reported_and_its_facts_joined(self, build, tmp_path):
+        built = build([concept("A", "a"), concept("B", "b"), concept("A", "other")])
+        assert rejected(built.report) == {
+            "id defined twice": (1, [(str(tmp_path / "one.jsonl"), 3, "A")])
+        }
+        assert names_of(built.base, "A") == [("a", "en"), ("other", "en")]
+        assert len(built.base) == 2
+
+    def test_the_manifest_holds_the_report_and_the_hashes_of_sources_and_files(
+        self, build, tmp_path
+    ):
+        built = build([concept("A", "a", {"text": "甲", "language": "zh"})])
+        manifest = json.loads((built.folder / "manifest.json").read_text())
+        source = tmp_path / "one.jsonl"
+        assert manifest["sources"][0]["files"] == [
+            {"path": str(source), "bytes": source.stat().st_size, "sha256": hash_file(source)}
+        ]
+        report = json.loads(json.dumps(built.report.to_json()))
+        assert {key: manifest[key] for key in report if key != "store"} == {
+            key: value for key, value in report.items() if key != "store"
+        }
+        assert manifest["n_names_by_language"] == {"en": 1, "zh": 1}
+        for name, entry in manifest["files"].items():
+            assert hash_file(built.folder / name) == entry["sha256"]
+        assert sorted(path.name for path in built.folder.iterdir()) == sorted(
+            [*manifest["files"], "manifest.json"]
+        )
+
+
+class TestSources:
+    def test_several_sources_make_one_store_and_equal_ids_one_concept(self, build):
+        built = build(
+            [concept("A", "a"), concept("B", "b")],
+            [concept("B", "b", "beta", parents=["A"]), concept("C", "c", parents=["B"])],
+        )
+        base = built.base
+        assert [c.id for c in base] == ["A", "B", "C"]
+        assert [(n.text, n.source) for n in base["B"].names] == [
+            ("b", "one.jsonl"), ("beta", "two.jsonl"),
+        ]  # fmt: skip
+        assert base.ancestors("C") == ["B", "A"]
+        assert [r.source for r in base.relations("B", direction="out")] == ["two.jsonl"]
+        assert built.report.merged["names"] == 1
+
+    def test_a_relation_of_two_sources_stays_once_under_the_first(self, build):
+        facts = [concept("A", "a", parents=["B"]), concept("B", "b")]
+        built = build(facts, facts)
+        assert [r.source for r in built.base.relations("A")] == ["one.jsonl"]
+        assert built.report.merged["relations"] == 1
+
+    @pytest.mark.parametrize(("merge", "n"), [("none", 2), ("ids", 2), ("xrefs", 1)])
+    def test_merged_concepts_share_all_facts_and_are_found_by_either_id(self, build, merge, n):
+        built = build(
+            [concept("A", "a", parents=["P"]), concept("P", "p")],
+            [
+                concept("B", "b", parents=["Q"], ids=[{"id": "A", "kind": "xref"}]),
+                concept("Q", "q"),
+            ],
+            merge=merge,
+        )
+        assert len(built.base) == n + 2
+        assert built.report.merged["concepts"] == 2 - n
+        if n == 1:
+            assert built.base["B"] == built.base["A"]
+            assert names_of(built.base, "B") == [("a", "en"), ("b", "en")]
+            assert [(i.id, i.kind) for i in built.base["A"].ids] == [("B", "alternate")]
+            assert set(built.base.parents("A")) == {"P", "Q"}
+
+    def test_ambiguous_links_are_warned_of(self, build):
+        both = [concept("B", "b", ids=["X"]), concept("C", "c", ids=["X"])]
+        report = build([concept("A", "a", ids=["X"])], both, merge="ids").report
+        assert "3 links between sources were ambiguous" in report.warnings[0]
+
+    @pytest.mark.parametrize("merge", ["none", "ids", "xrefs"])
+    def test_sources_without_a_concept_are_refused(self, build, merge, tmp_path):
+        """Merging sources without concepts raised a ValueError of polars."""
+        with pytest.raises(InputError, match=r"one.jsonl: gives no concept \(2 rows were read\)"):
+            build(["{}", "[]"], merge=merge)
+        assert [path.name for path in tmp_path.iterdir()] == ["one.jsonl"]
+
+    def test_a_faulty_second_source_leaves_no_store(self, build, tmp_path):
+        with pytest.raises(InputError, match=r"two.jsonl: is empty"):
+            build([concept("A", "a")], [])
+        assert not list(tmp_path.glob("*kb*"))
+
+
+class TestHierarchy:
+    def test_a_cycle_is_warned_of_with_its_path_and_kept(self, build):
+        built = build(
+            [
+                concept("A", "a", parents=["B"]),
+                concept("B", "b", parents=["C"]),
+                concept("C", "c", parents=["A", "D"]),
+                concept("D", "d"),
+            ]
+        )
+        (warning,) = built.report.warnings
+        assert "is-a has cycles: 3 concepts lie on or between them" in warning
+        assert "such as A -> B -> C -> A;" in warning
+        assert built.base.ancestors("A") == ["B", "C", "D"]
+
+    def test_cycles_of_other_relations_are_no_fault(self, build):
+        built = build(
+            [
+                {"id": "A", "name": "a", "relations": {"touches": ["B"]}},
+                {"id": "B", "name": "b", "relations": {"touches": ["A"], "is-a": ["A"]}},
+            ]
+        )
+        assert built.report.warnings == ()
+
+
+TYPED = [
+    concept("A", "a", types=[{"type": "T1", "label": "one", "tree": "B1"}], parents=["C"]),
+    concept("B", "b", types=[{"type": "T2", "label": "two", "tree": "B1.2"}], parents=["A"]),
+    concept("C", "c", types=[{"type": "T3", "label": "three", "tree": "B12"}]),
+    concept("D", "d", parents=["B", "C"]),
+    concept("E", "e", types=["T3", "T2"], parents=["nowhere"]),
+]
+
+
+class TestTypes:
+    @pytest.mark.parametrize(
+        ("types", "kept"),
+        [(("T1",), "ABE"), (("T2",), "BE"), (("B",), "ABCE"), (("T3", "T9"), "CE"), ((), "ABCDE")],
+    )
+    def test_wanted_types_keep_their_concepts_and_those_below(self, build, types, kept):
+        built = build(TYPED, types=types)
+        assert [c.id for c in built.base] == list(kept)
+        assert set(built.base.types[0].tree) <= set("B12.")
+
+    def test_what_is_left_out_is_filtered_and_not_rejected(self, build):
+        built = build(TYPED, types=("T1",))
+        # names of C, D; type of C; relations A -> C, D -> B, D -> C
+        assert built.report.sources[0].filtered == {"concept left out": 6}
+        assert list(built.report.sources[0].rejected) == ["relations: tail is no concept"]
+        assert built.base.relations("B") == built.base.relations("A", direction="in")
+
+    def test_nothing_rejected_is_not_reported_as_zero(self, build):
+        """Leaving concepts out put reasons with a count of 0 among what was rejected."""
+        assert build(TYPED[:4], types=("T1",)).report.sources[0].rejected == {}
+
+    def test_a_type_that_no_concept_has_is_refused(self, build):
+        with pytest.raises(InputError, match="gives no concept"):
+            build(TYPED, types=("T99",))
+
+
+def named(*names):
+    keys = ("text", "language", "kind")
+    return {"id": "A", "names": [dict(zip(keys, name, strict=True)) for name in names]}
+
+
+EN, DE, ZH = ("e", "en", "preferred"), ("d", "de", "preferred"), ("z", "zh", "preferred")
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("languages", "names", "own"),
+        [
+            ((), [DE, EN, ZH], "e"),
+            (("zh",), [DE, EN, ZH], "z"),
+            (("fr", "zh"), [DE, EN, ZH], "z"),
+            (("zh", "de"), [EN, DE], "d"),
+            (("ENG",), [DE, EN], "e"),
+            (("zh",), [DE, EN], "d"),
+            ((), [("s", "en", "synonym"), DE], "d"),
+            ((), [("x", "de", "synonym"), ("s", "en", "synonym")], "s"),
+            ((), [("first", "en", "preferred"), EN], "first"),
+        ],
+    )
+    def test_the_own_name_is_preferred_in_the_first_language_that_has_one(
+        self, build, languages, names, own
+    ):
+        """Of several main languages only the first was looked at."""
+        assert build([named(*names)], languages=languages).base["A"].name == own
+
+    def test_the_main_language_of_a_source_counts_where_the_build_names_none(self, build):
+        built = build([named(EN, ZH, DE)], reading={"languages": ("zh", "en")})
+        assert built.base["A"].name == "z"
+        assert names_of(built.base, "A") == [("z", "zh"), ("e", "en")]
+        assert built.report.sources[0].filtered == {"language": 1}
+
+    def test_rules_change_names_and_drop_what_is_blank_then(self, build, tmp_path):
+        rules = NameRules(lowercase=True, strip_symbols=True)
+        built = build([concept("A", "Type-2", "TYPE 2", "(+)", "x")], names=rules)
+        assert names_of(built.base, "A") == [("type 2", "en"), ("x", "en")]
+        assert rejected(built.report) == {
+            "name is blank or only symbols": (1, [(str(tmp_path / "one.jsonl"), 1, "(+)")])
+        }
+        assert built.report.merged["names"] == 1
+
+    def test_shared_names_stay_in_the_concept_with_the_fewest(self, build):
+        built = build(
+            [concept("A", "Cold", "a", "b"), concept("B", "cold"), concept("C", "a")],
+            names=NameRules(resolve_shared=True),
+        )
+        assert [[n.text for n in c.names] for c in built.base] == [["b"], ["cold"], ["a"]]
+        assert built.report.merged["shared names dropped"] == 2
+        assert [m.concept for m in built.base.find("cold")] == ["B"]
+
+
+def tables(folder):
+    return {path.name: path.read_bytes() for path in folder.glob("*.arrow")}
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"merge": "xrefs", "names": NameRules(resolve_shared=True)}]
+)
+class TestSameness:
+    def test_two_builds_are_equal_to_the_byte(self, build, random_concepts, options):
+        concepts = random_concepts(300, 1), random_concepts(200, 2, "D")
+        first, second = (build(*concepts, **options) for _ in range(2))
+        assert tables(first.folder) == tables(second.folder)
+        hidden = ("made_at", "seconds")
+        manifests = [
+            {key: value for key, value in built.base.manifest.items() if key not in hidden}
+            for built in (first, second)
+        ]
+        assert manifests[0] == manifests[1]
+
+    @pytest.mark.parametrize("part_rows", [11, 400])
+    def test_tables_made_in_parts_hold_the_same(
+        self, build, random_concepts, contents, options, part_rows, monkeypatch
+    ):
+        concepts = random_concepts(300, 1), random_concepts(30, 2, "D")
+        whole = build(*concepts, **options)
+        monkeypatch.setattr(assemble, "PART_ROWS", part_rows)
+        parted = build(*concepts, **options)
+        assert parted.base.table("names").column("text").num_chunks > 1
+        assert contents(parted.base) == contents(whole.base)
+        assert parted.report.counts == whole.report.counts
+        assert parted.report.merged == whole.report.merged
+        assert [s.n_rejected for s in parted.report.sources] == [
+            s.n_rejected for s in whole.report.sources
+        ]
+        for c in whole.base:
+            for name in c.names:
+                assert parted.base.find(name.text) == whole.base.find(name.text)
+            assert parted.base.relations(c.id) == whole.base.relations(c.id)
+            assert parted.base.descendants(c.id) == whole.base.descendants(c.id)
+
+
+def test_parts_without_a_single_known_concept_are_no_fault(build, monkeypatch):
+    monkeypatch.setattr(assemble, "PART_ROWS", 1)
+    monkeypatch.setattr(gather, "FLUSH_RECORDS", 1)
+    lines = [concept("A", "a", parents=["X", "Y", "Z"]), concept("B", "b", parents=["A"])]
+    assert build(lines).base.parents("B") == ["A"]
+
+
+def test_an_existing_store_is_kept_unless_it_may_be_overwritten(build, tmp_path):
+    built = build([concept("A", "a")])
+    config = BuildConfig(sources=(SourceConfig(path=tmp_path / "one.jsonl"),))
+    with pytest.raises(OutputError, match="exists already"):
+        build_store(config, built.folder)
+    build_store(config, str(built.folder), overwrite=True)
+    KnowledgeBase.open(built.folder).verify()

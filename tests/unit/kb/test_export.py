@@ -1,0 +1,142 @@
+import gzip
+import json
+
+import pytest
+
+from biograft.errors import NotFoundError, OutputError
+from biograft.kb import EXPORTS, BuildConfig, KnowledgeBase, build_store, export
+from biograft.sources import SourceConfig
+
+CONCEPTS = [
+    {
+        "id": "A:1",
+        "names": [
+            {"text": "Crohn's \"disease\"", "language": "en", "kind": "preferred", "source": "MSH"},
+            {"text": "克罗恩病", "language": "zh", "kind": "abbreviation", "source": "ICD"},
+            {"text": "tab\tand\u2028break", "language": "en", "kind": "narrow", "source": "MSH"},
+        ],
+        "definitions": [{"text": "x", "language": "de", "source": "DEF"}],
+        "types": [{"type": "T1", "label": "one", "tree": "A1"}, "T2"],
+        "ids": [{"id": "B:9", "kind": "alternate"}, {"id": "OMIM:1", "kind": "xref"}],
+        "relations": [
+            {"relation": "is-a", "tail": "C", "source": "MSH"},
+            {"relation": "treats", "tail": "B", "source": "ICD"},
+        ],
+    },
+    {"id": "B", "names": []},
+    {"id": "C", "name": "c", "relations": {"is-a": ["A:1"]}},
+]  # fmt: skip
+
+
+@pytest.fixture
+def rebuild(tmp_path):
+    """Export a store and build one of what was written."""
+
+    def of(base, form, name):
+        export(base, tmp_path / name, form)
+        config = BuildConfig(sources=(SourceConfig(path=tmp_path / name),))
+        build_store(config, tmp_path / f"{name}.kb")
+        return KnowledgeBase.open(tmp_path / f"{name}.kb")
+
+    return of
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
+def test_json_lines_read_back_as_the_same_store(build, rebuild, contents, name):
+    base = build(CONCEPTS).base
+    again = rebuild(base, "jsonl", name)
+    assert contents(again) == contents(base)
+    assert again.types == base.types
+    assert again.manifest["sources"][0]["rejected"] == {}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("options", [{}, {"merge": "xrefs"}])
+def test_json_lines_of_made_up_stores_read_back_the_same(
+    build, rebuild, contents, random_concepts, seed, options
+):
+    base = build(random_concepts(60, seed), random_concepts(60, seed + 9, "D"), **options).base
+    again = rebuild(base, "jsonl", "out.jsonl")
+    assert contents(again) == contents(base)
+    assert again.manifest["sources"][0]["rejected"] == {}
+
+
+def test_a_biosyn_dictionary_reads_back_with_ids_and_names(build, rebuild):
+    base = build(CONCEPTS).base
+    again = rebuild(base, "biosyn", "out.txt")
+    assert [c.id for c in again] == ["A:1", "C"]
+    assert [i.id for i in again["A:1"].ids] == ["B:9"]
+    assert again["B:9"] == again["A:1"]
+    assert [n.text for n in again["A:1"].names] == [
+        'Crohn\'s "disease"',
+        "tab and break",
+        "克罗恩病",
+    ]
+
+
+def test_triples_read_back_as_the_same_relations(build, rebuild):
+    base = build(CONCEPTS).base
+    again = rebuild(base, "triples", "out.tsv")
+
+    def edges(of):
+        return {(r.head, r.relation, r.tail) for c in of for r in of.relations(c.id)}
+
+    assert edges(again) == edges(base)
+    assert len(edges(base)) == 3
+
+
+@pytest.mark.parametrize(
+    ("form", "lines"),
+    [
+        ("jsonl", 3),
+        (
+            "biosyn",
+            ['A:1|B:9||Crohn\'s "disease"', "A:1|B:9||tab and break", "A:1|B:9||克罗恩病", "C||c"],
+        ),
+        ("triples", ["A:1\ttreats\tB", "A:1\tis-a\tC", "C\tis-a\tA:1"]),
+    ],
+)
+def test_lines_are_counted_and_the_same_in_file_and_on_stdout(
+    build, tmp_path, capfdbinary, form, lines
+):
+    base = build(CONCEPTS).base
+    n = export(base, tmp_path / "out", form)
+    assert n == export(base, None, form) == (lines if isinstance(lines, int) else len(lines))
+    text = (tmp_path / "out").read_bytes()
+    assert capfdbinary.readouterr().out == text
+    if not isinstance(lines, int):
+        assert text.decode().split("\n") == [*lines, ""]
+
+
+def test_a_line_of_json_leaves_out_what_is_not_there(build, tmp_path):
+    export(build(CONCEPTS).base, tmp_path / "out", "jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "out").read_text().split("\n")[:-1]]
+    assert lines[1] == {"id": "B", "names": []}
+    assert list(lines[0]) == ["id", "names", "definitions", "types", "ids", "relations"]
+
+
+def test_gzipped_exports_are_equal_to_the_byte(build, tmp_path):
+    base = build(CONCEPTS).base
+    for name in ("a.gz", "b.gz"):
+        export(base, tmp_path / name, "biosyn")
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()).startswith(b"A:1|B:9||Crohn")
+
+
+def test_an_unknown_format_is_refused_before_anything_is_written(build, tmp_path):
+    with pytest.raises(
+        NotFoundError, match="no export format is called 'josnl'; did you mean 'jsonl'"
+    ):
+        export(build(CONCEPTS).base, tmp_path / "out", "josnl")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("form", EXPORTS)
+def test_a_file_is_not_overwritten_unasked(build, tmp_path, form):
+    (tmp_path / "out").write_text("old")
+    base = build(CONCEPTS).base
+    with pytest.raises(OutputError, match="exists already"):
+        export(base, tmp_path / "out", form)
+    assert (tmp_path / "out").read_text() == "old"
+    export(base, tmp_path / "out", form, overwrite=True)
+    assert (tmp_path / "out").read_text() != "old"

@@ -1,0 +1,92 @@
+import pytest
+
+from biograft.kb import search
+from biograft.text import normalise
+
+CONCEPTS = [
+    {"id": "A", "name": "Crohn's disease", "names": {"zh": ["克罗恩病"]}},
+    {"id": "B", "name": "Heart attack", "names": ["acute heart attack"]},
+    {"id": "C", "name": "Attack of the heart, silent"},
+    {"id": "D", "name": "HEART", "names": ["heart (organ)"]},
+    {"id": "E", "name": "Heart failure", "names": {"zh": ["心力衰竭", "慢性心力衰竭"]}},
+    {"id": "F", "name": "Éclair syndrome"},
+    {"id": "G", "names": []},
+]
+
+
+@pytest.fixture
+def base(build):
+    return build(CONCEPTS).base
+
+
+def found(base, text, **options):
+    return [(match.concept, match.how) for match in search(base, text, **options)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("heart attack", [("B", "normalised"), ("C", "words")]),
+        ("Heart attack", [("B", "exact"), ("C", "words")]),
+        ("HEART", [("D", "exact"), ("B", "prefix"), ("E", "prefix"), ("C", "words")]),
+        ("attack heart", [("B", "words"), ("C", "words")]),
+        ("hear fail", [("E", "words")]),
+        ("heart fail", [("E", "prefix")]),
+        ("heart-fail", [("E", "prefix")]),
+        ("心力", [("E", "prefix")]),
+        ("罗恩", [("A", "words")]),
+        ("éclair", [("F", "prefix")]),
+        ("ÉCLAIR", [("F", "prefix")]),
+        ("lung", []),
+        ("", []),
+        ("  ", []),
+        ("-", []),
+        ("\ud800", []),
+        ("heart\ud800", [("D", "normalised"), ("B", "prefix"), ("E", "prefix"), ("C", "words")]),
+    ],
+)
+def test_exact_names_come_first_then_what_begins_so_then_all_words(base, text, expected):
+    assert found(base, text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["crohn's", "crohns", "Crohn’s dis", "CROHNS DIS", "disease crohns"]
+)
+def test_an_apostrophe_does_not_matter(base, text):
+    """Names with an apostrophe were found only by those who wrote it, or the whole name."""
+    assert [c for c, _ in found(base, text)] == ["A"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 10])
+def test_at_most_so_many_are_given_and_the_first_stay_the_same(base, limit):
+    assert found(base, "heart", limit=limit) == found(base, "heart")[:limit]
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"), [("zh", ["E"]), ("en", []), ("fr", []), (None, ["E"])]
+)
+def test_a_language_narrows(base, language, expected):
+    assert [c for c, _ in found(base, "心力", language=language)] == expected
+
+
+def test_a_match_shows_the_name_that_answered(base):
+    (match,) = search(base, "慢性心")
+    assert (match.concept_name, match.name, match.language) == (
+        "Heart failure",
+        "慢性心力衰竭",
+        "zh",
+    )
+
+
+def test_a_store_without_names_gives_nothing(build):
+    assert search(build([{"id": "G", "names": []}]).base, "g") == []
+
+
+def test_searching_agrees_with_a_look_at_every_name(build, random_concepts):
+    base = build(random_concepts(200, 9)).base
+    names = [(normalise(name.text), c.id) for c in base for name in c.names]
+    for text in ["heart", "acute pain", "病 x", "straße", "β", "pain 3", "HEART PAIN 17", "x x x"]:
+        words = normalise(text).split()
+        expected = {c for key, c in names if all(word in key for word in words)}
+        assert {c for c, _ in found(base, text, limit=1000)} == expected, text
+        assert found(base, text, limit=1000) == found(base, text, limit=1000)

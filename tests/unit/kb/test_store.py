@@ -1,0 +1,373 @@
+import json
+import random
+import shutil
+
+import pyarrow as pa
+import pytest
+
+from biograft.errors import NotFoundError, StoreError
+from biograft.kb import Identifier, KnowledgeBase, Relation, SemanticType
+from biograft.kb.layout import GROUPED, SCHEMAS
+from biograft.text import normalise
+
+CONCEPTS = [
+    {
+        "id": "D003924",
+        "name": "Diabetes Mellitus, Type 2",
+        "names": ["type 2 diabetes", "Type-2 Diabetes", {"text": "2型糖尿病", "language": "zh"}],
+        "definitions": ["A disorder.", {"text": "Une maladie.", "language": "fr"}],
+        "types": [{"type": "T047", "label": "Disease", "tree": "B2.2.1"}],
+        "ids": ["C0011860", {"id": "MIM:125853", "kind": "xref"}],
+        "relations": {"is-a": ["D003920"], "treated-by": ["D008687"]},
+    },
+    {"id": "D003920", "name": "Diabetes Mellitus", "names": ["DM"], "ids": ["C0011860"]},
+    {"id": "D008687", "name": "Metformin", "ids": [{"id": "OMIM:125853", "kind": "xref"}]},
+    {"id": "C0011860", "name": "dm"},
+    {"id": "NAMELESS", "names": [], "relations": {"is-a": ["D003920"], "near": ["NAMELESS"]}},
+]
+
+
+@pytest.fixture
+def base(build):
+    return build(CONCEPTS).base
+
+
+class TestConcepts:
+    def test_a_concept_has_all_its_facts(self, base):
+        concept = base["D003924"]
+        assert (concept.id, concept.name) == ("D003924", "Diabetes Mellitus, Type 2")
+        assert [(n.text, n.language, n.kind, n.source) for n in concept.names] == [
+            ("Diabetes Mellitus, Type 2", "en", "preferred", "one.jsonl"),
+            ("type 2 diabetes", "en", "synonym", "one.jsonl"),
+            ("Type-2 Diabetes", "en", "synonym", "one.jsonl"),
+            ("2型糖尿病", "zh", "synonym", "one.jsonl"),
+        ]
+        assert concept.definition == "A disorder."
+        assert [(d.text, d.language) for d in concept.definitions][1] == ("Une maladie.", "fr")
+        assert concept.types == (SemanticType("T047", "Disease", "B2.2.1"),)
+        assert concept.ids == (
+            Identifier("C0011860", "alternate"),
+            Identifier("MIM:125853", "xref"),
+        )
+        assert concept.to_json()["types"][0]["label"] == "Disease"
+
+    def test_counts_and_iteration_agree(self, base):
+        assert len(base) == 5
+        assert [c.id for c in base] == [c["id"] for c in CONCEPTS]
+        assert (base.n_names, base.n_relations) == (8, 4)
+
+    def test_a_concept_without_names_goes_by_its_id(self, base):
+        concept = base["NAMELESS"]
+        assert (concept.name, concept.names, concept.definition) == ("NAMELESS", (), "")
+        assert base.relations("NAMELESS", relation="is-a")[0].head_name == "NAMELESS"
+
+    def test_a_store_in_which_nothing_has_a_name_can_be_asked(self, build):
+        base = build([{"id": "A", "names": []}]).base
+        assert (base.find("a"), base.find(""), base["A"].names) == ([], [], ())
+        assert base.relations("A") == base.ancestors("A") == base.by_xref("X") == []
+
+    def test_tables_are_seen_through_arrow(self, base):
+        assert base.table("names").column("text").to_pylist()[5] == "DM"
+        for table in GROUPED:
+            assert base.table("concepts").column(f"{table}_end")[-1].as_py() == len(
+                base.table(table)
+            )
+        with pytest.raises(NotFoundError, match="no table is called 'name'; known: names,"):
+            base.table("name")
+
+    def test_info_says_what_is_there_and_where_from(self, base):
+        info = base.info()
+        assert (info["n_concepts"], info["n_names"], info["types"]) == (5, 8, ["T047"])
+        assert info["relations"] == ["is-a", "treated-by", "near"]
+        assert info["sources"][0]["n_read"] == 5
+        assert json.loads(json.dumps(info)) == info
+
+
+class TestIds:
+    @pytest.mark.parametrize(
+        ("asked", "found"),
+        [
+            ("D003924", ["D003924"]),
+            ("MSH:D003924", ["D003924"]),
+            ("mesh:D003924", ["D003924"]),
+            ("C0011860", ["C0011860", "D003924", "D003920"]),
+            ("UMLS:C0011860", ["C0011860", "D003924", "D003920"]),
+            ("OMIM:125853", []),
+            ("d003924", []),
+            ("", []),
+            ("\ud800", []),
+        ],
+    )
+    def test_an_id_leads_to_its_concepts_the_primary_first(self, base, asked, found):
+        assert [c.id for c in base.by_id(asked)] == found
+        assert (asked in base) == bool(found)
+        if found:
+            assert base[asked].id == found[0]
+            assert base.id_at(base.row(asked)) == found[0]
+        else:
+            assert base.find_row(asked) is None
+
+    @pytest.mark.parametrize("asked", ["MIM:125853", "OMIM:125853", "mim: 125853"])
+    def test_a_cross_reference_leads_to_all_that_carry_it(self, base, asked):
+        assert [c.id for c in base.by_xref(asked)] == ["D003924", "D008687"]
+
+    def test_a_cross_reference_is_no_id(self, base):
+        assert base.by_xref("D003924") == base.by_xref("C0011860") == []
+
+    def test_an_unknown_id_is_said_so(self, base):
+        with pytest.raises(NotFoundError, match="no concept has the id 'X'"):
+            base["X"]
+        assert 3 not in base
+
+    def test_every_id_of_a_larger_store_is_found(self, build, random_concepts):
+        concepts = random_concepts(500, 3)
+        base = build(concepts).base
+        assert all(base[c["id"]].id == c["id"] for c in concepts)
+        carriers = {}
+        for c in base:
+            for other in c.ids:
+                if other.kind == "xref":
+                    carriers.setdefault(other.id, []).append(c.id)
+        assert all([c.id for c in base.by_xref(x)] == ids for x, ids in carriers.items())
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            ("Type-2 Diabetes", [("D003924", "Type-2 Diabetes", "exact")]),
+            ("type 2 diabetes", [("D003924", "type 2 diabetes", "exact")]),
+            ("TYPE 2 DIABETES", [("D003924", "type 2 diabetes", "normalised")]),
+            ("２型糖尿病", [("D003924", "2型糖尿病", "normalised")]),
+            ("dm", [("C0011860", "dm", "exact"), ("D003920", "DM", "normalised")]),
+            ("DM", [("D003920", "DM", "exact"), ("C0011860", "dm", "normalised")]),
+            ("Dm", [("D003920", "DM", "normalised"), ("C0011860", "dm", "normalised")]),
+            ("diabetes", []),
+            ("", []),
+            ("\ud800", []),
+        ],
+    )
+    def test_exactly_written_names_come_first_and_each_concept_once(self, base, text, found):
+        assert [(m.concept, m.name, m.how) for m in base.find(text)] == found
+
+    def test_a_match_tells_the_own_name_and_the_language(self, base):
+        (match,) = base.find("2型糖尿病")
+        assert (match.concept_name, match.language) == ("Diabetes Mellitus, Type 2", "zh")
+        assert match.to_json()["how"] == "exact"
+
+    @pytest.mark.parametrize(("language", "n"), [("zh", 1), ("en", 0), ("fr", 0), (None, 1)])
+    def test_a_language_narrows(self, base, language, n):
+        assert len(base.find("2型糖尿病", language=language)) == n
+
+    def test_finding_agrees_with_a_search_through_all_names(self, build, random_concepts):
+        base = build(random_concepts(400, 5)).base
+        names = [(name.text, c.id) for c in base for name in c.names]
+        texts = [text for text, _ in random.Random(1).sample(names, 200)]
+        for text in [*texts, *map(str.upper, texts), "acute heart none"]:
+            key = normalise(text)
+            exact = dict.fromkeys(c for name, c in names if name == text)
+            close = dict.fromkeys(c for name, c in names if normalise(name) == key)
+            assert [m.concept for m in base.find(text)] == list(exact | close)
+
+
+EDGES = [
+    ("A", "is-a", "B"), ("A", "is-a", "C"), ("B", "is-a", "D"), ("C", "is-a", "D"),
+    ("D", "is-a", "E"), ("E", "is-a", "B"), ("A", "treats", "B"), ("F", "is-a", "A"),
+    ("B", "treats", "A"), ("G", "is-a", "G"),
+]  # fmt: skip
+
+
+class TestGraph:
+    @pytest.fixture
+    def graph(self, build):
+        return build(
+            [
+                {
+                    "id": node,
+                    "name": node.lower(),
+                    "relations": [
+                        {"relation": r, "tail": t, "source": "S"} for h, r, t in EDGES if h == node
+                    ],
+                }
+                for node in "ABCDEFG"
+            ]
+        ).base
+
+    @pytest.mark.parametrize("node", "ABCDEFG")
+    def test_relations_are_those_that_were_read(self, graph, node):
+        def edges(**options):
+            return sorted((r.head, r.relation, r.tail) for r in graph.relations(node, **options))
+
+        out = [e for e in EDGES if e[0] == node]
+        into = [e for e in EDGES if e[2] == node]
+        assert edges(direction="out") == sorted(out)
+        assert edges(direction="in") == sorted(into)
+        assert edges() == sorted(set(out + into))
+        assert edges(relation="treats") == sorted(e for e in set(out + into) if e[1] == "treats")
+        assert edges(relation="unknown") == []
+        assert set(graph.neighbours(node)) == {e[2] if e[0] == node else e[0] for e in out + into}
+        assert set(graph.parents(node)) == {e[2] for e in out if e[1] == "is-a"}
+        assert set(graph.children(node)) == {e[0] for e in into if e[1] == "is-a"}
+
+    def test_a_relation_names_its_ends_and_its_source(self, graph):
+        (relation,) = graph.relations("F")
+        assert relation == Relation("F", "is-a", "A", "S", "f", "a")
+
+    def test_a_neighbour_by_several_relations_comes_once(self, graph):
+        assert graph.neighbours("A") == ["B", "C", "F"]
+
+    @pytest.mark.parametrize(
+        ("node", "above", "below"),
+        [
+            ("F", ["A", "B", "C", "D", "E"], []),
+            ("A", ["B", "C", "D", "E"], ["F"]),
+            ("D", ["E", "B"], ["B", "C", "A", "E", "F"]),
+            ("G", [], []),
+        ],
+    )
+    def test_a_cycle_is_climbed_once_the_nearest_first(self, graph, node, above, below):
+        assert graph.ancestors(node) == above
+        assert graph.descendants(node) == below
+
+    def test_an_unknown_direction_is_refused(self, graph):
+        with pytest.raises(NotFoundError, match="direction: expected one of out, in, both"):
+            graph.relations("A", direction="up")
+
+    def test_a_graph_without_is_a_has_no_ancestors(self, build):
+        base = build(
+            [{"id": "A", "name": "a", "relations": {"near": ["B"]}}, {"id": "B", "name": "b"}]
+        ).base
+        assert base.ancestors("A") == base.parents("A") == base.descendants("B") == []
+
+
+# ---- damaged folders
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    from biograft.kb import BuildConfig, build_store
+    from biograft.sources import SourceConfig
+
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "a.jsonl").write_text("".join(json.dumps(c) + "\n" for c in CONCEPTS))
+    config = BuildConfig(sources=(SourceConfig(path=folder / "a.jsonl"),))
+    build_store(config, folder / "kb")
+    return folder / "kb"
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    return shutil.copytree(whole, tmp_path / "kb")
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def lengthen(path):
+    path.write_bytes(path.read_bytes() + b"x")
+
+
+def blank(path):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+@pytest.mark.parametrize("table", SCHEMAS)
+@pytest.mark.parametrize("damage", [lambda p: p.unlink(), cut, lengthen, blank])
+def test_a_damaged_table_is_named_on_opening(copy, table, damage):
+    damage(copy / f"{table}.arrow")
+    with pytest.raises(
+        StoreError, match=f"^{copy}/{table}.arrow: .*damaged.*build the store again$"
+    ):
+        KnowledgeBase.open(copy)
+
+
+def change_manifest(folder, **changes):
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text()) | changes
+    path.write_text(
+        json.dumps({key: value for key, value in manifest.items() if value is not None})
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"version": 2},
+            "store of version 2, this biograft reads version 1; build the store again",
+        ),
+        ({"version": None}, "store of version None"),
+        ({"format": "other"}, "is not the manifest of a knowledge base"),
+        ({"format": None}, "is not the manifest of a knowledge base"),
+        ({"files": None}, "damaged: parts are missing"),
+        ({"files": {}}, "damaged: parts are missing"),
+        ({"files": {f"{table}.arrow": {} for table in SCHEMAS}}, "damaged: parts are missing"),
+        ({"vocabularies": None}, "damaged: parts are missing"),
+        ({"vocabularies": {"languages": []}}, "damaged: parts are missing"),
+    ],
+)
+def test_a_manifest_that_does_not_fit_is_refused(copy, changes, said):
+    """A manifest without its parts raised a KeyError."""
+    change_manifest(copy, **changes)
+    with pytest.raises(StoreError, match=said):
+        KnowledgeBase.open(copy)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "damaged"),
+        ('{"format": "biograft-kb", ', "damaged"),
+        (b"\xff\xfe", "damaged"),
+        ("[]", "is not the manifest"),
+        ("null", "is not the manifest"),
+    ],
+)
+def test_a_manifest_that_is_no_object_is_refused(copy, text, said):
+    (copy / "manifest.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(StoreError, match=f"^{copy}/manifest.json: {said}"):
+        KnowledgeBase.open(copy)
+
+
+def test_folders_that_are_no_store_are_said_so(copy):
+    (copy / "manifest.json").unlink()
+    with pytest.raises(StoreError, match=r"holds no manifest\.json, so it is no knowledge base"):
+        KnowledgeBase.open(copy)
+    with pytest.raises(StoreError, match="no such knowledge base; build one"):
+        KnowledgeBase.open(copy / "none")
+    with pytest.raises(StoreError, match="no such knowledge base; build one"):
+        KnowledgeBase.open(copy / "names.arrow")
+
+
+def test_a_table_of_other_columns_is_refused(copy):
+    path = copy / "types.arrow"
+    shutil.copy(copy / "incoming.arrow", path)
+    files = json.loads((copy / "manifest.json").read_text())["files"]
+    files["types.arrow"]["bytes"] = path.stat().st_size
+    change_manifest(copy, files=files)
+    with pytest.raises(StoreError, match=r"types\.arrow: unexpected columns"):
+        KnowledgeBase.open(copy)
+
+
+@pytest.mark.parametrize("table", SCHEMAS)
+def test_any_changed_byte_is_found(copy, table):
+    """Some changes to what Arrow notes about a table came out as errors of Arrow or numpy."""
+    path = copy / f"{table}.arrow"
+    content = path.read_bytes()
+    rng = random.Random(table)
+    for place in rng.sample(range(len(content)), 60):
+        changed = bytearray(content)
+        changed[place] ^= 1 << rng.randrange(8)
+        path.write_bytes(changed)
+        with pytest.raises(StoreError, match=str(copy)):
+            KnowledgeBase.open(copy).verify()
+    path.write_bytes(content)
+    KnowledgeBase.open(copy).verify()
+
+
+def test_a_store_can_be_read_by_any_arrow_tool_and_after_it_was_moved(copy, tmp_path):
+    moved = copy.rename(tmp_path / "moved")
+    assert KnowledgeBase.open(str(moved))["D003920"].name == "Diabetes Mellitus"
+    with pa.OSFile(str(moved / "concepts.arrow")) as file:
+        assert pa.ipc.open_file(file).read_all().column("id")[0].as_py() == "D003924"
