@@ -47,7 +47,7 @@ def build(tmp_path):
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=600,
         )
         left = sorted(path.name for path in set(tmp_path.iterdir()) - before)
         return Run(done.returncode, done.stdout, done.stderr, left)

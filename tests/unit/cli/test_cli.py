@@ -498,7 +498,7 @@ def test_a_reader_of_our_output_may_go_away(store):
     os.close(reading)
     done = subprocess.run(
         [sys.executable, "-c", code, "kb", "export", store, "-o", "-"],
-        stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+        stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=600,
     )  # fmt: skip
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")
