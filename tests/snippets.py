@@ -63,7 +63,7 @@ SNIPPETS: dict[str, dict[str, str]] = {
     },
     "biosyn": {"a.txt": "D1||flu\n", "b.txt": "D1|613||flu\nD1|613||grippe\n"},
     "triples": {
-        "a.tsv": "flu\tcauses\tfever\n",
+        "a.tsv": "flu\tcauses\tfever\nflu\tcauses\tcough\ncold\tcauses\tcough\n",
         "b.tsv": "head\trelation\ttail\thead_type\ttail_type\nflu\tcauses\tfever\tDis\tSym\n",
     },
     "table": {

@@ -7,10 +7,12 @@ import ctypes
 import errno
 import hashlib
 import os
+import secrets
 import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import IO
 
 from biograft.errors import OutputError
@@ -21,15 +23,16 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _NO_PLACE = {
     *(errno.EACCES, errno.EPERM, errno.EROFS),
     *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG),
+    *(errno.EBUSY, errno.ENOTEMPTY),
 }
 """What the system says of a target that cannot be, such as a folder below a file."""
 
 
-def hash_file(path: Path) -> str:
-    """Compute the SHA-256 of a file's bytes as stored."""
+def hash_file(path: Path, stop: Event | None = None) -> str:
+    """Compute the SHA-256 of a file's bytes as stored; give up early once told to stop."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_HASH_CHUNK):
+        while (chunk := file.read(_HASH_CHUNK)) and not (stop and stop.is_set()):
             digest.update(chunk)
     return digest.hexdigest()
 
@@ -49,13 +52,12 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     with _explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         remove_abandoned(target)
-        work = target.with_name(f".{target.name}.{socket.gethostname()}.{os.getpid()}.building")
-        shutil.rmtree(work, ignore_errors=True)
+        work = _work_name(target, "building")
         work.mkdir()
     try:
         with _explained(target):
             yield work
-            _swap(work, target)
+            _swap(work, target, overwrite=overwrite)
     except BaseException:
         shutil.rmtree(work, ignore_errors=True)
         raise
@@ -67,7 +69,8 @@ def new_file(target: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     _refuse_existing(target, overwrite)
     with _explained(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-    work = target.with_name(f".{target.name}.{os.getpid()}.writing")
+        remove_abandoned(target)
+    work = _work_name(target, "writing")
     try:
         with _explained(target):
             with work.open("wb") as file:
@@ -80,18 +83,42 @@ def new_file(target: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
 
 def _refuse_existing(target: Path, overwrite: bool) -> None:
     with _explained(target):
-        exists = target.exists()
+        exists = target.exists() and not _is_empty_folder(target)
     if exists and not overwrite:
-        raise OutputError(f"{target}: exists already; remove it or allow it to be overwritten")
+        raise _exists(target)
+
+
+def _exists(target: Path) -> OutputError:
+    return OutputError(
+        f"{target}: exists already; remove it, choose another place, or allow it to be replaced "
+        "(--overwrite)"
+    )
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
+
+
+def _work_name(target: Path, state: str) -> Path:
+    """Name a hidden place beside a target that tells which process of which host works there."""
+    if not target.name:
+        raise OutputError(f"{target}: is no place for a result; name a folder or file in it")
+    host, run = socket.gethostname(), f"{os.getpid()}-{secrets.token_hex(4)}"
+    return target.with_name(f".{target.name}.{host}.{run}.{state}")
 
 
 def remove_abandoned(target: Path) -> list[Path]:
-    """Remove working folders of ``target`` whose process on this host is gone."""
+    """Remove working folders and files of ``target`` whose process on this host is gone."""
     prefix, removed = f".{target.name}.{socket.gethostname()}.", []
     for folder in target.parent.glob(f"{_escaped(prefix)}*"):
-        pid, _, state = folder.name.removeprefix(prefix).partition(".")
-        if pid.isdigit() and state in ("building", "replaced") and not _alive(int(pid)):
-            shutil.rmtree(folder, ignore_errors=True)
+        run, _, state = folder.name.removeprefix(prefix).partition(".")
+        pid = run.partition("-")[0]
+        known = state in ("building", "replaced", "writing")
+        if pid.isdigit() and known and not _alive(int(pid)):
+            if folder.is_dir():
+                shutil.rmtree(folder, ignore_errors=True)
+            else:
+                folder.unlink(missing_ok=True)
             removed.append(folder)
     return removed
 
@@ -110,11 +137,15 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def _swap(work: Path, target: Path) -> None:
+def _swap(work: Path, target: Path, *, overwrite: bool) -> None:
     """Put the finished folder in place; an older one is kept aside until that is done."""
+    if _is_empty_folder(target):
+        target.rmdir()
     if not target.exists():
         work.rename(target)
         return
+    if not overwrite:
+        raise _exists(target)  # another process made it meanwhile
     if _exchange(work, target):
         shutil.rmtree(work, ignore_errors=True)
         return

@@ -121,11 +121,11 @@ STOPPED = {
     ),
     "another format": (
         "a.obo", OBO.encode(), ("--format", "biosyn"),
-        ["a.obo: gives no concept (4 rows were read); check the format and the filters"],
+        ["a.obo: gives no concept (4 rows were read", "); check the format and the filters"],
     ),
     "everything filtered": (
         "a.jsonl", ROW.encode(), ("--types", "T047"),
-        ["a.jsonl: gives no concept", "; check the format"],
+        ["types: no concept has the type 'T047'; the sources give no types"],
     ),
     "build file with a wrong key": (
         "b.toml", b'[[sources]]\npath = "x"\nfromat = "obo"\n', (),
@@ -165,7 +165,7 @@ def test_a_folder_given_for_a_file_is_told(build, tmp_path, options):
 FINISHED = {
     "duplicate ids": (
         [{"id": "a", "name": "x"}, {"id": "b", "name": "y"}, {"id": "a", "name": "z"}],
-        ["rejected  1  id defined twice", "a.jsonl:3: a"],
+        ["doubtful  1  id defined twice", "a.jsonl:3: a"],
     ),
     "dangling relations": (
         [{"id": "a", "name": "x"}, {"id": "b", "name": "y", "relations": {"is-a": ["a", "gone"]}}],
@@ -200,7 +200,7 @@ def test_the_report_as_json_has_file_and_line_of_each_example(build):
     lines = [{"id": "a", "name": "x", "relations": {"r": [f"gone{k}"]}} for k in range(9)]
     run = build("a.jsonl", "".join(json.dumps(v) + "\n" for v in lines).encode(), "--json")
     (source,) = json.loads(run.out)["sources"]
-    assert source["n_rejected"] == 17
+    assert (source["n_rejected"], source["doubtful"]["id defined twice"]["n"]) == (9, 8)
     dangling = source["rejected"]["relations: tail is no concept"]
     assert (dangling["n"], len(dangling["examples"])) == (9, 5)
     assert dangling["examples"][4] == {"file": "a.jsonl", "line": 5, "text": "gone4"}
@@ -209,7 +209,7 @@ def test_the_report_as_json_has_file_and_line_of_each_example(build):
 @pytest.mark.parametrize(
     ("out", "message"),
     [
-        ("KB", "KB: exists already; remove it or allow it to be overwritten"),
+        ("KB", "KB: exists already; remove it, choose another place"),
         ("a.jsonl", "a.jsonl: exists already"),
         ("a.jsonl/KB", "a.jsonl/KB: cannot be written (File exists); choose another place"),
         ("x" * 300, "cannot be written (File name too long); choose another place"),

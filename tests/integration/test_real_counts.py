@@ -74,7 +74,7 @@ def test_chinese_disease_pages(built):
     """8,792 pages, but two are called 胎膜早破, so they give 8,791 diseases."""
     report, base = built("zh/medical_kg/diseases.jsonl.gz")
     assert report.sources[0].n_read == 8_792
-    assert report.sources[0].rejected["id defined twice"]["n"] == 1
+    assert report.sources[0].doubtful["id defined twice"]["n"] == 1
     assert report.counts["definitions"] == 8_792
     pages = {c.id for c in base if any(i.id.startswith("medical_") for i in c.ids)}
     assert len(pages) == 8_791

@@ -30,9 +30,9 @@ def test_counts(shared_data, reading):
     assert result.log.n_read == 14_336
     assert result.log.rejected.counts == {
         "cut short in the source": 5732,
-        "id defined twice": 4364,  # the table holds two crawls of one site
         "cells under no column, so the row has slipped": 11,
     }
+    assert result.log.doubtful.counts == {"id defined twice": 4364}  # two crawls of one site
     kinds = Counter(r.kind for r in result.of(NameRecord))
     assert kinds == {NameKind.PREFERRED: 21_446, NameKind.SYNONYM: 9064}
     with_alias = {r.concept for r in result.of(NameRecord) if r.kind == NameKind.SYNONYM}

@@ -24,8 +24,9 @@ def folder() -> str:
 def test_counts(shared_data, reading, folder):
     result = reading(shared_data(f"{folder}/diseases.jsonl.gz"))
     assert result.log.n_read == 8792
-    assert result.log.rejected.counts == {"cut short in the source": 1086, "id defined twice": 1}
-    assert result.log.rejected.examples["id defined twice"][0].text == "胎膜早破"
+    assert result.log.rejected.counts == {"cut short in the source": 1086}
+    assert result.log.doubtful.counts == {"id defined twice": 1}
+    assert result.log.doubtful.examples["id defined twice"][0].text == "胎膜早破"
     assert result.counts["definitions"] == result.counts["ids"] == 8792
     assert result.counts["relations"] == 275_036
     assert len(result.of(NameRecord)) == len(result.concepts) == 24_482

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -50,6 +51,11 @@ def main() -> None:
         app(prog_name="biograft")
     except BiograftError as error:
         typer.echo(f"biograft: {error}", err=True)
+        sys.exit(2)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO):
+            raise
+        typer.echo(f"biograft: the output cannot be written ({error.strerror})", err=True)
         sys.exit(2)
     except (KeyboardInterrupt, SystemExit) as error:
         # typer turns a closed pipe into exit code 1, an interrupt into 130, without a word

@@ -9,8 +9,17 @@ from typing import Annotated
 import typer
 
 from biograft.cli.kb_text import print_concept, print_matches, print_report
+from biograft.errors import OutputError
 
 _QUERIES = ("heart attack", "2型糖尿病", "pd", "kidney fail")
+
+
+def _refuse_other(store: Path) -> None:
+    """Replace what an earlier demo made, and nothing else."""
+    from biograft.kb.manifest import is_store, read_manifest
+
+    if is_store(store) and [s["format"] for s in read_manifest(store)["sources"]] != ["jsonl"]:
+        raise OutputError(f"{store}: is a knowledge base of yours; choose another place with -o")
 
 
 def demo(
@@ -22,6 +31,7 @@ def demo(
     from biograft.kb import KnowledgeBase, build_starter, search
 
     store = out / "starter"
+    _refuse_other(store)
     typer.echo(f"$ biograft kb build starter -o {store}")
     print_report(build_starter(store, overwrite=True))
     start = time.perf_counter()

@@ -35,7 +35,7 @@ def _columns(value: str | None) -> dict[str, str]:
     columns = {}
     for part in _listed(value):
         role, equals, column = part.partition("=")
-        if not equals or not column:
+        if not equals or not column or not role.strip():
             raise ConfigError(f"--columns: expected role=column, found {part!r}")
         columns[role.strip()] = column.strip()
     return columns

@@ -21,6 +21,9 @@ def print_report(report: BuildReport) -> None:
     merged = {what: n for what, n in report.merged.items() if n}
     if merged:
         typer.echo("merged      " + ", ".join(f"{n:,} {what}" for what, n in merged.items()))
+    dropped = {what: n for what, n in report.dropped.items() if n}
+    if dropped:
+        typer.echo("dropped     " + ", ".join(f"{n:,} {what}" for what, n in dropped.items()))
     for warning in report.warnings:
         typer.echo(f"warning     {warning}")
     kept = ", ".join(f"{n:,} {what}" for what, n in report.counts.items())
@@ -32,10 +35,11 @@ def _print_source(source: SourceReport) -> None:
     typer.echo(f"read        {source.n_read:,} rows of {source.path} ({source.format})")
     for reason, n in source.filtered.items():
         typer.echo(f"  filtered  {n:,}  {reason}")
-    for reason, entry in source.rejected.items():
-        typer.echo(f"  rejected  {entry['n']:,}  {reason}")
-        for example in entry["examples"][:_SHOWN_EXAMPLES]:
-            typer.echo(f"            {example['file']}:{example['line']}: {example['text']}")
+    for what, found in (("rejected", source.rejected), ("doubtful", source.doubtful)):
+        for reason, entry in found.items():
+            typer.echo(f"  {what}  {entry['n']:,}  {reason}")
+            for example in entry["examples"][:_SHOWN_EXAMPLES]:
+                typer.echo(f"            {example['file']}:{example['line']}: {example['text']}")
     for note in source.notes:
         typer.echo(f"  note      {note}")
 
@@ -50,8 +54,14 @@ def print_info(info: dict[str, Any], store: Path) -> None:
     languages = sorted(info["n_names_by_language"].items(), key=lambda item: -item[1])
     typer.echo("  languages    " + ", ".join(f"{tag} {n:,}" for tag, n in languages))
     for source in info["sources"]:
-        read = f"{source['n_read']:,} rows read, {source['n_rejected']:,} rejected"
-        typer.echo(f"  from         {source['path']} ({source['format']}): {read}")
+        typer.echo(
+            f"  from         {source['path']} ({source['format']}): {source['n_read']:,} rows"
+        )
+        for reason, n in source["filtered"].items():
+            typer.echo(f"               filtered {n:,}  {reason}")
+        for what in ("rejected", "doubtful"):
+            for reason, entry in source[what].items():
+                typer.echo(f"               {what} {entry['n']:,}  {reason}")
         for note in source["notes"]:
             typer.echo(f"               {note}")
     for warning in info["warnings"]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from biograft.kb.names_table import apply_text_rules, order_names, shared_to_dro
 from biograft.kb.packing import first_of_runs, sort_rows
 from biograft.kb.tables import TableWriter
 from biograft.records import IdKind
+from biograft.sources import KEPT_EXAMPLES, ReadLog
 
 PART_ROWS = 6_000_000
 """A table with more rows is assembled in parts."""
@@ -88,13 +90,28 @@ class Assembly:
             dropped = int((part[name] == int(DROPPED)).sum())
             log.filter("concept left out", dropped)
             rest = part.filter(part[name].is_null())
-            if log.leaves_out or not rest.height:
-                log.filter("concept left out", rest.height)
-                continue
+            known_out = canonical_ids(rest[column]).is_in(self.left_out.implode())
+            log.filter("concept left out", int(known_out.sum()))
+            rest = rest.filter(~known_out)
             reason = f"{table}: {column} is no concept"
-            for line, identifier in rest.select("line", column).head(5).iter_rows():
+            for line, identifier in rest.select("line", column).head(KEPT_EXAMPLES).iter_rows():
                 log.reject(reason, line, identifier, path=path)
-            log.rejected.counts[reason] += max(0, rest.height - 5)
+            if rest.height > KEPT_EXAMPLES:
+                log.rejected.counts[reason] += rest.height - KEPT_EXAMPLES
+
+    @cached_property
+    def left_out(self) -> pl.Series:
+        """The ids of all concepts that readers left out by a filter."""
+        chunks = [
+            pl.Series(list(ids), dtype=pl.String) for log in self.logs for ids in log.left_out
+        ]
+        empty = pl.Series([], dtype=pl.String)
+        return canonical_ids(pl.concat([empty, *chunks]).unique())
+
+    @property
+    def logs(self) -> list[ReadLog]:
+        """The logs of all sources, each once."""
+        return list(dict.fromkeys(self.gathered.logs))
 
     def _split(
         self, frames: Iterator[pl.DataFrame], table: str, n_parts: int

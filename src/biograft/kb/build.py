@@ -6,19 +6,18 @@ when it is whole. A build that fails, is interrupted or killed leaves no store t
 
 from __future__ import annotations
 
-import json
-import os
+from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-import biograft
-from biograft.errors import InputError, OutputError
+from biograft.errors import InputError, OutputError, nearest
 from biograft.kb.assemble import (
     Assembly,
     Ends,
@@ -29,24 +28,43 @@ from biograft.kb.assemble import (
     write_types,
 )
 from biograft.kb.concepts import (
-    DROPPED,
     Concepts,
-    close_types,
     merge_concepts,
     number_concepts,
-    renumber,
+    with_alternates,
 )
 from biograft.kb.config import BuildConfig
 from biograft.kb.gather import Gathered
 from biograft.kb.hierarchy import find_cycle
-from biograft.kb.layout import FORMAT, GROUPED, MANIFEST, SCHEMAS, VERSION, file_name
-from biograft.kb.report import BuildReport, SourceReport, config_to_json
+from biograft.kb.layout import GROUPED
+from biograft.kb.manifest import is_store, table_sizes, write_manifest
+from biograft.kb.report import BuildReport, SourceReport
 from biograft.kb.tables import Table, TableWriter
+from biograft.kb.type_filter import keep_types
 from biograft.languages import language_code
 from biograft.progress import Progress
 from biograft.records import IS_A
 from biograft.runs import hash_file, new_folder
 from biograft.sources import ReadLog, SourceConfig, read_source, resolve
+
+
+@dataclass
+class _Hasher:
+    """Hashes the files of sources in a thread, while they are read."""
+
+    pool: ThreadPoolExecutor
+    stop: Event
+    futures: dict[Path, Future[str]] = field(default_factory=dict)
+
+    def add(self, files: Iterable[Path]) -> None:
+        """Begin with files that are new."""
+        for path in files:
+            if path not in self.futures:
+                self.futures[path] = self.pool.submit(hash_file, path, self.stop)
+
+    def results(self) -> dict[Path, str]:
+        """Wait for the hashes of all files."""
+        return {path: future.result() for path, future in self.futures.items()}
 
 
 @dataclass
@@ -56,7 +74,6 @@ class _Sources:
     gathered: Gathered
     logs: list[ReadLog]
     formats: list[str]
-    hashes: dict[Path, Future[str]]
 
 
 def build_store(
@@ -69,21 +86,23 @@ def build_store(
     """Build a knowledge base from sources into the folder ``out``."""
     out = Path(out)
     progress = progress or Progress(enabled=False)
-    with new_folder(out, overwrite=overwrite) as folder, ThreadPoolExecutor(1) as hasher:
+    stop = Event()
+    with new_folder(out, overwrite=overwrite) as folder, ThreadPoolExecutor(1) as pool:
         try:
             _refuse_foreign(out)
-            report = _build(config, folder, hasher, progress, out)
+            report = _build(config, folder, _Hasher(pool, stop), progress, out)
         except pa.ArrowException as error:
             raise OutputError(f"{out}: cannot be written ({error})") from error
         finally:
+            stop.set()
             progress.finish()
-            hasher.shutdown(cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
     return report
 
 
 def _refuse_foreign(out: Path) -> None:
     """Refuse to replace a folder of something else, such as that of the sources."""
-    if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).is_file():
+    if out.is_dir() and any(out.iterdir()) and not is_store(out):
         raise OutputError(
             f"{out}: holds no knowledge base, so it is not overwritten; remove it or choose "
             "another place"
@@ -91,7 +110,7 @@ def _refuse_foreign(out: Path) -> None:
 
 
 def _build(
-    config: BuildConfig, folder: Path, hasher: ThreadPoolExecutor, progress: Progress, out: Path
+    config: BuildConfig, folder: Path, hasher: _Hasher, progress: Progress, out: Path
 ) -> BuildReport:
     work = folder / "work"
     work.mkdir()
@@ -103,18 +122,21 @@ def _build(
     ends = _write_tables(config, assembly, progress)
     _write_concepts(assembly, ends)
     progress.start("checking the hierarchy")
-    warnings = _warnings(assembly, concepts)
+    warnings = [*_unmet(config, assembly), *_warnings(assembly, concepts)]
     progress.start("hashing the sources")
-    hashes = {path: future.result() for path, future in sources.hashes.items()}
+    hashes = hasher.results()
     progress.finish()
     work.rmdir()
     report = BuildReport(
         store=str(out),
-        counts={"concepts": assembly.n_concepts, **_table_sizes(folder)},
+        counts={"concepts": assembly.n_concepts, **table_sizes(folder)},
         merged={
             "concepts": concepts.n_merged,
             **assembly.n_merged,
-            "shared names dropped": assembly.n_shared,
+        },
+        dropped={
+            "concepts of other types": concepts.n_dropped,
+            "names that several concepts share": assembly.n_shared,
         },
         sources=tuple(
             SourceReport.of(log, form, hashes)
@@ -123,30 +145,24 @@ def _build(
         warnings=tuple(warnings),
         seconds=dict(progress.seconds),
     )
-    _write_manifest(folder, config, report, assembly)
+    write_manifest(folder, config, report, assembly)
     return report
 
 
-def _read(
-    config: BuildConfig, work: Path, hasher: ThreadPoolExecutor, progress: Progress
-) -> _Sources:
+def _read(config: BuildConfig, work: Path, hasher: _Hasher, progress: Progress) -> _Sources:
     """Read every source into gathered tables, hashing its files on the side."""
-    sources = _Sources(Gathered(work), [], [], {})
+    sources = _Sources(Gathered(work), [], [])
     for source in map(resolve, config.sources):
         progress.start(f"reading {source.path.name}")
         log = ReadLog(source.path, progress.advance)
-        log.leaves_out = bool(source.languages or source.vocabularies or source.term_types)
         sources.logs.append(log)
         sources.formats.append(source.format)
-        for item in read_source(source, log):
-            sources.gathered.add(item, log)
-            for path in log.files:
-                if path not in sources.hashes:
-                    sources.hashes[path] = hasher.submit(hash_file, path)
+        with closing(read_source(source, log)) as items:
+            for item in items:
+                sources.gathered.add(item, log)
+                hasher.add(log.files)
         sources.gathered.flush()
-        for path in log.files:
-            if path not in sources.hashes:
-                sources.hashes[path] = hasher.submit(hash_file, path)
+        hasher.add(log.files)
     return sources
 
 
@@ -155,34 +171,25 @@ def _number(config: BuildConfig, sources: _Sources) -> Concepts:
     if config.merge != "none":
         concepts = merge_concepts(concepts, sources.gathered, config.merge)
     if config.types:
-        concepts = _keep_types(concepts, sources.gathered, config.types)
+        concepts = keep_types(concepts, sources.gathered, config.types)
     if not len(concepts.ids):
-        first = config.sources[0].path
-        found = f"{sources.logs[0].n_read:,} rows were read"
-        raise InputError(
-            f"gives no concept ({found})",
-            path=first,
-            remedy="check the format and the filters",
-        )
-    return concepts
+        raise _nothing(config, sources)
+    return with_alternates(concepts, sources.gathered)
 
 
-def _keep_types(concepts: Concepts, gathered: Gathered, wanted: tuple[str, ...]) -> Concepts:
-    """Drop the concepts that have none of the wanted types."""
-    vocabulary = gathered.vocabularies["type"]
-    trees = {code: gathered.labels.get(code, ("", ""))[1] for code in vocabulary.words}
-    closed = close_types(trees, wanted)
-    numbers = [number for number, code in enumerate(vocabulary.words) if code in closed]
-    n = len(concepts.ids)
-    keep = np.zeros(n, bool)
-    for frame in gathered.frames("types"):
-        chosen = frame.filter(frame["type"].is_in(numbers))
-        rows = concepts.rows_of(chosen["concept"])
-        keep[rows.drop_nulls().to_numpy()] = True
-    leaders = np.where(keep, np.arange(n, dtype=np.uint32), DROPPED)
-    kept = renumber(concepts, leaders.astype(np.uint32))
-    kept.n_dropped = n - len(kept.ids)
-    return kept
+def _nothing(config: BuildConfig, sources: _Sources) -> InputError:
+    """Say why no concept came out: what was read, and what most often stood in the way."""
+    n_read = sum(log.n_read for log in sources.logs)
+    reasons: Counter[str] = Counter()
+    for log in sources.logs:
+        reasons.update({f"rejected: {why}": n for why, n in log.rejected.counts.items()})
+        reasons.update({f"filtered: {why}": n for why, n in log.filtered.items()})
+    told = [f"{n:,} {reason}" for reason, n in reasons.most_common(2)]
+    return InputError(
+        f"gives no concept ({'; '.join([f'{n_read:,} rows were read', *told])})",
+        path=", ".join(str(log.path) for log in sources.logs),
+        remedy="check the format and the filters",
+    )
 
 
 def _write_tables(config: BuildConfig, assembly: Assembly, progress: Progress) -> dict[str, Ends]:
@@ -208,6 +215,25 @@ def _write_concepts(assembly: Assembly, ends: dict[str, Ends]) -> None:
         writer.write(columns)
 
 
+def _unmet(config: BuildConfig, assembly: Assembly) -> list[str]:
+    """Warn of filter words that nothing answered, which are misspelt more often than not."""
+    kept = assembly.gathered.vocabularies
+    warnings = []
+    for option, vocabulary in (
+        ("languages", "language"), ("vocabularies", "source"), ("relations", "relation"),
+    ):  # fmt: skip
+        words = kept[vocabulary].words
+        wanted = {word for source in config.sources for word in getattr(source, option)}
+        if option == "languages":
+            wanted = {language_code(word) for word in wanted}
+        for word in sorted(wanted - set(words)):
+            hint = nearest(word, words) if words else "nothing was kept"
+            warnings.append(f"{option}: nothing in the sources is called {word!r}; {hint}")
+    if not assembly.gathered.n_rows["names"]:
+        warnings.append("no concept has a name")
+    return warnings
+
+
 def _warnings(assembly: Assembly, concepts: Concepts) -> list[str]:
     warnings = []
     words = assembly.gathered.vocabularies["relation"].words
@@ -227,49 +253,6 @@ def _warnings(assembly: Assembly, concepts: Concepts) -> list[str]:
             f"{concepts.n_ambiguous:,} links between sources were ambiguous and not used to merge"
         )
     return warnings
-
-
-def _table_sizes(folder: Path) -> dict[str, int]:
-    tables = ("names", "definitions", "types", "ids", "relations")
-    return {table: Table(folder, table).n_rows for table in tables}
-
-
-def _write_manifest(
-    folder: Path, config: BuildConfig, report: BuildReport, assembly: Assembly
-) -> None:
-    """Write the manifest last: a folder without one is no store."""
-    vocabularies = assembly.gathered.vocabularies
-    labels = assembly.gathered.labels
-    names = Table(folder, "names").numbers("language").all()
-    languages = vocabularies["language"].words
-    per_language = np.bincount(names, minlength=len(languages)).tolist()
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "made_by": f"biograft {biograft.__version__}",
-        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "config": config_to_json(config),
-        **{key: value for key, value in report.to_json().items() if key != "store"},
-        "n_names_by_language": dict(zip(languages, per_language, strict=True)),
-        "vocabularies": {
-            "languages": languages,
-            "sources": vocabularies["source"].words,
-            "relations": vocabularies["relation"].words,
-            "types": [[code, *labels.get(code, ("", ""))] for code in vocabularies["type"].words],
-        },
-        "files": {
-            file_name(table): {
-                "bytes": (folder / file_name(table)).stat().st_size,
-                "sha256": hash_file(folder / file_name(table)),
-            }
-            for table in SCHEMAS
-        },
-    }
-    path = folder / MANIFEST
-    with path.open("w", encoding="utf-8") as file:
-        json.dump(manifest, file, ensure_ascii=False, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def build_starter(out: str | Path, *, overwrite: bool = False) -> BuildReport:

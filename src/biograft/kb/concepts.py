@@ -22,21 +22,34 @@ class Concepts:
     """All concepts, and how an id in the sources leads to one."""
 
     by_id: pl.DataFrame
-    """``concept`` (id as in the sources) and ``row``."""
+    """``concept`` (id as in the sources), ``key`` (its canonical spelling) and ``row``."""
     ids: pl.Series
     """The primary id of every row."""
     n_merged: int = 0
     n_ambiguous: int = 0
     n_dropped: int = 0
+    alternates: pl.DataFrame | None = None
+    """``key`` and ``row`` of alternate ids that lead to one concept only."""
+
+    def __post_init__(self) -> None:
+        self._lookup = self.by_id.select("key", "row")
+        if len(self.ids) < self.by_id.height:
+            self._lookup = self._lookup.unique("key", keep="first", maintain_order=True)
 
     def rows_of(self, column: pl.Series) -> pl.Series:
         """Give the row of every id in a column; null where no concept has it.
 
         Sources repeat an id on neighbouring lines, so only the first of each run is looked up.
+        An id that is no concept's own may be the alternate id of one.
         """
         first = (column != column.shift()).fill_null(True)
-        heads = column.filter(first).alias("concept").to_frame()
-        rows = heads.join(self.by_id, on="concept", how="left", maintain_order="left")["row"]
+        heads = canonical_ids(column.filter(first)).alias("key").to_frame()
+        found = heads.join(self._lookup, on="key", how="left", maintain_order="left")
+        if self.alternates is not None and found["row"].null_count():
+            found = found.join(
+                self.alternates, on="key", how="left", maintain_order="left", suffix="_alternate"
+            ).with_columns(pl.coalesce("row", "row_alternate"))
+        rows = found["row"]
         return rows if len(rows) == len(column) else rows.gather(first.cum_sum() - 1)
 
     def merged_ids(self) -> pl.DataFrame:
@@ -47,7 +60,10 @@ class Concepts:
 
 
 def number_concepts(gathered: Gathered) -> Concepts:
-    """Number concepts by first appearance; a concept exists if a source declares or names it."""
+    """Number concepts by first appearance; a concept exists if a source declares or names it.
+
+    Ids that differ in the spelling of their prefix alone are one concept.
+    """
     parts = []
     for table in ("concepts", "names"):
         for frame in gathered.frames(table):
@@ -56,10 +72,36 @@ def number_concepts(gathered: Gathered) -> Concepts:
             parts.append(frame.select("concept", "file").filter(first))
     if not parts:
         empty = pl.Series("concept", [], dtype=pl.String)
-        return Concepts(empty.to_frame().with_columns(row=pl.lit(0, pl.UInt32)), empty)
+        by_id = pl.DataFrame({"concept": empty, "key": empty, "row": empty.cast(pl.UInt32)})
+        return Concepts(by_id, empty)
     parts.sort(key=lambda part: int(part["file"][0]))
     ids = pl.concat(parts)["concept"].unique(maintain_order=True).rechunk()
-    return Concepts(pl.DataFrame({"concept": ids}).with_row_index("row"), ids)
+    keys = canonical_ids(ids)
+    first = keys.is_first_distinct()
+    if first.all():
+        rows = pl.Series("row", np.arange(len(ids), dtype=np.uint32))
+        return Concepts(pl.DataFrame({"concept": ids, "key": keys, "row": rows}), ids)
+    order = pl.DataFrame({"key": keys.filter(first)}).with_row_index("row")
+    by_id = pl.DataFrame({"concept": ids, "key": keys})
+    by_id = by_id.join(order, on="key", how="left", maintain_order="left")
+    return Concepts(by_id, ids.filter(first), n_merged=len(ids) - len(order))
+
+
+def with_alternates(concepts: Concepts, gathered: Gathered) -> Concepts:
+    """Let facts find a concept by an alternate id too, where it is no other concept's."""
+    alternate = ID_KINDS.index(IdKind.ALTERNATE)
+    found = [
+        pl.DataFrame(
+            {"key": canonical_ids(chosen["id"]), "row": concepts.rows_of(chosen["concept"])}
+        )
+        for frame in gathered.frames("ids")
+        if (chosen := frame.filter(frame["kind"] == alternate)).height
+    ]
+    if found:
+        pairs = pl.concat(found).drop_nulls().unique(maintain_order=True)
+        alone = pairs.filter(pl.col("row").n_unique().over("key") == 1)
+        concepts.alternates = alone
+    return concepts
 
 
 def renumber(concepts: Concepts, leaders: npt.NDArray[np.uint32]) -> Concepts:
@@ -107,7 +149,7 @@ def merge_concepts(concepts: Concepts, gathered: Gathered, by: str) -> Concepts:
     apart = np.isin(leaders, clash.to_numpy())
     leaders[apart] = np.arange(n, dtype=np.uint32)[apart]
     merged = renumber(concepts, leaders)
-    merged.n_merged = n - len(merged.ids)
+    merged.n_merged += n - len(merged.ids)
     merged.n_ambiguous = n_ambiguous + len(clash)
     return merged
 
@@ -202,20 +244,3 @@ def _components(
         leaders = leaders[leaders]
         if np.array_equal(before, leaders):
             return leaders
-
-
-def close_types(trees: dict[str, str], wanted: tuple[str, ...]) -> set[str]:
-    """Give the wanted types and all below them in the hierarchy of types.
-
-    A type is below another if its tree number goes on from the other's (``B2.2.1`` from
-    ``B2.2``); a single letter stands for a whole category, as in MeSH.
-    """
-    roots = [trees.get(code) or code for code in wanted]
-    return set(wanted) | {
-        code for code, tree in trees.items() if any(_is_below(tree or code, root) for root in roots)
-    }
-
-
-def _is_below(tree: str, root: str) -> bool:
-    in_category = len(root) == 1 and tree[:1] == root and tree[1:2].isdigit()
-    return tree == root or tree.startswith(root + ".") or in_category

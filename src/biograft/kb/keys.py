@@ -27,7 +27,7 @@ U64 = npt.NDArray[np.uint64]
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 
-_CHUNK_BYTES = 4 << 20
+_CHUNK_BYTES = 1 << 18
 _WORD = 8
 _MASK = (1 << 64) - 1
 _BLANK = 32

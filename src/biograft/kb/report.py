@@ -20,6 +20,7 @@ class SourceReport:
     n_read: int
     filtered: dict[str, int]
     rejected: dict[str, Any]
+    doubtful: dict[str, Any]
     notes: tuple[str, ...]
 
     @property
@@ -41,6 +42,7 @@ class SourceReport:
             n_read=log.n_read,
             filtered=dict(log.filtered.most_common()),
             rejected=log.rejected.to_json(),
+            doubtful=log.doubtful.to_json(),
             notes=tuple(log.notes),
         )
 
@@ -53,6 +55,7 @@ class BuildReport:
     counts: dict[str, int]
     merged: dict[str, int]
     sources: tuple[SourceReport, ...]
+    dropped: dict[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -62,6 +65,7 @@ class BuildReport:
             "store": self.store,
             **{f"n_{name}": n for name, n in self.counts.items()},
             "merged": self.merged,
+            "dropped": self.dropped,
             "warnings": list(self.warnings),
             "sources": [
                 {
@@ -71,6 +75,7 @@ class BuildReport:
                     "n_rejected": source.n_rejected,
                     "filtered": source.filtered,
                     "rejected": source.rejected,
+                    "doubtful": source.doubtful,
                     "notes": list(source.notes),
                     "files": list(source.files),
                 }

@@ -16,8 +16,8 @@ from biograft.kb.concept import Match
 from biograft.kb.store import KnowledgeBase
 from biograft.text import APOSTROPHES, normalise
 
-MAX_CANDIDATES = 100_000
-"""Names looked at closely; a word that more names hold is too common to tell them apart."""
+MAX_CANDIDATES = 20_000
+"""Names looked at closely, the shortest where more hold all words of a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +33,45 @@ def search(
     """Find at most ``limit`` concepts by a name or a part of one, the nearest first."""
     found = {match.concept: match for match in base.find(text, language=language)}
     if len(found) < limit:
-        for candidate in _scan(base, text):
+        for candidate in _scan(base, text, language):
             match = base.match(candidate.row, candidate.how)
-            if language in (None, match.language):
-                found.setdefault(match.concept, match)
+            found.setdefault(match.concept, match)
             if len(found) >= limit:
                 break
     return list(found.values())[:limit]
 
 
-def _scan(base: KnowledgeBase, text: str) -> list[_Candidate]:
+def _scan(base: KnowledgeBase, text: str, language: str | None) -> list[_Candidate]:
     """Look through all names for those that hold every word of the query."""
     query = normalise(text)
     words = query.split()
     if not words or not query.isprintable():
         return []
-    column = pl.from_arrow(base.table("names").column("text"))
+    table = base.table("names")
+    column = pl.from_arrow(table.column("text"))
     assert isinstance(column, pl.Series)
+    rows = np.arange(len(column), dtype=np.intp)
+    if language is not None:
+        tag = base.languages.index(language) if language in base.languages else -1
+        rows = np.flatnonzero(table.column("language").to_numpy() == tag)
+    for word in sorted(set(words), key=len, reverse=True):
+        rows = rows[_rows_with(column[rows], word)]
     candidates = []
-    for row in _rows_with(column, max(words, key=len))[:MAX_CANDIDATES].tolist():
+    for row in _shortest(column, rows).tolist():
         key = normalise(column[row])
         if all(word in key for word in words):
             prefix = key.startswith(query)
             rank = (0 if prefix else 1, len(key), row)
             candidates.append(_Candidate(rank, row, "prefix" if prefix else "words"))
     return sorted(candidates, key=lambda candidate: candidate.rank)
+
+
+def _shortest(names: pl.Series, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Keep the shortest of very many names, which a person would want first."""
+    if len(rows) <= MAX_CANDIDATES:
+        return rows
+    lengths = names[rows].str.len_bytes().to_numpy()
+    return rows[np.argsort(lengths, kind="stable")[:MAX_CANDIDATES]]
 
 
 def _rows_with(names: pl.Series, word: str) -> npt.NDArray[np.intp]:

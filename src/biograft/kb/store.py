@@ -6,7 +6,6 @@ processes may share one store.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,15 +25,11 @@ from biograft.kb.concept import (
 )
 from biograft.kb.keys import find_entries, hash_text
 from biograft.kb.layout import (
-    FORMAT,
     ID_KINDS,
-    MANIFEST,
     NAME_KINDS,
     SCHEMAS,
-    VERSION,
-    VOCABULARIES,
-    file_name,
 )
+from biograft.kb.manifest import read_manifest
 from biograft.kb.tables import Table
 from biograft.records import IS_A, IdKind
 from biograft.runs import hash_file
@@ -364,37 +359,3 @@ def _inode(folder: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read the manifest of a store, refusing what is none or of another version."""
-    path = folder / MANIFEST
-    if not folder.is_dir():
-        raise StoreError(f"{folder}: no such knowledge base; build one with `biograft kb build`")
-    try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StoreError(f"{folder}: holds no {MANIFEST}, so it is no knowledge base") from error
-    except ValueError as error:
-        raise StoreError(f"{path}: damaged ({error}); build the store again") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise StoreError(f"{path}: is not the manifest of a knowledge base")
-    if manifest.get("version") != VERSION:
-        raise StoreError(
-            f"{folder}: store of version {manifest.get('version')}, this biograft reads version "
-            f"{VERSION}; build the store again"
-        )
-    if not _is_whole(manifest):
-        raise StoreError(f"{path}: damaged: parts are missing; build the store again")
-    return manifest
-
-
-def _is_whole(manifest: dict[str, Any]) -> bool:
-    """Whether a manifest names the files and words that a store cannot do without."""
-    files, words = manifest.get("files"), manifest.get("vocabularies")
-    if not isinstance(files, dict) or not isinstance(words, dict):
-        return False
-    tables = (files.get(file_name(table)) for table in SCHEMAS)
-    return all(isinstance(words.get(name), list) for name in VOCABULARIES) and all(
-        isinstance(entry, dict) and {"bytes", "sha256"} <= set(entry) for entry in tables
-    )

@@ -5,11 +5,12 @@
 """
 
 from biograft.sources.format import Block, Format, Item, Probe, SourceConfig
-from biograft.sources.log import Example, ReadLog, Rejections
+from biograft.sources.log import KEPT_EXAMPLES, Example, ReadLog, Rejections
 from biograft.sources.reading import FORMATS, STARTER, read_source, resolve, sniff
 
 __all__ = [
     "FORMATS",
+    "KEPT_EXAMPLES",
     "STARTER",
     "Block",
     "Example",

@@ -48,4 +48,4 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             yield from (IdRecord(concept, other, line=number) for other in others)
 
 
-FORMAT = Format(recognise, read)
+FORMAT = Format(recognise, read, tabular=True)

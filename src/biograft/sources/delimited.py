@@ -54,14 +54,25 @@ def read_rows(
         yield frame
 
 
+def ids_lost(before: pl.Series, after: pl.Series) -> pl.Series:
+    """Give the different ids of a block of which no row is left after a filter."""
+    ids = before.unique()
+    return ids.filter(~ids.is_in(after.implode()))
+
+
 def _ahead(items: Iterator[T]) -> Iterator[T]:
     """Give the items of an iterator while the next one is made in another thread."""
     end = object()
-    with ThreadPoolExecutor(1) as pool:
+    pool = ThreadPoolExecutor(1)
+    try:
         following = pool.submit(next, items, end)
         while (item := following.result()) is not end:
             following = pool.submit(next, items, end)
             yield cast("T", item)
+    finally:
+        # a consumer that stops early waits for nothing: the thread ends after its last item,
+        # and the iterator is closed there, where it cannot be running still
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _checked_blocks(path: Path, layout: Layout, encoding: str) -> Iterator[tuple[Lines, bool]]:

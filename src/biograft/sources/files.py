@@ -98,6 +98,14 @@ def read_head(path: Path) -> bytes:
     return head
 
 
+def is_empty(path: Path) -> bool:
+    """Whether a file holds nothing, be it gzipped."""
+    if path.stat().st_size == 0:
+        return True
+    with open_bytes(path) as file:
+        return not file.read(1)
+
+
 def read_text(path: Path, encoding: str = "utf-8") -> str:
     """Read a whole file as text (for formats that are one document)."""
     with open_bytes(path) as file:

@@ -92,3 +92,5 @@ class Format:
     read: Callable[[SourceConfig, ReadLog], Iterator[Item]]
     languages_inside: bool = True
     """Whether names of several languages may stand in one file."""
+    tabular: bool = False
+    """Whether its files are tables that a column mapping could describe too."""

@@ -85,7 +85,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
                 continue
             concept = records[0].concept  # type: ignore[union-attr]
             if concept in seen:
-                log.reject("id defined twice", number, concept, path=path)
+                log.doubt("id defined twice", number, concept, path=path)
             seen.add(concept)
             yield from records
 

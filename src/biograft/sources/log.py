@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,8 +53,8 @@ class Rejections:
 class ReadLog:
     """What one reader did with one source.
 
-    *Rejected* is what is wrong in the file; *filtered* is what the user asked to leave out
-    (or the source itself marks as withdrawn).
+    *Rejected* is what is wrong in the file and was left out, *doubtful* what is wrong and was
+    kept; *filtered* is what the user asked to leave out (or the source marks as withdrawn).
     """
 
     def __init__(self, path: Path, advanced: Callable[[int, float | None], None] | None = None):
@@ -64,8 +64,10 @@ class ReadLog:
         self.filtered: Counter[str] = Counter()
         self.files: list[Path] = []
         self.notes: list[str] = []
-        self.leaves_out = False
-        """Whether filters leave out concepts, so that facts about unknown ones are no fault."""
+        self.doubtful = Rejections()
+        """What is wrong in the file and was kept all the same, such as an id defined twice."""
+        self.left_out: list[Iterable[str]] = []
+        """Ids of concepts that a filter left out, so that facts about them are no fault."""
         self._advanced = advanced
 
     def opened(self, path: Path) -> None:
@@ -84,6 +86,16 @@ class ReadLog:
     ) -> None:
         """Count something wrong in the file, with where it stands."""
         self.rejected.add(reason, Example(str(path or self.path), line, _sayable(shorten(text))), n)
+
+    def doubt(
+        self, reason: str, line: int = 0, text: str = "", *, path: Path | None = None, n: int = 1
+    ) -> None:
+        """Count something wrong in the file that was kept all the same."""
+        self.doubtful.add(reason, Example(str(path or self.path), line, _sayable(shorten(text))), n)
+
+    def leave_out(self, concepts: Iterable[str]) -> None:
+        """Note the ids of concepts that a filter leaves out; a kept name brings one back."""
+        self.left_out.append(concepts)
 
     def filter(self, reason: str, n: int = 1) -> None:
         """Count something left out on request."""

@@ -24,7 +24,7 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources.files import read_lines
+from biograft.sources.files import MAX_LINE_BYTES, read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
 
@@ -152,6 +152,7 @@ class _Diseases:
 
     def _csv_rows(self, lines: Lines, start: int) -> Iterator[tuple[int, list[str]]]:
         """Parse CSV, whose quoted cells may hold line ends; each row with its first line."""
+        csv.field_size_limit(MAX_LINE_BYTES)  # one for the whole process, so always set
         reader = csv.reader((line + "\n" for _, line in lines), strict=True)
         first = start
         try:
@@ -200,7 +201,7 @@ class _Diseases:
     def _names(self, concept: str, names: list[str], line: int) -> Iterator[Record]:
         kind = NameKind.PREFERRED
         if concept in self._seen:
-            self._log.reject("id defined twice", line, concept)
+            self._log.doubt("id defined twice", line, concept)
             kind = NameKind.SYNONYM
         self._seen.add(concept)
         for name in names:
@@ -223,4 +224,4 @@ def _tsv_rows(lines: Lines) -> Iterator[tuple[int, list[str]]]:
         yield number, line.split("\t") if line.strip() else []
 
 
-FORMAT = Format(recognise, read, languages_inside=False)
+FORMAT = Format(recognise, read, languages_inside=False, tabular=True)

@@ -95,7 +95,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             log.reject(f"record without {prefix}UI", record.line, record.element.tag)
             continue
         if ui in seen:
-            log.reject("id defined twice", record.line, ui)
+            log.doubt("id defined twice", record.line, ui)
         seen.add(ui)
         yield from _facts(record, ui, _language(record.root, config), log)
         yield from _types(record, ui, trees, log)

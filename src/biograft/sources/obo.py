@@ -157,10 +157,11 @@ class _Terms:
             free_text(value) == "true" for value in stanza.values("is_obsolete")
         ):
             self._log.filter("obsolete")
+            self._log.leave_out(ids[0][1])
             return
         line, (concept,) = ids[0]
         if concept in self._named:
-            self._log.reject("id defined twice", line, concept)
+            self._log.doubt("id defined twice", line, concept)
         else:
             self._named[concept] = False
         yield ConceptRecord(concept, line)

@@ -135,8 +135,7 @@ class _Graphs:
         yield from ()
 
     def _node(self, node: Any, line: int) -> Iterator[Record]:
-        iri = self._text(node, "id", line)
-        if not iri:
+        if not (iri := self._text(node, "id", line)):
             return
         meta = node.get("meta") or {}
         if not isinstance(meta, dict):
@@ -152,6 +151,8 @@ class _Graphs:
         if reason := self._why_left(node, meta):
             self._left[iri] = reason
             self._log.filter(reason)
+            if reason == "obsolete":
+                self._log.leave_out((short_id(iri),))
             return
         yield from self._concept(short_id(iri), node, meta, line)
 
@@ -167,7 +168,7 @@ class _Graphs:
         self, concept: str, node: dict[str, Any], meta: dict[str, Any], line: int
     ) -> Iterator[Record]:
         if concept in self._named:
-            self._log.reject("id defined twice", line, concept)
+            self._log.doubt("id defined twice", line, concept)
         named = self._named.setdefault(concept, False)
         yield ConceptRecord(concept, line)
         if node.get("lbl") is not None and (label := self._text(node, "lbl", line)):

@@ -141,14 +141,15 @@ class EntityReader:
         yield from (TypeRecord(concept, namespace) for namespace in namespaces)
 
     def _withdraw(self, entity: Entity) -> bool:
-        """Leave out what is deprecated; what has been told already can only be reported."""
+        """Leave out what is deprecated; what has been told already stays, in doubt."""
         if self._keep_suppressed or not {"true", "1"} & set(entity.texts(terms.DEPRECATED)):
             return False
         if entity.iri in self._named:
-            self._log.reject("marked as deprecated apart from its other triples", 0, entity.iri)
+            self._log.doubt("marked as deprecated apart from its other triples", 0, entity.iri)
             return False
         self._left.add(entity.iri)
         self._log.filter("obsolete")
+        self._log.leave_out((short_id(entity.iri),))
         return True
 
     def _texts(self, entity: Entity, predicate: str) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Generator
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -40,6 +41,13 @@ FORMATS: Registry[Format] = Registry(
 )
 
 
+_HOW_TO_NAME = (
+    "name the format, one of {formats} (head, relation, tail without a header are "
+    "`--format triples`; any other table needs `--columns`)"
+)
+_STORE_FORMAT = "biograft-kb"
+
+
 def sniff(path: Path) -> str:
     """Name the format of a file or folder by its content."""
     is_folder = _exists(path) and path.is_dir()
@@ -54,7 +62,7 @@ def sniff(path: Path) -> str:
         path=path,
         line=None if is_folder else 1,
         text=None if is_folder else next(iter(probe.lines(1)), ""),
-        remedy=f"name the format, one of {', '.join(FORMATS)} (a table also needs its columns)",
+        remedy=_HOW_TO_NAME.format(formats=", ".join(FORMATS)),
     )
 
 
@@ -66,19 +74,46 @@ def resolve(config: SourceConfig) -> SourceConfig:
         return replace(config, path=starter_folder(), format="jsonl", languages=languages)
     if not exists:
         raise InputError("does not exist", path=config.path, remedy="check the path")
-    name = config.format or ("table" if config.columns else sniff(config.path))
+    _refuse_store(config.path)
+    name = config.format or (_sniff_table(config.path) if config.columns else sniff(config.path))
     FORMATS.load(name)
     return replace(config, format=name, languages=languages)
 
 
-def read_source(config: SourceConfig, log: ReadLog | None = None) -> Iterator[Item]:
+def read_source(config: SourceConfig, log: ReadLog | None = None) -> Generator[Item, None, None]:
     """Read a source as a stream of records (and of blocks of records, where it is huge)."""
     config = resolve(config)
     log = log or ReadLog(config.path)
+    unnamed: set[str] = set()
     for item in FORMATS.load(config.format).read(config, log):
-        kept = _keep(item, config, log)
+        kept = _keep(item, config, log, unnamed)
         if kept is not None:
             yield kept
+    if unnamed:
+        log.leave_out(unnamed)
+
+
+def _sniff_table(path: Path) -> str:
+    """Name the format of a source given with columns: a table, unless it can be none."""
+    try:
+        name = sniff(path)
+    except UnrecognisedError:
+        return "table"
+    return "table" if FORMATS.load(name).tabular else name
+
+
+def _refuse_store(path: Path) -> None:
+    """Say what is to be done about a folder that is a built store."""
+    try:
+        manifest = json.loads((path / "manifest.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return
+    if isinstance(manifest, dict) and manifest.get("format") == _STORE_FORMAT:
+        raise InputError(
+            "is a built knowledge base, not a source",
+            path=path,
+            remedy="export it with `biograft kb export` and name that file",
+        )
 
 
 def _exists(path: Path) -> bool:
@@ -93,13 +128,15 @@ def starter_folder() -> Path:
     return Path(str(resources.files("biograft.starter"))) / "concepts"
 
 
-def _keep(item: Item, config: SourceConfig, log: ReadLog) -> Item | None:
+def _keep(item: Item, config: SourceConfig, log: ReadLog, unnamed: set[str]) -> Item | None:
     """Apply the filters on languages and relations, which no reader need repeat."""
     if isinstance(item, Block):
         return _keep_rows(item, config, log)
     if isinstance(item, NameRecord | DefinitionRecord):
         if config.languages and item.language not in config.languages:
             log.filter("language")
+            if isinstance(item, NameRecord):
+                unnamed.add(item.concept)
             return None
     elif (
         isinstance(item, RelationRecord)
@@ -122,4 +159,8 @@ def _keep_rows(block: Block, config: SourceConfig, log: ReadLog) -> Block:
         return block
     frame = block.frame.filter(block.frame[column].is_in(wanted))
     log.filter(column, block.frame.height - frame.height)
+    if block.record is NameRecord and frame.height < block.frame.height:
+        from biograft.sources.delimited import ids_lost
+
+        log.leave_out(ids_lost(block.frame["concept"], frame["concept"]))
     return Block(block.record, frame)

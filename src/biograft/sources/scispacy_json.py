@@ -35,7 +35,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             log.reject("no canonical_name", line, concept)
             continue
         if concept in seen:
-            log.reject("id defined twice", line, concept)
+            log.doubt("id defined twice", line, concept)
         language = config.language or "en"
         kind = NameKind.SYNONYM if concept in seen else NameKind.PREFERRED
         seen.add(concept)

@@ -91,13 +91,13 @@ class Names:
         yield _names(names.filter(~may_be), NameKind.SYNONYM)
 
     def _types(self, names: pl.DataFrame, rows: Rows) -> Iterator[Block]:
-        """Yield the types of concepts by their English names; others wait."""
+        """Yield the types of concepts by their English names; others wait, untagged have none."""
         import polars as pl
 
         tagged = names.with_columns(type=pl.col("text").str.extract(_TAG))
         untagged = tagged.filter(pl.col("type").is_null())
         for name in untagged.iter_rows(named=True):
-            self._log.reject(
+            self._log.doubt(
                 "fully specified name without a tag", name["line"], name["text"], path=rows.path
             )
         tagged = tagged.drop_nulls("type")

@@ -109,13 +109,14 @@ class _Release:
         for rows in self.rows(path, CONCEPTS):
             rows.reject_unless(rows.is_id("id"), "id is no id of SNOMED CT")
             ids = rows.column("id")
-            rows.report(
+            rows.doubt(
                 ids.is_in(self._met.implode()) | ~ids.is_first_distinct(), "id defined twice"
             )
             self._met = pl.concat([self._met, ids])
             if not self._config.keep_suppressed:
                 inactive = rows.frame.filter(pl.col("active") == "0")["id"]
                 self._inactive = pl.concat([self._inactive, inactive])
+                self._log.leave_out(inactive)
                 rows.filter_unless(rows.column("active") == "1", "inactive")
             yield Block(ConceptRecord, rows.frame.select(concept="id", line="line"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,22 +29,14 @@ class Rows:
         """Say which rows have an SCTID in a column: six to eighteen digits."""
         return self.frame[name].str.contains(r"^[1-9][0-9]{5,17}$")
 
-    def report(self, wrong: pl.Series, reason: str) -> None:
-        """Count rows as rejected, with examples; they stay."""
-        n = int(wrong.sum())
-        if not n:
-            return
-        examples = self.frame.filter(wrong).head(KEPT_EXAMPLES)
-        for row in examples.iter_rows(named=True):
-            text = "\t".join(str(value) for name, value in row.items() if name != "line")
-            self._log.reject(reason, row["line"], text, path=self.path)
-        if n > examples.height:
-            self._log.reject(reason, path=self.path, n=n - examples.height)
+    def doubt(self, wrong: pl.Series, reason: str) -> None:
+        """Keep rows that are wrong, with examples in the report."""
+        self._tell(wrong, reason, self._log.doubt)
 
     def reject_unless(self, right: pl.Series, reason: str) -> None:
         """Drop rows that are wrong, with examples in the report."""
         if not right.all():
-            self.report(~right, reason)
+            self._tell(~right, reason, self._log.reject)
             self.frame = self.frame.filter(right)
 
     def filter_unless(self, wanted: pl.Series, reason: str) -> None:
@@ -52,3 +45,15 @@ class Rows:
             kept = self.frame.filter(wanted)
             self._log.filter(reason, self.frame.height - kept.height)
             self.frame = kept
+
+    def _tell(self, wrong: pl.Series, reason: str, tell: Callable[..., None]) -> None:
+        """Count rows, with the first as examples."""
+        n = int(wrong.sum())
+        if not n:
+            return
+        examples = self.frame.filter(wrong).head(KEPT_EXAMPLES)
+        for row in examples.iter_rows(named=True):
+            text = "\t".join(str(value) for name, value in row.items() if name != "line")
+            tell(reason, row["line"], text, path=self.path)
+        if n > examples.height:
+            tell(reason, path=self.path, n=n - examples.height)

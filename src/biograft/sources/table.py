@@ -9,7 +9,6 @@ names to its concept. Lines that start with ``#`` before the header are comments
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -25,16 +24,15 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources.files import MAX_LINE_BYTES, read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
+from biograft.sources.table_cells import find_delimiter, read_cells
 
 ROLES = (
     "id", "name", "synonyms", "definition", "type", "language", "parents", "alternates", "xrefs",
     "head", "relation", "tail",
 )  # fmt: skip
 RELATION_PREFIX = "relation."
-_DELIMITERS = "\t,;|"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ def recognise(probe: Probe) -> bool:
     lines = [line for line in probe.lines() if not line.startswith("#")]
     if len(lines) < 2:
         return False
-    header = [cell.strip().strip('"').lower() for cell in lines[0].split(_delimiter(lines[0]))]
+    header = [cell.strip().strip('"').lower() for cell in lines[0].split(find_delimiter(lines[0]))]
     return {"id", "name"} <= set(header)
 
 
@@ -126,11 +124,12 @@ def _rows(config: SourceConfig, log: ReadLog) -> Iterator[_Row]:
     n_cells = 0
     numbered = all(column.startswith("#") for column in config.columns.values())
     has_header = not (config.columns and numbered)
-    for line, cells in _cells(config):
+    for line, cells in read_cells(config):
         if not roles:
             roles = _roles(config, cells if has_header else [], line)
             n_cells = len(cells)
             if has_header:
+                _note_unused(cells, roles, log)
                 continue
         text = " ".join(cells)
         if not text.strip():
@@ -141,55 +140,6 @@ def _rows(config: SourceConfig, log: ReadLog) -> Iterator[_Row]:
             log.reject(f"{len(cells)} columns, expected {n_cells}", line, text)
             continue
         yield _Row(line, {role: cells[k] for role, k in roles.items()}, text)
-
-
-def _cells(config: SourceConfig) -> Iterator[tuple[int, list[str]]]:
-    """Split lines into cells; quoted cells may run over several lines."""
-    position, delimiter, started = 0, "", False
-
-    def lines() -> Iterator[str]:
-        nonlocal position, delimiter, started
-        for number, line in read_lines(config.path, config.encoding):
-            position = number
-            if not started and (line.startswith("#") or not line.strip()):
-                continue
-            started = True
-            yield line + "\n"
-
-    source = lines()
-    first = next(source, None)
-    if first is None:
-        raise FormatError("holds no rows", path=config.path, remedy="check the file")
-    delimiter, begin = _delimiter(first), position
-    csv.field_size_limit(MAX_LINE_BYTES)
-
-    def rejoined() -> Iterator[str]:
-        yield first
-        yield from source
-
-    reader = csv.reader(
-        rejoined(),
-        delimiter=delimiter,
-        quotechar=None if delimiter == "\t" else '"',
-        quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL,
-        strict=True,
-    )
-    try:
-        for cells in reader:
-            yield begin, cells
-            begin = position + 1
-    except csv.Error as error:
-        raise FormatError(
-            f"is not valid CSV ({error})",
-            path=config.path,
-            line=begin,
-            remedy="mend the quotes or line ends in this row",
-        ) from error
-
-
-def _delimiter(line: str) -> str:
-    """The delimiter is the candidate that occurs most in the first row."""
-    return max(_DELIMITERS, key=line.count)
 
 
 def _roles(config: SourceConfig, header: list[str], line: int) -> dict[str, int]:
@@ -211,21 +161,29 @@ def _obvious(header: list[str]) -> dict[str, str]:
     return {role: called[role] for role in ROLES if role in called}
 
 
+def _note_unused(header: list[str], roles: Mapping[str, int], log: ReadLog) -> None:
+    unused = [cell.strip() for k, cell in enumerate(header) if k not in roles.values()]
+    if any(unused):
+        log.note(f"columns not used: {', '.join(filter(None, unused))}")
+
+
 def _position(column: str, header: list[str], config: SourceConfig, line: int) -> int:
     if not header:
         if not column[1:].isdecimal() or int(column[1:]) < 1:
             raise ConfigError(f"{column!r} is not a column number such as '#1'")
         return int(column[1:]) - 1
     names = [cell.strip() for cell in header]
-    if column not in names:
+    if (n := names.count(column)) != 1:
         raise FormatError(
-            f"column {column!r} is missing",
+            f"column {column!r} stands {n} times in the header"
+            if n
+            else f"column {column!r} is missing",
             path=config.path,
             line=line,
             text=",".join(names),
-            remedy=nearest(column, names),
+            remedy="give each column a name of its own" if n else nearest(column, names),
         )
     return names.index(column)
 
 
-FORMAT = Format(recognise, read)
+FORMAT = Format(recognise, read, tabular=True)

@@ -12,26 +12,32 @@ from biograft.records import NameKind, NameRecord, RelationRecord, TypeRecord
 from biograft.sources.files import read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
+from biograft.sources.table_cells import unquoted
 
 HEADER = ("head", "relation", "tail")
+FEWEST_LINES, MANY_LINES = 3, 20
 
 
 def recognise(probe: Probe) -> bool:
-    """Three tab-parted columns on every line, or a header that begins with their names."""
+    """A header that begins with the columns' names, or three columns with relations between."""
     lines = [line.split("\t") for line in probe.lines()]
     if not lines:
         return False
     if tuple(lines[0][:3]) == HEADER:
         return True
-    if {"id", "name"} <= {cell.strip().lower() for cell in lines[0]}:
+    if {"id", "name"} <= {unquoted(cell.strip()).lower() for cell in lines[0]}:
         return False  # a table of concepts with a header
     return all(len(parts) == 3 and all(parts) for parts in lines) and _few_relations(probe)
 
 
 def _few_relations(probe: Probe) -> bool:
-    """In the middle column few different words stand, as relations do."""
+    """In the middle column words repeat, as relations do and the labels of codes do not.
+
+    Few lines tell little, so at least half of them must repeat a word; of many, three in four.
+    """
     middle = [line.split("\t")[1] for line in probe.lines(2000)]
-    return len(middle) < 20 or len(set(middle)) <= len(middle) / 4
+    words_a_line = 1 / 4 if len(middle) >= MANY_LINES else 1 / 2
+    return len(middle) >= FEWEST_LINES and len(set(middle)) <= len(middle) * words_a_line
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
@@ -75,4 +81,4 @@ def _type_columns(header: list[str]) -> tuple[int, ...]:
     return ()
 
 
-FORMAT = Format(recognise, read)
+FORMAT = Format(recognise, read, tabular=True)

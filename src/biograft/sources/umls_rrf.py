@@ -25,8 +25,8 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources.delimited import Layout, read_rows
-from biograft.sources.files import read_head
+from biograft.sources.delimited import Layout, ids_lost, read_rows
+from biograft.sources.files import is_empty, read_head
 from biograft.sources.format import Block, Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
 
@@ -99,7 +99,10 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         "MRREL": _read_relations,
     }
     for kind, path in _files(config.path).items():
-        yield from steps[kind](path, config, log)
+        if kind != "MRCONSO" and config.path.is_dir() and is_empty(path):
+            log.note(f"{kind}.RRF is empty")
+        else:
+            yield from steps[kind](path, config, log)
 
 
 def _files(path: Path) -> dict[str, Path]:
@@ -110,6 +113,7 @@ def _files(path: Path) -> dict[str, Path]:
             raise UnrecognisedError(
                 "holds no MRCONSO.RRF", path=path, remedy="name the META folder"
             )
+        read_head(files["MRCONSO"])  # without names nothing else is of use, so it must hold some
         return files
     lines = Probe(path, read_head(path)).lines(5)
     kind = _kind(lines) or next((k for k in LAYOUTS if path.name.upper().startswith(k)), None)
@@ -124,10 +128,12 @@ def _read_names(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Bloc
     wanted = ["CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "STR", "SUPPRESS"]
     preferred = (pl.col("TS") == "P") & (pl.col("STT") == "PF") & (pl.col("ISPREF") == "Y")
     for rows in read_rows(path, log, LAYOUTS["MRCONSO"], wanted, config.encoding):
-        frame = _without_blank(rows, ("CUI", "STR"), path, log)
-        frame = _without_suppressed(frame, config, log)
+        whole = _without_blank(rows, ("CUI", "STR"), path, log)
+        frame = _without_suppressed(whole, config, log)
         frame = _among(frame, "SAB", config.vocabularies, "vocabulary", log)
         frame = _among(frame, "TTY", config.term_types, "term type", log)
+        if frame.height < whole.height:
+            log.leave_out(ids_lost(whole["CUI"], frame["CUI"]))
         codes = {tag: language_code(tag) for tag in frame["LAT"].unique()}
         yield Block(
             NameRecord,

@@ -69,7 +69,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             log.reject(CUT_REASON, row.line, name)
             continue
         if name in seen:
-            log.reject("id defined twice", row.line, name)
+            log.doubt("id defined twice", row.line, name)
         seen.add(name)
         yield from entities.mention(name, "Disease", row.line)
         yield from _aliases(row, name, language, log)
@@ -149,4 +149,4 @@ def _refuse_endless(error: csv.Error, path: Path, line: int) -> None:
         ) from error
 
 
-FORMAT = Format(recognise, read, languages_inside=False)
+FORMAT = Format(recognise, read, languages_inside=False, tabular=True)

@@ -56,7 +56,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         if page is None or not _is_name(name, number, line, log):
             continue
         if name in pages:
-            log.reject("id defined twice", number, name)
+            log.doubt("id defined twice", number, name)
         pages.add(name)
         yield from entities.mention(name, "Disease", number)
         if own_id := _text(page, ("id",)):

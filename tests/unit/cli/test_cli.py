@@ -185,10 +185,11 @@ def test_build_prints_one_json_object(run, source, tmp_path):
         "n_concepts": 3, "n_names": 8, "n_definitions": 1, "n_types": 1, "n_ids": 2,
         "n_relations": 2,
     }  # fmt: skip
-    assert set(report) == {"store", "merged", "warnings", "sources", "seconds", *counts}
+    assert set(report) == {"store", "merged", "dropped", "warnings", "sources", "seconds", *counts}
     (read,) = report["sources"]
     assert set(read) == {
-        "path", "format", "n_read", "n_rejected", "filtered", "rejected", "notes", "files",
+        "path", "format", "n_read", "n_rejected", "filtered", "rejected", "doubtful",
+        "notes", "files",
     }  # fmt: skip
     assert (read["path"], read["format"], read["n_rejected"]) == (str(source), "jsonl", 1)
     assert read["rejected"]["relations: tail is no concept"]["examples"] == [
@@ -342,7 +343,8 @@ def test_info(run, store, source):
     first, *rest = ran.out.splitlines()
     assert first.startswith(f"{store}: 3 concepts, made 20")
     assert "  languages    en 6, zh 2" in rest
-    assert f"  from         {source} (jsonl): 3 rows read, 1 rejected" in rest
+    assert f"  from         {source} (jsonl): 3 rows" in rest
+    assert any(line.startswith("               rejected 1  ") for line in rest)
 
 
 def test_info_prints_one_json_object(run, store):

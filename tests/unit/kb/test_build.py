@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from biograft.errors import InputError, OutputError
+from biograft.errors import ConfigError, InputError, OutputError
 from biograft.kb import BuildConfig, KnowledgeBase, NameRules, assemble, build_store, gather
 from biograft.runs import hash_file
 from biograft.sources import SourceConfig
@@ -58,7 +58,6 @@ class TestAccounts:
         built = build([repeated, {"id": "B", "name": "b"}])
         assert built.report.merged == {
             "concepts": 0, "names": 1, "definitions": 1, "types": 1, "ids": 2, "relations": 2,
-            "shared names dropped": 0,
         }  # fmt: skip
         assert names_of(built.base, "A") == [("a", "en"), ("b", "en"), ("a", "de")]
         assert [i.id for i in built.base["A"].ids] == ["X:1"]
@@ -103,9 +102,11 @@ class TestAccounts:
 
     def test_an_id_defined_twice_is_reported_and_its_facts_joined(self, build, tmp_path):
         built = build([concept("A", "a"), concept("B", "b"), concept("A", "other")])
-        assert rejected(built.report) == {
-            "id defined twice": (1, [(str(tmp_path / "one.jsonl"), 3, "A")])
+        example = {"file": str(tmp_path / "one.jsonl"), "line": 3, "text": "A"}
+        assert built.report.sources[0].doubtful == {
+            "id defined twice": {"n": 1, "examples": [example]}
         }
+        assert rejected(built.report) == {}
         assert names_of(built.base, "A") == [("a", "en"), ("other", "en")]
         assert len(built.base) == 2
 
@@ -177,7 +178,9 @@ class TestSources:
     @pytest.mark.parametrize("merge", ["none", "ids", "xrefs"])
     def test_sources_without_a_concept_are_refused(self, build, merge, tmp_path):
         """Merging sources without concepts raised a ValueError of polars."""
-        with pytest.raises(InputError, match=r"one.jsonl: gives no concept \(2 rows were read\)"):
+        with pytest.raises(
+            InputError, match=r"one.jsonl: gives no concept \(2 rows were read; 2 rejected"
+        ):
             build(["{}", "[]"], merge=merge)
         assert [path.name for path in tmp_path.iterdir()] == ["one.jsonl"]
 
@@ -224,7 +227,7 @@ TYPED = [
 class TestTypes:
     @pytest.mark.parametrize(
         ("types", "kept"),
-        [(("T1",), "ABE"), (("T2",), "BE"), (("B",), "ABCE"), (("T3", "T9"), "CE"), ((), "ABCDE")],
+        [(("T1",), "ABE"), (("T2",), "BE"), (("B",), "ABCE"), (("T3",), "CE"), ((), "ABCDE")],
     )
     def test_wanted_types_keep_their_concepts_and_those_below(self, build, types, kept):
         built = build(TYPED, types=types)
@@ -243,8 +246,19 @@ class TestTypes:
         assert build(TYPED[:4], types=("T1",)).report.sources[0].rejected == {}
 
     def test_a_type_that_no_concept_has_is_refused(self, build):
-        with pytest.raises(InputError, match="gives no concept"):
-            build(TYPED, types=("T99",))
+        with pytest.raises(ConfigError, match="types: no concept has the type 'T99'; known: B1"):
+            build(TYPED, types=("T1", "T99"))
+
+    def test_a_type_may_be_named_by_its_label(self, build):
+        labelled = {"id": "A", "name": "a", "types": [{"type": "T1", "label": "Sign or Symptom"}]}
+        built = build([labelled, concept("B", "b")], types=("sign or symptom",))
+        assert [c.id for c in built.base] == ["A"]
+
+    def test_filters_that_nothing_answers_are_told(self, build):
+        built = build([concept("A", "a")], reading={"relations": ("isa",), "languages": ("en",)})
+        assert built.report.warnings == (
+            "relations: nothing in the sources is called 'isa'; nothing was kept",
+        )
 
 
 def named(*names):
@@ -297,7 +311,7 @@ class TestNames:
             names=NameRules(resolve_shared=True),
         )
         assert [[n.text for n in c.names] for c in built.base] == [["b"], ["cold"], ["a"]]
-        assert built.report.merged["shared names dropped"] == 2
+        assert built.report.dropped["names that several concepts share"] == 2
         assert [m.concept for m in built.base.find("cold")] == ["B"]
 
 
@@ -356,3 +370,52 @@ def test_an_existing_store_is_kept_unless_it_may_be_overwritten(build, tmp_path)
         build_store(config, built.folder)
     build_store(config, str(built.folder), overwrite=True)
     KnowledgeBase.open(built.folder).verify()
+
+
+class TestSpellings:
+    def test_one_id_in_two_spellings_is_one_concept_and_found_by_both(self, build):
+        """Guards a bug: looking up an id gave a concept whose id was only spelt alike."""
+        built = build([concept("MESH:D1", "T2D")], [concept("D1", "diabetes")])
+        assert [c.id for c in built.base] == ["MESH:D1"]
+        assert names_of(built.base, "D1") == [("T2D", "en"), ("diabetes", "en")]
+        assert [i.id for i in built.base["D1"].ids] == ["D1"]
+
+    def test_relations_find_concepts_by_another_spelling_or_an_alternate_id(self, build):
+        built = build(
+            [
+                concept("D1", "a", ids=["OLD:1", "BOTH:1"]),
+                concept("D2", "b", ids=["BOTH:1"], parents=["MSH:D1"]),
+                concept("D3", "c", parents=["OLD:1"]),
+                concept("D4", "d", parents=["BOTH:1"]),
+            ]
+        )
+        assert built.base.children("D1") == ["D2", "D3"]
+        assert rejected(built.report)["relations: tail is no concept"][0] == 1
+
+
+def test_a_build_that_takes_long_does_not_replace_what_another_made_meanwhile(tmp_path):
+    """Guards a bug: of two builds into one place the slower one deleted the other's store."""
+    from biograft.runs import new_folder
+
+    target = tmp_path / "kb"
+
+    def build_slowly():
+        with new_folder(target) as work:
+            (work / "slow").touch()
+            with new_folder(target) as other:
+                (other / "fast").touch()
+
+    with pytest.raises(OutputError, match="exists already"):
+        build_slowly()
+    assert [path.name for path in target.iterdir()] == ["fast"]
+    assert [path.name for path in tmp_path.iterdir()] == ["kb"]
+
+
+def test_a_folder_that_only_looks_like_a_store_is_not_overwritten(build, tmp_path):
+    """Guards a bug: any folder with a manifest.json was taken for a store and deleted."""
+    built = build([concept("A", "a")])
+    (built.folder / "thesis.txt").write_text("years of work")
+    config = BuildConfig(sources=(SourceConfig(path=tmp_path / "one.jsonl"),))
+    with pytest.raises(OutputError, match="not overwritten"):
+        build_store(config, built.folder, overwrite=True)
+    assert (built.folder / "thesis.txt").exists()

@@ -1,12 +1,14 @@
 """Delimited tables in blocks: the same rows and the same faults, however blocks fall."""
 
+import gc
 import gzip
+import threading
 
 import polars as pl
 import pytest
 
 from biograft.errors import EncodingError, FormatError
-from biograft.sources.delimited import Layout, read_rows
+from biograft.sources.delimited import Layout, _ahead, read_rows
 from biograft.sources.files import read_line_blocks
 from biograft.sources.log import ReadLog
 
@@ -183,3 +185,54 @@ def test_reading_may_stop_early(write, block_size):
     frames = read_rows(path, ReadLog(path), PLAIN, ("a",))
     assert next(frames).schema == {"line": pl.UInt32, "a": pl.String}
     frames.close()
+
+
+class Halting:
+    """Gives one item, and the next only when let; says when it is closed."""
+
+    def __init__(self):
+        self.under_way, self.go, self.closed = (threading.Event() for _ in range(3))
+
+    def items(self):
+        try:
+            yield 1
+            self.under_way.set()
+            self.go.wait(10)
+            yield 2
+            raise OSError("never told")
+        finally:
+            self.closed.set()
+
+
+@pytest.mark.parametrize("stop", [None, KeyboardInterrupt, ValueError])
+def test_a_consumer_that_stops_early_does_not_wait_for_the_next_block(stop):
+    """Formerly it waited, and an interrupt meanwhile was *ignored in generator*."""
+    source = Halting()
+    ahead = _ahead(source.items())
+    assert next(ahead) == 1
+    assert source.under_way.wait(10)
+    if stop:
+        with pytest.raises(stop):
+            ahead.throw(stop)
+    else:
+        del ahead
+        gc.collect()
+    assert not source.closed.is_set()  # the block under way goes on in its thread
+    source.go.set()
+    assert source.closed.wait(10)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_items_made_ahead_are_the_same(n):
+    assert list(_ahead(iter(range(n)))) == list(range(n))
+
+
+def test_an_error_in_the_making_of_an_item_is_raised():
+    def items():
+        yield 1
+        raise ValueError("broken")
+
+    ahead = _ahead(items())
+    assert next(ahead) == 1
+    with pytest.raises(ValueError, match="broken"):
+        next(ahead)

@@ -171,8 +171,8 @@ def test_a_wrong_line_is_rejected_whole_with_its_number(read, value, reason):
 def test_an_id_defined_twice_is_told_and_still_read(read):
     result = read({"id": "a", "name": "x"}, {"id": "a", "names": ["y"]})
     assert [r.text for r in result.of(NameRecord)] == ["x", "y"]
-    assert result.log.rejected.counts == {"id defined twice": 1}
-    assert result.log.rejected.examples["id defined twice"][0].line == 2
+    assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
+    assert result.log.doubtful.examples["id defined twice"][0].line == 2
 
 
 def test_damage_of_the_file_is_told(read, reading, write):

@@ -58,6 +58,20 @@ def test_half_a_character_can_be_printed_and_saved():
     assert log.notes == ["licence: ?"]
 
 
+def test_what_is_doubtful_is_kept_apart_from_what_is_rejected():
+    log = ReadLog(HERE)
+    log.doubt("odd", 3, "text")
+    log.doubt("odd", n=7, path=Path("b"))
+    assert (log.rejected.counts, log.doubtful.counts) == ({}, {"odd": 8})
+    assert log.doubtful.examples["odd"] == [Example("a.obo", 3, "text"), Example("b", 0, "")]
+
+
+def test_ids_left_out_are_kept():
+    log = ReadLog(HERE)
+    log.leave_out(("a", "b"))
+    assert [list(ids) for ids in log.left_out] == [["a", "b"]]
+
+
 def test_what_is_filtered_is_counted_and_nothing_is_no_reason():
     log = ReadLog(HERE)
     log.filter("obsolete")

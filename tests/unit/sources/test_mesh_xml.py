@@ -243,7 +243,6 @@ def test_all_sixteen_categories_have_a_name():
     [
         (["<DescriptorRecord/>"], "record without DescriptorUI", "DescriptorRecord"),
         ([descriptor("D1", "")], "record without DescriptorName", "D1"),
-        ([descriptor("D1", "a")] * 2, "id defined twice", "D1"),
         ([descriptor("D1", "a", "q1")], "not a tree number", "D1 q1"),
         ([descriptor("D1", "a", "Q01")], "not a tree number", "D1 Q01"),
         ([descriptor("D1", "a", "C01.1")], "tree number whose parent is in no record", "D1 C01.1"),
@@ -258,6 +257,13 @@ def test_what_is_wrong_is_rejected(write, reading, records, reason, text):
     assert result.log.rejected.counts == {reason: 1}
     assert result.log.rejected.examples[reason][0].text == text
     assert result.log.rejected.examples[reason][0].line >= 4
+
+
+def test_an_id_defined_twice_is_told_and_still_read(write, reading):
+    result = reading(write("a", descriptors(descriptor("D1", "a"), descriptor("D1", "b"))))
+    assert [r.text for r in result.of(NameRecord)] == ["a", "b"]
+    assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
+    assert result.log.doubtful.examples["id defined twice"][0].text == "D1"
 
 
 def test_an_unknown_class_is_rejected(write, reading):

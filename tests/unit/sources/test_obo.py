@@ -178,7 +178,9 @@ def test_obsolete_terms_are_left_out_unless_asked_for(read):
     tags = "name: a\nis_a: X:2\nis_obsolete: true ! really\nreplaced_by: X:3"
     result = read(tags)
     assert (result.records, result.log.filtered) == ([], {"obsolete": 1})
+    assert [list(ids) for ids in result.log.left_out] == [["X:1"]]
     kept = read(tags, keep_suppressed=True)
+    assert kept.log.left_out == []
     assert kept.counts == {"concepts": 1, "names": 1, "relations": 1}
     assert read("name: a\nis_obsolete: false").counts == {"concepts": 1, "names": 1}
 
@@ -239,7 +241,6 @@ def test_notes_tell_version_licence_and_imports(read):
         ("\n[Term\nid: X:2", "damaged stanza heading", 8, "[Term"),
         ("\n[Term]\nname: b", "term without an id", 8, "[Term]"),
         ("\n[Term]\nid: a b", "term without an id", 8, "[Term]"),
-        ("\n[Term]\nid: X:1", "id defined twice", 9, "X:1"),
     ],
 )
 def test_what_is_wrong_is_rejected_with_its_place(read, tags, reason, line, text):
@@ -257,6 +258,9 @@ def test_a_repeated_term_adds_its_facts_and_no_second_preferred_name(read):
         NameRecord("X:1", "b", "en", "synonym", line=14),
         RelationRecord("X:1", "is-a", "X:2", line=15),
     ]
+    assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 2})
+    example = result.log.doubtful.examples["id defined twice"][1]
+    assert (example.line, example.text) == (13, "X:1")
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,7 @@ def test_what_is_no_plain_relation_of_concepts_is_filtered(read):
             "node without type and label": 1,
             "logical axiom": 1,
         }
+        assert [list(ids) for ids in result.log.left_out] == [["X:4"]]
 
 
 def test_obsolete_nodes_stay_where_asked_for(read):
@@ -202,7 +203,6 @@ def test_notes_tell_version_and_licence(read):
             {"id": "X:2", "type": "CLASS", "meta": {"synonyms": [{"pred": "x", "val": "y"}]}},
             "synonym with an unknown scope",
         ),
-        ({"id": f"{OBO}X_1", "type": "CLASS"}, "id defined twice"),
         (
             {"id": "X:2", "type": "CLASS", "lbl": "\ud83d"},
             "text with half a character (lone surrogate)",
@@ -229,6 +229,7 @@ def test_a_repeated_node_adds_its_facts_and_no_second_preferred_name(read):
         NameRecord("X:1", "a", "en", "preferred", line=1),
         NameRecord("X:1", "b", "en", "synonym", line=1),
     ]
+    assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
 
 
 def test_several_graphs_are_read(reading, write):

@@ -7,6 +7,7 @@ import pytest
 from snippets import SNIPPETS
 
 from biograft.errors import EncodingError, InputError, NotFoundError, UnrecognisedError
+from biograft.kb import BuildConfig, build_store
 from biograft.records import NameRecord, RelationRecord
 from biograft.sources import FORMATS, STARTER, SourceConfig, read_source, resolve, sniff
 
@@ -107,7 +108,7 @@ def test_a_table_of_three_columns_is_no_list_of_triples(write, reading):
 @pytest.mark.parametrize("sign", ["\u2028", "\x85", "\x0b", "\x1c", "\r"])
 def test_only_line_feeds_end_a_line_of_the_head(write, sign):
     """Formerly a line separator in a name cut the line in two, and nothing knew the file."""
-    assert sniff(write("a", f"a{sign}b\tcauses\tc\n")) == "triples"
+    assert sniff(write("a", f"a{sign}b\tcauses\tc\n" * 3)) == "triples"
 
 
 def test_our_own_export_of_a_name_with_a_line_separator_is_recognised(write):
@@ -128,6 +129,44 @@ def test_the_named_format_beats_the_content(write, reading):
 def test_columns_alone_mean_a_table(write):
     path = write("a", SNIPPETS["triples"]["a.tsv"])
     assert resolve(SourceConfig(path=path, columns={"id": "#1"})).format == "table"
+
+
+@pytest.mark.parametrize(("form", "name"), ALL)
+def test_columns_leave_files_that_are_no_tables_as_they_are(write, form, name):
+    """Formerly an OBO given beside a table with columns was read as a table."""
+    path = write(name, SNIPPETS[form][name])
+    tables = ("medic", "zh-alias", "biosyn", "triples", "table")
+    found = resolve(SourceConfig(path=path, columns={"id": "#1"})).format
+    assert found == ("table" if form in tables else form)
+
+
+def test_columns_make_a_table_of_what_no_reader_knows(write, reading):
+    path = write("a", "code,label\nD1,flu\n")
+    assert reading(path, columns={"id": "code", "name": "label"}).concepts == {"D1"}
+    with pytest.raises(InputError, match="is empty"):
+        resolve(SourceConfig(path=write("b", ""), columns={"id": "code"}))
+
+
+def test_a_small_table_of_three_columns_is_refused_with_both_ways_out(write):
+    """Formerly codes, labels and synonyms were read as head, relation and tail."""
+    with pytest.raises(UnrecognisedError, match=r"`--format triples`.* `--columns`") as error:
+        sniff(write("a.tsv", "D1\tflu\tgrippe\nD2\tfever\tpyrexia\n"))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("form", ["", "jsonl"])
+def test_a_built_store_is_no_source(tmp_path, write, form):
+    build_store(BuildConfig(sources=(SourceConfig(path=write("a", "D1||flu\n")),)), tmp_path / "KB")
+    with pytest.raises(InputError, match=r"KB: is a built knowledge base, .*`biograft kb export`"):
+        resolve(SourceConfig(path=tmp_path / "KB", format=form))
+
+
+@pytest.mark.parametrize("manifest", ["{", "[]", '{"format": "other"}', '{"files": []}'])
+def test_another_manifest_in_a_folder_changes_nothing(tmp_path, write, manifest):
+    write("F/manifest.json", manifest)
+    write("F/a.jsonl", SNIPPETS["jsonl"]["a.jsonl"])
+    assert resolve(SourceConfig(path=tmp_path / "F")).format == "jsonl"
+    assert resolve(SourceConfig(path=tmp_path / "F", format="jsonl")).format == "jsonl"
 
 
 @pytest.mark.parametrize("name", ["gone", "x" * 300, "gone/starter"])
@@ -161,12 +200,21 @@ def test_languages_and_relations_are_filtered_and_counted(write, reading):
     assert [r.relation for r in result.of(RelationRecord)] == ["is-a"]
     assert result.counts["definitions"] == 1
     assert result.log.filtered == {"language": 1, "relation": 2}
+    assert [set(ids) for ids in result.log.left_out] == [{"a"}]
+
+
+def test_concepts_whose_definitions_alone_are_filtered_are_not_left_out(write, reading):
+    line = '{"id": "a", "names": {"en": ["x"]}, "definitions": {"zh": ["乙"]}}\n'
+    log = reading(write("a", line), languages=("en",)).log
+    assert (log.filtered, log.left_out) == ({"language": 1}, [])
 
 
 def test_filters_hold_inside_blocks_too(write, reading):
     one = SNIPPETS["umls"]["MRCONSO.RRF"]
     names = write("names", one + one.replace("ENG", "CHI"))
     assert reading(names, languages=("zh",)).of(NameRecord)[0].language == "zh"
+    log = reading(names, languages=("de",)).log
+    assert [list(ids) for ids in log.left_out] == [["C0000001"]]
     relations = write("relations", SNIPPETS["umls"]["MRREL.RRF"])
     result = reading(relations, relations=("treats",))
     assert (result.records, result.log.filtered) == ([], {"relation": 1})

@@ -91,7 +91,7 @@ def test_lines_that_are_no_json_are_rejected(read, line):
 def test_an_id_defined_twice_is_told_and_still_read(read, form):
     """Formerly nothing was said."""
     result = read(form(SHORT, SHORT | {"canonical_name": "Pyrexia"}))
-    assert result.log.rejected.counts == {"id defined twice": 1}
+    assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
     assert [(r.text, r.kind) for r in result.records] == [
         ("Fever", "preferred"),
         ("Pyrexia", "synonym"),

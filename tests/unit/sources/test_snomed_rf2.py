@@ -152,6 +152,7 @@ def test_a_release_gives_all_its_facts(release, reading):
     ]
     assert not result.log.rejected.counts
     assert result.log.filtered == {"inactive": 4, "of an inactive concept": 2}
+    assert [identifier for ids in result.log.left_out for identifier in ids] == [OLD]
     assert result.log.notes == [
         "not read: concrete values (sct2_RelationshipConcreteValues_Snapshot_INT_20240101.txt)"
     ]
@@ -185,6 +186,7 @@ def test_what_is_inactive_is_kept_on_request(release, reading):
     assert {r.text for r in result.of(NameRecord)} >= {"Gone", "Old"}
     assert result.counts["relations"] == 5
     assert result.log.filtered == {"inactive": 1}  # the row of a reference set
+    assert result.log.left_out == []
 
 
 def test_without_reference_sets_no_name_is_preferred(release, reading):
@@ -260,7 +262,6 @@ CONCEPT_FILE = "sct2_Concept_Snapshot_INT_20240101.txt"
         ("a\tb\n", "2 fields, expected 5"),
         (concept(FINDING, "x"), "active is neither 0 nor 1"),
         (concept("12"), "id is no id of SNOMED CT"),
-        (concept(MI), "id defined twice"),
     ],
 )
 def test_a_wrong_concept_is_rejected_with_its_line(write, reading, wrong, reason):
@@ -291,12 +292,21 @@ def test_a_wrong_description_is_rejected_with_its_line(write, reading, wrong, re
     assert result.log.rejected.examples[reason][0].line == 2
 
 
-def test_a_full_name_without_a_tag_is_rejected_as_a_type_alone(write, reading):
+def test_an_id_defined_twice_is_told_and_still_read(write, reading):
+    path = write(CONCEPT_FILE, table("concept", *[concept(MI)] * 20))
+    result = reading(path)
+    assert result.counts["concepts"] == 20
+    log = result.log
+    assert (log.rejected.counts, log.doubtful.counts) == ({}, {"id defined twice": 19})
+    assert [e.line for e in log.doubtful.examples["id defined twice"]] == [3, 4, 5, 6, 7]
+
+
+def test_a_full_name_without_a_tag_stays_as_a_name_in_doubt(write, reading):
     path = write("a.txt", table("description", description("1", MI, FULLY_SPECIFIED, "Infarct")))
     result = reading(path)
     assert result.of(NameRecord) == [NameRecord(MI, "Infarct", line=2)]
     assert not result.of(TypeRecord)
-    assert result.log.rejected.counts == {"fully specified name without a tag": 1}
+    assert result.log.doubtful.counts == {"fully specified name without a tag": 1}
 
 
 def test_many_wrong_rows_are_counted_with_a_few_examples(write, reading):
@@ -313,7 +323,11 @@ def test_many_wrong_rows_are_counted_with_a_few_examples(write, reading):
         ("", InputError, "is empty"),
         (table("concept").encode() + b"\xff" + concept(MI).encode(), EncodingError, ":2: "),
         (table("concept").encode() + b"\x00\n", FormatError, ":2: holds a NUL byte"),
-        (gzip.compress(table("concept", concept(MI)).encode(), mtime=0)[:-9], InputError, "cut short"),
+        (
+            gzip.compress(table("concept", concept(MI)).encode(), mtime=0)[:-9],
+            InputError,
+            "cut short",
+        ),
         (table("concept").encode("utf-16"), InputError, ":1: "),
     ],
 )

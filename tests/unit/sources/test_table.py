@@ -80,8 +80,7 @@ def test_without_a_mapping_columns_have_the_role_they_are_called(read):
 @pytest.mark.parametrize("line", ["D1\tflu\tgrippe", '"D1"\t"flu"'])
 def test_columns_may_be_numbers_where_there_is_no_header(read, line):
     result = read(f"{line}\n{line}\n", id="#1", name="#2")
-    _, name = line.split("\t")[:2]
-    assert {r.text for r in result.of(NameRecord)} == {name}
+    assert {(r.concept, r.text) for r in result.of(NameRecord)} == {("D1", "flu")}
     assert (result.log.n_read, result.of(NameRecord)[0].line) == (2, 1)
 
 
@@ -115,8 +114,50 @@ def test_quoted_cells_may_hold_delimiters_quotes_and_line_ends(read):
     assert [(r.text, r.line) for r in result.of(DefinitionRecord)] == [("one\ntwo", 2), ("d", 4)]
 
 
-def test_quotes_mean_nothing_between_tabs(read):
-    assert names(read('id\tname\nD1\t5" plaque\n')) == [("D1", '5" plaque', "preferred")]
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ('5" plaque', '5" plaque'),
+        ('"flu"', "flu"),
+        ('"flu, ""swine"""', 'flu, "swine"'),
+        ('"a" or "b"', '"a" or "b"'),
+        ('"a"b"', '"a"b"'),
+        ('"open', '"open'),
+        ('"', '"'),
+        ('"""', '"""'),
+    ],
+)
+def test_between_tabs_a_cell_is_unquoted_only_where_it_is_quoted_throughout(read, cell, text):
+    """Excel and pandas quote cells of a TSV that hold a quote mark or a comma."""
+    assert names(read(f"id\tname\nD1\t{cell}\n")) == [("D1", text, "preferred")]
+
+
+def test_a_quoted_header_between_tabs_is_unquoted(read):
+    text = '"id"\t"name"\t"my ""own"""\n"D1"\t"flu"\t"x"\n'
+    assert names(read(text)) == [("D1", "flu", "preferred")]
+    result = read(text, id="id", name='my "own"')
+    assert names(result) == [("D1", "x", "preferred")]
+
+
+@pytest.mark.parametrize(
+    ("columns", "notes"),
+    [
+        ({}, ["columns not used: label, x"]),
+        ({"id": "id", "name": "label"}, ["columns not used: name, x"]),
+        ({"id": "id", "name": "label", "synonyms": "name", "type": "x"}, []),
+        ({"id": "#1", "name": "#2"}, []),
+    ],
+)
+def test_columns_without_a_role_are_noted(read, columns, notes):
+    assert read("id,name, label ,x,\nD1,a,b,c,\n", **columns).log.notes == notes
+
+
+@pytest.mark.parametrize("columns", [{}, {"id": "id", "name": "name"}])
+def test_a_mapped_column_that_stands_twice_is_refused(read, columns):
+    """Formerly the first was read and the second passed over without a word."""
+    with pytest.raises(FormatError, match=r"t:1: column 'name' stands 2 times .*; give each"):
+        read("id,name,name\nD1,a,b\n", **columns)
+    assert names(read("id,name,x,x\nD1,a,b,c\n", **columns)) == [("D1", "a", "preferred")]
 
 
 def test_comments_and_blanks_before_the_header_are_passed_over(read):
@@ -207,6 +248,7 @@ def test_a_cell_may_be_long(read):
     [
         ("id,name\nD1,flu\n", True),
         ('"Name";"x";"ID"\na;b;c\n', True),
+        ('"id"\t"name"\n"D1"\t"flu"\n', True),
         ("# c\nid\tname\nD1\tflu\n", True),
         ("id,name\n", False),
         ("id,label\nD1,flu\n", False),

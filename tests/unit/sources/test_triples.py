@@ -77,8 +77,14 @@ def test_a_wrong_encoding_is_told(read):
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        ("a\tb\tc\n", True),
-        ("a\tb\tc\nd\te\tf\n", True),
+        ("a\tb\tc\nd\tb\te\nf\tb\tg\n", True),
+        ("a\tb\tc\nd\tb\te\nf\th\tg\ni\th\tj\n", True),
+        ("a\tb\tc\nd\tb\te\nf\th\tg\n", False),
+        ("a\tb\tc\nd\tb\te\n", False),
+        ("a\tb\tc\n", False),
+        ("code\tlabel\tsynonyms\nD1\tflu\tgrippe\nD2\tfever\tpyrexia\n", False),
+        ('"id"\t"name"\t"type"\nD1\tflu\tx\nD2\tflu\tx\nD3\tflu\tx\n', False),
+        ("head\trelation\ttail\na\tb\tc\n", True),
         (TYPED, True),
         ("head\trelation\ttail\tmore\n", True),
         ("a\tb\n", False),
@@ -92,6 +98,6 @@ def test_a_wrong_encoding_is_told(read):
         ("", False),
     ],
 )
-def test_recognised_by_three_columns_with_few_words_in_the_middle(tmp_path, text, answer):
+def test_recognised_by_three_columns_with_words_that_repeat_in_the_middle(tmp_path, text, answer):
     assert recognise(Probe(tmp_path / "x", text.encode())) is answer
     assert recognise(Probe(tmp_path, b"", frozenset({"x"}))) is False

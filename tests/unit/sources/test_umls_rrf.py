@@ -3,6 +3,7 @@
 import gzip
 from functools import partial
 
+import polars as pl
 import pytest
 
 from biograft.errors import EncodingError, InputError, UnrecognisedError
@@ -147,6 +148,44 @@ def test_every_filter_on_names(write, umls, options, texts, filtered):
     result = umls(write("c", "".join(rows)), **options)
     assert [record.text for record in result.records] == texts
     assert (result.log.filtered, result.log.rejected.counts) == (filtered, {})
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        ({}, {C}),
+        ({"keep_suppressed": True}, set()),
+        ({"vocabularies": ("MSH",)}, {B, C}),
+        ({"term_types": ("PT",)}, {A, C}),
+        ({"languages": ("zh",)}, {A, B, C}),
+    ],
+)
+def test_concepts_of_which_a_filter_leaves_no_name_are_told(write, umls, options, left):
+    rows = [conso(A, "a"), conso(A, "old", suppress="O"), conso(B, "b", sab="NCI", tty="PT")]
+    result = umls(write("c", "".join([*rows, conso(C, "c", suppress="Y")])), **options)
+    assert {identifier for ids in result.log.left_out for identifier in ids} == left
+    assert all(isinstance(ids, pl.Series) for ids in result.log.left_out)
+
+
+@pytest.mark.parametrize("empty", [b"", gzip.compress(b"")], ids=["plain", "gz"])
+@pytest.mark.parametrize("kind", ["MRSTY", "MRDEF", "MRREL"])
+def test_an_empty_file_beside_the_names_is_noted(meta, write, umls, kind, empty):
+    """MetamorphoSys writes empty files where a subset leaves nothing; it was an error."""
+    path = meta({name: text for name, text in META.items() if name != f"{kind}.RRF"})
+    n_left = len(umls(path).records)
+    write(f"META/{kind}.RRF{'.gz' * bool(empty)}", empty)
+    result = umls(path)
+    assert (result.log.notes, len(result.records)) == ([f"{kind}.RRF is empty"], n_left)
+
+
+@pytest.mark.parametrize("empty", [b"", gzip.compress(b"")], ids=["plain", "gz"])
+def test_an_empty_file_of_names_is_an_error(write, umls, tmp_path, empty):
+    write("META/MRCONSO.RRF", empty)
+    write("META/MRSTY.RRF", META["MRSTY.RRF"])
+    with pytest.raises(InputError, match=r"MRCONSO\.RRF: is empty"):
+        umls(tmp_path / "META")
+    with pytest.raises(InputError, match="is empty"):
+        umls(write("MRSTY.RRF", empty))
 
 
 def test_filters_on_definitions_and_relations(meta, umls):

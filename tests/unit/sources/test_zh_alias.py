@@ -105,7 +105,6 @@ def test_the_line_is_where_the_row_begins(write, reading):
         (row(""), "no name"),
         (row("类风湿..."), "cut short in the source"),
         (row("甲", "类风湿..."), "cut short in the source"),
-        (row("丙"), "id defined twice"),
         ("a,b\n", "2 cells, expected 12"),
         ("a,b,,,,,,,,,,x\n", "cells under no column, so the row has slipped"),
         ('a,"b"c,,,,,,,,,,\n', "not CSV (',' expected after '\"')"),
@@ -117,6 +116,13 @@ def test_a_faulty_row_is_rejected_with_its_line(write, reading, line, reason):
     assert result.log.rejected.examples[reason][0].line == 3
     assert result.concepts >= {"丙", "丁"}
     assert result.log.n_read == 3
+
+
+def test_a_name_on_two_rows_is_told_and_both_are_read(write, reading):
+    result = reading(write("a", HEADER + row("丙") + row("丙", "丁")))
+    assert [r.text for r in result.of(NameRecord)] == ["丙", "丁"]
+    assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
+    assert result.log.doubtful.examples["id defined twice"][0].line == 3
 
 
 def test_quotes_without_end_are_told_where_they_begin(write, reading):

@@ -108,8 +108,8 @@ def test_two_pages_of_one_name_are_told_and_both_read(write, reading):
     first = {"gaishu_info": {"name": "甲"}}
     second = {"gaishu_info": {"name": "甲", "has_complication": ["乙"]}}
     result = reading(write("a", pages(first, second)))
-    assert result.log.rejected.counts == {"id defined twice": 1}
-    assert result.log.rejected.examples["id defined twice"][0].line == 2
+    assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
+    assert result.log.doubtful.examples["id defined twice"][0].line == 2
     assert result.of(RelationRecord) == [RelationRecord("甲", "has_complication", "乙", line=2)]
 
 
