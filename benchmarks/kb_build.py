@@ -4,7 +4,7 @@ Makes an UMLS-shaped distribution (MRCONSO, MRSTY, MRREL of synthetic rows), bui
 biograft and once with dicts and SQLite, each in a process of its own, checks that both hold the
 same, and times opening and lookups.
 
-    python benchmarks/kb_build.py                      5M + 5M rows, a few minutes
+    python benchmarks/kb_build.py --json >benchmarks/results/kb_build.json    5M + 5M rows
     python benchmarks/kb_build.py --quick --json       under a minute
     python benchmarks/kb_build.py --names 15000000 --relations 15000000 --no-python
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sqlite3
 import statistics
@@ -291,8 +292,23 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
                 "speedup_over_python": theirs["seconds"] / ours["seconds"],
                 "seconds_over_python_reading": ours["seconds"] / reading["seconds"],
             }
-    result["machine"] = {"python": platform.python_version(), "processor": platform.machine()}
+    result["machine"] = {
+        "python": platform.python_version(),
+        "processor": platform.machine(),
+        "n_cores": os.cpu_count(),
+    }
+    result["commit"] = _commit()
     return result
+
+
+def _commit() -> str:
+    """Name the commit that was measured; empty outside a clone."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip()
 
 
 def main() -> None:
