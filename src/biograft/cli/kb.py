@@ -82,6 +82,10 @@ def build(
     keep_suppressed: Annotated[
         bool, typer.Option("--keep-suppressed", help="Keep what the source marks as withdrawn.")
     ] = False,
+    codes: Annotated[
+        bool,
+        typer.Option("--codes", help="Keep codes of source vocabularies as xrefs (UMLS CODE)."),
+    ] = False,
     encoding: Annotated[str, typer.Option(help="Encoding of the files.")] = "utf-8",
     language: Annotated[
         str, typer.Option(metavar="en", help="Language of names where the format does not say.")
@@ -131,6 +135,7 @@ def build(
         "term_types": _listed(tty),
         "relations": _listed(relations),
         "keep_suppressed": keep_suppressed,
+        "keep_codes": codes,
         "encoding": encoding,
         "language": language,
         "default_type": default_type,
@@ -221,18 +226,22 @@ def show(
     ] = 10,
     as_json: Json = False,
 ) -> None:
-    """Show a concept: names, definitions, types, ids and relations."""
+    """Show a concept: names, definitions, types, ids and relations.
+
+    An id that no concept has as its own shows all that carry it as a cross-reference.
+    """
     from dataclasses import asdict
 
     from biograft.kb import KnowledgeBase
 
     base = KnowledgeBase.open(store)
-    concept = base[identifier]
-    related = base.relations(concept.id)
-    if as_json:
-        _print_json({**concept.to_json(), "relations": [asdict(r) for r in related]})
-    else:
-        print_concept(concept, related, limit)
+    concepts = [] if identifier in base else base.by_xref(identifier)
+    for concept in concepts or [base[identifier]]:
+        related = base.relations(concept.id)
+        if as_json:
+            _print_json({**concept.to_json(), "relations": [asdict(r) for r in related]})
+        else:
+            print_concept(concept, related, limit)
 
 
 @app.command(name="search")

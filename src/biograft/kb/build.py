@@ -250,7 +250,8 @@ def _warnings(assembly: Assembly, concepts: Concepts) -> list[str]:
             )
     if concepts.n_ambiguous:
         warnings.append(
-            f"{concepts.n_ambiguous:,} links between sources were ambiguous and not used to merge"
+            f"{concepts.n_ambiguous:,} links were ambiguous (within one source, or not one to one) "
+            "and not used to merge"
         )
     return warnings
 

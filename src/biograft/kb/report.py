@@ -103,6 +103,7 @@ def config_to_json(config: BuildConfig) -> dict[str, Any]:
                 "term_types": list(source.term_types),
                 "relations": list(source.relations),
                 "keep_suppressed": source.keep_suppressed,
+                "keep_codes": source.keep_codes,
                 "encoding": source.encoding,
                 "language": source.language,
                 "default_type": source.default_type,

@@ -46,6 +46,8 @@ class SourceConfig:
     """Keep relations of these names."""
     keep_suppressed: bool = False
     """Keep what the source marks as suppressed, obsolete, inactive or deprecated."""
+    keep_codes: bool = False
+    """Keep the codes of source vocabularies as cross-references (``CODE`` of UMLS)."""
     encoding: str = "utf-8"
     """Encoding of the file's text."""
     language: str = ""

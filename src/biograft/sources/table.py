@@ -60,6 +60,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the facts of every row."""
     log.opened(config.path)
     described: set[str] = set()
+    named: set[tuple[str, str]] = set()
     for row in _rows(config, log):
         log.read()
         if "head" in row.cells:
@@ -69,7 +70,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         if not concept:
             log.reject("id is blank", row.line, row.text)
             continue
-        yield from _names(row, concept, config, concept in described, log)
+        yield from _names(row, concept, config, named, log)
         yield from _facts(row, concept, config, concept in described)
         described.add(concept)
 
@@ -83,12 +84,14 @@ def _edge(row: _Row, log: ReadLog) -> Iterator[Item]:
 
 
 def _names(
-    row: _Row, concept: str, config: SourceConfig, repeated: bool, log: ReadLog
+    row: _Row, concept: str, config: SourceConfig, named: set[tuple[str, str]], log: ReadLog
 ) -> Iterator[Item]:
+    """Yield the names of a row; a concept's first name in each language is its preferred one."""
     language = language_code(row.get("language") or config.language or "en")
     if "name" in row.cells:
         if row.get("name"):
-            kind = NameKind.SYNONYM if repeated else NameKind.PREFERRED
+            kind = NameKind.SYNONYM if (concept, language) in named else NameKind.PREFERRED
+            named.add((concept, language))
             yield NameRecord(concept, row.get("name"), language, kind, line=row.line)
         else:
             log.reject("name is blank", row.line, row.text)
@@ -158,6 +161,8 @@ def _roles(config: SourceConfig, header: list[str], line: int) -> dict[str, int]
 def _obvious(header: list[str]) -> dict[str, str]:
     """Without a mapping, columns called like a role have it."""
     called = {cell.strip().lower(): cell.strip() for cell in header}
+    # "parent" and "synonym" are as usual as the plurals that name the roles
+    called |= {f"{word}s": cell for word, cell in called.items() if f"{word}s" in ROLES}
     return {role: called[role] for role in ROLES if role in called}
 
 

@@ -20,6 +20,8 @@ from biograft.languages import language_code
 from biograft.records import (
     IS_A,
     DefinitionRecord,
+    IdKind,
+    IdRecord,
     NameKind,
     NameRecord,
     RelationRecord,
@@ -126,6 +128,7 @@ def _files(path: Path) -> dict[str, Path]:
 
 def _read_names(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
     wanted = ["CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "STR", "SUPPRESS"]
+    wanted += ["CODE"] if config.keep_codes else []
     preferred = (pl.col("TS") == "P") & (pl.col("STT") == "PF") & (pl.col("ISPREF") == "Y")
     for rows in read_rows(path, log, LAYOUTS["MRCONSO"], wanted, config.encoding):
         whole = _without_blank(rows, ("CUI", "STR"), path, log)
@@ -148,6 +151,19 @@ def _read_names(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Bloc
                 line="line",
             ),
         )
+        if config.keep_codes:
+            yield _codes(frame)
+
+
+def _codes(frame: pl.DataFrame) -> Block:
+    """Turn the codes of the source vocabularies into cross-references such as ``MSH:D009203``."""
+    coded = frame.filter(~pl.col("CODE").is_in(["", "NOCODE"]))
+    coded = coded.unique(["CUI", "SAB", "CODE"], keep="first", maintain_order=True)
+    # some vocabularies write their own name into the code (HGNC:5, GO:0008150)
+    own = pl.col("CODE").str.starts_with(pl.col("SAB") + ":")
+    code = pl.when(own).then("CODE").otherwise(pl.format("{}:{}", "SAB", "CODE"))
+    kind = pl.lit(str(IdKind.XREF))
+    return Block(IdRecord, coded.select(concept="CUI", id=code, kind=kind, line="line"))
 
 
 def _read_types(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:

@@ -504,3 +504,13 @@ def test_a_reader_of_our_output_may_go_away(store):
     )  # fmt: skip
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_show_finds_a_concept_by_a_cross_reference(run, tmp_path):
+    concepts = [{"id": "A", "name": "a", "ids": [{"id": "X:1", "kind": "xref"}]}]
+    source = tmp_path / "a.jsonl"
+    source.write_text("\n".join(map(json.dumps, concepts)))
+    assert run("kb", "build", source, "-o", tmp_path / "K").code == 0
+    (shown,) = run("kb", "show", tmp_path / "K", "X:1", "--json").json
+    assert shown["id"] == "A"
+    assert run("kb", "show", tmp_path / "K", "X:2").code == 2

@@ -173,7 +173,7 @@ class TestSources:
     def test_ambiguous_links_are_warned_of(self, build):
         both = [concept("B", "b", ids=["X"]), concept("C", "c", ids=["X"])]
         report = build([concept("A", "a", ids=["X"])], both, merge="ids").report
-        assert "3 links between sources were ambiguous" in report.warnings[0]
+        assert "3 links were ambiguous" in report.warnings[0]
 
     @pytest.mark.parametrize("merge", ["none", "ids", "xrefs"])
     def test_sources_without_a_concept_are_refused(self, build, merge, tmp_path):

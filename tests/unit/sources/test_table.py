@@ -259,3 +259,18 @@ def test_a_cell_may_be_long(read):
 def test_recognised_by_a_header_with_id_and_name(tmp_path, text, answer):
     assert recognise(Probe(tmp_path / "x", text.encode())) is answer
     assert recognise(Probe(tmp_path, b"", frozenset({"x"}))) is False
+
+
+def test_the_first_name_in_each_language_is_preferred(write, reading):
+    """Guards a bug: only the first row of a concept gave a preferred name, so that
+    ``--lang zh,en`` named it in English."""
+    path = write("a.csv", "id,name,language\nX,Heart attack,en\nX,心肌梗死,zh\nX,MI,en\n")
+    found = [(name.text, name.kind) for name in reading(path).of(NameRecord)]
+    assert found == [("Heart attack", "preferred"), ("心肌梗死", "preferred"), ("MI", "synonym")]
+
+
+def test_singular_headers_are_understood(write, reading):
+    path = write("a.csv", "id,name,synonym,parent\nX,x,y|z,W\nW,w,,\n")
+    result = reading(path)
+    assert [name.text for name in result.of(NameRecord)] == ["x", "y", "z", "w"]
+    assert [relation.tail for relation in result.of(RelationRecord)] == ["W"]

@@ -8,7 +8,7 @@ import pytest
 
 from biograft.errors import EncodingError, InputError, UnrecognisedError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.records import DefinitionRecord, NameRecord, RelationRecord, TypeRecord
+from biograft.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
 from biograft.sources import Probe, SourceConfig
 from biograft.sources.files import read_head
 from biograft.sources.umls_rrf import LAYOUTS, recognise
@@ -361,3 +361,20 @@ def test_damage_is_told_with_its_line(write, umls, kind):
 def test_other_files_are_not_claimed(tmp_path, text):
     assert not recognise(Probe(tmp_path / "x", text.encode()))
     assert not recognise(Probe(tmp_path, b"", frozenset({"MRSTY.RRF"})))
+
+
+def test_codes_of_source_vocabularies_are_kept_on_request(write, reading):
+    rows = [
+        "C0000001|ENG|P|L1|PF|S1|Y|A1||||MSH|MH|D000001|name|0|N||",
+        "C0000001|ENG|S|L1|PF|S1|Y|A2||||MSH|ET|D000001|other|0|N||",
+        "C0000001|ENG|S|L1|PF|S1|Y|A3||||GO|PT|GO:0000001|third|0|N||",
+        "C0000001|ENG|S|L1|PF|S1|Y|A4||||MTH|PN|NOCODE|fourth|0|N||",
+    ]
+    path = write("MRCONSO.RRF", "\n".join([*rows, ""]))
+    assert reading(path).of(IdRecord) == []
+    assert [
+        (r.concept, r.id, r.kind, r.line) for r in reading(path, keep_codes=True).of(IdRecord)
+    ] == [
+        ("C0000001", "MSH:D000001", "xref", 1),
+        ("C0000001", "GO:0000001", "xref", 3),
+    ]
