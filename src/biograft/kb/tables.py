@@ -33,7 +33,7 @@ class TableWriter:
             self.n_rows += batch.num_rows
 
     def close(self) -> None:
-        """Finish the file and see to it that it is on the disk."""
+        """Finish the file."""
         self._writer.close()
         self._sink.close()
 
