@@ -5,8 +5,9 @@ The names below are loaded on first use, so that ``import biograft`` stays light
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from biograft.lazy import load_on_use
 
 if TYPE_CHECKING:
     from biograft.errors import BiograftError
@@ -37,11 +38,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name from the package it lives in (PEP 562)."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'biograft' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = load_on_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -101,7 +101,7 @@ def test_a_file_stays_small_and_prints_nothing(path):
 NARROWING = "tells the type checker what polars gives for a table; no input can make it fail"
 ASSERTS = {
     ("kb/gather.py", "isinstance(frame, pl.DataFrame)"): NARROWING,
-    ("kb/search.py", "isinstance(column, pl.Series)"): NARROWING,
+    ("kb/searching.py", "isinstance(column, pl.Series)"): NARROWING,
 }
 """The asserts there are, and why each says nothing about what a user gave."""
 

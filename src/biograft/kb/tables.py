@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 
 from biograft.errors import StoreError
@@ -45,7 +44,9 @@ class TableWriter:
 
 
 def _to_arrow(column: Any, kind: pa.DataType) -> pa.Array:
-    if isinstance(column, pl.Series):
+    if not isinstance(column, pa.Array | pa.ChunkedArray | np.ndarray):
+        import polars as pl  # only who builds a store has series, and has polars loaded
+
         column = column.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()

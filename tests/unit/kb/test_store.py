@@ -1,6 +1,8 @@
 import json
 import random
 import shutil
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
@@ -371,3 +373,18 @@ def test_a_store_can_be_read_by_any_arrow_tool_and_after_it_was_moved(copy, tmp_
     assert KnowledgeBase.open(str(moved))["D003920"].name == "Diabetes Mellitus"
     with pa.OSFile(str(moved / "concepts.arrow")) as file:
         assert pa.ipc.open_file(file).read_all().column("id")[0].as_py() == "D003924"
+
+
+def test_looking_things_up_loads_nothing_that_only_builds_need(build):
+    """Guards the time `kb show` takes: polars alone is half of it."""
+    folder = build([{"id": "A", "name": "a"}]).folder
+    script = f"""
+import sys
+from biograft.kb import KnowledgeBase
+assert KnowledgeBase.open({str(folder)!r})["A"].name == "a"
+print([name for name in ("polars", "pyoxigraph") if name in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
