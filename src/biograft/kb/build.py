@@ -7,7 +7,6 @@ when it is whole. A build that fails, is interrupted or killed leaves no store t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -45,7 +44,7 @@ from biograft.languages import language_code
 from biograft.progress import Progress
 from biograft.records import IS_A
 from biograft.runs import hash_file, new_folder
-from biograft.sources import ReadLog, SourceConfig, read_source, resolve
+from biograft.sources import STARTER, ReadLog, SourceConfig, read_source, resolve
 
 
 @dataclass
@@ -56,11 +55,10 @@ class _Hasher:
     stop: Event
     futures: dict[Path, Future[str]] = field(default_factory=dict)
 
-    def add(self, files: Iterable[Path]) -> None:
-        """Begin with files that are new."""
-        for path in files:
-            if path not in self.futures:
-                self.futures[path] = self.pool.submit(hash_file, path, self.stop)
+    def add(self, path: Path) -> None:
+        """Begin with a file, if it is new."""
+        if path not in self.futures:
+            self.futures[path] = self.pool.submit(hash_file, path, self.stop)
 
     def results(self) -> dict[Path, str]:
         """Wait for the hashes of all files."""
@@ -154,15 +152,13 @@ def _read(config: BuildConfig, work: Path, hasher: _Hasher, progress: Progress) 
     sources = _Sources(Gathered(work), [], [])
     for source in map(resolve, config.sources):
         progress.start(f"reading {source.path.name}")
-        log = ReadLog(source.path, progress.advance)
+        log = ReadLog(source.path, progress.advance, hasher.add)
         sources.logs.append(log)
         sources.formats.append(source.format)
         with closing(read_source(source, log)) as items:
             for item in items:
                 sources.gathered.add(item, log)
-                hasher.add(log.files)
         sources.gathered.flush()
-        hasher.add(log.files)
     return sources
 
 
@@ -258,7 +254,5 @@ def _warnings(assembly: Assembly, concepts: Concepts) -> list[str]:
 
 def build_starter(out: str | Path, *, overwrite: bool = False) -> BuildReport:
     """Build the knowledge base that ships with the package."""
-    from biograft.sources import STARTER
-
     config = BuildConfig(sources=(SourceConfig(path=Path(STARTER)),))
     return build_store(config, out, overwrite=overwrite)

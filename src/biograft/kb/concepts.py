@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -115,13 +115,7 @@ def renumber(concepts: Concepts, leaders: npt.NDArray[np.uint32]) -> Concepts:
     by_id = concepts.by_id.with_columns(
         row=np.where(old == DROPPED, DROPPED, rows[np.minimum(old, len(rows) - 1)])
     )
-    return Concepts(
-        by_id,
-        concepts.ids.filter(pl.Series(is_leader)),
-        n_merged=concepts.n_merged,
-        n_ambiguous=concepts.n_ambiguous,
-        n_dropped=concepts.n_dropped,
-    )
+    return replace(concepts, by_id=by_id, ids=concepts.ids.filter(pl.Series(is_leader)))
 
 
 def merge_concepts(concepts: Concepts, gathered: Gathered, by: str) -> Concepts:
@@ -159,9 +153,7 @@ def _links(concepts: Concepts, gathered: Gathered, by: str) -> pl.DataFrame:
     kinds = [ID_KINDS.index(IdKind.ALTERNATE)]
     if by == "xrefs":
         kinds.append(ID_KINDS.index(IdKind.XREF))
-    own = pl.DataFrame(
-        {"row": concepts.by_id["row"], "key": canonical_ids(concepts.by_id["concept"])}
-    )
+    own = concepts.by_id.select("row", "key")
     further = pl.concat(
         [
             pl.DataFrame(
@@ -179,11 +171,9 @@ def _links(concepts: Concepts, gathered: Gathered, by: str) -> pl.DataFrame:
     alternates = further.filter(pl.col("kind") == kinds[0]).select("row", "key")
     targets = pl.concat([own, alternates])
     pairs = further.select("row", "key").join(targets, on="key", suffix="_b")
-    same_id = own.join(own, on="key", suffix="_b")
     files = _files_of(concepts, gathered).group_by("row").agg(pl.col("source").min())
     return (
-        pl.concat([pairs, same_id])
-        .select(a=pl.min_horizontal("row", "row_b"), b=pl.max_horizontal("row", "row_b"))
+        pairs.select(a=pl.min_horizontal("row", "row_b"), b=pl.max_horizontal("row", "row_b"))
         .filter(pl.col("a") != pl.col("b"))
         .unique(maintain_order=True)
         .join(files.rename({"row": "a", "source": "file_a"}), on="a", maintain_order="left")

@@ -57,7 +57,12 @@ class ReadLog:
     kept; *filtered* is what the user asked to leave out (or the source marks as withdrawn).
     """
 
-    def __init__(self, path: Path, advanced: Callable[[int, float | None], None] | None = None):
+    def __init__(
+        self,
+        path: Path,
+        advanced: Callable[[int, float | None], None] | None = None,
+        on_open: Callable[[Path], object] | None = None,
+    ) -> None:
         self.path = path
         self.n_read = 0
         self.rejected = Rejections()
@@ -68,12 +73,14 @@ class ReadLog:
         """What is wrong in the file and was kept all the same, such as an id defined twice."""
         self.left_out: list[Iterable[str]] = []
         """Ids of concepts that a filter left out, so that facts about them are no fault."""
-        self._advanced = advanced
+        self._advanced, self._on_open = advanced, on_open
 
     def opened(self, path: Path) -> None:
         """Note that a file is being read."""
         if path not in self.files:
             self.files.append(path)
+            if self._on_open is not None:
+                self._on_open(path)
 
     def read(self, n: int = 1, fraction: float | None = None) -> None:
         """Count rows (lines, terms, elements) read."""
