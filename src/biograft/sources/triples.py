@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from biograft.records import NameKind, NameRecord, RelationRecord, TypeRecord
+from biograft.records import RelationRecord
+from biograft.sources.entities import Entities
 from biograft.sources.files import read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
@@ -43,7 +44,7 @@ def _few_relations(probe: Probe) -> bool:
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield each entity once, with its types, and every triple."""
     log.opened(config.path)
-    seen: set[tuple[str, str]] = set()
+    entities = Entities(config.language or "en")
     type_columns: tuple[int, ...] = ()
     for number, line in read_lines(config.path, config.encoding):
         parts = [part.strip() for part in line.split("\t")]
@@ -59,20 +60,8 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         head, relation, tail = parts[:3]
         kinds = [parts[column] if column < len(parts) else "" for column in type_columns]
         for entity, kind in zip((head, tail), kinds or ["", ""], strict=True):
-            yield from _entity(entity, kind or config.default_type, number, config, seen)
+            yield from entities.mention(entity, kind or config.default_type, number, label="")
         yield RelationRecord(head, relation, tail, line=number)
-
-
-def _entity(
-    entity: str, kind: str, line: int, config: SourceConfig, seen: set[tuple[str, str]]
-) -> Iterator[Item]:
-    """Describe an entity, and each type of it, when first met."""
-    if (entity, "") not in seen:
-        seen.add((entity, ""))
-        yield NameRecord(entity, entity, config.language or "en", NameKind.PREFERRED, line=line)
-    if kind and (entity, kind) not in seen:
-        seen.add((entity, kind))
-        yield TypeRecord(entity, kind, line=line)
 
 
 def _type_columns(header: list[str]) -> tuple[int, ...]:
