@@ -87,7 +87,8 @@ def _to_biosyn(base: KnowledgeBase) -> Iterator[str]:
 
 def _own_ids(concept: Concept) -> list[str]:
     alternates = [i.id for i in concept.ids if i.kind == IdKind.ALTERNATE]
-    return [concept.id, *alternates]
+    joined = concept.id == "|".join(alternates)  # a dictionary of BioSyn was the source
+    return alternates if joined else [concept.id, *alternates]
 
 
 def _to_triples(base: KnowledgeBase) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """BioSyn dictionaries: ``id||name`` a line, where the id may be ``A|B`` (several ids).
 
+What stands before the bars is the concept: ``A|B`` and ``A|C`` are two, though they share an id,
+as the field's evaluation has it. Each of the ids becomes an alternate one, so that it finds all.
 ``CUI-less`` lines name nothing and are filtered, as the published evaluation does.
 """
 
@@ -38,14 +40,15 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         if ids.lower() == "cui-less":
             log.filter("CUI-less")
             continue
-        concept, *others = [part.strip() for part in ids.split("|") if part.strip()]
+        parts = [part.strip() for part in ids.split("|") if part.strip()]
+        concept = "|".join(parts)
         yield NameRecord(concept, name, config.language or "en", line=number)
         if config.default_type and concept not in typed:
             typed.add(concept)
             yield TypeRecord(concept, config.default_type, line=number)
-        if others and ids not in linked:
-            linked.add(ids)
-            yield from (IdRecord(concept, other, line=number) for other in others)
+        if len(parts) > 1 and concept not in linked:
+            linked.add(concept)
+            yield from (IdRecord(concept, part, line=number) for part in parts)
 
 
 FORMAT = Format(recognise, read, tabular=True)

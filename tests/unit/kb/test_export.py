@@ -63,12 +63,14 @@ def test_json_lines_of_made_up_stores_read_back_the_same(
     assert again.manifest["sources"][0]["rejected"] == {}
 
 
-def test_a_biosyn_dictionary_reads_back_with_ids_and_names(build, rebuild):
+def test_a_biosyn_dictionary_reads_back_with_ids_and_names(build, rebuild, tmp_path):
     base = build(CONCEPTS).base
     again = rebuild(base, "biosyn", "out.txt")
-    assert [c.id for c in again] == ["A:1", "C"]
-    assert [i.id for i in again["A:1"].ids] == ["B:9"]
+    assert [c.id for c in again] == ["A:1|B:9", "C"]
+    assert [i.id for i in again["A:1"].ids] == ["A:1", "B:9"]
     assert again["B:9"] == again["A:1"]
+    assert export(again, tmp_path / "twice.txt", "biosyn") == 4
+    assert (tmp_path / "twice.txt").read_text() == (tmp_path / "out.txt").read_text()
     assert [n.text for n in again["A:1"].names] == [
         'Crohn\'s "disease"',
         "tab and break",

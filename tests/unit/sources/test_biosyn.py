@@ -22,10 +22,11 @@ def test_every_line_is_a_name_and_further_ids_come_once(read):
     result = read("D1||flu\nD2|613|C3||fever\n\nD2|613|C3||pyrexia\r\n D2 || hot \n")
     assert result.records == [
         NameRecord("D1", "flu", line=1),
-        NameRecord("D2", "fever", line=2),
-        IdRecord("D2", "613", line=2),
-        IdRecord("D2", "C3", line=2),
-        NameRecord("D2", "pyrexia", line=4),
+        NameRecord("D2|613|C3", "fever", line=2),
+        IdRecord("D2|613|C3", "D2", line=2),
+        IdRecord("D2|613|C3", "613", line=2),
+        IdRecord("D2|613|C3", "C3", line=2),
+        NameRecord("D2|613|C3", "pyrexia", line=4),
         NameRecord("D2", "hot", line=5),
     ]
     assert (result.log.n_read, result.log.rejected.counts, result.log.filtered) == (4, {}, {})
