@@ -21,11 +21,12 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/kb_build.py --quick
 
-# uv resolves in a second what takes pip a minute; pip brings it
+# uv resolves in a second what takes pip a minute; pip brings it, and torch, since only pip knows
+# where a machine may keep a build of torch for processors alone
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "biograft needs Python 3.11 or newer; set PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile uv
+	$(BIN)/python -m pip install --quiet --no-compile 'torch==2.13.0' uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode -e '.[dev]'
 	touch $@
 

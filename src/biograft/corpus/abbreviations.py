@@ -1,0 +1,195 @@
+"""Abbreviations that a text defines itself: *diabetes mellitus (DM)*, *DM (diabetes mellitus)*.
+
+The method is that of Schwartz and Hearst (A simple algorithm for identifying abbreviation
+definitions in biomedical text, PSB 2003): a short form in brackets is matched letter by letter,
+from right to left, against the few words before it, and its first letter must begin a word. In
+Chinese text, which has no words to see, the long form is the run of characters before the bracket.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+_MIN_SHORT, _MAX_SHORT, _MAX_SHORT_WORDS = 2, 10, 2
+_MAX_BRACKET = 200
+"""A bracket that holds more characters is no definition."""
+
+_BRACKET = re.compile(rf"[(（\[]([^()（）\[\]]{{1,{_MAX_BRACKET}}})[)）\]]")
+_WORD = re.compile(r"\S+")
+_LAST_WORD = re.compile(r"\S+(?=\s*$)")
+_REMARK = re.compile(r"(?:i\.?\s?e|e\.?\s?g|n\s?=.*|p\s?[<=].*)\.?", re.IGNORECASE)
+"""What stands in brackets and is no short form: *i.e.*, *n = 12*."""
+_CUT = re.compile(r"[;,，；]")
+_SENTENCE_END = re.compile(r"[.;!?](?=\s)|[。；！？\n]|[()（）\[\]]")
+_HAN = re.compile("[\u3400-\u9fff\U00020000-\U0003ffff]")
+_HAN_RUN = re.compile("[\u3400-\u9fff\U00020000-\U0003ffffA-Za-z0-9αβγδ\\-]+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Abbreviation:
+    """A short form and its long form, each with its place in the text."""
+
+    short: str
+    long: str
+    short_start: int
+    short_end: int
+    long_start: int
+    long_end: int
+
+
+def find_abbreviations(text: str) -> list[Abbreviation]:
+    """Find the abbreviations that a text defines, in the order of their brackets."""
+    found = (_in_bracket(text, match) for match in _BRACKET.finditer(text))
+    return [abbreviation for abbreviation in found if abbreviation is not None]
+
+
+def _in_bracket(text: str, bracket: re.Match[str]) -> Abbreviation | None:
+    """Read one bracket: as a short form behind its long one, else the other way round."""
+    inside = _cut(bracket[1])
+    start = bracket.start(1) + len(inside) - len(inside.lstrip())
+    short = inside.strip()
+    before = _before(text, bracket.start())
+    if _is_short(short):
+        long_start = _long_start(short, text, before, bracket.start())
+        if long_start is not None:
+            return _abbreviation(text, (start, start + len(short)), (long_start, bracket.start()))
+    word = _LAST_WORD.search(text, before, bracket.start())
+    if word is not None and _is_short(word[0]) and not word[0].islower():
+        end = bracket.start(1) + len(bracket[1].rstrip())
+        long = text[start:end]
+        # the whole bracket must be the long form, not just its end
+        if " " in long and _is_long(word[0], long) and _match_letters(word[0], long) == 0:
+            return _abbreviation(text, word.span(), (start, end))
+    return None
+
+
+def _cut(inside: str) -> str:
+    """Leave out what follows a comma: *(DM, n = 12)*."""
+    mark = _CUT.search(inside)
+    return inside[: mark.start()] if mark else inside
+
+
+def _before(text: str, end: int) -> int:
+    """Find where the sentence begins that leads up to a bracket."""
+    floor = max(0, end - _MAX_BRACKET)
+    start = floor
+    for mark in _SENTENCE_END.finditer(text, floor, end):
+        start = mark.end()
+    return start
+
+
+def _abbreviation(text: str, short: tuple[int, int], long: tuple[int, int]) -> Abbreviation:
+    long_text = text[long[0] : long[1]].rstrip()
+    end = long[0] + len(long_text)
+    return Abbreviation(text[slice(*short)], long_text, *short, long[0], end)
+
+
+def _is_short(text: str) -> bool:
+    """Say whether a text may be a short form."""
+    return (
+        _MIN_SHORT <= len(text) <= _MAX_SHORT
+        and len(text.split()) <= _MAX_SHORT_WORDS
+        and text[0].isalnum()
+        and any(map(str.isalpha, text))
+        and not _REMARK.fullmatch(text)
+    )
+
+
+def _long_start(short: str, text: str, before: int, end: int) -> int | None:
+    """Find where the long form begins that ends before a bracket."""
+    stop = before + len(text[before:end].rstrip())
+    if stop > before and _HAN.match(text[stop - 1]):
+        return _chinese_start(short, text, before, stop)
+    words = list(_WORD.finditer(text, before, stop))
+    n_words = min(len(short) + 5, 2 * len(short))
+    if not words:
+        return None
+    first = words[-n_words:][0].start()
+    at = _match_letters(short, text[first:stop])
+    return first + at if at is not None and _is_long(short, text[first + at : stop]) else None
+
+
+def _is_long(short: str, long: str) -> bool:
+    """Say whether a long form is one: longer, and without the short form as a word."""
+    return len(long) > len(short) and short not in long.split()
+
+
+def _chinese_start(short: str, text: str, before: int, stop: int) -> int | None:
+    """Take the run of characters before a bracket; a Chinese short form must be made of them."""
+    run = _HAN_RUN.search(text, before, stop)
+    if run is None or len(run[0]) < 2:
+        return None
+    if not _HAN.search(short):
+        return run.start() if short.isascii() and any(map(str.isupper, short)) else None
+    at = _match_letters(short, run[0], anywhere=True)
+    return run.start() + at if at is not None and len(run[0]) - at > len(short) else None
+
+
+def _match_letters(short: str, long: str, *, anywhere: bool = False) -> int | None:
+    """Match the letters of a short form from right to left; give where the first one stands.
+
+    The first must begin a word, unless it may stand ``anywhere``.
+    """
+    at = len(long)
+    letters = [(k, char.lower()) for k, char in enumerate(short) if char.isalnum()]
+    for place, char in reversed(letters):
+        at -= 1
+        while at >= 0 and not (
+            long[at].lower() == char and (place > 0 or anywhere or _begins_word(long, at))
+        ):
+            at -= 1
+        if at < 0:
+            return None
+    return at
+
+
+def _begins_word(text: str, at: int) -> bool:
+    return at == 0 or not text[at - 1].isalnum()
+
+
+class LongForms(Mapping[str, str]):
+    """The long forms of a document's abbreviations; of several definitions the first counts."""
+
+    def __init__(self, abbreviations: Iterable[Abbreviation]) -> None:
+        self._long: dict[str, str] = {}
+        for abbreviation in abbreviations:
+            self._long.setdefault(abbreviation.short, abbreviation.long)
+
+    @classmethod
+    def of(cls, text: str) -> LongForms:
+        """Collect what a text defines."""
+        return cls(find_abbreviations(text))
+
+    def __getitem__(self, short: str) -> str:
+        return self._long[short]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._long)
+
+    def __len__(self) -> int:
+        return len(self._long)
+
+    def expand(self, mention: str) -> str | None:
+        """Give the long form of a mention, or None where it is no abbreviation of this document.
+
+        The plural counts (*DMs*), and so does an abbreviation that is the last word of a mention
+        (*sporadic BC*). One that comes before other words does not: the *APC gene* is a gene.
+
+        >>> forms = LongForms.of("Breast cancer (BC) is common.")
+        >>> forms.expand("BCs"), forms.expand("sporadic BC"), forms.expand("BC gene")
+        ('Breast cancer', 'sporadic Breast cancer', None)
+        """
+        long = self._of(mention)
+        if long is not None:
+            return long
+        before, blank, last = mention.rpartition(" ")
+        long = self._of(last) if blank else None
+        if long is None or long.lower() in before.lower():
+            return None
+        return f"{before} {long}"
+
+    def _of(self, word: str) -> str | None:
+        long = self._long.get(word)
+        return long if long is not None or not word.endswith("s") else self._long.get(word[:-1])

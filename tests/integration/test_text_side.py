@@ -1,0 +1,92 @@
+"""Corpora, abbreviations, composites and the dictionary on real files."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from biograft.corpus import (
+    DictionaryMatcher,
+    LongForms,
+    find_abbreviations,
+    read_pubtator,
+    write_pubtator,
+)
+from biograft.linking.composites import split_composite
+from biograft.linking.steps import DEFAULT_STEPS
+from biograft.sources import ReadLog
+
+NCBI = "entity_linking/ncbi_disease/original/NCBI{}set_corpus.txt{}"
+CDR = "entity_linking/bc5cdr/pubtator/CDR_{}Set.PubTator.txt.gz"
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "types", "relations", "repaired"),
+    [
+        (NCBI.format("train", ".gz"), (593, 592, 5145), {"SpecificDisease": 2972}, 0, 1),
+        (NCBI.format("develop", ""), (100, 100, 787), {"SpecificDisease": 412}, 0, 0),
+        (NCBI.format("test", ""), (100, 100, 960), {"SpecificDisease": 555}, 0, 0),
+        (CDR.format("Training"), (500, 500, 9385), {"Chemical": 5203, "Disease": 4182}, 1038, 0),
+        (CDR.format("Development"), (500, 500, 9591), {"Chemical": 5347, "Disease": 4244}, 1012, 0),
+        (CDR.format("Test"), (500, 500, 9809), {"Chemical": 5385, "Disease": 4424}, 1066, 0),
+    ],
+)
+def test_corpora_are_read_whole(  # noqa: PLR0917 - a table of facts
+    shared_data, tmp_path, name, counts, types, relations, repaired
+):
+    log = ReadLog(shared_data(name))
+    read = list(read_pubtator(shared_data(name), log))
+    found = [mention for document in read for mention in document.mentions]
+    assert (len(read), len({d.id for d in read}), len(found)) == counts
+    assert {kind: sum(m.type == kind for m in found) for kind in types} == types
+    assert (log.filtered["relation"], log.rejected.counts.total()) == (relations, 0)
+    assert log.doubtful.counts.total() == repaired
+    assert all(d.text[m.start : m.end] == m.text for d in read for m in d.mentions)
+    write_pubtator(read, tmp_path / "again.txt")
+    assert list(read_pubtator(tmp_path / "again.txt")) == read
+
+
+def test_abbreviations_of_real_abstracts(shared_data):
+    read = list(read_pubtator(shared_data(NCBI.format("train", ".gz"))))
+    found = [(d, a) for d in read for a in find_abbreviations(d.text)]
+    assert 690 <= len(found) <= 740
+    for document, a in found:
+        assert document.text[a.short_start : a.short_end] == a.short
+        assert document.text[a.long_start : a.long_end] == a.long
+    assert LongForms.of(read[0].text)["APC"] == "adenomatous polyposis coli"
+
+
+def test_composites_of_the_training_set_are_taken_apart(shared_data):
+    wanted = []
+    with gzip.open(shared_data(CDR.format("Training")), "rt", encoding="utf-8") as file:
+        for line in file:
+            cells = line.rstrip("\n").split("\t")
+            if len(cells) == 7 and any(f" {word} " in cells[3] for word in ("and", "or")):
+                wanted.append((cells[3].lower(), tuple(cells[6].lower().split("|"))))
+    right = sum(split_composite(text) == parts for text, parts in wanted)
+    assert (len(wanted), right) == (52, 41)
+
+
+def test_names_of_a_real_dictionary_are_found(shared_data):
+    path = shared_data("entity_linking/ncbi_disease/biosyn/train_dictionary.txt.gz")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        names = [line.rstrip("\n").split("||")[1] for line in file]
+    matcher = DictionaryMatcher(names)
+    n_gold = n_found = 0
+    for document in read_pubtator(shared_data(NCBI.format("develop", ""))):
+        matches = matcher.find(document.text)
+        assert all(document.text[m.start : m.end] == m.text for m in matches)
+        spans = {(m.start, m.end) for m in matches}
+        n_gold += len(document.mentions)
+        n_found += sum((m.start, m.end) in spans for m in document.mentions)
+    assert (n_gold, n_found) == (787, 460)
+
+
+def test_normalisation_keeps_every_name_of_a_real_dictionary(shared_data):
+    path = shared_data("entity_linking/ncbi_disease/biosyn/train_dictionary.txt.gz")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        names = [line.rstrip("\n").split("||")[1] for line in file]
+    forms = [DEFAULT_STEPS(name) for name in names]
+    assert all(forms)
+    assert forms == [DEFAULT_STEPS(form) for form in forms]

@@ -1,0 +1,103 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from biograft.corpus import LongForms, find_abbreviations
+
+
+def pairs(text):
+    found = find_abbreviations(text)
+    for a in found:
+        assert text[a.short_start : a.short_end] == a.short
+        assert text[a.long_start : a.long_end] == a.long
+    return [(a.short, a.long) for a in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Type 2 diabetes mellitus (DM) is.", [("DM", "diabetes mellitus")]),
+        ("In DM (diabetes mellitus) we", [("DM", "diabetes mellitus")]),
+        ("adenomatous polyposis coli [APC], a", [("APC", "adenomatous polyposis coli")]),
+        ("heat shock protein (HSP, n = 3)", [("HSP", "heat shock protein")]),
+        ("hexosaminidase A ( Hex A )", [("Hex A", "hexosaminidase A")]),
+        ("glucose-6-phosphatase (G6P)", [("G6P", "glucose-6-phosphatase")]),
+        ("von Hippel-Lindau (VHL) and cystic fibrosis (CF)",
+         [("VHL", "von Hippel-Lindau"), ("CF", "cystic fibrosis")]),
+        ("患慢阻，慢性阻塞性肺疾病（COPD）", [("COPD", "慢性阻塞性肺疾病")]),
+        ("患者有慢性阻塞性肺疾病(慢阻肺)", [("慢阻肺", "慢性阻塞性肺疾病")]),
+    ],
+)  # fmt: skip
+def test_definitions_are_found(text, found):
+    assert pairs(text) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "()",
+        "( )",
+        "two (2) cases",
+        "the patient (see below)",
+        "childhood (childhood cerebral ALD)",
+        "in Hex A activity (i. e. much)",
+        "eleven letters (ELEVENLETTE)",
+        "one to three (a b c)",
+        "diabetes. Mellitus (DM)",
+        "DM (DM)",
+        "the DM (DM)",
+        "患者肺（在）",
+        "中国（北京）",
+        "患者有肺（lung）",
+        "unclosed (UC",
+        "cmedm (DM)",
+    ],
+)
+def test_other_brackets_define_nothing(text):
+    assert pairs(text) == []
+
+
+def test_the_long_form_stays_within_its_few_words():
+    # for two letters four words are looked at
+    assert pairs("xeno and so beta (XB)") == [("XB", "xeno and so beta")]
+    assert pairs("xeno and so on beta (XB)") == []
+
+
+class TestLongForms:
+    forms = LongForms.of(
+        "Breast cancer (BC) and BC (bladder cancer); tumor (T1). diabetes mellitus (DM)"
+    )
+
+    def test_the_first_definition_counts(self):
+        assert dict(self.forms) == {"BC": "Breast cancer", "DM": "diabetes mellitus"}
+        assert len(self.forms) == 2
+
+    @pytest.mark.parametrize(
+        ("mention", "long"),
+        [
+            ("BC", "Breast cancer"),
+            ("DMs", "diabetes mellitus"),
+            ("sporadic BC", "sporadic Breast cancer"),
+            ("sporadic BCs", "sporadic Breast cancer"),
+            ("BC gene", None),
+            ("bc", None),
+            ("diabetes mellitus DM", None),
+            ("abc", None),
+            ("", None),
+            (" ", None),
+        ],
+    )
+    def test_mentions_are_expanded(self, mention, long):
+        assert self.forms.expand(mention) == long
+
+
+@given(
+    st.lists(st.sampled_from("breast cancer ( ) BC （ ） 肺癌 LC , . - é\u0301 😀".split())).map(
+        " ".join
+    )
+)
+def test_offsets_slice_to_both_forms(text):
+    for short, long in pairs(text):
+        assert 2 <= len(short) <= 10
+        assert long not in ("", short)

@@ -1,0 +1,158 @@
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from biograft.corpus import read_pubtator, write_pubtator
+from biograft.documents import Document, Mention
+from biograft.errors import FormatError, InputError, OutputError
+from biograft.sources import ReadLog
+
+SNIPPET = """
+1|t|Skin tumour and fever.
+1|a|Fever again.
+1\t0\t11\tSkin tumour\tDisease\tD012878|D009369+ D000001
+1\t23\t28\tFever\tDisease\t-1\tone|two
+1\tCID\tD1\tD2
+
+2|t|Only a title
+"""
+
+
+@pytest.fixture
+def read(write):
+    def of(content, name="a.txt"):
+        path = write(name, content)
+        log = ReadLog(path)
+        return list(read_pubtator(path, log)), log
+
+    return of
+
+
+class TestReading:
+    def test_a_snippet_gives_its_documents(self, read):
+        documents, log = read(SNIPPET)
+        assert documents == [
+            Document(
+                "1",
+                "Skin tumour and fever. Fever again.",
+                (
+                    Mention(0, 11, "Skin tumour", ("D012878", "D009369", "D000001"), "Disease"),
+                    Mention(23, 28, "Fever", (), "Disease"),
+                ),
+            ),
+            Document("2", "Only a title"),
+        ]
+        assert dict(log.filtered) == {"relation": 1}
+        assert (log.n_read, log.rejected.counts.total(), log.doubtful.counts.total()) == (6, 0, 0)
+
+    def test_gzip_line_ends_and_language_are_handled(self, write):
+        data = SNIPPET.replace("\n", "\r\n").encode()
+        documents = list(read_pubtator(write("a.gz", gzip.compress(data)), language="en"))
+        assert [d.text for d in documents] == [
+            "Skin tumour and fever. Fever again.",
+            "Only a title",
+        ]
+        assert documents[0].language == "en"
+
+    def test_a_document_that_comes_twice_is_kept_twice(self, read):
+        assert [d.id for d in read("1|t|a\n\n1|t|a\n")[0]] == ["1", "1"]
+
+    def test_a_mention_near_its_place_is_set_right(self, read):
+        documents, log = read("1|t|no fever, no fever\n1\t15\t22\tfever  \tD\tX\n")
+        assert documents[0].mentions == (Mention(13, 18, "fever", ("X",), "D"),)
+        assert log.doubtful.counts == {"offsets were set right": 1}
+        example = log.doubtful.examples["offsets were set right"][0]
+        assert (example.line, example.text) == (2, "1\t15\t22\tfever  \tD\tX")
+
+    @pytest.mark.parametrize(
+        "row",
+        ["0\t5\tcough", "5\t5\t", "90\t95\tfever", "0\t3\t "],
+        ids=["absent", "empty", "far", "blank"],
+    )
+    def test_a_mention_that_is_not_there_is_rejected_and_counted(self, read, row):
+        documents, log = read(f"1|t|a fever\n1\t{row}\tD\tX\n")
+        assert documents[0].mentions == ()
+        assert log.rejected.counts == {"offsets do not fit the text": 1}
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("1|a|abstract\n", r"a.txt:1: no title comes before this"),
+            ("1\t0\t1\ta\tD\tX\n", r"a.txt:1: no title"),
+            ("1|t|a\n1|a|b\n1|a|c\n", r"a.txt:3: an abstract out of place"),
+            ("1|t|a\n2|a|b\n", r"a.txt:2: belongs to document '2', not to '1'"),
+            ("1|t|a\n2\t0\t1\ta\tD\tX\n", r"a.txt:2: belongs to document '2'"),
+            ("1|t|a\n1\t0\tx\ta\tD\tX\n", r"a.txt:2: a mention in other .*found: .*; expected"),
+            ("1|t|a\n1\t0\t1\ta\n", r"a.txt:2: a mention in other columns"),
+            ("1|t|a\n1\n", r"a.txt:2: is no line of a PubTator file"),
+        ],
+    )  # fmt: skip
+    def test_what_is_not_pubtator_is_said_with_its_line(self, read, content, message):
+        with pytest.raises(FormatError, match=message):
+            read(content)
+
+    def test_a_missing_file_is_said_so(self, tmp_path):
+        with pytest.raises(InputError, match="does not exist"):
+            list(read_pubtator(tmp_path / "none.txt"))
+
+
+TEXT = st.text(st.one_of(st.sampled_from("ab .?|-é😀\u0301\u2028\x85"), st.characters(
+    exclude_characters="\n\r\0", exclude_categories=["Cs"])), max_size=40)  # fmt: skip
+WORD = st.text(st.sampled_from("aB1:-é"), min_size=1, max_size=6)
+
+
+@st.composite
+def documents(draw):
+    text = draw(TEXT)
+    mentions = []
+    for _ in range(draw(st.integers(0, 3)) if text else 0):
+        start = draw(st.integers(0, len(text) - 1))
+        end = draw(st.integers(start + 1, len(text)))
+        if "\t" not in text[start:end]:
+            concepts = draw(st.lists(WORD.filter(lambda word: word != "-1"), max_size=3))
+            mentions.append(Mention(start, end, text[start:end], tuple(concepts), draw(WORD)))
+    return Document(draw(WORD), text, tuple(mentions))
+
+
+class TestWriting:
+    @given(written=st.lists(documents(), min_size=1, max_size=3))
+    def test_what_is_written_reads_back(self, written, tmp_path_factory):
+        path = tmp_path_factory.mktemp("pubtator") / "a.txt"
+        write_pubtator(written, path)
+        log = ReadLog(path)
+        assert list(read_pubtator(path, log)) == written
+        assert not log.rejected.counts
+        assert not log.doubtful.counts
+
+    def test_the_first_sentence_is_the_title(self, tmp_path):
+        write_pubtator([Document("1", "A b. C d. E", (Mention(0, 1, "A"),))], tmp_path / "a.txt")
+        assert (tmp_path / "a.txt").read_text() == "1|t|A b.\n1|a|C d. E\n1\t0\t1\tA\t\t-1\n\n"
+
+    @pytest.mark.parametrize(
+        ("document", "message"),
+        [
+            (Document("1", "a\nb"), "document 1: its text holds a line end"),
+            (Document("1", "a\ud800"), "half a surrogate pair"),
+            (Document("", "a"), "document id ''"),
+            (Document("a|b", "a"), r"document id 'a\|b'"),
+            (Document("1", "abc", (Mention(0, 2, "ac"),)), "the text has 'ab' there"),
+            (Document("1", "abc", (Mention(1, 1, ""),)), "mention '' at 1"),
+            (Document("1", "a\tb", (Mention(0, 3, "a\tb"),)), "a tab"),
+            (Document("1", "a", (Mention(0, 1, "a", ("A|B",)),)), r"concept 'A\|B'"),
+            (Document("1", "a", (Mention(0, 1, "a", ("-1",)),)), "concept '-1'"),
+        ],
+    )
+    def test_what_the_format_cannot_hold_is_refused(self, document, message, tmp_path):
+        with pytest.raises(OutputError, match=message):
+            write_pubtator([document], tmp_path / "a.txt")
+        assert not list(tmp_path.iterdir())
+
+    def test_a_file_that_exists_is_kept_unless_told(self, tmp_path):
+        path = tmp_path / "a.txt"
+        write_pubtator([Document("1", "a")], path)
+        with pytest.raises(OutputError, match="exists already"):
+            write_pubtator([Document("2", "b")], path)
+        write_pubtator([Document("2", "b")], path, overwrite=True)
+        assert [d.id for d in read_pubtator(path)] == ["2"]
