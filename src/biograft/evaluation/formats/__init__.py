@@ -1,0 +1,1 @@
+"""One reader per format of gold standards; the registry is in ``evaluation.gold``."""

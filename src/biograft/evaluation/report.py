@@ -1,0 +1,200 @@
+"""The report of a linking evaluation: Markdown with figures, and one HTML file with all in it."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import biograft
+from biograft.evaluation.linking import LinkingResult
+from biograft.evaluation.mistakes import Mistake, count_kinds
+from biograft.evaluation.populations import Population
+from biograft.runs import new_folder
+
+FORMAT, VERSION = "biograft-linking-report", 1
+SHOWN_MISTAKES = 50
+_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;margin:1rem 0}"
+    "th,td{border-bottom:1px solid #ddd;padding:.25rem .7rem;text-align:left}"
+    "img{max-width:100%}.wide{overflow-x:auto}"
+)
+_MISTAKE_HEAD = (
+    "mention", "gold", "predicted", "by the name", "rank of gold", "kind", "document",
+)  # fmt: skip
+_CAPTIONS = {
+    "recall": "Recall and accuracy by number of answers",
+    "similarity": "Accuracy by likeness of the mention to a gold name",
+    "reliability": "Reliability of the probabilities",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkingReport:
+    """All that a report shows."""
+
+    result: LinkingResult
+    populations: Sequence[Population] = ()
+    buckets: Sequence[Population] = ()
+    mistakes: Sequence[Mistake] = ()
+    figures: Mapping[str, bytes] = field(default_factory=dict)
+    """Name -> PNG."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """What was evaluated on what: store, gold, index, model."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    title: str
+    head: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+def write_report(report: LinkingReport, folder: Path, *, overwrite: bool = False) -> None:
+    """Write ``report.md`` with its figures, ``report.html`` and ``result.json`` to a new folder."""
+    with new_folder(folder, overwrite=overwrite) as work:
+        for name, image in report.figures.items():
+            (work / f"{name}.png").write_bytes(image)
+        (work / "report.md").write_text(to_markdown(report), encoding="utf-8")
+        (work / "report.html").write_text(to_html(report), encoding="utf-8")
+        text = json.dumps(_manifest(report), ensure_ascii=False, indent=1)
+        (work / "result.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _manifest(report: LinkingReport) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "made_by": f"biograft {biograft.__version__}",
+        "provenance": dict(report.provenance),
+        "result": report.result.to_json(),
+        "populations": [population.to_json() for population in report.populations],
+        "similarity": [bucket.to_json() for bucket in report.buckets],
+        "mistakes": {str(kind): n for kind, n in count_kinds(report.mistakes).items()},
+    }
+
+
+def to_markdown(report: LinkingReport) -> str:
+    """Give the report as Markdown; figures are files beside it."""
+    lines = [f"# {_title(report)}", ""]
+    lines += [f"- {_cell(key)}: `{_cell(value)}`" for key, value in report.provenance.items()]
+    for table in _tables(report):
+        lines += ["", f"## {table.title}", "", _row(table.head), _row(["---"] * len(table.head))]
+        lines += [_row([_cell(cell) for cell in row]) for row in table.rows]
+    for name in report.figures:
+        lines += ["", f"![{_CAPTIONS.get(name, name)}]({name}.png)"]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _cell(value: object) -> str:
+    """Keep a text from ending a cell, or from being taken for markup."""
+    text = " ".join(str(value).split())
+    for sign in "\\|`*_<>[]":
+        text = text.replace(sign, f"\\{sign}")
+    return text
+
+
+def to_html(report: LinkingReport) -> str:
+    """Give the report as one HTML file that needs nothing else."""
+    title = escape(_title(report))
+    parts = [
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>',
+        '<meta name="viewport" content="width=device-width,initial-scale=1">',
+        f"<style>{_STYLE}</style><h1>{title}</h1><ul>",
+        *(
+            f"<li>{escape(str(key))}: <code>{escape(str(value))}</code></li>"
+            for key, value in report.provenance.items()
+        ),
+        "</ul>",
+    ]
+    for table in _tables(report):
+        parts += [
+            f'<h2>{escape(table.title)}</h2><div class="wide"><table>',
+            _html_row(table.head, "th"),
+            *(_html_row(row, "td") for row in table.rows),
+            "</table></div>",
+        ]
+    for name, image in report.figures.items():
+        source = b64encode(image).decode("ascii")
+        caption = escape(_CAPTIONS.get(name, name))
+        parts.append(f'<p><img alt="{caption}" src="data:image/png;base64,{source}"></p>')
+    return "\n".join([*parts, "</html>"]) + "\n"
+
+
+def _html_row(cells: Sequence[str], tag: str) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+# ---- what both show
+
+
+def _title(report: LinkingReport) -> str:
+    return f"Linking evaluation: {report.result.n:,} queries, {report.result.scorer} scorer"
+
+
+def _tables(report: LinkingReport) -> list[_Table]:
+    result = report.result
+    tables = [
+        _Table(
+            "Metrics",
+            ("metric", "percent", "95 % interval"),
+            [(m, _percent(v), _interval_of(result, m)) for m, v in result.metrics.items()],
+        )
+    ]
+    for title, populations in (
+        ("Sub-populations", report.populations),
+        ("By likeness to the nearest gold name", report.buckets),
+    ):
+        if populations:
+            head = ("population", "size", "acc@1", "interval", "acc@5")
+            tables.append(_Table(title, head, [_population(p) for p in populations]))
+    if report.mistakes:
+        kinds = [(str(kind), f"{n:,}") for kind, n in count_kinds(report.mistakes).items()]
+        shown = report.mistakes[:SHOWN_MISTAKES]
+        title = f"Errors ({len(shown):,} of {len(report.mistakes):,})"
+        tables.append(_Table("Kinds of error", ("kind", "errors"), kinds))
+        tables.append(_Table(title, _MISTAKE_HEAD, [_mistake(mistake) for mistake in shown]))
+    return tables
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2f}"
+
+
+def _interval_of(result: LinkingResult, metric: str) -> str:
+    if metric not in result.intervals:
+        return ""
+    return _interval(result.intervals[metric].low, result.intervals[metric].high)
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{_percent(low)} to {_percent(high)}"
+
+
+def _population(population: Population) -> tuple[str, ...]:
+    within = _interval(population.interval.low, population.interval.high) if population.n else ""
+    figures = [
+        _percent(value) if population.n else "" for value in (population.acc1, population.acc5)
+    ]
+    return population.name, f"{population.n:,}", figures[0], within, figures[1]
+
+
+def _mistake(mistake: Mistake) -> tuple[str, ...]:
+    return (
+        mistake.mention,
+        f"{mistake.gold} {mistake.gold_name}".strip(),
+        f"{mistake.predicted} {mistake.predicted_name}".strip(),
+        mistake.matched,
+        str(mistake.rank or ""),
+        str(mistake.kind),
+        mistake.document,
+    )

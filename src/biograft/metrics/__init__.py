@@ -1,0 +1,83 @@
+"""Metrics of linking, as values whose text form parses back; numpy only.
+
+>>> from biograft.metrics import Metric
+>>> Metric.parse("recall@30")
+Metric(name='recall', cutoff=30)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from biograft.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from biograft.metrics.calibration import Bin, brier_score, calibration_error, reliability
+    from biograft.metrics.counts import Counts
+    from biograft.metrics.judgements import Judgements
+    from biograft.metrics.linking import SCORERS, Answer, benchmark_parts, lenient, strict
+    from biograft.metrics.metric import METRICS, Metric
+    from biograft.metrics.nil import nil_counts
+    from biograft.metrics.significance import (
+        Difference,
+        Interval,
+        approximate_randomisation,
+        bootstrap_interval,
+        mcnemar_exact,
+        paired_bootstrap,
+    )
+    from biograft.metrics.spans import Span, document_counts, mention_counts
+
+__all__ = [
+    "METRICS",
+    "SCORERS",
+    "Answer",
+    "Bin",
+    "Counts",
+    "Difference",
+    "Interval",
+    "Judgements",
+    "Metric",
+    "Span",
+    "approximate_randomisation",
+    "benchmark_parts",
+    "bootstrap_interval",
+    "brier_score",
+    "calibration_error",
+    "document_counts",
+    "lenient",
+    "mcnemar_exact",
+    "mention_counts",
+    "nil_counts",
+    "paired_bootstrap",
+    "reliability",
+    "strict",
+]
+
+_HOMES = {
+    "Answer": "biograft.metrics.linking",
+    "Bin": "biograft.metrics.calibration",
+    "Counts": "biograft.metrics.counts",
+    "Difference": "biograft.metrics.significance",
+    "Interval": "biograft.metrics.significance",
+    "Judgements": "biograft.metrics.judgements",
+    "METRICS": "biograft.metrics.metric",
+    "Metric": "biograft.metrics.metric",
+    "SCORERS": "biograft.metrics.linking",
+    "Span": "biograft.metrics.spans",
+    "approximate_randomisation": "biograft.metrics.significance",
+    "benchmark_parts": "biograft.metrics.linking",
+    "bootstrap_interval": "biograft.metrics.significance",
+    "brier_score": "biograft.metrics.calibration",
+    "calibration_error": "biograft.metrics.calibration",
+    "document_counts": "biograft.metrics.spans",
+    "lenient": "biograft.metrics.linking",
+    "mcnemar_exact": "biograft.metrics.significance",
+    "mention_counts": "biograft.metrics.spans",
+    "nil_counts": "biograft.metrics.nil",
+    "paired_bootstrap": "biograft.metrics.significance",
+    "reliability": "biograft.metrics.calibration",
+    "strict": "biograft.metrics.linking",
+}
+
+__getattr__ = load_on_use(__name__, _HOMES)

@@ -1,0 +1,166 @@
+"""How sure a figure or a difference is: bootstrap, approximate randomisation, McNemar.
+
+Queries of one document are not independent, so whole documents are drawn (or exchanged). The
+same seed gives the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from math import exp, lgamma, log
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.errors import ConfigError
+from biograft.metrics.judgements import Flags, Values
+
+N_RESAMPLES = 1000
+LEVEL = 0.95
+_BATCH_CELLS = 4_000_000
+"""Numbers held at once while resampling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Between which values a figure lies with the stated confidence."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How much better one run is than another, and how sure that is."""
+
+    difference: float
+    interval: Interval
+    p: float
+    """Two-sided: how often chance alone would give as much."""
+
+
+def bootstrap_interval(
+    values: Values,
+    groups: Sequence[Hashable] | None = None,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> Interval:
+    """Give the percentile interval of a mean by drawing groups (or values) with replacement."""
+    means = _resampled_means(values, groups, n_resamples, seed)
+    return _interval(means, level)
+
+
+def paired_bootstrap(
+    a: Values,
+    b: Values,
+    groups: Sequence[Hashable] | None = None,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> Difference:
+    """Compare two runs on the same queries: interval of mean(a) - mean(b), and p.
+
+    p is twice the share of resamples on the other side of 0, counted with one added resample so
+    that it never is 0.
+    """
+    differences = _paired(a, b)
+    means = _resampled_means(differences, groups, n_resamples, seed)
+    side = min(int((means <= 0).sum()), int((means >= 0).sum()))
+    p = min(1.0, 2 * (side + 1) / (n_resamples + 1))
+    return Difference(_mean(differences), _interval(means, level), p)
+
+
+def approximate_randomisation(
+    a: Values,
+    b: Values,
+    groups: Sequence[Hashable] | None = None,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+) -> float:
+    """Give the two-sided p of mean(a) = mean(b), exchanging the runs by groups at random."""
+    sums, _ = _by_group(_paired(a, b), groups)
+    observed = abs(sums.sum())
+    rng = np.random.default_rng(seed)
+    at_least = 0
+    for size in _batches(n_resamples, len(sums)):
+        signs = rng.integers(0, 2, size=(size, len(sums)), dtype=np.int8) * 2.0 - 1.0
+        # rounding must not part what is equal
+        at_least += int((np.abs(signs @ sums) >= observed - 1e-9).sum())
+    return (at_least + 1) / (n_resamples + 1)
+
+
+def mcnemar_exact(a: Flags, b: Flags) -> float:
+    """Give the exact two-sided p that two runs are right equally often (McNemar).
+
+    Only queries on which they differ count: how many of them fall to either side is binomial.
+    """
+    if len(a) != len(b):
+        raise ConfigError(f"paired test: {len(a)} values against {len(b)}")
+    only_a, only_b = int((a & ~b).sum()), int((~a & b).sum())
+    n, least = only_a + only_b, min(only_a, only_b)
+    return min(1.0, 2 * sum(exp(_log_binomial(n, k)) for k in range(least + 1)))
+
+
+def _log_binomial(n: int, k: int) -> float:
+    """Logarithm of the chance of k heads in n throws."""
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2)
+
+
+def _paired(a: Values, b: Values) -> Values:
+    if len(a) != len(b):
+        raise ConfigError(f"paired test: {len(a)} values against {len(b)}")
+    return np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+
+
+def _resampled_means(
+    values: Values, groups: Sequence[Hashable] | None, n_resamples: int, seed: int
+) -> Values:
+    """Draw as many groups as there are, again and again, and take the mean of their values."""
+    if n_resamples < 1:
+        raise ConfigError(f"resamples: expected at least 1, found {n_resamples}")
+    sums, sizes = _by_group(values, groups)
+    if not len(sums):
+        return np.zeros(n_resamples)
+    rng = np.random.default_rng(seed)
+    means = []
+    for size in _batches(n_resamples, len(sums)):
+        drawn = rng.integers(0, len(sums), size=(size, len(sums)))
+        means.append(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
+    return np.concatenate(means)
+
+
+def _batches(n_resamples: int, n_groups: int) -> list[int]:
+    size = max(1, min(n_resamples, _BATCH_CELLS // max(n_groups, 1)))
+    return [min(size, n_resamples - start) for start in range(0, n_resamples, size)]
+
+
+def _by_group(values: Values, groups: Sequence[Hashable] | None) -> tuple[Values, Values]:
+    """Sum and count the values of each group; without groups each value is one."""
+    values = np.asarray(values, dtype=np.float64)
+    if groups is None:
+        return values, np.ones(len(values))
+    if len(groups) != len(values):
+        raise ConfigError(f"{len(groups)} groups for {len(values)} values")
+    numbers: dict[Hashable, int] = {}
+    places: npt.NDArray[np.intp] = np.array(
+        [numbers.setdefault(group, len(numbers)) for group in groups], dtype=np.intp
+    )
+    sums = np.zeros(len(numbers))
+    np.add.at(sums, places, values)
+    return sums, np.bincount(places, minlength=len(numbers)).astype(np.float64)
+
+
+def _interval(means: Values, level: float) -> Interval:
+    if not 0 < level < 1:
+        raise ConfigError(f"level: expected a number between 0 and 1, found {level}")
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
+def _mean(values: Values) -> float:
+    return float(values.mean()) if len(values) else 0.0

@@ -1,0 +1,200 @@
+"""Readers of gold standards: snippets, what is left out and counted, what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+
+import pytest
+
+from biograft.errors import FormatError, InputError, NotFoundError
+from biograft.evaluation import GOLD_FORMATS, GoldConfig, LinkQuery, read_gold
+
+CONCEPT_FILE = """\
+100||0|6||SpecificDisease||Breast cancer|ovarian cancer||D1|D2
+100||10|13||Modifier||flu||D3
+
+100||20|23||DiseaseClass||thing||CUI-less
+100||30|33||DiseaseClass||FLU||D3
+broken line
+100||40|44||DiseaseClass||x+y||D4+D5
+"""
+
+
+@pytest.fixture
+def concepts(write):
+    return write("test/100.concept", CONCEPT_FILE)
+
+
+def shown(gold):
+    return [(query.mention, sorted(query.gold), query.parts) for query in gold.queries]
+
+
+def test_every_format_loads_and_says_what_it_is():
+    for name in GOLD_FORMATS:
+        assert callable(GOLD_FORMATS.load(name))
+        assert GOLD_FORMATS.help()[name]
+
+
+def test_biosyn_by_hand(concepts):
+    gold = read_gold(concepts.parent, "biosyn")
+    assert shown(gold) == [
+        ("Breast cancer|ovarian cancer", ["D1", "D2"], ("Breast cancer", "ovarian cancer")),
+        ("flu", ["D3"], ("flu",)),
+        ("FLU", ["D3"], ("FLU",)),
+        ("x+y", ["D4", "D5"], ("x", "y")),
+    ]
+    first = gold.queries[0]
+    assert (first.document, first.start, first.end, first.type) == ("100", 0, 6, "SpecificDisease")
+    assert first.needed == (frozenset({"D1"}), frozenset({"D2"}))
+    assert gold.log.filtered == {"without gold concept (NIL)": 1}
+    assert gold.log.rejected.counts == {"not of the form doc||start|end||type||mention||id": 1}
+
+
+@pytest.mark.parametrize(
+    ("config", "n"),
+    [
+        (GoldConfig(keep_nil=True), 5),
+        (GoldConfig(types=("Modifier",)), 1),
+        (GoldConfig(drop_composites=True), 2),
+        (GoldConfig(drop_duplicates=True), 3),
+    ],
+)
+def test_what_is_asked_can_be_chosen(concepts, config, n):
+    assert len(read_gold(concepts, "biosyn", config).queries) == n
+
+
+def test_the_fast_path_leaves_mentions_and_plus_alone(concepts):
+    gold = read_gold(concepts, "biosyn", GoldConfig(split_composites=False))
+    assert shown(gold)[0][2] == ("Breast cancer|ovarian cancer",)
+    assert shown(gold)[-1] == ("x+y", ["D4+D5"], ("x+y",))
+
+
+@pytest.fixture
+def archive(tmp_path):
+    path = tmp_path / "files.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        for folder in ("./processed_test", "./processed_dev"):
+            for name in ("2", "1"):
+                data = f"{name}||0|1||T||m{folder[-1]}{name}||D1\n".encode()
+                member = tarfile.TarInfo(f"{folder}/{name}.concept")
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+    return path
+
+
+def test_biosyn_in_a_tar(archive):
+    gold = read_gold(f"{archive}::processed_test", "biosyn")
+    assert [query.mention for query in gold.queries] == ["mt1", "mt2"]
+
+
+def test_a_folder_that_is_not_in_the_tar_is_told(archive):
+    with pytest.raises(InputError, match="its folders: processed_dev, processed_test"):
+        read_gold(f"{archive}::test", "biosyn")
+
+
+def test_a_damaged_tar_is_told(write, archive):
+    cut = write("cut.tar.gz", archive.read_bytes()[:100])
+    with pytest.raises(InputError, match="no tar archive, or damaged"):
+        read_gold(f"{cut}::processed_test", "biosyn")
+    with pytest.raises(InputError, match="does not exist"):
+        read_gold("nowhere.tar.gz::a", "biosyn")
+
+
+def test_a_folder_without_concept_files_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"has no \*.concept file"):
+        read_gold(tmp_path, "biosyn")
+
+
+def test_pubtator_with_types_and_nil(tmp_path):
+    text = (
+        "1|t|Flu and NAD+.\n1|a|None.\n"
+        "1\t0\t3\tFlu\tDisease\tMESH:D1|D2\n1\t8\t12\tNAD+\tChemical\t-1\n\n"
+    )
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    (query,) = read_gold(path, "pubtator").queries
+    assert (query.mention, query.gold, query.type) == ("Flu", {"MESH:D1", "D2"}, "Disease")
+    assert query.context[query.start : query.end] == "Flu"
+    everything = read_gold(path, "pubtator", GoldConfig(keep_nil=True)).queries
+    assert (everything[1].parts, everything[1].is_nil) == (("NAD+",), True)
+    with pytest.raises(FormatError, match="2 of another type"):
+        read_gold(path, "pubtator", GoldConfig(types=("Gene",)))
+
+
+def test_aap_is_windows_1252_where_not_utf8(write):
+    path = write("a.txt", b"123\tFever\tso hot\n9\tSj\xf6gren's\tdry\x92s eyes\nbad\n")
+    gold = read_gold(path, "aap")
+    assert shown(gold) == [("so hot", ["123"], ("so hot",)), ("dry’s eyes", ["9"], ("dry’s eyes",))]
+    assert gold.log.rejected.counts.total() == 1
+    path = write("b.txt", "1\tx\té\n")
+    assert read_gold(path, "aap").queries[0].mention == "é"
+
+
+def test_xlbel_ids_are_equally_good(write):
+    path = write("x.txt", "C1|C2||眼睛||於 <tgt>眼睛</tgt> 位置||後\nC3||plain||no marks\nnone\n")
+    gold = read_gold(path, "xlbel")
+    first, second = gold.queries
+    assert first.needed == (frozenset({"C1", "C2"}),)
+    assert first.context == "於 眼睛 位置||後"
+    assert first.context[first.start : first.end] == "眼睛"
+    assert (second.start, second.context) == (None, "no marks")
+    assert gold.log.rejected.counts.total() == 1
+
+
+def test_procedures_give_names(write):
+    path = write("p.tsv", "原始词\t标准词\n脾切除。\t切除术##其他\nbad\n")
+    (query,) = read_gold(path, "procedures").queries
+    assert query == LinkQuery("脾切除。", gold_names=("切除术", "其他"))
+    assert query.is_composite
+    assert not query.is_nil
+
+
+def test_the_shipped_sample_is_read():
+    gold = read_gold("starter", "sample", GoldConfig(keep_nil=True))
+    assert len(gold.queries) > 200
+    for query in gold.queries:
+        assert query.context[query.start : query.end] == query.mention
+
+
+DOCUMENT = {"id": "1", "text": "flu", "mentions": [{"start": 0, "end": 3, "text": "flu"}]}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", r"a.jsonl:2: no document with mentions"),
+        ("[]", r"a.jsonl:2: no document with mentions"),
+        (json.dumps(DOCUMENT), r"KeyError\('concepts'\)"),
+        (
+            json.dumps(
+                {
+                    "id": "1",
+                    "text": "a flu",
+                    "mentions": [DOCUMENT["mentions"][0] | {"concepts": []}],
+                }
+            ),
+            "text from 0 to 3 is not the mention",
+        ),
+    ],
+)
+def test_a_damaged_sample_is_told_with_its_line(write, line, message):
+    with pytest.raises(FormatError, match=message):
+        read_gold(write("a.jsonl", f"\n{line}\n"), "sample")
+
+
+def test_a_wrong_format_is_told(write):
+    with pytest.raises(FormatError, match=r"no query of format 'aap' is left of 1 rows \(1 not of"):
+        read_gold(write("a.txt", "C1||x||y\n"), "aap")
+    with pytest.raises(NotFoundError, match="did you mean 'biosyn'"):
+        read_gold("a.txt", "biosin")
+
+
+@pytest.mark.parametrize("form", list(GOLD_FORMATS))
+def test_a_missing_or_empty_file_is_told(form, tmp_path, write):
+    with pytest.raises(InputError, match="does not exist"):
+        read_gold(tmp_path / "nowhere.txt", form)
+    with pytest.raises(InputError, match=r"empty|no query"):
+        read_gold(write("empty.txt", ""), form)

@@ -1,0 +1,61 @@
+"""Gold ids and the ids of a store: prefixes do not matter, unknown ones are counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from biograft.evaluation import LinkQuery, StoreIds, resolve_gold
+
+
+@pytest.mark.parametrize(
+    ("gold", "known"),
+    [
+        ("D1", "D1"),
+        ("MESH:D1", "D1"),
+        ("mesh:D2", "D2"),
+        ("OMIM:77", "OMIM:77"),
+        ("MIM:77", "OMIM:77"),
+        ("77", "OMIM:77"),
+        ("XYZ:D2", "D2"),
+        ("D99", None),
+        ("78", None),
+        ("OMIM:D99", None),
+    ],
+)
+def test_prefixes_do_not_matter(base, gold, known):
+    assert StoreIds(base).known(gold) == known
+
+
+def test_a_bare_id_that_fits_two_prefixes_is_unknown(store_of):
+    ids = StoreIds(store_of([{"id": "HP:5", "name": "a"}, {"id": "DOID:5", "name": "b"}]))
+    assert (ids.known("5"), ids.known("HP:5")) == (None, "HP:5")
+
+
+def test_own_ids_are_the_primary_and_the_alternates(base):
+    assert StoreIds(base).own("MESH:D1") == {"D1", "OMIM:77"}
+    assert StoreIds(base).own("elsewhere") == {"elsewhere"}
+
+
+def test_resolving_spells_gold_as_the_store_does(base):
+    queries = [
+        LinkQuery("a", frozenset({"MESH:D1", "77"})),
+        LinkQuery("b", frozenset({"D2", "gone"})),
+        LinkQuery("c", frozenset({"D2", "gone"}), needed=(frozenset({"D2", "gone"}),)),
+        LinkQuery("d"),
+    ]
+    resolved = resolve_gold(queries, StoreIds(base))
+    assert [query.gold for query in resolved.queries] == [
+        {"D1", "OMIM:77"}, {"D2", "gone"}, {"D2", "gone"}, frozenset()
+    ]  # fmt: skip
+    assert resolved.unknown == {"gone"}
+    assert resolved.n_unreachable == 1
+
+
+def test_gold_names_become_the_concepts_of_that_name(base):
+    query = LinkQuery("x", gold_names=("切除术", "FLU", "flu", "不存在"))
+    resolved = resolve_gold([query], StoreIds(base))
+    groups = resolved.queries[0].needed
+    assert groups == ({"D7", "D8"}, {"D1", "D4"}, {"D1", "D4"}, {"不存在"})
+    assert resolved.queries[0].gold == {"D7", "D8", "D1", "D4", "不存在"}
+    assert resolved.unknown == {"不存在"}
+    assert resolved.n_unreachable == 1

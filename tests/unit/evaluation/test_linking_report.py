@@ -1,0 +1,116 @@
+"""The report: everything in it, nothing of it markup, figures inside the page."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from base64 import b64decode
+
+import pytest
+
+from biograft.errors import OutputError
+from biograft.evaluation import (
+    EvaluationConfig,
+    LinkingReport,
+    LinkQuery,
+    evaluate_linking,
+    find_mistakes,
+    similarity_buckets,
+    sub_populations,
+    write_report,
+)
+from biograft.evaluation.report import to_html, to_markdown
+
+PNG = b"\x89PNG\r\n"
+EVIL = "<script>alert(1)</script> | `x`\nnew # line"
+
+
+@pytest.fixture
+def report(base, ranker):
+    pytest.importorskip("matplotlib")
+    from biograft.evaluation.figures import draw_figures
+
+    table = {EVIL: [("D2", 1.0)], "flu": [("D1", 1.0)]}
+    queries = [LinkQuery(EVIL, frozenset({"D1"})), LinkQuery("flu", frozenset({"D1"}))]
+    result = evaluate_linking(
+        ranker(table, probability=0.5), base, queries, "lenient", EvaluationConfig(n_resamples=20)
+    )
+    buckets = similarity_buckets(result, base)
+    return LinkingReport(
+        result=result,
+        populations=sub_populations(result, base, queries),
+        buckets=buckets,
+        mistakes=find_mistakes(result, base),
+        figures=draw_figures(result, buckets),
+        provenance={"gold": EVIL},
+    )
+
+
+def test_figures_are_drawn_where_there_is_data_and_equal_twice(report):
+    from biograft.evaluation.figures import draw_figures
+
+    assert set(report.figures) == {"recall", "similarity", "reliability"}
+    assert all(image.startswith(PNG) for image in report.figures.values())
+    assert draw_figures(report.result, report.buckets) == report.figures
+
+
+def test_the_page_is_escaped_and_needs_nothing_else(report):
+    page = to_html(report)
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    images = re.findall(r"data:image/png;base64,([^\"]+)", page)
+    assert [b64decode(image)[:6] for image in images] == [PNG] * 3
+    assert "Sub-populations" in page
+    assert "50.00" in page
+
+
+def test_markdown_tables_stay_whole(report):
+    text = to_markdown(report)
+    assert "<script" not in text.replace("\\<script", "")
+    tables = re.findall(r"(?:^\|.*\|$\n?)+", text, re.MULTILINE)
+    assert len(tables) == 5
+    for table in tables:
+        widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        assert len(widths) == 1
+
+
+def test_the_folder_holds_all_and_is_not_overwritten_unasked(report, tmp_path):
+    folder = tmp_path / "report"
+    write_report(report, folder)
+    names = {path.name for path in folder.iterdir()}
+    assert names == {
+        "report.md", "report.html", "result.json", "recall.png", "similarity.png",
+        "reliability.png",
+    }  # fmt: skip
+    values = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    assert (values["format"], values["version"]) == ("biograft-linking-report", 1)
+    assert values["result"]["acc@1"] == 50
+    assert values["mistakes"] == {"gold concept not found": 1}
+    with pytest.raises(OutputError, match="exists already"):
+        write_report(report, folder)
+    write_report(report, folder, overwrite=True)
+
+
+def test_a_report_without_extras_is_short(report):
+    bare = to_markdown(LinkingReport(result=report.result))
+    assert "Sub-populations" not in bare
+    assert "Errors" not in bare
+
+
+def test_without_matplotlib_the_extra_is_named():
+    script = """
+import sys
+sys.modules["matplotlib"] = sys.modules["matplotlib.figure"] = None
+from biograft.errors import MissingExtraError
+try:
+    import biograft.evaluation.figures
+except MissingExtraError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert "pip install 'biograft[report]'" in done.stdout

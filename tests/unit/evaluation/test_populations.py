@@ -1,0 +1,142 @@
+"""Sub-populations, likeness to gold names, and kinds of error."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import sqrt
+
+import pytest
+
+from biograft.evaluation import (
+    EvaluationConfig,
+    LinkQuery,
+    evaluate_linking,
+    find_mistakes,
+    similarity_buckets,
+    sub_populations,
+)
+from biograft.evaluation.mistakes import Kind, count_kinds
+from biograft.evaluation.populations import name_similarity
+
+SMALL = EvaluationConfig(n_resamples=20)
+
+
+def ask(mention: str, *gold: str, **more) -> LinkQuery:
+    return LinkQuery(mention, frozenset(gold), **more)
+
+
+QUERIES = [
+    ask("grippe", "D1"),
+    ask("common cold", "D4"),
+    ask("bad cold", "D4"),
+    ask("tumour", "D5"),
+]
+
+
+@pytest.fixture
+def result(base, exact):
+    return evaluate_linking(exact, base, QUERIES, "lenient", SMALL)
+
+
+def test_populations_by_hand(base, result):
+    training = [ask("GRIPPE", "MESH:D1"), ask("chill", "D4")]
+    found = {p.name: (p.n, p.acc1) for p in sub_populations(result, base, training)}
+    assert found == {
+        "overall": (4, 0.5),
+        "single word": (2, 0.5),
+        "multi word": (2, 0.5),
+        "not a direct match": (2, 0),
+        "unseen mention": (3, pytest.approx(1 / 3)),
+        "unseen concept": (1, 0),
+        "top 100 concepts": (3, pytest.approx(2 / 3)),
+    }
+
+
+def test_without_training_only_what_needs_none(base, result):
+    names = [population.name for population in sub_populations(result, base)]
+    assert names == ["overall", "single word", "multi word", "not a direct match"]
+
+
+def test_an_empty_population_stays_with_size_0(base, exact):
+    result = evaluate_linking(exact, base, [ask("grippe", "D1")], "lenient", SMALL)
+    (multi,) = [p for p in sub_populations(result, base) if p.name == "multi word"]
+    assert (multi.n, multi.acc1) == (0, 0)
+    assert multi.to_json()["interval"] == [0, 0]
+
+
+def test_top_concepts_are_the_most_frequent(base, exact, monkeypatch):
+    monkeypatch.setattr("biograft.evaluation.populations.TOP_CONCEPTS", 1)
+    result = evaluate_linking(exact, base, QUERIES, "lenient", SMALL)
+    training = [ask("a", "D4"), ask("b", "D4"), ask("c", "D1")]
+    sizes = {p.name: p.n for p in sub_populations(result, base, training)}
+    assert sizes["top 1 concepts"] == 2
+
+
+def cosine(a, b):
+    """Cosine of 3-gram counts, in plain loops."""
+    first, second = (Counter([f" {t} "[k : k + 3] for k in range(len(t) + 2 - 2)]) for t in (a, b))
+    product = sum(first[g] * second[g] for g in set(first) | set(second))
+    lengths = sqrt(sum(n**2 for n in first.values())) * sqrt(sum(n**2 for n in second.values()))
+    return product / lengths
+
+
+def test_similarity_is_the_nearest_gold_name(base):
+    assert name_similarity(ask("Common-Cold", "D4"), base) == 1
+    expected = max(cosine("bad cold", name) for name in ("cold", "common cold", "flu"))
+    assert name_similarity(ask("bad cold", "D4"), base) == pytest.approx(expected)
+    assert name_similarity(ask("x", "unknown"), base) == 0
+
+
+def test_buckets_hold_every_query_once(base, result):
+    buckets = similarity_buckets(result, base)
+    assert sum(bucket.n for bucket in buckets) == result.n
+    assert buckets[-1].n == 2
+    assert buckets[-1].acc1 == 1
+
+
+def test_kinds_of_error(base, ranker):
+    table = {
+        "a": [("D2", 2.0), ("D3", 1.0)],
+        "b": [("D3", 1.0)],
+        "c": [("D5", 1.0)],
+        "d": [("D5", 2.0), ("D6", 1.0)],
+        "e1": [("D5", 1.0)],
+        "e2": [("D1", 1.0)],
+        "g": [("D1", 1.0)],
+        "h": [("D2", 1.0)],
+        "t": [("D2", 1.0), ("D6", 1.0)],
+    }
+    queries = [
+        ask("a", "D3"),
+        ask("b", "D2"),
+        ask("c", "D6"),
+        ask("d", "D6"),
+        ask("e", "D5", "D6", parts=("e1", "e2")),
+        ask("f", "D6"),
+        ask("g"),
+        ask("h", "Q9"),
+        ask("t", "D6"),
+        ask("right", "D5", parts=("c",)),
+    ]
+    result = evaluate_linking(ranker(table), base, queries, "strict", SMALL)
+    found = find_mistakes(result, base)
+    assert [(m.mention, m.kind) for m in found] == [
+        ("a", Kind.BROADER),
+        ("b", Kind.NARROWER),
+        ("c", Kind.NOT_FOUND),
+        ("d", Kind.RANKED_LOWER),
+        ("e", Kind.PART_MISSED),
+        ("f", Kind.NO_ANSWER),
+        ("g", Kind.NIL_MISSED),
+        ("h", Kind.NOT_IN_STORE),
+        ("t", Kind.TIED),
+    ]
+    assert (found[0].gold_name, found[0].predicted) == ("Viral infection", "D2")
+    assert found[7].gold_name == "(not in the store)"
+    assert found[6].gold == "NIL"
+    assert sum(count_kinds(found).values()) == 9
+
+
+def test_a_name_of_both_concepts_is_told(base, exact):
+    result = evaluate_linking(exact, base, [ask("flu", "D1"), ask("flu", "D4")], "lenient", SMALL)
+    assert [m.kind for m in find_mistakes(result, base)] == [Kind.SAME_NAME]

@@ -1,0 +1,184 @@
+"""The lenient and the strict rule, against hand-made cases, plain loops and all tie orders."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from biograft.errors import ConfigError
+from biograft.metrics import Answer, Judgements, Metric, benchmark_parts, lenient, strict
+from biograft.metrics.linking import check_scorer
+
+
+def answers(*pairs: tuple[str, float]) -> list[Answer]:
+    """Concepts whose only id is their name, with scores: ``answers(("A", 1.0))``."""
+    return [Answer(concept, frozenset({concept}), score) for concept, score in pairs]
+
+
+def ids(*sets: str) -> list[set[str]]:
+    return [set(text.split("|")) for text in sets]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("a|b", ("a", "b")),
+        ("a+b lesion", ("a", "b lesion")),
+        ("a | b", ("a ", " b")),
+        ("nad+", ("nad", "")),
+        ("plain", ("plain",)),
+    ],
+)
+def test_benchmark_parts_keep_blanks_and_empty_parts(text, parts):
+    assert benchmark_parts(text) == parts
+
+
+def test_lenient_needs_every_part_and_takes_any_gold_id_for_each():
+    right, found = lenient([ids("X", "A"), ids("A", "Y")], {"A", "B"}, 3)
+    assert right.tolist() == [0, 1, 1]
+    assert found.tolist() == [0.5, 1, 1]
+
+
+def test_lenient_lets_one_concept_fill_the_places():
+    right, _ = lenient([ids("X", "X", "X", "A")], {"A"}, 3)
+    assert right.tolist() == [0, 0, 0]
+
+
+def test_lenient_counts_any_id_of_a_name():
+    right, _ = lenient([ids("Z|A")], {"A"}, 1)
+    assert right.tolist() == [1]
+
+
+@pytest.mark.parametrize("parts", [[], [[]], [ids("A"), []]])
+def test_lenient_missing_answers_are_wrong(parts):
+    right, _ = lenient(parts, {"A"}, 2)
+    assert right.tolist() == [0, 0]
+
+
+@given(
+    st.lists(st.lists(st.frozensets(st.sampled_from("ABCD"), min_size=1), max_size=4), max_size=3),
+    st.frozensets(st.sampled_from("ABCD"), min_size=1),
+)
+def test_lenient_agrees_with_plain_loops(parts, gold):
+    right, found = lenient(parts, gold, 4)
+    for k in range(1, 5):
+        hits = []
+        for names in parts:
+            hit = False
+            for name in names[:k]:
+                hit = hit or len(name & gold) > 0
+            hits.append(hit)
+        assert right[k - 1] == (len(hits) > 0 and all(hits))
+        assert found[k - 1] == pytest.approx(sum(hits) / len(hits) if hits else 0)
+
+
+def test_strict_counts_concepts_not_names():
+    ranked = answers(("X", 4), ("X", 3), ("A", 2))
+    right, _ = strict([ranked], [frozenset("A")], 3)
+    assert right.tolist() == [0, 1, 1]
+
+
+def test_strict_counts_tied_concepts_half():
+    ranked = answers(("X", 1), ("A", 1))
+    right, _ = strict([ranked], [frozenset("A")], 2)
+    assert right.tolist() == [0.5, 1]
+
+
+def test_strict_tie_of_several_right_ones():
+    ranked = answers(("X", 1), ("A", 1), ("B", 1))
+    right, _ = strict([ranked], [frozenset("AB")], 3)
+    assert right.tolist() == pytest.approx([2 / 3, 1, 1])
+
+
+def test_strict_needs_all_of_a_composite():
+    parts = [answers(("A", 1)), answers(("A", 1))]
+    assert strict(parts, [frozenset("A"), frozenset("B")], 1)[0].tolist() == [0]
+    assert strict(parts, [frozenset("A"), frozenset("B")], 1)[1].tolist() == [0.5]
+    parts = [answers(("A", 1)), answers(("B", 1))]
+    assert strict(parts, [frozenset("A"), frozenset("B")], 1)[0].tolist() == [1]
+
+
+def test_strict_every_part_must_answer_something():
+    parts = [answers(("A", 1)), answers(("X", 1))]
+    assert strict(parts, [frozenset("A")], 1)[0].tolist() == [0]
+
+
+def test_strict_without_answers_is_wrong():
+    for parts in ([], [[]]):
+        assert strict(parts, [frozenset("A")], 2)[0].tolist() == [0, 0]
+
+
+def orders(ranked):
+    """All orders of distinct concepts that the scores allow, each equally likely."""
+    best = {}
+    for answer in ranked:
+        best[answer.concept] = max(best.get(answer.concept, -1), answer.score)
+    levels = sorted(set(best.values()), reverse=True)
+    tied = [[c for c in best if best[c] == level] for level in levels]
+    for choice in product(*(permutations(level) for level in tied)):
+        yield [concept for level in choice for concept in level]
+
+
+def by_brute_force(parts, needed, k):
+    """Judge every combination of tie orders of all parts."""
+    right, share, n = 0, 0.0, 0
+    for chosen in product(*(list(orders(ranked)) for ranked in parts)):
+        first = [set(order[:k]) for order in chosen]
+        covered = [any(group & part for part in first) for group in needed]
+        each = all(any(group & part for group in needed) for part in first)
+        right += each and all(covered)
+        share += sum(covered) / len(covered)
+        n += 1
+    return right / n, share / n
+
+
+RANKED = st.lists(
+    st.tuples(st.sampled_from("ABCDE"), st.sampled_from([1.0, 2.0])), min_size=1, max_size=5
+)
+
+
+@given(
+    st.lists(RANKED, min_size=1, max_size=2),
+    st.lists(st.frozensets(st.sampled_from("ABCF"), min_size=1), min_size=1, max_size=3),
+)
+def test_strict_is_the_mean_over_all_tie_orders(parts, needed):
+    ranked = [answers(*part) for part in parts]
+    right, found = strict(ranked, needed, 4)
+    for k in range(1, 5):
+        expected = by_brute_force(ranked, needed, k)
+        assert (right[k - 1], found[k - 1]) == pytest.approx(expected)
+
+
+@given(RANKED, st.randoms())
+def test_strict_is_blind_to_the_order_given(ranked, random):
+    shuffled = list(ranked)
+    random.shuffle(shuffled)
+    first = strict([answers(*ranked)], [frozenset("A")], 4)[0]
+    second = strict([answers(*shuffled)], [frozenset("A")], 4)[0]
+    assert first.tolist() == second.tolist()
+    assert (np.diff(first) >= 0).all()
+
+
+def judged(right):
+    right = np.asarray(right, dtype=float)
+    n = len(right)
+    no = np.zeros(n, dtype=bool)
+    return Judgements(right, right, no, no, np.full(n, np.nan), ("d",) * n)
+
+
+def test_reciprocal_rank_by_hand():
+    assert Metric.parse("mrr")(judged([[0, 1, 1], [0, 0, 0], [1, 1, 1]])) == pytest.approx(0.5)
+    assert Metric.parse("mrr")(judged([[0.5, 1, 1]])) == pytest.approx(0.75)
+
+
+def test_a_missing_answer_stays_in_the_mean():
+    assert Metric.parse("acc@1")(judged([[1], [0], [0], [0]])) == 0.25
+
+
+def test_a_scorer_that_does_not_exist_is_refused():
+    with pytest.raises(ConfigError, match="lenient, strict, found 'exact'"):
+        check_scorer("exact")

@@ -1,0 +1,73 @@
+"""Metrics as values: their text form, what is refused, their range."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from biograft.errors import ConfigError
+from biograft.metrics import METRICS, Judgements, Metric
+
+TEXTS = [f"{name}@7" if METRICS.load(name).has_cutoff else name for name in METRICS]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_text_form_parses_back(text):
+    assert str(Metric.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("accuracy@1", "no metric is called 'accuracy'"),
+        ("acc", "expected the form acc@k"),
+        ("mrr@5", "expected the form mrr"),
+        ("acc@0", "a number from 1"),
+        ("acc@x", "a number from 1"),
+        ("acc@", "a number from 1"),
+        ("acc@²", "a number from 1"),
+    ],
+)
+def test_what_is_no_metric_is_refused(text, message):
+    with pytest.raises(ConfigError, match=message):
+        Metric.parse(text)
+
+
+def test_more_ranks_than_were_judged_are_refused():
+    with pytest.raises(ConfigError, match="only 2 ranks"):
+        Metric.parse("acc@3")(some(np.random.default_rng(0), 3, 2))
+
+
+def some(rng, n, depth):
+    """Random judgements: right answers stay right as more count."""
+    right = np.sort(rng.random((n, depth)).round(1), axis=1)
+    return Judgements(
+        right,
+        np.maximum(right, 0.5),
+        rng.random(n) < 0.3,
+        rng.random(n) < 0.3,
+        rng.random(n).round(1),
+        tuple(f"d{k % 3}" for k in range(n)),
+    )
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@given(seed=st.integers(0, 10_000), n=st.integers(0, 12))
+def test_a_metric_is_in_range_and_blind_to_order(text, seed, n):
+    rng = np.random.default_rng(seed)
+    judged = some(rng, n, 7)
+    metric = Metric.parse(text)
+    value = metric(judged)
+    assert 0 <= value <= 1 + 1e-12
+    assert metric(judged.take(rng.permutation(n))) == pytest.approx(value)
+
+
+def test_joining_is_the_opposite_of_taking():
+    judged = some(np.random.default_rng(1), 6, 3)
+    pieces = [judged.take(np.arange(2)), judged.take(np.arange(6) >= 2)]
+    joined = Judgements.join(pieces, judged.documents)
+    assert joined.right.tolist() == judged.right.tolist()
+    assert joined.nil.tolist() == judged.nil.tolist()
+    assert pieces[0].documents + pieces[1].documents == judged.documents

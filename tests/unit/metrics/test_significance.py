@@ -1,0 +1,108 @@
+"""Intervals and tests: known distributions, plain loops, the same seed twice."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+import pytest
+
+from biograft.errors import ConfigError
+from biograft.metrics import (
+    approximate_randomisation,
+    bootstrap_interval,
+    mcnemar_exact,
+    paired_bootstrap,
+)
+
+
+def test_the_interval_of_a_proportion_is_near_the_normal_one():
+    values = np.repeat([1.0, 0.0], [300, 100])
+    interval = bootstrap_interval(values, n_resamples=4000)
+    width = 1.96 * np.sqrt(0.75 * 0.25 / 400)
+    assert interval.low == pytest.approx(0.75 - width, abs=0.006)
+    assert interval.high == pytest.approx(0.75 + width, abs=0.006)
+
+
+def test_the_same_seed_gives_the_same_interval():
+    values = np.random.default_rng(0).random(50)
+    assert bootstrap_interval(values, seed=3) == bootstrap_interval(values, seed=3)
+    assert bootstrap_interval(values, seed=3) != bootstrap_interval(values, seed=4)
+
+
+def test_drawing_documents_widens_the_interval_where_they_hang_together():
+    values = np.repeat([1.0, 0.0] * 10, 20)
+    documents = [f"d{k // 20}" for k in range(400)]
+    alone = bootstrap_interval(values)
+    together = bootstrap_interval(values, documents)
+    assert together.high - together.low > 3 * (alone.high - alone.low)
+
+
+def test_groups_are_drawn_whole():
+    """A resample of one group is that group: the mean of each is all there can be."""
+    interval = bootstrap_interval(np.array([1.0, 0, 0, 0]), ["d"] * 4)
+    assert (interval.low, interval.high) == (0.25, 0.25)
+
+
+def test_nothing_has_no_interval():
+    assert bootstrap_interval(np.array([])).high == 0
+
+
+def test_equal_runs_do_not_differ():
+    values = np.random.default_rng(1).integers(0, 2, 100).astype(float)
+    found = paired_bootstrap(values, values)
+    assert (found.difference, found.interval.low, found.interval.high, found.p) == (0, 0, 0, 1)
+    assert approximate_randomisation(values, values) == 1
+    assert mcnemar_exact(values == 1, values == 1) == 1
+
+
+def test_a_clear_difference_is_found_by_all():
+    a = np.ones(200)
+    b = np.repeat([1.0, 0.0], [160, 40])
+    found = paired_bootstrap(a, b)
+    assert found.difference == pytest.approx(0.2)
+    assert 0 < found.interval.low < 0.2 < found.interval.high
+    assert found.p < 0.01
+    assert approximate_randomisation(a, b) < 0.01
+    assert mcnemar_exact(a == 1, b == 1) < 1e-6
+
+
+def test_randomisation_agrees_with_all_exchanges():
+    a, b = np.array([1.0, 1, 0, 1, 1, 1]), np.array([0.0, 0, 1, 0, 1, 0])
+    differences = a - b
+    observed = abs(differences.sum())
+    hits = 0
+    for code in range(2**6):
+        signs = [1 if code >> k & 1 else -1 for k in range(6)]
+        hits += abs(sum(s * d for s, d in zip(signs, differences, strict=True))) >= observed
+    p = approximate_randomisation(a, b, n_resamples=20_000)
+    assert p == pytest.approx(hits / 2**6, abs=0.01)
+
+
+@pytest.mark.parametrize(("only_a", "only_b"), [(0, 0), (5, 0), (3, 3), (1, 9), (40, 60)])
+def test_mcnemar_agrees_with_exact_binomials(only_a, only_b):
+    a = np.array([True] * only_a + [False] * only_b + [True] * 7, dtype=bool)
+    b = np.array([False] * only_a + [True] * only_b + [True] * 7, dtype=bool)
+    n, least = only_a + only_b, min(only_a, only_b)
+    exact = min(1.0, 2 * sum(comb(n, k) for k in range(least + 1)) / 2**n)
+    assert mcnemar_exact(a, b) == pytest.approx(exact)
+
+
+def test_mcnemar_of_very_many_does_not_overflow():
+    a = np.arange(20_000) % 2 == 0
+    assert 0 < mcnemar_exact(a, ~a) <= 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: paired_bootstrap(np.ones(2), np.ones(3)), "2 values against 3"),
+        (lambda: mcnemar_exact(np.ones(2, bool), np.ones(3, bool)), "2 values against 3"),
+        (lambda: bootstrap_interval(np.ones(2), ["a"]), "1 groups for 2 values"),
+        (lambda: bootstrap_interval(np.ones(2), level=95), "between 0 and 1, found 95"),
+        (lambda: bootstrap_interval(np.ones(2), n_resamples=0), "at least 1, found 0"),
+    ],
+)
+def test_what_cannot_be_is_refused(call, message):
+    with pytest.raises(ConfigError, match=message):
+        call()
