@@ -1,0 +1,71 @@
+"""Approximate search over a graph of neighbours (HNSW, by faiss): for very many names.
+
+Nearly always right and a hundred times quicker than scanning a million vectors; the graph takes
+about a minute for each 200,000 names to build, and the memory of all vectors once more. The rows
+that it finds are scored exactly, as in the exact search. Built by several threads, two graphs of
+the same vectors may differ in a few links.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from biograft.errors import MissingExtraError, StoreError
+from biograft.linking.dense.search import RowHits, no_hits, rank, rescore
+from biograft.linking.dense.vectors import CHUNK, Vectors, VectorTable
+
+GRAPH = "graph.faiss"
+_LINKS, _BUILD_WIDTH, _SEARCH_WIDTH = 32, 100, 64
+
+
+def load_faiss() -> Any:
+    """Import faiss, or say which extra brings it."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise MissingExtraError("faiss", "approximate dense search") from error
+    return faiss
+
+
+class GraphSearch:
+    """Finds rows by walking the graph."""
+
+    def __init__(self, graph: Any, vectors: VectorTable) -> None:
+        self._graph, self.vectors = graph, vectors
+
+    @classmethod
+    def build(cls, vectors: VectorTable, folder: Path) -> None:
+        """Link all vectors and write the graph into a folder."""
+        faiss = load_faiss()
+        graph = faiss.IndexHNSWFlat(vectors.dim, _LINKS, faiss.METRIC_INNER_PRODUCT)
+        graph.hnsw.efConstruction = _BUILD_WIDTH
+        for start in range(0, vectors.n_rows, CHUNK):
+            graph.add(vectors.chunk(start, start + CHUNK).numpy())
+        faiss.write_index(graph, str(folder / GRAPH))
+
+    @classmethod
+    def open(cls, vectors: VectorTable, folder: Path) -> GraphSearch:
+        """Read the graph of a folder."""
+        path = folder / GRAPH
+        try:
+            graph = load_faiss().read_index(str(path))
+        except RuntimeError as error:
+            raise StoreError(f"{path}: damaged; run `biograft index` again") from error
+        if (graph.ntotal, graph.d) != (vectors.n_rows, vectors.dim):
+            raise StoreError(f"{path}: is of other vectors; run `biograft index` again")
+        return cls(graph, vectors)
+
+    def search(self, queries: Vectors, k: int) -> RowHits:
+        """Find about the k best rows of each query: queries (n, dim)."""
+        hits = no_hits(len(queries), k)
+        n_found = min(k, self.vectors.n_rows)
+        if not n_found or not len(queries):
+            return hits
+        self._graph.hnsw.efSearch = max(_SEARCH_WIDTH, 2 * k)
+        _, rows = self._graph.search(np.ascontiguousarray(queries), n_found)
+        rows, scores = rank(rescore(self.vectors, queries, rows), rows)
+        hits.rows[:, :n_found], hits.scores[:, :n_found] = rows, scores
+        return hits

@@ -1,0 +1,183 @@
+"""Make a dense index: long work, done in shards, taken up again where it was interrupted.
+
+Vectors are written into ``FOLDER.partial`` as they come. A later build that would make the same
+index (same store, encoder and configuration) goes on from there; any other starts afresh.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from biograft.errors import OutputError, StoreError
+from biograft.kb import KnowledgeBase
+from biograft.linking.dense.approximate import GraphSearch, load_faiss
+from biograft.linking.dense.config import DenseConfig
+from biograft.linking.dense.manifest import is_index, write_manifest
+from biograft.linking.dense.names import NameTexts, find_texts, gather_texts
+from biograft.linking.dense.vectors import Rows, Vectors, VectorTable
+from biograft.linking.provenance import store_fingerprint
+from biograft.nn.encoder import TextEncoder
+from biograft.progress import Progress
+from biograft.runs import new_file, new_folder
+
+TEXTS, STARTS, ROWS, ENCODER = "texts.arrow", "name_starts.npy", "name_rows.npy", "encoder"
+SHARD = 8192
+"""Texts between two saves: some seconds of work."""
+_STATE, _CONTENT = "state.json", "index"
+"""In ``FOLDER.partial``: how far it has come, and the folder that becomes the index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Vectors that an earlier index has already."""
+
+    texts: pa.Array
+    vectors: VectorTable
+
+
+@dataclass(slots=True)
+class IndexBuilder:
+    """Everything that goes into one index."""
+
+    kb: KnowledgeBase
+    encoder: TextEncoder
+    config: DenseConfig
+    known: Known | None = None
+    progress: Progress = field(default_factory=lambda: Progress(enabled=False))
+
+    def build(self, folder: Path, *, overwrite: bool = False) -> None:
+        """Encode all names and put the finished index in place."""
+        _refuse_foreign(folder, overwrite)
+        if self.config.approximate:
+            load_faiss()  # rather now than after hours of encoding
+        names = gather_texts(self.kb, self.encoder.prepare, self.config.languages)
+        provenance = self._provenance(names)
+        partial = Path(os.path.realpath(folder)).with_name(f"{folder.name}.partial")
+        vectors = self._encode_names(partial, names, provenance)
+        self._finish(partial / _CONTENT, names, vectors, provenance)
+        with new_folder(folder, overwrite=overwrite) as work:
+            for path in (partial / _CONTENT).iterdir():
+                path.rename(work / path.name)
+        shutil.rmtree(partial)
+
+    def _encode_names(
+        self, partial: Path, names: NameTexts, provenance: dict[str, Any]
+    ) -> VectorTable:
+        """Write the vectors shard by shard, from where an interrupted build has come to."""
+        vectors, n_done = self._take_up(partial, len(names), provenance)
+        self.progress.start("encode names")
+        for start in range(n_done, len(names), SHARD):
+            rows = np.arange(start, min(start + SHARD, len(names)))
+            self._fill(vectors, rows, names.texts[start : start + SHARD])
+            vectors.flush()
+            _write_state(partial, provenance, int(rows[-1]) + 1)
+            self.progress.advance(len(rows), (rows[-1] + 1) / len(names))
+        self.progress.finish()
+        return vectors
+
+    def _take_up(
+        self, partial: Path, n_texts: int, provenance: dict[str, Any]
+    ) -> tuple[VectorTable, int]:
+        """Open what an interrupted build of the same index has left, or begin afresh."""
+        n_done = _read_state(partial, provenance)
+        if n_done:
+            with contextlib.suppress(StoreError):
+                vectors = VectorTable.open(partial / _CONTENT, self.config.storage, writable=True)
+                if (vectors.n_rows, vectors.dim) == (n_texts, self.encoder.dim):
+                    return vectors, n_done
+        if partial.exists():
+            shutil.rmtree(partial)
+        content = partial / _CONTENT
+        content.mkdir(parents=True)
+        return VectorTable.create(content, self.config.storage, n_texts, self.encoder.dim), 0
+
+    def _provenance(self, names: NameTexts) -> dict[str, Any]:
+        config = asdict(self.config)
+        return {
+            "config": {**config, "languages": list(self.config.languages)},
+            "store": {"fingerprint": store_fingerprint(self.kb)},
+            "encoder": {"fingerprint": self.encoder.fingerprint(), "name": self.encoder.name},
+            "n_texts": len(names),
+            "n_names": len(names.rows),
+            "dim": self.encoder.dim,
+        }
+
+    def _fill(self, vectors: VectorTable, rows: Rows, texts: pa.Array) -> None:
+        """Write one shard: what is known is copied, the rest encoded."""
+        places = np.full(len(rows), -1, dtype=np.int64)
+        if self.known is not None:
+            places = find_texts(texts, self.known.texts)
+            vectors.copy(rows[places >= 0], self.known.vectors, places[places >= 0])
+        fresh = np.flatnonzero(places < 0)
+        if len(fresh):
+            wanted = texts.take(pa.array(fresh)).to_pylist()
+            vectors.write(rows[fresh], encode(self.encoder, self.config, wanted))
+
+    def _finish(
+        self, folder: Path, names: NameTexts, vectors: VectorTable, provenance: dict[str, Any]
+    ) -> None:
+        """Write all that belongs to an index besides the vectors, the manifest last."""
+        table = pa.table({"text": names.texts})
+        with (
+            pa.OSFile(str(folder / TEXTS), "wb") as sink,
+            pa.ipc.new_file(sink, table.schema) as writer,
+        ):
+            writer.write_table(table)
+        np.save(folder / STARTS, names.starts)
+        np.save(folder / ROWS, names.rows)
+        self.encoder.save(folder / ENCODER, overwrite=True)
+        if self.config.approximate:
+            self.progress.start("link neighbours")
+            GraphSearch.build(vectors, folder)
+            self.progress.finish()
+        write_manifest(folder, {**provenance, "largest_norm": vectors.largest_norm()})
+
+
+def encode(encoder: TextEncoder, config: DenseConfig, texts: Sequence[str]) -> Vectors:
+    """Compute the vectors of texts as an index wants them."""
+    return encoder.encode(
+        texts,
+        batch_size=config.batch_size,
+        precision=config.precision,
+        normalize=config.similarity == "cosine",
+    )
+
+
+def _refuse_foreign(folder: Path, overwrite: bool) -> None:
+    """Say before the long work that its result could not be put in place."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not overwrite:
+        raise OutputError(
+            f"{folder}: exists already; remove it, choose another place, or allow it to be "
+            "replaced (--overwrite)"
+        )
+    if not is_index(folder):
+        raise OutputError(f"{folder}: is no dense index, so it is not replaced by one")
+
+
+def _read_state(partial: Path, provenance: dict[str, Any]) -> int | None:
+    """Say how many texts an interrupted build of the same index has done; None if there is none."""
+    try:
+        state = json.loads((partial / _STATE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(state, dict) or state.get("provenance") != provenance:
+        return None
+    return int(state["n_done"])
+
+
+def _write_state(partial: Path, provenance: dict[str, Any], n_done: int) -> None:
+    content = json.dumps({"provenance": provenance, "n_done": n_done})
+    with new_file(partial / _STATE, overwrite=True) as file:
+        file.write(content.encode())

@@ -1,0 +1,250 @@
+"""The dense index of a store: opened from a folder, asked with texts or with vectors."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from biograft.config import from_mapping
+from biograft.errors import ConfigError, StoreError
+from biograft.kb import KnowledgeBase
+from biograft.linking.candidates import NameHits, Scores
+from biograft.linking.dense.approximate import GraphSearch
+from biograft.linking.dense.building import (
+    ENCODER,
+    ROWS,
+    STARTS,
+    TEXTS,
+    IndexBuilder,
+    Known,
+    encode,
+)
+from biograft.linking.dense.config import DenseConfig
+from biograft.linking.dense.manifest import check_hashes, check_sizes, read_manifest
+from biograft.linking.dense.search import ExactSearch, RowHits, no_hits, rescore
+from biograft.linking.dense.vectors import Rows, Vectors, VectorTable, load_array
+from biograft.linking.provenance import store_fingerprint
+from biograft.nn.encoder import TextEncoder
+from biograft.progress import Progress
+
+
+class DenseIndex:
+    """Finds the names of a store whose vectors are nearest to that of a text."""
+
+    name = "dense"
+
+    def __init__(
+        self,
+        folder: Path,
+        manifest: dict[str, Any],
+        kb: KnowledgeBase,
+        encoder: TextEncoder | None = None,
+    ) -> None:
+        self.folder, self.manifest, self.kb = folder, manifest, kb
+        self.config = from_mapping(DenseConfig, manifest["config"], f"{folder}: config.")
+        self.vectors = VectorTable.open(folder, self.config.storage)
+        self._starts = cast("Rows", load_array(folder / STARTS, "<i8", n_axes=1))
+        self._rows = cast("Rows", load_array(folder / ROWS, "<i8", n_axes=1))
+        self._encoder = encoder
+        self._encoded_last: tuple[tuple[str, ...], Vectors, Rows] | None = None
+        self._check_shapes()
+        self._search: ExactSearch | GraphSearch
+        if self.config.approximate:
+            self._search = GraphSearch.open(self.vectors, folder)
+        else:
+            self._search = ExactSearch(self.vectors, float(manifest["largest_norm"]))
+
+    @classmethod
+    def build(
+        cls,
+        kb: KnowledgeBase,
+        encoder: TextEncoder,
+        folder: str | Path,
+        config: DenseConfig | None = None,
+        *,
+        overwrite: bool = False,
+        progress: Progress | None = None,
+    ) -> DenseIndex:
+        """Encode every distinct name of a store and open the index; resumes where interrupted."""
+        builder = IndexBuilder(kb, encoder, config or DenseConfig())
+        builder.progress = progress or builder.progress
+        builder.build(Path(folder), overwrite=overwrite)
+        return cls.open(folder, kb, encoder)
+
+    @classmethod
+    def open(
+        cls, folder: str | Path, kb: KnowledgeBase, encoder: TextEncoder | None = None
+    ) -> DenseIndex:
+        """Open an index of this very store; without an encoder, with its own copy of it."""
+        folder = Path(folder)
+        manifest = read_manifest(folder)
+        if manifest["store"]["fingerprint"] != store_fingerprint(kb):
+            raise StoreError(
+                f"{folder}: was made from another state of the knowledge base than {kb.folder}; "
+                "run `biograft index` again, or update the index"
+            )
+        if encoder is not None:
+            _check_encoder(folder, manifest, encoder)
+        check_sizes(folder, manifest)
+        return cls(folder, manifest, kb, encoder)
+
+    @classmethod
+    def update(
+        cls,
+        folder: str | Path,
+        kb: KnowledgeBase,
+        encoder: TextEncoder | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> DenseIndex:
+        """Bring an index to the present state of its store, encoding only texts that are new."""
+        folder = Path(folder)
+        manifest = read_manifest(folder)
+        check_sizes(folder, manifest)
+        encoder = encoder or TextEncoder.from_pretrained(folder / ENCODER)
+        _check_encoder(folder, manifest, encoder)
+        config = from_mapping(DenseConfig, manifest["config"], f"{folder}: config.")
+        known = Known(_read_texts(folder), VectorTable.open(folder, config.storage))
+        builder = IndexBuilder(kb, encoder, config, known)
+        builder.progress = progress or builder.progress
+        builder.build(folder, overwrite=True)
+        return cls.open(folder, kb, encoder)
+
+    @functools.cached_property
+    def encoder(self) -> TextEncoder:
+        """The encoder that the names were encoded with, loaded when it is first needed."""
+        if self._encoder is None:
+            self._encoder = TextEncoder.from_pretrained(self.folder / ENCODER)
+            _check_encoder(self.folder, self.manifest, self._encoder)
+        return self._encoder
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @property
+    def n_names(self) -> int:
+        """How many names can be found."""
+        return len(self._rows)
+
+    def verify(self) -> None:
+        """Compare every file with the hash that was recorded when it was written."""
+        check_hashes(self.folder, self.manifest)
+
+    def search(self, texts: Sequence[str], k: int) -> NameHits:
+        """Find the k nearest names of each text; an empty text has none."""
+        vectors, asked = self._encode(texts)
+        found = self.search_vectors(vectors, k)
+        hits = no_hits(len(texts), k)
+        hits.rows[asked >= 0] = found.rows[asked[asked >= 0]]
+        hits.scores[asked >= 0] = found.scores[asked[asked >= 0]]
+        return NameHits(*hits)
+
+    def score(self, texts: Sequence[str], rows: Rows) -> Scores:
+        """Score names of one's own choice for each text, as a search would: (texts, names)."""
+        vectors, asked = self._encode(texts)
+        scores = np.full(rows.shape, -np.inf, dtype=np.float32)
+        known = np.where(rows >= 0, self._text_of_name[rows], -1)
+        if len(vectors) and len(self):
+            wanted = asked >= 0
+            scores[wanted] = rescore(self.vectors, vectors[asked[wanted]], known[wanted])
+        return scores
+
+    def search_vectors(self, vectors: Vectors, k: int) -> NameHits:
+        """Find the k nearest names of each vector, best first, equal ones by lower row."""
+        if k < 1:
+            raise ConfigError(f"k: expected at least 1, found {k}")
+        vectors = np.asarray(vectors, dtype=np.float32)
+        if vectors.ndim != 2 or vectors.shape[1] != self.vectors.dim:
+            raise ConfigError(
+                f"query vectors: expected (queries, {self.vectors.dim}), found {vectors.shape}"
+            )
+        faulty = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+        if len(faulty):
+            raise ConfigError(f"query vectors: row {faulty[0]} holds NaN or infinity")
+        return self._names_of(self._search.search(vectors, k), k)
+
+    def vectors_of(self, name_rows: npt.ArrayLike) -> Vectors:
+        """Give the vectors of rows of the store's names, (rows, dim); zeros for names left out."""
+        texts = self._text_of_name[np.asarray(name_rows, dtype=np.int64)]
+        found = np.zeros((len(texts), self.vectors.dim), dtype=np.float32)
+        found[texts >= 0] = self.vectors.take(texts[texts >= 0])
+        return found
+
+    def _encode(self, texts: Sequence[str]) -> tuple[Vectors, Rows]:
+        """Encode the distinct texts, and say which is whose: -1 for an empty text.
+
+        Who gathers candidates scores the very texts that were searched, so the last are kept.
+        """
+        prepared = tuple(self.encoder.prepare(text) for text in texts)
+        last = self._encoded_last
+        if last is not None and last[0] == prepared:
+            return last[1], last[2]
+        places = {text: place for place, text in enumerate(dict.fromkeys(filter(None, prepared)))}
+        asked = np.array([places.get(text, -1) for text in prepared], dtype=np.int64)
+        vectors = encode(self.encoder, self.config, list(places))
+        self._encoded_last = (prepared, vectors, asked)
+        return vectors, asked
+
+    @functools.cached_property
+    def _text_of_name(self) -> Rows:
+        texts = np.full(self.kb.n_names, -1, dtype=np.int64)
+        texts[self._rows] = np.repeat(np.arange(len(self)), np.diff(self._starts))
+        return texts
+
+    def _names_of(self, found: RowHits, k: int) -> NameHits:
+        """Put the names of each text in its place: of equal scores, the lower row first.
+
+        Texts stand in the order of their first names, so the k best texts hold the k best names.
+        """
+        queries, ranks = np.nonzero(found.rows >= 0)
+        texts, scores = found.rows[queries, ranks], found.scores[queries, ranks]
+        n_each = np.minimum(self._starts[texts + 1] - self._starts[texts], k)
+        queries, scores = np.repeat(queries, n_each), np.repeat(scores, n_each)
+        rows = self._rows[np.repeat(self._starts[texts], n_each) + _count_up(n_each)]
+        order = np.lexsort((rows, -scores, queries))
+        rank = _count_up(np.bincount(queries, minlength=len(found.rows)))
+        order, rank = order[rank < k], rank[rank < k]
+        hits = no_hits(len(found.rows), k)
+        hits.rows[queries[order], rank] = rows[order]
+        hits.scores[queries[order], rank] = scores[order]
+        return NameHits(*hits)
+
+    def _check_shapes(self) -> None:
+        expected = (self.manifest["n_texts"], self.manifest["dim"])
+        found = (self.vectors.n_rows, self.vectors.dim)
+        starts_fit = len(self._starts) == found[0] + 1 and self._starts[-1] == len(self._rows)
+        if found != expected or not starts_fit:
+            raise StoreError(
+                f"{self.folder}: damaged: its files do not belong together; "
+                "run `biograft index` again"
+            )
+
+
+def _count_up(n_each: npt.NDArray[np.integer[Any]]) -> Rows:
+    """Count 0, 1, ... anew for each entry, as often as it says."""
+    ends = np.cumsum(n_each)
+    counts: Rows = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - n_each, n_each)
+    return counts
+
+
+def _check_encoder(folder: Path, manifest: dict[str, Any], encoder: TextEncoder) -> None:
+    if encoder.fingerprint() != manifest["encoder"]["fingerprint"]:
+        raise StoreError(
+            f"{folder}: was made with another encoder ({manifest['encoder'].get('name')}) than "
+            f"{encoder.name}; run `biograft index` again"
+        )
+
+
+def _read_texts(folder: Path) -> pa.Array:
+    try:
+        with pa.memory_map(str(folder / TEXTS)) as source:
+            column = pa.ipc.open_file(source).read_all()["text"]
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise StoreError(f"{folder / TEXTS}: damaged; run `biograft index` again") from error
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -1,0 +1,314 @@
+"""The lexical index of a store: exact and normalised look-up, then the nearest by n-grams.
+
+A *form* is a name after the normalising steps; names that share a form share its place. On disk
+an index is a folder of numpy arrays, memory-mapped when opened, and ``manifest.json``.
+
+==================  =========================================================================
+``keys, numbers``   open-addressed table of n-grams
+``postings``        forms of each n-gram; ``posting_starts`` says where each n-gram's begin
+``grams``           n-grams of each form; ``gram_ends`` says where each form's end
+``rarity``          inverse document frequency of each n-gram
+``inverse_norm``    one over the length of each form's vector
+``rows``            rows of the store's names of each form; ``row_starts`` says where they begin
+==================  =========================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import biograft
+from biograft.config import from_mapping
+from biograft.errors import ConfigError, StoreError
+from biograft.kb import KnowledgeBase
+from biograft.linking.candidates import NameHits, Rows, Scores
+from biograft.linking.lexical.ngrams import (
+    Texts,
+    Vocabulary,
+    invert,
+    join_texts,
+    number_grams,
+    spell_texts,
+)
+from biograft.linking.lexical.retrieval import Weights, score_texts, search_texts, weigh
+from biograft.linking.provenance import store_fingerprint
+from biograft.linking.steps import DEFAULT_STEPS, Steps
+from biograft.progress import Progress
+from biograft.runs import new_folder
+
+FORMAT = "biograft-lexical"
+VERSION = 1
+MANIFEST = "manifest.json"
+
+EXACT, NORMALISED, SIMILAR = 1.0, 0.99, 0.98
+"""Scores: a name as written (but for case), a name of the same form; others below the third."""
+
+_EQUAL = 0.9999
+"""A cosine above this may mean the same form."""
+_CHUNK = 256
+_MAX_QUERY = 500
+"""A query is cut to so many characters: no name is nearly that long."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LexicalConfig:
+    """How names are made into forms, and which names are taken."""
+
+    steps: str = str(DEFAULT_STEPS)
+    languages: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        Steps.parse(self.steps)
+
+
+@dataclass(frozen=True)
+class _Arrays:
+    keys: npt.NDArray[np.uint64]
+    numbers: npt.NDArray[np.uint32]
+    postings: npt.NDArray[np.uint32]
+    posting_starts: npt.NDArray[np.int64]
+    grams: npt.NDArray[np.uint32]
+    gram_ends: npt.NDArray[np.int64]
+    rarity: npt.NDArray[np.float32]
+    inverse_norm: npt.NDArray[np.float32]
+    rows: npt.NDArray[np.uint32]
+    row_starts: npt.NDArray[np.int64]
+
+
+class LexicalIndex:
+    """Finds the names of a store that look most like a text."""
+
+    name = "lexical"
+
+    def __init__(self, kb: KnowledgeBase, config: LexicalConfig, arrays: _Arrays) -> None:
+        self.kb, self.config = kb, config
+        self._arrays = arrays
+        self._steps = Steps.parse(config.steps)
+        self._vocabulary = Vocabulary(arrays.keys, arrays.numbers)
+        self._weights = Weights(
+            arrays.postings,
+            arrays.posting_starts,
+            arrays.grams,
+            arrays.gram_ends,
+            arrays.rarity,
+            arrays.inverse_norm,
+        )
+        self._unknown = float(np.log(1 + self.n_forms) + 1)
+        self._names = kb.table("names").column("text")
+
+    @property
+    def n_forms(self) -> int:
+        """How many different forms the names have."""
+        return len(self._arrays.inverse_norm)
+
+    @classmethod
+    def build(
+        cls,
+        kb: KnowledgeBase,
+        config: LexicalConfig | None = None,
+        progress: Progress | None = None,
+    ) -> LexicalIndex:
+        """Make the index of a store in memory."""
+        config, progress = config or LexicalConfig(), progress or Progress(enabled=False)
+        progress.start("normalising names")
+        forms, rows, row_starts = _forms(kb, config, progress)
+        progress.start("counting n-grams")
+        texts = join_texts(forms)
+        vocabulary, n_grams, total = number_grams(texts)
+        grams, ends = spell_texts(texts, vocabulary, total)
+        progress.start("inverting")
+        postings, starts, frequency = invert(grams, ends, n_grams)
+        rarity = (np.log((1 + len(forms)) / (1 + frequency)) + 1).astype(np.float32)
+        norm = weigh(grams, ends, rarity)
+        progress.finish()
+        arrays = _Arrays(*vocabulary, postings, starts, grams, ends, rarity, norm, rows, row_starts)
+        return cls(kb, config, arrays)
+
+    def save(self, folder: Path, *, overwrite: bool = False) -> None:
+        """Write the index to a folder."""
+        with new_folder(folder, overwrite=overwrite) as work:
+            files = {}
+            for name, array in self._arrays.__dict__.items():
+                np.save(work / f"{name}.npy", array)
+                files[f"{name}.npy"] = (work / f"{name}.npy").stat().st_size
+            manifest = {
+                "format": FORMAT,
+                "version": VERSION,
+                "made_by": f"biograft {biograft.__version__}",
+                "config": asdict(self.config),
+                "store": store_fingerprint(self.kb),
+                "n_forms": self.n_forms,
+                "n_names": len(self._arrays.rows),
+                "files": files,
+            }
+            (work / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+
+    @classmethod
+    def open(cls, folder: Path, kb: KnowledgeBase) -> LexicalIndex:
+        """Open an index that was made from this store."""
+        manifest = _read_manifest(folder)
+        if manifest["store"] != store_fingerprint(kb):
+            raise StoreError(
+                f"{folder}: was made from another store than {kb.folder}; "
+                "run `biograft index` again"
+            )
+        for name, size in manifest["files"].items():
+            path = folder / name
+            if not path.is_file() or path.stat().st_size != size:
+                raise StoreError(f"{path}: missing or damaged; run `biograft index` again")
+        try:
+            # private copies on write, which nobody makes: compiled loops want writable arrays
+            arrays = {
+                name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="c"))
+                for name in _Arrays.__annotations__
+            }
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{folder}: damaged ({error}); run `biograft index` again") from error
+        return cls(kb, from_mapping(LexicalConfig, manifest["config"]), _Arrays(**arrays))
+
+    @staticmethod
+    def config_of(folder: Path) -> LexicalConfig:
+        """Read what an index was made with, whatever its store."""
+        return from_mapping(LexicalConfig, _read_manifest(folder)["config"])
+
+    def search(self, texts: Sequence[str], k: int) -> NameHits:
+        """Find the k nearest names of each text, exactly."""
+        if k < 1:
+            raise ConfigError(f"k: expected at least 1, found {k}")
+        distinct = list(dict.fromkeys(text[:_MAX_QUERY] for text in texts))
+        forms = [self._steps(text) for text in distinct]
+        parts = [forms[a : a + _CHUNK] for a in range(0, len(forms), _CHUNK)]
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            found = list(pool.map(lambda part: self._search_forms(join_texts(part), k), parts))
+        if not found:
+            return NameHits(np.full((0, k), -1, np.int64), np.zeros((0, k), np.float32))
+        hits = NameHits(*(np.concatenate(side) for side in zip(*found, strict=True)))
+        self._prefer_equal(distinct, forms, hits)
+        places = {text: place for place, text in enumerate(distinct)}
+        order = np.array([places[text[:_MAX_QUERY]] for text in texts])
+        return NameHits(hits.rows[order], hits.scores[order])
+
+    def score(self, texts: Sequence[str], rows: Rows) -> Scores:
+        """Score names of one's own choice for each text: (texts, names), as a search would."""
+        forms = [self._steps(text[:_MAX_QUERY]) for text in texts]
+        queries, known = join_texts(forms), rows >= 0
+        places = np.where(known, self._form_of_row[rows], -1)
+        cosines = score_texts(
+            queries, self._vocabulary, self._weights, self._unknown, places.astype(np.int64)
+        )
+        scores = np.where(places >= 0, cosines * np.float32(SIMILAR), -np.inf).astype(np.float32)
+        for query, column in zip(*np.nonzero(scores > SIMILAR * _EQUAL), strict=True):
+            name = self._names[int(rows[query, column])].as_py()
+            scores[query, column] = self._equality(texts[query], forms[query], name)
+        return scores
+
+    def _equality(self, text: str, form: str, name: str) -> float:
+        """Score a name whose letters are those of the text: written alike, of one form, or not."""
+        if name.casefold() == text.casefold():
+            return EXACT
+        return NORMALISED if self._steps(name) == form else SIMILAR
+
+    @cached_property
+    def _form_of_row(self) -> npt.NDArray[np.int64]:
+        forms = np.full(len(self._names) + 1, -1, np.int64)
+        counts = np.diff(self._arrays.row_starts)
+        forms[self._arrays.rows] = np.repeat(np.arange(self.n_forms), counts)
+        return forms
+
+    def _search_forms(self, queries: Texts, k: int) -> NameHits:
+        found, cosines = search_texts(queries, self._vocabulary, self._weights, self._unknown, k)
+        return self._to_rows(found, cosines * np.float32(SIMILAR))
+
+    def _to_rows(self, found: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> NameHits:
+        """Put the names of each form in its place, and keep as many as were asked for."""
+        n_queries, k = found.shape
+        starts = self._arrays.row_starts
+        hit = found >= 0
+        if not hit.any():  # of an empty store too, which has no form to be safe with
+            return NameHits(found, scores)
+        safe = np.where(hit, found, 0)
+        counts = np.where(hit, starts[safe + 1] - starts[safe], 0)  # (queries, k)
+        first = np.cumsum(counts, axis=1) - counts
+        counts = np.clip(k - first, 0, counts)
+        flat = counts.ravel()
+        inside = np.arange(flat.sum()) - np.repeat(np.cumsum(flat) - flat, flat)
+        query = np.repeat(np.repeat(np.arange(n_queries), k), flat)
+        column = np.repeat(first.ravel(), flat) + inside
+        rows = np.full((n_queries, k), -1, np.int64)
+        out = np.full((n_queries, k), -np.inf, np.float32)
+        rows[query, column] = self._arrays.rows[np.repeat(starts[safe].ravel(), flat) + inside]
+        out[query, column] = np.repeat(scores.ravel(), flat)
+        return NameHits(rows, out)
+
+    def _prefer_equal(self, texts: list[str], forms: list[str], hits: NameHits) -> None:
+        """Put first, in place, names written like the text, then names of the same form."""
+        equal = hits.scores > SIMILAR * _EQUAL
+        for query in np.flatnonzero(equal[:, 0]):
+            n = int(equal[query].sum())
+            for column in range(n):
+                name = self._names[int(hits.rows[query, column])].as_py()
+                hits.scores[query, column] = self._equality(texts[query], forms[query], name)
+            order = np.lexsort((hits.rows[query, :n], -hits.scores[query, :n]))
+            hits.rows[query, :n] = hits.rows[query, order]
+            hits.scores[query, :n] = hits.scores[query, order]
+
+
+def _forms(
+    kb: KnowledgeBase, config: LexicalConfig, progress: Progress
+) -> tuple[list[str], npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    """Give the distinct forms of the names, and the rows of the names of each."""
+    steps, table = Steps.parse(config.steps), kb.table("names")
+    wanted = np.ones(table.num_rows, bool)
+    if config.languages:
+        for language in config.languages:
+            if language not in kb.languages:
+                raise ConfigError(
+                    f"languages: {kb.folder} has no names in {language!r}; "
+                    f"it has {', '.join(kb.languages)}"
+                )
+        tags = [kb.languages.index(language) for language in config.languages]
+        wanted = np.isin(table.column("language").to_numpy(), tags)
+    numbers: dict[str, int] = {}
+    of_row = np.full(table.num_rows, -1, np.int64)
+    row = 0
+    for chunk in table.column("text").iterchunks():
+        for text in chunk.to_pylist():
+            if wanted[row]:
+                of_row[row] = numbers.setdefault(steps(text)[:_MAX_QUERY], len(numbers))
+            row += 1
+        progress.advance(len(chunk), row / max(table.num_rows, 1))
+    rows = np.flatnonzero(of_row >= 0)
+    order = np.argsort(of_row[rows], kind="stable")
+    counts = np.bincount(of_row[rows], minlength=len(numbers))
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    return list(numbers), rows[order].astype(np.uint32), starts.astype(np.int64)
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    try:
+        manifest: Any = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: no lexical index ({error.strerror}); make one with `biograft index`"
+        ) from error
+    except ValueError as error:
+        raise StoreError(f"{path}: damaged ({error}); run `biograft index` again") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise StoreError(f"{folder}: not a lexical index; make one with `biograft index`")
+    if manifest.get("version") != VERSION:
+        raise StoreError(
+            f"{folder}: version {manifest.get('version')} of the format, this biograft reads "
+            f"{VERSION}; run `biograft index` again"
+        )
+    return manifest

@@ -1,0 +1,116 @@
+"""What belongs to an encoder besides its weights: pooling, length, case; and where that is read.
+
+Our own ``biograft_encoder.json`` comes first, then the files of sentence-transformers, then
+what the tokenizer and the model say of themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import biograft
+from biograft.errors import ConfigError, StoreError
+
+FORMAT = "biograft-encoder"
+VERSION = 1
+SETTINGS_FILE = "biograft_encoder.json"
+_KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
+_OLD_MODES = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EncoderSettings:
+    """How a text becomes one vector."""
+
+    pooling: str
+    """Name of a pooling: ``cls`` or ``mean``."""
+    max_length: int
+    """How many tokens of a text are read, the special ones included."""
+    lower: bool
+    """Whether texts are lowercased before anything else."""
+
+    def __post_init__(self) -> None:
+        if self.max_length < 1:
+            raise ConfigError(f"max_length: expected at least 1, found {self.max_length}")
+
+
+def write_settings(folder: Path, settings: EncoderSettings) -> None:
+    """Write the settings as our own file."""
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "made_by": f"biograft {biograft.__version__}",
+        **asdict(settings),
+    }
+    (folder / SETTINGS_FILE).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def find_settings(folder: Path) -> dict[str, Any]:
+    """Read what the files of a folder say of pooling, max_length and lower; unsaid is absent."""
+    if (folder / SETTINGS_FILE).exists():
+        return _read_own(folder / SETTINGS_FILE)
+    if (folder / "modules.json").exists():
+        return _read_sentence_transformers(folder)
+    return {}
+
+
+def _read_own(path: Path) -> dict[str, Any]:
+    content = _read_json(path)
+    if content.get("format") != FORMAT or content.get("version") != VERSION:
+        raise StoreError(
+            f"{path}: expected {FORMAT!r} of version {VERSION}, found {content.get('format')!r} "
+            f"of version {content.get('version')!r}; save the encoder again"
+        )
+    kinds = {"pooling": str, "max_length": int, "lower": bool}
+    for key, kind in kinds.items():
+        if type(content.get(key)) is not kind:
+            raise StoreError(f"{path}: damaged: {key} is {content.get(key)!r}; save it again")
+    return {key: content[key] for key in kinds}
+
+
+def _read_sentence_transformers(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for module in _read_json(folder / "modules.json", list):
+        kind = str(module.get("type", "")).rpartition(".")[2]
+        place = folder / str(module.get("path", ""))
+        if kind not in _KNOWN_MODULES:
+            raise StoreError(
+                f"{folder}: its modules.json has a layer {kind!r}; "
+                f"biograft reads {', '.join(_KNOWN_MODULES)} only"
+            )
+        if kind == "Pooling":
+            found["pooling"] = _read_pooling(place / "config.json")
+        if kind == "Transformer" and (place / "sentence_bert_config.json").exists():
+            content = _read_json(place / "sentence_bert_config.json")
+            if content.get("max_seq_length"):
+                found["max_length"] = int(content["max_seq_length"])
+            if content.get("do_lower_case"):
+                found["lower"] = True
+    return found
+
+
+def _read_pooling(path: Path) -> str:
+    """Read a pooling in the words of sentence-transformers, before and since version 6."""
+    content = _read_json(path)
+    if "pooling_mode" in content:
+        return str(content["pooling_mode"])
+    chosen = [key for key, value in content.items() if key.startswith("pooling_mode") and value]
+    if len(chosen) == 1 and chosen[0] in _OLD_MODES:
+        return _OLD_MODES[chosen[0]]
+    raise StoreError(
+        f"{path}: pools by {', '.join(chosen) or 'nothing'}; expected one of "
+        f"{', '.join(_OLD_MODES)}; name a pooling yourself"
+    )
+
+
+def _read_json(path: Path, kind: type = dict) -> Any:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path}: cannot be read ({error}); get the encoder again") from error
+    if not isinstance(content, kind):
+        raise StoreError(f"{path}: expected a JSON {kind.__name__}; get the encoder again")
+    return content

@@ -1,0 +1,142 @@
+"""A recipe: one TOML file that says what is trained, on what, for what, and how."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from biograft.config import from_mapping, load_toml
+from biograft.errors import ConfigError, nearest
+from biograft.objectives import OBJECTIVES
+from biograft.registry import Registry
+from biograft.streams import STREAMS
+from biograft.training import TrainingConfig
+
+_TABLES = ("encoder", "stream", "objective", "training")
+_FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderConfig:
+    """Which encoder is trained: a folder or a name of the hub, and how it makes one vector.
+
+    What is not given comes from the files beside the weights; ``lower`` from the stream.
+    """
+
+    name: str
+    pooling: str | None = None
+    max_length: int | None = None
+    lower: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What is trained, on what, for what, and how."""
+
+    name: str
+    about: str = ""
+    encoder: EncoderConfig
+    stream: Any
+    objectives: Mapping[str, Any]
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    @classmethod
+    def load(cls, name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+        """Load a shipped recipe by name, or a file; overrides are ``table.key=value`` texts."""
+        path = _find(name_or_path)
+        values = load_toml(path)
+        for override in overrides:
+            _override(values, override)
+        return cls.from_values(path.stem, values)
+
+    @classmethod
+    def from_values(cls, name: str, values: Mapping[str, Any]) -> Recipe:
+        """Make a recipe of plain values, checking every key and type."""
+        known = ("about", *_TABLES)
+        for key in values:
+            if key not in known:
+                raise ConfigError(f"recipe {name}: unknown key {key!r}; {nearest(key, known)}")
+        tables = {table: _table(values, table) for table in _TABLES}
+        stream = dict(tables["stream"])
+        kind = stream.pop("kind", "synonym_pairs")
+        if not tables["objective"]:
+            raise ConfigError(f"recipe {name}: names no objective; known: {', '.join(OBJECTIVES)}")
+        return cls(
+            name=name,
+            about=str(values.get("about", "")),
+            encoder=from_mapping(EncoderConfig, tables["encoder"], "encoder."),
+            stream=_configure(STREAMS, kind, stream, "stream.kind", "stream."),
+            objectives={
+                entry: _configure(OBJECTIVES, entry, table, "objective", f"objective.{entry}.")
+                for entry, table in tables["objective"].items()
+            },
+            training=from_mapping(TrainingConfig, tables["training"], "training."),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the whole configuration as plain values."""
+        parts = {
+            "recipe": self.name,
+            "encoder": asdict(self.encoder),
+            "stream": asdict(self.stream),
+            "objective": {name: asdict(part) for name, part in self.objectives.items()},
+            "training": asdict(self.training),
+        }
+        plain: dict[str, Any] = json.loads(json.dumps(parts, default=str))
+        return plain
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """Give the recipes that come with biograft, by name."""
+    return {path.stem: path for path in sorted(_FOLDER.glob("*.toml"))}
+
+
+def _find(name_or_path: str | Path) -> Path:
+    path = Path(name_or_path)
+    if path.suffix == ".toml":
+        return path
+    shipped = shipped_recipes()
+    if str(name_or_path) not in shipped:
+        raise ConfigError(
+            f"no recipe is called {str(name_or_path)!r}; {nearest(str(name_or_path), shipped)}, "
+            "or give a .toml file"
+        )
+    return shipped[str(name_or_path)]
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    """Set one value, written as in TOML; what is none there is a text."""
+    dotted, equals, text = override.partition("=")
+    *tables, key = (part.strip() for part in dotted.split("."))
+    if not equals or not key or not tables:
+        raise ConfigError(f"--set: expected table.key=value, found {override!r}")
+    table = values
+    for name in tables:
+        table = table.setdefault(name, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"--set {override}: {name} is no table")
+    try:
+        table[key] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        table[key] = text
+
+
+def _table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = values.get(name, {})
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{name}: expected a table, found {table!r}")
+    return table
+
+
+def _configure(registry: Registry[Any], name: Any, values: Any, where: str, prefix: str) -> Any:
+    """Make the configuration of a registered thing."""
+    if name not in registry:
+        raise ConfigError(f"{where}: no {registry.kind} is called {name!r}; "
+                          f"{nearest(str(name), registry)}")  # fmt: skip
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{prefix[:-1]}: expected a table, found {values!r}")
+    return from_mapping(registry.load(name), values, prefix)

@@ -1,0 +1,43 @@
+"""Streams: what training reads, in an order that a seed fixes and a resumed run takes up again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from biograft.lazy import load_on_use
+from biograft.registry import Registry
+
+if TYPE_CHECKING:
+    from biograft.streams.pair_batches import PairBatch, PairBatches
+    from biograft.streams.pair_config import SynonymPairsConfig
+    from biograft.streams.synonym_pairs import PairCounts, SynonymPairs
+
+__all__ = [
+    "STREAMS",
+    "PairBatch",
+    "PairBatches",
+    "PairCounts",
+    "SynonymPairs",
+    "SynonymPairsConfig",
+]
+
+STREAMS: Registry[Any] = Registry(
+    "stream",
+    {
+        "synonym_pairs": (
+            "biograft.streams.pair_config:SynonymPairsConfig",
+            "pairs of names of one concept of a knowledge base",
+        ),
+    },
+)
+"""The configuration of every stream."""
+
+_HOMES = {
+    "PairBatch": "biograft.streams.pair_batches",
+    "PairBatches": "biograft.streams.pair_batches",
+    "PairCounts": "biograft.streams.synonym_pairs",
+    "SynonymPairs": "biograft.streams.synonym_pairs",
+    "SynonymPairsConfig": "biograft.streams.pair_config",
+}
+
+__getattr__ = load_on_use(__name__, _HOMES)

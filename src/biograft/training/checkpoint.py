@@ -1,0 +1,117 @@
+"""The state of a run on disk: what is needed to go on as if it had never stopped.
+
+``checkpoints/step-00000010/`` holds ``model.safetensors``, ``optimiser.safetensors`` (by the
+names of parameters) and ``state.json``. The learning rate, the order of batches and the random
+numbers of a step all follow from the step and the seed, so no more is needed. A folder appears
+under its name only when it is whole: a run killed while saving goes on from the state before.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, load_model, save_file, save_model
+from torch import Tensor, nn
+
+import biograft
+from biograft.errors import StoreError
+from biograft.runs import new_folder, remove_abandoned
+
+FORMAT, VERSION = "biograft-checkpoint", 1
+_PARTS = ("model.safetensors", "optimiser.safetensors")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run stands: updates made, and the next batch to read."""
+
+    step: int = 0
+    epoch: int = 0
+    position: int = 0
+
+
+def save_checkpoint(
+    run: Path, place: Place, model: nn.Module, optimiser: torch.optim.Optimizer, *, keep: int
+) -> Path:
+    """Save the state, whole or not at all, then remove older ones but ``keep`` (0: keep all)."""
+    target = run / "checkpoints" / f"step-{place.step:08d}"
+    with new_folder(target, overwrite=True) as folder:
+        save_model(model, str(folder / "model.safetensors"))
+        save_file(_optimiser_tensors(model, optimiser), folder / "optimiser.safetensors")
+        state = {
+            "format": FORMAT,
+            "version": VERSION,
+            "made_by": f"biograft {biograft.__version__}",
+            **asdict(place),
+            "files": {name: (folder / name).stat().st_size for name in _PARTS},
+        }
+        (folder / "state.json").write_text(json.dumps(state, indent=1), encoding="utf-8")
+    for old in find_checkpoints(run)[:-keep] if keep else []:
+        shutil.rmtree(old)
+    return target
+
+
+def find_checkpoints(run: Path) -> list[Path]:
+    """List the saved states of a run, the oldest first."""
+    return sorted(path for path in (run / "checkpoints").glob("step-*") if path.is_dir())
+
+
+def load_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Place:
+    """Put a saved state into a model and its optimiser."""
+    place = _read_place(folder)
+    try:
+        load_model(model, str(folder / "model.safetensors"))
+        _restore_optimiser(load_file(folder / "optimiser.safetensors"), model, optimiser)
+    except (SafetensorError, RuntimeError, KeyError, OSError) as error:
+        message = " ".join(str(error).split())
+        raise StoreError(f"{folder}: does not fit this model or is damaged ({message})") from error
+    return place
+
+
+def sweep(run: Path) -> None:
+    """Remove what a killed process was saving."""
+    for work in (run / "checkpoints").glob(".step-*"):
+        remove_abandoned(work.with_name(work.name.split(".")[1]))
+
+
+def _read_place(folder: Path) -> Place:
+    remedy = "remove it to go on from the state before"
+    try:
+        state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        sizes = {name: (folder / name).stat().st_size for name in _PARTS}
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{folder}: is no saved state or is damaged; {remedy}") from error
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise StoreError(f"{folder}: is no saved state of a run; {remedy}")
+    if state.get("version") != VERSION:
+        raise StoreError(
+            f"{folder}: saved state of version {state.get('version')}, this biograft reads version "
+            f"{VERSION}; start the run anew"
+        )
+    if state.get("files") != sizes:
+        raise StoreError(f"{folder}: damaged: a file is not as long as it was; {remedy}")
+    return Place(state["step"], state["epoch"], state["position"])
+
+
+def _optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    return {
+        f"{name}:{key}": value.contiguous()
+        for name, parameter in model.named_parameters()
+        for key, value in optimiser.state.get(parameter, {}).items()
+    }
+
+
+def _restore_optimiser(
+    tensors: dict[str, Tensor], model: nn.Module, optimiser: torch.optim.Optimizer
+) -> None:
+    parameters = dict(model.named_parameters())
+    for entry, value in tensors.items():
+        name, _, key = entry.rpartition(":")
+        parameter = parameters[name]
+        place = "cpu" if key == "step" else parameter.device  # AdamW counts on the CPU
+        optimiser.state[parameter][key] = value.to(place)

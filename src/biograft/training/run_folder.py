@@ -1,0 +1,109 @@
+"""The folder of a run: what it is (``run.json``) and how it went (``metrics.jsonl``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import biograft
+from biograft.errors import ConfigError, OutputError, StoreError
+from biograft.runs import new_file
+from biograft.training.config import MAY_CHANGE
+
+FORMAT, VERSION = "biograft-run", 1
+
+
+def start_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
+    """Begin a run in a folder that is new or empty."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OutputError(
+            f"{folder}: exists already; go on with it (--resume) or choose another place"
+        )
+    described = {
+        "format": FORMAT,
+        "version": VERSION,
+        "made_by": f"biograft {biograft.__version__}",
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "config": config,
+        "provenance": provenance,
+    }
+    with new_file(folder / "run.json") as file:
+        file.write(json.dumps(described, ensure_ascii=False, indent=1).encode())
+
+
+def check_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
+    """Refuse to go on with a run whose configuration or data was another."""
+    path = folder / "run.json"
+    try:
+        described = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: holds no run to go on with (no run.json); start it without --resume"
+        ) from error
+    except ValueError as error:
+        raise StoreError(f"{path}: damaged ({error}); start the run anew") from error
+    if not isinstance(described, dict) or described.get("format") != FORMAT:
+        raise StoreError(f"{path}: is not the description of a run")
+    if described.get("version") != VERSION:
+        raise StoreError(
+            f"{folder}: run of version {described.get('version')}, this biograft goes on with "
+            f"version {VERSION}; start the run anew"
+        )
+    for part, now in (("config", config), ("provenance", provenance)):
+        _refuse_difference(folder, described.get(part), json.loads(json.dumps(now)))
+
+
+def _refuse_difference(folder: Path, then: Any, now: Any) -> None:
+    before, after = _flatten(then), _flatten(now)
+    for key in sorted({*before, *after}):
+        if key.rpartition(".")[2] in MAY_CHANGE:
+            continue
+        if before.get(key) != after.get(key):
+            raise ConfigError(
+                f"{folder}: was begun with {key} = {before.get(key)!r}, now it is "
+                f"{after.get(key)!r}; go on with the same, or start anew elsewhere"
+            )
+
+
+def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        return {prefix: value}
+    return {
+        full: inner
+        for key, item in value.items()
+        for full, inner in _flatten(item, f"{prefix}.{key}".lstrip(".")).items()
+    }
+
+
+class MetricsLog:
+    """Appends one JSON object a line; a resumed run first drops what came after its state."""
+
+    def __init__(self, folder: Path, step: int, *, enabled: bool = True) -> None:
+        self.path, self.enabled = folder / "metrics.jsonl", enabled
+        if not enabled:  # of several processes one writes
+            return
+        kept = [line for line in self._lines() if line["step"] <= step]
+        with new_file(self.path, overwrite=True) as file:
+            file.writelines(f"{json.dumps(line)}\n".encode() for line in kept)
+
+    def write(self, entry: Mapping[str, Any]) -> None:
+        """Append a line, at once."""
+        if not self.enabled:
+            return
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(f"{json.dumps(entry)}\n")
+
+    def _lines(self) -> list[dict[str, Any]]:
+        """Read the lines there are; one that a kill cut short is none."""
+        if not self.path.exists():
+            return []
+        lines = []
+        for text in self.path.read_text(encoding="utf-8").splitlines():
+            try:
+                lines.append(json.loads(text))
+            except ValueError:
+                continue
+        return lines

@@ -1,0 +1,40 @@
+"""What the loop is given to learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from torch import Tensor, nn
+
+Batch = TypeVar("Batch")
+Batch_co = TypeVar("Batch_co", covariant=True)
+
+
+class BatchSource(Protocol[Batch_co]):
+    """Batches of each epoch in a fixed order, to be taken up anywhere; each has a length."""
+
+    def __len__(self) -> int:
+        """How many batches an epoch has."""
+
+    def batches(self, epoch: int, position: int = 0) -> Iterator[Batch_co]:
+        """Give the batches of an epoch from a position on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Generic[Batch]):
+    """What is to be learnt: a model, batches, and the loss of a batch.
+
+    ``compute_loss`` is called with the model as it is run (wrapped where there are several
+    processes). ``evaluate`` is called without gradient, the model in its inference mode.
+    """
+
+    model: nn.Module
+    source: BatchSource[Batch]
+    compute_loss: Callable[[nn.Module, Batch], tuple[Tensor, dict[str, float]]]
+    evaluate: Callable[[], dict[str, Any]] | None = None
+    described: Mapping[str, Any] = field(default_factory=dict)
+    """The whole configuration, kept in ``run.json``; a resumed run must have the same."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """What the run is made from; a resumed run must have the same."""

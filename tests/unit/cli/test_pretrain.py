@@ -1,0 +1,75 @@
+"""``biograft pretrain``: what it prints, resumes and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from tiny_models import tiny_encoder_folder
+from typer.testing import CliRunner
+
+from biograft.cli.pretrain import pretrain
+from biograft.errors import ConfigError, OutputError, StoreError
+from biograft.kb import KnowledgeBase, build_starter
+
+app = typer.Typer()
+app.command()(pretrain)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    build_starter(folder / "kb")
+    texts = KnowledgeBase.open(folder / "kb").table("names").column("text").to_pylist()
+    tiny_encoder_folder(folder / "encoder", texts)
+    return folder
+
+
+@pytest.fixture
+def run(place):
+    """Run the command on the starter: ``run("--json", out=folder, steps=3)``."""
+
+    def of(*arguments: str, out: Path, steps: int = 3, **changes: object):
+        given = ["sapbert-cpu", "--kb", str(place / "kb"), "--encoder", str(place / "encoder")]
+        values = {"batch_size": 16, "steps": steps, "eval_every": 0, **changes}
+        for key, value in values.items():
+            given += ["--set", f"training.{key}={value}"]
+        result = CliRunner().invoke(app, [*given, "-o", str(out), *arguments])
+        if result.exception and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return of
+
+
+def test_it_prints_what_was_done_and_json(run, tmp_path):
+    done = run(out=tmp_path / "run")
+    assert "step 3 of 3" in done.stdout
+    assert f"encoder: {tmp_path / 'run' / 'encoder'}" in done.stdout
+    assert done.stderr == ""
+    printed = json.loads(run("--json", out=tmp_path / "other").stdout)
+    assert printed["finished"] is True
+    assert printed["step"] == 3
+    assert printed["pairs"]["n_pairs"] > 0
+    assert (tmp_path / "other" / "encoder" / "modules.json").exists()
+
+
+def test_a_session_that_ran_out_of_time_goes_on(run, tmp_path):
+    early = run(out=tmp_path / "run", max_minutes=1e-9)
+    assert "step 1 of 3" in early.stdout
+    assert "--resume" in early.stdout
+    with pytest.raises(OutputError, match="--resume"):
+        run(out=tmp_path / "run")
+    assert "step 3 of 3" in run("--resume", out=tmp_path / "run").stdout
+    with pytest.raises(ConfigError, match=r"begun with training.steps = 3, now it is 9"):
+        run("--resume", out=tmp_path / "run", steps=9)
+
+
+def test_mistakes(run, tmp_path):
+    with pytest.raises(ConfigError, match="unknown key 'stepz'"):
+        run("--set", "training.stepz=3", out=tmp_path / "run")
+    with pytest.raises(StoreError, match="no such knowledge base"):
+        run("--kb", str(tmp_path / "none"), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

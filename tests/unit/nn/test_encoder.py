@@ -1,0 +1,347 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_models import tiny_encoder_folder
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertForMaskedLM
+
+from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError
+from biograft.nn import EncoderSettings, TextEncoder
+
+TEXTS = [
+    "heart attack",
+    "Myocardial  Infarction",
+    "",
+    "a very long name of some disorder of the heart and of the great vessels",
+    "flu",
+    "heart attack",
+    "心脏病",
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tiny_encoder_folder(tmp_path / "tiny", TEXTS)
+
+
+@pytest.fixture
+def encoder(folder):
+    return TextEncoder.from_pretrained(folder)
+
+
+def one_by_one(folder, texts, pooling="mean", max_length=64):
+    """Encode in the plainest way there is: one text at a time, no padding."""
+    model = AutoModel.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    vectors = []
+    for text in texts:
+        batch = tokenizer(text, return_tensors="pt", truncation=True, max_length=max_length)
+        with torch.no_grad():
+            states = model(**batch).last_hidden_state[0]
+        vectors.append(states[0] if pooling == "cls" else states.mean(dim=0))
+    return torch.stack(vectors).numpy()
+
+
+def edit(path, **changes):
+    content = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**content, **changes}))
+
+
+class TestEncode:
+    @pytest.mark.parametrize("pooling", ["mean", "cls"])
+    @pytest.mark.parametrize("batch_size", [1, 2, 64])
+    def test_equals_one_text_at_a_time(self, folder, pooling, batch_size):
+        encoder = TextEncoder.from_pretrained(folder, pooling=pooling)
+        vectors = encoder.encode(TEXTS, batch_size=batch_size, precision="fp32", normalize=False)
+        np.testing.assert_allclose(vectors, one_by_one(folder, TEXTS, pooling), atol=1e-5)
+        assert vectors.dtype == np.float32
+
+    def test_unit_length_on_wish(self, encoder):
+        raw = encoder.encode(TEXTS, precision="fp32", normalize=False)
+        unit = encoder.encode(TEXTS, precision="fp32")
+        np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, atol=1e-6)
+        np.testing.assert_allclose(unit, raw / np.linalg.norm(raw, axis=1)[:, None], atol=1e-6)
+
+    def test_bf16_is_near(self, encoder):
+        cosines = (encoder.encode(TEXTS, precision="bf16") * encoder.encode(TEXTS)).sum(axis=1)
+        assert cosines.min() > 0.999
+
+    def test_nothing_gives_nothing(self, encoder):
+        assert encoder.encode([]).shape == (0, 32)
+
+    def test_long_texts_are_cut(self, folder):
+        encoder = TextEncoder.from_pretrained(folder, max_length=5)
+        vectors = encoder.encode(TEXTS, precision="fp32", normalize=False)
+        expected = one_by_one(folder, TEXTS, max_length=5)
+        np.testing.assert_allclose(vectors, expected, atol=1e-5)
+        assert encoder.tokenize([TEXTS[3] * 50])["input_ids"].shape == (1, 5)
+
+    def test_a_tokenizer_without_special_tokens_gives_zeros_for_nothing(self, encoder):
+        from tokenizers import processors
+
+        plain = processors.TemplateProcessing(single="$A", pair="$A $B", special_tokens=[])
+        encoder.tokenizer.backend_tokenizer.post_processor = plain
+        vectors = encoder.encode(["", "heart attack"])
+        assert not vectors[0].any()
+        assert vectors[1].any()
+
+    def test_a_model_in_training_stays_in_training(self, encoder):
+        encoder.model.train()
+        first, second = encoder.encode(TEXTS), encoder.encode(TEXTS)
+        np.testing.assert_array_equal(first, second)  # no dropout
+        assert encoder.model.training
+
+    def test_weights_gone_to_nan_are_named(self, encoder):
+        with torch.no_grad():
+            word = encoder.tokenizer.convert_tokens_to_ids("flu")
+            encoder.model.embeddings.word_embeddings.weight[word] = float("nan")
+        with pytest.raises(StoreError, match="NaN or infinity for 1 of 7 texts, first 'flu'"):
+            encoder.encode(TEXTS)
+
+    def test_progress_counts_texts(self, encoder):
+        from biograft.progress import Progress
+
+        class Counting(Progress):
+            rows, fraction = 0, 0.0
+
+            def advance(self, rows, fraction=None):
+                self.rows, self.fraction = self.rows + rows, fraction
+
+        progress = Counting(enabled=False)
+        encoder.encode(TEXTS, batch_size=1, progress=progress)
+        assert (progress.rows, progress.fraction) == (7, 1.0)
+
+    def test_batch_size_is_checked(self, encoder):
+        with pytest.raises(ConfigError, match="batch_size: expected at least 1, found 0"):
+            encoder.encode(TEXTS, batch_size=0)
+
+
+def test_embed_lets_gradients_through(encoder):
+    batch = encoder.tokenize(TEXTS)
+    vectors = encoder.embed(batch)
+    vectors.sum().backward()
+    assert vectors.shape == (7, 32)
+    assert encoder.model.embeddings.word_embeddings.weight.grad.abs().sum() > 0
+
+
+def test_an_encoder_decoder_is_read_by_its_reading_half(folder, tmp_path):
+    from transformers import BartConfig, BartModel
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    config = BartConfig(
+        vocab_size=len(tokenizer), d_model=16, encoder_layers=1, decoder_layers=1,
+        encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=16,
+        decoder_ffn_dim=16, max_position_embeddings=64, pad_token_id=0,
+    )  # fmt: skip
+    model = BartModel(config).eval()
+    model.save_pretrained(tmp_path / "bart")
+    tokenizer.save_pretrained(tmp_path / "bart")
+    encoder = TextEncoder.from_pretrained(tmp_path / "bart")
+    batch = tokenizer("heart attack", return_tensors="pt")
+    states = model.get_encoder()(batch["input_ids"]).last_hidden_state
+    vector = encoder.encode(["heart attack"], normalize=False, precision="fp32")[0]
+    np.testing.assert_allclose(vector, states[0].mean(dim=0).detach().numpy(), atol=1e-5)
+
+
+class TestSettings:
+    def test_defaults_come_from_model_and_tokenizer(self, encoder):
+        assert encoder.settings == EncoderSettings(pooling="mean", max_length=64, lower=True)
+        assert (encoder.dim, encoder.device.type) == (32, encoder.model.device.type)
+        assert encoder.prepare(" Heart\n ATTACK ") == "heart attack"
+
+    def test_case_is_kept_where_the_tokenizer_keeps_it(self, folder):
+        content = json.loads((folder / "tokenizer.json").read_text())
+        content["normalizer"]["lowercase"] = False
+        (folder / "tokenizer.json").write_text(json.dumps(content))
+        cased = TextEncoder.from_pretrained(folder)
+        assert (cased.lower, cased.prepare("Flu")) == (False, "Flu")
+        lowered = TextEncoder.from_pretrained(folder, lower=True)
+        assert lowered.tokenize(["FLU"])["input_ids"].equal(cased.tokenize(["flu"])["input_ids"])
+
+    @pytest.mark.parametrize(
+        "pooling",
+        [
+            {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False},
+            {"pooling_mode": "cls", "embedding_dimension": 32},
+        ],
+    )
+    def test_files_of_sentence_transformers_are_read(self, folder, pooling):
+        modules = [
+            {"path": "", "type": "sentence_transformers.models.Transformer"},
+            {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        ]
+        (folder / "modules.json").write_text(json.dumps(modules))
+        (folder / "1_Pooling").mkdir()
+        edit(folder / "1_Pooling" / "config.json", **pooling)
+        edit(folder / "sentence_bert_config.json", max_seq_length=20, do_lower_case=True)
+        settings = TextEncoder.from_pretrained(folder).settings
+        assert settings == EncoderSettings(pooling="cls", max_length=20, lower=True)
+        assert TextEncoder.from_pretrained(folder, pooling="mean").pooling == "mean"
+
+    def test_a_layer_that_we_do_not_have_is_refused(self, folder):
+        modules = [{"path": "2_Dense", "type": "sentence_transformers.models.Dense"}]
+        (folder / "modules.json").write_text(json.dumps(modules))
+        with pytest.raises(StoreError, match=r"a layer 'Dense'; biograft reads Transformer, Pool"):
+            TextEncoder.from_pretrained(folder)
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"format": "other"}, "expected 'biograft-encoder' of version 1, found 'other'"),
+            ({"version": 2}, "of version 1, found 'biograft-encoder' of version 2"),
+            ({"max_length": "many"}, "damaged: max_length is 'many'"),
+        ],
+    )
+    def test_a_damaged_file_of_ours_is_named(self, encoder, tmp_path, changes, message):
+        encoder.save(tmp_path / "saved")
+        edit(tmp_path / "saved" / "biograft_encoder.json", **changes)
+        with pytest.raises(StoreError, match=message):
+            TextEncoder.from_pretrained(tmp_path / "saved")
+
+    @pytest.mark.parametrize("max_length", [0, 2, 65])
+    def test_max_length_is_checked(self, folder, max_length):
+        with pytest.raises(ConfigError, match="max_length: expected"):
+            TextEncoder.from_pretrained(folder, max_length=max_length)
+
+    def test_positions_of_roberta_begin_after_the_padding(self, folder, tmp_path):
+        from transformers import RobertaConfig, RobertaModel
+
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        config = RobertaConfig(
+            vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1,
+            num_attention_heads=2, intermediate_size=16, max_position_embeddings=20,
+            pad_token_id=1,
+        )  # fmt: skip
+        RobertaModel(config).save_pretrained(tmp_path / "roberta")
+        tokenizer.save_pretrained(tmp_path / "roberta")
+        encoder = TextEncoder.from_pretrained(tmp_path / "roberta")
+        assert encoder.max_length == 18
+        assert np.isfinite(encoder.encode(["heart " * 30])).all()
+
+
+class TestSave:
+    def test_comes_back_the_same(self, encoder, tmp_path):
+        cls = TextEncoder(
+            encoder.model,
+            encoder.tokenizer,
+            EncoderSettings(pooling="cls", max_length=9, lower=True),
+            "tiny",
+        )
+        cls.save(tmp_path / "saved")
+        again = TextEncoder.from_pretrained(tmp_path / "saved")
+        assert again.settings == cls.settings
+        assert again.fingerprint() == cls.fingerprint()
+        np.testing.assert_array_equal(again.encode(TEXTS), cls.encode(TEXTS))
+
+    def test_plain_transformers_loads_it(self, encoder, tmp_path):
+        encoder.save(tmp_path / "saved")
+        vectors = one_by_one(tmp_path / "saved", TEXTS)
+        expected = encoder.encode(TEXTS, precision="fp32", normalize=False)
+        np.testing.assert_allclose(vectors, expected, atol=1e-5)
+
+    @pytest.mark.parametrize("pooling", ["mean", "cls"])
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning:sentence_transformers")
+    def test_sentence_transformers_loads_it(self, folder, tmp_path, pooling):
+        sentence_transformers = pytest.importorskip("sentence_transformers")
+        encoder = TextEncoder.from_pretrained(folder, pooling=pooling, max_length=6)
+        encoder.save(tmp_path / "saved")
+        other = sentence_transformers.SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+        expected = encoder.encode(TEXTS, precision="fp32")
+        np.testing.assert_allclose(other.encode(TEXTS), expected, atol=1e-5)
+
+    def test_nothing_is_replaced_unasked(self, encoder, folder):
+        with pytest.raises(OutputError, match="exists already"):
+            encoder.save(folder)
+        encoder.save(folder, overwrite=True)
+        assert TextEncoder.from_pretrained(folder).fingerprint() == encoder.fingerprint()
+
+    def test_nothing_is_said_on_the_way(self, encoder, tmp_path, capfd):
+        encoder.save(tmp_path / "saved")
+        TextEncoder.from_pretrained(tmp_path / "saved")
+        assert capfd.readouterr() == ("", "")
+
+
+class TestFingerprint:
+    def test_use_does_not_change_it(self, encoder):
+        before = encoder.fingerprint()
+        encoder.encode(TEXTS)
+        encoder.tokenizer(["a", "b c"], padding=True, truncation=True, max_length=3)
+        assert encoder.fingerprint() == before
+
+    @pytest.mark.parametrize("option", [{"pooling": "cls"}, {"max_length": 30}, {"lower": False}])
+    def test_settings_change_it(self, encoder, folder, option):
+        other = TextEncoder.from_pretrained(folder, **option)
+        assert other.fingerprint() != encoder.fingerprint()
+
+    def test_weights_and_heads_and_tokenizer_change_it(self, encoder):
+        seen = {encoder.fingerprint()}
+        with torch.no_grad():
+            encoder.model.encoder.layer[0].output.dense.weight[0, 0] += 1
+        seen.add(encoder.fingerprint())
+        encoder.model.config.num_attention_heads = 2
+        seen.add(encoder.fingerprint())
+        encoder.tokenizer.add_tokens(["newword"])
+        seen.add(encoder.fingerprint())
+        assert len(seen) == 4
+
+    def test_a_pooler_at_random_does_not(self, folder):
+        """A checkpoint without a pooler gets another one at each loading; none of ours reads it."""
+        weights = load_file(folder / "model.safetensors")
+        kept = {key: value for key, value in weights.items() if "pooler" not in key}
+        save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+        first, second = (TextEncoder.from_pretrained(folder) for _ in range(2))
+        assert not torch.equal(first.model.pooler.dense.weight, second.model.pooler.dense.weight)
+        assert first.fingerprint() == second.fingerprint()
+
+
+class TestBadFolders:
+    def test_a_folder_that_is_not_there(self, tmp_path):
+        for name in (tmp_path / "nothing", str(tmp_path / "nothing"), "./nothing"):
+            with pytest.raises(NotFoundError, match="no such folder"):
+                TextEncoder.from_pretrained(name)
+
+    def test_a_name_that_nobody_has(self, monkeypatch):
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        for name in ("no-such-owner/no-such-encoder", "no such name"):
+            with pytest.raises(NotFoundError, match=f"{name}: is no folder here, and nothing of"):
+                TextEncoder.from_pretrained(name)
+
+    def test_a_folder_of_something_else(self, tmp_path):
+        with pytest.raises(StoreError, match="holds no encoder that can be loaded"):
+            TextEncoder.from_pretrained(tmp_path)
+
+    @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+    @pytest.mark.parametrize("cut", [0, 10])
+    def test_files_cut_off(self, folder, name, cut):
+        (folder / name).write_bytes((folder / name).read_bytes()[:cut])
+        with pytest.raises(StoreError, match=r"holds no encoder that can be loaded \("):
+            TextEncoder.from_pretrained(folder)
+
+    def test_weights_that_are_not_in_the_file_are_not_made_up(self, folder):
+        weights = load_file(folder / "model.safetensors")
+        lost = "encoder.layer.1.output.dense.weight"
+        del weights[lost]
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        with pytest.raises(StoreError, match=f"lacks 1 of the model's tensors \\({lost}"):
+            TextEncoder.from_pretrained(folder)
+
+    def test_weights_of_nan(self, folder):
+        weights = load_file(folder / "model.safetensors")
+        weights["embeddings.LayerNorm.bias"][3] = float("nan")
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        with pytest.raises(StoreError, match=r"NaN or infinity \(embeddings.LayerNorm.bias\)"):
+            TextEncoder.from_pretrained(folder)
+
+    def test_a_whole_masked_language_model_is_fine(self, folder, tmp_path):
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        model = BertForMaskedLM(BertConfig.from_pretrained(folder))
+        model.save_pretrained(tmp_path / "mlm")
+        tokenizer.save_pretrained(tmp_path / "mlm")
+        encoder = TextEncoder.from_pretrained(tmp_path / "mlm")
+        with torch.no_grad():
+            batch = tokenizer("heart attack", return_tensors="pt")
+            states = model.eval().bert(**batch).last_hidden_state
+        vector = encoder.encode(["heart attack"], precision="fp32", normalize=False)[0]
+        np.testing.assert_allclose(vector, states[0].mean(dim=0), atol=1e-5)

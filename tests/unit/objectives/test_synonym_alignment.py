@@ -1,0 +1,334 @@
+"""Mining and losses against published code, against plain loops, and where they could break."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.nn.functional import normalize
+
+from biograft.config import from_mapping
+from biograft.errors import BiograftError, ConfigError
+from biograft.objectives import OBJECTIVES
+from biograft.objectives.synonym_alignment import (
+    LOSSES,
+    SynonymAlignment,
+    SynonymAlignmentConfig,
+    TripletMarginMiner,
+    cosine_histogram,
+)
+from biograft.objectives.synonym_alignment.distances import cosines, unit_distances
+
+BATCHES = ("batch8", "batch32", "batch128", "none_survive")
+KINDS = ("all", "hard", "semihard", "none")
+
+
+def objective(loss="multi_similarity", **options):
+    return SynonymAlignment(SynonymAlignmentConfig(loss=loss, **options))
+
+
+def random_batch(n_rows, n_concepts, seed, width=12):
+    generator = torch.Generator().manual_seed(seed)
+    embeddings = torch.randn(n_rows, width, generator=generator, dtype=torch.float64)
+    labels = torch.randint(n_concepts, (n_rows,), generator=generator)
+    centres = torch.randn(n_concepts, width, generator=generator, dtype=torch.float64)
+    return embeddings + centres[labels], labels
+
+
+# ---- the definitions, in plain loops
+
+
+def enumerate_triplets(embeddings, labels, kind, margin=0.2):
+    rows = normalize(embeddings, dim=1)
+    kept = []
+    for a, p, n in product(range(len(rows)), repeat=3):
+        if a == p or labels[a] != labels[p] or labels[a] == labels[n]:
+            continue
+        gap = float((rows[a] - rows[n]).norm() - (rows[a] - rows[p]).norm())
+        if {"all": gap <= margin, "hard": gap <= 0, "semihard": 0 < gap <= margin, "none": True}[
+            kind
+        ]:
+            kept.append((a, p, n))
+    return kept
+
+
+def pairs_of(triplets, embeddings, labels, kind):
+    """Positive and negative pairs with repetition; without a miner every pair once."""
+    if kind != "none":
+        return [(a, p) for a, p, _ in triplets], [(a, n) for a, _, n in triplets]
+    everything = [(i, j) for i, j in product(range(len(labels)), repeat=2) if i != j]
+    same = [pair for pair in everything if labels[pair[0]] == labels[pair[1]]]
+    return same, [pair for pair in everything if labels[pair[0]] != labels[pair[1]]]
+
+
+def plain_loss(name, embeddings, labels, kind):
+    triplets = enumerate_triplets(embeddings, labels, kind)
+    positives, negatives = pairs_of(triplets, embeddings, labels, kind)
+    rows = normalize(embeddings, dim=1).numpy()
+    cos = (rows @ rows.T).tolist()
+    if name == "infonce":
+        terms = [
+            -math.log(
+                math.exp(cos[a][p] / 0.07)
+                / (
+                    math.exp(cos[a][p] / 0.07)
+                    + sum(math.exp(cos[a][n] / 0.07) for b, n in negatives if b == a)
+                )
+            )
+            for a, p in positives
+        ]
+        return sum(terms) / max(len(terms), 1)
+    if name == "triplet_margin":
+        gaps = [
+            float(np.linalg.norm(rows[a] - rows[p]) - np.linalg.norm(rows[a] - rows[n])) + 0.05
+            for a, p, n in triplets
+        ]
+        active = [gap for gap in gaps if gap > 0]
+        return sum(active) / max(len(active), 1)
+    terms = []
+    for a in range(len(rows)):
+        near = {p for b, p in positives if b == a}
+        far = {n for b, n in negatives if b == a}
+        if name == "multi_similarity":
+            terms.append(
+                math.log(1 + sum(math.exp(-(cos[a][p] - 0.5)) for p in near))
+                + math.log(1 + sum(math.exp(60 * (cos[a][n] - 0.5)) for n in far)) / 60
+            )
+        elif near and far:
+            sum_near = sum(
+                math.exp(-80 * max(0, 1.4 - cos[a][p]) * (cos[a][p] - 0.6)) for p in near
+            )
+            sum_far = sum(math.exp(80 * max(0, cos[a][n] + 0.4) * (cos[a][n] - 0.4)) for n in far)
+            terms.append(math.log1p(sum_near * sum_far))
+    if name == "circle":
+        terms = [term for term in terms if term > 0]
+    return sum(terms) / max(len(terms), 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", list(LOSSES))
+@pytest.mark.parametrize(("n_rows", "n_concepts"), [(2, 1), (6, 6), (9, 1), (12, 4), (14, 9)])
+def test_losses_are_what_plain_loops_give(name, kind, n_rows, n_concepts):
+    embeddings, labels = random_batch(n_rows, n_concepts, seed=n_rows)
+    loss, _ = objective(name, miner=kind).loss(embeddings, {"labels": labels})
+    assert float(loss.detach()) == pytest.approx(
+        plain_loss(name, embeddings, labels, kind), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_counts_are_those_of_the_triplets(kind, seed):
+    embeddings, labels = random_batch(13, 5, seed)
+    mined = TripletMarginMiner(0.2, kind)(cosines(embeddings), labels)
+    triplets = enumerate_triplets(embeddings, labels, kind)
+    positive, negative = torch.zeros(13, 13, dtype=int), torch.zeros(13, 13, dtype=int)
+    for a, p, n in triplets:
+        positive[a, p] += 1
+        negative[a, n] += 1
+    assert mined.n_triplets == len(triplets)
+    if kind == "none":
+        assert torch.equal(mined.kept_positives, mined.positives)
+        assert torch.equal(mined.kept_negatives, mined.negatives)
+    else:
+        assert torch.equal(mined.positive_counts, positive)
+        assert torch.equal(mined.negative_counts, negative)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pairs_with_equal_vectors_are_counted_alike_from_both_ends(kind):
+    """The same name in two concepts: distances tie exactly, and no row may be half mined."""
+    embeddings, labels = random_batch(8, 3, seed=1)
+    embeddings = embeddings.float().repeat(2, 1)
+    labels = torch.cat([labels, (labels + 1) % 3])
+    mined = TripletMarginMiner(0.2, kind)(cosines(embeddings), labels)
+    if kind != "none":
+        assert mined.positive_counts.sum(1).tolist() == mined.negative_counts.sum(1).tolist()
+    for name in LOSSES:
+        embeddings.requires_grad_(True).grad = None
+        loss, _ = objective(name, miner=kind).loss(embeddings, {"labels": labels})
+        loss.backward()
+        assert torch.isfinite(loss)
+        assert torch.isfinite(embeddings.grad).all()
+
+
+# ---- published code
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("kind", ["all", "hard", "semihard"])
+def test_mining_equals_published_code(shared_data, batch, kind):
+    data = load_file(shared_data(f"parity/sapbert/{batch}.safetensors"))
+    if f"triplets_{kind}" not in data:
+        return
+    labels, triplets = data["labels"], data[f"triplets_{kind}"].long()
+    mined = TripletMarginMiner(0.2, kind)(cosines(data["embeddings"]), labels)
+    positive = torch.zeros(len(labels), len(labels), dtype=torch.long)
+    negative = positive.clone()
+    one = torch.ones(len(triplets), dtype=torch.long)
+    positive.index_put_((triplets[:, 0], triplets[:, 1]), one, accumulate=True)
+    negative.index_put_((triplets[:, 0], triplets[:, 2]), one, accumulate=True)
+    assert torch.equal(mined.positive_counts, positive)
+    assert torch.equal(mined.negative_counts, negative)
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("suffix", ["", "_without_miner"])
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_losses_and_gradients_equal_published_code(shared_data, batch, name, suffix):
+    data = load_file(shared_data(f"parity/sapbert/{batch}.safetensors"))
+    figures = json.loads(shared_data("parity/sapbert/losses.json").read_text())
+    expected = figures[batch]["losses"][name + suffix]
+    part = objective(name, miner="none" if suffix else "all")
+    for dtype, relative in ((torch.float64, 1e-7), (torch.float32, 1e-5)):
+        embeddings = data["embeddings"].to(dtype).requires_grad_(True)
+        loss, _ = part.loss(embeddings, {"labels": data["labels"]})
+        loss.backward()
+        assert float(loss.detach()) == pytest.approx(expected["float64"], rel=relative, abs=1e-9)
+        largest = expected["max_abs_gradient_float64"]
+        torch.testing.assert_close(
+            embeddings.grad.double(),
+            data[f"gradient_{name}{suffix}"].double(),
+            rtol=10 * relative,
+            atol=10 * relative * largest + 1e-12,
+        )
+
+
+# ---- what could break
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", list(LOSSES))
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 3000.0])
+def test_half_precision_never_gives_nan(name, dtype, scale):
+    embeddings, labels = random_batch(16, 4, seed=3)
+    half = (embeddings * scale).to(dtype).requires_grad_(True)
+    loss, _ = objective(name).loss(half, {"labels": labels})
+    loss.backward()
+    wide, _ = objective(name).loss(half.detach().float(), {"labels": labels})
+    assert loss.dtype == torch.float32
+    assert float(loss.detach()) == float(wide)
+    assert torch.isfinite(half.grad).all()
+
+
+@pytest.mark.parametrize("name", list(LOSSES))
+@pytest.mark.parametrize("labels", [[0], [0, 0], [0, 1], [0, 0, 1, 1]])
+def test_a_batch_without_pairs_gives_zero_slopes_not_nan(name, labels):
+    embeddings = torch.ones(len(labels), 4, requires_grad=True)
+    loss, stats = objective(name).loss(embeddings, {"labels": torch.tensor(labels)})
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert torch.isfinite(embeddings.grad).all()
+    assert all(math.isfinite(value) for value in stats.values())
+
+
+def test_zero_vectors_are_no_error():
+    embeddings = torch.zeros(4, 4, requires_grad=True)
+    loss, _ = objective().loss(embeddings, {"labels": torch.tensor([0, 1, 0, 1])})
+    loss.backward()
+    assert torch.isfinite(embeddings.grad).all()
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_embeddings_that_are_not_finite_are_refused(bad):
+    embeddings = torch.ones(4, 4)
+    embeddings[2, 1] = bad
+    with pytest.raises(BiograftError, match=r"not finite.*learning rate"):
+        objective().loss(embeddings, {"labels": torch.tensor([0, 1, 0, 1])})
+
+
+def test_mining_passes_no_gradient():
+    embeddings, labels = random_batch(10, 3, seed=5)
+    mined = TripletMarginMiner()(cosines(embeddings.requires_grad_(True)), labels)
+    assert not mined.distances.requires_grad
+
+
+def test_statistics():
+    embeddings = torch.tensor([[1.0, 0], [1, 0.1], [0, 1], [-1, 0.3]])
+    labels = torch.tensor([0, 0, 1, 2])
+    _, stats = objective().loss(embeddings, {"labels": labels})
+    triplets = enumerate_triplets(embeddings, labels, "all")
+    assert triplets == []
+    assert stats["anchors_kept"] == 0
+    assert stats["triplets_kept"] == 0
+    assert stats["positive_cosine"] == pytest.approx(1 / math.hypot(1, 0.1))
+    labels = torch.tensor([0, 1, 0, 1])
+    _, stats = objective().loss(embeddings, {"labels": labels})
+    kept = enumerate_triplets(embeddings, labels, "all")
+    assert stats["anchors_kept"] == len({a for a, _, _ in kept}) / 4
+    assert stats["triplets_kept"] == len(kept) / 8
+
+
+def test_histograms_count_each_unordered_pair_once():
+    embeddings, labels = random_batch(20, 5, seed=9)
+    found = cosine_histogram(embeddings, labels, TripletMarginMiner(), n_bins=10)
+    cos = cosines(embeddings).numpy()
+    kept = enumerate_triplets(embeddings, labels, "all")
+    same = {(i, j) for i in range(20) for j in range(i) if labels[i] == labels[j]}
+    other = {(i, j) for i in range(20) for j in range(i) if labels[i] != labels[j]}
+    expected = {
+        "before_mining": (same, other),
+        "after_mining": (
+            {(max(a, p), min(a, p)) for a, p, _ in kept},
+            {(max(a, n), min(a, n)) for a, _, n in kept},
+        ),
+    }
+    assert found["edges"] == pytest.approx(np.linspace(-1, 1, 11))
+    for when, (positive, negative) in expected.items():
+        for which, pairs in (("positive", positive), ("negative", negative)):
+            counts, _ = np.histogram([cos[pair] for pair in pairs], bins=10, range=(-1, 1))
+            assert found[when][which] == counts.tolist()
+    assert found["before_mining"] != found["after_mining"]
+
+
+def test_distances_of_unit_rows():
+    embeddings, _ = random_batch(9, 3, seed=2)
+    rows = normalize(embeddings, dim=1)
+    expected = torch.cdist(rows, rows)
+    torch.testing.assert_close(unit_distances(cosines(embeddings)), expected, atol=1e-7, rtol=1e-7)
+
+
+# ---- configuration
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"loss": "infonc"}, r"loss: expected one of .*infonce.*did you mean 'infonce'"),
+        ({"miner": "easy"}, r"miner: expected one of all, hard, semihard, none, found 'easy'"),
+        ({"margin": -0.1}, r"margin: expected a number of at least 0, found -0.1"),
+        ({"weight": math.inf}, r"weight: expected a number of at least 0, found inf"),
+        ({"margins": 1}, r"unknown key 'margins'; did you mean 'margin'"),
+    ],
+)
+def test_a_wrong_configuration_is_refused(values, message):
+    with pytest.raises(ConfigError, match=message):
+        from_mapping(SynonymAlignmentConfig, values)
+
+
+def test_wrong_parameters_of_a_loss_are_refused():
+    with pytest.raises(ConfigError, match=r"infonce: unknown key 'temprature'; did you mean"):
+        objective("infonce", parameters={"temprature": 0.1})
+    with pytest.raises(ConfigError, match="temperature: expected a number above 0, found 0"):
+        objective("infonce", parameters={"temperature": 0.0})
+
+
+def test_parameters_and_weight_reach_the_loss():
+    embeddings, labels = random_batch(8, 3, seed=1)
+    plain, _ = objective("infonce").loss(embeddings, {"labels": labels})
+    soft, _ = objective("infonce", parameters={"temperature": 1.0}).loss(
+        embeddings, {"labels": labels}
+    )
+    half, _ = objective("infonce", weight=0.5).loss(embeddings, {"labels": labels})
+    assert float(soft) != float(plain)
+    assert float(half) == pytest.approx(float(plain) / 2)
+
+
+def test_every_registered_objective_builds():
+    for name in OBJECTIVES:
+        assert OBJECTIVES.load(name)().build().config.weight == 1

@@ -1,0 +1,45 @@
+"""A starter knowledge base, a tiny encoder of its words, and a recipe for both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tiny_models import tiny_encoder_folder
+
+from biograft.kb import KnowledgeBase, build_starter
+from biograft.recipes import Recipe
+
+
+class Bench(NamedTuple):
+    """Everything a run needs."""
+
+    kb: KnowledgeBase
+    encoder: Path
+    recipe: Callable[..., Recipe]
+
+
+@pytest.fixture(scope="session")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """Make it once: ``bench.recipe(steps=5)`` changes the training."""
+    folder = tmp_path_factory.mktemp("bench")
+    build_starter(folder / "kb")
+    kb = KnowledgeBase.open(folder / "kb")
+    texts = kb.table("names").column("text").to_pylist()
+    encoder = tiny_encoder_folder(folder / "encoder", texts)
+
+    def recipe(stream: dict[str, Any] | None = None, **training: Any) -> Recipe:
+        values = {"steps": 4, "batch_size": 16, "precision": "fp32", "learning_rate": 1e-3}
+        return Recipe.from_values(
+            "tiny",
+            {
+                "encoder": {"name": str(encoder), "pooling": "mean", "max_length": 16},
+                "stream": stream or {},
+                "objective": {"synonym_alignment": {}},
+                "training": {**values, **training},
+            },
+        )
+
+    return Bench(kb, encoder, recipe)

@@ -1,0 +1,113 @@
+"""Recipes: every shipped one loads, overrides are typed, mistakes are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from biograft.errors import ConfigError
+from biograft.recipes import Recipe, shipped_recipes
+
+SMALL = """
+[encoder]
+name = "some/folder"
+[objective.synonym_alignment]
+"""
+
+
+@pytest.mark.parametrize("name", list(shipped_recipes()))
+def test_every_shipped_recipe_loads(name):
+    recipe = Recipe.load(name)
+    assert recipe.about
+    assert recipe.to_json()["recipe"] == name
+    for objective in recipe.objectives.values():
+        objective.build()
+
+
+def test_the_published_settings():
+    recipe = Recipe.load("sapbert")
+    plain = recipe.to_json()
+    assert plain["encoder"]["pooling"] == "cls"
+    assert plain["encoder"]["max_length"] == 25
+    assert plain["stream"]["max_pairs"] == 50
+    assert plain["objective"]["synonym_alignment"] == {
+        "loss": "multi_similarity",
+        "parameters": {"alpha": 1.0, "beta": 60.0, "base": 0.5},
+        "miner": "all",
+        "margin": 0.2,
+        "weight": 1.0,
+    }
+    training = recipe.training
+    assert (training.batch_size, training.learning_rate, training.epochs) == (256, 2e-5, 1)
+    assert (training.weight_decay, training.decay_all, training.steps) == (0.01, True, 0)
+    assert (training.schedule, training.warmup, training.clip) == ("constant", 0, 0)
+
+
+def test_overrides_are_typed_and_may_be_bare_words(write):
+    path = write("mine.toml", SMALL)
+    recipe = Recipe.load(
+        path,
+        [
+            "training.steps=7",
+            "training.learning_rate=1",
+            "objective.synonym_alignment.loss=infonce",
+            "objective.synonym_alignment.parameters.temperature=0.1",
+            'stream.languages=["en", "zh"]',
+            "stream.extra_pairs=pairs.txt",
+            "stream.lowercase=false",
+            "encoder.name=/a = b/c",
+        ],
+    )
+    assert recipe.name == "mine"
+    assert recipe.training.steps == 7
+    assert recipe.training.learning_rate == 1.0
+    assert recipe.objectives["synonym_alignment"].loss == "infonce"
+    assert recipe.objectives["synonym_alignment"].parameters == {"temperature": 0.1}
+    assert recipe.stream.languages == ("en", "zh")
+    assert recipe.stream.extra_pairs == Path("pairs.txt")
+    assert recipe.stream.lowercase is False
+    assert recipe.encoder.name == "/a = b/c"
+    assert recipe.to_json()["stream"]["extra_pairs"] == "pairs.txt"
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.stepz=7", r"training: unknown key 'stepz'; did you mean 'steps'"),
+        ("training.steps=many", r"training.steps: expected int, found 'many'"),
+        ("steps=7", r"--set: expected table.key=value, found 'steps=7'"),
+        ("training.steps", r"--set: expected table.key=value"),
+        ("trainin.steps=7", r"unknown key 'trainin'; did you mean 'training'"),
+        ("objective.synonym_alinment.loss=x", r"objective: no objective is called .*did you mean"),
+        ("objective.synonym_alignment=x", r"objective.synonym_alignment: expected a table"),
+        ("encoder.name.x=1", r"--set encoder.name.x=1: name is no table"),
+        ("stream.kind=texts", r"stream.kind: no stream is called 'texts'; known: synonym_pairs"),
+        ("stream.max_pair=1", r"stream: unknown key 'max_pair'; did you mean 'max_pairs'"),
+        ("encoder.polling=cls", r"encoder: unknown key 'polling'; did you mean 'pooling'"),
+    ],
+)
+def test_mistakes_are_named(write, override, message):
+    with pytest.raises(ConfigError, match=message):
+        Recipe.load(write("mine.toml", SMALL), [override])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('[encoder]\nname = "x"\n', "names no objective; known: synonym_alignment"),
+        ("[objective.synonym_alignment]\n", "encoder: missing key 'name'"),
+        ('encoder = "x"\n', "encoder: expected a table, found 'x'"),
+        ("[encoder\n", "not valid TOML"),
+    ],
+)
+def test_incomplete_recipes_are_refused(write, content, message):
+    with pytest.raises(ConfigError, match=message):
+        Recipe.load(write("mine.toml", content))
+
+
+def test_an_unknown_recipe():
+    with pytest.raises(ConfigError, match=r"no recipe is called 'sapbart'; did you mean 'sapbert'"):
+        Recipe.load("sapbart")
+    with pytest.raises(ConfigError, match=r"nothing.toml: cannot be read"):
+        Recipe.load("nothing.toml")

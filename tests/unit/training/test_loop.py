@@ -1,0 +1,376 @@
+"""The loop: what it does when, and that stopping anywhere changes nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from biograft.errors import BiograftError, ConfigError, OutputError, StoreError
+from biograft.training import TrainingConfig, train
+from biograft.training.checkpoint import find_checkpoints
+
+
+def config(**options):
+    values = {"steps": 10, "learning_rate": 0.01, "precision": "fp32", **options}
+    return TrainingConfig(**values)
+
+
+def weights(task):
+    return {name: value.clone() for name, value in task.model.state_dict().items()}
+
+
+def same(one, two):
+    return one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
+
+
+def metrics(run: Path):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def timeless(entries):
+    timed = ("seconds", "rows_per_second", "peak_memory_mb")
+    return [{k: v for k, v in entry.items() if k not in timed} for entry in entries]
+
+
+class StopAt:
+    """A loss that asks the process to stop at its nth call, as a user would."""
+
+    def __init__(self, compute, call):
+        self.compute, self.left = compute, call
+
+    def __call__(self, model, batch):
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        return self.compute(model, batch)
+
+
+# ---- exact resume
+
+
+@pytest.mark.parametrize(
+    ("schedule", "accumulate", "precision", "stop_at"),
+    [
+        ("constant", 1, "fp32", 5),
+        ("linear", 3, "fp32", 1),
+        ("cosine", 1, "bf16", 7),
+        ("constant", 2, "bf16", 5),
+    ],
+)
+def test_a_stopped_run_ends_like_one_that_never_stopped(
+    make_task, tmp_path, schedule, accumulate, precision, stop_at
+):
+    options = config(
+        schedule=schedule, accumulate=accumulate, warmup=0.2, clip=1.0, precision=precision
+    )
+    whole = make_task()
+    train(whole, options, tmp_path / "whole")
+    stopped = make_task()
+    stopped_loss = StopAt(stopped.compute_loss, stop_at * accumulate)
+    with pytest.raises(KeyboardInterrupt, match=f"state of step {stop_at} is saved"):
+        train(make_task(compute_loss=stopped_loss), options, tmp_path / "parts")
+    torch.manual_seed(99)
+    torch.rand(5)
+    resumed = make_task()
+    result = train(resumed, options, tmp_path / "parts", resume=True)
+    assert result.finished
+    assert same(weights(whole), weights(resumed))
+    assert timeless(metrics(tmp_path / "whole")) == timeless(metrics(tmp_path / "parts"))
+
+
+def test_a_run_killed_between_saves_repeats_what_was_lost(make_task, tmp_path):
+    whole = make_task()
+    train(whole, config(save_every=4), tmp_path / "whole")
+
+    def die(model, batch):
+        nonlocal calls
+        calls += 1
+        if calls == 7:
+            raise MemoryError
+        return plain(model, batch)
+
+    calls, plain = 0, make_task().compute_loss
+    with pytest.raises(MemoryError):
+        train(make_task(compute_loss=die), config(save_every=4), tmp_path / "parts")
+    assert [entry["step"] for entry in metrics(tmp_path / "parts")] == [1, 2, 3, 4, 5, 6]
+    with (tmp_path / "parts" / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 7, "lo')  # a line that the kill cut short
+    resumed = make_task()
+    train(resumed, config(save_every=4), tmp_path / "parts", resume=True)
+    assert same(weights(whole), weights(resumed))
+    assert timeless(metrics(tmp_path / "parts")) == timeless(metrics(tmp_path / "whole"))
+
+
+def test_a_run_without_a_saved_state_begins_again(make_task, tmp_path):
+    def die(model, batch):
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        train(make_task(compute_loss=die), config(), tmp_path / "run")
+    whole, resumed = make_task(), make_task()
+    train(whole, config(), tmp_path / "whole")
+    train(resumed, config(), tmp_path / "run", resume=True)
+    assert same(weights(whole), weights(resumed))
+
+
+def test_resuming_a_finished_run_changes_nothing(make_task, tmp_path):
+    first, again = make_task(), make_task()
+    train(first, config(), tmp_path / "run")
+    before = metrics(tmp_path / "run")
+    result = train(again, config(), tmp_path / "run", resume=True)
+    assert result.finished
+    assert result.loss is None
+    assert same(weights(first), weights(again))
+    assert metrics(tmp_path / "run") == before
+
+
+KILLED_WHILE_SAVING = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from conftest import make_task
+from biograft.training import TrainingConfig, checkpoint, train
+
+save_model = checkpoint.save_model
+def save_and_die(model, path):
+    save_model(model, path)
+    if "step-00000006" in path:
+        os.kill(os.getpid(), signal.SIGKILL)
+checkpoint.save_model = save_and_die
+task = make_task.__wrapped__()()
+train(task, TrainingConfig(steps=10, learning_rate=0.01, precision="fp32", save_every=3),
+      Path(sys.argv[2]))
+"""
+
+
+def test_a_kill_while_saving_leaves_the_state_before(make_task, tmp_path):
+    run = tmp_path / "run"
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_WHILE_SAVING, str(Path(__file__).parent), str(run)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert [path.name for path in find_checkpoints(run)] == ["step-00000003"]
+    assert list((run / "checkpoints").glob(".step-*"))
+    whole, resumed = make_task(), make_task()
+    train(whole, config(save_every=3), tmp_path / "whole")
+    train(resumed, config(save_every=3), run, resume=True)
+    assert same(weights(whole), weights(resumed))
+    assert not list((run / "checkpoints").glob(".step-*"))
+
+
+# ---- when things happen
+
+
+def test_what_is_saved_logged_and_evaluated_when(make_task, tmp_path):
+    modes = []
+    task = make_task()
+
+    def evaluate():
+        modes.append((task.model.training, torch.is_grad_enabled()))
+        return {"score": 1.0}
+
+    task = make_task(evaluate=evaluate)
+    options = config(steps=7, save_every=2, eval_every=3, log_every=2, keep=3)
+    result = train(task, options, tmp_path / "run")
+    entries = metrics(tmp_path / "run")
+    assert [e["step"] for e in entries if "loss" in e] == [2, 4, 6, 7]
+    assert [e["step"] for e in entries if "evaluation" in e] == [0, 3, 6, 7]
+    assert modes == [(False, False)] * 4
+    names = [path.name for path in find_checkpoints(tmp_path / "run")]
+    assert names == ["step-00000004", "step-00000006", "step-00000007"]
+    assert result.checkpoint.name == names[-1]
+    assert result.evaluation == {"score": 1.0}
+    assert {"loss", "learning_rate", "gradient_norm", "accuracy", "rows", "rows_per_second",
+            "seconds", "peak_memory_mb", "epoch"} <= set(entries[-2]) | set(entries[1])  # fmt: skip
+
+
+@pytest.mark.parametrize(("accumulate", "n_steps"), [(1, 10), (2, 5), (3, 4)])
+def test_epochs_count_batches(make_task, tmp_path, accumulate, n_steps):
+    result = train(make_task(), config(steps=0, epochs=2, accumulate=accumulate), tmp_path / "run")
+    assert result.step == result.n_steps == n_steps
+    rows = sum(entry["rows"] for entry in metrics(tmp_path / "run"))
+    assert rows == {1: 74, 2: 74, 3: 90}[accumulate]
+
+
+def test_accumulated_gradients_are_the_mean_of_the_batches(make_task, tmp_path):
+    task, by_hand = make_task(), make_task()
+    for each in (task, by_hand):
+        each.model[2].p = 0.0
+    train(task, config(steps=1, accumulate=2, weight_decay=0.0), tmp_path / "run")
+    optimiser = torch.optim.AdamW(by_hand.model.parameters(), lr=0.01, weight_decay=0.0)
+    batches = by_hand.source.batches(0)
+    losses = [by_hand.compute_loss(by_hand.model, next(batches))[0] for _ in range(2)]
+    (sum(losses) / 2).backward()
+    optimiser.step()
+    for name, value in weights(task).items():
+        torch.testing.assert_close(value, by_hand.model.state_dict()[name])
+
+
+def test_it_learns(make_task, tmp_path):
+    train(make_task(), config(steps=150), tmp_path / "run")
+    entries = metrics(tmp_path / "run")
+    assert entries[0]["loss"] > 0.9
+    assert sum(entry["loss"] for entry in entries[-10:]) / 10 < 0.5
+
+
+def test_clipping_bounds_what_an_update_sees(make_task, tmp_path):
+    train(make_task(), config(steps=1, clip=1e-9), tmp_path / "clipped")
+    train(make_task(), config(steps=1), tmp_path / "free")
+    clipped, free = metrics(tmp_path / "clipped"), metrics(tmp_path / "free")
+    assert clipped[0]["gradient_norm"] == free[0]["gradient_norm"] > 0
+
+
+def test_the_time_of_a_session(make_task, tmp_path):
+    result = train(make_task(), config(max_minutes=1e-9), tmp_path / "run")
+    assert (result.step, result.finished) == (1, False)
+    resumed = make_task()
+    assert train(resumed, config(), tmp_path / "run", resume=True).finished
+    whole = make_task()
+    train(whole, config(), tmp_path / "whole")
+    assert same(weights(whole), weights(resumed))
+
+
+def test_interrupts_are_as_before_once_it_is_over(make_task, tmp_path):
+    before = signal.getsignal(signal.SIGINT)
+    train(make_task(), config(steps=1), tmp_path / "run")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_it_runs_in_another_thread(make_task, tmp_path):
+    results = []
+    thread = threading.Thread(
+        target=lambda: results.append(train(make_task(), config(), tmp_path / "run"))
+    )
+    thread.start()
+    thread.join()
+    assert results[0].finished
+
+
+# ---- what is refused
+
+
+def test_a_loss_that_is_no_number_stops_before_it_does_harm(make_task, tmp_path):
+    def poison(model, batch):
+        nonlocal calls
+        calls += 1
+        loss, stats = plain(model, batch)
+        return loss * (math.nan if calls == 5 else 1), stats
+
+    calls, plain = 0, make_task().compute_loss
+    task = make_task(compute_loss=poison)
+    with pytest.raises(BiograftError, match=r"diverged at step 5: loss nan.*learning_rate"):
+        train(task, config(save_every=2), tmp_path / "run")
+    assert all(torch.isfinite(value).all() for value in weights(task).values())
+    assert find_checkpoints(tmp_path / "run")[-1].name == "step-00000004"
+    resumed, whole = make_task(), make_task()
+    train(resumed, config(save_every=2), tmp_path / "run", resume=True)
+    train(whole, config(), tmp_path / "whole")
+    assert same(weights(whole), weights(resumed))
+
+
+def test_another_configuration_is_refused(make_task, tmp_path):
+    def described(rate, keep):
+        return {"training": {"learning_rate": rate, "keep": keep}}
+
+    first = make_task(described=described(0.01, 1), provenance={"kb": "abc"})
+    train(first, config(), tmp_path / "run")
+    with pytest.raises(
+        ConfigError, match=r"begun with training.learning_rate = 0.01, now it is 0.02"
+    ):
+        train(make_task(described=described(0.02, 1)), config(), tmp_path / "run", resume=True)
+    with pytest.raises(ConfigError, match="begun with kb = 'abc', now it is 'x'"):
+        train(
+            make_task(described=described(0.01, 1), provenance={"kb": "x"}),
+            config(),
+            tmp_path / "run",
+            resume=True,
+        )
+    other_keep = make_task(described=described(0.01, 7), provenance={"kb": "abc"})
+    assert train(other_keep, config(), tmp_path / "run", resume=True).finished
+
+
+def test_a_folder_that_is_taken_is_refused(make_task, tmp_path):
+    (tmp_path / "a file").write_text("x")
+    with pytest.raises(OutputError, match=r"exists already.*--resume"):
+        train(make_task(), config(), tmp_path)
+    with pytest.raises(OutputError, match="exists already"):
+        train(make_task(), config(), tmp_path / "a file")
+    with pytest.raises(StoreError, match=r"no run to go on with.*without --resume"):
+        train(make_task(), config(), tmp_path / "nothing", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "damaged"),
+        ('{"format": "other"}', "is not the description of a run"),
+        ('{"format": "biograft-run", "version": 99}', "run of version 99"),
+    ],
+)
+def test_a_foreign_run_is_refused(make_task, tmp_path, content, message):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").write_text(content)
+    with pytest.raises(StoreError, match=message):
+        train(make_task(), config(), tmp_path / "run", resume=True)
+
+
+def test_no_batches(make_task, tmp_path):
+    class Nothing:
+        def __len__(self):
+            return 0
+
+        def batches(self, epoch, position=0):
+            return iter(())
+
+    with pytest.raises(ConfigError, match="no batch to learn from"):
+        train(make_task(source=Nothing()), config(), tmp_path / "run")
+
+
+TWO_PROCESSES = """
+import sys
+from pathlib import Path
+import torch
+sys.path.insert(0, sys.argv[1])
+from conftest import make_task
+from biograft.training import TrainingConfig, train
+
+task = make_task.__wrapped__()()
+train(task, TrainingConfig(steps=4, learning_rate=0.01, precision="fp32", save_every=2),
+      Path(sys.argv[2]))
+rank = torch.distributed.get_rank()
+torch.save(task.model.state_dict(), f"{sys.argv[2]}/rank{rank}.pt")
+torch.distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_learn_the_same_weights(tmp_path):
+    script = tmp_path / "two.py"
+    script.write_text(TWO_PROCESSES)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    done = subprocess.run(
+        [*torchrun, str(script), str(Path(__file__).parent), str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    ranks = [torch.load(tmp_path / "run" / f"rank{k}.pt", weights_only=True) for k in (0, 1)]
+    assert same(*ranks)
+    entries = metrics(tmp_path / "run")
+    assert [entry["step"] for entry in entries] == [1, 2, 3, 4]
+    assert entries[0]["rows"] == 16
+    assert find_checkpoints(tmp_path / "run")[-1].name == "step-00000004"
