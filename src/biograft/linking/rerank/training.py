@@ -1,0 +1,215 @@
+"""Train a re-ranker: a softmax over each mention's candidates and NIL, then the mix.
+
+The loss marginalises over right answers: -log of the share of the softmax that falls to right
+candidates, or to NIL where no candidate is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from biograft.errors import ConfigError
+from biograft.linking.rerank.config import RerankConfig
+from biograft.linking.rerank.examples import RerankData, RerankExample
+from biograft.linking.rerank.folder import Description, write_reranker
+from biograft.linking.rerank.mixing import Mix, ScoredMention, fit_mix
+from biograft.linking.rerank.model import CrossEncoder
+from biograft.linking.rerank.reading import PairReader, nil_places
+from biograft.progress import Progress
+from biograft.training import Task, TrainingResult, train
+from biograft.training.processes import join_processes
+
+MODEL = "model"
+_AT_ONCE = 64
+"""Mentions whose pairs are made at once when they are only scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class RerankResult:
+    """What a run gave, and how it does on the mentions held out."""
+
+    run: Path
+    model: Path
+    """Folder of the re-ranker."""
+    training: TrainingResult
+    report: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the result as plain values."""
+        return {
+            "run": str(self.run),
+            "model": str(self.model),
+            "step": self.training.step,
+            "n_steps": self.training.n_steps,
+            "finished": self.training.finished,
+            "loss": self.training.loss,
+            "seconds": round(self.training.seconds, 3),
+            **self.report,
+        }
+
+
+def train_reranker(
+    data: RerankData,
+    config: RerankConfig,
+    out: str | Path,
+    *,
+    ranker: Path | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> RerankResult:
+    """Train in the folder ``out``, or go on where a run stopped there; write ``out/model``.
+
+    ``ranker`` is the folder of the trained linker that made the candidates, if one did; it is
+    kept with the re-ranker, which needs it to rank first.
+    """
+    if ranker is None and not data.weights:
+        raise ConfigError(
+            f"ranker: the candidates were ranked by {data.first_ranking}; name the folder of that "
+            "trained linker, to be kept with the re-ranker"
+        )
+    progress, run, processes = progress or Progress(enabled=False), Path(out), join_processes()
+    progress.start("encoder")
+    lesson = _Lesson(data, config)
+    source = ExampleBatches(
+        data.train, config, rank=processes.process_index, world=processes.num_processes
+    )
+    provenance = {**data.provenance(), "encoder": lesson.model.encoder.fingerprint()}
+    task = Task(
+        model=lesson.model,
+        source=source,
+        compute_loss=lesson.loss,
+        evaluate=lesson.evaluate if config.training.eval_every else None,
+        described=asdict(config),
+        provenance=provenance,
+    )
+    trained = train(task, config.training, run, resume=resume, progress=progress)
+    progress.start("mixing")
+    mix, report = lesson.finish()
+    progress.finish()
+    if processes.is_main_process:
+        described = Description(
+            config=config,
+            mix=mix,
+            weights=data.weights,
+            report=report,
+            provenance=provenance,
+        )
+        write_reranker(run / MODEL, lesson.model, described, ranker)
+    return RerankResult(run, run / MODEL, trained, report)
+
+
+class ExampleBatches:
+    """Batches of examples, shuffled anew each epoch, to be taken up anywhere.
+
+    Of several processes each reads its share; what does not divide is left out of the epoch.
+    """
+
+    def __init__(
+        self,
+        examples: Sequence[RerankExample],
+        config: RerankConfig,
+        *,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        self._examples, self._size = examples, config.training.batch_size
+        self._seed, self._rank, self._world = config.training.seed, rank, world
+        self._n_own = len(examples) // world
+        if not self._n_own:
+            raise ConfigError(f"{len(examples)} mentions are too few for {world} processes")
+
+    def __len__(self) -> int:
+        return (self._n_own + self._size - 1) // self._size
+
+    def batches(self, epoch: int, position: int = 0) -> Iterator[list[RerankExample]]:
+        """Give the batches of an epoch from a position on."""
+        order = np.random.default_rng([self._seed, epoch]).permutation(len(self._examples))
+        own = order[self._rank : self._n_own * self._world : self._world].tolist()
+        for start in range(position * self._size, len(own), self._size):
+            yield [self._examples[row] for row in own[start : start + self._size]]
+
+
+class _Lesson:
+    """What the loop asks about the examples, and what follows once it is done."""
+
+    def __init__(self, data: RerankData, config: RerankConfig) -> None:
+        self.data, self.config = data, config
+        self.model = CrossEncoder.start(config)
+        self._reader = PairReader(data.kb, self.model, config)
+
+    def loss(
+        self, model: nn.Module, batch: Sequence[RerankExample]
+    ) -> tuple[Tensor, dict[str, float]]:
+        """Give the loss of a batch of mentions, and how many of them come out right."""
+        asked = [example.asked for example in batch]
+        pairs = self.model.pairs.pad(self._reader.read(asked))
+        scores: Tensor = model(pairs, torch.from_numpy(nil_places(asked)))
+        right = torch.tensor([flag for example in batch for flag in example.right])
+        sizes = [len(example.right) for example in batch]
+        return listwise_loss(scores, right.to(scores.device), sizes)
+
+    def evaluate(self) -> dict[str, Any]:
+        """Say how often the context alone finds what is right among the mentions held out."""
+        return {"n": len(self.data.held_out), "context": _accuracy(self._scored(), Mix())}
+
+    def finish(self) -> tuple[Mix, dict[str, Any]]:
+        """Fit the mix, and say what it gains on the mentions held out."""
+        scored = self._scored()
+        mix = fit_mix(scored)
+        report = {
+            "mentions": asdict(self.data.counts),
+            "n_train": len(self.data.train),
+            "n_held_out": len(scored),
+            "held_out": {
+                "first_ranking": _accuracy(scored, None),
+                "context": _accuracy(scored, Mix()),
+                "mixed": _accuracy(scored, mix),
+            },
+            "share_of_first_ranking": mix.share,
+        }
+        return mix, report
+
+    def _scored(self) -> list[ScoredMention]:
+        scored: list[ScoredMention] = []
+        for start in range(0, len(self.data.held_out), _AT_ONCE):
+            chunk = self.data.held_out[start : start + _AT_ONCE]
+            precision = self.config.training.precision
+            found = self._reader.score([example.asked for example in chunk], precision)
+            for example, scores in zip(chunk, found, strict=True):
+                first = np.array([c.score for c in example.asked.candidates], np.float64)
+                scored.append(ScoredMention(first, scores, np.array(example.right)))
+        return scored
+
+
+def listwise_loss(
+    scores: Tensor, right: Tensor, sizes: Sequence[int]
+) -> tuple[Tensor, dict[str, float]]:
+    """Compute the loss of lists that stand one behind the other: (pairs,) scores and flags."""
+    losses, n_right, start = [], 0, 0
+    for size in sizes:
+        own, good = scores[start : start + size], right[start : start + size]
+        start += size
+        losses.append(torch.logsumexp(own, 0) - torch.logsumexp(own[good], 0))
+        n_right += int(good[own.argmax()])
+    return torch.stack(losses).mean(), {"accuracy": n_right / len(sizes)}
+
+
+def _logits(mention: ScoredMention, mix: Mix) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    candidates = mix.logits(mention.ranker, mention.context[:-1])
+    return np.append(candidates, mix.nil_logit(float(mention.context[-1])))
+
+
+def _accuracy(scored: Sequence[ScoredMention], mix: Mix | None) -> float | None:
+    """Count how often the first is right, NIL among the answers; without mix, of the ranking."""
+    if not scored:
+        return None
+    first = [0 if mix is None else int(np.argmax(_logits(mention, mix))) for mention in scored]
+    right = [bool(mention.right[place]) for mention, place in zip(scored, first, strict=True)]
+    return sum(right) / len(right)

@@ -1,0 +1,101 @@
+"""What training mentions tell of a text: which concepts it was linked to, and how often."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.kb import KnowledgeBase
+from biograft.linking.labelled import LabelledMention
+
+Counts = npt.NDArray[np.float32]
+ALL = -1
+"""No fold: every document counts."""
+
+
+def concept_rows(kb: KnowledgeBase, mention: LabelledMention) -> frozenset[int]:
+    """Find the concepts of the store that are right for a mention."""
+    found = (kb.row(concept.id) for i in mention.concepts for concept in kb.by_id(i))
+    return frozenset(found)
+
+
+def deal_folds(documents: Iterable[str], n: int, seed: int) -> dict[str, int]:
+    """Give each document a fold, the same for the same seed."""
+    names = sorted(set(documents))
+    order = np.random.default_rng(seed).permutation(len(names))
+    return {name: int(place) % n for name, place in zip(names, order, strict=True)}
+
+
+class MentionMemory:
+    """Counts of texts and concepts in training mentions, with any one fold left out."""
+
+    def __init__(self, n_concepts: int) -> None:
+        self._texts: defaultdict[str, Counter[tuple[int, int]]] = defaultdict(Counter)
+        self._totals: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        self._n_concepts = n_concepts
+        self._of_concept: dict[int, Counts] = {}
+
+    def add(self, text: str, concepts: Iterable[int], fold: int = 0) -> None:
+        """Note that a text was linked to concepts in a document of a fold."""
+        key = text.casefold()
+        self._totals[key][fold] += 1
+        of_fold = self._of_concept.setdefault(fold, np.zeros(self._n_concepts, np.float32))
+        for concept in concepts:
+            self._texts[key][concept, fold] += 1
+            of_fold[concept] += 1
+
+    def folds_of(self, text: str, concept: int) -> frozenset[int]:
+        """Say in which folds a text was linked to a concept."""
+        counts: Mapping[tuple[int, int], int] = self._texts.get(text.casefold(), {})
+        return frozenset(fold for (row, fold), n in counts.items() if row == concept and n)
+
+    def linked(self, text: str, leave_out: int = ALL) -> tuple[dict[int, int], int]:
+        """Count the concepts a text was linked to, and how often it was seen."""
+        key = text.casefold()
+        if key not in self._texts:
+            return {}, 0
+        counts: Counter[int] = Counter()
+        for (concept, fold), n in self._texts[key].items():
+            if fold != leave_out:
+                counts[concept] += n
+        return counts, sum(n for fold, n in self._totals[key].items() if fold != leave_out)
+
+    def frequency(self, leave_out: int = ALL) -> Counts:
+        """Count how often each concept was meant."""
+        total = np.zeros(self._n_concepts, np.float32)
+        for fold, counts in self._of_concept.items():
+            if fold != leave_out:
+                total += counts
+        return total
+
+    def to_json(self, kb: KnowledgeBase) -> dict[str, Any]:
+        """Give all counts as plain values, concepts by id; folds are forgotten."""
+        texts = {}
+        for key in sorted(self._texts):
+            counts, seen = self.linked(key)
+            texts[key] = [seen, {kb.id_at(row): n for row, n in sorted(counts.items())}]
+        frequency = self.frequency()
+        rows = np.flatnonzero(frequency).tolist()
+        return {"texts": texts, "concepts": {kb.id_at(r): int(frequency[r]) for r in rows}}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any], kb: KnowledgeBase) -> MentionMemory:
+        """Read counts back; concepts that the store no longer has are left out."""
+        memory = cls(len(kb))
+        of_concept = memory._of_concept.setdefault(0, np.zeros(len(kb), np.float32))
+        for key, (seen, concepts) in values["texts"].items():
+            memory._totals[key][0] = seen
+            for identifier, n in concepts.items():
+                row = kb.find_row(identifier)
+                if row is not None:
+                    memory._texts[key][row, 0] = n
+            memory._texts[key]  # a text is known even if its concepts are gone
+        for identifier, n in values["concepts"].items():
+            row = kb.find_row(identifier)
+            if row is not None:
+                of_concept[row] = n
+        return memory

@@ -1,0 +1,184 @@
+"""Train a ranker of candidates on mentions whose concepts are known.
+
+A store that holds the training mentions as names (``grow_store``) finds each of them by itself,
+which no new mention will. So documents are dealt to folds, and for a mention everything learned
+from its own fold alone is hidden: names that were mentions only there, and counts. What the
+ranker then sees is what it will see of a new document, seen and unseen mentions alike.
+
+The loss marginalises over right answers: -log of the share of the softmax over a mention's
+candidates that falls to right ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from biograft.errors import ConfigError
+from biograft.kb import KnowledgeBase
+from biograft.linking.fusing import FusedSearch
+from biograft.linking.gathering import Gathered
+from biograft.linking.labelled import LabelledMention
+from biograft.linking.supervised.config import RankerConfig
+from biograft.linking.supervised.features import FeatureMaker
+from biograft.linking.supervised.growing import MENTIONS
+from biograft.linking.supervised.memory import MentionMemory, concept_rows, deal_folds
+from biograft.linking.supervised.network import Network
+from biograft.progress import Progress
+
+_CHUNK = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What training gives, and what it saw."""
+
+    network: Network
+    memory: MentionMemory
+    report: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Example:
+    features: npt.NDArray[np.float32]  # (candidates, features)
+    right: npt.NDArray[np.bool_]  # (candidates,)
+
+
+def train_network(
+    kb: KnowledgeBase,
+    search: FusedSearch,
+    mentions: Sequence[LabelledMention],
+    config: RankerConfig,
+    progress: Progress | None = None,
+) -> Trained:
+    """Train on mentions; ``kb`` holds them as names if they are to be found by their texts."""
+    progress = progress or Progress(enabled=False)
+    folds = deal_folds((m.document for m in mentions), config.folds, config.seed)
+    memory, gold = MentionMemory(len(kb)), [concept_rows(kb, m) for m in mentions]
+    for mention, rows in zip(mentions, gold, strict=True):
+        memory.add(mention.text, rows, folds[mention.document])
+    progress.start("features")
+    examples = _examples(kb, search, mentions, gold, (memory, folds, config), progress)
+    useful = [e for e in examples if e.right.any() and not e.right.all()]
+    if not useful:
+        raise ConfigError(
+            "training mentions: none has both right and wrong candidates in this store; do their "
+            "concept ids belong to it?"
+        )
+    progress.start("training")
+    network = _fit(useful, config, progress)
+    progress.finish()
+    right = [bool(e.right[int(np.argmax(network.score(e.features)))]) for e in useful]
+    report = {
+        "n_mentions": len(mentions),
+        "n_with_concept": sum(map(bool, gold)),
+        "n_found": sum(bool(e.right.any()) for e in examples),
+        "n_trained": len(useful),
+        "training_acc@1": sum(right) / len(right),
+    }
+    return Trained(network, memory, report)
+
+
+def _examples(
+    kb: KnowledgeBase,
+    search: FusedSearch,
+    mentions: Sequence[LabelledMention],
+    gold: Sequence[frozenset[int]],
+    learned: tuple[MentionMemory, dict[str, int], RankerConfig],
+    progress: Progress,
+) -> list[_Example]:
+    memory, folds, config = learned
+    maker, hiding = FeatureMaker(kb, memory), _Hiding(kb, memory)
+    examples = []
+    for start in range(0, len(mentions), _CHUNK):
+        chunk = mentions[start : start + _CHUNK]
+        gathered = search.gather([m.text for m in chunk], config.n_names)
+        for place, mention in enumerate(chunk):
+            fold = folds[mention.document]
+            hidden = hiding.of(gathered, place, fold)
+            made = maker.compute(mention.text, gathered, place, leave_out=fold, hidden=hidden)
+            wanted = np.fromiter(gold[start + place], np.int64)
+            examples.append(_Example(made.features, np.isin(made.concepts, wanted)))
+        progress.advance(len(chunk), (start + len(chunk)) / len(mentions))
+    return examples
+
+
+class _Hiding:
+    """Knows which names of a store are mentions of one fold alone."""
+
+    def __init__(self, kb: KnowledgeBase, memory: MentionMemory) -> None:
+        table = kb.table("names")
+        source = kb.sources.index(MENTIONS) if MENTIONS in kb.sources else -1
+        self._only_fold = np.full(table.num_rows, -1, np.int64)
+        for row in np.flatnonzero(table.column("source").to_numpy() == source):
+            text = table.column("text")[int(row)].as_py()
+            folds = memory.folds_of(text, table.column("concept")[int(row)].as_py())
+            if len(folds) == 1:
+                self._only_fold[row] = next(iter(folds))
+
+    def of(self, gathered: Gathered, place: int, fold: int) -> npt.NDArray[np.bool_]:
+        rows = gathered.rows[place]
+        hidden: npt.NDArray[np.bool_] = (rows >= 0) & (self._only_fold[rows] == fold)
+        return hidden
+
+
+def _fit(examples: Sequence[_Example], config: RankerConfig, progress: Progress) -> Network:
+    """Fit several networks to padded examples; they differ in their start and order."""
+    stacked = np.concatenate([e.features for e in examples])
+    mean, scale = stacked.mean(axis=0), stacked.std(axis=0) + np.float32(1e-6)
+    widest = max(len(e.right) for e in examples)
+    given = torch.zeros(len(examples), widest, stacked.shape[1])
+    there = torch.zeros(len(examples), widest, dtype=torch.bool)
+    right = torch.zeros(len(examples), widest, dtype=torch.bool)
+    for row, example in enumerate(examples):
+        n = len(example.right)
+        given[row, :n] = torch.from_numpy((example.features - mean) / scale)
+        there[row, :n] = True
+        right[row, :n] = torch.from_numpy(example.right)
+    models: list[tuple[torch.nn.Linear, torch.nn.Linear]] = []
+    for number in range(config.ensemble):
+        models.append(_fit_one(given, there, right, config, config.seed + 1000 * number))
+        progress.advance(len(examples), (number + 1) / config.ensemble)
+    return Network(
+        mean,
+        scale,
+        np.stack([inner.weight.detach().numpy() for inner, _ in models]),
+        np.stack([inner.bias.detach().numpy() for inner, _ in models]),
+        np.stack([outer.weight.detach().numpy()[0] for _, outer in models]),
+    )
+
+
+def _fit_one(
+    given: torch.Tensor, there: torch.Tensor, right: torch.Tensor, config: RankerConfig, seed: int
+) -> tuple[torch.nn.Linear, torch.nn.Linear]:
+    generator = torch.Generator().manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        inner = torch.nn.Linear(given.shape[2], config.hidden)
+        outer = torch.nn.Linear(config.hidden, 1, bias=False)
+    model = torch.nn.Sequential(inner, torch.nn.GELU(), outer)
+    optimiser = torch.optim.AdamW(
+        model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+    )
+    for epoch in range(config.epochs):
+        for group in optimiser.param_groups:
+            group["lr"] = config.learning_rate * (1 - epoch / config.epochs)
+        order = torch.randperm(len(given), generator=generator)
+        for start in range(0, len(given), config.batch_size):
+            batch = order[start : start + config.batch_size]
+            loss = marginal_loss(model(given[batch])[..., 0], there[batch], right[batch])
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+    return inner, outer
+
+
+def marginal_loss(scores: torch.Tensor, there: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Compute -log of the softmax's share on right candidates, the mean over mentions."""
+    everything = torch.logsumexp(scores.masked_fill(~there, -torch.inf), dim=1)
+    wanted = torch.logsumexp(scores.masked_fill(~right, -torch.inf), dim=1)
+    return (everything - wanted).mean()

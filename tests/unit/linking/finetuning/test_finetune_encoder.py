@@ -1,0 +1,208 @@
+"""Whole runs: what lay people say is learned, runs are exact, results load elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+from transformers import AutoModel
+
+from biograft.errors import ConfigError, OutputError, StoreError
+from biograft.linking.dense import DenseConfig, DenseIndex
+from biograft.linking.finetuning import finetune_encoder
+from biograft.linking.finetuning.keeping import path_of
+from biograft.linking.labelled import LabelledMention
+from biograft.nn import TextEncoder
+
+
+@pytest.fixture
+def run(clinic, config_of, tmp_path):
+    """Fine-tune: ``run("folder", steps=3, k=6)``; options of training go to the training."""
+
+    def start(folder, *, resume=False, mentions=clinic.mentions, **options):
+        training = {name: options.pop(name) for name in
+                    ("steps", "epochs", "batch_size", "max_minutes", "accumulate", "seed",
+                     "save_every", "keep")
+                    if name in options}  # fmt: skip
+        config = config_of(training=training, **options)
+        encoder = clinic.load()
+        return finetune_encoder(
+            clinic.kb, encoder, mentions, config, tmp_path / folder, resume=resume
+        )
+
+    return start
+
+
+def metrics(result):
+    return [json.loads(line) for line in (result.run / "metrics.jsonl").read_text().splitlines()]
+
+
+def n_right(clinic, encoder, folder):
+    index = DenseIndex.build(clinic.kb, encoder, folder, DenseConfig(precision="fp32"))
+    hits = index.search([mention.text for mention in clinic.mentions], 1)
+    concepts = clinic.kb.table("names").column("concept").to_numpy()[hits.rows[:, 0]]
+    return sum(
+        clinic.kb.id_at(int(concept)) in mention.concepts
+        for concept, mention in zip(concepts, clinic.mentions, strict=True)
+    )
+
+
+@pytest.mark.parametrize("loss", ["marginal", "contrastive"])
+def test_what_lay_people_say_is_learned(run, clinic, tmp_path, loss):
+    result = run("run", epochs=20, loss=loss, batch_size=8 if loss == "contrastive" else 4)
+    lines = metrics(result)
+    assert result.training.finished
+    assert lines[-1]["loss"] < 0.5 * lines[0]["loss"]
+    before = n_right(clinic, clinic.load(), tmp_path / "before")
+    trained = TextEncoder.from_pretrained(result.encoder)
+    assert before <= 4
+    assert n_right(clinic, trained, tmp_path / "after") == len(clinic.mentions)
+    index = DenseIndex.open(tmp_path / "after", clinic.kb, trained)
+    best = index.search(["belly ache"], 1).rows[0, 0]
+    assert clinic.kb.name(int(best)).text in ("abdominal pain", "Abdominal Pain", "pain of abdomen")
+
+
+def test_the_weight_of_letters_is_learned_and_written(run):
+    result = run("run", epochs=2, marginal={"lexical_weight": 0.8, "pace": 20})
+    content = json.loads((result.run / "weights.json").read_text())
+    assert (content["format"], content["version"]) == ("biograft-weights", 1)
+    assert content["weights"] == {"dense": 1.0, "lexical": result.lexical_weight}
+    assert content["provenance"]["kb"]
+    assert 0.01 < abs(result.lexical_weight - 0.8) < 0.5
+    lines = metrics(result)
+    assert {"taught", "gold_probability", "gold_first", "gold_found"} <= set(lines[0])
+    assert json.loads(json.dumps(result.to_json())) == result.to_json()
+    without = run("pairs", epochs=1, loss="contrastive")
+    assert without.lexical_weight is None
+    assert not (without.run / "weights.json").exists()
+
+
+def test_letters_that_mislead_get_no_weight(run):
+    wrong = [("belly button", "C0"), ("headache", "C3"), ("insomnia", "C2"), ("dyspnea", "C1")]
+    mentions = [LabelledMention(text, frozenset({concept})) for text, concept in wrong]
+    result = run("run", epochs=4, mentions=mentions, marginal={"lexical_weight": 0.0, "pace": 20})
+    assert result.lexical_weight < 0
+    content = json.loads((result.run / "weights.json").read_text())
+    assert content["learned"] == {"lexical": result.lexical_weight}
+    assert content["weights"] == {"dense": 1.0, "lexical": 0.0}
+
+
+def test_the_encoder_loads_elsewhere(run):
+    result = run("run", steps=2)
+    model = AutoModel.from_pretrained(result.encoder)
+    ours = TextEncoder.from_pretrained(result.encoder)
+    assert (ours.pooling, ours.max_length) == ("mean", 16)
+    for key, weight in ours.model.state_dict().items():
+        assert torch.equal(weight, model.state_dict()[key])
+    assert (result.encoder / "modules.json").exists()  # what sentence-transformers reads
+
+
+def test_candidates_are_found_anew_each_epoch(run):
+    result = run("run", epochs=8, refresh="full")
+    found = [load_file(path_of(result.run / "candidates", epoch)) for epoch in range(8)]
+    assert (found[0]["texts"] != found[-1]["texts"]).any()
+    assert found[-1]["found"].mean() > found[0]["found"].mean()
+    assert not path_of(result.run / "candidates", 8).exists()
+
+
+@pytest.mark.parametrize("loss", ["marginal", "contrastive"])
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_a_resumed_run_is_the_same_to_the_last_bit(run, loss, accumulate):
+    options = {"steps": 5, "batch_size": 3, "accumulate": accumulate, "loss": loss}
+    whole = run("whole", **options)
+    again = run("again", **options)
+    part = run("parts", **options, max_minutes=1e-9)
+    assert part.training.step == 1
+    while not part.training.finished:
+        part = run("parts", **options, max_minutes=1e-9, resume=True)
+    one, two, three = (
+        TextEncoder.from_pretrained(r.encoder).fingerprint() for r in (whole, again, part)
+    )
+    assert one == two == three
+    assert whole.lexical_weight == again.lexical_weight == part.lexical_weight
+    for path in sorted((whole.run / "candidates").glob("*")):
+        assert path.read_bytes() == (part.run / "candidates" / path.name).read_bytes()
+
+
+def test_an_interrupted_run_needs_its_candidates(run):
+    options = {"steps": 3, "batch_size": 3}
+    part = run("parts", **options, max_minutes=1e-9)
+    shutil.rmtree(part.run / "candidates")
+    with pytest.raises(StoreError, match=r"epoch-0000\.safetensors: missing or damaged"):
+        run("parts", **options, resume=True)
+
+
+def test_a_run_goes_on_only_with_the_same(run, clinic):
+    run("run", steps=2)
+    with pytest.raises(OutputError, match="exists already"):
+        run("run", steps=2)
+    with pytest.raises(ConfigError, match=r"begun with k = 6, now it is 8"):
+        run("run", steps=2, k=8, resume=True)
+    with pytest.raises(ConfigError, match=r"begun with mentions = "):
+        run("run", steps=2, mentions=clinic.mentions[:4], resume=True)
+
+
+def test_mentions_without_gold_may_wait(run):
+    lines = metrics(run("run", epochs=1, k=2, missing_gold="skip"))
+    assert min(line["taught"] for line in lines) < 1
+    assert all(line["taught"] == pytest.approx(line["gold_found"]) for line in lines)
+    lines = metrics(run("added", epochs=1, k=2))
+    assert all(line["taught"] == 1 for line in lines)
+    assert np.mean([line["gold_found"] for line in lines]) < 1
+
+
+TWO_PROCESSES = """
+import json
+import os
+import sys
+from pathlib import Path
+
+from biograft.config import from_mapping
+from biograft.kb import KnowledgeBase
+from biograft.linking.finetuning import FinetuneConfig, finetune_encoder
+from biograft.linking.labelled import LabelledMention
+from biograft.nn import TextEncoder
+
+kb, folder, mentions, options, out = sys.argv[1:]
+encoder = TextEncoder.from_pretrained(folder)
+result = finetune_encoder(
+    KnowledgeBase.open(kb),
+    encoder,
+    [LabelledMention(text, frozenset(concepts)) for text, concepts in json.loads(mentions)],
+    from_mapping(FinetuneConfig, json.loads(options)),
+    out,
+)
+ended = {"encoder": encoder.fingerprint(), "weight": result.lexical_weight}
+Path(f"{out}.rank{os.environ['RANK']}.json").write_text(json.dumps(ended))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_learn_the_same(clinic, tmp_path):
+    script, out = tmp_path / "two.py", tmp_path / "run"
+    script.write_text(TWO_PROCESSES)
+    clinic.load().save(tmp_path / "start")
+    options = {"k": 6, "training": {"steps": 3, "batch_size": 2, "precision": "fp32"}}
+    mentions = [(mention.text, sorted(mention.concepts)) for mention in clinic.mentions]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    given = [clinic.kb.folder, tmp_path / "start", json.dumps(mentions), json.dumps(options), out]
+    done = subprocess.run(
+        [*torchrun, str(script), *map(str, given)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    one, two = (json.loads((tmp_path / f"run.rank{k}.json").read_text()) for k in (0, 1))
+    assert one == two
+    assert one["encoder"] != clinic.load().fingerprint()
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert [line["rows"] for line in lines] == [4, 4, 4]

@@ -1,0 +1,164 @@
+"""The lexical index of a store: what is found first, on disk and in memory, and its refusals."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from biograft.errors import ConfigError, OutputError, StoreError
+from biograft.linking.lexical import LexicalConfig, LexicalIndex
+
+
+@pytest.fixture
+def index(kb):
+    return LexicalIndex.build(kb)
+
+
+def names(kb, hits, line=0):
+    return [kb.name(int(row)).text for row in hits.rows[line] if row >= 0]
+
+
+def concepts(kb, hits, line=0):
+    column = kb.table("names").column("concept").to_pylist()
+    return [kb.id_at(column[row]) for row in hits.rows[line] if row >= 0]
+
+
+def test_a_name_as_written_comes_before_one_of_the_same_form(kb, index):
+    hits = index.search(["Type 2 Diabetes", "type-2 diabetes", "type ii diabetes"], 3)
+    assert [names(kb, hits, line)[0] for line in range(3)] == ["type 2 diabetes"] * 3
+    assert hits.scores[:, 0].tolist() == [1.0, pytest.approx(0.99), pytest.approx(0.99)]
+
+
+def test_names_of_one_form_share_their_place_in_the_order_of_rows(kb, index):
+    hits = index.search(["COLD"], 2)
+    assert concepts(kb, hits) == ["D6", "D7"]
+    assert hits.scores[0].tolist() == [1.0, 1.0]
+
+
+def test_what_is_only_alike_scores_below_what_is_the_same(kb, index):
+    hits = index.search(["hart attack"], 1)
+    assert names(kb, hits) == ["heart attack"]
+    assert 0.3 < hits.scores[0, 0] < 0.98
+
+
+def test_letters_in_another_order_are_not_the_same_name(store_of):
+    kb = store_of([{"id": "A", "name": "abab ab"}, {"id": "B", "name": "xyz"}])
+    scores = LexicalIndex.build(kb).search(["ab abab", "abab ab"], 1).scores[:, 0]
+    assert scores[0] < 0.99
+    assert scores[1] == 1
+
+
+def test_chinese_and_other_scripts(kb, index):
+    hits = index.search(["二型糖尿病", "Ⅱ型糖尿病", "метформин"], 2)
+    assert names(kb, hits, 0)[0] == names(kb, hits, 1)[0] == "2型糖尿病"
+    assert names(kb, hits, 2) == []
+    assert np.isneginf(hits.scores[2]).all()
+
+
+@pytest.mark.parametrize("text", ["", " ", "😀", "e\u0301", "\x00", "\ud800"])
+def test_any_text_is_searched(kb, index, text):
+    hits = index.search([text, "cold"], 1)
+    assert concepts(kb, hits, 1) == ["D6"]
+    assert hits.rows.shape == (2, 1)
+
+
+def test_a_very_long_text_is_cut(kb, index):
+    assert names(kb, index.search(["heart attack " * 5000], 1)) == ["heart attack"]
+
+
+def test_repeated_texts_have_equal_answers(kb, index):
+    hits = index.search(["cold", "heart", "cold"] * 400, 4)
+    for line in range(0, 1200, 3):
+        assert hits.rows[line].tolist() == hits.rows[line + 2].tolist() == hits.rows[0].tolist()
+        assert hits.scores[line + 1].tolist() == hits.scores[1].tolist()
+
+
+def test_scoring_chosen_names_gives_what_a_search_gives(kb, index):
+    texts = ["type-2 diabetes", "COLD", "cancer of the breast", "糖尿病", "", "zzz"]
+    hits = index.search(texts, 40)
+    rows = np.tile(np.arange(kb.n_names), (len(texts), 1))
+    scores = index.score(texts, rows)
+    for line in range(len(texts)):
+        for row, score in zip(hits.rows[line], hits.scores[line], strict=True):
+            if row >= 0:
+                assert scores[line, row] == score
+        unfound = np.setdiff1d(rows[line], hits.rows[line])
+        assert (scores[line, unfound] == 0).all()
+    assert np.isneginf(index.score(["cold"], np.array([[-1]]))).all()
+
+
+def test_only_names_of_some_languages(kb):
+    index = LexicalIndex.build(kb, LexicalConfig(languages=("zh",)))
+    hits = index.search(["2型糖尿病", "heart attack"], 3)
+    assert names(kb, hits, 0) == ["2型糖尿病"]
+    assert names(kb, hits, 1) == []
+    english = kb.find("heart attack")[0]
+    row = kb.table("names").column("text").to_pylist().index(english.name)
+    assert np.isneginf(index.score(["heart attack"], np.array([[row]]))).all()
+
+
+def test_what_is_saved_is_opened(kb, index, tmp_path):
+    index.save(tmp_path / "L")
+    opened = LexicalIndex.open(tmp_path / "L", kb)
+    texts = ["diabetes type", "cancer", "colds", "糖尿"]
+    for mine, theirs in zip(index.search(texts, 5), opened.search(texts, 5), strict=True):
+        assert mine.tolist() == theirs.tolist()
+    assert LexicalIndex.config_of(tmp_path / "L") == index.config
+    with pytest.raises(OutputError, match="exists already"):
+        index.save(tmp_path / "L")
+
+
+def test_steps_are_part_of_the_index(kb, tmp_path):
+    LexicalIndex.build(kb, LexicalConfig(steps="case")).save(tmp_path / "L")
+    hits = LexicalIndex.open(tmp_path / "L", kb).search(["Heart Attack", "heart-attack"], 1)
+    assert hits.scores[0, 0] == 1
+    assert hits.scores[1, 0] < 0.98
+
+
+def test_what_cannot_be_opened(kb, index, store_of, tmp_path):
+    folder = tmp_path / "L"
+    with pytest.raises(StoreError, match="no lexical index"):
+        LexicalIndex.open(folder, kb)
+    index.save(folder)
+    other = store_of([{"id": "X", "name": "other"}], "other")
+    with pytest.raises(StoreError, match="from another store"):
+        LexicalIndex.open(folder, other)
+    (folder / "rarity.npy").write_bytes(b"cut")
+    with pytest.raises(StoreError, match=r"rarity\.npy: missing or damaged"):
+        LexicalIndex.open(folder, kb)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"version": 99}))
+    with pytest.raises(StoreError, match="version 99"):
+        LexicalIndex.open(folder, kb)
+    (folder / "manifest.json").write_text("[1]")
+    with pytest.raises(StoreError, match="not a lexical index"):
+        LexicalIndex.open(folder, kb)
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(StoreError, match="damaged"):
+        LexicalIndex.open(folder, kb)
+
+
+def test_what_cannot_be_asked(kb, index):
+    with pytest.raises(ConfigError, match="k: expected at least 1, found 0"):
+        index.search(["a"], 0)
+    with pytest.raises(ConfigError, match="no names in 'xx'"):
+        LexicalIndex.build(kb, LexicalConfig(languages=("xx",)))
+    with pytest.raises(ConfigError, match="no step is called"):
+        LexicalConfig(steps="nope")
+
+
+def test_no_query_and_no_name(store_of, index):
+    assert index.search([], 3).rows.shape == (0, 3)
+    empty = LexicalIndex.build(store_of([{"id": "A"}], "empty"))
+    assert empty.n_forms == 0
+    assert empty.search(["cold"], 2).rows.tolist() == [[-1, -1]]
+
+
+def test_a_store_of_one_concept(store_of):
+    kb = store_of([{"id": "A", "name": "flu"}], "one")
+    hits = LexicalIndex.build(kb).search(["flu", "influenza", "x"], 4)
+    assert hits.rows[0].tolist() == [0, -1, -1, -1]
+    assert hits.rows[1].tolist() == [0, -1, -1, -1]
+    assert hits.rows[2].tolist() == [-1, -1, -1, -1]

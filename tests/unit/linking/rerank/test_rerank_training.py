@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from biograft.errors import ConfigError, OutputError, StoreError
+from biograft.linking.rerank import ContextReranker, gather_examples, train_reranker
+from biograft.linking.rerank.searched import SearchRanker
+from biograft.linking.rerank.training import ExampleBatches, listwise_loss
+
+
+@pytest.fixture(scope="module")
+def data(bench):
+    return gather_examples(bench.kb, bench.linker, bench.queries, bench.config(held_out=0.2))
+
+
+def report_of(run):
+    return json.loads((run / "model" / "manifest.json").read_text())["report"]
+
+
+def test_context_decides_between_concepts_of_one_name_and_nil(trained):
+    report = report_of(trained)
+    assert report["held_out"]["first_ranking"] < 0.6
+    assert report["held_out"]["context"] >= 0.9
+    assert report["held_out"]["mixed"] >= 0.9
+    assert (report["n_train"], report["n_held_out"]) == (48, 12)
+
+
+def test_a_run_taken_up_again_learns_the_same_to_the_last_bit(bench, data, tmp_path):
+    whole = train_reranker(data, bench.config(steps=6), tmp_path / "whole")
+    stopped = bench.config(steps=6, max_minutes=1e-9)
+    for resume in (False, *[True] * 5):
+        part = train_reranker(data, stopped, tmp_path / "parts", resume=resume)
+    assert part.training.finished
+    for name in ("head.safetensors", "encoder/model.safetensors"):
+        tensors = [load_file(result.model / name) for result in (whole, part)]
+        assert all(torch.equal(tensors[0][key], tensors[1][key]) for key in tensors[0])
+    assert part.report == whole.report
+    assert whole.to_json()["step"] == 6
+
+
+def test_an_interim_evaluation_is_logged(bench, data, tmp_path):
+    train_reranker(data, bench.config(steps=2, eval_every=1), tmp_path / "run")
+    lines = [json.loads(x) for x in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["evaluation"]["n"] for line in lines if "evaluation" in line] == [12] * 3
+
+
+def test_nothing_is_printed(bench, data, tmp_path, capfd):
+    train_reranker(data, bench.config(steps=1), tmp_path / "run")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_run_is_not_overwritten_and_not_mixed_with_other_mentions(bench, data, tmp_path):
+    train_reranker(data, bench.config(steps=1), tmp_path)
+    with pytest.raises(OutputError, match="exists already"):
+        train_reranker(data, bench.config(steps=1), tmp_path)
+    other = gather_examples(bench.kb, bench.linker, bench.queries[1:], bench.config())
+    with pytest.raises(ConfigError, match=r"was begun with counts.given = 60, now it is 59"):
+        train_reranker(other, bench.config(steps=1), tmp_path, resume=True)
+
+
+def test_candidates_of_a_trained_linker_want_its_folder(bench, data, tmp_path):
+    class Other:
+        def rank(self, queries, k):
+            return bench.linker.rank(queries, k)
+
+    other = gather_examples(bench.kb, Other(), bench.queries, bench.config())
+    with pytest.raises(ConfigError, match="ranked by Other; name the folder"):
+        train_reranker(other, bench.config(), tmp_path)
+
+
+def test_the_loss_is_the_share_of_the_softmax_that_is_right():
+    scores = [1.0, -0.5, 2.0, 0.3, 0.1]
+    right = [True, False, True, False, True]
+    loss, stats = listwise_loss(torch.tensor(scores), torch.tensor(right), [3, 2])
+    expected = 0.0
+    for start, end in ((0, 3), (3, 5)):
+        weights = [math.exp(score) for score in scores[start:end]]
+        good = sum(w for w, flag in zip(weights, right[start:end], strict=True) if flag)
+        expected -= math.log(good / sum(weights)) / 2
+    assert float(loss) == pytest.approx(expected)
+    assert stats == {"accuracy": 0.5}
+
+
+def test_batches_hold_each_example_once_and_can_be_taken_up(bench, data):
+    config = bench.config(batch_size=5)
+    source = ExampleBatches(data.train, config)
+    batches = list(source.batches(1))
+    assert len(batches) == len(source) == 10
+    contexts = [example.asked.context.text for batch in batches for example in batch]
+    assert sorted(contexts) == sorted(e.asked.context.text for e in data.train)
+    assert list(source.batches(1, 7)) == batches[7:]
+    assert list(source.batches(2)) != batches
+
+
+def test_processes_share_an_epoch(bench, data):
+    config = bench.config(batch_size=5)
+    seen = [
+        example.asked.context.text
+        for rank in range(5)
+        for batch in ExampleBatches(data.train, config, rank=rank, world=5).batches(0)
+        for example in batch
+    ]
+    assert len(seen) == len(set(seen)) == 45
+    with pytest.raises(ConfigError, match="48 mentions are too few for 49 processes"):
+        ExampleBatches(data.train, config, world=49)
+
+
+def test_the_linker_that_ranked_first_is_kept_with_the_re_ranker(bench, data, tmp_path):
+    first = tmp_path / "first"
+    first.mkdir()
+    (first / "manifest.json").write_text("{}")
+    result = train_reranker(data, bench.config(steps=1), tmp_path / "run", ranker=first)
+    assert (result.model / "ranker" / "manifest.json").read_text() == "{}"
+    inner = SearchRanker(bench.kb, {"lexical": 1.0})
+    assert ContextReranker.open(result.model, bench.kb, inner).inner is inner
+    with pytest.raises(StoreError, match="ranker: not a trained linker"):
+        ContextReranker.open(result.model, bench.kb)

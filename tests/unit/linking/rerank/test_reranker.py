@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from biograft.documents import Document, Mention
+from biograft.errors import ConfigError, StoreError
+from biograft.linking import Linker
+from biograft.linking.candidates import Candidate
+from biograft.linking.rankers import Context
+from biograft.linking.rerank import ContextReranker, open_context_reranker
+from biograft.linking.rerank.mixing import Mix
+from biograft.linking.rerank.reading import Asked
+from biograft.linking.rerank.searched import SearchRanker
+
+
+@pytest.fixture(scope="module")
+def reranker(bench, trained):
+    return open_context_reranker(trained / "model", bench.kb)
+
+
+@pytest.fixture
+def linker(bench, reranker):
+    return Linker(bench.kb, bench.linker.search, ranker=reranker)
+
+
+def asked(text, candidates):
+    start = text.index("cold")
+    return Asked("cold", Context(text, start, start + 4), candidates)
+
+
+CANDIDATES = [
+    Candidate("TEMP", "Cold Temperature", "cold", 1.0),
+    Candidate("ILL", "Cold", "Cold", 1.0),
+    Candidate("HEAT", "Heat", "Heat", 0.2),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "concept"),
+    [("fever and cold with chills", "ILL"), ("wind and cold with snow", "TEMP")],
+)
+def test_the_linker_answers_by_context(linker, text, concept):
+    start = text.index("cold")
+    assert linker.described == "lexical*1 search+context"
+    document = Document("", text, (Mention(start, start + 4, "cold"),))
+    (mention,) = linker(document).mentions
+    first = mention.candidates[0]
+    assert mention.concept == first.concept == concept
+    evidence = {each.generator: each for each in first.evidence}
+    assert {"lexical", "context"} == set(evidence)
+    assert evidence["context"].rank == 1
+    assert first.probability > 0.5
+
+
+def test_nil_is_likely_where_no_concept_fits(reranker):
+    texts = ("war and cold with spies", "fever and cold with cough")
+    found = reranker.rerank([asked(text, CANDIDATES) for text in texts])
+    assert found[0].nil > 0.5 > found[1].nil
+    assert found[0].candidates[0].score < reranker.nil_below < found[1].candidates[0].score
+    for each in found:
+        total = sum(c.probability for c in each.candidates) + each.nil
+        assert total == pytest.approx(1)
+
+
+def test_scores_are_those_of_the_mix_and_fall(reranker, bench):
+    text = "ice and cold with frost"
+    (found,) = reranker.rerank([asked(text, CANDIDATES)])
+    scores = [candidate.score for candidate in found.candidates]
+    assert scores == sorted(scores, reverse=True)
+    (raw,) = reranker._reader.score([asked(text, CANDIDATES)])
+    mix = reranker.mix
+    for candidate, x in zip(CANDIDATES, raw[:-1], strict=True):
+        z = mix.ranker * (candidate.score - mix.mean) / mix.deviation + mix.context * x
+        nil = mix.context * raw[-1] + mix.nil
+        (same,) = [c for c in found.candidates if c.concept == candidate.concept]
+        assert same.score == pytest.approx(z - nil)
+        assert same.evidence[-1].score == pytest.approx(x - raw[-1])
+
+
+def test_a_batch_gives_what_each_mention_gives_alone(reranker):
+    texts = ("war and cold with spies", "fever and cold with cough", "cold", "a cold " * 30)
+    mentions = [asked(text, CANDIDATES[: k + 1]) for k, text in enumerate(texts[:3])]
+    mentions += [asked(texts[3], []), Asked("cold", Context(), CANDIDATES)]
+    together = reranker.rerank(mentions)
+    for mention, found in zip(mentions, together, strict=True):
+        (alone,) = reranker.rerank([mention])
+        assert [c.concept for c in alone.candidates] == [c.concept for c in found.candidates]
+        assert [c.score for c in alone.candidates] == pytest.approx(
+            [c.score for c in found.candidates], abs=1e-4
+        )
+    assert together[3] == ([], 1.0)
+    assert reranker.rerank([]) == []
+
+
+def test_candidates_behind_those_that_are_read_keep_their_order(reranker, bench, trained):
+    reranker = ContextReranker(
+        bench.kb,
+        reranker.model,
+        bench.config(n_candidates=1),
+        mix=Mix(ranker=1.0),
+        inner=reranker.inner,
+    )
+    again = Candidate("TEMP", "Cold Temperature", "Cold Temperature", 0.1)
+    (found,) = reranker.rerank([asked("wind and cold with snow", [*CANDIDATES, again])])
+    order = [(c.concept, c.name) for c in found.candidates]
+    assert order == [
+        *(("TEMP", "cold"), ("TEMP", "Cold Temperature"), ("ILL", "Cold"), ("HEAT", "Heat"))
+    ]
+    scores = [candidate.score for candidate in found.candidates]
+    assert scores == sorted(scores, reverse=True)
+    assert [c.probability for c in found.candidates[2:]] == [0.0, 0.0]
+    assert [bool(c.evidence) for c in found.candidates] == [True, True, False, False]
+    assert found.candidates[0].probability == found.candidates[1].probability
+
+
+def test_names_for_an_evaluation_and_concepts_for_a_text_agree(linker, bench):
+    for query in bench.queries[::7]:
+        ((names,),) = linker.rank([query], 20)
+        context = Context(query.context, query.start, query.end)
+        (concepts,) = linker._candidates([query.parts[0]], [context], 20)
+        distinct = list(dict.fromkeys(candidate.concept for candidate in names))
+        assert distinct == [candidate.concept for candidate in concepts]
+
+
+def test_the_first_ranking_is_that_of_the_search(bench):
+    texts = ["cold", "heat", "coryza rhinitis"]
+    gathered = bench.linker.search.gather(texts, 64)
+    ranked = SearchRanker(bench.kb, {"lexical": 1.0}).rank_candidates(texts, gathered, [])
+    queries = [type(bench.queries[0])("", frozenset(), parts=(text,)) for text in texts]
+    assert ranked == [names for (names,) in bench.linker.rank(queries, 64)]
+
+
+def test_a_search_of_another_kind_is_refused(bench):
+    gathered = bench.linker.search.gather(["cold"], 4)
+    ranker = SearchRanker(bench.kb, {"dense": 1.0, "lexical": 1.0})
+    with pytest.raises(StoreError, match="that dense and lexical found, the index has lexical"):
+        ranker.rank_candidates(["cold"], gathered, [])
+
+
+def test_an_inner_ranker_of_ones_own_ranks_first(bench, trained, reranker):
+    class Turned(SearchRanker):
+        def rank_candidates(self, texts, gathered, contexts):
+            return [each[::-1] for each in super().rank_candidates(texts, gathered, contexts)]
+
+    inner = Turned(bench.kb, {"lexical": 1.0})
+    opened = ContextReranker.open(trained / "model", bench.kb, inner)
+    assert opened.inner is inner
+    gathered = bench.linker.search.gather(["cold"], 64)
+    assert opened.rank_candidates(["cold"], gathered, [Context()])[0]
+
+
+@pytest.fixture
+def copy(trained, tmp_path):
+    shutil.copytree(trained / "model", tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_a_folder_opened_again_answers_the_same(reranker, copy, bench):
+    mentions = [asked("fever and cold with cough", CANDIDATES)]
+    assert ContextReranker.open(copy, bench.kb).rerank(mentions) == reranker.rerank(mentions)
+
+
+def damage(folder, change):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    change(manifest)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.update(format="biograft-ranker"), "expected a biograft-context-ranker, found"),
+        (lambda m: m.update(version=9), "re-ranker of version 9, this biograft reads version 1"),
+        (lambda m: m.pop("mix"), r"manifest.json: damaged \(KeyError\('mix'\)"),
+        (lambda m: m["mix"].update(ranker=-1), "manifest.json: damaged"),
+        (lambda m: m["config"].update(max_length="x"), "max_length: expected int, found 'x'"),
+    ],
+)
+def test_a_damaged_or_foreign_manifest_is_refused(copy, bench, change, message):
+    damage(copy, change)
+    with pytest.raises(StoreError, match=message):
+        ContextReranker.open(copy, bench.kb)
+
+
+def test_other_damage_is_refused(copy, bench, tmp_path):
+    with pytest.raises(StoreError, match="holds no re-ranker"):
+        ContextReranker.open(tmp_path / "nothing", bench.kb)
+    head = copy / "head.safetensors"
+    head.write_bytes(head.read_bytes()[:-1])
+    with pytest.raises(StoreError, match=r"head.safetensors: missing or not as long as it was"):
+        ContextReranker.open(copy, bench.kb)
+    head.unlink()
+    with pytest.raises(StoreError, match=r"head.safetensors: missing"):
+        ContextReranker.open(copy, bench.kb)
+    (copy / "manifest.json").write_text("{")
+    with pytest.raises(StoreError, match=r"manifest.json: damaged"):
+        ContextReranker.open(copy, bench.kb)
+
+
+def test_without_knowing_what_ranks_first_a_ranker_is_asked_for(copy, bench):
+    damage(copy, lambda manifest: manifest.update(weights={}))
+    with pytest.raises(ConfigError, match=r"give the ranker \(inner\)"):
+        ContextReranker.open(copy, bench.kb)
+    assert ContextReranker.open(copy, bench.kb, SearchRanker(bench.kb, {"lexical": 1.0}))
+
+
+def test_a_score_that_is_no_number_is_refused(copy, bench, reranker):
+    nan = [Candidate("ILL", "Cold", "Cold", float("nan"))]
+    with pytest.raises(StoreError, match="scores that are no finite numbers"):
+        reranker.rerank([asked("a cold", nan)])
+    assert np.isfinite(reranker.rerank([asked("a cold", CANDIDATES)])[0].nil)

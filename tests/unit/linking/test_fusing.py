@@ -1,0 +1,94 @@
+"""Several generators as one: what comes first, how scores add up."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from biograft.errors import ConfigError
+from biograft.linking.candidates import NameHits
+from biograft.linking.fusing import FusedSearch
+
+
+class Fixed:
+    """Holds the names 0, 1, ... with these scores for any text; nan: not held."""
+
+    def __init__(self, name, *scores):
+        self.name = name
+        self.all = np.array([-np.inf if math.isnan(s) else s for s in scores], np.float32)
+
+    def search(self, texts, k):
+        order = np.lexsort((np.arange(len(self.all)), -self.all))[:k]
+        order = np.pad(order, (0, max(0, k - len(order))), constant_values=-1)
+        scores = np.where(order >= 0, self.all[order], -np.inf).astype(np.float32)
+        rows = np.where(np.isfinite(scores), order, -1)
+        return NameHits(np.tile(rows, (len(texts), 1)), np.tile(scores, (len(texts), 1)))
+
+    def score(self, texts, rows):
+        return np.where(rows >= 0, self.all[rows], -np.inf).astype(np.float32)
+
+
+NAN = float("nan")
+
+
+def search(fused, k=4):
+    hits = fused.search(["x"], k)
+    return hits.rows[0].tolist(), hits.scores[0].tolist()
+
+
+def test_the_text_itself_comes_first_whatever_the_vectors_say():
+    fused = FusedSearch([Fixed("lexical", 0.99, 0.98, 1.0, 0.1), Fixed("dense", 0, 1, -1, 1)])
+    rows, scores = search(fused)
+    assert rows == [2, 0, 1, 3]
+    assert scores == pytest.approx([1.0, 0.99, 0.98, 0.55])
+
+
+def test_scores_are_weighted_and_weights_made_to_shares():
+    generators = [Fixed("lexical", 0.2, 0.6), Fixed("dense", 0.8, 0.1)]
+    assert search(FusedSearch(generators), 2) == ([0, 1], pytest.approx([0.5, 0.35]))
+    lexical = FusedSearch(generators, {"lexical": 3, "dense": 1})
+    assert search(lexical, 2) == ([1, 0], pytest.approx([0.475, 0.35]))
+    assert str(lexical) == "dense*0.25+lexical*0.75"
+    assert search(FusedSearch(generators, {"dense": 0}), 2)[1] == pytest.approx([0.6, 0.2])
+
+
+def test_a_generator_that_does_not_hold_a_name_adds_nothing():
+    fused = FusedSearch([Fixed("lexical", NAN, 0.4), Fixed("dense", 0.9, NAN)])
+    assert search(fused) == ([0, 1, -1, -1], pytest.approx([0.45, 0.2, -np.inf, -np.inf]))
+    assert fused.score(["x"], np.array([[1, -1, 0]]))[0] == pytest.approx([0.2, -np.inf, 0.45])
+
+
+def test_ties_go_to_the_lower_row_and_k_cuts():
+    fused = FusedSearch([Fixed("lexical", 0.5, 0.7, 0.5, 0.7)])
+    assert search(fused, 3)[0] == [1, 3, 0]
+
+
+def test_one_generator_keeps_its_scores():
+    assert search(FusedSearch([Fixed("dense", 0.3, 0.999)]), 2) == (
+        [1, 0],
+        pytest.approx([0.999, 0.3]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"lexical": NAN}, "lexical to be 0 or more, found nan"),
+        ({"lexical": -1}, "found -1"),
+        ({"dense": math.inf}, "found inf"),
+        ({"lexical": 0, "dense": 0}, "at least one above 0"),
+        ({"lexicl": 1}, "did you mean 'lexical'"),
+    ],
+)
+def test_weights_that_mean_nothing_are_refused(weights, message):
+    with pytest.raises(ConfigError, match=message):
+        FusedSearch([Fixed("lexical", 1), Fixed("dense", 1)], weights)
+
+
+def test_generators_need_names_of_their_own():
+    with pytest.raises(ConfigError, match="each of its own name"):
+        FusedSearch([Fixed("a", 1), Fixed("a", 1)])
+    with pytest.raises(ConfigError, match="found \\[\\]"):
+        FusedSearch([])

@@ -1,0 +1,265 @@
+"""The linker: forms, offsets, candidates with evidence, NIL, batches, the seam for rankers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from biograft.documents import Document, Mention
+from biograft.errors import ConfigError, StoreError
+from biograft.linking import (
+    Calibration,
+    GivenMentions,
+    Linker,
+    LinkerConfig,
+    build_index,
+    fit_calibration,
+    open_ranker,
+)
+from biograft.linking import linker as linker_module
+from biograft.linking.lexical import LexicalIndex
+
+
+@pytest.fixture
+def linker(kb):
+    return Linker.open(kb)
+
+
+def answers(linked):
+    text = linked.document.text
+    for mention in linked.mentions:
+        assert text[mention.start : mention.end] == mention.text
+    return [(m.text, m.form, m.concept) for m in linked.mentions]
+
+
+def test_names_are_found_and_linked(linker):
+    linked = linker("After a heart attack: metformin for TYPE-2 diabetes. 患者有2型糖尿病。")
+    assert answers(linked) == [
+        ("heart attack", "heart attack", "D4"),
+        ("metformin", "metformin", "D5"),
+        ("TYPE-2 diabetes", "TYPE-2 diabetes", "D1"),
+        ("2型糖尿病", "2型糖尿病", "D1"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n", "nothing of interest", "😀", "\x00", "\ud83d"])
+def test_a_text_without_names_has_no_mention(linker, text):
+    assert linker(text).mentions == ()
+
+
+def test_offsets_are_those_of_the_text_as_it_is(linker):
+    text = "😀 e\u0301 the 👨‍👩‍👧 had a heart\u00a0attack (HA).\r\nﬁne; HA again, Ｔ2DM."
+    linked = linker(text)
+    assert [(m.text, m.form) for m in linked.mentions] == [
+        ("heart\u00a0attack", "heart\u00a0attack"),
+        ("HA", "heart\u00a0attack"),
+        ("HA", "heart\u00a0attack"),
+        ("Ｔ2DM", "Ｔ2DM"),
+    ]
+    assert [concept for _, _, concept in answers(linked)] == ["D4", "D4", "D4", "D1"]
+
+
+def test_abbreviations_stand_for_their_long_forms_in_their_own_document_only(kb, linker):
+    first, second = linker.pipe(["breast cancer (BC). Two BCs; ABC.", "BC"])
+    assert answers(first) == [
+        ("breast cancer", "breast cancer", "D2"),
+        ("BC", "breast cancer", "D2"),
+        ("BCs", "breast cancer", "D2"),
+    ]
+    assert answers(second) == []
+    plain = Linker.open(kb, abbreviations=False)
+    assert answers(plain("breast cancer (BC). BC")) == [("breast cancer", "breast cancer", "D2")]
+
+
+def test_a_composite_mention_is_taken_apart_with_the_same_offsets(kb, linker):
+    text = "In breast and ovarian cancer"
+    document = Document("1", text, (Mention(3, len(text), text[3:]),))
+    linked = linker(document)
+    assert [(m.start, m.end, m.form, m.concept) for m in linked.mentions] == [
+        (3, 28, "breast cancer", "D2"),
+        (3, 28, "ovarian cancer", "D3"),
+    ]
+    (whole,) = Linker.open(kb, composites=False)(document).mentions
+    assert whole.form == "breast and ovarian cancer"
+
+
+def test_given_mentions_are_linked_and_no_others(kb, linker):
+    document = Document("1", "cold and heart attack", (Mention(0, 4, "cold"),))
+    assert [m.text for m in linker(document).mentions] == ["cold"]
+    given = Linker(kb, LexicalIndex.build(kb), detector=GivenMentions())
+    assert given("cold and heart attack").mentions == ()
+
+
+def test_each_concept_once_by_its_best_name_with_evidence(linker):
+    ((first, second, *_),) = linker.link_mentions(["cold"], k=3)
+    assert [(c.concept, c.name, c.score) for c in (first, second)] == [
+        ("D6", "Cold", 1.0),
+        ("D7", "cold", 1.0),
+    ]
+    assert first.concept_name == "Cold"
+    (evidence,) = first.evidence
+    assert (evidence.generator, evidence.rank, evidence.score) == ("lexical", 1, 1.0)
+    (found,) = linker.link_mentions(["diabetes"], k=10)
+    concepts = [candidate.concept for candidate in found]
+    assert len(set(concepts)) == len(concepts)
+
+
+def test_many_mentions_give_what_one_gives(linker):
+    texts = ["cold", "breast cancer", "zzz", "", "cold", "heart attak"] * 200
+    together = linker.link_mentions(texts, k=2)
+    assert together == [linker.link_mentions([text], k=2)[0] for text in texts[:6]] * 200
+    assert together[3] == []
+
+
+def test_what_is_remembered_does_not_change_what_is_answered(kb, linker, monkeypatch):
+    texts = ["cold", "breast cancer", "heart attak"]
+    fresh = linker.link_mentions(texts)
+    monkeypatch.setattr(linker_module, "_REMEMBERED", 1)
+    assert linker.link_mentions([*texts, "diabetes"])[:3] == fresh == linker.link_mentions(texts)
+    assert linker.link_mentions(texts, k=1) == [found[:1] for found in fresh]
+
+
+def test_below_the_threshold_the_answer_is_nil_and_the_candidates_stay(kb):
+    linker = Linker.open(kb, threshold=0.9)
+    document = Document("1", "hart atack", (Mention(0, 10, "hart atack"),))
+    (mention,) = linker(document).mentions
+    assert mention.concept is None
+    assert mention.candidates[0].concept == "D4"
+    assert linker("heart attack").mentions[0].concept == "D4"
+
+
+def test_a_calibration_gives_probabilities_and_may_carry_the_threshold(kb, tmp_path):
+    plain = Linker.open(kb)
+    line = Calibration("isotonic", ((0.0, 0.0), (1.0, 0.5)), 2, plain.described, threshold=0.45)
+    line.save(tmp_path / "c.json")
+    linker = Linker.open(kb, calibration=tmp_path / "c.json")
+    ((first, *_),) = linker.link_mentions(["heart attack"])
+    assert first.probability == pytest.approx(0.5)
+    assert linker("heart attack").mentions[0].concept == "D4"
+    document = Document("1", "hart atack", (Mention(0, 10, "hart atack"),))
+    assert linker(document).mentions[0].concept is None
+    assert (
+        Linker.open(kb, calibration=tmp_path / "c.json", threshold=0.1)(document)
+        .mentions[0]
+        .concept
+    )
+    fit_calibration([0.1, 0.9], [0, 1], search="dense*1").save(tmp_path / "d.json")
+    with pytest.raises(StoreError, match=r"fitted to the scores of dense\*1"):
+        Linker.open(kb, calibration=tmp_path / "d.json")
+
+
+def test_the_calibration_in_the_index_is_used(kb, tmp_path):
+    build_index(kb, tmp_path / "I")
+    assert Linker.open(kb, tmp_path / "I").calibration is None
+    fit_calibration([0.1, 0.9], [0, 1], search="lexical*1").save(tmp_path / "I/calibration.json")
+    ((first, *_),) = Linker.open(kb, tmp_path / "I").link_mentions(["cold"])
+    assert first.probability == 1.0
+
+
+def test_batches_and_generators_of_documents(linker):
+    texts = (f"{n} cold" for n in range(7))
+    linked = linker.pipe(texts, batch_size=3)
+    assert [document.document.text for document in linked] == [f"{n} cold" for n in range(7)]
+    with pytest.raises(ConfigError, match="batch_size"):
+        next(linker.pipe(["a"], batch_size=0))
+
+
+def test_documents_come_as_they_are_ready(linker):
+    def texts():
+        yield from ["cold"] * 2
+        raise RuntimeError("more was read than was needed")
+
+    assert answers(next(linker.pipe(texts(), batch_size=2))) == [("cold", "cold", "D6")]
+
+
+@dataclass(frozen=True)
+class Query:
+    parts: tuple[str, ...]
+    context: str = ""
+    start: int | None = None
+    end: int | None = None
+
+
+def test_an_evaluation_gets_names_as_they_are_ranked(kb, linker):
+    queries = [Query(("cold", "breast cancer")), Query(()), Query(("type 2 diabetes",))]
+    ranked = open_ranker(kb).rank(queries, 4)
+    assert [len(parts) for parts in ranked] == [2, 0, 1]
+    hits = linker.search.search(["cold", "breast cancer", "type 2 diabetes"], 4)
+    for line, candidates in enumerate([*ranked[0], *ranked[2]]):
+        names = [kb.name(int(row)).text for row in hits.rows[line] if row >= 0]
+        assert [candidate.name for candidate in candidates] == names
+    assert [c.concept for c in ranked[2][0]].count("D1") > 1
+
+
+class Backwards:
+    """A ranker that turns the search's order round, and remembers what it was asked."""
+
+    name = "backwards"
+
+    def __init__(self, linker, *, uses_context):
+        self.linker, self.uses_context, self.asked = linker, uses_context, []
+
+    def rank_candidates(self, texts, gathered, contexts):
+        self.asked += list(zip(texts, contexts, strict=True))
+        scores = -gathered.scores[0]
+        return self.linker._maker.by_name(gathered, scores, 100)
+
+
+@pytest.mark.parametrize("uses_context", [True, False])
+def test_a_ranker_ranks_what_was_gathered(kb, linker, uses_context):
+    ranker = Backwards(linker, uses_context=uses_context)
+    backwards = Linker(kb, linker.search, ranker=ranker)
+    first, second = backwards("cold, cold").mentions
+    assert first.candidates[-1].concept in {"D6", "D7"}
+    assert len({c.concept for c in first.candidates}) == len(first.candidates)
+    assert first.candidates == second.candidates
+    places = [context[1:] for _, context in ranker.asked]
+    assert places == ([(0, 4), (6, 10)] if uses_context else [(0, 0)])
+    assert backwards.described == "lexical*1 backwards"
+
+
+def test_what_cannot_be_opened(kb, store_of, tmp_path):
+    with pytest.raises(ConfigError, match="unknown key 'treshold'; did you mean 'threshold'"):
+        Linker.open(kb, treshold=1)
+    with pytest.raises(ConfigError, match="threshold: expected a number, found nan"):
+        Linker.open(kb, threshold=float("nan"))
+    with pytest.raises(ConfigError, match="k: expected at least 1"):
+        LinkerConfig(k=0)
+    with pytest.raises(ConfigError, match="k: expected at least 1, found 0"):
+        Linker.open(kb).link_mentions(["a"], k=0)
+    with pytest.raises(StoreError, match="no index"):
+        Linker.open(kb, tmp_path / "none")
+    with pytest.raises(StoreError, match="no trained linker"):
+        Linker.open(kb, model=tmp_path / "none")
+    (tmp_path / "M").mkdir()
+    (tmp_path / "M" / "manifest.json").write_text(json.dumps({"format": "other"}))
+    with pytest.raises(StoreError, match="not a trained linker but 'other'"):
+        Linker.open(kb, model=tmp_path / "M")
+    build_index(kb, tmp_path / "I")
+    other = store_of([{"id": "X", "name": "other"}], "other")
+    with pytest.raises(StoreError, match="another state of the knowledge base"):
+        Linker.open(other, tmp_path / "I")
+    with pytest.raises(ConfigError, match="holds names in all languages"):
+        Linker.open(kb, tmp_path / "I", languages=("zh",))
+
+
+def test_a_linker_of_one_language(kb):
+    linker = Linker.open(kb, languages=("zh",))
+    assert answers(linker("cold; 二甲双胍")) == [("二甲双胍", "二甲双胍", "D5")]
+    assert linker.link_mentions(["heart attack"]) == [[]]
+
+
+def test_the_linked_document_as_plain_values(linker):
+    value = json.loads(json.dumps(linker("cold").to_json()))
+    assert value["text"] == "cold"
+    assert value["mentions"][0]["candidates"][0]["evidence"][0]["generator"] == "lexical"
+
+
+def test_a_store_of_one_concept_and_one_without_names(store_of):
+    one = Linker.open(store_of([{"id": "A", "name": "flu"}], "one"))
+    assert answers(one("The flu.")) == [("flu", "flu", "A")]
+    empty = Linker.open(store_of([{"id": "A"}], "empty"))
+    assert empty.link_mentions(["flu", ""]) == [[], []]
+    assert empty("flu").mentions == ()

@@ -1,0 +1,147 @@
+"""The folder of an index: whole or not at all, updated, refused when it is another's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from biograft.errors import ConfigError, OutputError, StoreError
+from biograft.linking import IndexConfig, Linker, build_index, open_index, update_index
+from biograft.linking.lexical import LexicalConfig, LexicalIndex
+from biograft.linking.opening import read_manifest
+
+pytest.importorskip("torch")
+
+
+@pytest.fixture
+def encoder(kb, tiny_encoder):
+    from biograft.nn import TextEncoder
+
+    return TextEncoder.from_pretrained(tiny_encoder(kb.table("names").column("text").to_pylist()))
+
+
+def test_by_letters(kb, tmp_path):
+    manifest = build_index(kb, tmp_path / "I")
+    assert manifest["parts"] == ["lexical"]
+    assert {path.name for path in (tmp_path / "I").iterdir()} == {"manifest.json", "lexical"}
+    assert [g.name for g in open_index(kb, tmp_path / "I").search.generators] == ["lexical"]
+
+
+def test_by_letters_and_vectors(kb, encoder, tmp_path):
+    config = IndexConfig(lexical=LexicalConfig(languages=("en",), steps="case"))
+    build_index(kb, tmp_path / "I", encoder, config)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("I")) == ["I"]
+    opened = open_index(kb, tmp_path / "I", {"dense": 3, "lexical": 1})
+    assert str(opened.search) == "dense*0.75+lexical*0.25"
+    assert opened.languages == ("en",)
+    linker = Linker(kb, opened.search)
+    ((first, *_),) = linker.link_mentions(["heart attack"])
+    assert [(e.generator, e.rank) for e in first.evidence] == [("lexical", 1), ("dense", 1)]
+    assert first.evidence[1].score == pytest.approx(1, abs=1e-5)
+
+
+def test_another_script_is_for_the_vectors(kb, encoder, tmp_path):
+    build_index(kb, tmp_path / "I", encoder)
+    linker = Linker.open(kb, tmp_path / "I", k=3)
+    ((*found,),) = linker.link_mentions(["метформин"])
+    assert {e.generator for candidate in found for e in candidate.evidence} == {"dense"}
+
+
+def test_a_mention_longer_than_the_encoder_reads(kb, encoder, tmp_path):
+    build_index(kb, tmp_path / "I", encoder)
+    linker = Linker.open(kb, tmp_path / "I")
+    ((first, *_),) = linker.link_mentions(["heart attack " * 3000])
+    assert first.concept == "D4"
+
+
+def test_an_update_encodes_only_what_is_new(kb, encoder, store_of, tmp_path):
+    build_index(kb, tmp_path / "I", encoder, IndexConfig(lexical=LexicalConfig(steps="case")))
+    (tmp_path / "I" / "calibration.json").write_text("{}")
+    changed = store_of([{"id": "D4", "name": "heart attack"}, {"id": "N", "name": "new"}], "new")
+    with pytest.raises(StoreError, match="--update"):
+        open_index(changed, tmp_path / "I")
+    encoded = []
+    original = encoder.encode
+    encoder.encode = lambda texts, **options: encoded.extend(texts) or original(texts, **options)
+    update_index(changed, tmp_path / "I", encoder)
+    assert encoded == ["new"]
+    (tmp_path / "I" / "calibration.json").unlink()
+    linker = Linker.open(changed, tmp_path / "I")
+    assert [c[0].concept for c in linker.link_mentions(["new", "heart attack"])] == ["N", "D4"]
+    assert LexicalIndex.config_of(tmp_path / "I" / "lexical").steps == "case"
+    assert not (tmp_path / "I.dense").exists()
+
+
+def test_a_failed_build_leaves_the_old_index_and_is_taken_up_again(kb, encoder, tmp_path):
+    build_index(kb, tmp_path / "I")
+    before = (tmp_path / "I" / "manifest.json").read_text()
+    original = encoder.encode
+
+    def interrupted(texts, **options):
+        raise KeyboardInterrupt
+
+    encoder.encode = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        build_index(kb, tmp_path / "I", encoder, overwrite=True)
+    assert (tmp_path / "I" / "manifest.json").read_text() == before
+    encoder.encode = original
+    build_index(kb, tmp_path / "I", encoder, overwrite=True)
+    assert read_manifest(tmp_path / "I")["parts"] == ["lexical", "dense"]
+    assert sorted(path.name for path in tmp_path.glob("I*")) == ["I"]
+
+
+def test_what_is_there_is_kept(kb, tmp_path):
+    build_index(kb, tmp_path / "I")
+    with pytest.raises(OutputError, match="exists already"):
+        build_index(kb, tmp_path / "I")
+    build_index(kb, tmp_path / "I", overwrite=True)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with pytest.raises(OutputError, match="is no index, so it is not replaced"):
+        build_index(kb, tmp_path / "mine", overwrite=True)
+    assert (tmp_path / "mine" / "letter.txt").exists()
+
+
+def test_vectors_of_another_encoder_or_damaged(kb, encoder, tiny_encoder, tmp_path):
+    from biograft.nn import TextEncoder
+
+    build_index(kb, tmp_path / "I", encoder)
+    shutil.rmtree(tmp_path / "tiny")
+    other = TextEncoder.from_pretrained(tiny_encoder(["heart"], seed=7))
+    with pytest.raises(StoreError, match="another encoder"):
+        update_index(kb, tmp_path / "I", other)
+    assert not list(tmp_path.glob(".I.*"))
+    open_index(kb, tmp_path / "I")
+    (tmp_path / "I" / "dense" / "vectors.npy").write_bytes(b"cut")
+    with pytest.raises(StoreError, match=r"vectors\.npy: damaged"):
+        open_index(kb, tmp_path / "I")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "damaged"),
+        ("[]", "not an index but None"),
+        (json.dumps({"format": "biograft-dense-index"}), "not an index but 'biograft-dense-index'"),
+        (json.dumps({"format": "biograft-index", "version": 9}), "version 9 of the format"),
+        (json.dumps({"format": "biograft-index", "version": 1}), "damaged"),
+    ],
+)
+def test_manifests_that_are_none(kb, tmp_path, content, message):
+    build_index(kb, tmp_path / "I")
+    (tmp_path / "I" / "manifest.json").write_text(content)
+    with pytest.raises(StoreError, match=message):
+        open_index(kb, tmp_path / "I")
+    build_index(kb, tmp_path / "I", overwrite=True)
+
+
+def test_what_cannot_be_updated_or_fused(kb, encoder, tmp_path):
+    from biograft.linking.dense import DenseConfig
+
+    build_index(kb, tmp_path / "I")
+    with pytest.raises(ConfigError, match="has no vectors to update"):
+        update_index(kb, tmp_path / "I", encoder)
+    with pytest.raises(ConfigError, match="similarity: expected cosine"):
+        IndexConfig(dense=DenseConfig(similarity="dot"))

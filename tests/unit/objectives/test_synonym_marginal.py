@@ -1,0 +1,141 @@
+"""The marginal loss against plain loops, and the scores against scores made one by one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import tiny_encoder_folder
+
+from biograft.errors import ConfigError
+from biograft.nn import TextEncoder
+from biograft.objectives.synonym_marginal import NameScorer, SynonymMarginalConfig, marginal_loss
+from biograft.objectives.synonym_marginal.objective import cut_in_pieces
+
+TEXTS = [
+    "belly ache",
+    "head",
+    "abdominal pain",
+    "pain of the whole upper and lower abdomen since yesterday",
+    "headache",
+    "cold",
+]
+
+
+@pytest.fixture
+def encoder(tmp_path):
+    return TextEncoder.from_pretrained(tiny_encoder_folder(tmp_path / "tiny", TEXTS))
+
+
+def scorer(encoder, **options):
+    return NameScorer(encoder, SynonymMarginalConfig(**options)).eval()
+
+
+def plain_loss(scores, gold):
+    losses = []
+    for line, right in zip(scores.tolist(), gold.tolist(), strict=True):
+        total = sum(math.exp(score) for score in line)
+        if any(right):
+            chance = sum(math.exp(s) for s, is_gold in zip(line, right, strict=True) if is_gold)
+            losses.append(-math.log(chance / total))
+    return sum(losses) / max(len(losses), 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_loss_is_that_of_plain_loops(seed):
+    generator = torch.Generator().manual_seed(seed)
+    scores = 3 * torch.randn(7, 9, generator=generator, dtype=torch.float64)
+    gold = torch.rand(7, 9, generator=generator) < 0.2
+    gold[0] = False
+    gold[1] = True
+    loss, statistics = marginal_loss(scores, gold)
+    assert float(loss) == pytest.approx(plain_loss(scores, gold), rel=1e-12)
+    taught = gold.any(1)
+    assert statistics["taught"] == pytest.approx(float(taught.float().mean()))
+    best = [bool(right[line.argmax()]) for line, right in zip(scores, gold, strict=True)]
+    assert statistics["gold_first"] == pytest.approx(sum(best) / int(taught.sum()))
+    chances = (scores.softmax(1) * gold).sum(1)[taught]
+    assert statistics["gold_probability"] == pytest.approx(float(chances.mean()))
+
+
+def test_the_gradient_is_right_and_finite_with_filler():
+    scores = torch.tensor([[1.0, -2.0, 0.5], [0.3, 0.1, 0.2]], dtype=torch.float64)
+    gold = torch.tensor([[True, False, True], [False, False, True]])
+    scores.requires_grad_()
+    assert torch.autograd.gradcheck(lambda s: marginal_loss(s, gold)[0], (scores,))
+    filler = torch.full((2, 2), torch.finfo(torch.float64).min / 4, dtype=torch.float64)
+    filled = torch.cat([scores, filler], dim=1)
+    loss, _ = marginal_loss(filled, torch.cat([gold, gold[:, :2] & False], dim=1))
+    torch.testing.assert_close(loss, marginal_loss(scores, gold)[0])
+    (gradient,) = torch.autograd.grad(loss, scores)
+    assert torch.isfinite(gradient).all()
+
+
+def test_a_batch_without_gold_teaches_nothing():
+    scores = torch.randn(3, 4, requires_grad=True)
+    loss, statistics = marginal_loss(scores, torch.zeros(3, 4, dtype=torch.bool))
+    loss.backward()
+    assert loss.item() == 0
+    assert not scores.grad.any()
+    assert statistics == {"taught": 0.0, "gold_probability": 0.0, "gold_first": 0.0}
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_scores_are_those_of_one_pair_after_the_other(encoder, similarity):
+    mentions, names = TEXTS[:2], TEXTS[2:]
+    places = torch.tensor([[3, 0, -1], [1, 2, 0]])
+    lexical = torch.tensor([[0.1, 0.7, 0.0], [0.0, 0.9, 0.2]])
+    options = {"similarity": similarity, "temperature": 0.5, "lexical_weight": 0.3}
+    with torch.no_grad():
+        found = scorer(encoder, **options)(cut_in_pieces(encoder, TEXTS), places, lexical)
+    unit = similarity == "cosine"
+    left = encoder.encode(mentions, normalize=unit, precision="fp32")
+    right = encoder.encode(names, normalize=unit, precision="fp32")
+    for row in range(2):
+        for column in range(3):
+            place = int(places[row, column])
+            if place < 0:
+                assert found[row, column] < -1e30
+                continue
+            near = float(np.dot(left[row], right[place])) + 0.3 * float(lexical[row, column])
+            assert float(found[row, column]) == pytest.approx(near / 0.5, rel=1e-4)
+
+
+def test_pieces_are_short_and_lead_back(encoder):
+    texts = [*(TEXTS[0] for _ in range(300)), TEXTS[3]]
+    pieces = cut_in_pieces(encoder, texts)
+    assert len(pieces.tokens) > 1
+    widths = [tokens["input_ids"].shape[1] for tokens in pieces.tokens]
+    assert min(widths) < max(widths)
+    rows = [row[mask.bool()].tolist() for tokens in pieces.tokens
+            for row, mask in zip(*tokens.values(), strict=True)]  # fmt: skip
+    whole = encoder.tokenize(texts)
+    for text, place in enumerate(pieces.places.tolist()):
+        mask = whole["attention_mask"][text].bool()
+        assert rows[place] == whole["input_ids"][text][mask].tolist()
+
+
+def test_the_weight_starts_as_told_and_moves_at_its_own_pace(encoder):
+    part = scorer(encoder, lexical_weight=0.4, pace=200)
+    assert part.lexical_weight.item() == pytest.approx(0.4)
+    optimiser = torch.optim.AdamW(part.parameters(), lr=1e-4, weight_decay=0)
+    (-3 * part.lexical_weight).backward()
+    assert float(part.slow_weight.grad) == pytest.approx(-3)
+    optimiser.step()
+    assert part.lexical_weight.item() == pytest.approx(0.4 + 200 * 1e-4, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"similarity": "euclid"}, "similarity: expected one of cosine, dot, found 'euclid'"),
+        ({"temperature": 0}, "temperature: expected a number above 0, found 0"),
+        ({"pace": float("nan")}, "pace: expected a number above 0, found nan"),
+        ({"lexical_weight": -1}, "lexical_weight: expected a number of at least 0, found -1"),
+    ],
+)
+def test_a_configuration_that_cannot_be(options, message):
+    with pytest.raises(ConfigError, match=message):
+        SynonymMarginalConfig(**options)
