@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,121 @@ def _rate(result: dict[str, Any], step: dict[str, Any]) -> str:
     return f"{rows / step['seconds'] / 1e3:,.0f} thousand"
 
 
-TABLES: dict[str, Callable[[dict[str, Any]], str]] = {"kb_build": kb_build}
+def linking_speed(result: dict[str, Any]) -> str:
+    """Sum up how fast names are found, encoded and searched."""
+    machine, rows = result["machine"], list(_speed_rows(result["parts"]))
+    quick_numbers = "with" if machine["bf16"] else "without"
+    return f"""On {machine["n_cores"]} cores ({machine["processor"]}, {quick_numbers} bfloat16
+instructions), medians of runs in turn in one process
+([result](benchmarks/results/linking_speed.json), `python benchmarks/linking_speed.py --full`):
+
+| | biograft, per second | against | per second | ratio |
+|---|---|---|---|---|
+{chr(10).join(rows)}
+
+{_million_names(result["parts"])}
+"""
+
+
+def _speed_rows(parts: dict[str, Any]) -> Iterator[str]:
+    """Give a line for every comparison that was made."""
+    for name, label in (("lexical", "synthetic"), ("ncbi", "NCBI disease")):
+        if "over_sklearn" in (part := parts.get(name, {})):
+            what = f"mentions, {part['n_names']:,} {label} names, by letters"
+            theirs = part["sklearn_mentions_per_second"]
+            yield _speed_row(what, part["mentions_per_second"], "scikit-learn tf-idf", theirs)
+    scispacy, ncbi = parts.get("scispacy", {}), parts.get("ncbi", {})
+    if scispacy.get("vocabulary") == "NCBI" and "mentions_per_second" in ncbi:
+        rates = ncbi["mentions_per_second"], scispacy["mentions_per_second"]
+        yield _speed_row("the same", rates[0], "scispaCy 0.6.2 (approximate)", rates[1])
+    if "over_published" in (part := parts.get("encode", {})):
+        what = f"names encoded by MiniLM, {part['precision']}"
+        theirs = part["published_texts_per_second"]
+        yield _speed_row(what, part["texts_per_second"], "SapBERT's evaluation", theirs)
+    for name in ("search", "search_large"):
+        if (part := parts.get(name, {})).get("over_faiss_flat") is not None:
+            what = f"exact search in {part['n_vectors']:,} vectors of {part['dim']}"
+            theirs = part["faiss_queries_per_second"]
+            yield _speed_row(what, part["queries_per_second"], "faiss IndexFlatIP", theirs)
+
+
+def _speed_row(what: str, ours: float, other: str, theirs: float) -> str:
+    return f"| {what} | {ours:,.0f} | {other} | {theirs:,.0f} | {ours / theirs:.1f} |"
+
+
+def _million_names(parts: dict[str, Any]) -> str:
+    """Say in a sentence what an index of millions of names takes."""
+    part = parts.get("lexical_large")
+    if part is None:
+        return "An index of millions of names was not measured in this run."
+    return (
+        f"By letters, {part['n_names'] / 1e6:.1f} million names: {part['build_seconds']:.0f} s to "
+        f"build, {part['index_bytes'] / 2**20:,.0f} MiB on disk, {part['peak_gib']:.1f} GiB of "
+        f"memory at most, {part['mentions_per_second']:,.0f} mentions per second."
+    )
+
+
+def linking(result: dict[str, Any]) -> str:
+    """Sum up how often the right concept is found: test parts where measured, else dev parts."""
+    rows = _folds_as_one([row for row in result["rows"] if row["scorer"] == "lenient"])
+    configurations = list(dict.fromkeys(row["config"] for row in rows))
+    tested = {row["set"] for row in rows if row["split"] == "test"}
+    shown = [row for row in rows if row["split"] == "test" or row["set"] not in tested]
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in shown:
+        found.setdefault((row["set"], row["split"]), {})[row["config"]] = row
+    lines = [
+        "| set | part | mentions | reachable | " + " | ".join(configurations) + " |",
+        "|---" * (4 + len(configurations)) + "|",
+    ]
+    for (name, split), by_configuration in found.items():
+        one = next(iter(by_configuration.values()))
+        figures = [_accuracies(by_configuration.get(each)) for each in configurations]
+        cells = [name, split, f"{one['n']:,}", f"{one['coverage']:.0f} %", *figures]
+        lines.append(f"| {' | '.join(cells)} |")
+    return f"""Percent of mentions whose first name found is right, and whose first five hold one,
+by the published rule, with the 95 % interval of the first
+([result](benchmarks/results/linking.json), `python benchmarks/linking_accuracy.py`). "Reachable"
+are mentions with a right concept in the dictionary that was at hand.
+
+{chr(10).join(lines)}
+"""
+
+
+def _folds_as_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put the mean over the folds of a set (NAME-0, NAME-1, ...) in place of the folds."""
+    united: list[dict[str, Any]] = []
+    folds: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        name, _, number = row["set"].rpartition("-")
+        if not number.isdecimal():
+            united.append(row)
+            continue
+        folds.setdefault((name, row["split"], row["config"]), []).append(row)
+    for (name, split, configuration), of_set in folds.items():
+        mean = {
+            key: sum(row[key] for row in of_set) / len(of_set)
+            for key in ("acc@1", "acc@5", "coverage")
+        }
+        label = f"{name}, mean of {len(of_set)} folds"
+        n = sum(row["n"] for row in of_set)
+        united.append({"set": label, "split": split, "config": configuration, "n": n, **mean})
+    return united
+
+
+def _accuracies(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    interval = row.get("intervals", {}).get("acc@1")
+    around = f" ({interval[0]:.1f}–{interval[1]:.1f})" if interval else ""
+    return f"{row['acc@1']:.1f}{around} / {row['acc@5']:.1f}"
+
+
+TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "kb_build": kb_build,
+    "linking_speed": linking_speed,
+    "linking": linking,
+}
 
 
 def render(text: str) -> str:

@@ -11,8 +11,11 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import biograft
-from biograft.cli import kb
+from biograft.cli import evaluate, kb
 from biograft.cli.demo import demo
+from biograft.cli.index import index
+from biograft.cli.link import link
+from biograft.cli.pretrain import pretrain
 from biograft.errors import BiograftError
 
 app = typer.Typer(
@@ -23,6 +26,10 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(kb.app, name="kb")
+app.command()(index)
+app.command()(link)
+app.add_typer(evaluate.app, name="evaluate")
+app.command()(pretrain)
 app.command()(demo)
 
 

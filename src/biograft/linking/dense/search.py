@@ -21,6 +21,8 @@ from biograft.nn.precision import processor_has_bf16
 SPARE = {"coarse": 118, "fine": 22}
 """How many rows a scan keeps beyond those asked for."""
 _QUERIES = 512
+_RUN = 64
+"""Rows whose largest score is looked at first."""
 _RESCORED = 32
 """How many queries are scanned for, and scored anew, at once."""
 _COARSE_QUERIES, _COARSE_ROWS = 16, 50_000
@@ -78,12 +80,13 @@ class ExactSearch:
 
     def _scan(self, queries: Vectors, n_kept: int, scan: str) -> tuple[Rows, Vectors]:
         """Give the rows whose approximate scores are highest, and the lowest of those scores."""
-        dtype = torch.bfloat16 if scan == "coarse" else torch.float32
-        wanted = torch.from_numpy(queries).to(dtype)
-        best = torch.empty((len(queries), 0), dtype=dtype)
+        if scan == "fine":
+            return self._scan_fine(queries, n_kept)
+        wanted = torch.from_numpy(queries).to(torch.bfloat16)
+        best = torch.empty((len(queries), 0), dtype=torch.bfloat16)
         places = torch.empty((len(queries), 0), dtype=torch.int64)
         for start in range(0, self.vectors.n_rows, CHUNK):
-            rows = self.vectors.chunk(start, start + CHUNK).to(dtype)  # (chunk, dim)
+            rows = self.vectors.chunk(start, start + CHUNK).to(torch.bfloat16)  # (chunk, dim)
             scores = wanted @ rows.T  # (queries, chunk)
             scores, found = scores.topk(min(n_kept, scores.shape[1]), dim=1)
             best = torch.cat((best, scores), dim=1)
@@ -91,6 +94,18 @@ class ExactSearch:
             best, order = best.topk(min(n_kept, best.shape[1]), dim=1)
             places = places.gather(1, order)
         return places.numpy(), best[:, -1].float().numpy()
+
+    def _scan_fine(self, queries: Vectors, n_kept: int) -> tuple[Rows, Vectors]:
+        """Scan in 32 bits: numpy multiplies quicker than torch here, and little is looked at.
+
+        Once as many rows are kept as are wanted, only what beats the lowest of them counts, and
+        of most runs of rows not even the largest score does.
+        """
+        kept = _Kept(len(queries), n_kept)
+        for start in range(0, self.vectors.n_rows, CHUNK):
+            rows = self.vectors.chunk(start, start + CHUNK).float().numpy()  # (chunk, dim)
+            kept.add(queries @ rows.T, start)
+        return kept.rows, kept.lowest
 
     def _error_bound(self, queries: Vectors, lowest: Vectors, scan: str) -> Vectors:
         """Say by how much the true score of a row that was not kept may exceed the lowest kept.
@@ -109,6 +124,49 @@ class ExactSearch:
                 bound += np.linalg.norm(rounded, axis=1) * largest_error
         result: Vectors = bound.astype(np.float32)
         return result
+
+
+class _Kept:
+    """The best rows so far of some queries."""
+
+    def __init__(self, n_queries: int, n_kept: int) -> None:
+        self.rows: Rows = np.full((n_queries, n_kept), -1, dtype=np.int64)
+        self._scores: Vectors = np.full((n_queries, n_kept), -np.inf, dtype=np.float32)
+
+    @property
+    def lowest(self) -> Vectors:
+        """The lowest score that is kept, of each query."""
+        lowest: Vectors = self._scores.min(axis=1)
+        return lowest
+
+    def add(self, scores: Vectors, start: int) -> None:
+        """Take note of the scores of further rows: (queries, rows), the first being ``start``."""
+        n_queries, n_rows = scores.shape
+        n_kept = self.rows.shape[1]
+        if n_rows > n_kept and (self.rows[:, -1] < 0).any():
+            columns = np.argpartition(-scores, n_kept - 1, axis=1)[:, :n_kept].ravel()
+            queries = np.repeat(np.arange(n_queries), n_kept)
+            self._merge(queries, columns + start, scores[queries, columns])
+            return
+        lowest, whole = self.lowest, n_rows - n_rows % _RUN
+        runs = scores[:, :whole].reshape(n_queries, -1, _RUN)
+        query, run = np.nonzero(runs.max(axis=2) > lowest[:, None])
+        which, inside = np.nonzero(runs[query, run] > lowest[query, None])
+        rest_query, rest = np.nonzero(scores[:, whole:] > lowest[:, None])
+        queries = np.concatenate([query[which], rest_query])
+        columns = np.concatenate([run[which] * _RUN + inside, rest + whole])
+        if len(queries):
+            self._merge(queries, columns + start, scores[queries, columns])
+
+    def _merge(self, queries: Rows, rows: Rows, scores: Vectors) -> None:
+        n_queries, n_kept = self.rows.shape
+        queries = np.concatenate([np.repeat(np.arange(n_queries), n_kept), queries])
+        rows = np.concatenate([self.rows.ravel(), rows])
+        scores = np.concatenate([self._scores.ravel(), scores])
+        order = np.lexsort((rows, -scores, queries))
+        starts = np.searchsorted(queries[order], np.arange(n_queries))
+        best = order[starts[:, None] + np.arange(n_kept)]
+        self.rows, self._scores = rows[best], scores[best]
 
 
 def no_hits(n_queries: int, k: int) -> RowHits:

@@ -1,0 +1,236 @@
+"""How often the right concept is found, on the field's sets with their official splits.
+
+Each set is asked with each configuration; a result is written as soon as it is there, and what
+is there is not done again, so that an interrupted run goes on where it was.
+
+    python benchmarks/linking_accuracy.py --config lexical
+    python benchmarks/linking_accuracy.py --encoder sapbert=DIR --encoder ours=DIR --split test
+    python benchmarks/linking_accuracy.py --sets ncbi-disease,zh-procedures --config dense,both
+
+``lexical`` finds names by their letters, ``dense`` by the vectors of an encoder, ``both`` by
+both; scores are those of the published rule (``--scorer lenient``) or of the strict one. The
+dictionaries are told in linking_sets.py. Stores and indexes are kept in the work folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from linking_sets import SETS, LinkingSet
+from machine import describe_commit, describe_machine
+
+from biograft.errors import BiograftError
+from biograft.evaluation import EvaluationConfig, LinkingResult, evaluate_linking
+from biograft.kb import KnowledgeBase
+from biograft.linking import Generator, Linker, build_index
+from biograft.linking.fusing import FusedSearch
+from biograft.linking.lexical import LexicalIndex
+from biograft.linking.opening import DENSE, LEXICAL
+from biograft.progress import Progress
+from biograft.runs import new_file
+
+KINDS = ("lexical", "dense", "both")
+KEPT = ("acc@1", "acc@5", "recall@30", "mrr")
+ROOT = Path(__file__).parents[1]
+
+
+class Configuration(NamedTuple):
+    """What finds the names."""
+
+    kind: str
+    encoder: str = ""
+    """The name it goes by in the results."""
+    folder: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.encoder}" if self.encoder else self.kind
+
+
+class Results:
+    """The results so far, in one file that is whole at any time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: list[dict[str, Any]] = []
+        if path.exists():
+            self.rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+
+    def has(self, key: dict[str, str]) -> bool:
+        """Whether a result is there already."""
+        return any(_is_of(row, key) for row in self.rows)
+
+    def add(self, key: dict[str, str], result: dict[str, Any]) -> None:
+        """Put a result in, in place of an earlier one of the same key."""
+        self.rows = [row for row in self.rows if not _is_of(row, key)]
+        self.rows.append({**key, **result})
+        content = {"machine": describe_machine(), "unit": "percent", "rows": self.rows}
+        with new_file(self.path, overwrite=True) as file:
+            file.write((json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
+
+
+def _is_of(row: dict[str, Any], key: dict[str, str]) -> bool:
+    return all(row[name] == value for name, value in key.items())
+
+
+def run(options: argparse.Namespace) -> None:
+    """Ask every set with every configuration that has no result yet."""
+    results = Results(options.out)
+    for name in options.sets:
+        asked = SETS[name]
+        if reason := _missing(asked, options):
+            print(f"{name}: left out, {reason}", file=sys.stderr)
+            continue
+        for configuration in _configurations(options):
+            key = {
+                "set": name,
+                "split": options.split,
+                "config": str(configuration),
+                "scorer": options.scorer,
+            }
+            if options.again or not results.has(key):
+                results.add(key, _measure(asked, configuration, options))
+                row = results.rows[-1]
+                print(json.dumps({k: row[k] for k in (*key, "n", *KEPT)}), flush=True)
+
+
+def _missing(asked: LinkingSet, options: argparse.Namespace) -> str:
+    if options.split not in asked.gold:
+        return f"it has no {options.split} part"
+    if not asked.is_there(options.data, options.split):
+        return f"{asked.gold[options.split]} is not in {options.data}"
+    return ""
+
+
+def _configurations(options: argparse.Namespace) -> Iterator[Configuration]:
+    if "lexical" in options.config:
+        yield Configuration("lexical")
+    for name, folder in options.encoder:
+        yield from (Configuration(k, name, folder) for k in options.config if k != "lexical")
+
+
+def _measure(
+    asked: LinkingSet, configuration: Configuration, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Build what is not there yet, ask, and give a row of figures."""
+    progress = Progress()
+    started = time.perf_counter()
+    base = asked.open_store(options.data, options.split, options.work)
+    place = asked.folder(options.work, options.split)
+    generators, about = _open_generators(base, place, configuration, progress)
+    ready = time.perf_counter()
+    gold = asked.read_gold(options.data, options.split)
+    linker = Linker(base, FusedSearch(generators))
+    config = EvaluationConfig(seed=options.seed)
+    result = evaluate_linking(linker, base, gold.queries, options.scorer, config, progress)
+    return {
+        **_figures(result),
+        "n_names": base.n_names,
+        "n_concepts": len(base),
+        "left_out": {**gold.log.rejected.counts, **gold.log.filtered},
+        **about,
+        "seconds_to_open": ready - started,
+        "seconds": time.perf_counter() - ready,
+        "seeds": {"bootstrap": options.seed},
+        "note": asked.note,
+        "command": " ".join(["python", "benchmarks/linking_accuracy.py", *sys.argv[1:]]),
+        "commit": describe_commit(),
+    }
+
+
+def _open_generators(
+    base: KnowledgeBase, place: Path, configuration: Configuration, progress: Progress
+) -> tuple[list[Generator], dict[str, Any]]:
+    """Open the parts of the index that a configuration searches; make the index if need be."""
+    if configuration.kind == "lexical":
+        folder = place / "lexical"
+        if not folder.exists():
+            build_index(base, folder, progress=progress)
+        return [LexicalIndex.open(folder / LEXICAL, base)], {}
+    from biograft.linking.dense import DenseIndex
+    from biograft.nn import TextEncoder
+
+    encoder = TextEncoder.from_pretrained(configuration.folder)
+    folder = place / f"dense-{configuration.encoder}"
+    if not folder.exists():
+        build_index(base, folder, encoder, progress=progress)
+    generators: list[Generator] = [DenseIndex.open(folder / DENSE, base, encoder)]
+    if configuration.kind == "both":
+        generators.insert(0, LexicalIndex.open(folder / LEXICAL, base))
+    about = {
+        "encoder": {
+            "fingerprint": encoder.fingerprint(),
+            "pooling": encoder.pooling,
+            "max_length": encoder.max_length,
+        }
+    }
+    return generators, about
+
+
+def _figures(result: LinkingResult) -> dict[str, Any]:
+    told = result.to_json()
+    return {
+        "n": result.n,
+        **{name: told[name] for name in KEPT},
+        "intervals": {name: told["intervals"][name] for name in KEPT},
+        "coverage": round(100 * (1 - told["n_unreachable"] / result.n), 4),
+        "n_documents": told["n_documents"],
+        "n_unknown_gold": told["n_unknown_gold"],
+    }
+
+
+def _some_of(known: tuple[str, ...]) -> Any:
+    def parse(text: str) -> list[str]:
+        chosen = [name for name in text.split(",") if name]
+        if not chosen or not set(chosen) <= set(known):
+            raise argparse.ArgumentTypeError(f"expected some of {', '.join(known)}, found {text!r}")
+        return chosen
+
+    return parse
+
+
+def _encoder(text: str) -> tuple[str, str]:
+    name, _, folder = text.partition("=")
+    if not folder or not name or not name.replace("-", "").replace("_", "").isalnum():
+        raise argparse.ArgumentTypeError(f"expected NAME=DIR, found {text!r}")
+    return name, folder
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    shared = ROOT.parent / "shared" / "data"
+    data = Path(os.environ.get("BIOGRAFT_DATA") or shared)
+    add = parser.add_argument
+    add("--sets", type=_some_of(tuple(SETS)), default=list(SETS), help=f"some of {','.join(SETS)}")
+    add("--config", type=_some_of(KINDS), help=f"some of {','.join(KINDS)}")
+    add("--encoder", type=_encoder, action="append", default=[], metavar="NAME=DIR")
+    add("--split", choices=("dev", "test"), default="dev")
+    add("--scorer", choices=("lenient", "strict"), default="lenient")
+    add("--seed", type=int, default=0, help="of the intervals")
+    add("--again", action="store_true", help="measure also what has a result")
+    add("--data", type=Path, default=data, help="folder of real data; default: BIOGRAFT_DATA")
+    add("--work", type=Path, default=ROOT / "build" / "linking", help="for stores and indexes")
+    add("--out", type=Path, default=ROOT / "benchmarks" / "results" / "linking.json")
+    options = parser.parse_args()
+    options.config = options.config or (list(KINDS) if options.encoder else ["lexical"])
+    if not options.encoder and set(options.config) != {"lexical"}:
+        parser.error("dense and both need an --encoder NAME=DIR")
+    return options
+
+
+def main() -> None:
+    """Parse the command line and run; an error is one line."""
+    try:
+        run(_parse())
+    except BiograftError as error:
+        raise SystemExit(f"error: {error}") from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""The sets that linking is measured on: what is asked, and which dictionary is searched.
+
+Nothing of a test part enters a dictionary but what its publishers put there. Paths are those of
+the folder of real data; a set whose files are not there is left out by name.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from biograft.evaluation import Gold, GoldConfig, read_gold
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.runs import new_file
+from biograft.sources import SourceConfig
+from biograft.sources.files import read_lines
+
+LINKING = "entity_linking"
+N_FOLDS = 5
+_IN_TAR = "::"
+_UMLS = ("UMLS:", "UMLS_CUI:")
+
+MakeSource = Callable[[Path, str, Path], SourceConfig]
+"""Gives the dictionary: from the folder of data, the split, and a folder to write in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkingSet:
+    """A set of queries with its dictionary."""
+
+    name: str
+    form: str
+    gold: Mapping[str, str]
+    """Split -> path of its queries."""
+    source: MakeSource
+    own_dictionaries: bool = False
+    """Whether each split has a dictionary of its own."""
+    asked: GoldConfig = field(default_factory=GoldConfig)
+    note: str = ""
+
+    def read_gold(self, data: Path, split: str) -> Gold:
+        """Read the queries of a split."""
+        return read_gold(str(data / self.gold[split]), self.form, self.asked)
+
+    def is_there(self, data: Path, split: str) -> bool:
+        """Whether the queries of a split can be read."""
+        return (data / self.gold[split].partition(_IN_TAR)[0]).exists()
+
+    def open_store(self, data: Path, split: str, work: Path) -> KnowledgeBase:
+        """Open the store of the dictionary, building it where it is not yet."""
+        folder = self.folder(work, split)
+        if not (folder / "kb").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            build_store(BuildConfig(sources=(self.source(data, split, folder),)), folder / "kb")
+        return KnowledgeBase.open(folder / "kb")
+
+    def folder(self, work: Path, split: str) -> Path:
+        """Name the folder for all that is made of the dictionary."""
+        return work / (f"{self.name}-{split}" if self.own_dictionaries else self.name)
+
+
+def _biosyn(name: str, place: str) -> LinkingSet:
+    """A set in the layout of BioSyn: queries in an archive, a dictionary for each split."""
+
+    def source(data: Path, split: str, work: Path) -> SourceConfig:
+        del work  # the dictionary is taken as it is
+        path = data / LINKING / place / f"{split}_dictionary.txt.gz"
+        return SourceConfig(path=path, format="biosyn")
+
+    archive = f"{LINKING}/{place}/concept_files.tar.gz{_IN_TAR}processed_"
+    gold = {split: f"{archive}{split}" for split in ("dev", "test")}
+    return LinkingSet(name=name, form="biosyn", gold=gold, source=source, own_dictionaries=True)
+
+
+def _chemicals(data: Path, split: str, work: Path) -> SourceConfig:
+    del split, work  # one dictionary, taken as it is
+    path = data / LINKING / "mesh" / "mesh_chemical_names_derived.tsv.gz"
+    return SourceConfig(path=path, format="table", columns={"id": "mesh_id", "name": "name"})
+
+
+def _procedures(data: Path, split: str, work: Path) -> SourceConfig:
+    del split, work  # one code table, taken as it is
+    path = data / "zh" / "term_normalisation" / "procedure_codes.tsv"
+    return SourceConfig(
+        path=path, format="table", language="zh", columns={"id": "#1", "name": "#2"}
+    )
+
+
+def _askapatient(fold: int) -> LinkingSet:
+    place = f"{LINKING}/askapatient/AskAPatient.fold-{fold}"
+
+    def source(data: Path, split: str, work: Path) -> SourceConfig:
+        del split  # the train part serves both
+        write_train_dictionary(data / f"{place}.train.txt", work / "dictionary.txt")
+        return SourceConfig(path=work / "dictionary.txt", format="biosyn")
+
+    return LinkingSet(
+        name=f"askapatient-{fold}",
+        form="aap",
+        gold={"dev": f"{place}.validation.txt", "test": f"{place}.test.txt"},
+        source=source,
+        note="dictionary: concept names and phrases of the train part, which repeat in the others",
+    )
+
+
+def write_train_dictionary(train: Path, path: Path) -> None:
+    """Write the concepts of an AskAPatient file as ``id||name``: their own names, then phrases."""
+    names: dict[str, None] = {}
+    phrases: dict[str, None] = {}
+    for _, line in read_lines(train, "cp1252"):
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) == 3 and all(cells):
+            names[f"{cells[0]}||{cells[1]}"] = None
+            phrases[f"{cells[0]}||{cells[2]}"] = None
+    with new_file(path, overwrite=True) as file:
+        file.writelines(f"{line}\n".encode() for line in {**names, **phrases})
+
+
+def _xlbel(language: str) -> LinkingSet:
+    gold = {"test": f"{LINKING}/xl_bel/{language}_1k_test_query_with_context.txt"}
+    return LinkingSet(
+        name=f"xlbel-{language}",
+        form="xlbel",
+        gold=gold,
+        source=_open_umls,
+        note="no UMLS at hand: dictionary of the UMLS ids in HPO, DO and Mondo with translations; "
+        "a query whose concept is not in it counts as wrong, so coverage is the ceiling",
+    )
+
+
+def _open_umls(data: Path, split: str, work: Path) -> SourceConfig:
+    del split  # there is but one
+    ontologies, path = data / "ontologies", work / "dictionary.tsv"
+    folder, columns = ontologies / "translations", ("subject_id", "translation_value")
+    translations = [
+        _translation(folder / f"hp-{language}.babelon.tsv.gz", *columns, language)
+        for language in ("zh", "es")
+    ]
+    spanish = folder / "doid-es-translated.tsv.gz"
+    translations.append(_translation(spanish, "source_id", "translation_text", "es"))
+    obo = [
+        SourceConfig(path=ontologies / "obo" / name, format="obo")
+        for name in ("hp.obo.gz", "HumanDO_2015.obo.gz")
+    ]
+    if not (work / "ontologies").exists():
+        build_store(BuildConfig(sources=(*obo, *translations)), work / "ontologies")
+    mondo = ontologies / "sssom" / "mondo_exactmatch_umls.sssom.tsv.gz"
+    lines = dict.fromkeys([*names_by_cui(KnowledgeBase.open(work / "ontologies")), *_mondo(mondo)])
+    with new_file(path, overwrite=True) as file:
+        file.writelines(
+            "\t".join(line).encode() + b"\n" for line in [("id", "name", "language"), *lines]
+        )
+    return SourceConfig(path=path, format="table")
+
+
+def _translation(path: Path, concept: str, name: str, language: str) -> SourceConfig:
+    columns = {"id": concept, "name": name}
+    return SourceConfig(path=path, format="table", language=language, columns=columns)
+
+
+def names_by_cui(base: KnowledgeBase) -> Iterator[tuple[str, str, str]]:
+    """Give UMLS id, name and language for every name of a concept that refers to UMLS."""
+    for concept in base:
+        for other in concept.ids:
+            if other.id.startswith(_UMLS):
+                cui = other.id.partition(":")[2]
+                yield from ((cui, name.text, name.language) for name in concept.names)
+
+
+def _mondo(path: Path) -> Iterator[tuple[str, str, str]]:
+    lines = (line for _, line in read_lines(path) if not line.startswith("#"))
+    for row in csv.DictReader(lines, delimiter="\t"):
+        yield row["object_id"].partition(":")[2], row["subject_label"], "en"
+
+
+def _by_name(sets: Iterable[LinkingSet]) -> dict[str, LinkingSet]:
+    return {each.name: each for each in sets}
+
+
+SETS = _by_name(
+    [
+        _biosyn("ncbi-disease", "ncbi_disease/biosyn"),
+        _biosyn("bc5cdr-disease", "bc5cdr/biosyn_disease"),
+        LinkingSet(
+            name="bc5cdr-chemical",
+            form="pubtator",
+            gold={
+                "dev": f"{LINKING}/bc5cdr/pubtator/CDR_DevelopmentSet.PubTator.txt.gz",
+                "test": f"{LINKING}/bc5cdr/pubtator/CDR_TestSet.PubTator.txt.gz",
+            },
+            source=_chemicals,
+            asked=GoldConfig(types=("Chemical",)),
+            note="dictionary derived from open MeSH tables, smaller than the published one",
+        ),
+        *map(_askapatient, range(N_FOLDS)),
+        LinkingSet(
+            name="zh-procedures",
+            form="procedures",
+            gold={
+                split: f"zh/term_normalisation/procedures_{split}.tsv" for split in ("dev", "test")
+            },
+            source=_procedures,
+        ),
+        *map(_xlbel, ("en", "es", "zh")),
+    ]
+)

@@ -1,0 +1,172 @@
+"""How fast names are found, encoded and searched, against what the field uses for the same.
+
+Each part runs in a process of its own; both sides of a comparison run in turn in that process,
+and medians are compared. Names are synthetic (see synthetic_names.py) unless a part says NCBI.
+
+lexical        LexicalIndex.search against scikit-learn's tf-idf of trigrams, sparse product, top k
+encode         TextEncoder against the evaluation of SapBERT as published (25 tokens, 32 bits)
+search         ExactSearch against faiss.IndexFlatIP, batches of 256 queries, faiss with BLAS
+lexical_large  4 million names: time to build, bytes, memory, speed                     (--full)
+search_large   1 million vectors                                                        (--full)
+ncbi           lexical, on the NCBI dictionary and the mentions of its train part        (--full)
+scispacy       scispaCy 0.6.2's candidate generator on the same                          (--full)
+
+    python benchmarks/linking_speed.py --quick --json       under a minute
+    python benchmarks/linking_speed.py --full --json >benchmarks/results/linking_speed.json
+    python benchmarks/linking_speed.py --parts scispacy --scispacy-python other/bin/python
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from machine import describe_commit, describe_machine, peak_gib
+
+PARTS = {
+    "lexical": "lexical_speed:compare_lexical",
+    "encode": "dense_speed:compare_encoding",
+    "search": "dense_speed:compare_search",
+    "lexical_large": "lexical_speed:measure_large",
+    "search_large": "dense_speed:compare_search",
+    "ncbi": "lexical_speed:compare_on_ncbi",
+    "scispacy": "lexical_speed:measure_scispacy",
+}
+USUAL_PARTS = ("lexical", "encode", "search")
+RATIOS = {
+    "lexical_over_sklearn": ("lexical", "over_sklearn"),
+    "encode_over_published": ("encode", "over_published"),
+    "search_over_faiss_flat": ("search", "over_faiss_flat"),
+}
+"""The figures that scripts rely on: which part measures each, and what it calls it."""
+QUICK = {
+    "names": 73_000,
+    "mentions": 1000,
+    "texts": 256,
+    "vectors": 100_000,
+    "queries": 512,
+    "runs": 3,
+}
+USUAL = {**QUICK, "mentions": 5000, "texts": 4096, "vectors": 300_000, "queries": 1024}
+LARGE = {
+    "lexical_large": {"names": 4_000_000, "mentions": 2000},
+    "search_large": {"vectors": 1_000_000},
+}
+REAL_DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Run the parts one after the other and put the ratios first."""
+    parts = {}
+    for name in options.parts:
+        parts[name] = _run_apart(name, _part_options(name, options))
+        if not options.json:
+            print(name, json.dumps(parts[name], indent=1), file=sys.stderr)
+    result: dict[str, Any] = {
+        ratio: parts.get(p, {}).get(key) for ratio, (p, key) in RATIOS.items()
+    }
+    missing = {name: part["skipped"] for name, part in parts.items() if "skipped" in part}
+    missing |= {name: "not asked for" for name in PARTS if name not in parts}
+    if result["search_over_faiss_flat"] is None and "faiss" in parts.get("search", {}):
+        missing["faiss"] = parts["search"]["faiss"]
+    return {
+        **result,
+        "not_measured": missing,
+        "parts": parts,
+        "machine": describe_machine(),
+        "commit": describe_commit(),
+        "command": " ".join(["python", "benchmarks/linking_speed.py", *sys.argv[1:]]),
+    }
+
+
+def _part_options(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    return {
+        **(QUICK if options.quick else USUAL),
+        **LARGE.get(name, {}),
+        **options.size,
+        "folder": options.folder,
+        "data": str(options.data),
+        "scispacy_python": options.scispacy_python,
+    }
+
+
+def _run_apart(name: str, part_options: dict[str, Any]) -> dict[str, Any]:
+    """Run one part in a process of its own, so that memory and threads do not mix."""
+    command = [sys.executable, __file__, "--step", name]
+    done = subprocess.run(
+        command, input=json.dumps(part_options), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{name} failed:\n{done.stderr}")
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def _run_step(name: str) -> dict[str, Any]:
+    """Be the process of one part."""
+    module, _, function = PARTS[name].partition(":")
+    start = time.perf_counter()
+    result: dict[str, Any] = getattr(importlib.import_module(module), function)(
+        json.load(sys.stdin)
+    )
+    if "skipped" in result:
+        return result
+    return {**result, "wall_seconds": time.perf_counter() - start, "peak_gib": peak_gib()}
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    if name not in QUICK or not number.isdecimal() or int(number) < 1:
+        raise argparse.ArgumentTypeError(
+            f"expected NAME=NUMBER with one of {', '.join(QUICK)}, found {text!r}"
+        )
+    return name, int(number)
+
+
+def _part_names(text: str) -> list[str]:
+    names = [name for name in text.split(",") if name]
+    unknown = [name for name in names if name not in PARTS]
+    if unknown or not names:
+        raise argparse.ArgumentTypeError(f"expected some of {', '.join(PARTS)}, found {text!r}")
+    return names
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="fewer mentions, texts and vectors")
+    parser.add_argument("--full", action="store_true", help="all parts, with millions of names")
+    parser.add_argument("--json", action="store_true", help="only the result, as one JSON object")
+    parser.add_argument("--parts", type=_part_names, help=f"some of {','.join(PARTS)}")
+    parser.add_argument(
+        "--size", type=_size, action="append", default=[], metavar="NAME=NUMBER",
+        help="another size than usual, as names=5000",
+    )  # fmt: skip
+    parser.add_argument("--folder", help="where to put files while it runs")
+    parser.add_argument(
+        "--data", type=Path, default=Path(os.environ.get("BIOGRAFT_DATA") or REAL_DATA),
+        help="folder of real data; default: BIOGRAFT_DATA",
+    )  # fmt: skip
+    parser.add_argument("--scispacy-python", default="", help="a Python that has scispacy 0.6.2")
+    parser.add_argument("--step", choices=PARTS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    options.size = dict(options.size)
+    options.parts = options.parts or list(PARTS if options.full else USUAL_PARTS)
+    return options
+
+
+def main() -> None:
+    """Parse the command line, run, print."""
+    options = _parse()
+    result = _run_step(options.step) if options.step else measure(options)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

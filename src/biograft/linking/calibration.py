@@ -1,0 +1,222 @@
+"""From scores to probabilities: how likely the first candidate is right, and when to say NIL.
+
+Two ways, both fitted on pairs of a score and whether the answer was right:
+
+* ``isotonic``: the rising step function nearest to the outcomes (pool adjacent violators),
+  with straight lines between the steps; takes any rising form, wants some hundred pairs;
+* ``platt``: a logistic function of the score, fitted to outcomes drawn a little towards the
+  middle (Platt 1999), so that it stays finite; two numbers, enough for few pairs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import biograft
+from biograft.errors import ConfigError, StoreError
+from biograft.linking.candidates import Candidate
+from biograft.runs import new_file
+
+FORMAT, VERSION = "biograft-calibration", 1
+SHARPNESS = 10.0
+"""How much a candidate's score counts when the rest of the probability is shared."""
+_NEWTON_STEPS, _SETTLED = 100, 1e-12
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A rising function from scores to probabilities, and what it was fitted on."""
+
+    method: str
+    points: tuple[tuple[float, float], ...]
+    """Isotonic: corners (score, probability) of the curve; Platt: one pair, slope and offset."""
+    n: int = 0
+    search: str = ""
+    """What gave the scores, such as ``lexical*1``; another search needs another calibration."""
+    threshold: float | None = None
+    """The probability below which answers are NIL, where one was chosen."""
+
+    def __post_init__(self) -> None:
+        faulty = not self.points or not np.isfinite(np.array(self.points)).all()
+        if self.method not in _FITS or faulty:
+            raise ValueError(f"method {self.method!r} with points {self.points}")
+
+    def __call__(self, scores: npt.ArrayLike) -> Floats:
+        """Give the probabilities of scores."""
+        values = np.asarray(scores, np.float64)
+        if self.method == "platt":
+            slope, offset = self.points[0]
+            return _logistic(slope * values + offset)
+        corners = np.array(self.points)
+        chances: Floats = np.interp(values, corners[:, 0], corners[:, 1])
+        return chances
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the calibration as JSON."""
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "made_by": f"biograft {biograft.__version__}",
+            "method": self.method,
+            "points": self.points,
+            "n": self.n,
+            "search": self.search,
+            "threshold": self.threshold,
+        }
+        with new_file(Path(path), overwrite=overwrite) as file:
+            file.write((json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Calibration:
+        """Read a calibration."""
+        try:
+            content: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise StoreError(f"{path}: no calibration can be read ({error.strerror})") from error
+        except ValueError as error:
+            raise StoreError(f"{path}: damaged ({error}); fit the calibration again") from error
+        is_table = isinstance(content, dict)
+        stated = (content.get("format"), content.get("version")) if is_table else None
+        if stated != (FORMAT, VERSION):
+            raise StoreError(f"{path}: expected {FORMAT} of version {VERSION}, found {stated}")
+        try:
+            threshold = content["threshold"]
+            return cls(
+                method=content["method"],
+                points=tuple((float(x), float(y)) for x, y in content["points"]),
+                n=int(content["n"]),
+                search=str(content["search"]),
+                threshold=None if threshold is None else float(threshold),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"{path}: damaged ({error!r}); fit the calibration again") from error
+
+    def apply(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Give candidates, best first, their probabilities.
+
+        That of the first is calibrated. The others share what is left, by the softmax of their
+        scores and none above the first: an upper estimate, since the right concept may be none
+        of them.
+        """
+        if not candidates:
+            return []
+        first = float(self(candidates[0].score))
+        rest = np.array([candidate.score for candidate in candidates[1:]], np.float64)
+        weights = np.exp(SHARPNESS * (rest - rest.max(initial=-np.inf)))
+        shares = np.minimum((1 - first) * weights / max(weights.sum(), 1.0), first)
+        return [
+            replace(candidate, probability=probability)
+            for candidate, probability in zip(candidates, [first, *shares.tolist()], strict=True)
+        ]
+
+
+def fit_calibration(
+    scores: npt.ArrayLike, right: npt.ArrayLike, method: str = "isotonic", *, search: str = ""
+) -> Calibration:
+    """Fit a calibration to first candidates: their scores, and whether they were right."""
+    values, outcomes = np.asarray(scores, np.float64), np.asarray(right, np.float64)
+    if method not in _FITS:
+        raise ConfigError(f"method: expected one of {', '.join(_FITS)}, found {method!r}")
+    if values.shape != outcomes.shape or values.ndim != 1 or not len(values):
+        raise ConfigError(
+            f"calibration: expected a score for each outcome, found {values.shape} scores and "
+            f"{outcomes.shape} outcomes"
+        )
+    if not np.isfinite(values).all() or not ((outcomes >= 0) & (outcomes <= 1)).all():
+        raise ConfigError("calibration: expected finite scores and outcomes from 0 to 1")
+    return Calibration(method, _FITS[method](values, outcomes), len(values), search)
+
+
+def _fit_isotonic(scores: Floats, right: Floats) -> tuple[tuple[float, float], ...]:
+    """Pool adjacent violators: merge neighbours as long as one is above its successor."""
+    distinct, group = np.unique(scores, return_inverse=True)
+    weights = np.bincount(group).astype(np.float64)
+    means = np.bincount(group, right) / weights
+    blocks: list[tuple[float, float, int, int]] = []  # mean, weight, first and last score
+    for place in range(len(distinct)):
+        mean, weight, first = float(means[place]), float(weights[place]), place
+        while blocks and blocks[-1][0] >= mean:
+            before, n, first, _ = blocks.pop()
+            mean, weight = (before * n + mean * weight) / (n + weight), n + weight
+        blocks.append((mean, weight, first, place))
+    corners = []
+    for mean, _, first, last in blocks:
+        corners += [(float(distinct[place]), mean) for place in sorted({first, last})]
+    return tuple(corners)
+
+
+def _fit_platt(scores: Floats, right: Floats) -> tuple[tuple[float, float], ...]:
+    """Maximise the likelihood of a logistic function by damped Newton steps."""
+    n_right, n_wrong = right.sum(), (1 - right).sum()
+    high, low = (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2)
+    targets = right * high + (1 - right) * low
+    features = np.stack([scores, np.ones_like(scores)], axis=1)
+    found = np.array([0.0, np.log((n_right + 1) / (n_wrong + 1))])
+    for _ in range(_NEWTON_STEPS):
+        chances = _logistic(features @ found)
+        slope = features.T @ (targets - chances)
+        curvature = (features * (chances * (1 - chances))[:, None]).T @ features
+        step = np.linalg.lstsq(curvature, slope, rcond=None)[0]
+        length, before = 1.0, _likelihood(features @ found, targets)
+        while _likelihood(features @ (found + length * step), targets) < before and length > 1e-6:
+            length /= 2
+        found = found + length * step
+        if np.abs(length * step).max() < _SETTLED:
+            break
+    return ((float(found[0]), float(found[1])),)
+
+
+def _likelihood(logits: Floats, targets: Floats) -> float:
+    return float((targets * logits - np.logaddexp(0, logits)).sum())
+
+
+def _logistic(logits: Floats) -> Floats:
+    chances: Floats = np.exp(-np.logaddexp(0, -logits))
+    return chances
+
+
+_FITS: dict[str, Callable[[Floats, Floats], tuple[tuple[float, float], ...]]] = {
+    "isotonic": _fit_isotonic,
+    "platt": _fit_platt,
+}
+
+
+def choose_threshold(
+    probabilities: npt.ArrayLike, right: npt.ArrayLike, is_nil: npt.ArrayLike, aim: str = "f1"
+) -> float:
+    """Choose the probability below which to answer NIL, on data held out for that.
+
+    ``f1`` is the harmonic mean of precision (right among the answers given) and recall (right
+    among the mentions that have a concept); ``precision>=0.95`` asks for the lowest threshold
+    whose answers are right so often. Of equally good thresholds the lowest is taken.
+    """
+    values, good = np.asarray(probabilities, np.float64), np.asarray(right, np.bool_)
+    nil = np.asarray(is_nil, np.bool_)
+    if not len(values) or not len(values) == len(good) == len(nil):
+        raise ConfigError("threshold: expected a probability, an outcome and a gold per mention")
+    order = np.argsort(values, kind="stable")[::-1]
+    last = np.append(values[order][1:] != values[order][:-1], True)  # equal ones stay together
+    n_given = np.arange(1, len(values) + 1)[last]
+    n_right = np.cumsum(good[order] & ~nil[order])[last]
+    thresholds, precision = values[order][last], n_right / n_given
+    wanted = re.fullmatch(r"precision>=(0?\.\d+|[01](?:\.0*)?)", aim)
+    if wanted:
+        reached = np.flatnonzero(precision >= float(wanted[1]))
+        if not len(reached):
+            raise ConfigError(f"aim: {aim} cannot be reached; the best is {precision.max():.3f}")
+        return float(thresholds[reached[-1]])
+    if aim != "f1":
+        raise ConfigError(f"aim: expected f1 or precision>=NUMBER, found {aim!r}")
+    f1 = 2 * n_right / (n_given + max(int((~nil).sum()), 1))
+    return float(thresholds[len(f1) - 1 - int(np.argmax(f1[::-1]))])

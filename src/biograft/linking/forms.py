@@ -1,0 +1,64 @@
+"""What is looked up for the mentions of a document: long forms, parts of composites.
+
+Offsets stay those of the text as it is; only the form that is searched differs.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from biograft.corpus.abbreviations import LongForms
+from biograft.documents import Mention
+from biograft.kb import KnowledgeBase
+from biograft.linking.composites import Parts, split_composite
+
+_REMEMBERED = 1 << 16
+"""Forms of which it is kept what they are; texts repeat themselves."""
+_WORD = re.compile(r"\w+(?:-\w+)*")
+
+
+class Forms:
+    """Says what to look up for mentions, by the names that a store has."""
+
+    def __init__(self, kb: KnowledgeBase, *, abbreviations: bool, composites: bool) -> None:
+        self._abbreviations, self._composites = abbreviations, composites
+        is_name = lru_cache(_REMEMBERED)(lambda text: bool(kb.find(text)))
+        split = lru_cache(_REMEMBERED)(lambda form: split_composite(form, is_name))
+        self._is_name, self._split = is_name, split
+
+    def long_forms(self, text: str) -> LongForms:
+        """Collect the abbreviations that a text defines, if they are to be expanded."""
+        return LongForms.of(text) if self._abbreviations else LongForms(())
+
+    def of(self, mention: Mention, long_forms: LongForms) -> Parts:
+        """Give what to look up for a mention."""
+        form = long_forms.expand(mention.text) or mention.text
+        return self._split(form) if self._composites else (form,)
+
+    def short_mentions(
+        self, text: str, mentions: Sequence[Mention], long_forms: LongForms
+    ) -> list[Mention]:
+        """Find where else a text uses its own abbreviations of names, beside known mentions.
+
+        ``mentions`` do not overlap and stand in the order of the text.
+        """
+        wanted = {short for short, long in long_forms.items() if self._is_name(long)}
+        if not wanted:
+            return []
+        starts = [mention.start for mention in mentions]
+        found = []
+        for word in _WORD.finditer(text):
+            if word[0] in wanted or (word[0][-1] == "s" and word[0][:-1] in wanted):
+                before = bisect_right(starts, word.start()) - 1
+                free = before < 0 or mentions[before].end <= word.start()
+                if free and (before + 1 == len(starts) or starts[before + 1] >= word.end()):
+                    found.append(Mention(word.start(), word.end(), word[0]))
+        return found
+
+
+def in_order(mentions: Sequence[Mention]) -> Iterator[Mention]:
+    """Give mentions from left to right, the longer first."""
+    return iter(sorted(mentions, key=lambda mention: (mention.start, -mention.end)))

@@ -1,0 +1,82 @@
+"""``biograft index``: what it makes, says and refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from biograft.cli import app
+from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError
+from biograft.kb import BuildConfig, build_store
+from biograft.sources import SourceConfig
+
+LINES = [
+    {"id": "D1", "names": {"en": ["Influenza", "flu"], "zh": ["流感"]}},
+    {"id": "D2", "name": "Fever"},
+]
+
+
+@pytest.fixture
+def store(write, tmp_path):
+    source = write("a.jsonl", "".join(json.dumps(line) + "\n" for line in LINES))
+    build_store(BuildConfig(sources=(SourceConfig(path=source),)), tmp_path / "KB")
+    return tmp_path / "KB"
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["index", *map(str, arguments)])
+
+
+def test_by_letters(store, tmp_path):
+    done = run(store, "-o", tmp_path / "I")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("4 names indexed (lexical) in ")
+    done = run(store, "-o", tmp_path / "I", "--overwrite", "--json", "--lang", "eng", "--steps", "")
+    value = json.loads(done.stdout)
+    assert (value["parts"], value["n_names"]) == (["lexical"], 4)
+    manifest = json.loads((tmp_path / "I" / "lexical" / "manifest.json").read_text())
+    assert manifest["config"].items() >= {"steps": "", "languages": ["en"]}.items()
+    assert manifest["n_names"] == 3
+
+
+def test_by_vectors_and_an_update(store, tiny_encoder, tmp_path):
+    folder = tiny_encoder(["influenza", "flu", "fever"])
+    options = ("--encoder", folder, "--pooling", "cls", "--max-length", 9, "--storage", "int8")
+    done = run(store, "-o", tmp_path / "I", *options, "--json")
+    assert json.loads(done.stdout)["parts"] == ["lexical", "dense"]
+    settings = tmp_path / "I" / "dense" / "encoder" / "biograft_encoder.json"
+    said = json.loads(settings.read_text())
+    assert (said["pooling"], said["max_length"]) == ("cls", 9)
+    done = run(store, "-o", tmp_path / "I", "--update", "--json")
+    assert json.loads(done.stdout)["parts"] == ["lexical", "dense"]
+    dense = json.loads((tmp_path / "I" / "dense" / "manifest.json").read_text())
+    assert dense["config"]["storage"] == "int8"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (["--pooling", "mean"], ConfigError, "--pooling: is about vectors; name an --encoder"),
+        (["--approximate"], ConfigError, "--approximate: is about vectors"),
+        (["--storage", "int8"], ConfigError, "--storage: is about vectors"),
+        (["--steps", "nope"], ConfigError, "no step is called 'nope'"),
+        (["--lang", "xx"], ConfigError, "no names in 'xx'"),
+        (["--encoder", "./none"], NotFoundError, "no such folder"),
+        (["--update"], StoreError, "no index"),
+        (["--update", "--lang", "en"], ConfigError, "--lang: an update keeps what INDEX was made"),
+    ],
+)
+def test_one_clear_line(store, tmp_path, options, error, message):
+    done = run(store, "-o", tmp_path / "I", *options)
+    assert isinstance(done.exception, error)
+    assert message in str(done.exception)
+    assert "\n" not in str(done.exception)
+    assert not (tmp_path / "I").exists()
+
+
+def test_what_is_there_is_kept(store, tmp_path):
+    run(store, "-o", tmp_path / "I")
+    assert isinstance(run(store, "-o", tmp_path / "I").exception, OutputError)
+    assert isinstance(run(tmp_path / "none", "-o", tmp_path / "J").exception, StoreError)

@@ -1,0 +1,171 @@
+"""``biograft link``: texts, files, standard input; a table, JSON lines, a page."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from biograft.cli import app
+from biograft.errors import BiograftError, ConfigError, EncodingError, InputError, StoreError
+from biograft.kb import BuildConfig, build_store
+from biograft.sources import SourceConfig
+
+LINES = [
+    {"id": "D1", "names": {"en": ["Influenza", "flu"], "zh": ["流感"]}},
+    {"id": "D2", "name": "Fever"},
+]
+PUBTATOR = (
+    "7|t|Flu season\n7|a|High fevr.\n7\t0\t3\tFlu\tDisease\tD1\n7\t16\t20\tfevr\tDisease\tD2\n\n"
+)
+
+
+@pytest.fixture
+def store(write, tmp_path):
+    source = write("a.jsonl", "".join(json.dumps(line) + "\n" for line in LINES))
+    build_store(BuildConfig(sources=(SourceConfig(path=source),)), tmp_path / "KB")
+    return tmp_path / "KB"
+
+
+@pytest.fixture
+def run(store):
+    def link(*arguments, stdin=None):
+        line = ["link", *map(str, arguments), "--kb", str(store)]
+        return CliRunner().invoke(app, line, input=stdin)
+
+    return link
+
+
+def documents(done):
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_text_as_a_table(run):
+    done = run("The flu, then fever; 流感.")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines() == [
+        "place  mention  concept  name       score  found by",
+        "4-7    flu      D1       Influenza  1.000  lexical #1: flu",
+        "14-19  fever    D2       Fever      1.000  lexical #1",
+        "21-23  流感     D1       Influenza  1.000  lexical #1: 流感",
+    ]
+
+
+def test_several_texts_as_json_lines(run):
+    found = documents(run("flu", "no name", "--json", "-k", 1))
+    assert [document["text"] for document in found] == ["flu", "no name"]
+    (mention,) = found[0]["mentions"]
+    assert (mention["start"], mention["end"], mention["concept"]) == (0, 3, "D1")
+    assert len(mention["candidates"]) == 1
+    assert found[1]["mentions"] == []
+
+
+def test_a_file_keeps_its_line_ends(run, write):
+    path = write("note.txt", "\ufeffone\r\nflu\r\n".encode())
+    (document,) = documents(run(path, "--json"))
+    assert document["text"] == "one\r\nflu\r\n"
+    assert document["mentions"][0]["start"] == 5
+    zipped = write("note.txt.gz", gzip.compress(b"flu"))
+    assert documents(run(zipped, "--json"))[0]["text"] == "flu"
+
+
+def test_standard_input(run):
+    (document,) = documents(run("-", "--json", stdin="a flu\n"))
+    assert (document["id"], document["text"]) == ("stdin", "a flu\n")
+    assert "流感" in run("-", stdin="流感").stdout
+
+
+def test_nothing_at_all(run, write):
+    assert run("").stdout == "no mention\n"
+    assert documents(run("-", "--json", stdin=""))[0]["mentions"] == []
+    assert documents(run(write("empty.txt", ""), "--json"))[0]["mentions"] == []
+
+
+def test_lines_as_mentions(run):
+    done = run("-", "--mentions", "-k", 1, stdin="influensa\n\nFEVERS\n")
+    lines = done.stdout.splitlines()
+    assert [line.split()[:3] for line in lines[1:]] == [
+        ["stdin:1", "influensa", "D1"],
+        ["stdin:3", "FEVERS", "D2"],
+    ]
+    found = documents(run("-", "--mentions", "--json", stdin="flu and fever\n"))
+    assert [(m["form"], m["concept"]) for m in found[0]["mentions"]] == [
+        ("flu", "D1"),
+        ("fever", "D2"),
+    ]
+    (whole,) = documents(run("flu and fever", "--mentions", "--json", "--no-composites"))[0][
+        "mentions"
+    ]
+    assert whole["form"] == "flu and fever"
+
+
+def test_mentions_of_a_pubtator_file(run, write):
+    path = write("a.pubtator", PUBTATOR)
+    (document,) = documents(run(path, "--json"))
+    assert document["id"] == "7"
+    assert [(m["text"], m["concept"]) for m in document["mentions"]] == [
+        ("Flu", "D1"),
+        ("fevr", "D2"),
+    ]
+    other = write("b.data", PUBTATOR)
+    assert documents(run(other, "--json", "--format", "pubtator"))[0]["id"] == "7"
+    assert documents(run(path, "--json", "--format", "text"))[0]["text"] == PUBTATOR
+
+
+def test_abbreviations_and_the_threshold(run):
+    text = "influenza (IF). IF"
+    assert len(documents(run(text, "--json"))[0]["mentions"]) == 3
+    assert len(documents(run(text, "--json", "--no-abbreviations"))[0]["mentions"]) == 1
+    done = run("influensa", "--mentions", "--json", "--threshold", 0.95)
+    assert documents(done)[0]["mentions"][0]["concept"] is None
+
+
+def test_a_page(run, tmp_path):
+    done = run("flu", "fever", "--html", tmp_path / "p.html")
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert page.count('<a class="m"') >= 2
+    assert "page written" in done.stderr
+    assert "1-" not in done.stderr
+    assert isinstance(run("flu", "--html", tmp_path / "p.html").exception, BiograftError)
+    assert run("flu", "--html", tmp_path / "p.html", "--overwrite").exit_code == 0
+
+
+def test_an_index(run, store, tmp_path):
+    CliRunner().invoke(app, ["index", str(store), "-o", str(tmp_path / "I")])
+    assert documents(run("flu", "--json", "--index", tmp_path / "I"))[0]["mentions"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (["none.txt"], InputError, "none.txt: does not exist; check the path"),
+        (["flu", "--format", "brat"], ConfigError, "--format: expected one of text, pubtator"),
+        (["flu", "--threshold", "nan"], ConfigError, "threshold: expected a number"),
+        (["flu", "--lang", "xx"], ConfigError, "no names in 'xx'"),
+        (["flu", "--index", "none"], StoreError, "none: no index"),
+        (["flu", "--model", "none"], StoreError, "none: no trained linker"),
+        (["flu", "--calibration", "none"], StoreError, "none: no calibration can be read"),
+        (["flu", "--mentions", "--format", "pubtator"], ConfigError, "--mentions: is for plain"),
+    ],
+)
+def test_one_clear_line(run, arguments, error, message):
+    done = run(*arguments)
+    assert isinstance(done.exception, error)
+    assert message in str(done.exception)
+    assert "\n" not in str(done.exception)
+
+
+def test_bytes_that_are_no_text(run, write, tmp_path):
+    path = write("latin.txt", "fièvre".encode("latin-1"))
+    assert isinstance(run(path).exception, EncodingError)
+    assert isinstance(run("-", stdin=b"\xff\xfe").exception, EncodingError)
+    assert isinstance(run(tmp_path).exception, InputError)
+
+
+def test_a_very_long_text_is_no_path(run):
+    (document,) = documents(run("the flu " * 5000, "--json"))
+    assert len(document["mentions"]) == 5000
