@@ -10,8 +10,9 @@ READY := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/biograft demo -o demo
 
+# two test processes with several threads of torch each would wait for one another
 test: lint
-	$(BIN)/python -m pytest -n 2 -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -20,6 +21,7 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/kb_build.py --quick
+	$(BIN)/python benchmarks/linking_speed.py --quick
 
 # uv resolves in a second what takes pip a minute; pip brings it, and torch, since only pip knows
 # where a machine may keep a build of torch for processors alone

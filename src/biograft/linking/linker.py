@@ -8,7 +8,7 @@ A document goes through these steps; the mentions of many documents are searched
    mention (*ovarian and breast cancer*) for several names; offsets stay those of the text;
 3. candidates: what the search, and a trained ranker if there is one, finds for each form;
 4. the answer: the first candidate, or NIL if its probability is below the threshold (its score,
-   if the linker is not calibrated).
+   if the linker is not calibrated); without a threshold, NIL where the ranker says so.
 """
 
 from __future__ import annotations
@@ -164,7 +164,9 @@ class Linker:
 
     def _is_nil(self, first: Candidate) -> bool:
         if self.threshold is None:
-            return False
+            # a ranker may know by itself below which score it is likelier that nothing fits
+            nil_below: float = getattr(self.ranker, "nil_below", float("-inf"))
+            return self.calibration is None and first.score < nil_below
         known = first.score if first.probability is None else first.probability
         return known < self.threshold
 
@@ -178,9 +180,13 @@ class Linker:
     def rank(self, queries: Sequence[Query], k: int) -> list[list[list[Candidate]]]:
         """Give k candidates for each part of each query of an evaluation: a name, one candidate.
 
-        Published scores count names, not concepts, so names are what is given here.
+        Published scores count names, not concepts, so names are what is given here. Where the
+        text around a query is known, the abbreviations it defines are expanded, as when linking.
         """
-        texts = [part for query in queries for part in query.parts]
+        defined = {text: self._forms.long_forms(text) for text in {q.context for q in queries}}
+        texts = [
+            defined[query.context].expand(part) or part for query in queries for part in query.parts
+        ]
         contexts = [
             Context(query.context, query.start or 0, query.end or 0)
             for query in queries

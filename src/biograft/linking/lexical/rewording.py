@@ -148,8 +148,10 @@ class Rewording:
             for key, share, rest in once
             for variant in self._exchange(key, rest, share, _CHOICES[1])
         ]
-        for key, share, _ in (*once, *twice):
-            if share > found.get(key, 0.0):
+        kept = set(words)
+        for key, share, bag in (*once, *twice):
+            # of several words, one at least is the mention's own
+            if share > found.get(key, 0.0) and (len(words) == 1 or not kept.isdisjoint(bag)):
                 found[key] = share
         found.pop(0, None)  # all words left out
         return found
