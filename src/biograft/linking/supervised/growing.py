@@ -23,20 +23,29 @@ MENTIONS = "mentions"
 def grow_store(
     kb: KnowledgeBase, mentions: Iterable[LabelledMention], out: Path, *, overwrite: bool = False
 ) -> KnowledgeBase:
-    """Build a copy of a store with the texts of mentions as further names."""
-    names: dict[str, dict[str, None]] = {}
+    """Build a copy of a store with the texts of mentions as further names.
+
+    They are in the language of the concept's own name, so that what is one already stays so.
+    """
+    names: dict[int, dict[str, None]] = {}
     for mention in mentions:
-        for row in sorted(concept_rows(kb, mention)):
-            names.setdefault(kb.id_at(row), {})[mention.text] = None
+        text = mention.text.strip()
+        for row in sorted(concept_rows(kb, mention)) if text else ():
+            names.setdefault(row, {})[text] = None
     with tempfile.TemporaryDirectory() as work:
         base, grown = Path(work) / "base.jsonl", Path(work) / "mentions.jsonl"
         export(kb, base, "jsonl")
         with grown.open("w", encoding="utf-8") as file:
-            for concept, texts in names.items():
-                described = [{"text": text, "source": MENTIONS} for text in texts]
-                line = {"id": concept, "names": described}
+            for row, texts in names.items():
+                told = {"source": MENTIONS, **_language(kb, row)}
+                line = {"id": kb.id_at(row), "names": [{"text": text, **told} for text in texts]}
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
         paths = [base, grown] if names else [base]
         sources = tuple(SourceConfig(path=path, format="jsonl") for path in paths)
         build_store(BuildConfig(sources=sources), out, overwrite=overwrite)
     return KnowledgeBase.open(out)
+
+
+def _language(kb: KnowledgeBase, row: int) -> dict[str, str]:
+    own = kb.concept_at(row).names[:1]
+    return {"language": own[0].language} if own else {}

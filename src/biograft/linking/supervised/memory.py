@@ -30,6 +30,11 @@ def deal_folds(documents: Iterable[str], n: int, seed: int) -> dict[str, int]:
     return {name: int(place) % n for name, place in zip(names, order, strict=True)}
 
 
+def _key(text: str) -> str:
+    """Bring a text to what is counted: a store does not keep blanks around its names either."""
+    return " ".join(text.split()).casefold()
+
+
 class MentionMemory:
     """Counts of texts and concepts in training mentions, with any one fold left out."""
 
@@ -41,7 +46,7 @@ class MentionMemory:
 
     def add(self, text: str, concepts: Iterable[int], fold: int = 0) -> None:
         """Note that a text was linked to concepts in a document of a fold."""
-        key = text.casefold()
+        key = _key(text)
         self._totals[key][fold] += 1
         of_fold = self._of_concept.setdefault(fold, np.zeros(self._n_concepts, np.float32))
         for concept in concepts:
@@ -50,19 +55,19 @@ class MentionMemory:
 
     def folds_of(self, text: str, concept: int) -> frozenset[int]:
         """Say in which folds a text was linked to a concept."""
-        counts: Mapping[tuple[int, int], int] = self._texts.get(text.casefold(), {})
+        counts: Mapping[tuple[int, int], int] = self._texts.get(_key(text), {})
         return frozenset(fold for (row, fold), n in counts.items() if row == concept and n)
 
     def linked(self, text: str, leave_out: int = ALL) -> tuple[dict[int, int], int]:
         """Count the concepts a text was linked to, and how often it was seen."""
-        key = text.casefold()
-        if key not in self._texts:
-            return {}, 0
+        key = _key(text)
         counts: Counter[int] = Counter()
-        for (concept, fold), n in self._texts[key].items():
+        linked: Mapping[tuple[int, int], int] = self._texts.get(key, {})
+        for (concept, fold), n in linked.items():
             if fold != leave_out:
                 counts[concept] += n
-        return counts, sum(n for fold, n in self._totals[key].items() if fold != leave_out)
+        totals: Mapping[int, int] = self._totals.get(key, {})
+        return counts, sum(n for fold, n in totals.items() if fold != leave_out)
 
     def frequency(self, leave_out: int = ALL) -> Counts:
         """Count how often each concept was meant."""
@@ -75,7 +80,7 @@ class MentionMemory:
     def to_json(self, kb: KnowledgeBase) -> dict[str, Any]:
         """Give all counts as plain values, concepts by id; folds are forgotten."""
         texts = {}
-        for key in sorted(self._texts):
+        for key in sorted(self._totals):
             counts, seen = self.linked(key)
             texts[key] = [seen, {kb.id_at(row): n for row, n in sorted(counts.items())}]
         frequency = self.frequency()
@@ -93,7 +98,6 @@ class MentionMemory:
                 row = kb.find_row(identifier)
                 if row is not None:
                     memory._texts[key][row, 0] = n
-            memory._texts[key]  # a text is known even if its concepts are gone
         for identifier, n in values["concepts"].items():
             row = kb.find_row(identifier)
             if row is not None:

@@ -45,11 +45,17 @@ class Network:
             arrays = {name: np.load(folder / f"{name}.npy") for name in cls.__annotations__}
         except (OSError, ValueError, EOFError) as error:
             raise StoreError(f"{folder}: damaged ({error}); train the linker again") from error
+        if any(array.dtype != np.float32 for array in arrays.values()):
+            raise StoreError(f"{folder}: damaged: weights of wrong type; train the linker again")
         network = cls(**arrays)
-        n, hidden = network.outer.shape
-        shapes = (network.mean.shape, network.inner.shape, network.inner_bias.shape)
-        if shapes != ((n_features,), (n, hidden, n_features), (n, hidden)):
+        n, hidden = network.inner_bias.shape if network.inner_bias.ndim == 2 else (0, 0)
+        expected = [(n_features,)] * 2 + [(n, hidden, n_features), (n, hidden), (n, hidden)]
+        if not n or [array.shape for array in arrays.values()] != expected:
             raise StoreError(f"{folder}: damaged: weights of wrong shapes; train the linker again")
-        if not all(np.isfinite(array).all() for array in arrays.values()):
-            raise StoreError(f"{folder}: its weights hold NaN or infinity; train the linker again")
+        # a scale of infinity leaves out a feature that was always the same in training
+        finite = all(np.isfinite(a).all() for name, a in arrays.items() if name != "scale")
+        if not finite or not (network.scale > 0).all():
+            raise StoreError(
+                f"{folder}: its weights hold NaN, infinity or a scale of 0; train the linker again"
+            )
         return network

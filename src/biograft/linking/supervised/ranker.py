@@ -16,6 +16,7 @@ from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate
 from biograft.linking.choosing import CandidateMaker
 from biograft.linking.gathering import Gathered
+from biograft.linking.provenance import store_fingerprint
 from biograft.linking.rankers import Context
 from biograft.linking.supervised.config import RankerConfig
 from biograft.linking.supervised.features import FeatureMaker, feature_names
@@ -86,6 +87,7 @@ class TrainedRanker:
                 "format": FORMAT,
                 "version": VERSION,
                 "made_by": f"biograft {biograft.__version__}",
+                "store": store_fingerprint(self.kb),
                 "config": asdict(config),
                 "generators": list(self.generators),
                 "features": feature_names(self.generators),
@@ -96,18 +98,31 @@ class TrainedRanker:
 
 def open_trained_ranker(folder: Path, kb: KnowledgeBase) -> TrainedRanker:
     """Open a trained ranker for a store, which need not be the one it was trained with."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        memory = json.loads((folder / MEMORY).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{folder}: damaged ({error}); train the linker again") from error
+    manifest, memory = _read(folder / MANIFEST), _read(folder / MEMORY)
+    if manifest.get("format") != FORMAT:
+        raise StoreError(f"{folder}: no trained ranker but {manifest.get('format')!r}")
     if manifest.get("version") != VERSION:
         raise StoreError(
             f"{folder}: version {manifest.get('version')} of the format, this biograft reads "
             f"{VERSION}; train the linker again"
         )
-    expected = feature_names(manifest["generators"])
-    if manifest["features"] != expected:
+    try:
+        generators = [str(name) for name in manifest["generators"]]
+        features = list(manifest["features"])
+        known = MentionMemory.from_json(memory, kb)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{folder}: damaged ({error!r}); train the linker again") from error
+    expected = feature_names(generators)
+    if features != expected:
         raise StoreError(f"{folder}: made for other features; train the linker again")
-    network = Network.load(folder, len(expected))
-    return TrainedRanker(kb, network, MentionMemory.from_json(memory, kb), manifest["generators"])
+    return TrainedRanker(kb, Network.load(folder, len(expected)), known, generators)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path}: damaged ({error}); train the linker again") from error
+    if not isinstance(content, dict):
+        raise StoreError(f"{path}: damaged: no object; train the linker again")
+    return content

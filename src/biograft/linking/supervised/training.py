@@ -31,6 +31,7 @@ from biograft.linking.supervised.network import Network
 from biograft.progress import Progress
 
 _CHUNK = 512
+_CONSTANT = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,9 @@ class _Hiding:
 def _fit(examples: Sequence[_Example], config: RankerConfig, progress: Progress) -> Network:
     """Fit several networks to padded examples; they differ in their start and order."""
     stacked = np.concatenate([e.features for e in examples])
-    mean, scale = stacked.mean(axis=0), stacked.std(axis=0) + np.float32(1e-6)
+    mean, scale = stacked.mean(axis=0), stacked.std(axis=0)
+    # what never varied in training was not learned from, and must not speak later
+    scale[scale < _CONSTANT] = np.inf
     widest = max(len(e.right) for e in examples)
     given = torch.zeros(len(examples), widest, stacked.shape[1])
     there = torch.zeros(len(examples), widest, dtype=torch.bool)
