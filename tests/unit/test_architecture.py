@@ -15,15 +15,19 @@ from biograft.sources import FORMATS, Format
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "biograft"
 FILES = sorted(SRC.rglob("*.py"))
-STAGES = {
-    "": 0,
-    **{"sources": 1, "starter": 1},
-    **{"kb": 2},
-    **{"corpus": 3, "metrics": 3, "nn": 3},
-    **{"objectives": 4, "streams": 4},
-    **{"training": 5, "recipes": 6},
-    **{"linking": 7, "evaluation": 8, "cli": 9},
-}
+LEVELS = (
+    ("",),
+    ("sources", "starter"),
+    ("kb",),
+    ("corpus", "metrics", "nn"),
+    ("objectives", "streams"),
+    ("training",),
+    ("recipes",),
+    ("linking",),
+    ("evaluation",),
+    ("cli",),
+)
+STAGES = {package: level for level, packages in enumerate(LEVELS) for package in packages}
 HEAVY = (
     *("numpy", "polars", "pyarrow", "scipy", "numba", "ahocorasick_rs", "pyoxigraph"),
     *("torch", "transformers", "accelerate", "safetensors", "matplotlib", "faiss"),
