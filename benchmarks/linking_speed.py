@@ -3,7 +3,7 @@
 Each part runs in a process of its own; both sides of a comparison run in turn in that process,
 and medians are compared. Names are synthetic (see synthetic_names.py) unless a part says NCBI.
 
-lexical        LexicalIndex.search against scikit-learn's tf-idf of trigrams, sparse product, top k
+lexical        LexicalIndex.search against scikit-learn's tf-idf of trigrams, product, top k
 encode         TextEncoder against the evaluation of SapBERT as published (25 tokens, 32 bits)
 search         ExactSearch against faiss.IndexFlatIP, batches of 256 queries, faiss with BLAS
 lexical_large  4 million names: time to build, bytes, memory, speed                     (--full)

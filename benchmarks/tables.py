@@ -76,6 +76,10 @@ def _speed_rows(parts: dict[str, Any]) -> Iterator[str]:
             what = f"mentions, {part['n_names']:,} {label} names, by letters"
             theirs = part["sklearn_mentions_per_second"]
             yield _speed_row(what, part["mentions_per_second"], "scikit-learn tf-idf", theirs)
+        if "sklearn_sparse_mentions_per_second" in part:
+            theirs = part["sklearn_sparse_mentions_per_second"]
+            other = "the same, its product kept sparse"
+            yield _speed_row("the same", part["mentions_per_second"], other, theirs)
     scispacy, ncbi = parts.get("scispacy", {}), parts.get("ncbi", {})
     if scispacy.get("vocabulary") == "NCBI" and "mentions_per_second" in ncbi:
         rates = ncbi["mentions_per_second"], scispacy["mentions_per_second"]

@@ -87,14 +87,14 @@ def test_the_plain_search_finds_what_comparing_all_pairs_finds(script):
     names = script("synthetic_names").make_names(300)
     mentions = [name[1:] for name in names[:50]]
     plain = script("lexical_speed").SklearnSearch(names)
-    found, filled = plain.search(mentions, 5), plain.search_filled(mentions, 5)
+    found, filled = plain.search_sparse(mentions, 5), plain.search(mentions, 5)
     scores = (plain.vectorizer.transform(mentions) @ plain.names).toarray()
     best = -np.sort(-scores, axis=1)[:, :5]
     assert np.take_along_axis(scores, found, axis=1) == pytest.approx(best)
     in_order = -np.sort(-np.take_along_axis(scores, filled, axis=1), axis=1)
     assert in_order == pytest.approx(best)
     # a text without any known trigram finds nothing
-    assert plain.search(["###"], 5).tolist() == [[-1] * 5]
+    assert plain.search_sparse(["###"], 5).tolist() == [[-1] * 5]
 
 
 def test_runs_are_made_in_turn_and_the_median_counts(script):
