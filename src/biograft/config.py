@@ -25,6 +25,23 @@ def load_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
 
 
+def set_value(values: dict[str, Any], override: str) -> None:
+    """Set one value, written as in TOML; what is none there is a text."""
+    dotted, equals, text = override.partition("=")
+    *tables, key = (part.strip() for part in dotted.split("."))
+    if not equals or not key or not tables:
+        raise ConfigError(f"--set: expected table.key=value, found {override!r}")
+    table = values
+    for name in tables:
+        table = table.setdefault(name, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"--set {override}: {name} is no table")
+    try:
+        table[key] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        table[key] = text
+
+
 def from_mapping(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
     """Build a frozen dataclass from plain values, checking every key and type."""
     hints = typing.get_type_hints(cls)

@@ -13,6 +13,7 @@ import typer
 import biograft
 from biograft.cli import evaluate, kb
 from biograft.cli.demo import demo
+from biograft.cli.finetune import finetune
 from biograft.cli.index import index
 from biograft.cli.link import link
 from biograft.cli.pretrain import pretrain
@@ -30,6 +31,7 @@ app.command()(index)
 app.command()(link)
 app.add_typer(evaluate.app, name="evaluate")
 app.command()(pretrain)
+app.command()(finetune)
 app.command()(demo)
 
 

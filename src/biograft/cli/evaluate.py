@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from biograft.errors import ConfigError, OutputError
+
 if TYPE_CHECKING:
     from biograft.evaluation import Gold, LinkingResult
     from biograft.kb import KnowledgeBase
@@ -70,7 +72,23 @@ def link(
         int, typer.Option(metavar="N", min=0, help="Ask the first N queries only; 0: all.")
     ] = 0,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the intervals.")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the report.")] = False,
+    fit_calibration: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Fit probabilities on these queries (dev, never test) and write them to FILE.",
+        ),
+    ] = None,
+    aim: Annotated[
+        str,
+        typer.Option(
+            metavar="f1|precision>=P",
+            help="What the fitted threshold of NIL is to reach; default: f1 with --nil, else none.",
+        ),
+    ] = "",
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the report, the calibration.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
@@ -86,6 +104,7 @@ def link(
 
     if report is not None:
         import biograft.evaluation.figures  # noqa: F401  # say what is missing before the work
+    _check_fit(fit_calibration, aim, nil_below, overwrite=overwrite)
     wanted = tuple(part.strip() for part in types.split(",") if part.strip())
     gold_config = GoldConfig(types=wanted, keep_nil=nil)
     ks = (*(k for k in CUTOFFS if k < depth), depth)
@@ -103,11 +122,57 @@ def link(
     _warn(result, asked)
     if report is not None:
         _write_report(result, base, learned, (report, described, overwrite))
+    fitted = {}
+    if fit_calibration is not None:
+        goal = aim or ("f1" if nil else None)
+        fitted = _fit(result, ranker.described, goal, fit_calibration, overwrite=overwrite)
     if as_json:
-        left_out = {"left_out": described["left out"]}
-        typer.echo(json.dumps({"format": form, **result.to_json(), **left_out}, ensure_ascii=False))
+        more = {"left_out": described["left out"], **fitted}
+        typer.echo(json.dumps({"format": form, **result.to_json(), **more}, ensure_ascii=False))
     else:
         _print(result, base, learned)
+        _print_fit(fitted.get("calibration"))
+
+
+def _check_fit(file: Path | None, aim: str, nil_below: float | None, *, overwrite: bool) -> None:
+    """Refuse before the long work what could not be done after it."""
+    if file is None:
+        if aim:
+            raise ConfigError("--aim: is about the threshold that --fit-calibration fits")
+        return
+    if nil_below is not None:
+        raise ConfigError("--nil-below: a threshold is fitted by --fit-calibration; leave it out")
+    if file.exists() and not overwrite:
+        raise OutputError(f"{file}: exists already; choose another place, or allow it to be "
+                          "replaced (--overwrite)")  # fmt: skip
+
+
+def _fit(
+    result: LinkingResult, search: str, aim: str | None, file: Path, *, overwrite: bool
+) -> dict[str, Any]:
+    """Fit a calibration to the answers, write it, and say what it gains."""
+    from biograft.evaluation.calibrating import calibrate_result, calibration_gain
+
+    calibration = calibrate_result(result, search, aim=aim)
+    before, after = calibration_gain(result)
+    calibration.save(file, overwrite=overwrite)
+    figures = {
+        "file": str(file), "n": calibration.n, "search": search,
+        "threshold": calibration.threshold, "ece_before": before, "ece_after": after,
+    }  # fmt: skip
+    return {"calibration": figures}
+
+
+def _print_fit(fitted: dict[str, Any] | None) -> None:
+    if fitted is None:
+        return
+    threshold = fitted["threshold"]
+    nil = f"NIL below {threshold:.4f}" if threshold is not None else "no threshold of NIL"
+    typer.echo(
+        f"calibration error {100 * fitted['ece_before']:.2f} before, "
+        f"{100 * fitted['ece_after']:.2f} after (each answer by a fit to other documents); {nil}"
+    )
+    typer.echo(f"calibration: {fitted['file']}")
 
 
 def _warn(result: LinkingResult, asked: Gold) -> None:

@@ -45,7 +45,19 @@ class OpenModel(Protocol):
         """Open the folder."""
 
 
-MODELS: Registry[OpenModel] = Registry("format of trained linkers", {})
+MODELS: Registry[OpenModel] = Registry(
+    "format of trained linkers",
+    {
+        "biograft-ranker": (
+            "biograft.linking.supervised.ranker:open_trained_ranker",
+            "candidates ranked by what mentions taught",
+        ),
+        "biograft-context-ranker": (
+            "biograft.linking.rerank.reranker:open_context_reranker",
+            "first candidates ranked again by context",
+        ),
+    },
+)
 
 
 def open_model(folder: str | Path, kb: KnowledgeBase) -> CandidateRanker:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from biograft.config import from_mapping, load_toml
+from biograft.config import from_mapping, load_toml, set_value
 from biograft.errors import ConfigError, nearest
 from biograft.objectives import OBJECTIVES
 from biograft.registry import Registry
@@ -50,7 +49,7 @@ class Recipe:
         path = _find(name_or_path)
         values = load_toml(path)
         for override in overrides:
-            _override(values, override)
+            set_value(values, override)
         return cls.from_values(path.stem, values)
 
     @classmethod
@@ -106,23 +105,6 @@ def _find(name_or_path: str | Path) -> Path:
             "or give a .toml file"
         )
     return shipped[str(name_or_path)]
-
-
-def _override(values: dict[str, Any], override: str) -> None:
-    """Set one value, written as in TOML; what is none there is a text."""
-    dotted, equals, text = override.partition("=")
-    *tables, key = (part.strip() for part in dotted.split("."))
-    if not equals or not key or not tables:
-        raise ConfigError(f"--set: expected table.key=value, found {override!r}")
-    table = values
-    for name in tables:
-        table = table.setdefault(name, {})
-        if not isinstance(table, dict):
-            raise ConfigError(f"--set {override}: {name} is no table")
-    try:
-        table[key] = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        table[key] = text
 
 
 def _table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -36,6 +36,10 @@ class GoldQuery(Query, Protocol):
         """All ids that are right; none: NIL."""
 
     @property
+    def needed(self) -> tuple[frozenset[str], ...]:
+        """How the right ids belong together: several groups for a composite mention."""
+
+    @property
     def document(self) -> str:
         """Where the mention stands; one document is never on both sides of a split."""
 

@@ -1,0 +1,55 @@
+"""Fine-tune an encoder by a recipe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from biograft.errors import ConfigError, MissingExtraError
+from biograft.linking.finetuning import FinetuneConfig
+from biograft.linking.recipes.kinds import Lesson, Outcome, RecipeKind
+from biograft.linking.recipes.recipe import LinkingRecipe
+from biograft.linking.recipes.running import label_mentions
+from biograft.recipes import EncoderConfig
+
+if TYPE_CHECKING:
+    from biograft.nn import TextEncoder
+
+
+def run_encoder(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
+    """Write ``out/encoder``, and beside it the weight of letters where it is learned."""
+    from biograft.linking.finetuning import finetune_encoder
+
+    if recipe.encoder is None:
+        raise ConfigError(f"recipe {recipe.name}: missing key 'encoder.name'")
+    result = finetune_encoder(
+        lesson.kb,
+        load_encoder(recipe.encoder),
+        label_mentions(lesson.train),
+        recipe.config,
+        lesson.out,
+        resume=lesson.resume,
+        progress=lesson.progress,
+    )
+    report = {k: v for k, v in result.to_json().items() if k not in ("run", "encoder", "finished")}
+    finished = result.training.finished
+    return Outcome(made={"encoder": result.encoder}, report=report, finished=finished)
+
+
+def load_encoder(config: EncoderConfig) -> TextEncoder:
+    """Load the encoder that a recipe names."""
+    try:
+        from biograft.nn import TextEncoder
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("models", "an encoder") from error
+    return TextEncoder.from_pretrained(
+        config.name, pooling=config.pooling, max_length=config.max_length, lower=config.lower
+    )
+
+
+KIND = RecipeKind(
+    config=FinetuneConfig,
+    encoder_key="encoder.name",
+    needs_encoder=True,
+    takes=frozenset(),
+    run=run_encoder,
+)

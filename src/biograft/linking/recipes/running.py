@@ -1,0 +1,54 @@
+"""Run a recipe on mentions whose concepts are known."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from biograft.errors import ConfigError, OutputError
+from biograft.linking.labelled import LabelledMention
+from biograft.linking.recipes.kinds import KINDS, Lesson, Outcome
+from biograft.linking.recipes.recipe import LinkingRecipe
+from biograft.training.run_folder import FORMAT as RUN_FORMAT
+
+if TYPE_CHECKING:
+    from biograft.linking.rerank.examples import GoldQuery
+
+
+def finetune(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
+    """Train what a recipe says; refuse first what it has no use for."""
+    kind = KINDS.load(recipe.kind)
+    for name, value in lesson.given.items():
+        if value is not None and name not in kind.takes:
+            raise ConfigError(f"{name}: a recipe of kind {recipe.kind!r} has no use for it")
+    return kind.run(recipe, lesson)
+
+
+def label_mentions(queries: Iterable[GoldQuery]) -> list[LabelledMention]:
+    """Take each query that has a concept as a mention.
+
+    Composite mentions teach nothing: which of their parts means which concept is not known, and
+    every part as a name of every concept would spoil the grown store.
+    """
+    return [
+        LabelledMention(part, query.gold, query.document or f"query {number}")
+        for number, query in enumerate(queries)
+        if query.gold and len(query.needed) == 1
+        for part in query.parts
+    ]
+
+
+def remove_run(folder: Path) -> None:
+    """Remove an earlier run to make place, and nothing else."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    try:
+        described = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        described = None
+    if not isinstance(described, dict) or described.get("format") != RUN_FORMAT:
+        raise OutputError(f"{folder}: is no run of biograft, so it is not replaced by one")
+    shutil.rmtree(folder)

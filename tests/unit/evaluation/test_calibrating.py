@@ -1,0 +1,65 @@
+"""Fitting a calibration to what a linker answered, and what that gains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from biograft.errors import ConfigError
+from biograft.evaluation import EvaluationConfig, LinkQuery
+from biograft.evaluation.calibrating import calibrate_result, calibration_gain
+from biograft.evaluation.ids import Resolved
+from biograft.evaluation.linking import run_queries
+from biograft.linking.calibration import fit_calibration
+from biograft.linking.candidates import Candidate
+
+
+class Boaster:
+    """Scores 0.9 for every answer; it is right for every second document, NIL being wrong."""
+
+    def __init__(self, probability=None):
+        self.probability = probability
+
+    def rank(self, queries, k):
+        found = Candidate("A", "", "a", 0.9, self.probability)
+        return [[[found] for _ in query.parts] for query in queries]
+
+
+def ask(ranker, queries):
+    config = EvaluationConfig(ks=(1,), n_resamples=1)
+    resolved = Resolved(tuple(queries), frozenset(), 0)
+    return run_queries(ranker, resolved, lambda concept: frozenset({concept}), config=config)
+
+
+def make_queries(n=200):
+    return [LinkQuery("x", frozenset({"A" if k % 2 else "B"}), document=f"d{k}") for k in range(n)]
+
+
+def test_the_error_before_and_after():
+    before, after = calibration_gain(ask(Boaster(), make_queries()))
+    assert before == pytest.approx(0.4)
+    assert after < 0.2
+    told, _ = calibration_gain(ask(Boaster(probability=0.5), make_queries()))
+    assert told == pytest.approx(0)
+
+
+def test_no_answer_is_calibrated_by_its_own_document():
+    """With a single document there is nothing else to fit to, and nothing is gained."""
+    queries = [LinkQuery("x", frozenset({"B"}), document="d")] * 10
+    assert calibration_gain(ask(Boaster(), queries)) == (pytest.approx(0.9), pytest.approx(0.9))
+
+
+def test_what_is_fitted_is_what_the_answers_say():
+    result = ask(Boaster(), make_queries())
+    fitted = calibrate_result(result, "a search")
+    scores, right = np.full(200, 0.9), [float(k % 2) for k in range(200)]
+    assert fitted == fit_calibration(scores, right, search="a search")
+    assert calibrate_result(result, "a search", aim="f1").threshold == pytest.approx(0.5)
+
+
+def test_composite_mentions_are_left_out():
+    composite = LinkQuery("x", frozenset({"A", "B"}), parts=("x", "y"))
+    result = ask(Boaster(), [*make_queries(4), composite])
+    assert calibrate_result(result, "").n == 4
+    with pytest.raises(ConfigError, match="found nothing for any"):
+        calibrate_result(ask(Boaster(), [composite]), "")

@@ -1,0 +1,78 @@
+"""Recipes of trained linkers: the shipped ones, files, overrides and refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from biograft.errors import ConfigError
+from biograft.linking.recipes import KINDS, LinkingRecipe, shipped_recipes
+
+RANKER = 'kind = "ranker"\n[config]\nepochs = 3\n[data]\ntrain = ["a", "b"]\nformat = "biosyn"\n'
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_every_shipped_recipe_loads(name):
+    recipe = LinkingRecipe.load(name)
+    assert recipe.about
+    assert isinstance(recipe.config, KINDS.load(recipe.kind).config)
+    assert recipe.to_json()["name"] == name
+
+
+def test_there_is_a_shipped_recipe_of_every_kind():
+    assert {LinkingRecipe.load(name).kind for name in shipped_recipes()} == set(KINDS)
+
+
+def test_the_shipped_ranker_is_what_the_library_does_by_itself():
+    assert LinkingRecipe.load("linker-ranker").config == KINDS.load("ranker").config()
+
+
+def test_a_file_with_data_and_overrides(write):
+    path = write("mine.toml", RANKER)
+    recipe = LinkingRecipe.load(path, ["config.hidden=4", "data.types=['Disease']"])
+    assert (recipe.name, recipe.kind, recipe.encoder) == ("mine", "ranker", None)
+    assert (recipe.config.epochs, recipe.config.hidden, recipe.config.folds) == (3, 4, 5)
+    assert (recipe.data.train, recipe.data.format) == (("a", "b"), "biosyn")
+    assert recipe.data.types == ("Disease",)
+
+
+def test_the_encoder_goes_where_the_kind_has_it():
+    assert LinkingRecipe.load("linker-encoder", encoder="E").encoder.name == "E"
+    assert LinkingRecipe.load("linker-encoder", encoder="E").encoder.pooling == "cls"
+    assert LinkingRecipe.load("linker-ranker", encoder='a "b"').encoder.name == 'a "b"'
+    assert LinkingRecipe.load("linker-rerank", encoder="E").config.encoder == "E"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "recipe r: missing key 'kind'; known: ranker, encoder, rerank"),
+        ("kind = 'encode'", "no kind of recipe is called 'encode'; did you mean 'encoder'"),
+        ("kind = 3", "no kind of recipe is called 3"),
+        ("kind = ['ranker']", "no kind of recipe is called"),
+        ("kind = 'ranker'\nconfigs = 1", "unknown key 'configs'; did you mean 'config'"),
+        ("kind = 'ranker'\nconfig = 1", "config: expected a table, found 1"),
+        ("kind = 'ranker'\n[config]\nepoch = 1", "config: unknown key 'epoch'; did you mean 'ep"),
+        ("kind = 'ranker'\n[config]\nepochs = 0", "epochs: expected at least 1, found 0"),
+        ("kind = 'ranker'\n[data]\ntrains = 1", "data: unknown key 'trains'; did you mean 'train"),
+        ("kind = 'ranker'\n[data]\ntrain = 'a'", "data.train: expected a list, found 'a'"),
+        ("kind = 'encoder'", "missing key 'encoder.name'"),
+        ("kind = 'encoder'\n[encoder]\npooling = 'cls'", "encoder: missing key 'name'"),
+        ("kind = 'rerank'", "config: missing key 'encoder'"),
+        ("kind = 'rerank'\n[encoder]\nname = 'E'", "unknown key 'encoder'"),
+    ],
+)
+def test_what_is_wrong_is_said(write, text, problem):
+    with pytest.raises(ConfigError) as caught:
+        LinkingRecipe.load(write("r.toml", text))
+    assert problem in str(caught.value)
+
+
+def test_names_and_overrides_that_are_none(tmp_path):
+    with pytest.raises(ConfigError, match="no recipe is called 'linker-ranked'; did you mean"):
+        LinkingRecipe.load("linker-ranked")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        LinkingRecipe.load(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match="config: unknown key 'epoch'"):
+        LinkingRecipe.load("linker-ranker", ["config.epoch=3"])
+    with pytest.raises(ConfigError, match=r"--set: expected table\.key=value, found 'epochs=3'"):
+        LinkingRecipe.load("linker-ranker", ["epochs=3"])

@@ -1,0 +1,125 @@
+"""The numbers a ranker sees, against an implementation in plain loops."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from biograft.linking.candidates import NameHits
+from biograft.linking.fusing import FusedSearch
+from biograft.linking.lexical import LexicalIndex
+from biograft.linking.steps import DEFAULT_STEPS
+from biograft.linking.supervised.features import FeatureMaker, feature_names
+from biograft.linking.supervised.memory import ALL, MentionMemory
+
+TEXTS = ["MS", "cold", "Mitral  stenosis", "failure of a kidney", "heart", "qqqq", ""]
+
+
+class Letters:
+    """Scores names by their number of letters in common; holds every second name only."""
+
+    name = "letters"
+
+    def __init__(self, kb):
+        self.names = kb.table("names").column("text").to_pylist()
+
+    def score(self, texts, rows):
+        scores = np.full(rows.shape, -np.inf, np.float32)
+        for line, text in enumerate(texts):
+            for column, row in enumerate(rows[line].tolist()):
+                if row >= 0 and row % 2 == 0:
+                    own = set(self.names[row])
+                    scores[line, column] = len(own & set(text.lower())) / len(own) - 0.3
+        return scores
+
+    def search(self, texts, k):
+        rows = np.tile(np.arange(len(self.names)), (len(texts), 1))
+        scores = self.score(texts, rows)
+        order = np.lexsort((rows, -scores), axis=1)[:, :k]
+        found = np.take_along_axis(scores, order, axis=1)
+        return NameHits(np.where(np.isfinite(found), order, -1), found)
+
+
+@pytest.fixture
+def memory(ward):
+    memory = MentionMemory(len(ward.kb))
+    for n, mention in enumerate(ward.mentions):
+        memory.add(mention.text, [ward.kb.row(i) for i in mention.concepts], n % 3)
+    memory.add("cold", [ward.kb.row("CHILL")], 2)
+    return memory
+
+
+def slowly(kb, memory, text, found, leave_out, hidden):
+    """Make the features of each concept by name: plain loops, one definition after the other."""
+    gathered, place = found
+    all_names = [(n.text, c) for c, concept in enumerate(kb) for n in concept.names]
+    of_concept = defaultdict(list)
+    for column, row in enumerate(gathered.rows[place].tolist()):
+        if row >= 0 and not hidden[column]:
+            scores = [float(s[place, column]) for s in gathered.scores]
+            scores = [s if math.isfinite(s) else 0.0 for s in scores]
+            of_concept[all_names[row][1]].append((column, all_names[row][0], scores))
+    n_generators = len(gathered.generators)
+    top = [max(e[2][g] for v in of_concept.values() for e in v) for g in range(n_generators)]
+    counts, seen = memory.linked(text, leave_out)
+    words = set(DEFAULT_STEPS(text).split())
+    made = {}
+    for concept, entries in sorted(of_concept.items()):
+        values, best = [], []
+        for g in range(n_generators):
+            own = [e[2][g] for e in entries]
+            best.append(own.index(max(own)))
+            rest = [0.0 if k == best[g] else s for k, s in enumerate(own)]
+            values += [max(own), max(rest), max(own) - top[g], float(max(own) - top[g] > -1e-6)]
+        for a in range(n_generators):
+            values += [entries[best[b]][2][a] for b in range(n_generators) if a != b]
+        equal = [e for e in entries if e[2][0] >= 0.99 - 1e-4]
+        shared = []
+        for _, name, _ in entries:
+            theirs = set(DEFAULT_STEPS(name).split())
+            shared.append(len(words & theirs) / len(words | theirs) if words | theirs else 0.0)
+        values += [
+            float(any(name.casefold() == text.casefold() for _, name, _ in equal)),
+            float(bool(equal)),
+            max(shared),
+            counts.get(concept, 0) / max(seen, 1),
+            float(seen > 0),
+            math.log1p(counts.get(concept, 0)),
+            math.log1p(memory.frequency(leave_out)[concept]),
+            math.log1p(sum(c == concept for _, c in all_names)),
+        ]
+        chosen = max(entries, key=lambda e: (np.float32(sum(map(np.float32, e[2]))), -e[0]))
+        made[concept] = (values, chosen[0])
+    return made
+
+
+@pytest.mark.parametrize("leave_out", [ALL, 2])
+@pytest.mark.parametrize("hide", [0, 3])
+def test_features_are_those_of_plain_loops(ward, memory, leave_out, hide):
+    search = FusedSearch([LexicalIndex.build(ward.kb), Letters(ward.kb)])
+    maker, gathered = FeatureMaker(ward.kb, memory), search.gather(TEXTS, 6)
+    for place, text in enumerate(TEXTS):
+        hidden = np.zeros(gathered.rows.shape[1], bool)
+        hidden[:hide] = True
+        made = maker.compute(text, gathered, place, leave_out=leave_out, hidden=hidden)
+        expected = slowly(ward.kb, memory, text, (gathered, place), leave_out, hidden)
+        assert made.concepts.tolist() == list(expected)
+        assert made.best.tolist() == [best for _, best in expected.values()]
+        wanted = np.array([values for values, _ in expected.values()])
+        assert made.features.shape == (len(expected), len(feature_names(gathered.generators)))
+        np.testing.assert_allclose(made.features, wanted.reshape(made.features.shape), atol=1e-6)
+
+
+def test_a_text_without_candidates_has_no_features(ward, memory):
+    gathered = ward.search.gather(["qqqq"], 3)
+    made = FeatureMaker(ward.kb, memory).compute("qqqq", gathered, 0)
+    assert made.features.shape == (0, len(feature_names(["lexical"])))
+    assert len(made.concepts) == len(made.best) == 0
+
+
+def test_every_column_has_a_name_of_its_own():
+    names = feature_names(["lexical", "dense", "third"])
+    assert len(set(names)) == len(names) == 3 * 4 + 6 + 8

@@ -1,0 +1,114 @@
+"""Training a ranker: what it learns from mentions, what it hides, and that it repeats itself."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from biograft.errors import ConfigError
+from biograft.linking import Linker
+from biograft.linking.fusing import FusedSearch
+from biograft.linking.labelled import LabelledMention
+from biograft.linking.lexical import LexicalIndex
+from biograft.linking.supervised import TrainedRanker, grow_store, train_network
+from biograft.linking.supervised.memory import MentionMemory, concept_rows, deal_folds
+from biograft.linking.supervised.training import _Hiding, marginal_loss
+
+
+def linker_of(kb, search, trained):
+    names = [generator.name for generator in search.generators]
+    return Linker(kb, search, ranker=TrainedRanker(kb, trained.network, trained.memory, names))
+
+
+def first(linker, texts):
+    return [found[0].concept for found in linker.link_mentions(texts)]
+
+
+def test_a_name_of_two_concepts_means_what_it_meant_in_training(ward, config):
+    assert first(Linker(ward.kb, ward.search), ["ms", "mi"]) != ["SCLEROSIS", "INFARCTION"]
+    trained = train_network(ward.kb, ward.search, ward.mentions, config)
+    linker = linker_of(ward.kb, ward.search, trained)
+    assert first(linker, ["ms", "MI", "cold"]) == ["SCLEROSIS", "INFARCTION", "COLD"]
+    assert first(linker, ["mitral stenosis"]) == ["STENOSIS"]
+    assert trained.report["n_mentions"] == trained.report["n_with_concept"] == len(ward.mentions)
+    assert trained.report["training_acc@1"] == 1
+
+
+def test_what_is_meant_often_is_preferred_where_the_text_was_never_seen(store_of, config, tmp_path):
+    """Names of pairs of concepts are equal; one of the two is always the one that is meant."""
+    concepts, mentions = [], []
+    for n in range(12):
+        concepts += [
+            {"id": f"{n}rare", "name": f"syndrome{n}", "names": [f"alpha{n}", f"beta{n}"]},
+            {"id": f"{n}usual", "name": f"state{n}", "names": [f"alpha{n}", f"beta{n}"]},
+        ]
+        usual = frozenset({f"{n}usual"})
+        mentions += [LabelledMention(f"state{n}", usual, f"s{n}{k}") for k in range(4)]
+        if n < 8:
+            mentions.append(LabelledMention(f"alpha{n}", usual, f"a{n}"))
+    base = store_of(concepts)
+    kb = grow_store(base, mentions, tmp_path / "G")
+    search = FusedSearch([LexicalIndex.build(kb)])
+    linker = linker_of(kb, search, train_network(kb, search, mentions, config))
+    texts = [f"beta{n}" for n in range(8, 12)]
+    assert first(Linker(kb, search), texts) == [f"{n}rare" for n in range(8, 12)]
+    assert first(linker, texts) == [f"{n}usual" for n in range(8, 12)]
+
+
+def test_the_same_seed_gives_the_same_weights(ward, config):
+    a, b = (train_network(ward.kb, ward.search, ward.mentions, config).network for _ in range(2))
+    for name, array in a.__dict__.items():
+        assert array.tolist() == getattr(b, name).tolist()
+
+
+def test_training_leaves_the_random_state_of_others_alone(ward, config):
+    torch.manual_seed(5)
+    expected = torch.rand(3).tolist()
+    torch.manual_seed(5)
+    train_network(ward.kb, ward.search, ward.mentions[:14], config)
+    assert torch.rand(3).tolist() == expected
+
+
+def test_names_that_were_mentions_of_one_fold_alone_are_hidden_from_it(store_of, tmp_path):
+    base = store_of([{"id": "A", "name": "flu", "names": ["grippe"]}])
+    gold = frozenset({"A"})
+    told = [("flu like", "d1"), ("the grip", "d1"), ("the grip", "d2"), ("grippe", "d1")]
+    mentions = [LabelledMention(text, gold, document) for text, document in told]
+    kb = grow_store(base, mentions, tmp_path / "G")
+    memory, folds = MentionMemory(len(kb)), deal_folds(["d1", "d2"], 2, 0)
+    for mention in mentions:
+        memory.add(mention.text, concept_rows(kb, mention), folds[mention.document])
+    gathered = FusedSearch([LexicalIndex.build(kb)]).gather(["flu grip grippe the like"], 9)
+    hiding = _Hiding(kb, memory)
+    shown = {}
+    for document, fold in folds.items():
+        hidden = hiding.of(gathered, 0, fold)
+        rows = gathered.rows[0][~hidden]
+        shown[document] = {kb.name(int(row)).text for row in rows if row >= 0}
+    assert shown == {"d1": {"flu", "grippe", "the grip"},
+                     "d2": {"flu", "grippe", "the grip", "flu like"}}  # fmt: skip
+
+
+def test_mentions_that_teach_nothing_are_refused(ward, config):
+    strange = [LabelledMention("ms", frozenset({"none"}), "d1")]
+    with pytest.raises(ConfigError, match="none has both right and wrong candidates"):
+        train_network(ward.kb, ward.search, strange, config)
+    with pytest.raises(ConfigError, match="none has both right and wrong candidates"):
+        train_network(ward.kb, ward.search, [], config)
+
+
+def test_the_loss_is_the_share_of_the_softmax_that_is_right():
+    scores = [[1.0, -0.5, 2.0], [0.3, 0.1, 9.0]]
+    there = [[True, True, True], [True, True, False]]
+    right = [[True, False, True], [False, True, False]]
+    expected = 0.0
+    for line in range(2):
+        weights = [math.exp(s) if t else 0 for s, t in zip(scores[line], there[line], strict=True)]
+        good = sum(w for w, r in zip(weights, right[line], strict=True) if r)
+        expected -= math.log(good / sum(weights)) / 2
+    loss = marginal_loss(torch.tensor(scores), torch.tensor(there), torch.tensor(right))
+    assert loss.item() == pytest.approx(expected, abs=1e-6)
+    assert np.isfinite(loss.item())
