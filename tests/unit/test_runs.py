@@ -244,10 +244,10 @@ def stopped_build(source, out, pattern, number):
 
     On a busy machine a build may end before the signal comes; then it is done again.
     """
-    for _ in range(5):
+    for _ in range(25):
         process = start_build(source, out, "--overwrite")
         while process.poll() is None and not any(out.parent.glob(pattern)):
-            time.sleep(0.002)
+            time.sleep(0.0005)
         process.send_signal(number)
         said = process.communicate()
         if process.returncode != 0:
