@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from linking_sets import SETS, LinkingSet
-from machine import describe_commit, describe_machine
+from machine import describe_command, describe_commit, describe_machine
 
 from biograft.errors import BiograftError
 from biograft.evaluation import EvaluationConfig, LinkingResult, evaluate_linking
@@ -139,7 +139,7 @@ def _measure(
         "seconds": time.perf_counter() - ready,
         "seeds": {"bootstrap": options.seed},
         "note": asked.note,
-        "command": " ".join(["python", "benchmarks/linking_accuracy.py", *sys.argv[1:]]),
+        "command": describe_command("linking_accuracy.py", sys.argv[1:]),
         "commit": describe_commit(),
     }
 

@@ -28,7 +28,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from machine import describe_commit, describe_machine, peak_gib
+from machine import describe_command, describe_commit, describe_machine, peak_gib
 
 PARTS = {
     "lexical": "lexical_speed:compare_lexical",
@@ -82,7 +82,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "parts": parts,
         "machine": describe_machine(),
         "commit": describe_commit(),
-        "command": " ".join(["python", "benchmarks/linking_speed.py", *sys.argv[1:]]),
+        "command": describe_command("linking_speed.py", sys.argv[1:]),
     }
 
 

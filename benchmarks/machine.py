@@ -7,6 +7,7 @@ import platform
 import resource
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +54,12 @@ def peak_gib() -> float:
     """Give the peak memory of this process, started as one of its own by a small parent."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 2 ** (30 if sys.platform == "darwin" else 20)
+
+
+def describe_command(script: str, arguments: Sequence[str]) -> str:
+    """Give the command that was run; of places, which are another's elsewhere, only the names."""
+    shown = [
+        f"{part.partition('=')[0]}={Path(part).name}" if "=" in part else Path(part).name
+        for part in arguments
+    ]
+    return " ".join(["python", f"benchmarks/{script}", *shown])

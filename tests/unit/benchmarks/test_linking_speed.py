@@ -125,3 +125,8 @@ def test_the_table_shows_what_was_measured_and_nothing_else(script):
     assert "faiss" not in text
     assert "scispaCy" not in text
     assert "was not measured" in text
+
+
+def test_a_recorded_command_tells_no_places(script):
+    shown = script("machine").describe_command("a.py", ["--encoder", "x=/home/me/model", "--quick"])
+    assert shown == "python benchmarks/a.py --encoder x=model --quick"
