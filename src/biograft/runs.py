@@ -53,9 +53,9 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         remove_abandoned(target)
         work = _work_name(target, "building")
-        work.mkdir()
     try:
         with _explained(target):
+            work.mkdir()  # an interrupt right after it must find its way to the removal below
             yield work
             _swap(work, target, overwrite=overwrite)
     except BaseException:

@@ -247,7 +247,7 @@ def stopped_build(source, out, pattern, number):
     for _ in range(25):
         process = start_build(source, out, "--overwrite")
         while process.poll() is None and not any(out.parent.glob(pattern)):
-            time.sleep(0.0005)
+            time.sleep(0.001)
         process.send_signal(number)
         said = process.communicate()
         if process.returncode != 0:
