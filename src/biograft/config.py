@@ -42,6 +42,19 @@ def set_value(values: dict[str, Any], override: str) -> None:
         table[key] = text
 
 
+def find_recipe(name_or_path: str | Path, shipped: Mapping[str, Path]) -> Path:
+    """Find a recipe: a TOML file, or one of those that come with biograft by its name."""
+    path = Path(name_or_path)
+    if path.suffix == ".toml":
+        return path
+    if str(name_or_path) not in shipped:
+        raise ConfigError(
+            f"no recipe is called {str(name_or_path)!r}; {nearest(str(name_or_path), shipped)}, "
+            "or give a .toml file"
+        )
+    return shipped[str(name_or_path)]
+
+
 def from_mapping(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
     """Build a frozen dataclass from plain values, checking every key and type."""
     hints = typing.get_type_hints(cls)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from biograft.config import from_mapping, load_toml, set_value
+from biograft.config import find_recipe, from_mapping, load_toml, set_value
 from biograft.errors import ConfigError, nearest
 from biograft.objectives import OBJECTIVES
 from biograft.registry import Registry
@@ -46,7 +46,7 @@ class Recipe:
     @classmethod
     def load(cls, name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
         """Load a shipped recipe by name, or a file; overrides are ``table.key=value`` texts."""
-        path = _find(name_or_path)
+        path = find_recipe(name_or_path, shipped_recipes())
         values = load_toml(path)
         for override in overrides:
             set_value(values, override)
@@ -92,19 +92,6 @@ class Recipe:
 def shipped_recipes() -> dict[str, Path]:
     """Give the recipes that come with biograft, by name."""
     return {path.stem: path for path in sorted(_FOLDER.glob("*.toml"))}
-
-
-def _find(name_or_path: str | Path) -> Path:
-    path = Path(name_or_path)
-    if path.suffix == ".toml":
-        return path
-    shipped = shipped_recipes()
-    if str(name_or_path) not in shipped:
-        raise ConfigError(
-            f"no recipe is called {str(name_or_path)!r}; {nearest(str(name_or_path), shipped)}, "
-            "or give a .toml file"
-        )
-    return shipped[str(name_or_path)]
 
 
 def _table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from biograft.config import from_mapping, load_toml, set_value
+from biograft.config import find_recipe, from_mapping, load_toml, set_value
 from biograft.errors import ConfigError, nearest
 from biograft.linking.recipes.kinds import KINDS, RecipeKind
 from biograft.recipes.recipe import EncoderConfig
@@ -45,7 +45,7 @@ class LinkingRecipe:
         cls, name_or_path: str | Path, overrides: Sequence[str] = (), encoder: str = ""
     ) -> LinkingRecipe:
         """Load a shipped recipe by name, or a file; overrides are ``table.key=value`` texts."""
-        path = _find(name_or_path)
+        path = find_recipe(name_or_path, shipped_recipes())
         values = load_toml(path)
         kind = _kind(path.stem, values)
         if encoder:
@@ -85,19 +85,6 @@ class LinkingRecipe:
 def shipped_recipes() -> dict[str, Path]:
     """Give the recipes that come with biograft, by name."""
     return {path.stem: path for path in sorted(_FOLDER.glob("*.toml"))}
-
-
-def _find(name_or_path: str | Path) -> Path:
-    path = Path(name_or_path)
-    if path.suffix == ".toml":
-        return path
-    shipped = shipped_recipes()
-    if str(name_or_path) not in shipped:
-        raise ConfigError(
-            f"no recipe is called {str(name_or_path)!r}; {nearest(str(name_or_path), shipped)}, "
-            "or give a .toml file"
-        )
-    return shipped[str(name_or_path)]
 
 
 def _kind(name: str, values: Mapping[str, Any]) -> RecipeKind:
