@@ -12,7 +12,9 @@ from biograft.lazy import load_on_use
 
 if TYPE_CHECKING:
     from biograft.evaluation.comparison import Comparison, paired
+    from biograft.evaluation.end_to_end import Score, TextResult, evaluate_text
     from biograft.evaluation.gold import GOLD_FORMATS, Gold, read_gold
+    from biograft.evaluation.gold_texts import TEXT_FORMATS, GoldTexts, read_gold_texts
     from biograft.evaluation.ids import StoreIds, resolve_gold
     from biograft.evaluation.linking import (
         EvaluationConfig,
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
         evaluate_linking,
     )
     from biograft.evaluation.mistakes import Mistake, find_mistakes
+    from biograft.evaluation.nil import nil_as_linked
     from biograft.evaluation.populations import Population, similarity_buckets, sub_populations
     from biograft.evaluation.queries import GoldConfig, LinkQuery
     from biograft.evaluation.ranking import NameRanker, Ranker
@@ -28,10 +31,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GOLD_FORMATS",
+    "TEXT_FORMATS",
     "Comparison",
     "EvaluationConfig",
     "Gold",
     "GoldConfig",
+    "GoldTexts",
     "LinkQuery",
     "LinkingReport",
     "LinkingResult",
@@ -40,11 +45,16 @@ __all__ = [
     "Population",
     "QueryRow",
     "Ranker",
+    "Score",
     "StoreIds",
+    "TextResult",
     "evaluate_linking",
+    "evaluate_text",
     "find_mistakes",
+    "nil_as_linked",
     "paired",
     "read_gold",
+    "read_gold_texts",
     "resolve_gold",
     "similarity_buckets",
     "sub_populations",
@@ -57,6 +67,7 @@ _HOMES = {
     "GOLD_FORMATS": "biograft.evaluation.gold",
     "Gold": "biograft.evaluation.gold",
     "GoldConfig": "biograft.evaluation.queries",
+    "GoldTexts": "biograft.evaluation.gold_texts",
     "LinkQuery": "biograft.evaluation.queries",
     "LinkingReport": "biograft.evaluation.report",
     "LinkingResult": "biograft.evaluation.linking",
@@ -65,11 +76,17 @@ _HOMES = {
     "Population": "biograft.evaluation.populations",
     "QueryRow": "biograft.evaluation.linking",
     "Ranker": "biograft.evaluation.ranking",
+    "Score": "biograft.evaluation.end_to_end",
     "StoreIds": "biograft.evaluation.ids",
+    "TEXT_FORMATS": "biograft.evaluation.gold_texts",
+    "TextResult": "biograft.evaluation.end_to_end",
     "evaluate_linking": "biograft.evaluation.linking",
+    "evaluate_text": "biograft.evaluation.end_to_end",
     "find_mistakes": "biograft.evaluation.mistakes",
+    "nil_as_linked": "biograft.evaluation.nil",
     "paired": "biograft.evaluation.comparison",
     "read_gold": "biograft.evaluation.gold",
+    "read_gold_texts": "biograft.evaluation.gold_texts",
     "resolve_gold": "biograft.evaluation.ids",
     "similarity_buckets": "biograft.evaluation.populations",
     "sub_populations": "biograft.evaluation.populations",

@@ -45,6 +45,11 @@ def calibrate_result(
     result: LinkingResult, search: str, method: str = "isotonic", aim: str | None = None
 ) -> Calibration:
     """Fit a calibration to what was found already; ``search`` says what gave the scores."""
+    if any(row.answered_nil and any(row.answers) for row in result.rows):
+        raise ConfigError(
+            "calibration: answers below a threshold were taken for NIL; evaluate without one "
+            "(nil_below) to fit a calibration"
+        )
     first = _first_answers(result)
     calibration = fit_calibration(first.scores, first.right, method, search=search)
     if aim is None:

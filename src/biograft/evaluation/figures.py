@@ -11,7 +11,7 @@ import numpy as np
 from biograft.errors import MissingExtraError
 from biograft.evaluation.linking import LinkingResult
 from biograft.evaluation.populations import Population
-from biograft.metrics.calibration import reliability
+from biograft.metrics.calibration import given_answers, reliability
 
 try:
     from matplotlib.figure import Figure
@@ -28,7 +28,7 @@ def draw_figures(result: LinkingResult, buckets: Sequence[Population]) -> dict[s
         "recall": _png(lambda axes: _recall(axes, result)),
         "similarity": _png(lambda axes: _by_similarity(axes, buckets)),
     }
-    if not np.isnan(result.judged.probability).any():
+    if "ece" in result.metrics:
         figures["reliability"] = _png(lambda axes: _reliability(axes, result))
     return figures
 
@@ -65,9 +65,10 @@ def _by_similarity(axes: Any, buckets: Sequence[Population]) -> None:
 
 
 def _reliability(axes: Any, result: LinkingResult) -> None:
-    bins = reliability(result.judged.probability, result.judged.right[:, 0])
+    probability, right = given_answers(result.judged)
+    bins = reliability(probability, right)
     axes.plot([0, 1], [0, 1], ":", color="grey")
-    sizes = [20 + 180 * b.n / result.n for b in bins]
+    sizes = [20 + 180 * b.n / len(right) for b in bins]
     axes.scatter([b.probability for b in bins], [b.accuracy for b in bins], sizes, color=_COLOUR)
     axes.plot([b.probability for b in bins], [b.accuracy for b in bins], color=_COLOUR)
     axes.set(xlabel="probability", ylabel="accuracy", xlim=(0, 1.02), ylim=(0, 1.02))

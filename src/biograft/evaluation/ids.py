@@ -25,6 +25,7 @@ class StoreIds:
         self._base = base
         self._own: dict[str, frozenset[str]] = {}
         self._known: dict[str, str | None] = {}
+        self._meant: dict[str, str] = {}
         self._prefixes: list[str] | None = None
 
     def own(self, concept: str) -> frozenset[str]:
@@ -44,6 +45,16 @@ class StoreIds:
         if gold not in self._known:
             self._known[gold] = self._find(gold)
         return self._known[gold]
+
+    def meant(self, gold: str) -> str:
+        """Give the primary id of the one concept that a gold id is an own id of, else the id."""
+        found = self._meant.get(gold)
+        if found is None:
+            known = self.known(gold)
+            concepts = [] if known is None else self._base.by_id(known)
+            sole = concepts[0].id if len(concepts) == 1 else known or gold
+            found = self._meant[gold] = canonical_id(sole)
+        return found
 
     def _find(self, gold: str) -> str | None:
         canonical = canonical_id(gold)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +17,20 @@ OwnIds = Callable[[str], frozenset[str]]
 """Gives all ids that a concept goes by, spelled as the gold ids are."""
 
 
+@dataclass(frozen=True, slots=True)
+class NilRule:
+    """When a first candidate is taken for NIL: below this probability, without one the score."""
+
+    below: float
+    by_score: bool = False
+    """Compare the score though there is a probability."""
+
+    def __call__(self, first: Candidate) -> bool:
+        """Whether a first candidate is so unlikely that the answer is NIL."""
+        said = None if self.by_score else first.probability
+        return (first.score if said is None else said) < self.below
+
+
 def judge(
     queries: Sequence[LinkQuery],
     answers: Sequence[Answers],
@@ -23,17 +38,17 @@ def judge(
     *,
     scorer: str = "lenient",
     depth: int = 30,
-    nil_below: float | None = None,
+    nil_rule: NilRule | None = None,
 ) -> Judgements:
     """Judge every query; one whose answers are missing is wrong.
 
     The lenient rule counts candidates as they come: names where the ranker gives a candidate for
     every name, as the papers do, and concepts where it gives each concept once.
 
-    An answer is NIL if there is no candidate, or if ``nil_below`` is given and the first
-    candidate of every part is below it (its probability, or its score where it has none).
-    A query answered NIL is right exactly if its gold is NIL; what was found among its candidates
-    still counts for recall.
+    A part is answered NIL if it has no candidate, or if ``nil_rule`` takes its first one for NIL;
+    a query is if all its parts are. A query answered NIL is right exactly if its gold is NIL, and
+    a composite is not right if a part that counts was answered NIL; what was found among the
+    candidates still counts for recall.
     """
     right, found = np.zeros((len(queries), depth)), np.zeros((len(queries), depth))
     nil = np.array([query.is_nil for query in queries], dtype=np.bool_)
@@ -41,14 +56,15 @@ def judge(
     probability = np.zeros(len(queries))
     for place, query in enumerate(queries):
         parts = answers[place] if place < len(answers) else ()
-        answered_nil[place] = is_nil(parts, nil_below)
-        probability[place] = _first_probability(parts)
+        given = _given(parts, nil_rule)
+        answered_nil[place] = not any(given)
+        probability[place] = _first_probability(given)
         if query.is_nil:
             right[place] = found[place] = float(answered_nil[place])
             continue
         right[place], found[place] = _judge_one(query, parts, own_ids, scorer, depth)
-        if answered_nil[place]:
-            right[place] = 0.0
+        if nil_rule is not None:
+            right[place], _ = _judge_one(query, given, own_ids, scorer, depth)
     documents = tuple(query.document for query in queries)
     return Judgements(right, found, nil, answered_nil, probability, documents)
 
@@ -63,16 +79,11 @@ def _judge_one(
     return strict(named, query.needed, depth)
 
 
-def is_nil(parts: Answers, nil_below: float | None) -> bool:
-    """Whether the answer to a query is that no concept fits."""
-    firsts = [ranked[0] for ranked in parts if ranked]
-    if nil_below is None:
-        return not firsts
-    return all(_confidence(first) < nil_below for first in firsts)
-
-
-def _confidence(candidate: Candidate) -> float:
-    return candidate.score if candidate.probability is None else candidate.probability
+def _given(parts: Answers, nil_rule: NilRule | None) -> Answers:
+    """Take the candidates from the parts that were answered NIL."""
+    if nil_rule is None:
+        return parts
+    return [() if ranked and nil_rule(ranked[0]) else ranked for ranked in parts]
 
 
 def _first_probability(parts: Answers) -> float:

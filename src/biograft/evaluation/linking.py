@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,11 @@ import numpy as np
 
 from biograft.errors import ConfigError
 from biograft.evaluation.ids import Resolved, StoreIds, resolve_gold
-from biograft.evaluation.judging import OwnIds, judge
+from biograft.evaluation.judging import NilRule, OwnIds, judge
 from biograft.evaluation.queries import LinkQuery
 from biograft.evaluation.ranking import Answers, NameRanker, Ranker, Search
 from biograft.kb import KnowledgeBase
+from biograft.metrics.calibration import given_answers
 from biograft.metrics.judgements import Judgements
 from biograft.metrics.linking import check_scorer
 from biograft.metrics.metric import Metric
@@ -40,6 +41,8 @@ class EvaluationConfig:
     """How many answers count, for acc@k and recall@k."""
     nil_below: float | None = None
     """Answers below this probability (or score, without probability) are NIL; None: none are."""
+    nil_by_score: bool = False
+    """``nil_below`` is a score, though answers may carry probabilities."""
     n_resamples: int = N_RESAMPLES
     level: float = LEVEL
     seed: int = 0
@@ -53,6 +56,11 @@ class EvaluationConfig:
         for field, value in (("n_resamples", self.n_resamples), ("batch", self.batch)):
             if value < 1:
                 raise ConfigError(f"{field}: expected at least 1, found {value}")
+
+    @property
+    def nil_rule(self) -> NilRule | None:
+        """When an answer is taken for NIL."""
+        return None if self.nil_below is None else NilRule(self.nil_below, self.nil_by_score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +127,8 @@ def evaluate_linking(
     """Ask a ranker (or a search for names) every query and score it.
 
     Gives ``acc@k`` and ``recall@k`` for all k asked for, ``mrr``, what concerns NIL if a gold
-    answer is NIL, and the calibration error where all answers carry probabilities.
+    answer is NIL, and the calibration error where all answers that are not NIL carry
+    probabilities.
     """
     ids = StoreIds(base)
     asked = ranker if hasattr(ranker, "rank") else NameRanker(ranker, base)
@@ -144,21 +153,32 @@ def run_queries(
     n_asked = depth * (NAMES_PER_CONCEPT if scorer == "strict" else 1)
     pieces, rows = [], []
     progress.start("linking")
-    for start in range(0, len(queries), config.batch):
-        chosen = queries[start : start + config.batch]
+    for chosen in _batches(queries, config.batch):
         answers = ranker.rank(chosen, n_asked)
         piece = judge(
-            chosen, answers, own_ids, scorer=scorer, depth=depth, nil_below=config.nil_below
+            chosen, answers, own_ids, scorer=scorer, depth=depth, nil_rule=config.nil_rule
         )
         pieces.append(piece)
         rows += _rows(chosen, answers, piece)
-        progress.advance(len(chosen), (start + len(chosen)) / len(queries))
+        progress.advance(len(chosen), len(rows) / len(queries))
     progress.finish()
     judged = Judgements.join(pieces, _documents(queries))
     metrics = _metrics(judged, sorted(set(config.ks)))
     figures = {str(metric): metric(judged) for metric in metrics}
     intervals = _intervals(metrics, judged, config)
     return LinkingResult(scorer, figures, intervals, judged, tuple(rows), resolved)
+
+
+def _batches(queries: Sequence[LinkQuery], size: int) -> Iterator[Sequence[LinkQuery]]:
+    """Ask that many at once, and all queries of a document together: one may explain another."""
+    start = 0
+    while start < len(queries):
+        stop = min(start + size, len(queries))
+        document = queries[stop - 1].document
+        while document and stop < len(queries) and queries[stop].document == document:
+            stop += 1
+        yield queries[start:stop]
+        start = stop
 
 
 def _documents(queries: Sequence[LinkQuery]) -> tuple[str, ...]:
@@ -170,7 +190,8 @@ def _metrics(judged: Judgements, ks: Sequence[int]) -> list[Metric]:
     names = [f"acc@{k}" for k in ks] + [f"recall@{k}" for k in ks] + ["mrr"]
     if judged.nil.any():
         names += ["nil_precision", "nil_recall", "nil_f1"]
-    if not np.isnan(judged.probability).any():
+    probability, _ = given_answers(judged)
+    if len(probability) and not np.isnan(probability).any():
         names += ["ece", "ece_mass", "brier"]
     return [Metric.parse(name) for name in names]
 

@@ -16,6 +16,7 @@ class Kind(StrEnum):
     """Kinds of error, the first that fits counts."""
 
     NO_ANSWER = "no answer"
+    NIL_GIVEN = "NIL given for a concept"
     NIL_MISSED = "concept given for NIL"
     NOT_IN_STORE = "gold concept not in the store"
     TIED = "tied with the gold concept"
@@ -80,7 +81,7 @@ def _kind(row: QueryRow, base: KnowledgeBase, unknown: frozenset[str]) -> Kind:
     if row.query.is_nil:
         return Kind.NIL_MISSED
     if row.answered_nil:
-        return Kind.NO_ANSWER
+        return Kind.NIL_GIVEN if any(row.answers) else Kind.NO_ANSWER
     if row.query.gold <= unknown:
         return Kind.NOT_IN_STORE
     if row.right > 0:

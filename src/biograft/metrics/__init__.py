@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from biograft.lazy import load_on_use
 
 if TYPE_CHECKING:
-    from biograft.metrics.calibration import Bin, brier_score, calibration_error, reliability
+    from biograft.metrics.calibration import (
+        Bin,
+        brier_score,
+        calibration_error,
+        given_answers,
+        reliability,
+    )
     from biograft.metrics.counts import Counts
     from biograft.metrics.judgements import Judgements
     from biograft.metrics.linking import SCORERS, Answer, benchmark_parts, lenient, strict
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
         Difference,
         Interval,
         approximate_randomisation,
+        bootstrap_counts,
         bootstrap_interval,
         mcnemar_exact,
         paired_bootstrap,
@@ -41,10 +48,12 @@ __all__ = [
     "Span",
     "approximate_randomisation",
     "benchmark_parts",
+    "bootstrap_counts",
     "bootstrap_interval",
     "brier_score",
     "calibration_error",
     "document_counts",
+    "given_answers",
     "lenient",
     "mcnemar_exact",
     "mention_counts",
@@ -67,10 +76,12 @@ _HOMES = {
     "Span": "biograft.metrics.spans",
     "approximate_randomisation": "biograft.metrics.significance",
     "benchmark_parts": "biograft.metrics.linking",
+    "bootstrap_counts": "biograft.metrics.significance",
     "bootstrap_interval": "biograft.metrics.significance",
     "brier_score": "biograft.metrics.calibration",
     "calibration_error": "biograft.metrics.calibration",
     "document_counts": "biograft.metrics.spans",
+    "given_answers": "biograft.metrics.calibration",
     "lenient": "biograft.metrics.linking",
     "mcnemar_exact": "biograft.metrics.significance",
     "mention_counts": "biograft.metrics.spans",

@@ -2,6 +2,10 @@
 
 The expected calibration error puts the answers into bins by their probability and takes, over
 the bins, the mean distance of accuracy and mean probability, weighted by the bins' sizes.
+
+Of a run, what counts is every answer that was given: a concept, with its probability, against
+whether it is right. Where the gold is NIL it is wrong, however unlikely it was said to be. An
+answer of NIL states no probability and is left out; precision and recall of NIL tell of those.
 """
 
 from __future__ import annotations
@@ -94,10 +98,16 @@ def _within(values: npt.NDArray[np.float64]) -> bool:
     return bool(((values >= 0) & (values <= 1)).all())
 
 
+def given_answers(judged: Judgements) -> tuple[Values, Values]:
+    """Give the probability of each answer that is not NIL, and whether it is right."""
+    given = ~judged.answered_nil
+    return judged.probability[given], judged.right[given, 0]
+
+
 def _of_first(judged: Judgements, *, by_mass: bool) -> float:
-    return calibration_error(judged.probability, judged.right[:, 0], by_mass=by_mass)
+    return calibration_error(*given_answers(judged), by_mass=by_mass)
 
 
 ECE = Measure(of_all=lambda judged, _: _of_first(judged, by_mass=False))
 ECE_MASS = Measure(of_all=lambda judged, _: _of_first(judged, by_mass=True))
-BRIER = Measure(of_all=lambda judged, _: brier_score(judged.probability, judged.right[:, 0]))
+BRIER = Measure(of_all=lambda judged, _: brier_score(*given_answers(judged)))

@@ -25,7 +25,7 @@ class Judgements:
     found: Values  # (queries, depth)
     nil: Flags  # (queries,): the gold answer is that no concept fits
     answered_nil: Flags  # (queries,)
-    probability: Values  # (queries,): of the first answer; nan where the linker gives none
+    probability: Values  # (queries,): of the first answer; nan where none is said, 0 where none is
     documents: tuple[str, ...]
     """Which document each query is from: what is drawn together in a bootstrap."""
 

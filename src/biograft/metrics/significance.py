@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.errors import ConfigError
+from biograft.metrics.counts import Counts
 from biograft.metrics.judgements import Flags, Values
 
 N_RESAMPLES = 1000
@@ -51,6 +52,34 @@ def bootstrap_interval(
     """Give the percentile interval of a mean by drawing groups (or values) with replacement."""
     means = _resampled_means(values, groups, n_resamples, seed)
     return _interval(means, level)
+
+
+def bootstrap_counts(
+    counts: Sequence[Counts],
+    *,
+    n_resamples: int = N_RESAMPLES,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> dict[str, Interval]:
+    """Give the percentile intervals of precision, recall and F1 of counts added up.
+
+    Each of ``counts`` is that of one document; documents are drawn with replacement, and their
+    counts added up anew, since none of the three is a mean over documents.
+    """
+    _check_resamples(n_resamples)
+    table = np.array([(c.right, c.wrong, c.missed) for c in counts], np.float64).reshape(-1, 3)
+    rng = np.random.default_rng(seed)
+    sums = []
+    for size in _batches(n_resamples, 3 * len(table)):
+        drawn = rng.integers(0, max(len(table), 1), size=(size, len(table)))
+        sums.append(table[drawn].sum(axis=1))
+    right, wrong, missed = np.concatenate(sums).T
+    figures = {
+        "precision": _ratio(right, right + wrong),
+        "recall": _ratio(right, right + missed),
+        "f1": _ratio(2 * right, 2 * right + wrong + missed),
+    }
+    return {name: _interval(values, level) for name, values in figures.items()}
 
 
 def paired_bootstrap(
@@ -121,8 +150,7 @@ def _resampled_means(
     values: Values, groups: Sequence[Hashable] | None, n_resamples: int, seed: int
 ) -> Values:
     """Draw as many groups as there are, again and again, and take the mean of their values."""
-    if n_resamples < 1:
-        raise ConfigError(f"resamples: expected at least 1, found {n_resamples}")
+    _check_resamples(n_resamples)
     sums, sizes = _by_group(values, groups)
     if not len(sums):
         return np.zeros(n_resamples)
@@ -132,6 +160,16 @@ def _resampled_means(
         drawn = rng.integers(0, len(sums), size=(size, len(sums)))
         means.append(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
     return np.concatenate(means)
+
+
+def _check_resamples(n_resamples: int) -> None:
+    if n_resamples < 1:
+        raise ConfigError(f"resamples: expected at least 1, found {n_resamples}")
+
+
+def _ratio(part: Values, whole: Values) -> Values:
+    """Divide; what would be a division by zero is 0, as in :class:`Counts`."""
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 
 def _batches(n_resamples: int, n_groups: int) -> list[int]:

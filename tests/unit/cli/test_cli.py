@@ -92,7 +92,8 @@ COMMANDS = [path for path, command in TREE.items() if not hasattr(command, "comm
 def test_the_commands_are_those_promised():
     kb = ("build", "formats", "info", "show", "search", "export")
     others = ("demo", "index", "link", "pretrain", "finetune")
-    expected = {*(("kb", name) for name in kb), *((name,) for name in others), ("evaluate", "link")}
+    evaluate = {("evaluate", "link"), ("evaluate", "text")}
+    expected = {*(("kb", name) for name in kb), *((name,) for name in others), *evaluate}
     assert set(COMMANDS) == expected
 
 

@@ -25,8 +25,8 @@ class Boaster:
         return [[[found] for _ in query.parts] for query in queries]
 
 
-def ask(ranker, queries):
-    config = EvaluationConfig(ks=(1,), n_resamples=1)
+def ask(ranker, queries, nil_below=None):
+    config = EvaluationConfig(ks=(1,), n_resamples=1, nil_below=nil_below)
     resolved = Resolved(tuple(queries), frozenset(), 0)
     return run_queries(ranker, resolved, lambda concept: frozenset({concept}), config=config)
 
@@ -55,6 +55,12 @@ def test_what_is_fitted_is_what_the_answers_say():
     scores, right = np.full(200, 0.9), [float(k % 2) for k in range(200)]
     assert fitted == fit_calibration(scores, right, search="a search")
     assert calibrate_result(result, "a search", aim="f1").threshold == pytest.approx(0.5)
+
+
+def test_what_a_threshold_changed_is_nothing_to_fit_to():
+    with pytest.raises(ConfigError, match="below a threshold were taken for NIL"):
+        calibrate_result(ask(Boaster(), make_queries(4), nil_below=0.95), "a search")
+    assert calibrate_result(ask(Boaster(), make_queries(4), nil_below=0.5), "a search").n == 4
 
 
 def test_composite_mentions_are_left_out():

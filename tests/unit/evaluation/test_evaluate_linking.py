@@ -54,6 +54,20 @@ def test_batches_change_nothing(base, ranker):
     assert len(set(results[1].judged.documents)) == 7
 
 
+def test_the_queries_of_a_document_are_asked_together(base):
+    asked = []
+
+    class Listener:
+        def rank(self, queries, k):
+            asked.append([query.document for query in queries])
+            return [[[]] for _ in queries]
+
+    queries = [ask("x", "D1", document=document) for document in "abbbcc"]
+    queries += [ask("x", "D1")] * 3
+    evaluate_linking(Listener(), base, queries, "lenient", EvaluationConfig(batch=2))
+    assert asked == [["a", "b", "b", "b"], ["c", "c"], ["", ""], [""]]
+
+
 def test_a_search_for_names_is_a_ranker(base):
     texts = base.table("names").column("text").to_pylist()
 
@@ -92,6 +106,37 @@ def test_nil_is_right_where_nothing_fits(base, ranker):
     assert (result["nil_precision"], result["nil_recall"]) == (2 / 3, 1)
     bare = evaluate_linking(ranker(table), base, queries, "lenient", SMALL)
     assert [row.right for row in bare.rows] == [1, 1, 0, 1]
+
+
+def test_a_part_that_is_nil_is_missing_in_the_answer(base, ranker):
+    table = {"breast cancer": [("D5", 0.9)], "ovarian cancer": [("D6", 0.2)]}
+    query = ask("both", "D5", "D6", parts=tuple(table))
+    config = EvaluationConfig(n_resamples=20, nil_below=0.5)
+    for scorer in ("lenient", "strict"):
+        (row,) = evaluate_linking(ranker(table), base, [query], scorer, SMALL).rows
+        assert (row.right, row.answered_nil) == (1, False)
+        result = evaluate_linking(ranker(table), base, [query], scorer, config)
+        assert (result.rows[0].right, result.rows[0].answered_nil) == (0, False)
+        assert result["recall@1"] == 1
+
+
+def test_nil_by_score_where_there_are_probabilities(base, ranker):
+    found = ranker({"flu": [("D1", -2.0)]}, probability=0.9)
+    config = EvaluationConfig(n_resamples=20, nil_below=0.0)
+    (row,) = evaluate_linking(found, base, [ask("flu")], "lenient", config).rows
+    assert (row.answered_nil, row.right) == (False, 0)
+    by_score = EvaluationConfig(n_resamples=20, nil_below=0.0, nil_by_score=True)
+    (row,) = evaluate_linking(found, base, [ask("flu")], "lenient", by_score).rows
+    assert (row.answered_nil, row.right) == (True, 1)
+
+
+def test_answers_of_nil_need_no_probability(base, ranker):
+    table = {"flu": [("D1", 1.0)]}
+    queries = [ask("flu", "D1"), ask("unheard"), ask("unheard of", "D2")]
+    result = evaluate_linking(ranker(table, probability=0.75), base, queries, "lenient", SMALL)
+    assert result["ece"] == pytest.approx(0.25)
+    nothing = evaluate_linking(ranker({}, probability=0.75), base, queries, "lenient", SMALL)
+    assert "ece" not in nothing.metrics
 
 
 def test_probabilities_are_judged_where_all_answers_have_them(base, ranker):

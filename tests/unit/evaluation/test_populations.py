@@ -137,6 +137,14 @@ def test_kinds_of_error(base, ranker):
     assert sum(count_kinds(found).values()) == 9
 
 
+def test_what_a_threshold_withheld_is_told_apart_from_nothing_found(base, ranker):
+    config = EvaluationConfig(n_resamples=5, nil_below=0.5)
+    found = ranker({"flu": [("D1", 0.2)]})
+    queries = [ask("flu", "D1"), ask("unheard", "D1")]
+    mistakes = find_mistakes(evaluate_linking(found, base, queries, "strict", config), base)
+    assert [m.kind for m in mistakes] == [Kind.NIL_GIVEN, Kind.NO_ANSWER]
+
+
 def test_a_name_of_both_concepts_is_told(base, exact):
     result = evaluate_linking(exact, base, [ask("flu", "D1"), ask("flu", "D4")], "lenient", SMALL)
     assert [m.kind for m in find_mistakes(result, base)] == [Kind.SAME_NAME]

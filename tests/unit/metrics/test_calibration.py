@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from biograft.errors import ConfigError
-from biograft.metrics import brier_score, calibration_error, reliability
+from biograft.metrics import (
+    Judgements,
+    Metric,
+    brier_score,
+    calibration_error,
+    given_answers,
+    reliability,
+)
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 20).map(lambda n: n / 20), st.sampled_from([0.0, 0.5, 1.0])),
@@ -65,6 +72,37 @@ def test_perfect_calibration_is_zero_and_false_certainty_one():
 def test_brier_agrees_with_plain_loops(rows):
     expected = sum(r * (1 - p) ** 2 + (1 - r) * p**2 for p, r in rows) / len(rows)
     assert brier_score(*columns(rows)) == pytest.approx(expected)
+
+
+@given(st.lists(st.tuples(ROWS.map(lambda rows: rows[0]), st.booleans()), max_size=20))
+def test_of_a_run_only_answers_that_are_not_nil_count(rows):
+    judged = judgements([(p, r, False, nil) for (p, r), nil in rows])
+    given_rows = [row for row, nil in rows if not nil]
+    for name, compute in (("ece", calibration_error), ("brier", brier_score)):
+        expected = compute(*columns(given_rows)) if given_rows else 0
+        assert Metric.parse(name)(judged) == pytest.approx(expected)
+
+
+def test_a_concept_given_for_nil_is_a_wrong_answer_and_nil_is_none():
+    """A sure answer where nothing fits costs its certainty; NIL, rightly or wrongly, nothing."""
+    sure_of_nothing = judgements([(0.9, 0.0, True, False)])
+    assert Metric.parse("ece")(sure_of_nothing) == pytest.approx(0.9)
+    nil = judgements([(0.2, 1.0, True, True), (float("nan"), 0.0, False, True)])
+    assert Metric.parse("ece")(nil) == Metric.parse("brier")(nil) == 0
+    assert [len(column) for column in given_answers(nil)] == [0, 0]
+
+
+def judgements(rows):
+    """Judge by hand: probability, whether right, whether gold and answer are NIL."""
+    right = np.array([[row[1]] for row in rows]).reshape(-1, 1)
+    return Judgements(
+        right,
+        right,
+        np.array([row[2] for row in rows], dtype=bool),
+        np.array([row[3] for row in rows], dtype=bool),
+        np.array([row[0] for row in rows], dtype=float),
+        tuple(map(str, range(len(rows)))),
+    )
 
 
 def test_no_answers_are_zero():

@@ -9,7 +9,9 @@ import pytest
 
 from biograft.errors import ConfigError
 from biograft.metrics import (
+    Counts,
     approximate_randomisation,
+    bootstrap_counts,
     bootstrap_interval,
     mcnemar_exact,
     paired_bootstrap,
@@ -46,6 +48,40 @@ def test_groups_are_drawn_whole():
 
 def test_nothing_has_no_interval():
     assert bootstrap_interval(np.array([])).high == 0
+    assert {i.high for i in bootstrap_counts([]).values()} == {0}
+
+
+def test_the_interval_of_added_counts_agrees_with_plain_loops():
+    drawn = np.random.default_rng(5).integers(0, 5, size=(12, 3))
+    counts = [Counts(*map(int, row)) for row in drawn]
+    found = bootstrap_counts(counts, n_resamples=300, level=0.9, seed=7)
+    rng = np.random.default_rng(7)
+    resamples = rng.integers(0, 12, size=(300, 12))
+    values = {"precision": [], "recall": [], "f1": []}
+    for resample in resamples:
+        right = sum(counts[k].right for k in resample)
+        wrong = sum(counts[k].wrong for k in resample)
+        missed = sum(counts[k].missed for k in resample)
+        precision, recall = right / (right + wrong), right / (right + missed)
+        values["precision"].append(precision)
+        values["recall"].append(recall)
+        values["f1"].append(2 * precision * recall / (precision + recall))
+    for name, each in values.items():
+        expected = np.quantile(each, [0.05, 0.95])
+        assert (found[name].low, found[name].high) == pytest.approx(tuple(expected))
+
+
+def test_added_counts_are_not_the_mean_of_documents():
+    """A large document weighs more; one document alone leaves nothing to draw."""
+    large, small = Counts(90, 10, 0), Counts(0, 1, 1)
+    within = bootstrap_counts([large, small])["precision"]
+    assert (within.low, within.high) == (0, 0.9)
+    alone = bootstrap_counts([large])
+    assert (alone["precision"].low, alone["f1"].high) == (0.9, large.f1)
+
+
+def test_documents_without_anything_do_no_harm():
+    assert bootstrap_counts([Counts()] * 3)["f1"].high == 0
 
 
 def test_equal_runs_do_not_differ():
@@ -101,6 +137,8 @@ def test_mcnemar_of_very_many_does_not_overflow():
         (lambda: bootstrap_interval(np.ones(2), ["a"]), "1 groups for 2 values"),
         (lambda: bootstrap_interval(np.ones(2), level=95), "between 0 and 1, found 95"),
         (lambda: bootstrap_interval(np.ones(2), n_resamples=0), "at least 1, found 0"),
+        (lambda: bootstrap_counts([Counts()], n_resamples=0), "at least 1, found 0"),
+        (lambda: bootstrap_counts([Counts()], level=95), "between 0 and 1, found 95"),
     ],
 )
 def test_what_cannot_be_is_refused(call, message):

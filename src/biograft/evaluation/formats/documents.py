@@ -6,13 +6,11 @@ from collections.abc import Iterator
 
 from biograft.documents import Document
 from biograft.evaluation.queries import LinkQuery, gold_ids
-from biograft.sources.log import ReadLog
 
 
-def queries_of(document: Document, log: ReadLog) -> Iterator[LinkQuery]:
+def queries_of(document: Document) -> Iterator[LinkQuery]:
     """Give a query for each mention."""
     for mention in document.mentions:
-        log.read()
         ids = gold_ids(mention.concepts)
         yield LinkQuery(
             mention.text,

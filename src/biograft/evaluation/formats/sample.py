@@ -23,6 +23,12 @@ STARTER = "starter"
 
 def read(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
     """Read queries in the order of the documents."""
+    for document in read_documents(path, log):
+        yield from queries_of(document)
+
+
+def read_documents(path: str, log: ReadLog) -> Iterator[Document]:
+    """Read the documents, or those of the sample that ships with biograft."""
     if path != STARTER:
         yield from _read_file(Path(path), log)
         return
@@ -30,10 +36,11 @@ def read(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
         yield from _read_file(shipped, log)
 
 
-def _read_file(path: Path, log: ReadLog) -> Iterator[LinkQuery]:
+def _read_file(path: Path, log: ReadLog) -> Iterator[Document]:
     for number, line in read_lines(path):
         if not line.strip():
             continue
+        log.read()
         try:
             document = _document(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -52,7 +59,7 @@ def _read_file(path: Path, log: ReadLog) -> Iterator[LinkQuery]:
                     line=number,
                     text=mention.text,
                 )
-        yield from queries_of(document, log)
+        yield document
 
 
 def _document(value: dict[str, Any]) -> Document:

@@ -1,0 +1,195 @@
+"""Evaluate a linker from end to end: it gets texts alone, and must find mentions and link them.
+
+Three levels, each with precision, recall and F1 over all documents together (micro):
+
+* ``spans``: an answer is right if the gold has a mention of exactly its span;
+* ``mentions``: and if its concepts are exactly those of that mention, all of a composite;
+* ``documents``: the set of concepts of each document counts, wherever they stand there, as
+  BioCreative and BELB count.
+
+Mentions that the gold marks as NIL, and answers of NIL, are spans and no concepts: they count at
+the first level only. A span counts once, with all concepts it is marked with. A concept goes by
+any of its own ids. Whatever the gold does not have is wrong.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from biograft.documents import Document
+from biograft.errors import ConfigError
+from biograft.evaluation.ids import StoreIds
+from biograft.evaluation.queries import gold_ids
+from biograft.ids import canonical_id
+from biograft.linking.candidates import LinkedDocument
+from biograft.linking.linker import Linker
+from biograft.metrics.counts import Counts
+from biograft.metrics.significance import LEVEL, N_RESAMPLES, Interval, bootstrap_counts
+from biograft.metrics.spans import Span, document_counts, mention_counts
+from biograft.progress import Progress
+
+LEVELS = ("spans", "mentions", "documents")
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What was right, wrong and missed at one level, and between which values the figures lie."""
+
+    counts: Counts
+    intervals: dict[str, Interval]
+    """Of ``precision``, ``recall`` and ``f1``, drawing documents."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the figures as plain values, in percent."""
+        counts = self.counts
+        return {
+            **{name: _percent(getattr(counts, name)) for name in self.intervals},
+            "right": counts.right,
+            "wrong": counts.wrong,
+            "missed": counts.missed,
+            "intervals": {
+                name: [_percent(i.low), _percent(i.high)] for name, i in self.intervals.items()
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TextResult:
+    """The figures of a run over texts."""
+
+    scores: dict[str, Score]
+    """By level: ``spans``, ``mentions``, ``documents``."""
+    n_documents: int
+    n_mentions: int
+    """Gold mentions, each span once."""
+    n_nil: int
+    """Gold mentions without a concept."""
+    unknown: frozenset[str]
+    """Gold ids that no concept of the store has; they stay in the gold, as missed."""
+
+    def __getitem__(self, level: str) -> Score:
+        return self.scores[level]
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the figures as plain values, in percent."""
+        return {
+            "n_documents": self.n_documents,
+            "n_mentions": self.n_mentions,
+            "n_nil": self.n_nil,
+            **{level: score.to_json() for level, score in self.scores.items()},
+            "unit": "percent",
+            "n_unknown_gold": len(self.unknown),
+        }
+
+
+def _percent(value: float) -> float:
+    return round(100 * value, 4)
+
+
+def evaluate_text(
+    linker: Linker,
+    documents: Iterable[Document],
+    *,
+    progress: Progress | None = None,
+    n_resamples: int = N_RESAMPLES,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> TextResult:
+    """Link the bare texts of documents, and compare with the mentions that they bring along.
+
+    Of each document only counts are kept, so that there may be very many.
+    """
+    progress = progress or Progress(enabled=False)
+    total = len(documents) if isinstance(documents, Sized) else None
+    tally = _Tally(StoreIds(linker.kb))
+    progress.start("linking")
+    for n, (document, linked) in enumerate(_linked(linker, documents), 1):
+        tally.add(document, linked)
+        progress.advance(1, n / total if total else None)
+    progress.finish()
+    if not tally.counts:
+        raise ConfigError("documents: expected at least one, found none")
+    scores = {}
+    for name, counts in zip(LEVELS, zip(*tally.counts, strict=True), strict=True):
+        within = bootstrap_counts(counts, n_resamples=n_resamples, level=level, seed=seed)
+        scores[name] = Score(sum(counts, Counts()), within)
+    return TextResult(
+        scores, len(tally.counts), tally.n_mentions, tally.n_nil, frozenset(tally.unknown)
+    )
+
+
+def _linked(
+    linker: Linker, documents: Iterable[Document]
+) -> Iterator[tuple[Document, LinkedDocument]]:
+    """Link documents without their mentions, a batch at a time, and give both."""
+    waiting: deque[Document] = deque()
+
+    def bare() -> Iterator[Document]:
+        for document in documents:
+            waiting.append(document)
+            yield replace(document, mentions=())
+
+    for linked in linker.pipe(bare()):
+        yield waiting.popleft(), linked
+
+
+@dataclass
+class _Tally:
+    """What was counted, document by document."""
+
+    ids: StoreIds
+    counts: list[tuple[Counts, Counts, Counts]] = field(default_factory=list)
+    n_mentions: int = 0
+    n_nil: int = 0
+    unknown: set[str] = field(default_factory=set)
+
+    def add(self, document: Document, linked: LinkedDocument) -> None:
+        """Compare the gold mentions of a document with what was found in its text."""
+        gold = self._gold(document)
+        answers = self._answers(linked, frozenset().union(*(span.concepts for span in gold)))
+        gold_concepts = [span for span in gold if span.concepts]
+        answered = [span for span in answers if span.concepts]
+        self.counts.append(
+            (
+                mention_counts(_bare(gold), _bare(answers)),
+                mention_counts(gold_concepts, answered),
+                document_counts(gold_concepts, answered),
+            )
+        )
+        self.n_mentions += len(gold)
+        self.n_nil += len(gold) - len(gold_concepts)
+
+    def _gold(self, document: Document) -> list[Span]:
+        found: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
+        for mention in document.mentions:
+            ids = gold_ids(mention.concepts)
+            found[mention.start, mention.end].update(map(self.ids.meant, ids))
+            self.unknown.update(gold for gold in ids if self.ids.known(gold) is None)
+        return _spans(found)
+
+    def _answers(self, linked: LinkedDocument, expected: frozenset[str]) -> list[Span]:
+        """Take the parts of a composite, which have one span, together."""
+        found: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
+        for mention in linked.mentions:
+            concepts = found[mention.start, mention.end]
+            if mention.concept is not None:
+                concepts.add(self._as_expected(mention.concept, expected))
+        return _spans(found)
+
+    def _as_expected(self, concept: str, expected: frozenset[str]) -> str:
+        """Name a concept as the gold of its document does, where an id is of several concepts."""
+        primary = canonical_id(concept)
+        if primary in expected:
+            return primary
+        return min(self.ids.own(concept) & expected, default=primary)
+
+
+def _spans(found: dict[tuple[int, int], set[str]]) -> list[Span]:
+    return [Span("", start, end, frozenset(ids)) for (start, end), ids in found.items()]
+
+
+def _bare(spans: Sequence[Span]) -> list[Span]:
+    return [replace(span, concepts=frozenset()) for span in spans]

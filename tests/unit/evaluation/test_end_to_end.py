@@ -1,0 +1,217 @@
+"""Finding and linking in bare texts: by hand, against plain loops, whatever the batches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from biograft.documents import Document, Mention
+from biograft.errors import ConfigError
+from biograft.evaluation import evaluate_text, read_gold_texts
+from biograft.kb import KnowledgeBase, build_starter
+from biograft.linking import Linker
+from biograft.metrics import Counts
+from biograft.progress import Progress
+
+
+def document(text: str, *mentions: tuple[str, str], name: str = "d", shift: int = 0) -> Document:
+    """Write a document and its mentions: ``("flu", "D1 D2")``, none: NIL."""
+    found = []
+    for part, ids in mentions:
+        start = text.index(part) + shift
+        found.append(Mention(start, start + len(part), part, tuple(ids.split())))
+    return Document(name, text, tuple(found))
+
+
+@pytest.fixture
+def linker(base):
+    return Linker.open(base)
+
+
+def counts(linker, *documents):
+    result = evaluate_text(linker, documents, n_resamples=5)
+    return [result[level].counts for level in ("spans", "mentions", "documents")]
+
+
+def test_spans_mentions_and_documents_by_hand(linker):
+    found = document(
+        "Grippe, then infectious disease; influenza again, and sickness.",
+        ("Grippe", "D1"),  # right
+        ("infectious disease", "D3"),  # found, another concept
+        ("influenza", "D1"),  # right, the same concept again
+        ("sickness", "D4"),  # not found
+    )
+    other = document("Viral infection of a cold.", ("cold", "D4"))  # the first is too much
+    assert counts(linker, found, other) == [Counts(4, 1, 1), Counts(3, 2, 2), Counts(2, 2, 2)]
+
+
+def test_a_document_without_gold_has_only_wrong_answers(linker):
+    assert counts(linker, Document("d", "A flu."), Document("e", "")) == [Counts(0, 1, 0)] * 3
+
+
+def test_the_mentions_of_the_gold_are_not_shown(linker):
+    """Mentions that a document brings along are what a linker links; here it may not."""
+    hidden = document("An influensa.", ("influensa", "D1"))
+    assert linker(hidden).mentions[0].concept == "MESH:D1"
+    assert counts(linker, hidden) == [Counts(0, 0, 1)] * 3
+
+
+def test_a_concept_goes_by_any_of_its_own_ids(linker):
+    for gold in ("D1", "MESH:D1", "OMIM:77", "MIM:77", "D1 OMIM:77"):
+        assert counts(linker, document("Grippe.", ("Grippe", gold))) == [Counts(1, 0, 0)] * 3
+    elsewhere = document("Grippe and influenza.", ("Grippe", "OMIM:77"), ("influenza", "D1"))
+    assert counts(linker, elsewhere) == [Counts(2), Counts(2), Counts(1)]
+
+
+def test_an_id_of_several_concepts_is_met_by_each(store_of):
+    base = store_of(
+        [
+            {"id": "A1", "name": "Redness", "ids": ["OMIM:9"]},
+            {"id": "A2", "name": "Blueness", "ids": ["OMIM:9"]},
+        ]
+    )
+    gold = document("Redness and blueness.", ("Redness", "OMIM:9"), ("blueness", "OMIM:9"))
+    assert counts(Linker.open(base), gold) == [Counts(2), Counts(2), Counts(1)]
+    primary = document("Redness and blueness.", ("Redness", "A1"), ("blueness", "OMIM:9"))
+    assert counts(Linker.open(base), primary) == [Counts(2), Counts(2), Counts(2)]
+
+
+def test_a_composite_needs_all_its_concepts_in_its_span(linker):
+    """The dictionary finds a composite only where a name covers it, so a detector shows it."""
+
+    class Whole:
+        def detect(self, document):
+            start = document.text.index("breast and ovarian cancer")
+            return [Mention(start, start + 25, "breast and ovarian cancer")]
+
+    told = Linker(linker.kb, linker.search, detector=Whole())
+    text = "In breast and ovarian cancer."
+    whole = document(text, ("breast and ovarian cancer", "D5 D6"))
+    assert counts(told, whole) == [Counts(1), Counts(1), Counts(2)]
+    half = document(text, ("breast and ovarian cancer", "D5"))
+    assert counts(told, half) == [Counts(1), Counts(0, 1, 1), Counts(1, 1, 0)]
+    # marked twice, once for each concept: one span with both
+    (mention,) = half.mentions
+    twice = replace(half, mentions=(mention, replace(mention, concepts=("D6",))))
+    assert counts(told, twice) == [Counts(1), Counts(1), Counts(2)]
+
+
+def test_nil_is_a_span_and_no_concept(linker):
+    gold = document("Grippe and sickness.", ("Grippe", ""), ("sickness", "-1"))
+    result = evaluate_text(linker, [gold], n_resamples=5)
+    assert result["spans"].counts == Counts(1, 0, 1)
+    assert result["mentions"].counts == result["documents"].counts == Counts(0, 1, 0)
+    assert (result.n_mentions, result.n_nil) == (2, 2)
+    silent = Linker.open(linker.kb, threshold=2.0)
+    answered = document("Grippe and flu.", ("Grippe", "-1"), ("flu", "D1"))
+    assert counts(silent, answered) == [Counts(2), Counts(0, 0, 1), Counts(0, 0, 1)]
+
+
+def test_what_the_store_does_not_know_is_missed_and_told(linker):
+    gold = document("Grippe of Q9.", ("Grippe", "Q9"), ("Q9", "Q9 D1"))
+    result = evaluate_text(linker, [gold], n_resamples=5)
+    assert result.unknown == {"Q9"}
+    assert result["documents"].counts == Counts(1, 0, 1)
+    assert result.to_json()["n_unknown_gold"] == 1
+
+
+def test_documents_of_one_name_are_not_mixed_up(linker):
+    first = document("Grippe.", ("Grippe", "D1"))
+    second = document("A cold and grippe.", ("cold", "D4"))
+    assert counts(linker, first, second) == [Counts(2, 1, 0)] * 3
+
+
+@pytest.fixture(scope="module")
+def starter(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("starter") / "KB"
+    build_starter(folder)
+    return KnowledgeBase.open(folder)
+
+
+def by_plain_loops(base, gold, linked):
+    """Count again, with nothing but loops; ids of the sample are primary ones."""
+    spans, mentions, documents = [0, 0, 0], [0, 0, 0], [0, 0, 0]
+
+    def count(into, expected, answered):
+        for each in answered:
+            into[0 if each in expected else 1] += 1
+        for each in expected:
+            into[2] += each not in answered
+
+    for one, answer in zip(gold, linked, strict=True):
+        places = sorted({(m.start, m.end) for m in answer.mentions})
+        told = [
+            (
+                s,
+                e,
+                sorted({m.concept for m in answer.mentions if (m.start, m.end) == (s, e)} - {None}),
+            )
+            for s, e in places
+        ]
+        marked = [(m.start, m.end, sorted(set(m.concepts))) for m in one.mentions]
+        count(spans, [row[:2] for row in marked], [row[:2] for row in told])
+        count(mentions, [row for row in marked if row[2]], [row for row in told if row[2]])
+        flat = [sorted({i for row in rows for i in row[2]}) for rows in (marked, told)]
+        count(documents, *flat)
+    return [Counts(*spans), Counts(*mentions), Counts(*documents)]
+
+
+@pytest.mark.parametrize("threshold", [None, 0.9995])
+def test_counts_agree_with_plain_loops(starter, threshold):
+    gold = read_gold_texts("starter", "sample").documents
+    assert all(i in starter for one in gold for m in one.mentions for i in m.concepts)
+    linker = Linker.open(starter, threshold=threshold)
+    linked = list(Linker.open(starter, threshold=threshold).pipe([one.text for one in gold]))
+    assert counts(linker, *gold) == by_plain_loops(starter, gold, linked)
+
+
+def test_documents_are_asked_for_as_they_are_needed(linker):
+    """A generator of endless length is read no further than the batches that are linked."""
+    seen = []
+
+    def endless():
+        n = 0
+        while True:
+            n += 1
+            seen.append(n)
+            if n > 100:
+                raise KeyboardInterrupt
+            yield document("Grippe.", ("Grippe", "D1"))
+
+    class Counting(Progress):
+        read_at = 0
+
+        def advance(self, rows, fraction=None):
+            self.read_at = self.read_at or len(seen)
+
+    progress = Counting(enabled=False)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate_text(linker, endless(), progress=progress)
+    assert progress.read_at < 100
+
+
+def test_intervals_draw_documents_and_order_does_not_matter(linker):
+    good = [document("Grippe.", ("Grippe", "D1"))] * 6
+    bad = [document("A sickness.", ("sickness", "D1"))] * 6
+    result = evaluate_text(linker, [*good, *bad], seed=1)
+    recall = result["mentions"].intervals["recall"]
+    assert recall.low < result["mentions"].counts.recall == 0.5 < recall.high
+    assert evaluate_text(linker, [*good, *bad], seed=1) == result
+    turned = evaluate_text(linker, [*bad, *good])
+    assert turned["mentions"].counts == result["mentions"].counts
+
+
+def test_the_plain_values_are_in_percent(linker):
+    gold = document("Grippe and infection of a cold.", ("Grippe", "D1"), ("infection", "D2"))
+    values = evaluate_text(linker, [gold], n_resamples=5).to_json()
+    assert (values["n_documents"], values["n_mentions"], values["n_nil"]) == (1, 2, 0)
+    assert values["spans"] == {
+        "precision": 66.6667, "recall": 100, "f1": 80, "right": 2, "wrong": 1, "missed": 0,
+        "intervals": {"precision": [66.6667, 66.6667], "recall": [100, 100], "f1": [80, 80]},
+    }  # fmt: skip
+
+
+def test_no_document_at_all_is_refused(linker):
+    with pytest.raises(ConfigError, match="expected at least one, found none"):
+        evaluate_text(linker, [])
