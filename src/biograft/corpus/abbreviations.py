@@ -19,6 +19,8 @@ _MAX_BRACKET = 200
 _BRACKET = re.compile(rf"[(（\[]([^()（）\[\]]{{1,{_MAX_BRACKET}}})[)）\]]")
 _WORD = re.compile(r"\S+")
 _LAST_WORD = re.compile(r"\S+(?=\s*$)")
+_MAX_BARE = 5
+"""Characters of a short form that no bracket defines; a longer word is rather a word."""
 _REMARK = re.compile(r"(?:i\.?\s?e|e\.?\s?g|n\s?=.*|p\s?[<=].*)\.?", re.IGNORECASE)
 """What stands in brackets and is no short form: *i.e.*, *n = 12*."""
 _CUT = re.compile(r"[;,，；]")
@@ -43,6 +45,23 @@ def find_abbreviations(text: str) -> list[Abbreviation]:
     """Find the abbreviations that a text defines, in the order of their brackets."""
     found = (_in_bracket(text, match) for match in _BRACKET.finditer(text))
     return [abbreviation for abbreviation in found if abbreviation is not None]
+
+
+def abbreviates(short: str, long: str) -> bool:
+    """Say whether one mention is short for another of the same document, by their letters alone.
+
+    The long one must have two words at least, all of it must be needed, and case does not count.
+
+    >>> abbreviates("OAB", "overactive bladder"), abbreviates("OAB", "an overactive bladder")
+    (True, False)
+    """
+    return (
+        _MIN_SHORT <= len(short) <= _MAX_BARE
+        and short.isalnum()
+        and 2 <= len(long.split()) <= 2 * len(short)
+        and _is_long(short, long)
+        and _match_letters(short, long) == 0
+    )
 
 
 def _in_bracket(text: str, bracket: re.Match[str]) -> Abbreviation | None:
@@ -152,10 +171,14 @@ def _begins_word(text: str, at: int) -> bool:
 class LongForms(Mapping[str, str]):
     """The long forms of a document's abbreviations; of several definitions the first counts."""
 
-    def __init__(self, abbreviations: Iterable[Abbreviation]) -> None:
+    def __init__(
+        self, abbreviations: Iterable[Abbreviation], more: Mapping[str, str] | None = None
+    ) -> None:
         self._long: dict[str, str] = {}
         for abbreviation in abbreviations:
             self._long.setdefault(abbreviation.short, abbreviation.long)
+        for short, long in (more or {}).items():
+            self._long.setdefault(short, long)
 
     @classmethod
     def of(cls, text: str) -> LongForms:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from biograft.linking.detection import DictionaryDetector, GivenMentions, MentionDetector
     from biograft.linking.fusing import FusedSearch
     from biograft.linking.html import write_html
-    from biograft.linking.linker import Linker, open_ranker
+    from biograft.linking.linker import Linker
     from biograft.linking.opening import IndexConfig, build_index, open_index, update_index
 
 __all__ = [
@@ -48,7 +48,6 @@ __all__ = [
     "choose_threshold",
     "fit_calibration",
     "open_index",
-    "open_ranker",
     "update_index",
     "write_html",
 ]
@@ -72,7 +71,6 @@ _HOMES = {
     "choose_threshold": "biograft.linking.calibration",
     "fit_calibration": "biograft.linking.calibration",
     "open_index": "biograft.linking.opening",
-    "open_ranker": "biograft.linking.linker",
     "update_index": "biograft.linking.opening",
     "write_html": "biograft.linking.html",
 }

@@ -42,6 +42,10 @@ class Query(Protocol):
         """What is looked up, several texts for a composite mention."""
 
     @property
+    def document(self) -> str:
+        """Which document it stands in; equal ones stand together."""
+
+    @property
     def context(self) -> str:
         """The whole text, empty if not known."""
 

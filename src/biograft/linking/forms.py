@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from biograft.corpus.abbreviations import LongForms
+from biograft.corpus.abbreviations import LongForms, abbreviates, find_abbreviations
 from biograft.documents import Mention
 from biograft.kb import KnowledgeBase
 from biograft.linking.composites import Parts, split_composite
@@ -29,9 +29,18 @@ class Forms:
         split = lru_cache(_REMEMBERED)(lambda form: split_composite(form, is_name))
         self._is_name, self._split = is_name, split
 
-    def long_forms(self, text: str) -> LongForms:
-        """Collect the abbreviations that a text defines, if they are to be expanded."""
-        return LongForms.of(text) if self._abbreviations else LongForms(())
+    def long_forms(self, text: str, mentions: Iterable[str] = ()) -> LongForms:
+        """Collect a document's abbreviations, if they are to be expanded.
+
+        They are those that the text defines, and mentions that are no names of the store but the
+        letters of another mention beside them.
+        """
+        if not self._abbreviations:
+            return LongForms(())
+        texts = list(dict.fromkeys(mentions))
+        short = [t for t in texts if " " not in t and not self._is_name(t)]
+        bare = {s: long for s in short for long in texts[::-1] if abbreviates(s, long)}
+        return LongForms(find_abbreviations(text), bare)
 
     def of(self, mention: Mention, long_forms: LongForms) -> Parts:
         """Give what to look up for a mention."""

@@ -4,8 +4,9 @@ A document goes through these steps; the mentions of many documents are searched
 
 1. mentions: those of a detector; without one those that the document brings, and if it brings
    none, the names of the store wherever they stand in the text;
-2. forms: an abbreviation that the document defines stands for its long form, and a composite
-   mention (*ovarian and breast cancer*) for several names; offsets stay those of the text;
+2. forms: an abbreviation that the document defines, or whose long form is another mention of it,
+   stands for its long form, and a composite mention (*ovarian and breast cancer*) for several
+   names; offsets stay those of the text;
 3. candidates: what the search, and a trained ranker if there is one, finds for each form;
 4. the answer: the first candidate, or NIL if its probability is below the threshold (its score,
    if the linker is not calibrated); without a threshold, NIL where the ranker says so.
@@ -13,6 +14,7 @@ A document goes through these steps; the mentions of many documents are searched
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -128,8 +130,8 @@ class Linker:
         """Link the documents of a batch, looking up each form once."""
         asked: list[list[tuple[Mention, str]]] = []
         for document in documents:
-            long_forms = self._forms.long_forms(document.text)
             mentions = self._mentions(document)
+            long_forms = self._forms.long_forms(document.text, (m.text for m in mentions))
             if self.detector is None and not document.mentions:
                 mentions += self._forms.short_mentions(document.text, mentions, long_forms)
             asked.append(
@@ -180,12 +182,18 @@ class Linker:
     def rank(self, queries: Sequence[Query], k: int) -> list[list[list[Candidate]]]:
         """Give k candidates for each part of each query of an evaluation: a name, one candidate.
 
-        Published scores count names, not concepts, so names are what is given here. Where the
-        text around a query is known, the abbreviations it defines are expanded, as when linking.
+        Published scores count names, not concepts, so names are what is given here. Abbreviations
+        are expanded as when linking, by the text around a query, where it is known, and by the
+        other queries of its document.
         """
-        defined = {text: self._forms.long_forms(text) for text in {q.context for q in queries}}
+        mentions: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        for query in queries:
+            mentions[query.document, query.context].extend(query.parts)
+        forms = {key: self._forms.long_forms(key[1], parts) for key, parts in mentions.items()}
         texts = [
-            defined[query.context].expand(part) or part for query in queries for part in query.parts
+            forms[query.document, query.context].expand(part) or part
+            for query in queries
+            for part in query.parts
         ]
         contexts = [
             Context(query.context, query.start or 0, query.end or 0)
@@ -231,13 +239,6 @@ class Linker:
             return [(best_per_concept(each) if by_concept else each)[:k] for each in ranked]
         make = self._maker.by_concept if by_concept else self._maker.by_name
         return make(gathered, self.search.fuse(gathered), k)
-
-
-def open_ranker(
-    kb: KnowledgeBase, index: str | Path | None = None, model: str | Path | None = None
-) -> Linker:
-    """Open a linker to be evaluated: what ranks names for queries."""
-    return Linker.open(kb, index, model)
 
 
 def _batches(documents: Iterable[Document | str], size: int) -> Iterator[list[Document]]:

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from biograft.corpus import LongForms, find_abbreviations
+from biograft.corpus.abbreviations import abbreviates
 
 
 def pairs(text):
@@ -101,3 +102,23 @@ def test_offsets_slice_to_both_forms(text):
     for short, long in pairs(text):
         assert 2 <= len(short) <= 10
         assert long not in ("", short)
+
+
+@pytest.mark.parametrize(
+    ("short", "long", "expected"),
+    [
+        ("OAB", "overactive bladder", True),
+        ("oab", "Overactive Bladder", True),
+        ("vsd", "ventricular septal defects", True),
+        ("T2D", "type 2 diabetes", True),
+        ("oab", "the overactive bladder", False),
+        ("ha", "headache", False),
+        ("ha", "ha attack", False),
+        ("h", "heart attack", False),
+        ("ab", "a b c d e", False),
+        ("a-b", "all bad", False),
+        ("abcdef", "a b c d e f", False),
+    ],
+)
+def test_a_mention_abbreviates_another_by_its_letters(short, long, expected):
+    assert abbreviates(short, long) is expected

@@ -16,7 +16,6 @@ from biograft.linking import (
     LinkerConfig,
     build_index,
     fit_calibration,
-    open_ranker,
 )
 from biograft.linking import linker as linker_module
 from biograft.linking.lexical import LexicalIndex
@@ -71,6 +70,35 @@ def test_abbreviations_stand_for_their_long_forms_in_their_own_document_only(kb,
     assert answers(second) == []
     plain = Linker.open(kb, abbreviations=False)
     assert answers(plain("breast cancer (BC). BC")) == [("breast cancer", "breast cancer", "D2")]
+
+
+def given(text, *mentions):
+    return Document(
+        "1", text, tuple(Mention(text.index(m), text.index(m) + len(m), m) for m in mentions)
+    )
+
+
+def test_a_mention_is_the_long_form_of_its_letters_elsewhere_in_the_document(kb, linker):
+    document = given("HA and old heart attack, then heart attack", "HA", "heart attack")
+    assert answers(linker(document))[0] == ("HA", "heart attack", "D4")
+    # the letters of no other mention; a name of the store; not asked for
+    assert answers(linker(given("HB, heart attack", "HB", "heart attack")))[0][1] == "HB"
+    named = given("cold: cardiac old disorder", "cold", "cardiac old disorder")
+    assert answers(linker(named))[0][1] == "cold"
+    plain = Linker.open(kb, abbreviations=False)
+    assert answers(plain(document))[0][1] == "HA"
+
+
+def test_an_evaluation_reads_the_letters_of_other_queries_of_the_document(kb):
+    queries = [
+        Query(("ha",), document="1"),
+        Query(("heart attack",), document="1"),
+        Query(("ha",), document="2"),
+    ]
+    first, _, other = Linker.open(kb).rank(queries, 1)
+    assert first[0][0].concept == "D4"
+    assert first[0][0].score == 1
+    assert not other[0] or other[0][0].score < 1
 
 
 def test_a_composite_mention_is_taken_apart_with_the_same_offsets(kb, linker):
@@ -177,6 +205,7 @@ def test_documents_come_as_they_are_ready(linker):
 @dataclass(frozen=True)
 class Query:
     parts: tuple[str, ...]
+    document: str = ""
     context: str = ""
     start: int | None = None
     end: int | None = None
@@ -184,7 +213,7 @@ class Query:
 
 def test_an_evaluation_gets_names_as_they_are_ranked(kb, linker):
     queries = [Query(("cold", "breast cancer")), Query(()), Query(("type 2 diabetes",))]
-    ranked = open_ranker(kb).rank(queries, 4)
+    ranked = Linker.open(kb).rank(queries, 4)
     assert [len(parts) for parts in ranked] == [2, 0, 1]
     hits = linker.search.search(["cold", "breast cancer", "type 2 diabetes"], 4)
     for line, candidates in enumerate([*ranked[0], *ranked[2]]):
@@ -229,13 +258,13 @@ def test_what_cannot_be_opened(kb, store_of, tmp_path):
         LinkerConfig(k=0)
     with pytest.raises(ConfigError, match="k: expected at least 1, found 0"):
         Linker.open(kb).link_mentions(["a"], k=0)
-    with pytest.raises(StoreError, match="no index"):
+    with pytest.raises(StoreError, match="no such index"):
         Linker.open(kb, tmp_path / "none")
-    with pytest.raises(StoreError, match="no trained linker"):
+    with pytest.raises(StoreError, match=r"none: no trained linker \(no manifest"):
         Linker.open(kb, model=tmp_path / "none")
     (tmp_path / "M").mkdir()
     (tmp_path / "M" / "manifest.json").write_text(json.dumps({"format": "other"}))
-    with pytest.raises(StoreError, match="not a trained linker but 'other'"):
+    with pytest.raises(StoreError, match="no trained linker but 'other'; known"):
         Linker.open(kb, model=tmp_path / "M")
     build_index(kb, tmp_path / "I")
     other = store_of([{"id": "X", "name": "other"}], "other")
