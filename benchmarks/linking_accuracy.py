@@ -19,7 +19,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,25 +58,32 @@ class Results:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.rows: list[dict[str, Any]] = []
-        if path.exists():
-            self.rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+        self.rows: list[dict[str, Any]] = self._read()
 
-    def has(self, key: dict[str, str]) -> bool:
+    def _read(self) -> list[dict[str, Any]]:
+        if not self.path.exists():
+            return []
+        rows: list[dict[str, Any]] = json.loads(self.path.read_text(encoding="utf-8"))["rows"]
+        return rows
+
+    def has(self, key: Mapping[str, Any]) -> bool:
         """Whether a result is there already."""
         return any(_is_of(row, key) for row in self.rows)
 
-    def add(self, key: dict[str, str], result: dict[str, Any]) -> None:
-        """Put a result in, in place of an earlier one of the same key."""
-        self.rows = [row for row in self.rows if not _is_of(row, key)]
+    def add(self, key: Mapping[str, Any], result: dict[str, Any]) -> None:
+        """Put a result in, in place of an earlier one of the same key.
+
+        The file is read again first: another run may have added to it.
+        """
+        self.rows = [row for row in self._read() if not _is_of(row, key)]
         self.rows.append({**key, **result})
         content = {"machine": describe_machine(), "unit": "percent", "rows": self.rows}
         with new_file(self.path, overwrite=True) as file:
             file.write((json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
 
 
-def _is_of(row: dict[str, Any], key: dict[str, str]) -> bool:
-    return all(row[name] == value for name, value in key.items())
+def _is_of(row: dict[str, Any], key: Mapping[str, Any]) -> bool:
+    return all(row.get(name) == value for name, value in key.items())
 
 
 def run(options: argparse.Namespace) -> None:
@@ -130,7 +137,7 @@ def _measure(
     config = EvaluationConfig(seed=options.seed)
     result = evaluate_linking(linker, base, gold.queries, options.scorer, config, progress)
     return {
-        **_figures(result),
+        **figures_of(result),
         "n_names": base.n_names,
         "n_concepts": len(base),
         "left_out": {**gold.log.rejected.counts, **gold.log.filtered},
@@ -173,7 +180,8 @@ def _open_generators(
     return generators, about
 
 
-def _figures(result: LinkingResult) -> dict[str, Any]:
+def figures_of(result: LinkingResult) -> dict[str, Any]:
+    """Give the figures of a row, in percent."""
     told = result.to_json()
     return {
         "n": result.n,
@@ -185,7 +193,9 @@ def _figures(result: LinkingResult) -> dict[str, Any]:
     }
 
 
-def _some_of(known: tuple[str, ...]) -> Any:
+def some_of(known: tuple[str, ...]) -> Any:
+    """Make the parser of a list of some known names."""
+
     def parse(text: str) -> list[str]:
         chosen = [name for name in text.split(",") if name]
         if not chosen or not set(chosen) <= set(known):
@@ -207,8 +217,8 @@ def _parse() -> argparse.Namespace:
     shared = ROOT.parent / "shared" / "data"
     data = Path(os.environ.get("BIOGRAFT_DATA") or shared)
     add = parser.add_argument
-    add("--sets", type=_some_of(tuple(SETS)), default=list(SETS), help=f"some of {','.join(SETS)}")
-    add("--config", type=_some_of(KINDS), help=f"some of {','.join(KINDS)}")
+    add("--sets", type=some_of(tuple(SETS)), default=list(SETS), help=f"some of {','.join(SETS)}")
+    add("--config", type=some_of(KINDS), help=f"some of {','.join(KINDS)}")
     add("--encoder", type=_encoder, action="append", default=[], metavar="NAME=DIR")
     add("--split", choices=("dev", "test"), default="dev")
     add("--scorer", choices=("lenient", "strict"), default="lenient")

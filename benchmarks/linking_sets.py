@@ -70,7 +70,7 @@ def _biosyn(name: str, place: str) -> LinkingSet:
         return SourceConfig(path=path, format="biosyn")
 
     archive = f"{LINKING}/{place}/concept_files.tar.gz{_IN_TAR}processed_"
-    gold = {split: f"{archive}{split}" for split in ("dev", "test")}
+    gold = {split: f"{archive}{split}" for split in ("train", "dev", "test")}
     return LinkingSet(name=name, form="biosyn", gold=gold, source=source, own_dictionaries=True)
 
 
@@ -99,7 +99,11 @@ def _askapatient(fold: int) -> LinkingSet:
     return LinkingSet(
         name=f"askapatient-{fold}",
         form="aap",
-        gold={"dev": f"{place}.validation.txt", "test": f"{place}.test.txt"},
+        gold={
+            "train": f"{place}.train.txt",
+            "dev": f"{place}.validation.txt",
+            "test": f"{place}.test.txt",
+        },
         source=source,
         note="dictionary: concept names and phrases of the train part, which repeat in the others",
     )

@@ -23,8 +23,8 @@ def finetune(
         str,
         typer.Argument(
             metavar="RECIPE",
-            help="A recipe of biograft (linker-ranker, linker-encoder, linker-rerank), or a .toml "
-            "file.",
+            help="A recipe of biograft (linker-ranker, linker-encoder, linker-encoder-cpu, "
+            "linker-rerank), or a .toml file.",
         ),
     ],
     kb: Annotated[Path, typer.Option("--kb", metavar="KB", help="Folder of the knowledge base.")],
@@ -36,6 +36,12 @@ def finetune(
     dev: Annotated[
         list[str] | None,
         typer.Option(metavar="PATH", help="Gold standard to look at; never to learn from."),
+    ] = None,
+    known: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH", help="Ranker: gold that the encoder was trained on; it counts as seen."
+        ),
     ] = None,
     form: Annotated[
         str, typer.Option("--format", metavar="F", help="Format of the gold standards.")
@@ -86,6 +92,7 @@ def finetune(
     lesson = Lesson(
         kb=asked.kb,
         train=asked.read("--train", train or data.train),
+        known=asked.read("--known", known) if known else (),
         dev=held_out,
         out=out,
         index=index,
@@ -143,12 +150,12 @@ def _measure(outcome: Outcome, dev: Sequence[LinkQuery]) -> dict[str, Any]:
         return {}
     from biograft.evaluation import EvaluationConfig, evaluate_linking
     from biograft.kb import KnowledgeBase
-    from biograft.linking import open_ranker
+    from biograft.linking import Linker
 
     base, config = KnowledgeBase.open(made["kb"]), EvaluationConfig(ks=(1,), n_resamples=1)
     figures = {}
     for name, model in (("search", None), ("trained", made["model"])):
-        linker = open_ranker(base, index=made["index"], model=model)
+        linker = Linker.open(base, index=made["index"], model=model)
         figures[name] = evaluate_linking(linker, base, dev, config=config)["acc@1"]
     return {"dev": {"n": len(dev), **{name: round(v, 6) for name, v in figures.items()}}}
 

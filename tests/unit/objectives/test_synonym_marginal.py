@@ -11,7 +11,12 @@ from tiny_models import tiny_encoder_folder
 
 from biograft.errors import ConfigError
 from biograft.nn import TextEncoder
-from biograft.objectives.synonym_marginal import NameScorer, SynonymMarginalConfig, marginal_loss
+from biograft.objectives.synonym_marginal import (
+    BankScorer,
+    NameScorer,
+    SynonymMarginalConfig,
+    marginal_loss,
+)
 from biograft.objectives.synonym_marginal.objective import cut_in_pieces
 
 TEXTS = [
@@ -139,3 +144,29 @@ def test_the_weight_starts_as_told_and_moves_at_its_own_pace(encoder):
 def test_a_configuration_that_cannot_be(options, message):
     with pytest.raises(ConfigError, match=message):
         SynonymMarginalConfig(**options)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_a_bank_scores_kept_names_as_kept_and_fresh_ones_as_encoded_now(encoder, similarity):
+    config = SynonymMarginalConfig(similarity=similarity, temperature=0.5)
+    model = BankScorer(encoder, config).eval()
+    bank = torch.randn(5, encoder.dim, generator=torch.Generator().manual_seed(1))
+    fresh, asked = torch.tensor([1, 4]), TEXTS[:5]
+    withheld = torch.zeros(5, 5, dtype=torch.bool)
+    withheld[0, 2] = withheld[3, 1] = True
+    scores = model(cut_in_pieces(encoder, asked), bank, fresh, withheld)
+    vectors = torch.cat([encoder.embed(encoder.tokenize([text])) for text in asked])
+    if similarity == "cosine":
+        vectors = vectors / vectors.norm(dim=1, keepdim=True)
+    for line in range(5):
+        for row in range(5):
+            name = vectors[3] if row == 1 else vectors[4] if row == 4 else bank[row]
+            expected = float((vectors[line] @ name).detach()) / 0.5
+            if withheld[line, row]:
+                assert scores[line, row] < -1e30
+            else:
+                assert float(scores[line, row].detach()) == pytest.approx(expected, abs=1e-4)
+    scores[0, 4].backward()  # through the name that was encoded, too
+    grown = encoder.model.get_input_embeddings().weight.grad
+    cold = encoder.tokenize(["headache"])["input_ids"][0, 1]
+    assert grown[cold].abs().sum() > 0

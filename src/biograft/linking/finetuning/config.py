@@ -11,7 +11,7 @@ from biograft.objectives.synonym_marginal import SynonymMarginalConfig
 from biograft.training.config import TrainingConfig
 
 CHOICES = {
-    "loss": ("marginal", "contrastive"),
+    "loss": ("marginal", "bank", "contrastive"),
     "refresh": ("reachable", "full"),
     "missing_gold": ("add", "skip"),
 }
@@ -40,11 +40,17 @@ class FinetuneConfig:
     candidates. With ``first_full`` the first epoch looks among all, so that the last candidates
     hold what the encoder alone finds.
 
+    ``bank`` loss: the same over all names at once, by vectors kept from the start of the epoch;
+    only mentions, and ``partners`` right names of each, are encoded. It looks at letters only to
+    say which names are worth keeping (``refresh`` reachable: the ``reach`` nearest of any mention,
+    and all names of gold concepts). Mentions are names too; none meets itself.
+
     ``contrastive`` loss: mentions in pairs with another mention or a name of their concept, apart
     from all others in the batch; for data of many mentions and few names.
 
     ``exclude_own_mention`` withholds from a mention the names that are the mention itself, so
     that a dictionary which holds the training mentions does not teach to look for equals.
+    ``distinct`` asks mentions that are the same text for the same concepts once an epoch.
     """
 
     loss: str = "marginal"
@@ -53,6 +59,8 @@ class FinetuneConfig:
     first_full: bool = True
     reach: int = 100
     missing_gold: str = "add"
+    partners: int = 1
+    distinct: bool = True
     exclude_own_mention: bool = False
     encode_batch: int = 64
     """How many names of usual length are encoded at once when candidates are found."""
@@ -70,6 +78,6 @@ class FinetuneConfig:
                     f"{name}: expected one of {', '.join(known)}, found {value!r}; "
                     f"{nearest(value, known)}"
                 )
-        for name, low in (("k", 2), ("reach", 1), ("encode_batch", 1)):
+        for name, low in (("k", 2), ("reach", 1), ("partners", 1), ("encode_batch", 1)):
             if getattr(self, name) < low:
                 raise ConfigError(f"{name}: expected at least {low}, found {getattr(self, name)}")

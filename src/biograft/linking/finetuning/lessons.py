@@ -75,6 +75,8 @@ class LessonCounts:
     """Mentions of blanks."""
     n_nameless: int = 0
     """Mentions for which there is no name to learn: none at all, or no other than themselves."""
+    n_repeated: int = 0
+    """Mentions like an earlier one, text and concepts, that are asked once."""
     n_lessons: int = 0
 
     def to_json(self) -> dict[str, int]:
@@ -109,17 +111,22 @@ def make_lessons(
     """Find what the store has of the mentions' concepts; what teaches nothing is counted."""
     names = NameTexts(kb, encoder, config.lexical.languages)
     counts, lessons = LessonCounts(n_mentions=len(mentions)), []
+    asked: set[tuple[str, tuple[int, ...]]] = set()
     for mention in mentions:
         concepts = find_concepts(kb, mention)
-        if not encoder.prepare(mention.text):
+        prepared = encoder.prepare(mention.text)
+        if not prepared:
             counts.n_empty += 1
         elif not concepts:
             counts.n_unknown += 1
+        elif config.distinct and (prepared, concepts) in asked:
+            counts.n_repeated += 1
         else:
+            asked.add((prepared, concepts))
             gold = {int(text) for concept in concepts for text in names.of_concept(concept)}
             if config.exclude_own_mention:
                 gold -= equal_texts(names, mention.text, gold)
-            if gold or config.loss == "contrastive":
+            if gold or config.loss != "marginal":
                 lessons.append(Lesson(mention.text, concepts, frozenset(gold)))
             else:
                 counts.n_nameless += 1

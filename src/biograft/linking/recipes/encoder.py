@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run_encoder(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
-    """Write ``out/encoder``, and beside it the weight of letters where it is learned."""
+    """Write ``out/encoder``, with the weight of letters in it where that is learned."""
     from biograft.linking.finetuning import finetune_encoder
 
     if recipe.encoder is None:

@@ -23,6 +23,8 @@ class Lesson:
     kb: KnowledgeBase
     train: Sequence[GoldQuery]
     out: Path
+    known: Sequence[GoldQuery] = ()
+    """Mentions that the index's encoder was trained on: seen, and not learned from."""
     dev: Sequence[GoldQuery] | None = None
     index: Path | None = None
     """Index of ``kb``."""
@@ -34,7 +36,8 @@ class Lesson:
     @property
     def given(self) -> dict[str, Any]:
         """What not every kind of recipe has a use for."""
-        return {"dev": self.dev, "index": self.index, "model": self.model}
+        known = self.known or None
+        return {"dev": self.dev, "known": known, "index": self.index, "model": self.model}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,7 @@ class RecipeKind:
     """Where a recipe of this kind names its encoder."""
     needs_encoder: bool
     takes: frozenset[str]
-    """Which of ``dev``, ``index`` and ``model`` it has a use for."""
+    """Which of ``dev``, ``known``, ``index`` and ``model`` it has a use for."""
     run: RunRecipe
 
     @property

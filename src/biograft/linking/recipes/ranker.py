@@ -30,20 +30,22 @@ def run_ranker(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
         raise MissingExtraError("models", "training a ranker") from error
     if lesson.index is not None and recipe.encoder is not None:
         raise ConfigError("encoder: the index brings its own; leave one of the two out")
-    mentions, out = label_mentions(lesson.train), lesson.out
+    mentions, known, out = label_mentions(lesson.train), label_mentions(lesson.known), lesson.out
     encoder = _load(recipe)
     provenance = {
         "kb": store_fingerprint(lesson.kb),
         "mentions": _fingerprint(mentions),
+        "known": _fingerprint(known),
         "encoder": encoder.fingerprint() if encoder else None,
         "index": str(lesson.index) if lesson.index else None,
     }
     (check_run if lesson.resume else start_run)(out, recipe.to_json(), provenance)
     lesson.progress.start("knowledge base")
-    there = (out / "kb").exists()
-    kb = KnowledgeBase.open(out / "kb") if there else grow_store(lesson.kb, mentions, out / "kb")
+    if not (out / "kb").exists():
+        grow_store(lesson.kb, [*known, *mentions], out / "kb")
+    kb = KnowledgeBase.open(out / "kb")
     opened = _index(kb, lesson, encoder)
-    trained = train_network(kb, opened.search, mentions, recipe.config, lesson.progress)
+    trained = train_network(kb, opened.search, mentions, recipe.config, lesson.progress, known)
     generators = [generator.name for generator in opened.search.generators]
     ranker = TrainedRanker(kb, trained.network, trained.memory, generators)
     ranker.save(out / "model", recipe.config, trained.report, overwrite=True)
@@ -88,6 +90,6 @@ KIND = RecipeKind(
     config=RankerConfig,
     encoder_key="encoder.name",
     needs_encoder=False,
-    takes=frozenset({"dev", "index"}),
+    takes=frozenset({"dev", "index", "known"}),
     run=run_ranker,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +11,7 @@ from biograft.errors import ConfigError, OutputError
 from biograft.linking.labelled import LabelledMention
 from biograft.linking.recipes.kinds import KINDS, Lesson, Outcome
 from biograft.linking.recipes.recipe import LinkingRecipe
-from biograft.training.run_folder import FORMAT as RUN_FORMAT
+from biograft.training.run_folder import RUN
 
 if TYPE_CHECKING:
     from biograft.linking.rerank.examples import GoldQuery
@@ -45,10 +44,6 @@ def remove_run(folder: Path) -> None:
     """Remove an earlier run to make place, and nothing else."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    try:
-        described = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        described = None
-    if not isinstance(described, dict) or described.get("format") != RUN_FORMAT:
+    if not RUN.is_at(folder):
         raise OutputError(f"{folder}: is no run of biograft, so it is not replaced by one")
     shutil.rmtree(folder)

@@ -1,9 +1,10 @@
 """What a ranker sees of a candidate concept: numbers about its names, and what was learned.
 
 Names that generators gathered are put together by concept. Of every generator: the best and the
-second best score, how far below the best candidate, whether it is the best, and the score of the
-name that another generator likes best. Then the words shared with the mention, how the mention
-was linked in training, how often the concept was meant, and how many names it has.
+second best score, how far below the best candidate, whether it is the best, how high its names
+come together, and the score of the name that another generator likes best. Then the words shared
+with the mention, how the mention was linked in training, how often the concept was meant, and how
+many names it has.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from biograft.linking.supervised.memory import ALL, MentionMemory
 
 F32 = npt.NDArray[np.float32]
 I64 = npt.NDArray[np.int64]
+_VOTE = np.float32(0.05)
+"""How much worse a name must be to say clearly less: the usual temperature of cosines."""
 
 
 class Featured(NamedTuple):
@@ -34,7 +37,7 @@ class Featured(NamedTuple):
 
 def feature_names(generators: Sequence[str]) -> list[str]:
     """Name the columns of features, in order."""
-    own = ("best", "second", "below", "first")
+    own = ("best", "second", "below", "first", "together")
     names = [f"{generator} {what}" for generator in generators for what in own]
     names += [f"{a} of best {b}" for a in generators for b in generators if a != b]
     names += ["exact", "normalised", "words shared", "share of training", "seen in training"]
@@ -96,6 +99,8 @@ class FeatureMaker:
             second = np.maximum.reduceat(others, starts)
             below = best - best.max()
             parts += [best, second, below, (below > -1e-6).astype(np.float32)]
+            votes = np.add.reduceat(np.exp((own - 1) / _VOTE), starts)
+            parts.append((_VOTE * np.log(votes) + 1).astype(np.float32))
         for a, own in enumerate(scores):
             for b, other in enumerate(scores):
                 if a != b:

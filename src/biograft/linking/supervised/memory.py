@@ -15,6 +15,8 @@ from biograft.linking.labelled import LabelledMention
 Counts = npt.NDArray[np.float32]
 ALL = -1
 """No fold: every document counts."""
+KNOWN = -2
+"""The fold of mentions that are seen and not learned from; it is never left out."""
 
 
 def concept_rows(kb: KnowledgeBase, mention: LabelledMention) -> frozenset[int]:

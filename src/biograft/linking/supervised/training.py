@@ -26,7 +26,7 @@ from biograft.linking.labelled import LabelledMention
 from biograft.linking.supervised.config import RankerConfig
 from biograft.linking.supervised.features import FeatureMaker
 from biograft.linking.supervised.growing import MENTIONS
-from biograft.linking.supervised.memory import MentionMemory, concept_rows, deal_folds
+from biograft.linking.supervised.memory import KNOWN, MentionMemory, concept_rows, deal_folds
 from biograft.linking.supervised.network import Network
 from biograft.progress import Progress
 
@@ -55,13 +55,20 @@ def train_network(
     mentions: Sequence[LabelledMention],
     config: RankerConfig,
     progress: Progress | None = None,
+    known: Sequence[LabelledMention] = (),
 ) -> Trained:
-    """Train on mentions; ``kb`` holds them as names if they are to be found by their texts."""
+    """Train on mentions; ``kb`` holds them as names if they are to be found by their texts.
+
+    Mentions that a generator was trained on are ``known``: it finds them better than any other,
+    so they count as seen, and the ranker learns from the rest.
+    """
     progress = progress or Progress(enabled=False)
     folds = deal_folds((m.document for m in mentions), config.folds, config.seed)
     memory, gold = MentionMemory(len(kb)), [concept_rows(kb, m) for m in mentions]
     for mention, rows in zip(mentions, gold, strict=True):
         memory.add(mention.text, rows, folds[mention.document])
+    for mention in known:
+        memory.add(mention.text, concept_rows(kb, mention), KNOWN)
     progress.start("features")
     examples = _examples(kb, search, mentions, gold, (memory, folds, config), progress)
     useful = [e for e in examples if e.right.any() and not e.right.all()]

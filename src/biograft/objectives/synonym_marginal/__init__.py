@@ -8,11 +8,12 @@ from biograft.lazy import load_on_use
 
 if TYPE_CHECKING:
     from biograft.objectives.synonym_marginal.config import SynonymMarginalConfig
-    from biograft.objectives.synonym_marginal.objective import NameScorer, marginal_loss
+    from biograft.objectives.synonym_marginal.objective import BankScorer, NameScorer, marginal_loss
 
-__all__ = ["NameScorer", "SynonymMarginalConfig", "marginal_loss"]
+__all__ = ["BankScorer", "NameScorer", "SynonymMarginalConfig", "marginal_loss"]
 
 _HOMES = {
+    "BankScorer": "biograft.objectives.synonym_marginal.objective",
     "NameScorer": "biograft.objectives.synonym_marginal.objective",
     "SynonymMarginalConfig": "biograft.objectives.synonym_marginal.config",
     "marginal_loss": "biograft.objectives.synonym_marginal.objective",

@@ -54,16 +54,42 @@ class NameScorer(nn.Module):
         The texts of ``pieces`` are the mentions, then the names; ``names`` (mentions, candidates)
         counts among the names, -1: none. ``lexical`` are scores of the same shape.
         """
-        embedded = [self._encoder.embed(tokens) for tokens in pieces.tokens]
-        vectors = torch.cat(embedded)[pieces.places.to(embedded[0].device)].float()
+        vectors = embed_pieces(self._encoder, pieces, self.config.similarity)
         with torch.autocast(vectors.device.type, enabled=False):
-            if self.config.similarity == "cosine":
-                vectors = normalize(vectors, dim=1)
             near = vectors[: len(names)] @ vectors[len(names) :].T  # (mentions, names)
             names, lexical = names.to(near.device), lexical.to(near.device)
             near = near.gather(1, names.clamp_min(0))  # (mentions, candidates)
             scores = (near + self.lexical_weight * lexical) / self.config.temperature
         return scores.masked_fill(names < 0, _lowest(scores))
+
+
+class BankScorer(nn.Module):
+    """Scores all names of a bank for mentions: most by kept vectors, some encoded afresh."""
+
+    def __init__(self, encoder: TextEncoder, config: SynonymMarginalConfig) -> None:
+        super().__init__()
+        self.model: nn.Module = encoder.model
+        self.config, self._encoder = config, encoder
+
+    def forward(self, pieces: Pieces, bank: Tensor, fresh: Tensor, withheld: Tensor) -> Tensor:
+        """Give scores (texts, names), lowest where a name is withheld from a text.
+
+        ``bank`` (names, width) holds vectors of the length that the similarity asks for. The last
+        texts of ``pieces`` are the names of the rows ``fresh``, which count as encoded now.
+        """
+        vectors = embed_pieces(self._encoder, pieces, self.config.similarity)
+        fresh, withheld = fresh.to(vectors.device), withheld.to(vectors.device)
+        with torch.autocast(vectors.device.type, enabled=False):
+            anew = vectors @ vectors[len(vectors) - len(fresh) :].T  # (texts, fresh)
+            scores = (vectors @ bank.T).index_copy(1, fresh, anew) / self.config.temperature
+        return scores.masked_fill(withheld, _lowest(scores))
+
+
+def embed_pieces(encoder: TextEncoder, pieces: Pieces, similarity: str) -> Tensor:
+    """Give the vectors of texts in their order, in 32 bits, of length 1 for cosines."""
+    embedded = [encoder.embed(tokens) for tokens in pieces.tokens]
+    vectors = torch.cat(embedded)[pieces.places.to(embedded[0].device)].float()
+    return normalize(vectors, dim=1) if similarity == "cosine" else vectors
 
 
 def cut_in_pieces(encoder: TextEncoder, texts: Sequence[str]) -> Pieces:

@@ -15,11 +15,16 @@ from safetensors.numpy import load_file
 from transformers import AutoModel
 
 from biograft.errors import ConfigError, OutputError, StoreError
+from biograft.linking import IndexConfig, build_index, open_index
 from biograft.linking.dense import DenseConfig, DenseIndex
 from biograft.linking.finetuning import finetune_encoder
 from biograft.linking.finetuning.keeping import path_of
 from biograft.linking.labelled import LabelledMention
+from biograft.linking.lexical import LexicalIndex
+from biograft.linking.weights import WEIGHTS, read_weights
 from biograft.nn import TextEncoder
+from biograft.objectives.synonym_marginal import NameScorer, SynonymMarginalConfig
+from biograft.objectives.synonym_marginal.objective import cut_in_pieces
 
 
 @pytest.fixture
@@ -54,7 +59,7 @@ def n_right(clinic, encoder, folder):
     )
 
 
-@pytest.mark.parametrize("loss", ["marginal", "contrastive"])
+@pytest.mark.parametrize("loss", ["marginal", "bank", "contrastive"])
 def test_what_lay_people_say_is_learned(run, clinic, tmp_path, loss):
     result = run("run", epochs=20, loss=loss, batch_size=8 if loss == "contrastive" else 4)
     lines = metrics(result)
@@ -71,9 +76,10 @@ def test_what_lay_people_say_is_learned(run, clinic, tmp_path, loss):
 
 def test_the_weight_of_letters_is_learned_and_written(run):
     result = run("run", epochs=2, marginal={"lexical_weight": 0.8, "pace": 20})
-    content = json.loads((result.run / "weights.json").read_text())
-    assert (content["format"], content["version"]) == ("biograft-weights", 1)
+    content = WEIGHTS.read(result.encoder)
     assert content["weights"] == {"dense": 1.0, "lexical": result.lexical_weight}
+    assert read_weights(result.encoder) == content["weights"]
+    assert (content["marginal"]["pace"], content["lexical"]["reword"]) == (20, True)
     assert content["provenance"]["kb"]
     assert 0.01 < abs(result.lexical_weight - 0.8) < 0.5
     lines = metrics(result)
@@ -81,7 +87,10 @@ def test_the_weight_of_letters_is_learned_and_written(run):
     assert json.loads(json.dumps(result.to_json())) == result.to_json()
     without = run("pairs", epochs=1, loss="contrastive")
     assert without.lexical_weight is None
-    assert not (without.run / "weights.json").exists()
+    assert read_weights(without.encoder) is None
+    by_products = run("products", steps=1, marginal={"similarity": "dot", "temperature": 1.0})
+    assert by_products.lexical_weight is not None
+    assert read_weights(by_products.encoder) is None
 
 
 def test_letters_that_mislead_get_no_weight(run):
@@ -89,9 +98,37 @@ def test_letters_that_mislead_get_no_weight(run):
     mentions = [LabelledMention(text, frozenset({concept})) for text, concept in wrong]
     result = run("run", epochs=4, mentions=mentions, marginal={"lexical_weight": 0.0, "pace": 20})
     assert result.lexical_weight < 0
-    content = json.loads((result.run / "weights.json").read_text())
+    content = WEIGHTS.read(result.encoder)
     assert content["learned"] == {"lexical": result.lexical_weight}
     assert content["weights"] == {"dense": 1.0, "lexical": 0.0}
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 4.0])
+def test_an_index_puts_names_in_the_order_that_was_learned(run, clinic, tmp_path, weight):
+    """The scores of training, name by name, against those of the search of an index."""
+    marginal = {"lexical_weight": weight, "pace": 20}
+    result = run("run", epochs=1, marginal=marginal)
+    trained = TextEncoder.from_pretrained(result.encoder)
+    config = IndexConfig(dense=DenseConfig(precision="fp32"))
+    build_index(clinic.kb, tmp_path / "I", trained, config)
+    search = open_index(clinic.kb, tmp_path / "I").search
+    learned = max(result.lexical_weight, 0)
+    assert search.weights == pytest.approx(
+        {"dense": 1 / (1 + learned), "lexical": learned / (1 + learned)}
+    )
+    mentions = [mention.text for mention in clinic.mentions]
+    names = clinic.kb.table("names").column("text").to_pylist()
+    rows = np.tile(np.arange(len(names)), (len(mentions), 1))
+    letters = LexicalIndex.build(clinic.kb).score(mentions, rows)
+    config = SynonymMarginalConfig(lexical_weight=learned, temperature=0.1)
+    with torch.inference_mode():
+        taught = NameScorer(trained, config).eval()(
+            cut_in_pieces(trained, [*mentions, *names]),
+            torch.from_numpy(rows),
+            torch.from_numpy(np.where(np.isfinite(letters), letters, 0)),
+        )
+    expected = taught.numpy() * 0.1 / (1 + learned)
+    np.testing.assert_allclose(search.score(mentions, rows), expected, atol=1e-5)
 
 
 def test_the_encoder_loads_elsewhere(run):
@@ -112,7 +149,7 @@ def test_candidates_are_found_anew_each_epoch(run):
     assert not path_of(result.run / "candidates", 8).exists()
 
 
-@pytest.mark.parametrize("loss", ["marginal", "contrastive"])
+@pytest.mark.parametrize("loss", ["marginal", "bank", "contrastive"])
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_a_resumed_run_is_the_same_to_the_last_bit(run, loss, accumulate):
     options = {"steps": 5, "batch_size": 3, "accumulate": accumulate, "loss": loss}

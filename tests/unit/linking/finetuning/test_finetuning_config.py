@@ -15,7 +15,10 @@ from biograft.linking.finetuning import FinetuneConfig
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"loss": "margin"}, "loss: expected one of marginal, contrastive, found 'margin'; did"),
+        (
+            {"loss": "margin"},
+            "loss: expected one of marginal, bank, contrastive, found 'margin'; did",
+        ),
         ({"refresh": "never"}, "refresh: expected one of reachable, full, found 'never'"),
         ({"missing_gold": "drop"}, "missing_gold: expected one of add, skip, found 'drop'"),
         ({"k": 1}, "k: expected at least 2, found 1"),

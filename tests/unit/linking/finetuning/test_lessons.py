@@ -53,6 +53,18 @@ def test_what_teaches_nothing_is_counted(clinic, config_of):
         make_lessons(clinic.kb, clinic.load(), mentions[:3], config_of())
 
 
+def test_what_says_the_same_is_asked_once(clinic, config_of):
+    mentions = [mention("Ache", "C0"), mention("ache", "C0"), mention("ache", "C1")]
+    once = make_lessons(clinic.kb, clinic.load(), mentions, config_of())
+    assert [(lesson.text, lesson.concepts) for lesson in once.lessons] == [
+        ("Ache", (clinic.kb.row("C0"),)),
+        ("ache", (clinic.kb.row("C1"),)),
+    ]
+    assert (once.counts.n_repeated, once.counts.n_lessons) == (1, 2)
+    each = make_lessons(clinic.kb, clinic.load(), mentions, config_of(distinct=False))
+    assert (each.counts.n_repeated, each.counts.n_lessons) == (0, 3)
+
+
 def test_names_that_are_the_mention_are_withheld_on_request(store_of, clinic, config_of):
     kb = store_of(
         [{"id": "A", "name": "belly ache", "names": ["Belly-Ache", "abdominal pain"]},

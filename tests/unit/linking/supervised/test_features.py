@@ -74,6 +74,7 @@ def slowly(kb, memory, text, found, leave_out, hidden):
             best.append(own.index(max(own)))
             rest = [0.0 if k == best[g] else s for k, s in enumerate(own)]
             values += [max(own), max(rest), max(own) - top[g], float(max(own) - top[g] > -1e-6)]
+            values.append(0.05 * math.log(sum(math.exp((s - 1) / 0.05) for s in own)) + 1)
         for a in range(n_generators):
             values += [entries[best[b]][2][a] for b in range(n_generators) if a != b]
         equal = [e for e in entries if e[2][0] >= 0.99 - 1e-4]
@@ -122,4 +123,4 @@ def test_a_text_without_candidates_has_no_features(ward, memory):
 
 def test_every_column_has_a_name_of_its_own():
     names = feature_names(["lexical", "dense", "third"])
-    assert len(set(names)) == len(names) == 3 * 4 + 6 + 8
+    assert len(set(names)) == len(names) == 3 * 5 + 6 + 8

@@ -92,6 +92,21 @@ def test_names_that_were_mentions_of_one_fold_alone_are_hidden_from_it(store_of,
                      "d2": {"flu", "grippe", "the grip", "flu like"}}  # fmt: skip
 
 
+def test_what_is_known_counts_as_seen_and_is_not_learned_from(ward, config):
+    rest, known = ward.mentions[7:], [*ward.mentions[:7], LabelledMention("ms", frozenset({"x"}))]
+    without = train_network(ward.kb, ward.search, rest, config)
+    trained = train_network(ward.kb, ward.search, rest, config, known=known)
+    assert trained.report["n_mentions"] == without.report["n_mentions"] == len(rest)
+    sclerosis = ward.kb.row("SCLEROSIS")
+    assert without.memory.linked("ms") == ({sclerosis: 5}, 5)
+    assert trained.memory.linked("ms") == ({sclerosis: 6}, 7)
+    for fold in range(config.folds):  # whatever fold is left out, what is known stays
+        assert trained.memory.linked("ms", fold)[1] >= 2
+    hiding = _Hiding(ward.kb, trained.memory)
+    gathered = ward.search.gather(["kidneys failing"], 9)
+    assert not any(hiding.of(gathered, 0, fold).any() for fold in range(config.folds))
+
+
 def test_mentions_that_teach_nothing_are_refused(ward, config):
     strange = [LabelledMention("ms", frozenset({"none"}), "d1")]
     with pytest.raises(ConfigError, match="none has both right and wrong candidates"):
