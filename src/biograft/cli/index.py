@@ -50,6 +50,9 @@ def index(
 ) -> None:
     """Make an index of all names: by letters, and by vectors if an encoder is given.
 
+    An encoder that `biograft finetune` trained may bring along how much letters and vectors count;
+    with others they count alike.
+
     Encoding that was interrupted goes on where it was when the command is given again.
     """
     from biograft.kb import KnowledgeBase
@@ -81,6 +84,9 @@ def index(
         return
     parts = " and ".join(manifest["parts"])
     typer.echo(f"{manifest['n_names']:,} names indexed ({parts}) in {seconds:.1f} s: {out}")
+    if weights := manifest["weights"]:
+        counts = (f"{name} {w / sum(weights.values()):.3g}" for name, w in weights.items())
+        typer.echo(f"weights learned with the encoder: {', '.join(counts)}")
 
 
 def _config(lang: str, steps: str | None, storage: str, *, approximate: bool, dense: bool) -> Any:

@@ -23,11 +23,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from biograft.manifests import Kind
 from biograft.records import IdKind, NameKind
 
-FORMAT = "biograft-kb"
-VERSION = 1
-MANIFEST = "manifest.json"
+STORE = Kind(
+    format="biograft-kb",
+    version=1,
+    called="knowledge base",
+    remedy="build the store again",
+    absent="build one with `biograft kb build`",
+)
 
 LARGE_TEXT = pa.large_string()
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import biograft
-from biograft.errors import StoreError
-from biograft.kb.layout import FORMAT, MANIFEST, SCHEMAS, VERSION, VOCABULARIES, file_name
+from biograft.kb.layout import SCHEMAS, STORE, VOCABULARIES, file_name
 from biograft.kb.report import config_to_json
 from biograft.kb.tables import Table
+from biograft.manifests import peek
 from biograft.runs import hash_file
 
 if TYPE_CHECKING:
@@ -39,10 +35,6 @@ def write_manifest(
     languages = vocabularies["language"].words
     per_language = np.bincount(names, minlength=len(languages)).tolist()
     manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "made_by": f"biograft {biograft.__version__}",
-        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "config": config_to_json(config),
         **{key: value for key, value in report.to_json().items() if key != "store"},
         "n_names_by_language": dict(zip(languages, per_language, strict=True)),
@@ -60,33 +52,14 @@ def write_manifest(
             for table in SCHEMAS
         },
     }
-    path = folder / MANIFEST
-    with path.open("w", encoding="utf-8") as file:
-        json.dump(manifest, file, ensure_ascii=False, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
+    STORE.write(folder, manifest)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a store, refusing what is none or of another version."""
-    path = folder / MANIFEST
-    if not folder.is_dir():
-        raise StoreError(f"{folder}: no such knowledge base; build one with `biograft kb build`")
-    try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StoreError(f"{folder}: holds no {MANIFEST}, so it is no knowledge base") from error
-    except ValueError as error:
-        raise StoreError(f"{path}: damaged ({error}); build the store again") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise StoreError(f"{path}: is not the manifest of a knowledge base")
-    if manifest.get("version") != VERSION:
-        raise StoreError(
-            f"{folder}: store of version {manifest.get('version')}, this biograft reads version "
-            f"{VERSION}; build the store again"
-        )
+    manifest = STORE.read(folder)
     if not _is_whole(manifest):
-        raise StoreError(f"{path}: damaged: parts are missing; build the store again")
+        raise STORE.damaged(folder / STORE.file, "parts are missing")
     return manifest
 
 
@@ -103,12 +76,9 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
 
 def is_store(folder: Path) -> bool:
     """Whether a folder is a store of any version, and holds nothing besides."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    manifest = peek(folder / STORE.file)
+    if manifest.get("format") != STORE.format:
         return False
     files = manifest.get("files")
-    known = {MANIFEST, *(files if isinstance(files, dict) else ())}
+    known = {STORE.file, *(files if isinstance(files, dict) else ())}
     return {entry.name for entry in folder.iterdir()} <= known

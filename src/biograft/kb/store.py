@@ -24,11 +24,7 @@ from biograft.kb.concept import (
     SemanticType,
 )
 from biograft.kb.keys import find_entries, hash_text
-from biograft.kb.layout import (
-    ID_KINDS,
-    NAME_KINDS,
-    SCHEMAS,
-)
+from biograft.kb.layout import ID_KINDS, NAME_KINDS, SCHEMAS, STORE
 from biograft.kb.manifest import read_manifest
 from biograft.kb.tables import Table
 from biograft.records import IS_A, IdKind
@@ -78,18 +74,7 @@ class KnowledgeBase:
     @classmethod
     def _open(cls, folder: Path) -> KnowledgeBase:
         manifest = read_manifest(folder)
-        for name, entry in manifest["files"].items():
-            path = folder / name
-            try:
-                size = path.stat().st_size
-            except OSError:
-                size = -1
-            if size != entry["bytes"]:
-                found = f"{size:,} bytes" if size >= 0 else "no file"
-                raise StoreError(
-                    f"{path}: damaged: expected {entry['bytes']:,} bytes, found {found}; "
-                    "build the store again"
-                )
+        STORE.check_files(folder, manifest)
         try:
             return cls(folder, manifest)
         except (pa.ArrowException, ValueError) as error:

@@ -10,22 +10,25 @@ Two ways, both fitted on pairs of a score and whether the answer was right:
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-import biograft
-from biograft.errors import ConfigError, StoreError
+from biograft.errors import ConfigError
 from biograft.linking.candidates import Candidate
-from biograft.runs import new_file
+from biograft.manifests import Kind
 
-FORMAT, VERSION = "biograft-calibration", 1
+CALIBRATION = Kind(
+    format="biograft-calibration",
+    version=1,
+    called="calibration",
+    remedy="fit the calibration again",
+    file="",
+)
 SHARPNESS = 10.0
 """How much a candidate's score counts when the rest of the probability is shared."""
 _NEWTON_STEPS, _SETTLED = 100, 1e-12
@@ -65,31 +68,18 @@ class Calibration:
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the calibration as JSON."""
         content = {
-            "format": FORMAT,
-            "version": VERSION,
-            "made_by": f"biograft {biograft.__version__}",
             "method": self.method,
             "points": self.points,
             "n": self.n,
             "search": self.search,
             "threshold": self.threshold,
         }
-        with new_file(Path(path), overwrite=overwrite) as file:
-            file.write((json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
+        CALIBRATION.write(Path(path), content, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> Calibration:
         """Read a calibration."""
-        try:
-            content: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise StoreError(f"{path}: no calibration can be read ({error.strerror})") from error
-        except ValueError as error:
-            raise StoreError(f"{path}: damaged ({error}); fit the calibration again") from error
-        is_table = isinstance(content, dict)
-        stated = (content.get("format"), content.get("version")) if is_table else None
-        if stated != (FORMAT, VERSION):
-            raise StoreError(f"{path}: expected {FORMAT} of version {VERSION}, found {stated}")
+        content = CALIBRATION.read(Path(path))
         try:
             threshold = content["threshold"]
             return cls(
@@ -100,7 +90,7 @@ class Calibration:
                 threshold=None if threshold is None else float(threshold),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise StoreError(f"{path}: damaged ({error!r}); fit the calibration again") from error
+            raise CALIBRATION.damaged(Path(path), repr(error)) from error
 
     def apply(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Give candidates, best first, their probabilities.

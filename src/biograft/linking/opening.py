@@ -1,7 +1,7 @@
 """The folder of an index: made as a whole from a store, opened as one search.
 
 ==================  =====================================================================
-``manifest.json``   format, store, parts; what each part was made with is in its own folder
+``manifest.json``   format, store, parts, weights; what a part was made with is in its own folder
 ``lexical/``        names by their letters
 ``dense/``          names by their vectors, if an encoder was given
 ``calibration.json``  put there by hand or by a script: from scores to probabilities
@@ -13,16 +13,13 @@ that an interrupted build goes on where it was, and the finished index appears i
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import biograft
 from biograft.errors import ConfigError, MissingExtraError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.linking.calibration import Calibration
@@ -30,6 +27,8 @@ from biograft.linking.candidates import Generator
 from biograft.linking.fusing import FusedSearch
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
 from biograft.linking.provenance import store_fingerprint
+from biograft.linking.weights import are_weights, read_weights
+from biograft.manifests import Kind
 from biograft.progress import Progress
 from biograft.runs import new_folder
 
@@ -37,8 +36,15 @@ if TYPE_CHECKING:
     from biograft.linking.dense import DenseConfig, DenseIndex
     from biograft.nn import TextEncoder
 
-FORMAT, VERSION = "biograft-index", 1
-MANIFEST, LEXICAL, DENSE, CALIBRATION = "manifest.json", "lexical", "dense", "calibration.json"
+LEXICAL, DENSE, CALIBRATION = "lexical", "dense", "calibration.json"
+INDEX = Kind(
+    format="biograft-index",
+    version=1,
+    called="index",
+    remedy="run `biograft index` again",
+    absent="make one with `biograft index`",
+    keys=("store", "parts"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,10 +81,15 @@ def build_index(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Make the index of a store, dense too if an encoder is given; give its manifest."""
+    """Make the index of a store, dense too if an encoder is given; give its manifest.
+
+    Weights that lie in the encoder's folder become those of the index
+    (:mod:`biograft.linking.weights`).
+    """
     folder, config = Path(folder), config or IndexConfig()
     progress = progress or Progress(enabled=False)
     _refuse_other(folder, overwrite)
+    weights = _learned(encoder)
     with new_folder(folder, overwrite=overwrite) as work:
         LexicalIndex.build(kb, config.lexical, progress).save(work / LEXICAL)
         if encoder is not None:
@@ -86,7 +97,7 @@ def build_index(
             dense = _dense_class()
             dense.build(kb, encoder, aside, config.dense, overwrite=True, progress=progress)
             aside.rename(work / DENSE)
-        return _write_manifest(kb, work)
+        return _write_manifest(kb, work, weights)
 
 
 def update_index(
@@ -98,7 +109,8 @@ def update_index(
 ) -> dict[str, Any]:
     """Bring an index to the present state of its store; only new names are encoded."""
     folder, progress = Path(folder), progress or Progress(enabled=False)
-    parts = read_manifest(folder)["parts"]
+    manifest = INDEX.read(folder)
+    parts, weights = manifest["parts"], _learned(encoder) or _weights(folder, manifest)
     if encoder is not None and DENSE not in parts:
         raise ConfigError(f"{folder}: has no vectors to update; build it with an encoder")
     config = LexicalIndex.config_of(folder / LEXICAL)
@@ -113,20 +125,21 @@ def update_index(
         # a calibration would no longer fit exactly, but its scores mean the same
         if (folder / CALIBRATION).exists():
             shutil.copy2(folder / CALIBRATION, work / CALIBRATION)
-        return _write_manifest(kb, work)
+        return _write_manifest(kb, work, weights)
 
 
 def open_index(
     kb: KnowledgeBase, folder: str | Path, weights: Mapping[str, float] | None = None
 ) -> OpenedIndex:
-    """Open the index of a store."""
+    """Open the index of a store; its own weights hold unless others are given."""
     folder = Path(folder)
-    manifest = read_manifest(folder)
+    manifest = INDEX.read(folder)
     if manifest["store"] != store_fingerprint(kb):
         raise StoreError(
             f"{folder}: was made from another state of the knowledge base than {kb.folder}, or "
             "from another one; run `biograft index` again, with --update to keep the vectors"
         )
+    weights = weights or _weights(folder, manifest)
     lexical = LexicalIndex.open(folder / LEXICAL, kb)
     generators: list[Generator] = [lexical]
     if DENSE in manifest["parts"]:
@@ -156,57 +169,41 @@ def open_search(
     return opened
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read the manifest of an index, refusing what is none or of another version."""
-    path = folder / MANIFEST
-    try:
-        manifest: Any = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StoreError(
-            f"{folder}: no index ({error.strerror}); make one with `biograft index`"
-        ) from error
-    except ValueError as error:
-        raise StoreError(f"{path}: damaged ({error}); run `biograft index` again") from error
-    found = manifest.get("format") if isinstance(manifest, dict) else None
-    if found != FORMAT:
-        raise StoreError(f"{folder}: not an index but {found!r}; make one with `biograft index`")
-    if manifest.get("version") != VERSION:
-        raise StoreError(
-            f"{folder}: version {manifest.get('version')} of the format, this biograft reads "
-            f"{VERSION}; run `biograft index` again"
-        )
-    if not {"store", "parts"} <= manifest.keys():
-        raise StoreError(f"{path}: damaged; run `biograft index` again")
-    known: dict[str, Any] = manifest
-    return known
+def _learned(encoder: TextEncoder | None) -> dict[str, float] | None:
+    """Give the weights that were learned with an encoder."""
+    return read_weights(encoder.folder) if encoder and encoder.folder else None
 
 
-def _write_manifest(kb: KnowledgeBase, work: Path) -> dict[str, Any]:
-    parts = [name for name in (LEXICAL, DENSE) if (work / name).is_dir()]
-    manifest = {
-        "format": FORMAT,
-        "version": VERSION,
-        "made_by": f"biograft {biograft.__version__}",
-        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+def _weights(folder: Path, manifest: Mapping[str, Any]) -> dict[str, float] | None:
+    """Give the weights that an index brings; none: its generators count alike."""
+    weights = manifest.get("weights")
+    if weights is None:
+        return None
+    if not are_weights(weights, manifest["parts"]):
+        raise INDEX.damaged(folder / INDEX.file, f"weights are {weights!r}")
+    return dict(weights)
+
+
+def _write_manifest(
+    kb: KnowledgeBase, work: Path, weights: Mapping[str, float] | None
+) -> dict[str, Any]:
+    content = {
         "store": store_fingerprint(kb),
         "n_concepts": len(kb),
         "n_names": kb.n_names,
-        "parts": parts,
+        "parts": [name for name in (LEXICAL, DENSE) if (work / name).is_dir()],
+        "weights": weights,
     }
-    (work / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-    return manifest
+    return INDEX.write(work, content)
 
 
 def _refuse_other(folder: Path, overwrite: bool) -> None:
     """Replace an index, and nothing else."""
     if not overwrite or not folder.is_dir() or not any(folder.iterdir()):
         return
-    try:
-        read_manifest(folder)
-    except StoreError as error:
-        if (folder / LEXICAL).is_dir() and (folder / MANIFEST).is_file():
-            return  # damaged, or of another version
-        raise OutputError(f"{folder}: is no index, so it is not replaced by one") from error
+    damaged = (folder / LEXICAL).is_dir() and (folder / INDEX.file).is_file()
+    if not damaged and not INDEX.is_at(folder):
+        raise OutputError(f"{folder}: is no index, so it is not replaced by one")
 
 
 def _aside(folder: Path) -> Path:

@@ -5,7 +5,6 @@ A trained linker is a folder with a ``manifest.json`` whose ``format`` is regist
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -14,6 +13,7 @@ from biograft.errors import StoreError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate
 from biograft.linking.gathering import Gathered
+from biograft.manifests import MANIFEST, peek
 from biograft.registry import Registry
 
 
@@ -62,17 +62,13 @@ MODELS: Registry[OpenModel] = Registry(
 
 def open_model(folder: str | Path, kb: KnowledgeBase) -> CandidateRanker:
     """Open a trained linker by the format that its manifest states."""
-    path = Path(folder) / "manifest.json"
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
+    found = peek(Path(folder) / MANIFEST).get("format")
+    if not isinstance(found, str):
         raise StoreError(
-            f"{folder}: no trained linker ({error.strerror}: {path.name}); expected the folder "
-            "that `biograft finetune` made"
-        ) from error
-    except ValueError as error:
-        raise StoreError(f"{path}: damaged ({error}); train the linker again") from error
-    found = str(manifest.get("format")) if isinstance(manifest, dict) else ""
+            f"{folder}: no trained linker (no {MANIFEST} there says what it is); expected the "
+            "folder that `biograft finetune` made"
+        )
     if found not in MODELS:
-        raise StoreError(f"{folder}: not a trained linker but {found!r}; {nearest(found, MODELS)}")
+        known = nearest(found, MODELS)
+        raise StoreError(f"{folder}: no trained linker but {found!r}; {known}")
     return MODELS.load(found)(Path(folder), kb)

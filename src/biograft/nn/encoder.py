@@ -32,6 +32,8 @@ class TextEncoder:
 
     def __init__(self, model: Any, tokenizer: Any, settings: EncoderSettings, name: str) -> None:
         self.model, self.tokenizer, self.settings, self.name = model, tokenizer, settings, name
+        self.folder: Path | None = None
+        """Where it lies on disk as it is, if it does; other files there may belong to it."""
         self._pool = POOLINGS.load(settings.pooling)
         most, least = _most_tokens(model, tokenizer), tokenizer.num_special_tokens_to_add() + 1
         if not least <= settings.max_length <= most:
@@ -68,7 +70,9 @@ class TextEncoder:
             }
         )
         model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        return cls(model, tokenizer, settings, str(name_or_folder))
+        encoder = cls(model, tokenizer, settings, str(name_or_folder))
+        encoder.folder = folder
+        return encoder
 
     @property
     def pooling(self) -> str:

@@ -11,12 +11,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import biograft
 from biograft.errors import ConfigError, StoreError
+from biograft.manifests import Kind
 
-FORMAT = "biograft-encoder"
-VERSION = 1
-SETTINGS_FILE = "biograft_encoder.json"
+SETTINGS = Kind(
+    format="biograft-encoder",
+    version=1,
+    called="encoder description",
+    remedy="save the encoder again",
+    file="biograft_encoder.json",
+)
 _KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 _OLD_MODES = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
 
@@ -39,35 +43,24 @@ class EncoderSettings:
 
 def write_settings(folder: Path, settings: EncoderSettings) -> None:
     """Write the settings as our own file."""
-    content = {
-        "format": FORMAT,
-        "version": VERSION,
-        "made_by": f"biograft {biograft.__version__}",
-        **asdict(settings),
-    }
-    (folder / SETTINGS_FILE).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    SETTINGS.write(folder, asdict(settings), overwrite=True)
 
 
 def find_settings(folder: Path) -> dict[str, Any]:
     """Read what the files of a folder say of pooling, max_length and lower; unsaid is absent."""
-    if (folder / SETTINGS_FILE).exists():
-        return _read_own(folder / SETTINGS_FILE)
+    if (folder / SETTINGS.file).exists():
+        return _read_own(folder)
     if (folder / "modules.json").exists():
         return _read_sentence_transformers(folder)
     return {}
 
 
-def _read_own(path: Path) -> dict[str, Any]:
-    content = _read_json(path)
-    if content.get("format") != FORMAT or content.get("version") != VERSION:
-        raise StoreError(
-            f"{path}: expected {FORMAT!r} of version {VERSION}, found {content.get('format')!r} "
-            f"of version {content.get('version')!r}; save the encoder again"
-        )
+def _read_own(folder: Path) -> dict[str, Any]:
+    content = SETTINGS.read(folder)
     kinds = {"pooling": str, "max_length": int, "lower": bool}
     for key, kind in kinds.items():
         if type(content.get(key)) is not kind:
-            raise StoreError(f"{path}: damaged: {key} is {content.get(key)!r}; save it again")
+            raise SETTINGS.damaged(folder / SETTINGS.file, f"{key} is {content.get(key)!r}")
     return {key: content[key] for key in kinds}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator
 from dataclasses import replace
 from importlib import resources
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from biograft.errors import InputError, UnrecognisedError
 from biograft.languages import language_code
+from biograft.manifests import MANIFEST, peek
 from biograft.records import DefinitionRecord, NameRecord, RelationRecord
 from biograft.registry import Registry
 from biograft.sources.files import read_head, refuse_utf16
@@ -104,11 +104,7 @@ def _sniff_table(path: Path) -> str:
 
 def _refuse_store(path: Path) -> None:
     """Say what is to be done about a folder that is a built store."""
-    try:
-        manifest = json.loads((path / "manifest.json").read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return
-    if isinstance(manifest, dict) and manifest.get("format") == _STORE_FORMAT:
+    if peek(path / MANIFEST).get("format") == _STORE_FORMAT:
         raise InputError(
             "is a built knowledge base, not a source",
             path=path,

@@ -8,7 +8,6 @@ under its name only when it is whole: a run killed while saving goes on from the
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,12 +17,18 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, load_model, save_file, save_model
 from torch import Tensor, nn
 
-import biograft
 from biograft.errors import StoreError
+from biograft.manifests import Kind, file_sizes
 from biograft.runs import new_folder, remove_abandoned
 
-FORMAT, VERSION = "biograft-checkpoint", 1
-_PARTS = ("model.safetensors", "optimiser.safetensors")
+STATE = Kind(
+    format="biograft-checkpoint",
+    version=1,
+    called="saved state",
+    remedy="remove it to go on from the state before",
+    file="state.json",
+    keys=("step", "epoch", "position", "files"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +48,7 @@ def save_checkpoint(
     with new_folder(target, overwrite=True) as folder:
         save_model(model, str(folder / "model.safetensors"))
         save_file(_optimiser_tensors(model, optimiser), folder / "optimiser.safetensors")
-        state = {
-            "format": FORMAT,
-            "version": VERSION,
-            "made_by": f"biograft {biograft.__version__}",
-            **asdict(place),
-            "files": {name: (folder / name).stat().st_size for name in _PARTS},
-        }
-        (folder / "state.json").write_text(json.dumps(state, indent=1), encoding="utf-8")
+        STATE.write(folder, {**asdict(place), "files": file_sizes(folder)})
     for old in find_checkpoints(run)[:-keep] if keep else []:
         shutil.rmtree(old)
     return target
@@ -80,21 +78,8 @@ def sweep(run: Path) -> None:
 
 
 def _read_place(folder: Path) -> Place:
-    remedy = "remove it to go on from the state before"
-    try:
-        state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-        sizes = {name: (folder / name).stat().st_size for name in _PARTS}
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{folder}: is no saved state or is damaged; {remedy}") from error
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise StoreError(f"{folder}: is no saved state of a run; {remedy}")
-    if state.get("version") != VERSION:
-        raise StoreError(
-            f"{folder}: saved state of version {state.get('version')}, this biograft reads version "
-            f"{VERSION}; start the run anew"
-        )
-    if state.get("files") != sizes:
-        raise StoreError(f"{folder}: damaged: a file is not as long as it was; {remedy}")
+    state = STATE.read(folder)
+    STATE.check_files(folder, state)
     return Place(state["step"], state["epoch"], state["position"])
 
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import biograft
-from biograft.errors import ConfigError, OutputError, StoreError
+from biograft.errors import ConfigError, OutputError
+from biograft.manifests import Kind
 from biograft.runs import new_file
 from biograft.training.config import MAY_CHANGE
 
-FORMAT, VERSION = "biograft-run", 1
+RUN = Kind(
+    format="biograft-run",
+    version=1,
+    called="run",
+    remedy="start the run anew",
+    absent="start it without --resume",
+    file="run.json",
+)
 
 
 def start_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
@@ -22,36 +28,12 @@ def start_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, 
         raise OutputError(
             f"{folder}: exists already; go on with it (--resume) or choose another place"
         )
-    described = {
-        "format": FORMAT,
-        "version": VERSION,
-        "made_by": f"biograft {biograft.__version__}",
-        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "config": config,
-        "provenance": provenance,
-    }
-    with new_file(folder / "run.json") as file:
-        file.write(json.dumps(described, ensure_ascii=False, indent=1).encode())
+    RUN.write(folder, {"config": config, "provenance": provenance})
 
 
 def check_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
     """Refuse to go on with a run whose configuration or data was another."""
-    path = folder / "run.json"
-    try:
-        described = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StoreError(
-            f"{folder}: holds no run to go on with (no run.json); start it without --resume"
-        ) from error
-    except ValueError as error:
-        raise StoreError(f"{path}: damaged ({error}); start the run anew") from error
-    if not isinstance(described, dict) or described.get("format") != FORMAT:
-        raise StoreError(f"{path}: is not the description of a run")
-    if described.get("version") != VERSION:
-        raise StoreError(
-            f"{folder}: run of version {described.get('version')}, this biograft goes on with "
-            f"version {VERSION}; start the run anew"
-        )
+    described = RUN.read(folder)
     for part, now in (("config", config), ("provenance", provenance)):
         _refuse_difference(folder, described.get(part), json.loads(json.dumps(now)))
 

@@ -185,10 +185,17 @@ def test_an_encoder_is_trained_and_indexed(place, run, train, tmp_path):
     changes = (*QUICK, "encoder.max_length=16")
     done = train("linker-encoder", out, "--encoder", place / "encoder", changes=changes)
     assert f"encoder: {out / 'encoder'}" in done.stdout
-    assert json.loads((out / "weights.json").read_text())["format"] == "biograft-weights"
-    run("index", place / "kb", "--encoder", out / "encoder", "-o", tmp_path / "index")
+    made = run("index", place / "kb", "--encoder", out / "encoder", "-o", tmp_path / "index")
+    learned = json.loads((out / "encoder" / "biograft_weights.json").read_text())["weights"]
+    share = learned["lexical"] / (1 + learned["lexical"])
+    counts = f"dense {1 - share:.3g}, lexical {share:.3g}"
+    assert f"weights learned with the encoder: {counts}" in made.stdout
     whole = ("--kb", place / "kb", "--index", tmp_path / "index", "--json")
-    assert json.loads(run("link", "heart attack", *whole).stdout)["mentions"][0]["concept"]
+    linked = json.loads(run("link", "failing kidneys", "--mentions", *whole).stdout)
+    first = linked["mentions"][0]["candidates"][0]
+    assert first["score"] == pytest.approx(
+        sum({"dense": 1 - share, "lexical": share}[e["generator"]] * e["score"]
+            for e in first["evidence"]), abs=1e-4)  # fmt: skip
     with pytest.raises(ConfigError, match="dev: a recipe of kind 'encoder' has no use for it"):
         train("linker-encoder", tmp_path / "b", "--dev", place / "dev.jsonl",
               "--encoder", place / "encoder")  # fmt: skip

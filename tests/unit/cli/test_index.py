@@ -64,7 +64,7 @@ def test_by_vectors_and_an_update(store, tiny_encoder, tmp_path):
         (["--steps", "nope"], ConfigError, "no step is called 'nope'"),
         (["--lang", "xx"], ConfigError, "no names in 'xx'"),
         (["--encoder", "./none"], NotFoundError, "no such folder"),
-        (["--update"], StoreError, "no index"),
+        (["--update"], StoreError, "no such index"),
         (["--update", "--lang", "en"], ConfigError, "--lang: an update keeps what INDEX was made"),
     ],
 )

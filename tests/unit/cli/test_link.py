@@ -146,9 +146,9 @@ def test_an_index(run, store, tmp_path):
         (["flu", "--format", "brat"], ConfigError, "--format: expected one of text, pubtator"),
         (["flu", "--threshold", "nan"], ConfigError, "threshold: expected a number"),
         (["flu", "--lang", "xx"], ConfigError, "no names in 'xx'"),
-        (["flu", "--index", "none"], StoreError, "none: no index"),
+        (["flu", "--index", "none"], StoreError, "none: no such index"),
         (["flu", "--model", "none"], StoreError, "none: no trained linker"),
-        (["flu", "--calibration", "none"], StoreError, "none: no calibration can be read"),
+        (["flu", "--calibration", "none"], StoreError, "none: no such calibration"),
         (["flu", "--mentions", "--format", "pubtator"], ConfigError, "--mentions: is for plain"),
     ],
 )

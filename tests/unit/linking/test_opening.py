@@ -8,9 +8,17 @@ import shutil
 import pytest
 
 from biograft.errors import ConfigError, OutputError, StoreError
-from biograft.linking import IndexConfig, Linker, build_index, open_index, update_index
+from biograft.linking import (
+    IndexConfig,
+    Linker,
+    build_index,
+    fit_calibration,
+    open_index,
+    update_index,
+)
 from biograft.linking.lexical import LexicalConfig, LexicalIndex
-from biograft.linking.opening import read_manifest
+from biograft.linking.opening import INDEX
+from biograft.linking.weights import WEIGHTS, write_weights
 
 pytest.importorskip("torch")
 
@@ -40,6 +48,63 @@ def test_by_letters_and_vectors(kb, encoder, tmp_path):
     ((first, *_),) = linker.link_mentions(["heart attack"])
     assert [(e.generator, e.rank) for e in first.evidence] == [("lexical", 1), ("dense", 1)]
     assert first.evidence[1].score == pytest.approx(1, abs=1e-5)
+
+
+def write_learned(encoder, weight):
+    write_weights(encoder.folder, weight, {})
+
+
+def search_of(kb, folder, weights=None):
+    return str(open_index(kb, folder, weights).search)
+
+
+def test_the_weights_of_the_encoder_are_those_of_the_index(kb, encoder, tmp_path):
+    assert build_index(kb, tmp_path / "alike", encoder)["weights"] is None
+    assert search_of(kb, tmp_path / "alike") == "dense*0.5+lexical*0.5"
+    write_learned(encoder, 0.25)
+    manifest = build_index(kb, tmp_path / "I", encoder)
+    assert manifest["weights"] == {"dense": 1.0, "lexical": 0.25}
+    assert search_of(kb, tmp_path / "I") == "dense*0.8+lexical*0.2"
+    assert Linker.open(kb, tmp_path / "I").described == "dense*0.8+lexical*0.2"
+    other = {"dense": 1, "lexical": 1}
+    assert search_of(kb, tmp_path / "I", other) == "dense*0.5+lexical*0.5"
+    assert build_index(kb, tmp_path / "letters")["weights"] is None
+
+
+def test_an_update_keeps_the_weights_or_takes_those_of_the_encoder(kb, encoder, tmp_path):
+    write_learned(encoder, 1 / 3)
+    build_index(kb, tmp_path / "I", encoder)
+    (encoder.folder / WEIGHTS.file).unlink()
+    for given in (None, encoder):
+        update_index(kb, tmp_path / "I", given)
+        assert search_of(kb, tmp_path / "I") == "dense*0.75+lexical*0.25"
+    write_learned(encoder, 1.0)
+    update_index(kb, tmp_path / "I", encoder)
+    assert search_of(kb, tmp_path / "I") == "dense*0.5+lexical*0.5"
+
+
+def test_a_calibration_belongs_to_the_weights(kb, encoder, tmp_path):
+    write_learned(encoder, 0.25)
+    build_index(kb, tmp_path / "I", encoder)
+    calibration = fit_calibration([0.1, 0.9], [0, 1], search="dense*0.5+lexical*0.5")
+    calibration.save(tmp_path / "I" / "calibration.json")
+    with pytest.raises(StoreError, match=r"this linker's are those of dense\*0.8\+lexical\*0.2"):
+        Linker.open(kb, tmp_path / "I")
+
+
+@pytest.mark.parametrize(
+    "weights", [3, [], {}, {"dense": 1}, {"dense": 1, "lexical": -1}, {"dense": 0, "lexical": 0}]
+)
+def test_damaged_weights_are_told(kb, encoder, tmp_path, weights):
+    WEIGHTS.write(encoder.folder, {"weights": weights})
+    with pytest.raises(StoreError, match=r"biograft_weights\.json: damaged \(weights are"):
+        build_index(kb, tmp_path / "I", encoder)
+    assert not (tmp_path / "I").exists()
+    (encoder.folder / WEIGHTS.file).unlink()
+    manifest = build_index(kb, tmp_path / "I", encoder)
+    INDEX.write(tmp_path / "I", manifest | {"weights": weights}, overwrite=True)
+    with pytest.raises(StoreError, match=r"manifest\.json: damaged \(weights are"):
+        open_index(kb, tmp_path / "I")
 
 
 def test_another_script_is_for_the_vectors(kb, encoder, tmp_path):
@@ -88,7 +153,7 @@ def test_a_failed_build_leaves_the_old_index_and_is_taken_up_again(kb, encoder, 
     assert (tmp_path / "I" / "manifest.json").read_text() == before
     encoder.encode = original
     build_index(kb, tmp_path / "I", encoder, overwrite=True)
-    assert read_manifest(tmp_path / "I")["parts"] == ["lexical", "dense"]
+    assert INDEX.read(tmp_path / "I")["parts"] == ["lexical", "dense"]
     assert sorted(path.name for path in tmp_path.glob("I*")) == ["I"]
 
 
@@ -123,9 +188,12 @@ def test_vectors_of_another_encoder_or_damaged(kb, encoder, tiny_encoder, tmp_pa
     ("content", "message"),
     [
         ("{", "damaged"),
-        ("[]", "not an index but None"),
-        (json.dumps({"format": "biograft-dense-index"}), "not an index but 'biograft-dense-index'"),
-        (json.dumps({"format": "biograft-index", "version": 9}), "version 9 of the format"),
+        ("[]", "states no format, so it is no index"),
+        (json.dumps({"format": "biograft-dense-index"}), "no index but 'biograft-dense-index'"),
+        (
+            json.dumps({"format": "biograft-index", "version": 9}),
+            "index of version 9, this biograft reads version 1; update biograft",
+        ),
         (json.dumps({"format": "biograft-index", "version": 1}), "damaged"),
     ],
 )

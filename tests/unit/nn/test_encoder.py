@@ -189,9 +189,9 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            ({"format": "other"}, "expected 'biograft-encoder' of version 1, found 'other'"),
-            ({"version": 2}, "of version 1, found 'biograft-encoder' of version 2"),
-            ({"max_length": "many"}, "damaged: max_length is 'many'"),
+            ({"format": "other"}, "no encoder description but 'other'; save the encoder again"),
+            ({"version": 2}, "encoder description of version 2, this biograft reads version 1"),
+            ({"max_length": "many"}, r"damaged \(max_length is 'many'\); save the encoder again"),
         ],
     )
     def test_a_damaged_file_of_ours_is_named(self, encoder, tmp_path, changes, message):

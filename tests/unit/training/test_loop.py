@@ -307,7 +307,7 @@ def test_a_folder_that_is_taken_is_refused(make_task, tmp_path):
         train(make_task(), config(), tmp_path)
     with pytest.raises(OutputError, match="exists already"):
         train(make_task(), config(), tmp_path / "a file")
-    with pytest.raises(StoreError, match=r"no run to go on with.*without --resume"):
+    with pytest.raises(StoreError, match=r"no such run; start it without --resume"):
         train(make_task(), config(), tmp_path / "nothing", resume=True)
 
 
@@ -315,7 +315,7 @@ def test_a_folder_that_is_taken_is_refused(make_task, tmp_path):
     ("content", "message"),
     [
         ("{", "damaged"),
-        ('{"format": "other"}', "is not the description of a run"),
+        ('{"format": "other"}', "no run but 'other'"),
         ('{"format": "biograft-run", "version": 99}', "run of version 99"),
     ],
 )

@@ -22,7 +22,7 @@ from biograft.errors import OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.linking.dense.approximate import GraphSearch, load_faiss
 from biograft.linking.dense.config import DenseConfig
-from biograft.linking.dense.manifest import is_index, write_manifest
+from biograft.linking.dense.manifest import DENSE_INDEX, write_manifest
 from biograft.linking.dense.names import NameTexts, find_texts, gather_texts
 from biograft.linking.dense.vectors import Rows, Vectors, VectorTable
 from biograft.linking.provenance import store_fingerprint
@@ -162,7 +162,7 @@ def _refuse_foreign(folder: Path, overwrite: bool) -> None:
             f"{folder}: exists already; remove it, choose another place, or allow it to be "
             "replaced (--overwrite)"
         )
-    if not is_index(folder):
+    if not DENSE_INDEX.is_at(folder):
         raise OutputError(f"{folder}: is no dense index, so it is not replaced by one")
 
 

@@ -26,7 +26,7 @@ from biograft.linking.dense.building import (
     encode,
 )
 from biograft.linking.dense.config import DenseConfig
-from biograft.linking.dense.manifest import check_hashes, check_sizes, read_manifest
+from biograft.linking.dense.manifest import DENSE_INDEX, check_hashes
 from biograft.linking.dense.search import ExactSearch, RowHits, no_hits, rescore
 from biograft.linking.dense.vectors import Rows, Vectors, VectorTable, load_array
 from biograft.linking.provenance import store_fingerprint
@@ -83,7 +83,7 @@ class DenseIndex:
     ) -> DenseIndex:
         """Open an index of this very store; without an encoder, with its own copy of it."""
         folder = Path(folder)
-        manifest = read_manifest(folder)
+        manifest = DENSE_INDEX.read(folder)
         if manifest["store"]["fingerprint"] != store_fingerprint(kb):
             raise StoreError(
                 f"{folder}: was made from another state of the knowledge base than {kb.folder}; "
@@ -91,7 +91,7 @@ class DenseIndex:
             )
         if encoder is not None:
             _check_encoder(folder, manifest, encoder)
-        check_sizes(folder, manifest)
+        DENSE_INDEX.check_files(folder, manifest)
         return cls(folder, manifest, kb, encoder)
 
     @classmethod
@@ -105,8 +105,8 @@ class DenseIndex:
     ) -> DenseIndex:
         """Bring an index to the present state of its store, encoding only texts that are new."""
         folder = Path(folder)
-        manifest = read_manifest(folder)
-        check_sizes(folder, manifest)
+        manifest = DENSE_INDEX.read(folder)
+        DENSE_INDEX.check_files(folder, manifest)
         encoder = encoder or TextEncoder.from_pretrained(folder / ENCODER)
         _check_encoder(folder, manifest, encoder)
         config = from_mapping(DenseConfig, manifest["config"], f"{folder}: config.")

@@ -17,19 +17,16 @@ an index is a folder of numpy arrays, memory-mapped when opened, and ``manifest.
 from __future__ import annotations
 
 import itertools
-import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-import biograft
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
@@ -45,12 +42,18 @@ from biograft.linking.lexical.retrieval import Weights, score_texts, search_text
 from biograft.linking.lexical.rewording import Rewording
 from biograft.linking.provenance import store_fingerprint
 from biograft.linking.steps import DEFAULT_STEPS, Steps
+from biograft.manifests import Kind, file_sizes
 from biograft.progress import Progress
 from biograft.runs import new_folder
 
-FORMAT = "biograft-lexical"
-VERSION = 1
-MANIFEST = "manifest.json"
+LEXICAL_INDEX = Kind(
+    format="biograft-lexical",
+    version=1,
+    called="lexical index",
+    remedy="run `biograft index` again",
+    absent="make one with `biograft index`",
+    keys=("config", "store", "files"),
+)
 
 EXACT, NORMALISED, SIMILAR = 1.0, 0.99, 0.98
 """Scores: a name as written (but for case), a name of the same form; others below the third."""
@@ -160,32 +163,25 @@ class LexicalIndex:
                 np.save(work / f"{name}.npy", array)
             if self._rewording is not None:
                 self._rewording.save(work)
-            files = {path.name: path.stat().st_size for path in sorted(work.iterdir())}
-            manifest = {
-                "format": FORMAT,
-                "version": VERSION,
-                "made_by": f"biograft {biograft.__version__}",
+            content = {
                 "config": asdict(self.config),
                 "store": store_fingerprint(self.kb),
                 "n_forms": self.n_forms,
                 "n_names": len(self._arrays.rows),
-                "files": files,
+                "files": file_sizes(work),
             }
-            (work / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+            LEXICAL_INDEX.write(work, content)
 
     @classmethod
     def open(cls, folder: Path, kb: KnowledgeBase) -> LexicalIndex:
         """Open an index that was made from this store."""
-        manifest = _read_manifest(folder)
+        manifest = LEXICAL_INDEX.read(folder)
         if manifest["store"] != store_fingerprint(kb):
             raise StoreError(
                 f"{folder}: was made from another store than {kb.folder}; "
                 "run `biograft index` again"
             )
-        for name, size in manifest["files"].items():
-            path = folder / name
-            if not path.is_file() or path.stat().st_size != size:
-                raise StoreError(f"{path}: missing or damaged; run `biograft index` again")
+        LEXICAL_INDEX.check_files(folder, manifest)
         try:
             # private copies on write, which nobody makes: compiled loops want writable arrays
             arrays = {
@@ -195,13 +191,13 @@ class LexicalIndex:
             config = from_mapping(LexicalConfig, manifest["config"])
             rewording = Rewording.load(folder) if config.reword else None
         except (OSError, ValueError) as error:
-            raise StoreError(f"{folder}: damaged ({error}); run `biograft index` again") from error
+            raise LEXICAL_INDEX.damaged(folder, error) from error
         return cls(kb, config, _Arrays(**arrays), rewording)
 
     @staticmethod
     def config_of(folder: Path) -> LexicalConfig:
         """Read what an index was made with, whatever its store."""
-        return from_mapping(LexicalConfig, _read_manifest(folder)["config"])
+        return from_mapping(LexicalConfig, LEXICAL_INDEX.read(folder)["config"])
 
     def search(self, texts: Sequence[str], k: int) -> NameHits:
         """Find the k nearest names of each text, exactly."""
@@ -350,23 +346,3 @@ def _rows_of_forms(
     starts = np.zeros(n_forms + 1, np.int64)
     np.cumsum(np.bincount(of_row[rows], minlength=n_forms), out=starts[1:])
     return rows[order].astype(np.uint32), starts
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    try:
-        manifest: Any = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StoreError(
-            f"{folder}: no lexical index ({error.strerror}); make one with `biograft index`"
-        ) from error
-    except ValueError as error:
-        raise StoreError(f"{path}: damaged ({error}); run `biograft index` again") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise StoreError(f"{folder}: not a lexical index; make one with `biograft index`")
-    if manifest.get("version") != VERSION:
-        raise StoreError(
-            f"{folder}: version {manifest.get('version')} of the format, this biograft reads "
-            f"{VERSION}; run `biograft index` again"
-        )
-    return manifest

@@ -9,25 +9,27 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import biograft
 from biograft.config import from_mapping
-from biograft.errors import ConfigError, StoreError
+from biograft.errors import ConfigError
 from biograft.linking.rerank.config import RerankConfig
 from biograft.linking.rerank.mixing import Mix
 from biograft.linking.rerank.model import CrossEncoder
+from biograft.manifests import Kind, file_sizes
 from biograft.runs import new_folder
 
-FORMAT, VERSION = "biograft-context-ranker", 1
-MANIFEST, RANKER = "manifest.json", "ranker"
-_AGAIN = "train the re-ranker again"
+RANKER = "ranker"
+RERANKER = Kind(
+    format="biograft-context-ranker",
+    version=1,
+    called="re-ranker",
+    remedy="train the re-ranker again",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,27 +52,14 @@ def write_reranker(
         model.save(work)
         if ranker is not None:
             shutil.copytree(ranker, work / RANKER)
-        files = sorted(path for path in work.rglob("*") if path.is_file())
-        manifest = {
-            "format": FORMAT,
-            "version": VERSION,
-            "made_by": f"biograft {biograft.__version__}",
-            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
-            **asdict(described),
-            "files": {path.relative_to(work).as_posix(): path.stat().st_size for path in files},
-        }
-        text = json.dumps(manifest, ensure_ascii=False, indent=1)
-        (work / MANIFEST).write_text(text + "\n", encoding="utf-8")
+        RERANKER.write(work, {**asdict(described), "files": file_sizes(work)})
 
 
 def read_description(folder: Path) -> Description:
     """Read what a re-ranker is, refusing what is none, of another version or not whole."""
-    manifest = _read_manifest(folder)
+    manifest = RERANKER.read(folder)
     try:
-        for name, size in manifest["files"].items():
-            path = folder / name
-            if not path.is_file() or path.stat().st_size != size:
-                raise StoreError(f"{path}: missing or not as long as it was; {_AGAIN}")
+        RERANKER.check_files(folder, manifest)
         return Description(
             config=from_mapping(RerankConfig, manifest["config"], "config."),
             mix=Mix(**manifest["mix"]),
@@ -79,23 +68,4 @@ def read_description(folder: Path) -> Description:
             provenance=dict(manifest["provenance"]),
         )
     except (AttributeError, ConfigError, KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"{folder / MANIFEST}: damaged ({error!r}); {_AGAIN}") from error
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StoreError(f"{folder}: holds no re-ranker ({error.strerror}: {path.name})") from error
-    except ValueError as error:
-        raise StoreError(f"{path}: damaged ({error}); {_AGAIN}") from error
-    found = manifest.get("format") if isinstance(manifest, dict) else None
-    if found != FORMAT:
-        raise StoreError(f"{path}: expected a {FORMAT}, found {found!r}")
-    if manifest.get("version") != VERSION:
-        raise StoreError(
-            f"{folder}: re-ranker of version {manifest.get('version')}, this biograft reads "
-            f"version {VERSION}; {_AGAIN}"
-        )
-    return dict(manifest)
+        raise RERANKER.damaged(folder / RERANKER.file, repr(error)) from error

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-import biograft
 from biograft.errors import StoreError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate
@@ -22,10 +21,16 @@ from biograft.linking.supervised.config import RankerConfig
 from biograft.linking.supervised.features import FeatureMaker, feature_names
 from biograft.linking.supervised.memory import MentionMemory
 from biograft.linking.supervised.network import Network
+from biograft.manifests import Kind
 from biograft.runs import new_folder
 
-FORMAT, VERSION = "biograft-ranker", 1
-MANIFEST, MEMORY = "manifest.json", "memory.json"
+MEMORY = "memory.json"
+RANKER = Kind(
+    format="biograft-ranker",
+    version=1,
+    called="trained ranker",
+    remedy="train the linker again",
+)
 
 
 class TrainedRanker:
@@ -83,46 +88,33 @@ class TrainedRanker:
             self.network.save(work)
             memory = json.dumps(self.memory.to_json(self.kb), ensure_ascii=False)
             (work / MEMORY).write_text(memory, encoding="utf-8")
-            manifest = {
-                "format": FORMAT,
-                "version": VERSION,
-                "made_by": f"biograft {biograft.__version__}",
+            content = {
                 "store": store_fingerprint(self.kb),
                 "config": asdict(config),
                 "generators": list(self.generators),
                 "features": feature_names(self.generators),
                 "report": report,
             }
-            (work / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+            RANKER.write(work, content)
 
 
 def open_trained_ranker(folder: Path, kb: KnowledgeBase) -> TrainedRanker:
     """Open a trained ranker for a store, which need not be the one it was trained with."""
-    manifest, memory = _read(folder / MANIFEST), _read(folder / MEMORY)
-    if manifest.get("format") != FORMAT:
-        raise StoreError(f"{folder}: no trained ranker but {manifest.get('format')!r}")
-    if manifest.get("version") != VERSION:
-        raise StoreError(
-            f"{folder}: version {manifest.get('version')} of the format, this biograft reads "
-            f"{VERSION}; train the linker again"
-        )
+    manifest = RANKER.read(folder)
     try:
         generators = [str(name) for name in manifest["generators"]]
         features = list(manifest["features"])
-        known = MentionMemory.from_json(memory, kb)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"{folder}: damaged ({error!r}); train the linker again") from error
+    except (KeyError, TypeError) as error:
+        raise RANKER.damaged(folder / RANKER.file, repr(error)) from error
     expected = feature_names(generators)
     if features != expected:
         raise StoreError(f"{folder}: made for other features; train the linker again")
-    return TrainedRanker(kb, Network.load(folder, len(expected)), known, generators)
+    network, memory = Network.load(folder, len(expected)), _read_memory(folder / MEMORY, kb)
+    return TrainedRanker(kb, network, memory, generators)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_memory(path: Path, kb: KnowledgeBase) -> MentionMemory:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{path}: damaged ({error}); train the linker again") from error
-    if not isinstance(content, dict):
-        raise StoreError(f"{path}: damaged: no object; train the linker again")
-    return content
+        return MentionMemory.from_json(json.loads(path.read_bytes()), kb)
+    except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise RANKER.damaged(path, repr(error)) from error

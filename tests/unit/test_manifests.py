@@ -1,0 +1,127 @@
+"""Manifests: read as written; what is missing, damaged, foreign or newer is told in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+
+import pytest
+
+import biograft
+from biograft.errors import OutputError, StoreError
+from biograft.manifests import Kind, file_sizes, peek
+
+BOX = Kind(
+    format="a-box",
+    version=2,
+    called="wooden box",
+    remedy="saw another",
+    absent="saw one",
+    keys=("lid",),
+)
+LETTER = Kind(format="a-letter", version=1, called="letter", remedy="write it again", file="")
+
+
+def test_what_is_written_is_read(tmp_path):
+    written = BOX.write(tmp_path, {"lid": "ö", "nails": [1]})
+    assert BOX.read(tmp_path) == written == peek(tmp_path / "manifest.json")
+    stated = {"format": "a-box", "version": 2, "made_by": f"biograft {biograft.__version__}"}
+    assert written.items() >= {**stated, "lid": "ö"}.items()
+    assert datetime.fromisoformat(written["made_at"]).tzinfo
+    assert "ö" in (tmp_path / "manifest.json").read_text(encoding="utf-8")
+    with pytest.raises(OutputError, match="exists already"):
+        BOX.write(tmp_path, {"lid": None})
+    BOX.write(tmp_path, {"lid": None}, overwrite=True)
+    assert BOX.read(tmp_path)["lid"] is None
+
+
+def test_a_file_stands_for_itself(tmp_path):
+    LETTER.write(tmp_path / "a.json", {"dear": "you"})
+    assert LETTER.read(tmp_path / "a.json")["dear"] == "you"
+    with pytest.raises(StoreError, match=r"b\.json: no such letter; write it again$"):
+        LETTER.read(tmp_path / "b.json")
+    with pytest.raises(StoreError, match=r"no letter can be read .*; write it again"):
+        LETTER.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", r"FOLDER/manifest.json: damaged \(Expecting value: .*\); saw another"),
+        ("\xff", r"FOLDER/manifest.json: damaged \(.*decode.*\); saw another"),
+        ("[" * 100_000, r"FOLDER/manifest.json: damaged \(.*recursion.*\); saw another"),
+        ("[]", "FOLDER/manifest.json: states no format, so it is no wooden box; saw one"),
+        ("null", "FOLDER/manifest.json: states no format, so it is no wooden box; saw one"),
+        ({}, "FOLDER/manifest.json: states no format, so it is no wooden box; saw one"),
+        ({"format": "a-letter"}, "FOLDER: no wooden box but 'a-letter'; saw one"),
+        ({"format": ["x" * 999]}, r"FOLDER: no wooden box but \['x{1,99}\.\.\.; saw one"),
+        ({"format": "a-box"}, "FOLDER: wooden box of version None, this biograft reads version 2; "
+         "saw another"),
+        ({"format": "a-box", "version": 1}, "FOLDER: wooden box of version 1, this biograft reads "
+         "version 2; saw another"),
+        ({"format": "a-box", "version": 3}, "FOLDER: wooden box of version 3, this biograft reads "
+         "version 2; update biograft, or saw another"),
+        ({"format": "a-box", "version": 2}, r"FOLDER/manifest.json: damaged \(lid is missing\); "
+         "saw another"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(tmp_path, content, message):
+    text = content if isinstance(content, str) else json.dumps(content)
+    (tmp_path / "manifest.json").write_text(text, encoding="latin-1")
+    with pytest.raises(StoreError) as told:
+        BOX.read(tmp_path)
+    expected = message.replace("FOLDER", re.escape(str(tmp_path)))
+    assert re.fullmatch(expected, str(told.value))
+
+
+def test_where_there_is_none(tmp_path):
+    with pytest.raises(
+        StoreError, match=r"holds no manifest.json, so it is no wooden box; saw one"
+    ):
+        BOX.read(tmp_path)
+    with pytest.raises(StoreError, match="none: no such wooden box; saw one"):
+        BOX.read(tmp_path / "none")
+    (tmp_path / "a file").write_text("x")
+    with pytest.raises(StoreError, match="a file: no such wooden box; saw one"):
+        BOX.read(tmp_path / "a file")
+
+
+@pytest.mark.parametrize(
+    ("content", "there"),
+    [
+        ('{"format": "a-box", "version": 99}', True),
+        ('{"format": "a-letter"}', False),
+        ('["a-box"]', False),
+        ("{", False),
+        ("[" * 100_000, False),
+        (None, False),
+    ],
+)
+def test_whether_one_is_there_of_any_version(tmp_path, content, there):
+    if content is not None:
+        (tmp_path / "manifest.json").write_text(content)
+    assert BOX.is_at(tmp_path) is there
+
+
+def test_files_are_compared_by_size(tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "b").write_bytes(b"12")
+    (tmp_path / "inner" / "a").write_bytes(b"345")
+    sizes = file_sizes(tmp_path)
+    assert list(sizes.items()) == [("b", 2), ("inner/a", 3)]
+    BOX.check_files(tmp_path, {"files": sizes})
+    BOX.check_files(tmp_path, {"files": {"b": {"bytes": 2, "sha256": ""}}})
+    (tmp_path / "inner" / "a").write_bytes(b"3")
+    with pytest.raises(StoreError, match=r"inner/a: damaged \(expected 3 bytes, found 1 bytes\)"):
+        BOX.check_files(tmp_path, {"files": sizes})
+    (tmp_path / "b").unlink()
+    with pytest.raises(StoreError, match=r"b: damaged \(expected 2 bytes, found no file\); saw an"):
+        BOX.check_files(tmp_path, {"files": sizes})
+
+
+@pytest.mark.parametrize("files", [None, 3, ["b"], {"b": {}}, {"b": None}, {"b": "2"}])
+def test_damaged_tables_of_files_are_refused(tmp_path, files):
+    (tmp_path / "b").write_bytes(b"12")
+    with pytest.raises(StoreError, match="damaged"):
+        BOX.check_files(tmp_path, {"files": files})
