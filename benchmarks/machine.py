@@ -58,8 +58,8 @@ def peak_gib() -> float:
 
 def describe_command(script: str, arguments: Sequence[str]) -> str:
     """Give the command that was run; of places, which are another's elsewhere, only the names."""
-    shown = [
-        f"{part.partition('=')[0]}={Path(part).name}" if "=" in part else Path(part).name
-        for part in arguments
-    ]
+    shown = []
+    for part in arguments:
+        before, equals, place = part.rpartition("=")
+        shown.append(f"{before}{equals}{Path(place).name}")
     return " ".join(["python", f"benchmarks/{script}", *shown])

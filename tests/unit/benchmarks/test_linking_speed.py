@@ -130,3 +130,5 @@ def test_the_table_shows_what_was_measured_and_nothing_else(script):
 def test_a_recorded_command_tells_no_places(script):
     shown = script("machine").describe_command("a.py", ["--encoder", "x=/home/me/model", "--quick"])
     assert shown == "python benchmarks/a.py --encoder x=model --quick"
+    shown = script("machine").describe_command("b.py", ["--set", "a.b=2", "--set=a.c=/x/y"])
+    assert shown == "python benchmarks/b.py --set a.b=2 --set=a.c=y"

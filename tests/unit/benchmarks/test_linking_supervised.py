@@ -74,3 +74,29 @@ def test_each_seed_is_trained_and_asked_once(measure, tmp_path):
     more, _ = measure("--seeds", "0,1")
     assert more[:3] == rows
     assert [row["seed"] for row in more] == [0, 0, 0, 1, 1, 1]
+
+
+def test_the_table_has_a_line_for_each_set_over_its_whole_seeds(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    tables = importlib.import_module("tables")
+
+    def rows(name, seed, first):
+        given = {"set": name, "seed": seed, "acc@5": first + 5}
+        return [{**given, "config": each, "acc@1": first + n}
+                for n, each in enumerate(("dense", "both", "ranked"))]  # fmt: skip
+
+    text = tables.linking_supervised(
+        {
+            "rows": [
+                *rows("ncbi-disease", 0, 80.0),
+                *rows("ncbi-disease", 1, 82.0),
+                *rows("askapatient-0", 0, 60.0),
+                *rows("askapatient-1", 0, 70.0),
+                *rows("askapatient-0", 1, 10.0),  # a fold alone does not count
+            ]
+        }
+    )
+    assert (
+        "| ncbi-disease | 2 | 81.0 ± 1.4 / 86.0 | 82.0 ± 1.4 / 86.0 | 83.0 ± 1.4 / 86.0 |" in text
+    )
+    assert "| askapatient, mean of 2 folds | 1 | 65.0 / 70.0 | 66.0 / 70.0 | 67.0 / 70.0 |" in text
