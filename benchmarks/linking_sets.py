@@ -203,7 +203,8 @@ SETS = _by_name(
             name="zh-procedures",
             form="procedures",
             gold={
-                split: f"zh/term_normalisation/procedures_{split}.tsv" for split in ("dev", "test")
+                split: f"zh/term_normalisation/procedures_{split}.tsv"
+                for split in ("train", "dev", "test")
             },
             source=_procedures,
         ),

@@ -79,7 +79,7 @@ def _show(base: KnowledgeBase, store: Path) -> None:
 def _align(base: KnowledgeBase, folder: Path) -> dict[str, Path]:
     """Train a small encoder on the synonyms; give it before and after, or nothing without torch."""
     try:
-        from biograft.cli.demo_encoder import make_encoder
+        from biograft.nn.characters import make_character_encoder
         from biograft.recipes import Recipe, pretrain
     except (ModuleNotFoundError, MissingExtraError):
         missing = MissingExtraError("models", "training an encoder")
@@ -100,7 +100,7 @@ def _align(base: KnowledgeBase, folder: Path) -> dict[str, Path]:
         f"{options} -o {folder / 'run'}"
     )
     with new_folder(folder, overwrite=True) as work:
-        make_encoder(base.table("names").column("text").to_pylist(), work / "untrained")
+        make_character_encoder(base.table("names").column("text").to_pylist(), work / "untrained")
         named = f"encoder.name={json.dumps(str(work / 'untrained'))}"
         recipe = Recipe.load("sapbert-cpu", [named, *settings])
         trained = pretrain(recipe, base, work / "run").training

@@ -1,7 +1,7 @@
-"""The encoder of the demo: a very small BERT that reads letters, made on the spot.
+"""A very small BERT that reads letters, made on the spot: an encoder where there is none.
 
-It needs no download and is trained in seconds. It knows nothing but what the synonyms of the
-starter knowledge base teach it; a real linker begins with a pre-trained encoder.
+It needs no download and is trained in seconds to minutes. It knows nothing but what the synonyms
+of a store teach it; a real linker begins with a pre-trained encoder.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 from biograft.nn.loading import quiet_transformers
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_WIDTH, _LAYERS, _HEADS, _LONGEST = 96, 2, 4, 64
-_SEED = 33
+_HEADS, _LONGEST = 4, 64
 
 
-def make_encoder(names: Iterable[str], folder: Path) -> None:
+def make_character_encoder(
+    names: Iterable[str], folder: Path, *, width: int = 96, layers: int = 2, seed: int = 33
+) -> None:
     """Write an untrained encoder whose tokens are the characters of some names."""
     tokenizer = _tokenizer(names)
     config = BertConfig(
         vocab_size=len(tokenizer),
-        hidden_size=_WIDTH,
-        num_hidden_layers=_LAYERS,
+        hidden_size=width,
+        num_hidden_layers=layers,
         num_attention_heads=_HEADS,
-        intermediate_size=2 * _WIDTH,
+        intermediate_size=2 * width,
         max_position_embeddings=_LONGEST,
     )
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(_SEED)
+        torch.manual_seed(seed)
         model = BertModel(config, add_pooling_layer=False)
     with quiet_transformers():
         model.save_pretrained(folder)
