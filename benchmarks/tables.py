@@ -115,28 +115,45 @@ def _million_names(parts: dict[str, Any]) -> str:
 def linking(result: dict[str, Any]) -> str:
     """Sum up how often the right concept is found: test parts where measured, else dev parts."""
     rows = _folds_as_one([row for row in result["rows"] if row["scorer"] == "lenient"])
-    configurations = list(dict.fromkeys(row["config"] for row in rows))
     tested = {row["set"] for row in rows if row["split"] == "test"}
     shown = [row for row in rows if row["split"] == "test" or row["set"] not in tested]
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    encoders = list(dict.fromkeys(e for row in shown if (e := row["config"].partition(":")[2])))
+    found: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for row in shown:
         found.setdefault((row["set"], row["split"]), {})[row["config"]] = row
-    lines = [
-        "| set | part | mentions | reachable | " + " | ".join(configurations) + " |",
-        "|---" * (4 + len(configurations)) + "|",
-    ]
+    heads = ["set", "part", "mentions", "reachable", "letters", *encoders]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for (name, split), by_configuration in found.items():
         one = next(iter(by_configuration.values()))
-        figures = [_accuracies(by_configuration.get(each)) for each in configurations]
+        figures = [_letters(by_configuration.get("lexical"))]
+        figures += [_alone_and_with_letters(by_configuration, encoder) for encoder in encoders]
         cells = [name, split, f"{one['n']:,}", f"{one['coverage']:.0f} %", *figures]
         lines.append(f"| {' | '.join(cells)} |")
-    return f"""Percent of mentions whose first name found is right, and whose first five hold one,
-by the published rule, with the 95 % interval of the first
-([result](benchmarks/results/linking.json), `python benchmarks/linking_accuracy.py`). "Reachable"
-are mentions with a right concept in the dictionary that was at hand.
+    return f"""Percent of mentions whose first name found is right, by the published rule: by letters
+(with the 95 % interval), by the vectors of an encoder, and by both after the stroke
+([result](benchmarks/results/linking.json), which also says how often one of the first five is
+right; `python benchmarks/linking_accuracy.py`). "Reachable" are mentions with a right concept in
+the dictionary that was at hand. Encoders learned from names alone; `letters-aligned` is a small one
+from scratch, aligned on the names and the training mentions
+(`python benchmarks/scratch_encoder.py`).
 
 {chr(10).join(lines)}
 """
+
+
+def _letters(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    low, high = row.get("intervals", {}).get("acc@1", (None, None))
+    around = f" ({low:.1f}–{high:.1f})" if low is not None else ""
+    return f"{row['acc@1']:.1f}{around}"
+
+
+def _alone_and_with_letters(rows: dict[str, dict[str, Any]], encoder: str) -> str:
+    """Give the figures of an encoder: alone, and behind a stroke with letters."""
+    pair = [rows.get(f"{kind}:{encoder}") for kind in ("dense", "both")]
+    shown = " / ".join(f"{row['acc@1']:.1f}" if row else "–" for row in pair)
+    return shown if any(pair) else ""
 
 
 def _folds_as_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -213,14 +230,6 @@ def _mean_of_seeds(figures: list[dict[str, float]]) -> str:
     first, five = ([each[key] for each in figures] for key in ("acc@1", "acc@5"))
     around = f" ± {statistics.stdev(first):.1f}" if len(first) > 1 else ""
     return f"{statistics.mean(first):.1f}{around} / {statistics.mean(five):.1f}"
-
-
-def _accuracies(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return ""
-    interval = row.get("intervals", {}).get("acc@1")
-    around = f" ({interval[0]:.1f}–{interval[1]:.1f})" if interval else ""
-    return f"{row['acc@1']:.1f}{around} / {row['acc@5']:.1f}"
 
 
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
