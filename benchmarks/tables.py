@@ -129,8 +129,8 @@ def linking(result: dict[str, Any]) -> str:
         figures += [_alone_and_with_letters(by_configuration, encoder) for encoder in encoders]
         cells = [name, split, f"{one['n']:,}", f"{one['coverage']:.0f} %", *figures]
         lines.append(f"| {' | '.join(cells)} |")
-    return f"""Percent of mentions whose first name found is right, by the published rule: by letters
-(with the 95 % interval), by the vectors of an encoder, and by both after the stroke
+    return f"""Percent of mentions whose first name found is right, by the published rule: by
+letters (with the 95 % interval), by the vectors of an encoder, and by both after the stroke
 ([result](benchmarks/results/linking.json), which also says how often one of the first five is
 right; `python benchmarks/linking_accuracy.py`). "Reachable" are mentions with a right concept in
 the dictionary that was at hand. Encoders learned from names alone; `letters-aligned` is a small one
