@@ -118,5 +118,5 @@ def test_the_linker_that_ranked_first_is_kept_with_the_re_ranker(bench, data, tm
     assert (result.model / "ranker" / "manifest.json").read_text() == "{}"
     inner = SearchRanker(bench.kb, {"lexical": 1.0})
     assert ContextReranker.open(result.model, bench.kb, inner).inner is inner
-    with pytest.raises(StoreError, match="ranker: not a trained linker"):
+    with pytest.raises(StoreError, match="ranker: no trained linker"):
         ContextReranker.open(result.model, bench.kb)
