@@ -98,13 +98,17 @@ def _part_options(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run_apart(name: str, part_options: dict[str, Any]) -> dict[str, Any]:
-    """Run one part in a process of its own, so that memory and threads do not mix."""
+    """Run one part in a process of its own, so that memory and threads do not mix.
+
+    One that fails is told as not measured: what the others measured is not lost.
+    """
     command = [sys.executable, __file__, "--step", name]
     done = subprocess.run(
         command, input=json.dumps(part_options), capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise SystemExit(f"{name} failed:\n{done.stderr}")
+        print(f"{name} failed:\n{done.stderr}", file=sys.stderr)
+        return {"skipped": f"failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"}
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 

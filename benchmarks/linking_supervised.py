@@ -74,7 +74,7 @@ def _measure(asked: LinkingSet, seed: int, options: argparse.Namespace) -> dict[
     """Train what is not there yet, and ask the test part."""
     work = options.work / asked.name / f"seed-{seed}"
     base = asked.open_store(options.data, "train", options.work)
-    known = {split: _read(asked, split, base, options.data) for split in ("train", "dev")}
+    known = {split: read_resolved(asked, split, base, options.data) for split in ("train", "dev")}
     encoder = _finetune_encoder(base, known["train"], work / "encoder", seed, options)
     ranked = work / "ranker"
     recipe = LinkingRecipe.load(
@@ -141,7 +141,9 @@ def _finetune_encoder(
     return out / "encoder"
 
 
-def _read(asked: LinkingSet, split: str, base: KnowledgeBase, data: Path) -> list[LinkQuery]:
+def read_resolved(
+    asked: LinkingSet, split: str, base: KnowledgeBase, data: Path
+) -> list[LinkQuery]:
     """Read queries, their ids spelled as the store does."""
     gold = asked.read_gold(data, split)
     return list(resolve_gold(gold.queries, StoreIds(base)).queries)

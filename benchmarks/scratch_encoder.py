@@ -18,10 +18,9 @@ from pathlib import Path
 
 from linking_accuracy import ROOT
 from linking_sets import SETS
-from linking_supervised import TRAINED
+from linking_supervised import TRAINED, read_resolved
 
 from biograft.errors import BiograftError
-from biograft.evaluation import StoreIds, resolve_gold
 from biograft.kb import KnowledgeBase
 from biograft.linking.recipes.running import label_mentions
 from biograft.linking.supervised import grow_store
@@ -35,8 +34,8 @@ def run(options: argparse.Namespace) -> None:
     asked, out = SETS[options.set], options.out
     base = asked.open_store(options.data, "train", out)
     if not (out / "grown").exists():
-        gold = resolve_gold(asked.read_gold(options.data, "train").queries, StoreIds(base))
-        grow_store(base, label_mentions(gold.queries), out / "grown")
+        queries = read_resolved(asked, "train", base, options.data)
+        grow_store(base, label_mentions(queries), out / "grown")
     grown = KnowledgeBase.open(out / "grown")
     if not (out / "untrained").exists():
         names = grown.table("names").column("text").to_pylist()

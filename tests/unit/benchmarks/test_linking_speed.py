@@ -51,6 +51,13 @@ def test_parts_that_cannot_be_measured_say_why(script, tmp_path):
     assert "--scispacy-python" in lexical.measure_scispacy({"scispacy_python": ""})["skipped"]
 
 
+def test_a_part_that_fails_does_not_lose_what_the_others_measured(script, capfd):
+    speed = script("linking_speed")
+    failed = speed._run_apart("lexical", {"names": "many"})
+    assert failed["skipped"].startswith("failed: ")
+    assert "lexical failed" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [(("--parts", "speed"), "expected some of"), (("--size", "names=few"), "NAME=NUMBER")],
