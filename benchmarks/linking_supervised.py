@@ -77,13 +77,8 @@ def _measure(asked: LinkingSet, seed: int, options: argparse.Namespace) -> dict[
     known = {split: read_resolved(asked, split, base, options.data) for split in ("train", "dev")}
     encoder = _finetune_encoder(base, known["train"], work / "encoder", seed, options)
     ranked = work / "ranker"
-    recipe = LinkingRecipe.load(
-        "linker-ranker",
-        [f"config.seed={seed}", "config.epochs=60", "config.weight_decay=0.1"],
-    )
-    recipe = LinkingRecipe.from_values(
-        recipe.name, {**_values(recipe), "encoder": {"name": str(encoder)}}
-    )
+    changes = [f"config.seed={seed}", "config.epochs=60", "config.weight_decay=0.1"]
+    recipe = LinkingRecipe.load("linker-ranker", changes, str(encoder))
     lesson = Lesson(
         kb=base,
         train=known["dev"],
@@ -117,11 +112,6 @@ def _take_over(made: Path, store: KnowledgeBase, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(made, folder)
     update_index(store, folder, progress=Progress())
-
-
-def _values(recipe: LinkingRecipe) -> dict[str, Any]:
-    values = recipe.to_json()
-    return {"kind": values["kind"], "config": values["config"]}
 
 
 def _finetune_encoder(
