@@ -8,7 +8,9 @@ an index is a folder of numpy arrays, memory-mapped when opened, and ``manifest.
 ``postings``        forms of each n-gram; ``posting_starts`` says where each n-gram's begin
 ``grams``           n-grams of each form; ``gram_ends`` says where each form's end
 ``rarity``          inverse document frequency of each n-gram
-``inverse_norm``    one over the length of each form's vector
+``inverse_norm``    one over the length of each form's vector; forms stand in order of length
+``ranks``           the order in which forms are met in the store, which decides between equals
+``block_starts``    blocks of forms; ``shortest`` and ``longest`` bound the scores of each
 ``rows``            rows of the store's names of each form; ``row_starts`` says where they begin
 ``exchanges``       which words stand for which others; ``bag_keys``, ``bag_forms``: forms by words
 ==================  =========================================================================
@@ -18,11 +20,12 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,13 +34,7 @@ from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import NameHits, Rows, Scores
-from biograft.linking.lexical.ngrams import (
-    Vocabulary,
-    invert,
-    join_texts,
-    number_grams,
-    spell_texts,
-)
+from biograft.linking.lexical.ngrams import Vocabulary, join_texts, number_grams, spell_texts
 from biograft.linking.lexical.retrieval import Weights, score_texts, search_texts, weigh
 from biograft.linking.lexical.rewording import Rewording
 from biograft.linking.provenance import store_fingerprint
@@ -48,7 +45,7 @@ from biograft.runs import new_folder
 
 LEXICAL_INDEX = Kind(
     format="biograft-lexical",
-    version=1,
+    version=2,
     called="lexical index",
     remedy="run `biograft index` again",
     absent="make one with `biograft index`",
@@ -82,17 +79,32 @@ class LexicalConfig:
 
 
 @dataclass(frozen=True)
-class _Arrays:
-    keys: npt.NDArray[np.uint64]
-    numbers: npt.NDArray[np.uint32]
-    postings: npt.NDArray[np.uint32]
-    posting_starts: npt.NDArray[np.int64]
-    grams: npt.NDArray[np.uint32]
-    gram_ends: npt.NDArray[np.int64]
-    rarity: npt.NDArray[np.float32]
-    inverse_norm: npt.NDArray[np.float32]
+class _Parts:
+    """The arrays of an index, as they are on disk."""
+
+    vocabulary: Vocabulary
+    weights: Weights
     rows: npt.NDArray[np.uint32]
     row_starts: npt.NDArray[np.int64]
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Name every array."""
+        own = {"rows": self.rows, "row_starts": self.row_starts}
+        return self.vocabulary._asdict() | self.weights._asdict() | own
+
+    @classmethod
+    def load(cls, folder: Path) -> _Parts:
+        """Map the arrays of a folder into memory."""
+
+        def arrays(names: Iterable[str]) -> list[npt.NDArray[Any]]:
+            # private copies on write, which nobody makes: compiled loops want writable arrays
+            return [np.asarray(np.load(folder / f"{n}.npy", mmap_mode="c")) for n in names]
+
+        return cls(
+            Vocabulary(*arrays(Vocabulary._fields)),
+            Weights(*arrays(Weights._fields)),
+            *arrays(("rows", "row_starts")),
+        )
 
 
 class LexicalIndex:
@@ -104,28 +116,20 @@ class LexicalIndex:
         self,
         kb: KnowledgeBase,
         config: LexicalConfig,
-        arrays: _Arrays,
+        parts: _Parts,
         rewording: Rewording | None = None,
     ) -> None:
         self.kb, self.config, self._rewording = kb, config, rewording
-        self._arrays = arrays
+        self._parts = parts
+        self._vocabulary, self._weights = parts.vocabulary, parts.weights
         self._steps = Steps.parse(config.steps)
-        self._vocabulary = Vocabulary(arrays.keys, arrays.numbers)
-        self._weights = Weights(
-            arrays.postings,
-            arrays.posting_starts,
-            arrays.grams,
-            arrays.gram_ends,
-            arrays.rarity,
-            arrays.inverse_norm,
-        )
         self._unknown = float(np.log(1 + self.n_forms) + 1)
         self._names = kb.table("names").column("text")
 
     @property
     def n_forms(self) -> int:
         """How many different forms the names have."""
-        return len(self._arrays.inverse_norm)
+        return len(self._weights.inverse_norm)
 
     @classmethod
     def build(
@@ -138,28 +142,27 @@ class LexicalIndex:
         config, progress = config or LexicalConfig(), progress or Progress(enabled=False)
         progress.start("normalising names")
         forms, of_row = _forms(kb, config, progress)
-        rewording = None
-        if config.reword:
-            progress.start("learning words")
-            concepts = kb.table("names").column("concept").to_numpy().astype(np.int64)
-            rewording = Rewording.learn(forms, of_row, concepts)
         progress.start("counting n-grams")
         texts = join_texts(forms)
         vocabulary, n_grams, total = number_grams(texts)
         grams, ends = spell_texts(texts, vocabulary, total)
         progress.start("inverting")
-        postings, starts, frequency = invert(grams, ends, n_grams)
-        rarity = (np.log((1 + len(forms)) / (1 + frequency)) + 1).astype(np.float32)
-        norm = weigh(grams, ends, rarity)
+        weights = weigh(grams, ends, n_grams)
+        forms = [forms[place] for place in weights.ranks.tolist()]
+        of_row = _renumbered(of_row, weights.ranks)
+        rewording = None
+        if config.reword:
+            progress.start("learning words")
+            concepts = kb.table("names").column("concept").to_numpy().astype(np.int64)
+            rewording = Rewording.learn(forms, of_row, concepts)
         progress.finish()
-        rows, row_starts = _rows_of_forms(of_row, len(forms))
-        arrays = _Arrays(*vocabulary, postings, starts, grams, ends, rarity, norm, rows, row_starts)
-        return cls(kb, config, arrays, rewording)
+        parts = _Parts(vocabulary, weights, *_rows_of_forms(of_row, len(forms)))
+        return cls(kb, config, parts, rewording)
 
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
         """Write the index to a folder."""
         with new_folder(folder, overwrite=overwrite) as work:
-            for name, array in self._arrays.__dict__.items():
+            for name, array in self._parts.arrays().items():
                 np.save(work / f"{name}.npy", array)
             if self._rewording is not None:
                 self._rewording.save(work)
@@ -167,7 +170,7 @@ class LexicalIndex:
                 "config": asdict(self.config),
                 "store": store_fingerprint(self.kb),
                 "n_forms": self.n_forms,
-                "n_names": len(self._arrays.rows),
+                "n_names": len(self._parts.rows),
                 "files": file_sizes(work),
             }
             LEXICAL_INDEX.write(work, content)
@@ -183,16 +186,12 @@ class LexicalIndex:
             )
         LEXICAL_INDEX.check_files(folder, manifest)
         try:
-            # private copies on write, which nobody makes: compiled loops want writable arrays
-            arrays = {
-                name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="c"))
-                for name in _Arrays.__annotations__
-            }
+            parts = _Parts.load(folder)
             config = from_mapping(LexicalConfig, manifest["config"])
             rewording = Rewording.load(folder) if config.reword else None
         except (OSError, ValueError) as error:
             raise LEXICAL_INDEX.damaged(folder, error) from error
-        return cls(kb, config, _Arrays(**arrays), rewording)
+        return cls(kb, config, parts, rewording)
 
     @staticmethod
     def config_of(folder: Path) -> LexicalConfig:
@@ -243,8 +242,8 @@ class LexicalIndex:
     @cached_property
     def _form_of_row(self) -> npt.NDArray[np.int64]:
         forms = np.full(len(self._names) + 1, -1, np.int64)
-        counts = np.diff(self._arrays.row_starts)
-        forms[self._arrays.rows] = np.repeat(np.arange(self.n_forms), counts)
+        counts = np.diff(self._parts.row_starts)
+        forms[self._parts.rows] = np.repeat(np.arange(self.n_forms), counts)
         return forms
 
     def _search_forms(self, forms: list[str], k: int) -> NameHits:
@@ -255,7 +254,7 @@ class LexicalIndex:
         for query, others, their_scores in self._reworded(forms):
             together = np.append(found[query], others)
             scored = np.append(scores[query], their_scores)
-            order = np.lexsort((together, -scored))
+            order = np.lexsort((self._weights.ranks[together], -scored))
             # of a form that both ways found, the better place counts
             _, first = np.unique(together[order], return_index=True)
             order = order[np.sort(first)][:k]
@@ -279,7 +278,7 @@ class LexicalIndex:
     def _to_rows(self, found: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> NameHits:
         """Put the names of each form in its place, and keep as many as were asked for."""
         n_queries, k = found.shape
-        starts = self._arrays.row_starts
+        starts = self._parts.row_starts
         hit = found >= 0
         if not hit.any():  # of an empty store too, which has no form to be safe with
             return NameHits(found, scores)
@@ -293,7 +292,7 @@ class LexicalIndex:
         column = np.repeat(first.ravel(), flat) + inside
         rows = np.full((n_queries, k), -1, np.int64)
         out = np.full((n_queries, k), -np.inf, np.float32)
-        rows[query, column] = self._arrays.rows[np.repeat(starts[safe].ravel(), flat) + inside]
+        rows[query, column] = self._parts.rows[np.repeat(starts[safe].ravel(), flat) + inside]
         out[query, column] = np.repeat(scores.ravel(), flat)
         return NameHits(rows, out)
 
@@ -335,6 +334,15 @@ def _forms(
             row += 1
         progress.advance(len(chunk), row / max(table.num_rows, 1))
     return list(numbers), of_row
+
+
+def _renumbered(
+    of_row: npt.NDArray[np.int64], ranks: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.int64]:
+    """Give each name's form its place in the new order of the forms."""
+    places = np.full(len(ranks) + 1, -1, np.int64)  # the last is for names left out
+    places[ranks] = np.arange(len(ranks))
+    return places[of_row]
 
 
 def _rows_of_forms(

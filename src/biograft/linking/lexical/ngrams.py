@@ -133,26 +133,43 @@ def _spell_texts(codes: U32, starts: I64, keys: U64, numbers: U32, out: U32, end
 
 
 @numba.njit(nogil=True, cache=True)
-def _invert(grams: U32, ends: I64, n_keys: int) -> tuple[U32, I64, I64]:
-    """Turn the n-grams of texts into the texts of n-grams; count the texts of each n-gram."""
+def count_texts(grams: U32, ends: I64, n_keys: int) -> I64:
+    """Count the texts that each n-gram occurs in."""
+    frequency = np.zeros(n_keys, np.int64)
+    for text in range(len(ends) - 1):
+        for place in range(ends[text], ends[text + 1]):
+            if place == ends[text] or grams[place] != grams[place - 1]:
+                frequency[grams[place]] += 1
+    return frequency
+
+
+@numba.njit(nogil=True, cache=True)
+def reorder_texts(grams: U32, ends: I64, order: I64) -> tuple[U32, I64]:
+    """Put the n-grams of texts in another order of the texts."""
+    moved, new_ends = np.empty_like(grams), np.zeros_like(ends)
+    for place, text in enumerate(order):
+        start, n = new_ends[place], ends[text + 1] - ends[text]
+        moved[start : start + n] = grams[ends[text] : ends[text + 1]]
+        new_ends[place + 1] = start + n
+    return moved, new_ends
+
+
+@numba.njit(nogil=True, cache=True)
+def invert(grams: U32, ends: I64, n_keys: int) -> tuple[U32, I64]:
+    """Turn the n-grams of texts into the texts of n-grams; tell where each n-gram's begin."""
     starts = np.zeros(n_keys + 1, np.int64)
     for gram in grams:
         starts[gram + 1] += 1
     for key in range(n_keys):
         starts[key + 1] += starts[key]
     next_place = starts[:-1].copy()
-    frequency = np.zeros(n_keys, np.int64)
     postings = np.empty(len(grams), np.uint32)
     for text in range(len(ends) - 1):
-        before = -1
         for place in range(ends[text], ends[text + 1]):
             gram = grams[place]
             postings[next_place[gram]] = text
             next_place[gram] += 1
-            if gram != before:
-                frequency[gram] += 1
-            before = gram
-    return postings, starts, frequency
+    return postings, starts
 
 
 def number_grams(texts: Texts) -> tuple[Vocabulary, int, int]:
@@ -171,9 +188,3 @@ def spell_texts(texts: Texts, vocabulary: Vocabulary, total: int) -> tuple[U32, 
     grams, ends = np.empty(total, np.uint32), np.zeros(len(texts.starts), np.int64)
     _spell_texts(*texts, *vocabulary, grams, ends)
     return grams, ends
-
-
-def invert(grams: U32, ends: I64, n_keys: int) -> tuple[U32, I64, I64]:
-    """Give the texts of each n-gram, where each n-gram's begin, and how many differ."""
-    postings, starts, frequency = _invert(grams, ends, n_keys)
-    return postings, starts, frequency

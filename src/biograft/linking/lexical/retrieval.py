@@ -1,56 +1,129 @@
 """The k nearest texts by the cosine of their n-gram weights, exactly, without scoring all.
 
-The n-grams of a query are taken from the rarest on. What the rest can still add to a text that
-none of the rare ones found is at most the length of the rest of the query's vector (texts have
-length one: Cauchy and Schwarz). As soon as the k-th best text found beats that, no new text can
-enter, and the long lists of common n-grams are never read; the texts found that may still win
-are scored in full from their own n-grams.
+Texts stand in order of their length (of their vector's, that is), in blocks. What a text can
+score is bounded for all of a block at once. By Cauchy and Schwarz it is at most the length of the
+query's vector that its n-grams make up. If no n-gram occurs twice in the text, each adds its
+squared weight over both lengths, so that a text much longer than the query scores little; one
+much shorter does so because all it has is little. N-grams that occur r times in a text raise the
+second bound r times: such texts have blocks of their own.
+
+Blocks are read from the most promising on. In a block the n-grams of a query are taken from the
+rarest on. As soon as the k-th best text found beats what the rest can still give to a text that
+none of the rare ones found, no new text can enter, and the long lists of common n-grams are never
+read; the texts found that may still win are scored in full from their own n-grams.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from biograft.linking.lexical.ngrams import I64, U32, U64, Texts, Vocabulary, find_slot, grams_of
+from biograft.linking.lexical.ngrams import (
+    I64,
+    U32,
+    U64,
+    Texts,
+    Vocabulary,
+    count_texts,
+    find_slot,
+    grams_of,
+    invert,
+    reorder_texts,
+)
 
 F32 = npt.NDArray[np.float32]
 
 _PROBE = 0.5
 """The k-th best is looked for whenever what is left has shrunk by this factor."""
-_COST = 50
+_COST = 200
 """Scoring one text in full costs about as much as reading so many entries of lists."""
 _SLACK = 1e-5
 """What rounding may hide of a score."""
+_BLOCKS, _LEAST_BLOCK = 128, 4096
+"""How many blocks there are, and how many texts a block has at least."""
+_MOST_REPEATS = 4
+"""Texts are told apart by how often an n-gram occurs in them, up to so often."""
 
 
 class Weights(NamedTuple):
-    """The n-grams of all texts from both sides, and how much each counts."""
+    """The n-grams of all texts from both sides, and how much each counts; the texts in blocks."""
 
     postings: U32  # texts of each n-gram, repeated as often as it occurs in them
-    posting_starts: I64  # (n-grams + 1,)
+    posting_starts: I64  # (n-grams, blocks + 1): where those of each block begin
     grams: U32  # n-grams of each text, ascending, repeated as they occur
     gram_ends: I64  # (texts + 1,)
     rarity: F32  # (n-grams,)
     inverse_norm: F32  # (texts,)
+    ranks: U32  # (texts,): which one of those given; of equally near texts the lower wins
+    block_starts: I64  # (blocks + 1,)
+    shortest: F32  # (blocks,): least length of a text
+    longest: F32  # (blocks,): greatest length
+    repeats: I64  # (blocks,): how often an n-gram occurs in a text, at most
+
+
+def weigh(grams: U32, ends: I64, n_grams: int) -> Weights:
+    """Weigh texts, each given by its n-grams in ascending order, and put them in blocks."""
+    n_texts = len(ends) - 1
+    rarity = np.log((1 + n_texts) / (1 + count_texts(grams, ends, n_grams))) + 1
+    lengths, repeats = _measure(grams, ends, rarity.astype(np.float32))
+    order = np.lexsort((lengths, np.minimum(repeats, _MOST_REPEATS)))
+    grams, ends = reorder_texts(grams, ends, order)
+    lengths, repeats = lengths[order], repeats[order]
+    bounds = _bound_blocks(lengths, repeats)
+    postings, starts = invert(grams, ends, n_grams)
+    some = lengths > 0
+    return Weights(
+        postings,
+        _cut_lists(postings, starts, bounds[0]),
+        grams,
+        ends,
+        rarity.astype(np.float32),
+        np.divide(1, lengths, where=some, out=np.zeros_like(lengths)),
+        order.astype(np.uint32),
+        *bounds,
+    )
 
 
 @numba.njit(nogil=True, cache=True)
-def weigh(grams: U32, ends: I64, rarity: F32) -> F32:
-    """Compute one over the length of every text's vector."""
-    out = np.zeros(len(ends) - 1, np.float32)
+def _measure(grams: U32, ends: I64, rarity: F32) -> tuple[F32, I64]:
+    """Compute the length of every text's vector, and how often its most frequent n-gram occurs."""
+    lengths, repeats = np.zeros(len(ends) - 1, np.float32), np.zeros(len(ends) - 1, np.int64)
     for text in range(len(ends) - 1):
         total, run = 0.0, 0
         for place in range(ends[text], ends[text + 1]):
             run += 1
             if place + 1 == ends[text + 1] or grams[place + 1] != grams[place]:
                 total += (run * rarity[grams[place]]) ** 2
+                repeats[text] = max(repeats[text], run)
                 run = 0
-        out[text] = 1 / np.sqrt(total) if total > 0 else 0.0
-    return out
+        lengths[text] = np.sqrt(total)
+    return lengths, repeats
+
+
+def _bound_blocks(lengths: F32, repeats: I64) -> tuple[I64, F32, F32, I64]:
+    """Cut texts that are in order into blocks of alike ones; find what bounds each block."""
+    size = max(_LEAST_BLOCK, -(-len(lengths) // _BLOCKS))
+    kinds = np.searchsorted(np.minimum(repeats, _MOST_REPEATS), np.arange(_MOST_REPEATS + 2))
+    starts = np.concatenate([np.arange(*ends, size) for ends in itertools.pairwise(kinds)])
+    block_starts = np.append(starts, len(lengths)).astype(np.int64)
+    if not len(starts):
+        return block_starts, lengths, lengths, repeats
+    shortest, longest = (f.reduceat(lengths, starts) for f in (np.minimum, np.maximum))
+    return block_starts, shortest, longest, np.maximum.reduceat(repeats, starts)
+
+
+@numba.njit(nogil=True, cache=True)
+def _cut_lists(postings: U32, starts: I64, block_starts: I64) -> I64:
+    """Find where the texts of each block begin in each list."""
+    cuts = np.empty((len(starts) - 1, len(block_starts)), np.int64)
+    for gram in range(len(cuts)):
+        texts = postings[starts[gram] : starts[gram + 1]]
+        cuts[gram] = starts[gram] + np.searchsorted(texts, block_starts)
+    return cuts
 
 
 @numba.njit(nogil=True)
@@ -92,14 +165,17 @@ def _score(text: int, query: F32, weights: Weights) -> float:
 
 
 @numba.njit(nogil=True)
-def _insert(text: int, score: float, texts: I64, scores: F32, n: int) -> int:
-    """Keep the best so far in order: higher score first, then the lower text."""
+def _insert(text: int, score: float, texts: I64, scores: F32, n: int, ranks: U32) -> int:
+    """Keep the best so far in order: higher score first, then the lower rank."""
     k = len(texts)
-    if n == k and (score < scores[k - 1] or (score == scores[k - 1] and text > texts[k - 1])):
+    if n == k and (
+        score < scores[k - 1] or (score == scores[k - 1] and ranks[text] > ranks[texts[k - 1]])
+    ):
         return n
     place = min(n, k - 1)
     while place > 0 and (
-        scores[place - 1] < score or (scores[place - 1] == score and texts[place - 1] > text)
+        scores[place - 1] < score
+        or (scores[place - 1] == score and ranks[texts[place - 1]] > ranks[text])
     ):
         texts[place], scores[place] = texts[place - 1], scores[place - 1]
         place -= 1
@@ -108,15 +184,17 @@ def _insert(text: int, score: float, texts: I64, scores: F32, n: int) -> int:
 
 
 @numba.njit(nogil=True)
-def _kth_best(partial: F32, touched: U32, n: int, k: int, query: F32, weights: Weights) -> float:
+def _kth_best(
+    base: int, partial: F32, touched: U32, n: int, k: int, query: F32, weights: Weights
+) -> float:
     """Score in full the k texts that look best so far, and give the worst of them."""
     texts, values = np.empty(k, np.int64), np.empty(k, np.float32)
     kept, least = 0, np.float32(-1)
     for i in range(n):
-        text = touched[i]
-        value = partial[text] * weights.inverse_norm[text]
+        text = base + touched[i]
+        value = partial[touched[i]] * weights.inverse_norm[text]
         if value > least:
-            kept = _insert(text, value, texts, values, kept)
+            kept = _insert(text, value, texts, values, kept, weights.ranks)
             if kept == k:
                 least = values[k - 1]
     worst = 2.0
@@ -127,11 +205,11 @@ def _kth_best(partial: F32, touched: U32, n: int, k: int, query: F32, weights: W
 
 @numba.njit(nogil=True)
 def _add_list(
-    start: int, end: int, step: float, postings: U32, partial: F32, touched: U32, n: int
+    start: int, end: int, base: int, step: float, postings: U32, partial: F32, touched: U32, n: int
 ) -> int:
     """Add one n-gram's share to all its texts, and note those met for the first time."""
     for place in range(start, end):
-        text = postings[place]
+        text = np.uint64(postings[place]) - np.uint64(base)  # unsigned: never counted from the end
         touched[n] = text
         n += partial[text] == 0
         partial[text] += step
@@ -139,103 +217,122 @@ def _add_list(
 
 
 @numba.njit(nogil=True)
-def _raise_list(start: int, end: int, step: float, postings: U32, partial: F32) -> None:
+def _raise_list(start: int, end: int, base: int, step: float, postings: U32, partial: F32) -> None:
     """Add one n-gram's share to those of its texts that were met before."""
     for place in range(start, end):
-        text = postings[place]
-        if partial[text] != 0:
-            partial[text] += step
+        text = np.uint64(postings[place]) - np.uint64(base)
+        partial[text] += step * np.float32(partial[text] != 0)  # a branch would cost more
 
 
 @numba.njit(nogil=True)
-def _survivors(partial: F32, touched: U32, n: int, least: float, inverse_norm: F32) -> int:
-    """Keep the texts that can still reach ``least``; forget the others."""
+def _survivors(
+    base: int,
+    partial: F32,
+    touched: U32,
+    n: int,
+    least: float,
+    length: float,
+    potential: float,
+    inverse_norm: F32,
+) -> int:
+    """Keep the texts that the rest can still bring to ``least``; forget the others.
+
+    The rest of the query has this length; no text gets more of it than ``potential`` over its own.
+    """
     kept = 0
     for i in range(n):
         text = touched[i]
-        if partial[text] * inverse_norm[text] >= least:
-            touched[kept] = text
-            kept += 1
-        else:
-            partial[text] = 0
+        inverse = inverse_norm[base + text]
+        may_win = partial[text] * inverse + min(length, potential * inverse) + _SLACK >= least
+        touched[kept] = text
+        kept += may_win
+        partial[text] *= np.float32(may_win)
     return kept
+
+
+class _Query(NamedTuple):
+    """A query's n-grams, the rarest first."""
+
+    grams: U32
+    shares: F32  # of each, in the query's vector of length one
+    weights: F32  # (n-grams of all texts,): what each occurrence in a text adds, but for its length
 
 
 @numba.njit(nogil=True)
 def _gather(
-    order: I64,
-    grams: U32,
-    shares: F32,
+    block: int,
+    least: float,
+    query: _Query,
     k: int,
     partial: F32,
     touched: U32,
-    query: F32,
     weights: Weights,
 ) -> int:
-    """Read the lists of the query's n-grams, rarest first; give how many texts may win."""
-    n, least, probed = 0, -1.0, 2.0
-    rest, volume = 0.0, 0
-    for j in order:
-        rest += np.float64(shares[j]) ** 2
-        volume += weights.posting_starts[grams[j] + 1] - weights.posting_starts[grams[j]]
-    for j in order:
-        gram = grams[j]
-        start, end = weights.posting_starts[gram], weights.posting_starts[gram + 1]
-        bound = np.sqrt(max(rest, 0.0)) + _SLACK
-        if n >= k and bound < _PROBE * probed and volume > n + _COST * k:
+    """Read a block's lists of the query's n-grams, rarest first; give how many texts may win."""
+    base, starts, postings = weights.block_starts[block], weights.posting_starts, weights.postings
+    n, probed, known, read = 0, 2.0, least, 1 << 62
+    square, potential, volume = 0.0, 0.0, 0
+    for j, gram in enumerate(query.grams):
+        length = starts[gram, block + 1] - starts[gram, block]
+        if length:
+            square += np.float64(query.shares[j]) ** 2
+            potential += query.weights[gram]
+            volume += length
+    potential *= weights.repeats[block]
+    for j, gram in enumerate(query.grams):
+        start, end = starts[gram, block], starts[gram, block + 1]
+        if start == end:
+            continue
+        length = np.sqrt(max(square, 0.0))
+        bound = min(length, potential / weights.shortest[block]) + _SLACK
+        if least < 0 and n >= k and bound < _PROBE * probed and volume > n + _COST * k:
             probed = bound
-            least = _kth_best(partial, touched, n, k, query, weights)
-        if bound < least:
-            n = _survivors(partial, touched, n, least - bound, weights.inverse_norm)
+            known = max(known, _kth_best(base, partial, touched, n, k, query.weights, weights))
+        step = query.weights[gram]
+        if bound < known:
+            if read >= n:
+                read = 0
+                n = _survivors(
+                    base, partial, touched, n, known, length, potential, weights.inverse_norm
+                )
             if n * _COST < volume:
                 return n
-            _raise_list(start, end, query[gram], weights.postings, partial)
+            read += end - start
+            _raise_list(start, end, base, step, postings, partial)
         else:
-            n = _add_list(
-                start,
-                end,
-                query[gram],
-                weights.postings,
-                partial,
-                touched,
-                n,
-            )
-        rest -= np.float64(shares[j]) ** 2
+            n = _add_list(start, end, base, step, postings, partial, touched, n)
+        square -= np.float64(query.shares[j]) ** 2
+        potential -= step * weights.repeats[block]
         volume -= end - start
-    if n > k:
-        least = max(least, _kth_best(partial, touched, n, k, query, weights))
-        n = _survivors(partial, touched, n, least - _SLACK, weights.inverse_norm)
-    return n
+    if least < 0 and n > k:
+        known = max(known, _kth_best(base, partial, touched, n, k, query.weights, weights))
+    return _survivors(base, partial, touched, n, known, 0.0, 0.0, weights.inverse_norm)
 
 
 @numba.njit(nogil=True)
 def _search_one(
-    grams: U32,
-    shares: F32,
-    partial: F32,
-    touched: U32,
-    query: F32,
-    weights: Weights,
-    texts: I64,
-    scores: F32,
+    query: _Query, partial: F32, touched: U32, weights: Weights, texts: I64, scores: F32
 ) -> None:
-    lengths = np.empty(len(grams), np.int64)
-    for j in range(len(grams)):
-        query[grams[j]] = shares[j] * weights.rarity[grams[j]]
-        lengths[j] = weights.posting_starts[grams[j] + 1] - weights.posting_starts[grams[j]]
-    order = np.argsort(lengths)
-    n = _gather(order, grams, shares, len(texts), partial, touched, query, weights)
-    kept, least = 0, np.float32(-1)
-    for i in range(n):
-        text = touched[i]
-        partial[text] = 0
-        score = _score(text, query, weights)
-        if score >= least:
-            kept = _insert(text, score, texts, scores, kept)
-            if kept == len(texts):
-                least = scores[kept - 1]
-    for gram in grams:
-        query[gram] = 0
+    """Search the blocks, the most promising first, until none is left that can give more."""
+    square, potential, of_length = 0.0, 0.0, 0.0
+    for j, gram in enumerate(query.grams):
+        square += np.float64(query.shares[j]) ** 2
+        potential += query.weights[gram]
+        of_length = max(of_length, query.shares[j] / weights.rarity[gram])
+    bounds = np.minimum(potential * weights.repeats / weights.shortest, of_length * weights.longest)
+    kept, least = 0, -1.0
+    for block in np.argsort(-bounds, kind="mergesort"):
+        if min(bounds[block], np.sqrt(square)) + _SLACK < least:
+            continue
+        n = _gather(block, least, query, len(texts), partial, touched, weights)
+        for i in range(n):
+            text = weights.block_starts[block] + touched[i]
+            partial[touched[i]] = 0
+            score = _score(text, query.weights, weights)
+            if score >= least:
+                kept = _insert(text, score, texts, scores, kept, weights.ranks)
+                if kept == len(texts):
+                    least = scores[kept - 1]
 
 
 @numba.njit(nogil=True, cache=True)
@@ -243,12 +340,13 @@ def search_texts(
     queries: Texts, vocabulary: Vocabulary, weights: Weights, unknown: float, k: int
 ) -> tuple[I64, F32]:
     """Find the k nearest texts of each query; -1 and -inf where fewer share an n-gram."""
-    n_queries, n_texts = len(queries.starts) - 1, len(weights.inverse_norm)
+    n_queries = len(queries.starts) - 1
     texts = np.full((n_queries, k), -1, np.int64)
     scores = np.full((n_queries, k), -np.inf, np.float32)
-    partial = np.zeros(n_texts, np.float32)
-    touched = np.empty(n_texts + 1, np.uint32)
-    query = np.zeros(len(weights.rarity), np.float32)
+    widest = np.max(np.diff(weights.block_starts)) if len(weights.shortest) else 0
+    partial = np.zeros(widest, np.float32)
+    touched = np.empty(widest + 1, np.uint32)
+    added = np.zeros(len(weights.rarity), np.float32)
     for q in range(n_queries):
         grams, shares = _read_query(
             queries.codes,
@@ -259,8 +357,13 @@ def search_texts(
             weights.rarity,
             unknown,
         )
-        if len(grams):
-            _search_one(grams, shares, partial, touched, query, weights, texts[q], scores[q])
+        lengths = weights.posting_starts[grams, -1] - weights.posting_starts[grams, 0]
+        order = np.argsort(lengths)
+        query = _Query(grams[order], shares[order], added)
+        for gram, share in zip(query.grams, query.shares):  # noqa: B905 - compiled
+            added[gram] = share * weights.rarity[gram]
+        _search_one(query, partial, touched, weights, texts[q], scores[q])
+        added[grams] = 0
     return texts, scores
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from biograft.linking.lexical.ngrams import (
+    count_texts,
     find_slot,
     grams_of,
     invert,
@@ -104,7 +105,8 @@ def test_the_texts_of_a_gram():
     joined = join_texts(texts)
     vocabulary, n_grams, total = number_grams(joined)
     spelled, ends = spell_texts(joined, vocabulary, total)
-    postings, starts, frequency = invert(spelled, ends, n_grams)
+    postings, starts = invert(spelled, ends, n_grams)
+    frequency = count_texts(spelled, ends, n_grams)
     for gram in range(n_grams):
         expected = [
             row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from math import log, sqrt
@@ -9,18 +10,13 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from biograft.linking.lexical.ngrams import (
-    grams_of,
-    invert,
-    join_texts,
-    number_grams,
-    spell_texts,
-)
-from biograft.linking.lexical.retrieval import Weights, score_texts, search_texts, weigh
+from biograft.linking.lexical import retrieval
+from biograft.linking.lexical.ngrams import grams_of, join_texts, number_grams, spell_texts
+from biograft.linking.lexical.retrieval import score_texts, search_texts, weigh
 
 WORDS = (
     "acute chronic heart kidney failure disease of the type cancer breast infarction 2 ii syndrome "
-    "inflammatory renal tumor 糖尿病 心脏 2型"
+    "inflammatory renal tumor nananana 4444444 糖尿病 心脏 2型"
 ).split()
 
 
@@ -32,14 +28,19 @@ class Setting:
         self.texts = texts
         self.vocabulary, n_grams, total = number_grams(joined)
         grams, ends = spell_texts(joined, self.vocabulary, total)
-        postings, starts, frequency = invert(grams, ends, n_grams)
-        rarity = (np.log((1 + len(texts)) / (1 + frequency)) + 1).astype(np.float32)
         self.unknown = log(1 + len(texts)) + 1
-        norm = weigh(grams, ends, rarity)
-        self.weights = Weights(postings, starts, grams, ends, rarity, norm)
+        self.weights = weigh(grams, ends, n_grams)
 
     def search(self, queries: list[str], k: int):
-        return search_texts(join_texts(queries), self.vocabulary, self.weights, self.unknown, k)
+        """Give the texts found by their places among those given."""
+        joined = join_texts(queries)
+        found, scores = search_texts(joined, self.vocabulary, self.weights, self.unknown, k)
+        return np.where(found >= 0, self.weights.ranks[found].astype(np.int64), -1), scores
+
+    def score(self, queries: list[str], texts):
+        """Score texts given by their places."""
+        places = np.append(np.argsort(self.weights.ranks), -1)[texts]
+        return score_texts(join_texts(queries), self.vocabulary, self.weights, self.unknown, places)
 
 
 def plain_vector(text: str, frequency: Counter[int], n: int) -> dict[int, float]:
@@ -47,6 +48,13 @@ def plain_vector(text: str, frequency: Counter[int], n: int) -> dict[int, float]
     raw = {g: c * (log((1 + n) / (1 + frequency[g])) + 1) for g, c in counts.items()}
     length = sqrt(sum(value**2 for value in raw.values())) or 1.0
     return {gram: value / length for gram, value in raw.items()}
+
+
+def raw_vector(texts: list[str], place: int) -> dict[int, float]:
+    frequency = Counter(gram for text in texts for gram in counted(text))
+    n = len(texts)
+    counts = counted(texts[place])
+    return {g: c * (log((1 + n) / (1 + frequency[g])) + 1) for g, c in counts.items()}
 
 
 def counted(text: str) -> Counter[int]:
@@ -68,16 +76,18 @@ def random_texts(n: int, seed: int) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
+@pytest.mark.parametrize("block", [1, 7, 100, 4096])
 @pytest.mark.parametrize(("n", "k", "seed"), [(400, 1, 0), (400, 7, 1), (60, 100, 2), (1500, 5, 3)])
-def test_the_nearest_are_those_of_comparing_all_pairs(n, k, seed):
+def test_the_nearest_are_those_of_comparing_all_pairs(n, k, seed, block, monkeypatch):
+    monkeypatch.setattr(retrieval, "_BLOCKS", 10_000)
+    monkeypatch.setattr(retrieval, "_LEAST_BLOCK", block)
     texts = random_texts(n, seed)
     setting = Setting(texts)
     rng = random.Random(seed)
     queries = [*random_texts(12, seed + 50), rng.choice(texts), "hart atack", "zzz qqq", ""]
     found, scores = setting.search(queries, k)
     everything = np.tile(np.arange(len(texts)), (len(queries), 1))
-    joined = join_texts(queries)
-    full = score_texts(joined, setting.vocabulary, setting.weights, setting.unknown, everything)
+    full = setting.score(queries, everything)
     for row, query in enumerate(queries):
         cosines = np.array(plain_cosines(texts, query))
         assert full[row] == pytest.approx(cosines, abs=2e-5)
@@ -88,6 +98,22 @@ def test_the_nearest_are_those_of_comparing_all_pairs(n, k, seed):
         assert scores[row][: len(order)].tolist() == full[row][order].tolist()
         assert (found[row][len(order) :] == -1).all()
         assert np.isneginf(scores[row][len(order) :]).all()
+
+
+def test_blocks_hold_all_texts_in_order_of_their_length(monkeypatch):
+    monkeypatch.setattr(retrieval, "_LEAST_BLOCK", 16)
+    texts = [*random_texts(200, 4), "", "   "]
+    weights = Setting(texts).weights
+    assert sorted(weights.ranks.tolist()) == list(range(len(texts)))
+    assert weights.block_starts[[0, -1]].tolist() == [0, len(texts)]
+    lengths = [sqrt(sum(v**2 for v in raw_vector(texts, t).values())) for t in weights.ranks]
+    for block, (start, end) in enumerate(itertools.pairwise(weights.block_starts.tolist())):
+        assert lengths[start:end] == pytest.approx(sorted(lengths[start:end]), rel=1e-5)
+        assert weights.shortest[block] == pytest.approx(min(lengths[start:end]), rel=1e-5)
+        assert weights.longest[block] == pytest.approx(max(lengths[start:end]), rel=1e-5)
+        counts = [max(counted(texts[t]).values(), default=0) for t in weights.ranks[start:end]]
+        assert weights.repeats[block] == max(counts)
+    assert len(set(weights.repeats.tolist())) > 2
 
 
 def test_a_text_is_nearest_to_itself():
@@ -111,7 +137,5 @@ def test_an_unknown_gram_makes_a_query_less_alike():
 
 def test_chosen_texts_are_scored_and_the_absent_is_nothing():
     setting = Setting(["heart", "renal"])
-    places = np.array([[1, -1, 0]])
-    joined = join_texts(["heart"])
-    scores = score_texts(joined, setting.vocabulary, setting.weights, setting.unknown, places)
+    scores = setting.score(["heart"], np.array([[1, -1, 0]]))
     assert scores.tolist() == [[0, 0, pytest.approx(1, abs=1e-6)]]
