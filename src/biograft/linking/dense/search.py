@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -22,7 +23,9 @@ SPARE = {"coarse": 118, "fine": 22}
 """How many rows a scan keeps beyond those asked for."""
 _QUERIES = 512
 _RUN = 64
-"""Rows whose largest score is looked at first."""
+"""Scores that are looked at together."""
+_WAITING = 0.5
+"""What was found is sorted in when it is so much of what is kept."""
 _RESCORED = 32
 """How many queries are scanned for, and scored anew, at once."""
 _COARSE_QUERIES, _COARSE_ROWS = 16, 50_000
@@ -99,13 +102,13 @@ class ExactSearch:
         """Scan in 32 bits: numpy multiplies quicker than torch here, and little is looked at.
 
         Once as many rows are kept as are wanted, only what beats the lowest of them counts, and
-        of most runs of rows not even the largest score does.
+        of most runs of rows no score does.
         """
         kept = _Kept(len(queries), n_kept)
         for start in range(0, self.vectors.n_rows, CHUNK):
             rows = self.vectors.chunk(start, start + CHUNK).float().numpy()  # (chunk, dim)
             kept.add(queries @ rows.T, start)
-        return kept.rows, kept.lowest
+        return kept.best()
 
     def _error_bound(self, queries: Vectors, lowest: Vectors, scan: str) -> Vectors:
         """Say by how much the true score of a row that was not kept may exceed the lowest kept.
@@ -127,46 +130,68 @@ class ExactSearch:
 
 
 class _Kept:
-    """The best rows so far of some queries."""
+    """The best rows so far of some queries.
+
+    What beats the lowest waits until there is enough of it to be worth sorting.
+    """
 
     def __init__(self, n_queries: int, n_kept: int) -> None:
-        self.rows: Rows = np.full((n_queries, n_kept), -1, dtype=np.int64)
+        self._rows: Rows = np.full((n_queries, n_kept), -1, dtype=np.int64)
         self._scores: Vectors = np.full((n_queries, n_kept), -np.inf, dtype=np.float32)
+        self._lowest: Vectors = np.full(n_queries, -np.inf, dtype=np.float32)
+        self._waiting: list[tuple[Rows, Rows, Vectors]] = []
 
-    @property
-    def lowest(self) -> Vectors:
-        """The lowest score that is kept, of each query."""
-        lowest: Vectors = self._scores.min(axis=1)
-        return lowest
+    def best(self) -> tuple[Rows, Vectors]:
+        """Give the rows that are kept, and the lowest score of each query's."""
+        self._merge()
+        return self._rows, self._lowest
 
     def add(self, scores: Vectors, start: int) -> None:
         """Take note of the scores of further rows: (queries, rows), the first being ``start``."""
         n_queries, n_rows = scores.shape
-        n_kept = self.rows.shape[1]
-        if n_rows > n_kept and (self.rows[:, -1] < 0).any():
+        n_kept = self._rows.shape[1]
+        if n_rows > n_kept and np.isneginf(self._lowest).any():
             columns = np.argpartition(-scores, n_kept - 1, axis=1)[:, :n_kept].ravel()
             queries = np.repeat(np.arange(n_queries), n_kept)
-            self._merge(queries, columns + start, scores[queries, columns])
-            return
-        lowest, whole = self.lowest, n_rows - n_rows % _RUN
-        runs = scores[:, :whole].reshape(n_queries, -1, _RUN)
-        query, run = np.nonzero(runs.max(axis=2) > lowest[:, None])
-        which, inside = np.nonzero(runs[query, run] > lowest[query, None])
-        rest_query, rest = np.nonzero(scores[:, whole:] > lowest[:, None])
-        queries = np.concatenate([query[which], rest_query])
-        columns = np.concatenate([run[which] * _RUN + inside, rest + whole])
-        if len(queries):
-            self._merge(queries, columns + start, scores[queries, columns])
+        else:
+            queries, columns = _find_higher(scores, self._lowest)
+        self._waiting.append((queries, columns + start, scores[queries, columns]))
+        if sum(len(queries) for queries, _, _ in self._waiting) > self._rows.size * _WAITING:
+            self._merge()
 
-    def _merge(self, queries: Rows, rows: Rows, scores: Vectors) -> None:
-        n_queries, n_kept = self.rows.shape
-        queries = np.concatenate([np.repeat(np.arange(n_queries), n_kept), queries])
-        rows = np.concatenate([self.rows.ravel(), rows])
-        scores = np.concatenate([self._scores.ravel(), scores])
+    def _merge(self) -> None:
+        n_queries, n_kept = self._rows.shape
+        kept = np.repeat(np.arange(n_queries), n_kept), self._rows.ravel(), self._scores.ravel()
+        parts = zip(kept, *self._waiting, strict=True)
+        queries, rows, scores = (np.concatenate(part) for part in parts)
         order = np.lexsort((rows, -scores, queries))
         starts = np.searchsorted(queries[order], np.arange(n_queries))
         best = order[starts[:, None] + np.arange(n_kept)]
-        self.rows, self._scores = rows[best], scores[best]
+        self._rows, self._scores = rows[best], scores[best]
+        self._lowest, self._waiting = self._scores.min(axis=1), []
+
+
+@numba.njit(nogil=True, cache=True)
+def _find_higher(scores: Vectors, lowest: Vectors) -> tuple[Rows, Rows]:
+    """Find the few scores that beat the lowest of their query: query and column of each."""
+    n_queries, n_columns = scores.shape
+    queries, columns, n = np.empty(n_queries, np.int64), np.empty(n_queries, np.int64), 0
+    for query in range(n_queries):
+        for start in range(0, n_columns, _RUN):
+            end = min(start + _RUN, n_columns)
+            n_higher = 0
+            for column in range(start, end):  # without a branch: many columns in one instruction
+                n_higher += scores[query, column] > lowest[query]
+            if not n_higher:
+                continue
+            if n + n_higher > len(queries):
+                queries = np.append(queries, np.empty(len(queries) + n_higher, np.int64))
+                columns = np.append(columns, np.empty(len(columns) + n_higher, np.int64))
+            for column in range(start, end):
+                if scores[query, column] > lowest[query]:
+                    queries[n], columns[n] = query, column
+                    n += 1
+    return queries[:n], columns[:n]
 
 
 def no_hits(n_queries: int, k: int) -> RowHits:
