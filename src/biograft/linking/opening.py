@@ -25,7 +25,8 @@ from biograft.kb import KnowledgeBase
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Generator
 from biograft.linking.fusing import FusedSearch
-from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
+from biograft.linking.lexical.building import LexicalConfig
+from biograft.linking.lexical.index import LexicalIndex
 from biograft.linking.provenance import store_fingerprint
 from biograft.linking.weights import are_weights, read_weights
 from biograft.manifests import Kind

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from biograft.lazy import load_on_use
 
 if TYPE_CHECKING:
-    from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
+    from biograft.linking.lexical.building import LexicalConfig
+    from biograft.linking.lexical.index import LexicalIndex
 
 __all__ = ["LexicalConfig", "LexicalIndex"]
 
 _HOMES = {
-    "LexicalConfig": "biograft.linking.lexical.index",
+    "LexicalConfig": "biograft.linking.lexical.building",
     "LexicalIndex": "biograft.linking.lexical.index",
 }
 

@@ -20,12 +20,11 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,11 +33,12 @@ from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import NameHits, Rows, Scores
-from biograft.linking.lexical.ngrams import Vocabulary, join_texts, number_grams, spell_texts
-from biograft.linking.lexical.retrieval import Weights, score_texts, search_texts, weigh
+from biograft.linking.lexical.building import MAX_LENGTH, LexicalConfig, Parts, build_parts
+from biograft.linking.lexical.ngrams import join_texts
+from biograft.linking.lexical.retrieval import score_texts, search_texts
 from biograft.linking.lexical.rewording import Rewording
 from biograft.linking.provenance import store_fingerprint
-from biograft.linking.steps import DEFAULT_STEPS, Steps
+from biograft.linking.steps import Steps
 from biograft.manifests import Kind, file_sizes
 from biograft.progress import Progress
 from biograft.runs import new_folder
@@ -61,50 +61,6 @@ the third. Chosen on the dev sets of NCBI disease and BC5CDR (see the lab log)."
 _EQUAL = 0.9999
 """A cosine above this may mean the same form."""
 _CHUNK = 256
-_MAX_QUERY = 500
-"""A query is cut to so many characters: no name is nearly that long."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LexicalConfig:
-    """How names are made into forms, and which names are taken."""
-
-    steps: str = str(DEFAULT_STEPS)
-    languages: tuple[str, ...] = ()
-    reword: bool = True
-    """Look up names in other words too, as learned from the store's synonyms."""
-
-    def __post_init__(self) -> None:
-        Steps.parse(self.steps)
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """The arrays of an index, as they are on disk."""
-
-    vocabulary: Vocabulary
-    weights: Weights
-    rows: npt.NDArray[np.uint32]
-    row_starts: npt.NDArray[np.int64]
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Name every array."""
-        own = {"rows": self.rows, "row_starts": self.row_starts}
-        return self.vocabulary._asdict() | self.weights._asdict() | own
-
-    @classmethod
-    def load(cls, folder: Path) -> _Parts:
-        """Map the arrays of a folder into memory."""
-
-        def arrays(names: Iterable[str]) -> list[npt.NDArray[Any]]:
-            # private copies on write, which nobody makes: compiled loops want writable arrays
-            return [np.asarray(np.load(folder / f"{n}.npy", mmap_mode="c")) for n in names]
-
-        return cls(
-            Vocabulary(*arrays(Vocabulary._fields)),
-            Weights(*arrays(Weights._fields)),
-            *arrays(("rows", "row_starts")),
-        )
 
 
 class LexicalIndex:
@@ -116,7 +72,7 @@ class LexicalIndex:
         self,
         kb: KnowledgeBase,
         config: LexicalConfig,
-        parts: _Parts,
+        parts: Parts,
         rewording: Rewording | None = None,
     ) -> None:
         self.kb, self.config, self._rewording = kb, config, rewording
@@ -140,24 +96,7 @@ class LexicalIndex:
     ) -> LexicalIndex:
         """Make the index of a store in memory."""
         config, progress = config or LexicalConfig(), progress or Progress(enabled=False)
-        progress.start("normalising names")
-        forms, of_row = _forms(kb, config, progress)
-        progress.start("counting n-grams")
-        texts = join_texts(forms)
-        vocabulary, n_grams, total = number_grams(texts)
-        grams, ends = spell_texts(texts, vocabulary, total)
-        progress.start("inverting")
-        weights = weigh(grams, ends, n_grams)
-        forms = [forms[place] for place in weights.ranks.tolist()]
-        of_row = _renumbered(of_row, weights.ranks)
-        rewording = None
-        if config.reword:
-            progress.start("learning words")
-            concepts = kb.table("names").column("concept").to_numpy().astype(np.int64)
-            rewording = Rewording.learn(forms, of_row, concepts)
-        progress.finish()
-        parts = _Parts(vocabulary, weights, *_rows_of_forms(of_row, len(forms)))
-        return cls(kb, config, parts, rewording)
+        return cls(kb, config, *build_parts(kb, config, progress))
 
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
         """Write the index to a folder."""
@@ -186,7 +125,7 @@ class LexicalIndex:
             )
         LEXICAL_INDEX.check_files(folder, manifest)
         try:
-            parts = _Parts.load(folder)
+            parts = Parts.load(folder)
             config = from_mapping(LexicalConfig, manifest["config"])
             rewording = Rewording.load(folder) if config.reword else None
         except (OSError, ValueError) as error:
@@ -202,7 +141,7 @@ class LexicalIndex:
         """Find the k nearest names of each text, exactly."""
         if k < 1:
             raise ConfigError(f"k: expected at least 1, found {k}")
-        distinct = list(dict.fromkeys(text[:_MAX_QUERY] for text in texts))
+        distinct = list(dict.fromkeys(text[:MAX_LENGTH] for text in texts))
         forms = [self._steps(text) for text in distinct]
         parts = [forms[a : a + _CHUNK] for a in range(0, len(forms), _CHUNK)]
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -212,12 +151,12 @@ class LexicalIndex:
         hits = NameHits(*(np.concatenate(side) for side in zip(*found, strict=True)))
         self._prefer_equal(distinct, forms, hits)
         places = {text: place for place, text in enumerate(distinct)}
-        order = np.array([places[text[:_MAX_QUERY]] for text in texts])
+        order = np.array([places[text[:MAX_LENGTH]] for text in texts])
         return NameHits(hits.rows[order], hits.scores[order])
 
     def score(self, texts: Sequence[str], rows: Rows) -> Scores:
         """Score names of one's own choice for each text: (texts, names), as a search would."""
-        forms = [self._steps(text[:_MAX_QUERY]) for text in texts]
+        forms = [self._steps(text[:MAX_LENGTH]) for text in texts]
         queries, known = join_texts(forms), rows >= 0
         places = np.where(known, self._form_of_row[rows], -1)
         cosines = score_texts(
@@ -307,50 +246,3 @@ class LexicalIndex:
             order = np.lexsort((hits.rows[query, :n], -hits.scores[query, :n]))
             hits.rows[query, :n] = hits.rows[query, order]
             hits.scores[query, :n] = hits.scores[query, order]
-
-
-def _forms(
-    kb: KnowledgeBase, config: LexicalConfig, progress: Progress
-) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Give the distinct forms of the names, and the form of each name (-1: left out)."""
-    steps, table = Steps.parse(config.steps), kb.table("names")
-    wanted = np.ones(table.num_rows, bool)
-    if config.languages:
-        for language in config.languages:
-            if language not in kb.languages:
-                raise ConfigError(
-                    f"languages: {kb.folder} has no names in {language!r}; "
-                    f"it has {', '.join(kb.languages)}"
-                )
-        tags = [kb.languages.index(language) for language in config.languages]
-        wanted = np.isin(table.column("language").to_numpy(), tags)
-    numbers: dict[str, int] = {}
-    of_row = np.full(table.num_rows, -1, np.int64)
-    row = 0
-    for chunk in table.column("text").iterchunks():
-        for text in chunk.to_pylist():
-            if wanted[row]:
-                of_row[row] = numbers.setdefault(steps(text)[:_MAX_QUERY], len(numbers))
-            row += 1
-        progress.advance(len(chunk), row / max(table.num_rows, 1))
-    return list(numbers), of_row
-
-
-def _renumbered(
-    of_row: npt.NDArray[np.int64], ranks: npt.NDArray[np.uint32]
-) -> npt.NDArray[np.int64]:
-    """Give each name's form its place in the new order of the forms."""
-    places = np.full(len(ranks) + 1, -1, np.int64)  # the last is for names left out
-    places[ranks] = np.arange(len(ranks))
-    return places[of_row]
-
-
-def _rows_of_forms(
-    of_row: npt.NDArray[np.int64], n_forms: int
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Give the rows of the names of each form, and where those of each begin."""
-    rows = np.flatnonzero(of_row >= 0)
-    order = np.argsort(of_row[rows], kind="stable")
-    starts = np.zeros(n_forms + 1, np.int64)
-    np.cumsum(np.bincount(of_row[rows], minlength=n_forms), out=starts[1:])
-    return rows[order].astype(np.uint32), starts

@@ -10,9 +10,10 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from biograft.linking.lexical import retrieval
+from biograft.linking.lexical import weighing
 from biograft.linking.lexical.ngrams import grams_of, join_texts, number_grams, spell_texts
-from biograft.linking.lexical.retrieval import score_texts, search_texts, weigh
+from biograft.linking.lexical.retrieval import score_texts, search_texts
+from biograft.linking.lexical.weighing import weigh
 
 WORDS = (
     "acute chronic heart kidney failure disease of the type cancer breast infarction 2 ii syndrome "
@@ -79,8 +80,8 @@ def random_texts(n: int, seed: int) -> list[str]:
 @pytest.mark.parametrize("block", [1, 7, 100, 4096])
 @pytest.mark.parametrize(("n", "k", "seed"), [(400, 1, 0), (400, 7, 1), (60, 100, 2), (1500, 5, 3)])
 def test_the_nearest_are_those_of_comparing_all_pairs(n, k, seed, block, monkeypatch):
-    monkeypatch.setattr(retrieval, "_BLOCKS", 10_000)
-    monkeypatch.setattr(retrieval, "_LEAST_BLOCK", block)
+    monkeypatch.setattr(weighing, "_BLOCKS", 10_000)
+    monkeypatch.setattr(weighing, "_LEAST_BLOCK", block)
     texts = random_texts(n, seed)
     setting = Setting(texts)
     rng = random.Random(seed)
@@ -101,7 +102,7 @@ def test_the_nearest_are_those_of_comparing_all_pairs(n, k, seed, block, monkeyp
 
 
 def test_blocks_hold_all_texts_in_order_of_their_length(monkeypatch):
-    monkeypatch.setattr(retrieval, "_LEAST_BLOCK", 16)
+    monkeypatch.setattr(weighing, "_LEAST_BLOCK", 16)
     texts = [*random_texts(200, 4), "", "   "]
     weights = Setting(texts).weights
     assert sorted(weights.ranks.tolist()) == list(range(len(texts)))
