@@ -9,6 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biograft.cli.evaluate_fit import check_fit, fit, print_fit
+from biograft.cli.gold_warnings import warn_left_out, warn_unknown
+from biograft.cli.options import (
+    Calibration,
+    Index,
+    Json,
+    Kb,
+    Model,
+    Overwrite,
+    Quiet,
+    Seed,
+    Types,
+    split_list,
+)
 
 if TYPE_CHECKING:
     from biograft.evaluation import EvaluationConfig, Gold, LinkingResult
@@ -16,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def link(
-    kb: Annotated[Path, typer.Option("--kb", metavar="KB", help="Folder of the knowledge base.")],
+    kb: Kb,
     gold: Annotated[
         str,
         typer.Option(
@@ -33,22 +46,10 @@ def link(
     scorer: Annotated[
         str, typer.Option(metavar="lenient|strict", help="The papers' rule, or concept level.")
     ] = "lenient",
-    index: Annotated[
-        Path | None, typer.Option(metavar="INDEX", help="Index to search; default: by letters.")
-    ] = None,
-    model: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Trained linker to rank with.")
-    ] = None,
-    calibration: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Scores to probabilities, and when to say NIL; default: the index's, if any.",
-        ),
-    ] = None,
-    types: Annotated[
-        str, typer.Option(metavar="Disease,...", help="Ask mentions of these types only.")
-    ] = "",
+    index: Index = None,
+    model: Model = None,
+    calibration: Calibration = None,
+    types: Types = "",
     nil: Annotated[
         bool, typer.Option("--nil", help="Ask also where the gold answer is that none fits.")
     ] = False,
@@ -72,7 +73,7 @@ def link(
     limit: Annotated[
         int, typer.Option(metavar="N", min=0, help="Ask the first N queries only; 0: all.")
     ] = 0,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the intervals.")] = 0,
+    seed: Seed = 0,
     fit_calibration: Annotated[
         Path | None,
         typer.Option(
@@ -87,11 +88,9 @@ def link(
             help="What the fitted threshold of NIL is to reach; default: f1 with --nil, else none.",
         ),
     ] = "",
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the report, the calibration.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure how well mentions are linked to the concepts of a knowledge base.
 
@@ -112,8 +111,7 @@ def link(
     if report is not None:
         import biograft.evaluation.figures  # noqa: F401  # say what is missing before the work
     check_fit(fit_calibration, aim, nil_below, calibration, overwrite=overwrite)
-    wanted = tuple(part.strip() for part in types.split(",") if part.strip())
-    gold_config = GoldConfig(types=wanted, keep_nil=nil)
+    gold_config = GoldConfig(types=split_list(types), keep_nil=nil)
     ks = (*(k for k in CUTOFFS if k < depth), depth)
     config = EvaluationConfig(ks=ks, nil_below=nil_below, seed=seed)
     base, asked = KnowledgeBase.open(kb), read_gold(gold, form, gold_config)
@@ -146,16 +144,12 @@ def link(
 
 def _warn(result: LinkingResult, asked: Gold) -> None:
     """Say what makes the figures other than they look."""
-    for reason, n in asked.log.rejected.counts.items():
-        typer.echo(f"warning: {n:,} rows of the gold left out: {reason}", err=True)
-    unknown = sorted(result.resolved.unknown)
-    if unknown:
-        typer.echo(
-            f"warning: the knowledge base does not know {len(unknown):,} gold ids "
-            f"(such as {', '.join(unknown[:3])}); {result.resolved.n_unreachable:,} queries "
-            "cannot be right by all they need; they count as asked",
-            err=True,
-        )
+    warn_left_out(asked.log.rejected.counts, "rows of the gold")
+    effect = (
+        f"; {result.resolved.n_unreachable:,} queries cannot be right by all they need; "
+        "they count as asked"
+    )
+    warn_unknown(result.resolved.unknown, effect)
 
 
 def _nil(config: EvaluationConfig) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from biograft.cli.gold_warnings import warn_left_out, warn_unknown
+from biograft.cli.options import Changes, Json, Kb, Quiet, Resume, Run, Types, split_list
 from biograft.errors import ConfigError
 from biograft.progress import Progress
 
@@ -27,8 +29,8 @@ def finetune(
             "linker-rerank), or a .toml file.",
         ),
     ],
-    kb: Annotated[Path, typer.Option("--kb", metavar="KB", help="Folder of the knowledge base.")],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.")],
+    kb: Kb,
+    out: Run,
     train: Annotated[
         list[str] | None,
         typer.Option(metavar="PATH", help="Gold standard to learn from; may be given again."),
@@ -46,6 +48,7 @@ def finetune(
     form: Annotated[
         str, typer.Option("--format", metavar="F", help="Format of the gold standards.")
     ] = "",
+    types: Types = "",
     index: Annotated[
         Path | None,
         typer.Option(metavar="INDEX", help="Index of KB; a ranker takes its vectors over."),
@@ -60,18 +63,13 @@ def finetune(
             help="Re-ranking: the trained linker that ranks first, trained on other mentions.",
         ),
     ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Change a value of the recipe."),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run where it stopped.")
-    ] = False,
+    changes: Changes = None,
+    resume: Resume = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove an earlier run at RUN first.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train a linker by a recipe: a ranker, an encoder, or a re-ranker that reads the context.
 
@@ -87,7 +85,7 @@ def finetune(
         raise ConfigError("--resume goes on with a run, --overwrite removes it; give one of them")
     chosen = LinkingRecipe.load(recipe, changes or (), encoder)
     data = chosen.data
-    asked = _Gold(form or data.format, data.types, KnowledgeBase.open(kb))
+    asked = _Gold(form or data.format, split_list(types) or data.types, KnowledgeBase.open(kb))
     held_out = asked.read("--dev", dev or data.dev) if dev or data.dev else None
     lesson = Lesson(
         kb=asked.kb,
@@ -130,16 +128,10 @@ class _Gold:
         queries: list[LinkQuery] = []
         for path in paths:
             gold = read_gold(path, self.form, config)
-            for reason, n in gold.log.rejected.counts.items():
-                typer.echo(f"warning: {path}: {n:,} rows left out: {reason}", err=True)
+            warn_left_out(gold.log.rejected.counts, "rows", f"{path}: ")
             queries += gold.queries
         resolved = resolve_gold(queries, StoreIds(self.kb))
-        if resolved.unknown:
-            typer.echo(
-                f"warning: {option}: the knowledge base does not know {len(resolved.unknown):,} "
-                f"gold ids (such as {', '.join(sorted(resolved.unknown)[:3])})",
-                err=True,
-            )
+        warn_unknown(resolved.unknown, where=f"{option}: ")
         return list(resolved.queries)
 
 

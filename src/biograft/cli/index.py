@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from biograft.cli.options import Json, Languages, Overwrite, Quiet, Store, split_languages
 from biograft.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def index(
-    kb: Annotated[Path, typer.Argument(metavar="KB", help="Folder of the knowledge base.")],
+    kb: Store,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="INDEX", help="Folder to make.")],
     encoder: Annotated[
         str,
@@ -36,7 +37,7 @@ def index(
     approximate: Annotated[
         bool, typer.Option("--approximate", help="Search a graph; for millions of names.")
     ] = False,
-    lang: Annotated[str, typer.Option(metavar="en,zh", help="Names in these languages only.")] = "",
+    lang: Languages = "",
     steps: Annotated[
         str | None,
         typer.Option(metavar="case,plural,...", help="How names are normalised before comparing."),
@@ -44,9 +45,9 @@ def index(
     update: Annotated[
         bool, typer.Option("--update", help="Bring INDEX up to date; known vectors are kept.")
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Make an index of all names: by letters, and by vectors if an encoder is given.
 
@@ -90,11 +91,10 @@ def index(
 
 
 def _config(lang: str, steps: str | None, storage: str, *, approximate: bool, dense: bool) -> Any:
-    from biograft.languages import language_code
     from biograft.linking import IndexConfig
     from biograft.linking.lexical import LexicalConfig
 
-    languages = tuple(language_code(tag) for tag in lang.split(",") if tag.strip())
+    languages = split_languages(lang)
     by_letters = LexicalConfig(languages=languages)
     if steps is not None:
         by_letters = LexicalConfig(steps=steps, languages=languages)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biograft.cli.kb_text import print_concept, print_info, print_matches, print_report
+from biograft.cli.options import Json, Overwrite, Quiet, Store, split_list
 from biograft.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,19 +22,10 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Store = Annotated[Path, typer.Argument(metavar="KB", help="Folder of the knowledge base.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-
-
-def _listed(value: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in (value or "").split(",") if part.strip())
-
 
 def _columns(value: str | None) -> dict[str, str]:
     columns = {}
-    for part in _listed(value):
+    for part in split_list(value):
         role, equals, column = part.partition("=")
         if not equals or not column or not role.strip():
             raise ConfigError(f"--columns: expected role=column, found {part!r}")
@@ -130,10 +122,10 @@ def build(
 
     reading = {
         "format": form,
-        "languages": _listed(lang),
-        "vocabularies": _listed(sab),
-        "term_types": _listed(tty),
-        "relations": _listed(relations),
+        "languages": split_list(lang),
+        "vocabularies": split_list(sab),
+        "term_types": split_list(tty),
+        "relations": split_list(relations),
         "keep_suppressed": keep_suppressed,
         "keep_codes": codes,
         "encoding": encoding,
@@ -147,7 +139,12 @@ def build(
         "strip_symbols": strip_symbols,
         "resolve_shared": resolve_shared,
     }
-    values = {"merge": merge, "types": _listed(types), "languages": _listed(lang), "names": rules}
+    values = {
+        "merge": merge,
+        "types": split_list(types),
+        "languages": split_list(lang),
+        "names": rules,
+    }
     described = [{"path": path, **reading} for path in sources]
     config = from_mapping(BuildConfig, {"sources": described, **values})
     if len(sources) == 1 and sources[0].endswith(".toml"):

@@ -11,6 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biograft.cli.link_inputs import read_documents
+from biograft.cli.options import (
+    Calibration,
+    Index,
+    Json,
+    Kb,
+    Languages,
+    Model,
+    NoAbbreviations,
+    NoComposites,
+    Overwrite,
+    Quiet,
+    Threshold,
+    split_languages,
+)
 
 if TYPE_CHECKING:
     from biograft.linking import LinkedDocument
@@ -22,18 +36,10 @@ def link(
         list[str],
         typer.Argument(metavar="TEXT|-|FILE...", help="A text, '-' for standard input, or files."),
     ],
-    kb: Annotated[Path, typer.Option("--kb", metavar="KB", help="Folder of the knowledge base.")],
-    index: Annotated[
-        Path | None,
-        typer.Option(metavar="INDEX", help="Index to search; default: by letters, made now."),
-    ] = None,
-    model: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Trained linker to rank with.")
-    ] = None,
-    calibration: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Scores to probabilities; default: the index's, if any."),
-    ] = None,
+    kb: Kb,
+    index: Index = None,
+    model: Model = None,
+    calibration: Calibration = None,
     form: Annotated[
         str,
         typer.Option("--format", metavar="text|pubtator", help="Format; default: by the ending."),
@@ -44,32 +50,22 @@ def link(
     k: Annotated[
         int, typer.Option("-k", metavar="N", min=1, help="Candidates to keep for each mention.")
     ] = 5,
-    threshold: Annotated[
-        float | None,
-        typer.Option(metavar="P", help="Answer NIL below this probability (or score)."),
-    ] = None,
-    no_abbreviations: Annotated[
-        bool, typer.Option("--no-abbreviations", help="Do not expand abbreviations.")
-    ] = False,
-    no_composites: Annotated[
-        bool, typer.Option("--no-composites", help="Do not take composite mentions apart.")
-    ] = False,
-    lang: Annotated[str, typer.Option(metavar="en,zh", help="Names in these languages only.")] = "",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, one document a line.")
-    ] = False,
+    threshold: Threshold = None,
+    no_abbreviations: NoAbbreviations = False,
+    no_composites: NoComposites = False,
+    lang: Languages = "",
+    as_json: Json = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page to look at there.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the page.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
 ) -> None:
     """Find mentions of concepts in text, and say which concepts they are.
 
     A PubTator file brings its mentions along; elsewhere the names of the knowledge base are found.
     """
     from biograft.kb import KnowledgeBase
-    from biograft.languages import language_code
     from biograft.linking import Linker, write_html
     from biograft.linking.output import candidates_table
     from biograft.progress import Progress
@@ -81,7 +77,7 @@ def link(
         base, index, model, calibration,
         k=k, threshold=threshold,
         abbreviations=not no_abbreviations, composites=not no_composites,
-        languages=tuple(language_code(tag) for tag in lang.split(",") if tag.strip()),
+        languages=split_languages(lang),
     )  # fmt: skip
     linked = _counted(linker.pipe(read_documents(inputs, form, mentions=mentions)), progress)
     if mentions and not as_json:

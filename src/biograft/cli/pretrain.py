@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from biograft.cli.options import Changes, Json, OptionalKb, Quiet, Resume, Run
 from biograft.progress import Progress
 
 
@@ -18,23 +19,16 @@ def pretrain(
             metavar="RECIPE", help="A recipe of biograft (sapbert, sapbert-cpu), or a .toml file."
         ),
     ],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.")],
-    kb: Annotated[
-        Path | None, typer.Option(metavar="KB", help="Folder of the knowledge base.")
-    ] = None,
+    out: Run,
+    kb: OptionalKb = None,
     encoder: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Encoder to begin with, instead of the recipe's."),
     ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Change a value of the recipe."),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run where it stopped.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    changes: Changes = None,
+    resume: Resume = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train an encoder by a recipe; the result is RUN/encoder.
 

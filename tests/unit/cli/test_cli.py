@@ -138,6 +138,12 @@ def test_all_commands_but_export_and_demo_print_json():
     assert without == [("demo",), ("kb", "export")]
 
 
+def test_the_package_runs_as_a_module():
+    command = [sys.executable, "-m", "biograft", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"biograft {biograft.__version__}\n"
+
+
 def test_version(run):
     assert run("--version") == (0, f"biograft {biograft.__version__}\n", "")
 

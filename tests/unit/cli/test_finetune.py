@@ -246,6 +246,27 @@ def test_data_of_a_recipe(place, run, write, tmp_path):
     assert "n_mentions" in done.stdout
 
 
+def test_mentions_of_certain_types_only(place, run, write, tmp_path):
+    """What the command names goes before what the recipe names; without either all count."""
+    typed = gold_line(0).replace('"text": "ms"', '"text": "ms", "type": "Sign"')
+    gold = write("typed.jsonl", typed.replace('"text": "mi"', '"text": "mi", "type": "Disease"'))
+    given = ("--kb", place / "kb", "--train", gold, "--format", "sample", "--json")
+    quick = [part for change in (*SMALL, "config.epochs=1") for part in ("--set", change)]
+
+    def count(name, *arguments):
+        out = ("-o", tmp_path / name)
+        done = run("finetune", "linker-ranker", *given, *quick, *out, *arguments)
+        return json.loads(done.stdout)["report"]["n_mentions"]
+
+    sign = ("--set", "data.types=['Sign']")
+    assert count("a", "--types", "Disease, Sign,") == 2
+    assert count("b", *sign) == 1
+    assert count("c", *sign, "--types", "Sign,Disease") == 2
+    assert count("d") == len(MEANT)
+    with pytest.raises(BiograftError, match=f"{len(MEANT)} of another type"):
+        count("e", "--types", "Gene")
+
+
 def test_unknown_ids_are_told(place, run, write, tmp_path):
     strange = write("s.jsonl", gold_line(0).replace("RENAL", "NOWHERE"))
     gold = ("--train", strange, "--format", "sample")

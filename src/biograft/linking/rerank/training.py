@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from biograft.errors import ConfigError
 from biograft.linking.rerank.config import RerankConfig
@@ -22,6 +23,7 @@ from biograft.linking.rerank.folder import Description, write_reranker
 from biograft.linking.rerank.mixing import Mix, ScoredMention, fit_mix
 from biograft.linking.rerank.model import CrossEncoder
 from biograft.linking.rerank.reading import PairReader, nil_places
+from biograft.objectives.synonym_marginal import marginal_loss
 from biograft.progress import Progress
 from biograft.training import Task, TrainingResult, train
 from biograft.training.processes import join_processes
@@ -189,16 +191,14 @@ class _Lesson:
 
 
 def listwise_loss(
-    scores: Tensor, right: Tensor, sizes: Sequence[int]
+    scores: Tensor, right: Tensor, sizes: list[int]
 ) -> tuple[Tensor, dict[str, float]]:
     """Compute the loss of lists that stand one behind the other: (pairs,) scores and flags."""
-    losses, n_right, start = [], 0, 0
-    for size in sizes:
-        own, good = scores[start : start + size], right[start : start + size]
-        start += size
-        losses.append(torch.logsumexp(own, 0) - torch.logsumexp(own[good], 0))
-        n_right += int(good[own.argmax()])
-    return torch.stack(losses).mean(), {"accuracy": n_right / len(sizes)}
+    by_list = pad_sequence(torch.split(scores, sizes), batch_first=True, padding_value=-torch.inf)
+    loss, statistics = marginal_loss(
+        by_list, pad_sequence(torch.split(right, sizes), batch_first=True)
+    )
+    return loss, {"accuracy": statistics["gold_first"]}
 
 
 def _logits(mention: ScoredMention, mix: Mix) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

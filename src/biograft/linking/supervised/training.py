@@ -28,6 +28,7 @@ from biograft.linking.supervised.features import FeatureMaker
 from biograft.linking.supervised.growing import MENTIONS
 from biograft.linking.supervised.memory import KNOWN, MentionMemory, concept_rows, deal_folds
 from biograft.linking.supervised.network import Network
+from biograft.objectives.synonym_marginal import marginal_loss
 from biograft.progress import Progress
 
 _CHUNK = 512
@@ -180,15 +181,9 @@ def _fit_one(
         order = torch.randperm(len(given), generator=generator)
         for start in range(0, len(given), config.batch_size):
             batch = order[start : start + config.batch_size]
-            loss = marginal_loss(model(given[batch])[..., 0], there[batch], right[batch])
+            scores = model(given[batch])[..., 0].masked_fill(~there[batch], -torch.inf)
+            loss, _ = marginal_loss(scores, right[batch])
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
     return inner, outer
-
-
-def marginal_loss(scores: torch.Tensor, there: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Compute -log of the softmax's share on right candidates, the mean over mentions."""
-    everything = torch.logsumexp(scores.masked_fill(~there, -torch.inf), dim=1)
-    wanted = torch.logsumexp(scores.masked_fill(~right, -torch.inf), dim=1)
-    return (everything - wanted).mean()
