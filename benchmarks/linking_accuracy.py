@@ -16,17 +16,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from command_line import RESULTS, ROOT, add_data, run_with, some_of, start_parser
 from linking_sets import SETS, LinkingSet
 from machine import describe_command, describe_commit, describe_machine
 
-from biograft.errors import BiograftError
 from biograft.evaluation import EvaluationConfig, LinkingResult, evaluate_linking
 from biograft.kb import KnowledgeBase
 from biograft.linking import Generator, Linker, build_index
@@ -38,7 +37,6 @@ from biograft.runs import new_file
 
 KINDS = ("lexical", "dense", "both")
 KEPT = ("acc@1", "acc@5", "recall@30", "mrr")
-ROOT = Path(__file__).parents[1]
 
 
 class Configuration(NamedTuple):
@@ -193,18 +191,6 @@ def figures_of(result: LinkingResult) -> dict[str, Any]:
     }
 
 
-def some_of(known: tuple[str, ...]) -> Any:
-    """Make the parser of a list of some known names."""
-
-    def parse(text: str) -> list[str]:
-        chosen = [name for name in text.split(",") if name]
-        if not chosen or not set(chosen) <= set(known):
-            raise argparse.ArgumentTypeError(f"expected some of {', '.join(known)}, found {text!r}")
-        return chosen
-
-    return parse
-
-
 def _encoder(text: str) -> tuple[str, str]:
     name, _, folder = text.partition("=")
     if not folder or not name or not name.replace("-", "").replace("_", "").isalnum():
@@ -213,20 +199,18 @@ def _encoder(text: str) -> tuple[str, str]:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    shared = ROOT.parent / "shared" / "data"
-    data = Path(os.environ.get("BIOGRAFT_DATA") or shared)
+    parser = start_parser(__doc__)
     add = parser.add_argument
-    add("--sets", type=some_of(tuple(SETS)), default=list(SETS), help=f"some of {','.join(SETS)}")
+    add("--sets", type=some_of(SETS), default=list(SETS), help=f"some of {','.join(SETS)}")
     add("--config", type=some_of(KINDS), help=f"some of {','.join(KINDS)}")
     add("--encoder", type=_encoder, action="append", default=[], metavar="NAME=DIR")
     add("--split", choices=("dev", "test"), default="dev")
     add("--scorer", choices=("lenient", "strict"), default="lenient")
     add("--seed", type=int, default=0, help="of the intervals")
     add("--again", action="store_true", help="measure also what has a result")
-    add("--data", type=Path, default=data, help="folder of real data; default: BIOGRAFT_DATA")
+    add_data(parser)
     add("--work", type=Path, default=ROOT / "build" / "linking", help="for stores and indexes")
-    add("--out", type=Path, default=ROOT / "benchmarks" / "results" / "linking.json")
+    add("--out", type=Path, default=RESULTS / "linking.json")
     options = parser.parse_args()
     options.config = options.config or (list(KINDS) if options.encoder else ["lexical"])
     if not options.encoder and set(options.config) != {"lexical"}:
@@ -235,11 +219,8 @@ def _parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Parse the command line and run; an error is one line."""
-    try:
-        run(_parse())
-    except BiograftError as error:
-        raise SystemExit(f"error: {error}") from error
+    """Parse the command line and run."""
+    run_with(run, _parse())
 
 
 if __name__ == "__main__":

@@ -21,13 +21,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
+from command_line import add_data, some_of, start_parser
 from machine import describe_command, describe_commit, describe_machine, peak_gib
 
 PARTS = {
@@ -59,7 +58,6 @@ LARGE = {
     "lexical_large": {"names": 4_000_000, "mentions": 2000},
     "search_large": {"vectors": 1_000_000},
 }
-REAL_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -134,29 +132,18 @@ def _size(text: str) -> tuple[str, int]:
     return name, int(number)
 
 
-def _part_names(text: str) -> list[str]:
-    names = [name for name in text.split(",") if name]
-    unknown = [name for name in names if name not in PARTS]
-    if unknown or not names:
-        raise argparse.ArgumentTypeError(f"expected some of {', '.join(PARTS)}, found {text!r}")
-    return names
-
-
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = start_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer mentions, texts and vectors")
     parser.add_argument("--full", action="store_true", help="all parts, with millions of names")
     parser.add_argument("--json", action="store_true", help="only the result, as one JSON object")
-    parser.add_argument("--parts", type=_part_names, help=f"some of {','.join(PARTS)}")
+    parser.add_argument("--parts", type=some_of(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument(
         "--size", type=_size, action="append", default=[], metavar="NAME=NUMBER",
         help="another size than usual, as names=5000",
     )  # fmt: skip
     parser.add_argument("--folder", help="where to put files while it runs")
-    parser.add_argument(
-        "--data", type=Path, default=Path(os.environ.get("BIOGRAFT_DATA") or REAL_DATA),
-        help="folder of real data; default: BIOGRAFT_DATA",
-    )  # fmt: skip
+    add_data(parser)
     parser.add_argument("--scispacy-python", default="", help="a Python that has scispacy 0.6.2")
     parser.add_argument("--step", choices=PARTS, help=argparse.SUPPRESS)
     options = parser.parse_args()

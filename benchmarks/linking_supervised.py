@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import sys
 import time
@@ -23,11 +22,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from linking_accuracy import ROOT, Results, figures_of, some_of
+from command_line import RESULTS, ROOT, add_data, run_with, some_of, start_parser
+from linking_accuracy import Results, figures_of
 from linking_sets import SETS, LinkingSet
 from machine import describe_command, describe_commit
 
-from biograft.errors import BiograftError
 from biograft.evaluation import (
     EvaluationConfig,
     LinkQuery,
@@ -144,27 +143,22 @@ def _seeds(text: str) -> list[int]:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    data = Path(os.environ.get("BIOGRAFT_DATA") or ROOT.parent / "shared" / "data")
-    out = ROOT / "benchmarks" / "results" / "linking_supervised.json"
+    parser = start_parser(__doc__)
     add = parser.add_argument
     add("--sets", type=some_of(TRAINED), default=list(TRAINED), help=f"some of {','.join(TRAINED)}")
     add("--encoder", required=True, metavar="DIR", help="what fine-tuning starts from")
     add("--seeds", type=_seeds, default=[0, 1, 2], metavar="0,1,2")
     add("--set", dest="changes", action="append", default=[], metavar="KEY=VALUE",
         help="change a value of linker-encoder-cpu")  # fmt: skip
-    add("--data", type=Path, default=data, help="folder of real data; default: BIOGRAFT_DATA")
+    add_data(parser)
     add("--work", type=Path, default=ROOT / "build" / "supervised", help="for stores and models")
-    add("--out", type=Path, default=out)
+    add("--out", type=Path, default=RESULTS / "linking_supervised.json")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Parse the command line and run; an error is one line."""
-    try:
-        run(_parse())
-    except BiograftError as error:
-        raise SystemExit(f"error: {error}") from error
+    """Parse the command line and run."""
+    run_with(run, _parse())
 
 
 if __name__ == "__main__":

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from pathlib import Path
 
-from linking_accuracy import ROOT
+from command_line import add_data, run_with, start_parser
 from linking_sets import SETS
 from linking_supervised import TRAINED, read_resolved
 
-from biograft.errors import BiograftError
 from biograft.kb import KnowledgeBase
 from biograft.linking.recipes.running import label_mentions
 from biograft.linking.supervised import grow_store
@@ -55,24 +53,20 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    data = Path(os.environ.get("BIOGRAFT_DATA") or ROOT.parent / "shared" / "data")
+    parser = start_parser(__doc__)
     add = parser.add_argument
     add("--set", choices=TRAINED, required=True)
     add("--out", type=Path, required=True, help="folder for the store and the encoders")
     add("--steps", type=int, default=800, help="of 64 pairs")
     add("--width", type=int, default=192)
     add("--seed", type=int, default=0)
-    add("--data", type=Path, default=data, help="folder of real data; default: BIOGRAFT_DATA")
+    add_data(parser)
     return parser.parse_args()
 
 
 def main() -> None:
-    """Parse the command line and run; an error is one line."""
-    try:
-        run(_parse())
-    except BiograftError as error:
-        raise SystemExit(f"error: {error}") from error
+    """Parse the command line and run."""
+    run_with(run, _parse())
 
 
 if __name__ == "__main__":

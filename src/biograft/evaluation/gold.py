@@ -11,27 +11,25 @@ from biograft.evaluation.queries import GoldConfig, GoldReader, LinkQuery
 from biograft.registry import Registry
 from biograft.sources.log import ReadLog
 
-_FORMATS = "biograft.evaluation.formats"
-GOLD_FORMATS: Registry[GoldReader] = Registry(
-    "gold format",
-    {
-        "biosyn": (
-            f"{_FORMATS}.biosyn:read",
-            "*.concept files: doc||start|end||type||mention||id; folder, file, or TAR::FOLDER",
-        ),
-        "pubtator": (f"{_FORMATS}.pubtator:read", "PubTator documents with mentions, plain or gz"),
-        "aap": (f"{_FORMATS}.aap:read", "AskAPatient: id, concept name, phrase; tab-separated"),
-        "xlbel": (f"{_FORMATS}.xlbel:read", "XL-BEL: ids||mention||sentence with <tgt> marks"),
-        "procedures": (
-            f"{_FORMATS}.procedures:read",
-            "Chinese terms and their standard names (joined by ##); tab-separated",
-        ),
-        "sample": (
-            f"{_FORMATS}.sample:read",
-            "JSON lines of documents with mentions; 'starter' is the built-in sample",
-        ),
-    },
-)
+_HELP = {
+    "biosyn": "*.concept files: doc||start|end||type||mention||id; folder, file, or TAR::FOLDER",
+    "pubtator": "PubTator documents with mentions, plain or gz",
+    "aap": "AskAPatient: id, concept name, phrase; tab-separated",
+    "xlbel": "XL-BEL: ids||mention||sentence with <tgt> marks",
+    "procedures": "Chinese terms and their standard names (joined by ##); tab-separated",
+    "sample": "JSON lines of documents with mentions; 'starter' is the built-in sample",
+}
+"""What each module of ``evaluation.formats`` reads."""
+
+
+def functions_of(formats: Iterable[str], function: str) -> dict[str, tuple[str, str]]:
+    """Name a function of formats' modules, with the formats' help, for a registry."""
+    return {
+        name: (f"biograft.evaluation.formats.{name}:{function}", _HELP[name]) for name in formats
+    }
+
+
+GOLD_FORMATS: Registry[GoldReader] = Registry("gold format", functions_of(_HELP, "read"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +47,16 @@ def read_gold(path: str | Path, form: str, config: GoldConfig | None = None) -> 
     log = ReadLog(Path(path))
     queries = tuple(_wanted(reader(str(path), config, log), config, log))
     if not queries:
-        left_out = {**log.rejected.counts, **log.filtered}
-        reasons = ", ".join(f"{n:,} {reason}" for reason, n in left_out.items())
-        raise FormatError(
-            f"no query of format {form!r} is left of {log.n_read:,} rows"
-            + (f" ({reasons})" if reasons else ""),
-            path=path,
-            remedy="check the format and the filters",
-        )
+        raise nothing_left(f"no query of format {form!r} is left of {log.n_read:,} rows", log, path)
     return Gold(queries, log)
+
+
+def nothing_left(found: str, log: ReadLog, path: str | Path) -> FormatError:
+    """Say that all of a gold standard was left out, and why."""
+    left_out = {**log.rejected.counts, **log.filtered}
+    reasons = ", ".join(f"{n:,} {reason}" for reason, n in left_out.items())
+    message = f"{found} ({reasons})" if reasons else found
+    return FormatError(message, path=path, remedy="check the format and the filters")
 
 
 def _wanted(queries: Iterable[LinkQuery], config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:

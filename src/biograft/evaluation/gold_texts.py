@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from biograft.documents import Document
-from biograft.errors import ConfigError, FormatError
-from biograft.evaluation.gold import GOLD_FORMATS
+from biograft.errors import ConfigError
+from biograft.evaluation.gold import GOLD_FORMATS, functions_of, nothing_left
 from biograft.registry import Registry
 from biograft.sources.log import ReadLog
 
@@ -22,13 +22,8 @@ class TextReader(Protocol):
         """Read documents in the order of the file."""
 
 
-_FORMATS = "biograft.evaluation.formats"
 TEXT_FORMATS: Registry[TextReader] = Registry(
-    "gold format",
-    {
-        name: (f"{_FORMATS}.{name}:read_documents", GOLD_FORMATS.help()[name])
-        for name in ("pubtator", "sample")
-    },
+    "gold format", functions_of(("pubtator", "sample"), "read_documents")
 )
 
 
@@ -57,14 +52,8 @@ def read_gold_texts(
     read = islice(TEXT_FORMATS.load(form)(str(path), log), limit or None)
     documents = tuple(_of_types(read, types, log))
     if not any(document.mentions for document in documents):
-        left_out = {**log.rejected.counts, **log.filtered}
-        reasons = ", ".join(f"{n:,} {reason}" for reason, n in left_out.items())
-        raise FormatError(
-            f"no mention is left of {len(documents):,} documents of format {form!r}"
-            + (f" ({reasons})" if reasons else ""),
-            path=path,
-            remedy="check the format and the filters",
-        )
+        found = f"no mention is left of {len(documents):,} documents of format {form!r}"
+        raise nothing_left(found, log, path)
     return GoldTexts(documents, log)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,13 +9,19 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import biograft
 from biograft.evaluation.linking import LinkingResult
 from biograft.evaluation.mistakes import Mistake, count_kinds
 from biograft.evaluation.populations import Population
+from biograft.manifests import Kind
 from biograft.runs import new_folder
 
-FORMAT, VERSION = "biograft-linking-report", 1
+REPORT = Kind(
+    format="biograft-linking-report",
+    version=1,
+    called="linking report",
+    remedy="evaluate again",
+    file="result.json",
+)
 SHOWN_MISTAKES = 50
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
@@ -62,15 +67,11 @@ def write_report(report: LinkingReport, folder: Path, *, overwrite: bool = False
             (work / f"{name}.png").write_bytes(image)
         (work / "report.md").write_text(to_markdown(report), encoding="utf-8")
         (work / "report.html").write_text(to_html(report), encoding="utf-8")
-        text = json.dumps(_manifest(report), ensure_ascii=False, indent=1)
-        (work / "result.json").write_text(text + "\n", encoding="utf-8")
+        REPORT.write(work, _content(report))
 
 
-def _manifest(report: LinkingReport) -> dict[str, Any]:
+def _content(report: LinkingReport) -> dict[str, Any]:
     return {
-        "format": FORMAT,
-        "version": VERSION,
-        "made_by": f"biograft {biograft.__version__}",
         "provenance": dict(report.provenance),
         "result": report.result.to_json(),
         "populations": [population.to_json() for population in report.populations],

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import io
 import json
 import sys
 import tarfile
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,16 +15,8 @@ from tiny_models import tiny_encoder_folder
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.sources import SourceConfig
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 DICTIONARY = "D1||breast cancer\nD1||breast neoplasm\nD2|D9||ovarian cancer\nD3||common cold\n"
 CONCEPTS = "1||0|3||Disease||breast cancers||D1\n1||5|9||Disease||colds||D2\n"
-
-
-@pytest.fixture
-def script(monkeypatch):
-    """Import a file of the benchmarks: ``script("linking_sets")``."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    return importlib.import_module
 
 
 @pytest.fixture

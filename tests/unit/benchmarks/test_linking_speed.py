@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
@@ -13,13 +12,6 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 SMALL = ("names=800", "mentions=40", "texts=8", "vectors=500", "queries=20", "runs=1")
-
-
-@pytest.fixture
-def script(monkeypatch):
-    """Import a file of the benchmarks: ``script("synthetic_names")``."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    return importlib.import_module
 
 
 @pytest.mark.slow

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import io
 import json
 import sys
 import tarfile
-from pathlib import Path
 
 import pytest
 from tiny_models import tiny_encoder_folder
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 DICTIONARY = "D1||breast cancer\nD1||breast neoplasm\nD2||ovarian cancer\nD3||common cold\n"
 MENTIONS = {
     "train": [("breast tumour", "D1"), ("a cold", "D3"), ("ovary cancer", "D2")],
@@ -43,9 +40,7 @@ def data(tmp_path):
 
 
 @pytest.fixture
-def measure(data, tmp_path, monkeypatch, capsys):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    script = importlib.import_module("linking_supervised")
+def measure(script, data, tmp_path, monkeypatch, capsys):
     texts = [line.partition("||")[2] for line in DICTIONARY.splitlines()]
     texts += [text for mentions in MENTIONS.values() for text, _ in mentions]
     encoder, out = tiny_encoder_folder(tmp_path / "tiny", texts), tmp_path / "results.json"
@@ -55,7 +50,7 @@ def measure(data, tmp_path, monkeypatch, capsys):
         given = ["--encoder", str(encoder), "--set", "config.training.steps=3"]
         given += ["--set", "config.training.precision=fp32", "--sets", "ncbi-disease"]
         monkeypatch.setattr(sys, "argv", ["linking_supervised.py", *places, *given, *options])
-        script.main()
+        script("linking_supervised").main()
         return json.loads(out.read_text(encoding="utf-8"))["rows"], capsys.readouterr().out
 
     return run
@@ -76,9 +71,8 @@ def test_each_seed_is_trained_and_asked_once(measure, tmp_path):
     assert [row["seed"] for row in more] == [0, 0, 0, 1, 1, 1]
 
 
-def test_the_table_has_a_line_for_each_set_over_its_whole_seeds(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    tables = importlib.import_module("tables")
+def test_the_table_has_a_line_for_each_set_over_its_whole_seeds(script):
+    tables = script("tables")
 
     def rows(name, seed, first):
         given = {"set": name, "seed": seed, "acc@5": first + 5}

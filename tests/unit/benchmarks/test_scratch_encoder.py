@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
-from pathlib import Path
-
-import pytest
 
 from biograft.nn import TextEncoder
-
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
-
-
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    return importlib.import_module("scratch_encoder")
 
 
 def test_both_states_are_written(script, tmp_path, monkeypatch, capsys):
@@ -30,11 +18,11 @@ def test_both_states_are_written(script, tmp_path, monkeypatch, capsys):
     places = ["--data", str(tmp_path / "data"), "--out", str(out), "--set", "zh-procedures"]
     arguments = ["scratch_encoder.py", *places, "--steps", "3", "--width", "16"]
     monkeypatch.setattr(sys, "argv", arguments)
-    script.main()
+    script("scratch_encoder").main()
     told = json.loads(capsys.readouterr().out)
     assert (told["set"], told["step"]) == ("zh-procedures", 3)
     before, after = (TextEncoder.from_pretrained(out / name).encode(["看胃镜"])
                      for name in ("untrained", "run/encoder"))  # fmt: skip
     assert (before != after).any()
-    script.main()  # what is done is not done again
+    script("scratch_encoder").main()  # what is done is not done again
     assert json.loads(capsys.readouterr().out)["step"] == 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from biograft.evaluation import (
     sub_populations,
     write_report,
 )
-from biograft.evaluation.report import to_html, to_markdown
+from biograft.evaluation.report import REPORT, to_html, to_markdown
 
 PNG = b"\x89PNG\r\n"
 EVIL = "<script>alert(1)</script> | `x`\nnew # line"
@@ -85,7 +84,7 @@ def test_the_folder_holds_all_and_is_not_overwritten_unasked(report, tmp_path):
         "report.md", "report.html", "result.json", "recall.png", "similarity.png",
         "reliability.png",
     }  # fmt: skip
-    values = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    values = REPORT.read(folder)
     assert (values["format"], values["version"]) == ("biograft-linking-report", 1)
     assert values["result"]["acc@1"] == 50
     assert values["mistakes"] == {"gold concept not found": 1}

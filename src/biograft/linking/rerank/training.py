@@ -194,9 +194,10 @@ def listwise_loss(
     scores: Tensor, right: Tensor, sizes: list[int]
 ) -> tuple[Tensor, dict[str, float]]:
     """Compute the loss of lists that stand one behind the other: (pairs,) scores and flags."""
-    by_list = pad_sequence(torch.split(scores, sizes), batch_first=True, padding_value=-torch.inf)
+    lists, flags = list(torch.split(scores, sizes)), list(torch.split(right, sizes))
     loss, statistics = marginal_loss(
-        by_list, pad_sequence(torch.split(right, sizes), batch_first=True)
+        pad_sequence(lists, batch_first=True, padding_value=-torch.inf),
+        pad_sequence(flags, batch_first=True),
     )
     return loss, {"accuracy": statistics["gold_first"]}
 

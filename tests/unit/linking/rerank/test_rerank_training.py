@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 import pytest
 import torch
@@ -11,6 +10,7 @@ from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.linking.rerank import ContextReranker, gather_examples, train_reranker
 from biograft.linking.rerank.searched import SearchRanker
 from biograft.linking.rerank.training import ExampleBatches, listwise_loss
+from biograft.objectives.synonym_marginal import marginal_loss
 
 
 @pytest.fixture(scope="module")
@@ -73,17 +73,16 @@ def test_candidates_of_a_trained_linker_want_its_folder(bench, data, tmp_path):
         train_reranker(other, bench.config(), tmp_path)
 
 
-def test_the_loss_is_the_share_of_the_softmax_that_is_right():
-    scores = [1.0, -0.5, 2.0, 0.3, 0.1]
-    right = [True, False, True, False, True]
-    loss, stats = listwise_loss(torch.tensor(scores), torch.tensor(right), [3, 2])
-    expected = 0.0
-    for start, end in ((0, 3), (3, 5)):
-        weights = [math.exp(score) for score in scores[start:end]]
-        good = sum(w for w, flag in zip(weights, right[start:end], strict=True) if flag)
-        expected -= math.log(good / sum(weights)) / 2
-    assert float(loss) == pytest.approx(expected)
+def test_a_list_is_taught_as_if_it_stood_alone():
+    scores = torch.tensor([1.0, -0.5, 2.0, 0.3, 0.1], requires_grad=True)
+    right = torch.tensor([True, False, True, False, True])
+    loss, stats = listwise_loss(scores, right, [3, 2])
+    alone = [marginal_loss(scores[None, part], right[None, part])[0]
+             for part in (slice(3), slice(3, 5))]  # fmt: skip
+    assert loss.item() == pytest.approx(torch.stack(alone).mean().item())
     assert stats == {"accuracy": 0.5}
+    (gradient,) = torch.autograd.grad(loss, scores)
+    assert torch.isfinite(gradient).all()
 
 
 def test_batches_hold_each_example_once_and_can_be_taken_up(bench, data):

@@ -1,0 +1,17 @@
+"""The files of the benchmarks, which are no package."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """Import a file of the benchmarks: ``script("linking_sets")``."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module
