@@ -1,8 +1,8 @@
 """The relations of a store as arrays: what embeddings are trained on and neighbours ranked by.
 
 Entities are the store's rows of concepts, relations its numbers of relation names. Which split a
-triple belongs to is told by its source: files called ``valid`` (or ``dev``) and ``test`` are held
-out, all others are to learn from.
+triple belongs to is told by its source: files called ``valid`` (or ``dev``) and ``test``, with any
+ending, are held out, all others are to learn from.
 """
 
 from __future__ import annotations
@@ -56,8 +56,19 @@ def read_triples(base: KnowledgeBase) -> Triples:
         table.column(name).to_numpy().astype(np.int32) for name in ("head", "relation", "tail")
     )
     of_source = np.array(
-        [SPLITS.index(_SPLIT_OF_SOURCE.get(name.lower(), "train")) for name in base.sources],
+        [
+            SPLITS.index(_SPLIT_OF_SOURCE.get(name.lower().split(".")[0], "train"))
+            for name in base.sources
+        ],
         np.uint8,
     )
     splits = of_source[table.column("source").to_numpy()] if len(table) else np.zeros(0, np.uint8)
     return Triples(heads, relations, tails, splits, len(base), tuple(base.relation_names))
+
+
+def graph_fingerprint(base: KnowledgeBase) -> str:
+    """Hash what is made from a graph depends on: concepts, types, relations and splits."""
+    from biograft.kb import fingerprint
+
+    words = (base.relation_names, base.sources)
+    return fingerprint(base, ("concepts", "relations", "types"), words)

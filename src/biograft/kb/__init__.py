@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from biograft.kb.config import BuildConfig, NameRules
     from biograft.kb.exporting import EXPORTS, export
+    from biograft.kb.fingerprint import fingerprint
     from biograft.kb.report import BuildReport, SourceReport
     from biograft.kb.searching import search
     from biograft.kb.store import KnowledgeBase
@@ -40,6 +41,7 @@ __all__ = [
     "build_starter",
     "build_store",
     "export",
+    "fingerprint",
     "search",
 ]
 
@@ -60,6 +62,7 @@ _HOMES = {
     "build_starter": "biograft.kb.build",
     "build_store": "biograft.kb.build",
     "export": "biograft.kb.exporting",
+    "fingerprint": "biograft.kb.fingerprint",
     "search": "biograft.kb.searching",
 }
 

@@ -2,25 +2,39 @@
 
 The entities of such files have no ids but their names, so each is a concept of that name. A
 header may add ``head_type`` and ``tail_type``; further columns are left alone.
+
+A folder may hold such triples in parts: ``train``, ``valid`` (or ``dev``) and ``test``, each a
+``.txt`` or ``.tsv`` that may be gzipped. The parts that are held out are read first: of a triple
+that stands in several the store keeps the first, and none that is to be predicted may be learned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+from biograft.errors import InputError
 from biograft.records import RelationRecord
 from biograft.sources.entities import Entities
-from biograft.sources.files import read_lines
+from biograft.sources.files import read_head, read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
 from biograft.sources.table_cells import unquoted
 
 HEADER = ("head", "relation", "tail")
 FEWEST_LINES, MANY_LINES = 3, 20
+PARTS = ("test", "valid", "dev", "train")
+_ENDINGS = (".txt", ".tsv", ".txt.gz", ".tsv.gz")
 
 
 def recognise(probe: Probe) -> bool:
-    """A header that begins with the columns' names, or three columns with relations between."""
+    """A header that begins with the columns' names, or three columns with relations between.
+
+    Of a folder with two parts or more, the first part is looked at.
+    """
+    if probe.members:
+        parts = _find_parts(probe.members)
+        return len(parts) > 1 and recognise(_probe(probe.path / parts[0]))
     lines = [line.split("\t") for line in probe.lines()]
     if not lines:
         return False
@@ -29,6 +43,17 @@ def recognise(probe: Probe) -> bool:
     if {"id", "name"} <= {unquoted(cell.strip()).lower() for cell in lines[0]}:
         return False  # a table of concepts with a header
     return all(len(parts) == 3 and all(parts) for parts in lines) and _few_relations(probe)
+
+
+def _find_parts(members: Iterable[str]) -> list[str]:
+    """Name the files of a folder that hold parts, what is held out first."""
+    names = set(members)
+    wanted = (f"{part}{ending}" for part in PARTS for ending in _ENDINGS)
+    return [name for name in wanted if name in names]
+
+
+def _probe(path: Path) -> Probe:
+    return Probe(path, read_head(path))
 
 
 def _few_relations(probe: Probe) -> bool:
@@ -43,10 +68,27 @@ def _few_relations(probe: Probe) -> bool:
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield each entity once, with its types, and every triple."""
-    log.opened(config.path)
     entities = Entities(config.language or "en")
+    paths = [config.path]
+    if config.path.is_dir():
+        names = _find_parts(entry.name for entry in config.path.iterdir())
+        if not names:
+            raise InputError(
+                "holds no triples",
+                path=config.path,
+                remedy="its files are to be called train, valid and test, each .txt or .tsv",
+            )
+        paths = [config.path / name for name in names]
+    for path in paths:
+        yield from _read_file(path, config, log, entities)
+
+
+def _read_file(
+    path: Path, config: SourceConfig, log: ReadLog, entities: Entities
+) -> Iterator[Item]:
+    log.opened(path)
     type_columns: tuple[int, ...] = ()
-    for number, line in read_lines(config.path, config.encoding):
+    for number, line in read_lines(path, config.encoding):
         parts = [part.strip() for part in line.split("\t")]
         if number == 1 and tuple(parts[:3]) == HEADER:
             type_columns = _type_columns(parts)
@@ -55,7 +97,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             continue
         log.read()
         if len(parts) < 3 or not all(parts[:3]):
-            log.reject("not head, relation and tail parted by tabs", number, line)
+            log.reject("not head, relation and tail parted by tabs", number, line, path=path)
             continue
         head, relation, tail = parts[:3]
         kinds = [parts[column] if column < len(parts) else "" for column in type_columns]

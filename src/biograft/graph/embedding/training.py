@@ -1,0 +1,217 @@
+"""Train embeddings of a graph: one loop over epochs and batches in plain sight.
+
+Which triples a batch holds and which false ones are drawn follows from seed and epoch alone, so
+that a run that was stopped and resumed gives the same numbers as one that was not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.errors import InputError
+from biograft.graph.embedding.config import EmbeddingRecipe, ModelConfig
+from biograft.graph.embedding.gradients import (
+    Batch,
+    batch_slopes,
+    make_slots,
+    matrix_slopes,
+)
+from biograft.graph.embedding.losses import make_rules
+from biograft.graph.embedding.optimising import (
+    Groups,
+    Moments,
+    Rule,
+    group_rows,
+    make_moments,
+    make_rule,
+    step_table,
+)
+from biograft.graph.embedding.sampling import Sampler, draw_batch, make_sampler, stir
+from biograft.graph.embedding.scoring import Floats, Tables
+from biograft.graph.triples import Triples
+from biograft.progress import Progress
+
+
+@dataclass
+class Run:
+    """A training between two epochs: all that the next one depends on."""
+
+    tables: Tables
+    moments: tuple[Moments, ...]
+    epoch: int = 0
+    step: int = 0
+    losses: list[float] = field(default_factory=list)
+    looks: list[tuple[int, float]] = field(default_factory=list)
+    """MRR on the valid part, by epoch."""
+    best: Tables | None = None
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch whose vectors are kept."""
+        if not self.looks:
+            return self.epoch
+        return max(self.looks, key=lambda look: (look[1], -look[0]))[0]
+
+    @property
+    def kept(self) -> Tables:
+        """The vectors to be kept: the best on the valid part, or the last."""
+        return self.best or self.tables
+
+    def n_bytes(self) -> int:
+        """Count the bytes of vectors and of what the optimiser remembers."""
+        arrays = [*self.tables, *(part for moments in self.moments for part in moments)]
+        return sum(array.nbytes for array in arrays + list(self.best or ()))
+
+
+def begin(train: Triples, recipe: EmbeddingRecipe, dtype: type = np.float32) -> Run:
+    """Draw the vectors to begin with."""
+    n_relations = len(train.relation_names)
+    tables = first_tables((train.n_entities, n_relations), recipe.model, recipe.training.seed)
+    tables = Tables(*(table.astype(dtype, copy=False) for table in tables))
+    return Run(tables, tuple(make_moments(table, recipe.optimiser) for table in tables))
+
+
+def first_tables(sizes: tuple[int, int], config: ModelConfig, seed: int) -> Tables:
+    """Draw vectors of length 1 in any direction; projections as the configuration says."""
+    draw = np.random.default_rng(seed)
+    n_entities, n_relations = sizes
+    entity = _directions(draw, n_entities, config.dim)
+    relation = _directions(draw, n_relations, config.width)
+    shape = (n_relations, config.dim, config.width)
+    if config.kind == "transe":
+        projection = np.zeros((0, config.dim, config.width), np.float32)
+    elif config.projection == "identity":
+        projection = np.broadcast_to(np.eye(*shape[1:], dtype=np.float32), shape).copy()
+    else:
+        span = np.sqrt(6 / (config.dim + config.width))
+        projection = draw.uniform(-span, span, shape).astype(np.float32)
+    return Tables(entity, relation, projection)
+
+
+def _directions(draw: np.random.Generator, n_rows: int, size: int) -> Floats:
+    rows = draw.random((n_rows, size), np.float32)
+    rows *= 2
+    rows -= 1
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return rows
+
+
+def with_inverse(triples: Triples) -> Triples:
+    """Add every triple the other way round, by a second relation."""
+    names = triples.relation_names
+    back = triples.relations + np.int32(len(names))
+    return Triples(
+        np.concatenate([triples.heads, triples.tails]),
+        np.concatenate([triples.relations, back]),
+        np.concatenate([triples.tails, triples.heads]),
+        np.concatenate([triples.splits, triples.splits]),
+        triples.n_entities,
+        (*names, *(f"{name} (inverse)" for name in names)),
+    )
+
+
+def train_epochs(
+    train: Triples,
+    recipe: EmbeddingRecipe,
+    run: Run,
+    after_epoch: Callable[[Run], bool],
+    progress: Progress | None = None,
+) -> Run:
+    """Train until all epochs are done or ``after_epoch`` says to stop."""
+    if not len(train):
+        raise InputError("holds no relations to learn from", path="graph")
+    progress = progress or Progress(enabled=False)
+    worker = _Worker(train, recipe, run)
+    while run.epoch < recipe.training.epochs:
+        progress.start(f"epoch {run.epoch + 1} of {recipe.training.epochs}")
+        start = time.perf_counter()
+        loss = worker.epoch(progress)
+        run.epoch += 1
+        if not np.isfinite(loss):
+            raise InputError(
+                f"the loss of epoch {run.epoch} is no number",
+                path="graph",
+                remedy="lower optimiser.learning_rate, or bound the vectors",
+            )
+        run.losses.append(loss)
+        run.seconds.append(time.perf_counter() - start)
+        progress.finish()
+        if after_epoch(run):
+            break
+    return run
+
+
+class _Worker:
+    """The triples and the room that all batches share."""
+
+    def __init__(self, train: Triples, recipe: EmbeddingRecipe, run: Run) -> None:
+        self.train, self.recipe, self.run = train, recipe, run
+        self.sampler: Sampler = make_sampler(train, recipe.sampling)
+        self.size = min(recipe.training.batch, len(train))
+        self.rules = make_rules(recipe.model, recipe.loss)
+        tables = run.tables
+        self.slots = make_slots(tables, self.size, recipe.sampling.negatives)
+        self.places = [np.full(len(table), -1, np.int32) for table in tables]
+        n_runs = min(self.size, len(tables.projection))
+        self.matrices = np.zeros((n_runs, *tables.projection.shape[1:]), tables.entity.dtype)
+
+    def epoch(self, progress: Progress) -> float:
+        """Go through all triples once; give the mean loss."""
+        n, seed, epoch = len(self.train), self.recipe.training.seed, self.run.epoch
+        order = np.random.default_rng([seed, epoch]).permutation(n)
+        drawn = np.uint64(stir(np.uint64(stir(np.uint64(seed))) ^ np.uint64(epoch)))
+        total = 0.0
+        for first in range(0, n, self.size):
+            chosen = order[first : first + self.size]
+            if len(self.run.tables.projection):
+                chosen = chosen[np.argsort(self.train.relations[chosen], kind="stable")]
+            batch = self._draw(chosen, first, drawn)
+            total += self._step(batch) * len(chosen)
+            progress.advance(len(chosen), min(1.0, (first + self.size) / n))
+        return total / n
+
+    def _draw(self, chosen: npt.NDArray[np.int64], first: int, seed: np.uint64) -> Batch:
+        train = self.train
+        true = train.heads[chosen], train.relations[chosen], train.tails[chosen]
+        places = np.arange(first, first + len(chosen), dtype=np.int64)
+        false = draw_batch(self.sampler, true, places, seed, self.recipe.sampling.negatives)
+        return Batch(*true, *false)
+
+    def _step(self, batch: Batch) -> float:
+        run, model, n = self.run, self.recipe.model, len(batch.heads)
+        run.step += 1
+        loss = batch_slopes(run.tables, batch, self.rules, self.slots)
+        rows = self.slots.rows[:n]
+        entity = self.slots.entity[:n].reshape(-1, model.dim)
+        spoken = np.where(rows[:, 0] >= 0, batch.relations, np.int32(-1))
+        by_entity = group_rows(rows.reshape(-1), self.places[0])
+        by_relation = group_rows(spoken, self.places[1])
+        rules = [
+            make_rule(self.recipe.optimiser, run.step, bound)
+            for bound in (model.entity_bound, model.relation_bound, "none")
+        ]
+        if len(run.tables.projection):
+            self._step_matrices(batch, rules[2])
+        tables, moments, places = run.tables, run.moments, self.places
+        step_table(tables.entity, entity, by_entity, moments[0], rules[0], places[0])
+        relation = self.slots.relation[:n]
+        step_table(tables.relation, relation, by_relation, moments[1], rules[1], places[1])
+        return loss
+
+    def _step_matrices(self, batch: Batch, rule: Rule) -> None:
+        starts = np.flatnonzero(np.diff(batch.relations, prepend=-1)).astype(np.int64)
+        relations = batch.relations[starts]
+        matrices = self.matrices[: len(relations)]
+        ends = np.append(starts, len(batch.heads)).astype(np.int64)
+        matrix_slopes(self.run.tables, ends, self.slots, matrices)
+        each = np.arange(len(relations) + 1, dtype=np.int32)
+        groups = Groups(relations, each, each[:-1])
+        table = self.run.tables.projection.reshape(len(self.places[2]), -1)
+        flat = matrices.reshape(len(relations), -1)
+        step_table(table, flat, groups, self.run.moments[2], rule, self.places[2])

@@ -1,0 +1,93 @@
+"""``biograft graph embed`` and ``evaluate``: what scripts read, and one clear line on bad input."""
+
+import json
+import shutil
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from biograft.cli.graph_embed import embed
+from biograft.cli.graph_evaluate import evaluate
+from biograft.errors import BiograftError
+from biograft.kb import BuildConfig, build_store
+from biograft.sources import SourceConfig
+
+SMALL = ["--set", "model.dim=8", "--set", "training.epochs=5", "--set", "training.batch=16"]
+
+
+@pytest.fixture
+def call():
+    app = typer.Typer()
+    app.command()(embed)
+    app.command()(evaluate)
+
+    def run(*arguments):
+        result = CliRunner().invoke(app, [str(part) for part in arguments])
+        if isinstance(result.exception, BiograftError):
+            raise result.exception
+        return result
+
+    return run
+
+
+@pytest.fixture
+def kb(tmp_path, write):
+    lines = [f"e{k}\tnext\te{(k + 1) % 20}\n" for k in range(20)]
+    for name, part in (("train", lines[:14]), ("valid", lines[14:17]), ("test", lines[17:])):
+        write(f"graph/{name}.txt", "".join(part) + "e1\tby\te2\n" * (name == "train") * 3)
+    build_store(BuildConfig(sources=(SourceConfig(path=tmp_path / "graph"),)), tmp_path / "kb")
+    return tmp_path / "kb"
+
+
+def test_what_scripts_read(call, kb, tmp_path):
+    out = tmp_path / "out"
+    told = json.loads(call("embed", kb, "-o", out, "--seed", 0, *SMALL, "--json").stdout)
+    assert told["n_triples"] == {"train": 15, "valid": 3, "test": 3}
+    assert (told["epochs"], told["dim"], told["n_entities"]) == (5, 8, 20)
+    assert told["peak_gib"] > 0
+    figures = json.loads(call("evaluate", out, "--json").stdout)
+    assert {"mrr", "hits@1", "hits@3", "hits@10", "mean_rank", "head", "tail"} <= set(figures)
+    assert (figures["unit"], figures["n"], figures["n_candidates"]) == ("percent", 3, 20)
+    other = json.loads(call("evaluate", out, "--split", "valid", "--json").stdout)
+    assert other["split"] == "valid"
+    assert call("evaluate", out).stdout.startswith("3 test triples, 20 entities")
+
+
+def test_the_same_seed_gives_the_same_text(call, kb, tmp_path):
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        options = ["--text", tmp_path / f"{name}.txt", "--seed", seed, *SMALL]
+        assert call("embed", kb, "-o", tmp_path / name, *options).exit_code == 0
+    texts = [(tmp_path / f"{name}.txt").read_text() for name in "abc"]
+    assert texts[0] == texts[1] != texts[2]
+    assert texts[0].startswith("20 8\n")
+
+
+def test_a_store_that_moved_or_changed_is_told(call, kb, tmp_path):
+    call("embed", kb, "-o", tmp_path / "out", *SMALL)
+    moved = shutil.move(kb, tmp_path / "moved")
+    with pytest.raises(BiograftError, match=r"which is not there; say where .* with --kb"):
+        call("evaluate", tmp_path / "out")
+    assert call("evaluate", tmp_path / "out", "--kb", moved).exit_code == 0
+    path = tmp_path / "graph" / "test.txt"
+    path.write_text("e1\tnext\te5\ne1\tnext\te6\ne2\tnext\te6\n")
+    source = SourceConfig(path=tmp_path / "graph")
+    build_store(BuildConfig(sources=(source,)), tmp_path / "other")
+    with pytest.raises(BiograftError, match="made from another knowledge base"):
+        call("evaluate", tmp_path / "out", "--kb", tmp_path / "other")
+
+
+def test_a_text_that_is_there_is_refused_before_the_work(call, kb, tmp_path, write):
+    text = write("out.txt", "mine")
+    with pytest.raises(BiograftError, match="exists already"):
+        call("embed", kb, "-o", tmp_path / "out", "--text", text, *SMALL)
+    assert not (tmp_path / "out").exists()
+    assert text.read_text() == "mine"
+
+
+def test_a_store_without_splits_cannot_be_evaluated(call, tmp_path, write):
+    path = write("a.tsv", "head\trelation\ttail\na\tr\tb\nb\tr\tc\n")
+    build_store(BuildConfig(sources=(SourceConfig(path=path),)), tmp_path / "kb")
+    call("embed", tmp_path / "kb", "-o", tmp_path / "out", *SMALL)
+    with pytest.raises(BiograftError, match="holds no test triples; build it from files called"):
+        call("evaluate", tmp_path / "out")

@@ -1,0 +1,222 @@
+"""Whole trainings: exact resume, splits kept apart, folders, and clear words on bad input."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from biograft.errors import BiograftError, ConfigError, InputError, OutputError, StoreError
+from biograft.graph.embedding import (
+    EmbeddingRecipe,
+    Embeddings,
+    embed,
+    embed_graph,
+    predict_links,
+    read_triples,
+    shipped_embeddings,
+)
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.sources import SourceConfig
+
+
+def recipe_of(name="transe", **changes):
+    small = {"model.dim": 8, "training.epochs": 6, "training.batch": 16, "training.save_every": 2}
+    values = {**small, **changes}
+    return EmbeddingRecipe.load(name, [f"{key}={json.dumps(v)}" for key, v in values.items()])
+
+
+def tables_of(folder):
+    return [np.array(table) for table in Embeddings.open(folder).tables]
+
+
+def assert_equal(one, other):
+    for a, b in zip(tables_of(one), tables_of(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", shipped_embeddings())
+def test_every_shipped_recipe_learns(name, small_base, tmp_path):
+    changes = {"training.epochs": 30, "model.dim": 8}
+    if name == "transr-smedbert":
+        changes["model.relation_dim"] = 8
+    result = embed_graph(small_base, recipe_of(name, **changes), tmp_path / "out")
+    losses = result.run.losses
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "lazy-adam", "adagrad", "row-adagrad"])
+@pytest.mark.parametrize("name", ["transe", "transr"])
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(
+    name, optimiser, small_base, tmp_path, monkeypatch
+):
+    recipe = recipe_of(
+        name,
+        **{"optimiser.kind": optimiser, "training.evaluate_every": 1, "training.patience": 9},
+    )
+    embed_graph(small_base, recipe, tmp_path / "whole")
+    look = embed._look
+
+    def killed(run, *rest):
+        if run.epoch == 5:
+            raise KeyboardInterrupt
+        return look(run, *rest)
+
+    monkeypatch.setattr(embed, "_look", killed)
+    with pytest.raises(KeyboardInterrupt):
+        embed_graph(small_base, recipe, tmp_path / "stopped")
+    monkeypatch.undo()
+    with pytest.raises(OutputError, match="--resume goes on"):
+        embed_graph(small_base, recipe, tmp_path / "stopped")
+    result = embed_graph(small_base, recipe, tmp_path / "stopped", resume=True)
+    assert_equal(tmp_path / "whole", tmp_path / "stopped")
+    told = Embeddings.open(tmp_path / "whole").manifest["training"]
+    assert (told["losses"], told["epochs"]) == (result.run.losses, 6)
+    assert not (tmp_path / "stopped" / "state").exists()
+
+
+def test_a_state_of_another_recipe_is_refused(small_base, tmp_path):
+    run_folder = tmp_path / "run"
+    recipe = recipe_of()
+    embed._save_state(
+        run_folder / "state",
+        embed.begin(read_triples(small_base), recipe),
+        recipe,
+        embed.graph_fingerprint(small_base),
+    )
+    with pytest.raises(StoreError, match="saved with another recipe"):
+        embed_graph(small_base, recipe.with_seed(5), run_folder, resume=True)
+
+
+def test_seeds_decide(small_base, tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        embed_graph(small_base, recipe_of().with_seed(seed), tmp_path / name)
+    assert_equal(tmp_path / "a", tmp_path / "b")
+    assert not np.array_equal(tables_of(tmp_path / "a")[0], tables_of(tmp_path / "c")[0])
+
+
+def test_what_is_held_out_is_not_learned_from(small_base, tmp_path):
+    """The same train part with other valid and test parts gives the same vectors."""
+    folder = tmp_path / "graph"
+    for part in ("valid", "test"):  # entities that are known by then, so that rows stay
+        with (folder / f"{part}.txt").open("a") as file:
+            file.writelines(f"e{k}\tby\te{j}\n" for k in (21, 22, 24) for j in (25, 26, 27))
+    build_store(BuildConfig(sources=(SourceConfig(path=folder),)), tmp_path / "other")
+    other = KnowledgeBase.open(tmp_path / "other")
+    ids = [[base.id_at(row) for row in range(30)] for base in (small_base, other)]
+    assert ids[0] == ids[1]
+    assert small_base.relation_names == other.relation_names
+    sizes = [len(read_triples(base).of_split("test")) for base in (small_base, other)]
+    assert sizes == [9, 9 + 9 - 2]  # two stood there already
+    for name, base in (("a", small_base), ("b", other)):
+        embed_graph(base, recipe_of(), tmp_path / name)
+    assert_equal(tmp_path / "a", tmp_path / "b")
+
+
+def test_the_best_epoch_is_kept_and_patience_ends(small_base, tmp_path):
+    changes = {"training.evaluate_every": 1, "training.patience": 3, "training.epochs": 200}
+    result = embed_graph(small_base, recipe_of(**changes), tmp_path / "out")
+    looks = dict(result.run.looks)
+    assert result.run.epoch == result.run.best_epoch + 3 < 200
+    assert looks[result.run.best_epoch] == max(looks.values())
+    triples = read_triples(small_base)
+    kept = Embeddings.open(tmp_path / "out")
+    seen = predict_links(kept.tables, kept.model, triples, "valid")
+    assert seen.n_candidates == 30
+
+
+def test_inverse_relations_are_learned_and_named(small_base, tmp_path):
+    embed_graph(small_base, recipe_of(**{"model.inverse": True}), tmp_path / "out")
+    kept = Embeddings.open(tmp_path / "out")
+    assert kept.tables.relation.shape == (6, 8)
+    assert kept.relation_names[3:] == [f"{name} (inverse)" for name in kept.relation_names[:3]]
+
+
+def test_rows_and_text_are_by_id(small_base, tmp_path):
+    embed_graph(small_base, recipe_of(), tmp_path / "out")
+    kept = Embeddings.open(tmp_path / "out")
+    kept.write_text(tmp_path / "out.txt")
+    head, *lines = (tmp_path / "out.txt").read_text().splitlines()
+    assert head == "30 8"
+    for row, line in enumerate(lines):
+        word, *numbers = line.split(" ")
+        assert word == small_base.id_at(row) == kept.entity_ids[row]
+        np.testing.assert_allclose([float(n) for n in numbers], kept.tables.entity[row], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("model.kind=rotate", "model.kind: nothing is called 'rotate'; known: transe, transr"),
+        ("model.dim=0", "model.dim: expected at least 1, found 0"),
+        ("model.dims=5", "model: unknown key 'dims'; did you mean 'dim'"),
+        ("model.relation_dim=5", "TransE needs that of the entities"),
+        ("sampling.negatives=0", "sampling.negatives: expected at least 1"),
+        ("optimiser.learning_rate=nan", "optimiser.learning_rate: expected a number above 0"),
+        ("optimiser.beta1=1.0", "expected 0 <= beta1 < 1"),
+        ("loss.margin=-1.0", "loss.margin: expected at least 0"),
+    ],
+)
+def test_wrong_settings_are_named(change, message):
+    with pytest.raises(ConfigError, match=message.replace("(", r"\(")):
+        EmbeddingRecipe.load("transe", [change])
+
+
+def test_an_unknown_recipe_is_named():
+    with pytest.raises(ConfigError, match="no recipe is called 'transx'"):
+        EmbeddingRecipe.load("transx")
+
+
+def test_a_store_without_relations_is_refused(tmp_path, write):
+    path = write("a.tsv", "id\tname\nC1\tflu\n")
+    config = SourceConfig(path=path, columns={"id": "id", "name": "name"})
+    build_store(BuildConfig(sources=(config,)), tmp_path / "kb")
+    with pytest.raises(InputError, match="holds no relations to learn from"):
+        embed_graph(KnowledgeBase.open(tmp_path / "kb"), recipe_of(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_choosing_without_a_valid_part_is_refused(tmp_path, write):
+    path = write("a.tsv", "head\trelation\ttail\na\tr\tb\n")
+    build_store(BuildConfig(sources=(SourceConfig(path=path),)), tmp_path / "kb")
+    with pytest.raises(InputError, match="holds no valid triples to choose by"):
+        embed_graph(
+            KnowledgeBase.open(tmp_path / "kb"),
+            recipe_of(**{"training.evaluate_every": 2}),
+            tmp_path / "out",
+        )
+
+
+def test_a_loss_that_is_no_number_ends_the_run(small_base, tmp_path):
+    changes = {
+        "optimiser.learning_rate": 1e38,
+        "model.norm": "l2-squared",
+        "model.entity_bound": "none",
+    }
+    with pytest.raises(InputError, match=r"is no number; lower optimiser\.learning_rate"):
+        embed_graph(small_base, recipe_of(**changes), tmp_path / "out")
+
+
+def test_places_of_others_and_finished_ones_are_refused(small_base, tmp_path):
+    with pytest.raises(OutputError, match="holds no embeddings"):
+        embed_graph(small_base, recipe_of(), small_base.folder, overwrite=True)
+    embed_graph(small_base, recipe_of(), tmp_path / "out")
+    with pytest.raises(OutputError, match="is finished there; --overwrite trains anew"):
+        embed_graph(small_base, recipe_of(), tmp_path / "out")
+    with pytest.raises(OutputError, match="is finished; --overwrite trains anew"):
+        embed_graph(small_base, recipe_of(), tmp_path / "out", resume=True)
+    embed_graph(small_base, recipe_of(), tmp_path / "out", overwrite=True)
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "foreign"])
+def test_damaged_folders_are_refused(damage, small_base, tmp_path):
+    embed_graph(small_base, recipe_of(), tmp_path / "out")
+    path = tmp_path / "out" / "embeddings.safetensors"
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-4])
+    elif damage == "gone":
+        path.unlink()
+    else:
+        shutil.copy(small_base.folder / "manifest.json", tmp_path / "out" / "manifest.json")
+    with pytest.raises(BiograftError, match="biograft graph embed"):
+        Embeddings.open(tmp_path / "out")

@@ -1,0 +1,85 @@
+"""Steps of optimisers: equal to torch's, and on touched rows only where they should be."""
+
+import numpy as np
+import pytest
+
+from biograft.graph.embedding.config import OptimiserConfig
+from biograft.graph.embedding.optimising import group_rows, make_moments, make_rule, step_table
+
+ROWS = np.array([[3, 1, 3, -1], [0, 1, -1, 3], [-1, -1, 5, 0]], np.int32)
+
+
+def run_steps(kind, table, slots, bound="none"):
+    """Make one step for each line of ROWS."""
+    table = table.copy()
+    config = OptimiserConfig(kind=kind, learning_rate=0.05)
+    moments, places = make_moments(table, config), np.full(len(table), -1, np.int32)
+    for k, (rows, slopes) in enumerate(zip(ROWS, slots, strict=True)):
+        groups = group_rows(rows, places)
+        assert (places == -1).all()
+        rule = make_rule(config, k + 1, bound)
+        step_table(table, slopes.copy(), groups, moments, rule, places)
+    return table
+
+
+@pytest.fixture
+def drawn():
+    draw = np.random.default_rng(0)
+    return draw.normal(size=(7, 4)), draw.normal(size=(*ROWS.shape, 4))
+
+
+def test_slots_are_grouped_by_row_in_their_order():
+    groups = group_rows(np.array([4, -1, 2, 4, 2, 4], np.int32), np.full(9, -1, np.int32))
+    assert groups.rows.tolist() == [4, 2]
+    assert groups.starts.tolist() == [0, 3, 5]
+    assert groups.order.tolist() == [0, 3, 5, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("adam", "Adam"), ("adagrad", "Adagrad"), ("lazy-adam", "SparseAdam")]
+)
+def test_steps_are_torchs(kind, name, drawn):
+    torch = pytest.importorskip("torch")
+    table, slots = drawn
+    weight = torch.nn.Parameter(torch.tensor(table))
+    optimiser = getattr(torch.optim, name)([weight], lr=0.05, eps=1e-8)
+    for rows, slopes in zip(ROWS, slots, strict=True):
+        used = rows >= 0
+        places = torch.tensor(rows[used]).long()[None]
+        gradient = torch.sparse_coo_tensor(
+            places, torch.tensor(slopes[used]), weight.shape, check_invariants=False
+        ).coalesce()
+        weight.grad = gradient if name == "SparseAdam" else gradient.to_dense()
+        optimiser.step()
+    # torch's SparseAdam adds epsilon before it corrects the moments
+    tolerance = 1e-5 if name == "SparseAdam" else 1e-9
+    np.testing.assert_allclose(
+        run_steps(kind, table, slots), weight.detach().numpy(), rtol=tolerance
+    )
+
+
+def test_row_wise_adagrad_is_its_formula(drawn):
+    table, slots = drawn
+    expected, sums = table.copy(), np.zeros(len(table))
+    for rows, slopes in zip(ROWS, slots, strict=True):
+        for row in set(rows[rows >= 0].tolist()):
+            slope = slopes[rows == row].sum(axis=0)
+            sums[row] += (slope**2).mean()
+            expected[row] -= 0.05 * slope / (sums[row] ** 0.5 + 1e-8)
+    np.testing.assert_allclose(run_steps("row-adagrad", table, slots), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["lazy-adam", "adagrad", "row-adagrad"])
+def test_rows_that_no_batch_speaks_of_stay(kind, drawn):
+    table, slots = drawn
+    moved = (run_steps(kind, table, slots) != table).any(axis=1)
+    assert moved.tolist() == [True, True, False, True, False, True, False]
+
+
+def test_bounds_hold(drawn):
+    table, slots = drawn
+    unit = np.linalg.norm(run_steps("adam", table, slots, "unit"), axis=1)
+    ball = np.linalg.norm(run_steps("adam", table * 0.4, slots, "ball"), axis=1)
+    np.testing.assert_allclose(unit, 1)
+    assert ball.max() <= 1 + 1e-12
+    assert ball.min() < 0.9

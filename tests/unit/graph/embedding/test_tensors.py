@@ -1,0 +1,42 @@
+"""Safetensors files: what the package of that name reads and writes, we do too."""
+
+import numpy as np
+import pytest
+
+from biograft.graph.embedding.tensors import read_tensors, write_tensors
+
+ARRAYS = {
+    "b": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "empty": np.zeros((0, 4, 4), np.float32),
+    "a": np.array([[2**40]], np.int64),
+    "turned": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+}
+
+
+def assert_same(found):
+    assert set(found) == set(ARRAYS)
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(found[name], array)
+        assert found[name].dtype == array.dtype
+
+
+def test_what_is_written_is_read(tmp_path):
+    write_tensors(tmp_path / "a.safetensors", ARRAYS, {"format": "x"})
+    assert_same(read_tensors(tmp_path / "a.safetensors"))
+
+
+def test_the_package_reads_and_writes_the_same(tmp_path):
+    package = pytest.importorskip("safetensors.numpy")
+    write_tensors(tmp_path / "a.safetensors", ARRAYS, {"format": "x"})
+    assert_same(package.load_file(tmp_path / "a.safetensors"))
+    whole = {name: np.ascontiguousarray(array) for name, array in ARRAYS.items()}
+    package.save_file(whole, tmp_path / "b.safetensors")
+    assert_same(read_tensors(tmp_path / "b.safetensors"))
+
+
+def test_a_file_cut_short_is_noticed(tmp_path):
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, ARRAYS)
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(ValueError, match="cut short"):
+        read_tensors(path)
