@@ -22,13 +22,47 @@ class Mention:
     text: str
     concepts: tuple[str, ...] = ()
     type: str = ""
+    pieces: tuple[tuple[int, int], ...] = ()
+    """Of a mention with gaps, its pieces, ascending; ``start`` and ``end`` are then the outer
+    bounds, and ``text`` is the pieces joined by one blank."""
+    parts: tuple[str, ...] = ()
+    """Of a composite mention, its single mentions as the file writes them."""
+    id: str = ""
+    """The file's own name for the mention."""
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """The pieces, or the one piece of a mention without gaps."""
+        return self.pieces or ((self.start, self.end),)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Something said of several mentions (``of`` is "mentions") or "concepts" of a document."""
+
+    type: str
+    arguments: tuple[tuple[str, str], ...]
+    """(role, id) of each; the id is that of a mention or of a concept."""
+    id: str = ""
+    of: str = "mentions"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of the text that its file sets apart, such as the title."""
+
+    start: int
+    end: int
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text and its mentions."""
+    """A text, its mentions, and what is said of them."""
 
     id: str
     text: str
     mentions: tuple[Mention, ...] = ()
     language: str = ""
+    relations: tuple[Relation, ...] = ()
+    passages: tuple[Passage, ...] = ()

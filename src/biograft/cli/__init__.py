@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import biograft
-from biograft.cli import evaluate, kb
+from biograft.cli import corpus, evaluate, graph, kb
 from biograft.cli.demo import demo
 from biograft.cli.finetune import finetune
 from biograft.cli.index import index
@@ -27,6 +27,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(kb.app, name="kb")
+app.add_typer(graph.app, name="graph")
+app.add_typer(corpus.app, name="corpus")
 app.command()(index)
 app.command()(link)
 app.add_typer(evaluate.app, name="evaluate")

@@ -9,7 +9,7 @@ from biograft.lazy import load_on_use
 if TYPE_CHECKING:
     from biograft.corpus.abbreviations import Abbreviation, LongForms, find_abbreviations
     from biograft.corpus.dictionary import DictionaryConfig, DictionaryMatch, DictionaryMatcher
-    from biograft.corpus.pubtator import read_pubtator, write_pubtator
+    from biograft.corpus.formats.pubtator import read_pubtator, write_pubtator
 
 __all__ = [
     "Abbreviation",
@@ -29,8 +29,8 @@ _HOMES = {
     "DictionaryMatcher": "biograft.corpus.dictionary",
     "LongForms": "biograft.corpus.abbreviations",
     "find_abbreviations": "biograft.corpus.abbreviations",
-    "read_pubtator": "biograft.corpus.pubtator",
-    "write_pubtator": "biograft.corpus.pubtator",
+    "read_pubtator": "biograft.corpus.formats.pubtator",
+    "write_pubtator": "biograft.corpus.formats.pubtator",
 }
 
 __getattr__ = load_on_use(__name__, _HOMES)

@@ -11,15 +11,23 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 import ahocorasick_rs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from biograft.corpus.tokens import Tokens, is_invisible, mark, mark_names, parts_words
+from biograft.corpus.tokens import (
+    NAME_ENDS,
+    Tokens,
+    is_invisible,
+    mark_joined,
+    mark_names,
+    parts_words,
+)
 from biograft.corpus.words import COMMON_WORDS, FUNCTION_WORDS
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
@@ -29,6 +37,10 @@ from biograft.text import APOSTROPHES, normalise
 
 OVERLAPS = ("longest", "all")
 _NAMES_AT_ONCE = 100_000
+_TEXT_AT_ONCE = 1 << 18
+"""Characters searched at once: many short texts together, for the cost of a call."""
+_REMEMBERED = 1 << 18
+"""Patterns whose names are kept at hand; texts repeat themselves."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -64,8 +76,7 @@ class DictionaryConfig:
                 raise ConfigError(f"{field}: expected {low} or more, found {value}")
 
 
-@dataclass(frozen=True, slots=True)
-class DictionaryMatch:
+class DictionaryMatch(NamedTuple):
     """A stretch of text that is a name: of which rows of the store's table of names."""
 
     start: int
@@ -97,10 +108,10 @@ class DictionaryMatcher:
             kept = [key for key in marked if key]
             numbers += [place for key, place in zip(marked, places, strict=True) if key]
             self.skipped["no letters"] += len(marked) - len(kept)
-            chunks.append(pa.array(kept, pa.large_string()))
+            chunks.append(pa.array(kept, pa.large_binary()))
         self.skipped = +self.skipped
         self.n_names = len(numbers)
-        self._build(pa.chunked_array(chunks, pa.large_string()), np.array(numbers, np.int64))
+        self._build(pa.chunked_array(chunks, pa.large_binary()), np.array(numbers, np.int64))
 
     @classmethod
     def from_store(
@@ -121,20 +132,53 @@ class DictionaryMatcher:
 
     def find(self, text: str) -> list[DictionaryMatch]:
         """Find the names in a text, from left to right, the longer first."""
-        tokens = mark(text, plurals=self.config.plurals)
-        found = self._automaton.find_matches_as_indexes(tokens.text, overlapping=True)
+        return self.find_many([text])[0]
+
+    def find_many(self, texts: Sequence[str]) -> list[list[DictionaryMatch]]:
+        """Find the names in each of several texts; together they take less time than apart."""
+        found: list[list[DictionaryMatch]] = []
+        done = 0
+        while done < len(texts):
+            n, size = done, 0
+            while n < len(texts) and (n == done or size + len(texts[n]) <= _TEXT_AT_ONCE):
+                size += len(texts[n])
+                n += 1
+            found += self._find_in(texts[done:n])
+            done = n
+        return found
+
+    def _find_in(self, texts: Sequence[str]) -> Iterator[list[DictionaryMatch]]:
+        joined = NAME_ENDS.join([text.replace(NAME_ENDS, " ") for text in texts])
+        tokens = mark_joined(joined, plurals=self.config.plurals)
+        places = self._automaton.find_matches_as_indexes(tokens.data.data, overlapping=True)
+        bounds = np.cumsum([0, *(len(text) + 1 for text in texts)])
+        pattern, start, end = _in_order(places, tokens)
+        text_of = np.searchsorted(bounds, start, "right") - 1
+        start, end = start - bounds[text_of], end - bounds[text_of]
+        cuts = np.searchsorted(text_of, np.arange(len(texts) + 1)).tolist()
+        columns = [column.tolist() for column in (pattern, start, end)]
+        for number, text in enumerate(texts):
+            inside = slice(cuts[number], cuts[number + 1])
+            yield self._choose(text, zip(*(column[inside] for column in columns), strict=True))
+
+    def _choose(self, text: str, found: Iterable[tuple[int, int, int]]) -> list[DictionaryMatch]:
+        """Take matches that are in the right case and, unless all are wanted, do not overlap."""
         matches: list[DictionaryMatch] = []
-        end_before = 0
+        start_before = end_before = farthest = -1
         longest = self.config.overlap == "longest"
-        for pattern, start, end in _in_order(found, tokens):
-            if longest and start < end_before:
+        for pattern, start, end in found:
+            if longest and start < farthest:
                 continue
-            if matches and (matches[-1].start, matches[-1].end) == (start, end):
+            if start == start_before and end == end_before:
                 continue  # the name itself was found there, this one only by its plural
-            rows = self._rows_of(pattern, text[start:end])
+            piece = text[start:end]
+            rows = self._known.get(pattern)
+            if rows is None:
+                rows = self._rows_of(pattern, piece)
             if rows:
-                matches.append(DictionaryMatch(start, end, text[start:end], rows))
-                end_before = end
+                matches.append(DictionaryMatch(start, end, piece, rows))
+                start_before, end_before = start, end
+                farthest = end
         return matches
 
     # ---- building
@@ -180,10 +224,9 @@ class DictionaryMatcher:
         self._rows = rows[np.lexsort((rows, patterns))].data
         counts = np.bincount(patterns, minlength=len(coded.dictionary))
         self._row_ends = np.concatenate([[0], np.cumsum(counts)]).data
-        self._automaton = ahocorasick_rs.AhoCorasick(
-            coded.dictionary.to_pylist(),
-            matchkind=ahocorasick_rs.MATCHKIND_STANDARD,
-            store_patterns=False,
+        self._known: dict[int, tuple[int, ...]] = {}
+        self._automaton = ahocorasick_rs.BytesAhoCorasick(
+            coded.dictionary.to_pylist(), matchkind=ahocorasick_rs.MATCHKIND_STANDARD
         )
 
     # ---- finding
@@ -191,7 +234,11 @@ class DictionaryMatcher:
     def _rows_of(self, pattern: int, found: str) -> tuple[int, ...]:
         """Give the names of a pattern, without those that must be in another case."""
         rows = self._rows[self._row_ends[pattern] : self._row_ends[pattern + 1]].tolist()
-        if not self._cased.keys().isdisjoint(rows):
+        if self._cased.keys().isdisjoint(rows):
+            if len(self._known) > _REMEMBERED:
+                self._known.clear()
+            self._known[pattern] = tuple(rows)
+        else:
             rows = [row for row in rows if row not in self._cased or self._same_case(row, found)]
         return tuple(rows)
 
@@ -200,14 +247,16 @@ class DictionaryMatcher:
         return text == name or (self.config.plurals and text == f"{name}s")
 
 
-def _in_order(found: list[tuple[int, int, int]], tokens: Tokens) -> Iterator[tuple[int, int, int]]:
-    """Turn matches in the marked text into (pattern, start, end) in the unaltered one, sorted.
+def _in_order(found: list[tuple[int, int, int]], tokens: Tokens) -> tuple[Ints, Ints, Ints]:
+    """Turn matches in the marked text into patterns, starts and ends in the unaltered one, sorted.
 
     At one place the longer match comes first, and a name before one found by its plural.
     """
     if not found:
-        return iter(())
-    pattern, begin, stop = np.array(found, np.int64).T
+        none = np.zeros(0, np.int64)
+        return none, none, none
+    numbers = np.fromiter(chain.from_iterable(found), np.int64, 3 * len(found))
+    pattern, begin, stop = numbers[::3], numbers[1::3], numbers[2::3]
     first = np.searchsorted(tokens.starts, begin)
     last = np.searchsorted(tokens.starts, stop) - 1
     whole = tokens.ends[last] == stop
@@ -218,8 +267,7 @@ def _in_order(found: list[tuple[int, int, int]], tokens: Tokens) -> Iterator[tup
     pattern, whole, first, last = pattern[inside], whole[inside], first[inside], last[inside]
     start, end = tokens.first[first], tokens.last[last]
     order = np.lexsort((pattern, ~whole, -end, start))
-    columns = (column[order].tolist() for column in (pattern, start, end))
-    return zip(*columns, strict=True)
+    return pattern[order], start[order], end[order]
 
 
 def _with_case(text: str) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     )
     from biograft.kb.config import BuildConfig, NameRules
     from biograft.kb.exporting import EXPORTS, export
-    from biograft.kb.fingerprint import fingerprint
+    from biograft.kb.provenance import fingerprint
     from biograft.kb.report import BuildReport, SourceReport
     from biograft.kb.searching import search
     from biograft.kb.store import KnowledgeBase
@@ -62,7 +62,7 @@ _HOMES = {
     "build_starter": "biograft.kb.build",
     "build_store": "biograft.kb.build",
     "export": "biograft.kb.exporting",
-    "fingerprint": "biograft.kb.fingerprint",
+    "fingerprint": "biograft.kb.provenance",
     "search": "biograft.kb.searching",
 }
 

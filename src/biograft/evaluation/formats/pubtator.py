@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from biograft.corpus.pubtator import read_pubtator
+from biograft.corpus.formats.pubtator import read_pubtator
 from biograft.documents import Document
 from biograft.evaluation.formats.documents import queries_of
 from biograft.evaluation.queries import GoldConfig, LinkQuery

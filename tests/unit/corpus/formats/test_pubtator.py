@@ -1,11 +1,12 @@
 import gzip
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from biograft.corpus import read_pubtator, write_pubtator
-from biograft.documents import Document, Mention
+from biograft.documents import Document, Mention, Passage, Relation
 from biograft.errors import FormatError, InputError, OutputError
 from biograft.sources import ReadLog
 
@@ -39,12 +40,16 @@ class TestReading:
                 "Skin tumour and fever. Fever again.",
                 (
                     Mention(0, 11, "Skin tumour", ("D012878", "D009369", "D000001"), "Disease"),
-                    Mention(23, 28, "Fever", (), "Disease"),
+                    Mention(23, 28, "Fever", (), "Disease", parts=("one", "two")),
                 ),
+                relations=(
+                    Relation("CID", (("Chemical", "D1"), ("Disease", "D2")), of="concepts"),
+                ),
+                passages=(Passage(0, 22, "title"), Passage(23, 35, "abstract")),
             ),
-            Document("2", "Only a title"),
+            Document("2", "Only a title", passages=(Passage(0, 12, "title"),)),
         ]
-        assert dict(log.filtered) == {"relation": 1}
+        assert not log.filtered
         assert (log.n_read, log.rejected.counts.total(), log.doubtful.counts.total()) == (6, 0, 0)
 
     def test_gzip_line_ends_and_language_are_handled(self, write):
@@ -89,9 +94,20 @@ class TestReading:
             ("1|t|a\n1\n", r"a.txt:2: is no line of a PubTator file"),
         ],
     )  # fmt: skip
-    def test_what_is_not_pubtator_is_said_with_its_line(self, read, content, message):
+    def test_what_is_not_pubtator_stops_a_reading_without_log(self, write, content, message):
         with pytest.raises(FormatError, match=message):
-            read(content)
+            list(read_pubtator(write("a.txt", content)))
+
+    def test_with_a_log_it_is_rejected_and_the_rest_read(self, read):
+        content = "1|t|a b\n2|a|c\n1\t0\t1\n1\t0\t1\ta\tD\tX\n1\n2|t|d\n"
+        documents, log = read(content)
+        assert [(d.id, len(d.mentions)) for d in documents] == [("1", 1), ("2", 0)]
+        places = [(e.line, e.text) for es in log.rejected.examples.values() for e in es]
+        assert sorted(places) == [(2, "2|a|c"), (3, "1\t0\t1"), (5, "1")]
+
+    def test_a_file_without_any_title_is_refused(self, read):
+        with pytest.raises(FormatError, match="holds no title line"):
+            read("1\t0\t1\ta\tD\tX\n")
 
     def test_a_missing_file_is_said_so(self, tmp_path):
         with pytest.raises(InputError, match="does not exist"):
@@ -122,7 +138,7 @@ class TestWriting:
         path = tmp_path_factory.mktemp("pubtator") / "a.txt"
         write_pubtator(written, path)
         log = ReadLog(path)
-        assert list(read_pubtator(path, log)) == written
+        assert [replace(d, passages=()) for d in read_pubtator(path, log)] == written
         assert not log.rejected.counts
         assert not log.doubtful.counts
 

@@ -1,0 +1,193 @@
+"""How fast text is annotated on one core: the matching alone, and all of it.
+
+Names are synthetic (see synthetic_names.py), four to a concept. The text is a file of one
+document a line (--text, such as text/english_abstracts.txt.gz of the real data) or, without one,
+made of the names themselves. Times are those of the processor, so other work on the machine counts
+little. Each number of names runs in a process of its own; the limit beside it is a bare automaton
+over the same names and text, which knows neither words nor case.
+
+    python benchmarks/annotation_speed.py --quick --json    73,000 names, 1 MB, under a minute
+    python benchmarks/annotation_speed.py --names 73000,1000000 --json
+    python benchmarks/annotation_speed.py --names 4000000 --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import ahocorasick_rs
+from machine import describe_commit, describe_machine, peak_gib
+from synthetic_names import make_names
+
+from biograft.annotation import AnnotationConfig, Annotator
+from biograft.annotation.inputs import find_files, read_chunks
+from biograft.annotation.work import annotate_chunk
+from biograft.corpus import DictionaryMatcher
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.sources import SourceConfig
+from biograft.sources.files import open_bytes
+
+NAMES_PER_CONCEPT = 4
+PUBMED_ABSTRACTS, ABSTRACT_BYTES = 35_000_000, 1400
+"""Abstracts of PubMed, and what one takes in UTF-8, its title included (the mean of NCBI's and
+BC5CDR's documents)."""
+_WORKERS = (1, 16, 64)
+
+
+def measure(n_names: int, text: bytes, runs: int) -> dict[str, Any]:
+    """Time matching and annotating against a bare automaton, in turn, on one core."""
+    names = make_names(n_names)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "text.txt").write_bytes(text)
+        started = time.perf_counter()
+        annotator = Annotator.open(_build_store(names, folder), AnnotationConfig())
+        seconds = time.perf_counter() - started
+        gib = peak_gib()
+        matcher = DictionaryMatcher(names)
+        lines = text.decode().splitlines()
+        chunks = list(read_chunks(find_files([folder / "text.txt"])))
+        others = {"ahocorasick_rs": _bare_rust(names), **_bare_others(names)}
+        plain = text.decode()
+
+        def annotate() -> None:
+            for chunk in chunks:
+                annotate_chunk(annotator, chunk, folder)
+
+        matcher.find_many(lines[:10])
+        seconds_of = _in_turn(
+            runs,
+            lambda: matcher.find_many(lines),
+            annotate,
+            *(_bound(find, plain) for find in others.values() if callable(find)),
+        )
+    rates = [len(text) / 1e6 / each for each in seconds_of]
+    limits = dict(zip([n for n, find in others.items() if callable(find)], rates[2:], strict=True))
+    return {
+        "n_names": n_names,
+        "text_mb": len(text) / 1e6,
+        "matching_mb_per_second": rates[0],
+        "whole_mb_per_second": rates[1],
+        "limits_mb_per_second": {
+            name: limits.get(name, find if isinstance(find, str) else None)
+            for name, find in others.items()
+        },
+        "matching_share_of_limit": rates[0] / limits["ahocorasick_rs"],
+        "open_seconds": seconds,
+        "peak_gib_of_annotator": gib,
+        "pubmed": project(rates[1]),
+    }
+
+
+def _in_turn(runs: int, *calls: Callable[[], Any]) -> list[float]:
+    """Give the median time of each that this process had a core, so that others do not count."""
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(runs):
+        for place, call in enumerate(calls):
+            start = time.process_time()
+            call()
+            times[place].append(time.process_time() - start)
+    return [statistics.median(each) for each in times]
+
+
+def project(mb_per_second: float) -> dict[str, Any]:
+    """Say how long PubMed takes, with the arithmetic; reading and writing are in the speed."""
+    megabytes = PUBMED_ABSTRACTS * ABSTRACT_BYTES / 1e6
+    return {
+        "abstracts": PUBMED_ABSTRACTS,
+        "bytes_each": ABSTRACT_BYTES,
+        "megabytes": megabytes,
+        "mb_per_second_of_a_worker": mb_per_second,
+        "formula": "abstracts * bytes_each / 1e6 / mb_per_second_of_a_worker / workers / 3600",
+        "hours_by_workers": {str(n): megabytes / mb_per_second / n / 3600 for n in _WORKERS},
+    }
+
+
+def _bound(find: Callable[[str], Any], text: str) -> Callable[[], Any]:
+    return lambda: find(text)
+
+
+def _bare_rust(names: Sequence[str]) -> Callable[[str], Any]:
+    bare = ahocorasick_rs.AhoCorasick(
+        names, matchkind=ahocorasick_rs.MATCHKIND_LEFTMOST_LONGEST, store_patterns=False
+    )
+    find: Callable[[str], Any] = bare.find_matches_as_indexes
+    return find
+
+
+def _bare_others(names: Sequence[str]) -> dict[str, Callable[[str], Any] | str]:
+    """Give the other automaton where it is installed, else say that it is not."""
+    if importlib.util.find_spec("ahocorasick") is None:
+        return {"pyahocorasick": "not measured: pyahocorasick is not installed"}
+    module = importlib.import_module("ahocorasick")
+    bare = module.Automaton()
+    for number, name in enumerate(names):
+        bare.add_word(name, number)
+    bare.make_automaton()
+    return {"pyahocorasick": lambda text: sum(1 for _ in bare.iter_long(text))}
+
+
+def _build_store(names: Sequence[str], folder: Path) -> KnowledgeBase:
+    source = folder / "dictionary.txt"
+    with source.open("w", encoding="utf-8") as file:
+        file.writelines(f"D{n // NAMES_PER_CONCEPT:07}||{name}\n" for n, name in enumerate(names))
+    build_store(BuildConfig(sources=(SourceConfig(path=source, format="biosyn"),)), folder / "kb")
+    return KnowledgeBase.open(folder / "kb")
+
+
+def _text(path: Path | None, n_bytes: int) -> bytes:
+    """Take whole lines of a file, or make some of names, one of five words from a name."""
+    if path is None:
+        words = " was found in the patients who had no other cause of it and then".split()
+        names = make_names(20_000)
+        parts = (f"{name} {' '.join(words[n % 5 :])}." for n, name in enumerate(names))
+        lines = [" ".join(part) for part in zip(*[parts] * 12, strict=False)]
+        made = "\n".join(lines).encode() + b"\n"
+        return made * (n_bytes // len(made) + 1)
+    with open_bytes(path) as file:
+        data = file.read(n_bytes)
+    return data[: data.rfind(b"\n") + 1].decode(errors="replace").encode()
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="73,000 names and 1 MB of text")
+    parser.add_argument("--json", action="store_true", help="only the result, as one JSON object")
+    parser.add_argument("--names", default="73000,1000000", help="numbers of names, by commas")
+    parser.add_argument("--text", type=Path, help="a file of one document a line")
+    parser.add_argument("--mb", type=int, default=4, help="how much of it")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure each number of names in a process of its own, and print."""
+    options = _parse()
+    n_bytes = 1_000_000 if options.quick else options.mb * 1_000_000
+    if options.one:
+        result = measure(options.one, _text(options.text, n_bytes), options.runs)
+        print(json.dumps(result))
+        return
+    sizes = ["73000"] if options.quick else options.names.split(",")
+    results = {}
+    for size in sizes:
+        command = [sys.executable, __file__, *sys.argv[1:], "--one", size]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        results[size] = json.loads(done.stdout.splitlines()[-1])
+    machine, commit = describe_machine(), describe_commit()
+    print(json.dumps({"machine": machine, "commit": commit, "names": results}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Chinese texts with a character and its tag a line, parted by a blank; texts by an empty line.
+
+嘴 B_body
+里 O
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from biograft.corpus.formats.features import DocumentFormat, Feature
+from biograft.corpus.formats.fitting import blank_out
+from biograft.corpus.formats.tagging import Scheme, decode, encode, is_tag
+from biograft.corpus.formats.text_output import encoded
+from biograft.documents import Document, Mention
+from biograft.errors import OutputError
+from biograft.runs import new_file
+from biograft.sources.files import read_lines
+from biograft.sources.format import Probe
+from biograft.sources.log import ReadLog
+
+
+def recognise(probe: Probe) -> bool:
+    """Lines of one character, a blank and a tag; a few may be broken."""
+    lines = probe.lines(20)
+    fitting = sum(line[1:2] == " " and is_tag(line[2:]) for line in lines)
+    return bool(lines) and fitting * 3 >= len(lines) * 2
+
+
+def read(path: Path, log: ReadLog) -> Iterator[Document]:
+    """Read the texts; their number is their id. A text with a line that is none is rejected."""
+    log.opened(path)
+    rows: list[tuple[str, str]] = []
+    fault: tuple[int, str] | None = None
+    n_texts = 0
+    for number, line in _with_end(read_lines(path)):
+        if line:
+            log.read()
+            if line[1:2] == " " and is_tag(line[2:]):
+                rows.append((line[0], line[2:]))
+            else:
+                fault = fault or (number, line)
+            continue
+        n_texts += bool(rows or fault)
+        if fault is not None:
+            log.reject("a text with a line that is no character and tag", *fault, path=path)
+        elif rows:
+            yield _document(str(n_texts), rows)
+        rows, fault = [], None
+
+
+def _with_end(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    yield from lines
+    yield 0, ""
+
+
+def _document(identifier: str, rows: list[tuple[str, str]]) -> Document:
+    text = "".join(char for char, _ in rows)
+    spans = decode(tag for _, tag in rows)
+    mentions = (Mention(start, end, text[start:end], type=kind) for start, end, kind in spans)
+    return Document(identifier, text, tuple(mentions))
+
+
+def write(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
+    """Write the texts with tags of IOB2."""
+    with new_file(path, overwrite=overwrite) as file:
+        for document in documents:
+            spans = [(m.start, m.end, m.type) for m in document.mentions]
+            if any("\n" in kind for _, _, kind in spans):
+                raise OutputError(f"document {document.id}: the name of a type holds a line end")
+            tags = encode(len(document.text), spans, Scheme.IOB2, "_")
+            rows = [f"{char} {tag}\n" for char, tag in zip(document.text, tags, strict=True)]
+            file.write(encoded("".join([*rows, "\n"]), document))
+
+
+def _fill_empty(document: Document) -> tuple[Document, int]:
+    """Let a document without text have one blank, since it could not be seen otherwise."""
+    return (document, 0) if document.text else (replace(document, text=" "), 1)
+
+
+FORMAT = DocumentFormat(
+    recognise=recognise,
+    read=read,
+    write=write,
+    holds=frozenset({Feature.TYPES}),
+    steps=(("line ends", blank_out(r"[\n\0]")), ("documents without text", _fill_empty)),
+)

@@ -1,0 +1,93 @@
+"""The named entities of ChineseBLUE as JSON lines; the offset is a number written as text.
+
+    {"text": "嘴里起了个泡", "mention_data": [{"mention": "嘴", "type": "body", "offset": "0"}]}
+
+cMedQANER says ``type`` and may name a concept (``guid``); cEHRNER says ``label``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from biograft.corpus.formats.features import DocumentFormat, Feature
+from biograft.corpus.formats.json_rows import (
+    MalformedError,
+    field,
+    fields,
+    first_object,
+    read_objects,
+)
+from biograft.corpus.formats.placing import Placer
+from biograft.corpus.formats.text_output import encoded, joined, parted
+from biograft.documents import Document, Mention
+from biograft.runs import new_file
+from biograft.sources.format import Probe
+from biograft.sources.log import ReadLog
+
+
+def _recognise(key: str, probe: Probe) -> bool:
+    value = first_object(probe)
+    mentions = value.get("mention_data")
+    if not isinstance(mentions, list) or "text" not in value:
+        return False
+    return all(isinstance(mention, dict) and key in mention for mention in mentions)
+
+
+def read(path: Path, log: ReadLog) -> Iterator[Document]:
+    """Read a text a line; its number among them is its id."""
+    for identifier, (number, value) in enumerate(read_objects(path, log), 1):
+        try:
+            placer = Placer(field(value, "text", str), log, path)
+            mentions = [_mention(m, placer, number) for m in fields(value, "mention_data", dict)]
+        except MalformedError as error:
+            log.reject(str(error), number, json.dumps(value, ensure_ascii=False), path=path)
+            continue
+        for key in value.keys() - {"text", "mention_data"}:
+            log.filter(key)
+        kept = tuple(mention for mention in mentions if mention is not None)
+        yield Document(str(identifier), placer.text, kept)
+
+
+def _mention(value: dict[str, Any], placer: Placer, line: int) -> Mention | None:
+    written = field(value, "mention", str)
+    offset = value.get("offset")
+    if not isinstance(offset, str | int) or not str(offset).isdecimal():
+        raise MalformedError("offset is missing or no whole number")
+    span = int(offset), int(offset) + len(written)
+    kind = field(value, "label" if "label" in value else "type", str, "")
+    guid = value.get("guid")
+    concepts = parted(guid) if isinstance(guid, str) and guid != "None" else ()
+    mention = placer.mention((span,), written, line)
+    return mention and replace(mention, type=kind, concepts=concepts)
+
+
+def _write(key: str, documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
+    with new_file(path, overwrite=overwrite) as file:
+        for document in documents:
+            data = [_data(mention, key, document) for mention in document.mentions]
+            value = {"text": document.text, "mention_data": data}
+            file.write(encoded(json.dumps(value, ensure_ascii=False) + "\n", document))
+
+
+def _data(mention: Mention, key: str, document: Document) -> dict[str, str]:
+    data = {"mention": mention.text, key: mention.type, "offset": str(mention.start)}
+    if mention.concepts:
+        data["guid"] = joined(mention.concepts, document, "concept")
+    return data
+
+
+_HOLDS = frozenset({Feature.NESTING, Feature.TYPES})
+CMEDQANER = DocumentFormat(
+    recognise=partial(_recognise, "type"),
+    read=read,
+    write=partial(_write, "type"),
+    holds=_HOLDS | {Feature.CONCEPTS},
+)
+CEHRNER = DocumentFormat(
+    recognise=partial(_recognise, "label"), read=read, write=partial(_write, "label"), holds=_HOLDS
+)

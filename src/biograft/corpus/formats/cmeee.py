@@ -1,0 +1,78 @@
+"""CMeEE: a JSON list of texts with entities, nested ones too; ``end_idx`` is inclusive."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from biograft.corpus.formats.features import DocumentFormat, Feature
+from biograft.corpus.formats.json_rows import MalformedError, field, fields
+from biograft.corpus.formats.placing import Placer
+from biograft.corpus.formats.text_output import encoded
+from biograft.documents import Document, Mention
+from biograft.runs import new_file
+from biograft.sources.format import Probe
+from biograft.sources.json_stream import JsonStream
+from biograft.sources.log import ReadLog
+
+
+def recognise(probe: Probe) -> bool:
+    """A JSON list of objects that have a text and entities."""
+    text = probe.text
+    return bool(re.match(r"\s*\[\s*\{", text)) and '"entities"' in text and '"text"' in text
+
+
+def read(path: Path, log: ReadLog) -> Iterator[Document]:
+    """Read the texts of the list; their number is their id."""
+    log.opened(path)
+    with JsonStream(path) as stream:
+        for number, line in enumerate(stream.elements(), 1):
+            log.read(fraction=stream.fraction)
+            value = stream.value()
+            try:
+                document = _document(value, str(number), log, path, line)
+            except MalformedError as error:
+                log.reject(str(error), line, json.dumps(value, ensure_ascii=False), path=path)
+                continue
+            yield document
+        stream.finish()
+
+
+def _document(value: Any, identifier: str, log: ReadLog, path: Path, line: int) -> Document:
+    placer = Placer(field(value, "text", str), log, path)
+    mentions = []
+    for each in fields(value, "entities", dict):
+        span = field(each, "start_idx", int), field(each, "end_idx", int) + 1
+        mention = placer.mention((span,), field(each, "entity", str), line)
+        if mention is not None:
+            mentions.append(replace(mention, type=field(each, "type", str, "")))
+    return Document(identifier, placer.text, tuple(mentions))
+
+
+def write(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
+    """Write the list, a text a line."""
+    with new_file(path, overwrite=overwrite) as file:
+        file.write(b"[")
+        for number, document in enumerate(documents):
+            value = {"text": document.text, "entities": [_entity(m) for m in document.mentions]}
+            line = json.dumps(value, ensure_ascii=False)
+            file.write(encoded(f",\n{line}" if number else f"\n{line}", document))
+        file.write(b"\n]\n")
+
+
+def _entity(mention: Mention) -> dict[str, Any]:
+    return {
+        "start_idx": mention.start,
+        "end_idx": mention.end - 1,
+        "type": mention.type,
+        "entity": mention.text,
+    }
+
+
+FORMAT = DocumentFormat(
+    recognise=recognise, read=read, write=write, holds=frozenset({Feature.NESTING, Feature.TYPES})
+)

@@ -1,0 +1,179 @@
+"""CoNLL: a token and its tag a line, sentences parted by empty lines, documents by a mark.
+
+    -DOCSTART- 91075236
+
+    BRCA1<TAB>B-protein
+    is<TAB>O
+
+The text is the tokens, joined by blanks, and the sentences, joined by line ends; each sentence
+is a passage of the kind "tokens", which tells that blanks part its tokens. In a file without
+marks every sentence is a document. Other columns than the first and the last are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from biograft.corpus.formats.features import DocumentFormat, Feature
+from biograft.corpus.formats.tagging import Scheme, decode, encode, is_tag
+from biograft.corpus.formats.text_output import encoded
+from biograft.corpus.formats.tokenised import TOKENISING, TOKENS, tokens_of
+from biograft.documents import Document, Mention, Passage
+from biograft.errors import OutputError
+from biograft.runs import new_file
+from biograft.sources.files import read_lines
+from biograft.sources.format import Probe
+from biograft.sources.log import ReadLog
+
+_MARK = "-DOCSTART-"
+_NO_ID = ("-X-", "O", "")
+
+
+def recognise(probe: Probe) -> bool:
+    """Lines of columns whose last is a tag; a few may be broken."""
+    lines = [line for line in probe.lines(40) if not line.startswith(_MARK)]
+    cells = [_cells(line) for line in lines]
+    fitting = sum(len(row) > 1 and is_tag(row[-1]) for row in cells)
+    return bool(cells) and fitting * 3 >= len(cells) * 2
+
+
+def read(path: Path, log: ReadLog) -> Iterator[Document]:
+    """Read documents by their marks, or sentences where there are none.
+
+    A sentence with a line that is no token and tag is rejected.
+    """
+    log.opened(path)
+    document: _Reading | None = None
+    n_documents = 0
+    for sentence in _sentences(path, log):
+        if isinstance(sentence, str):
+            if document is not None:
+                yield document.finish()
+            n_documents += 1
+            document = _Reading(sentence or str(n_documents))
+        elif document is not None:
+            document.add(sentence)
+        else:
+            n_documents += 1
+            alone = _Reading(str(n_documents))
+            alone.add(sentence)
+            if sentence:
+                yield alone.finish()
+    if document is not None:
+        yield document.finish()
+
+
+def _sentences(path: Path, log: ReadLog) -> Iterator[str | list[list[str]]]:
+    """Give the id at each mark and the rows of each sentence; those of a rejected one are none."""
+    rows: list[list[str]] = []
+    fault: tuple[int, str] | None = None
+    for number, line in _with_end(read_lines(path)):
+        is_mark = line.startswith(_MARK)
+        if line.strip() and not is_mark:
+            log.read()
+            cells = _cells(line)
+            rows.append(cells)
+            log.filter("column", len(cells) - 2 if len(cells) > 2 else 0)
+            if len(cells) < 2 or not is_tag(cells[-1]):
+                fault = fault or (number, line)
+            continue
+        if fault is not None:
+            log.reject("a sentence with a line that is no token and tag", *fault, path=path)
+            yield []
+        elif rows:
+            yield rows
+        rows, fault = [], None
+        if is_mark:
+            log.read()
+            name = line.removeprefix(_MARK).strip()
+            yield "" if name.split(" ")[0] in _NO_ID else name
+
+
+def _with_end(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    yield from lines
+    yield 0, ""
+
+
+def _cells(line: str) -> list[str]:
+    return line.split("\t") if "\t" in line else line.split()
+
+
+class _Reading:
+    """A document as far as it has been read."""
+
+    def __init__(self, identifier: str) -> None:
+        self._id = identifier
+        self._text = ""
+        self._mentions: list[Mention] = []
+        self._passages: list[Passage] = []
+
+    def add(self, rows: list[list[str]]) -> None:
+        """Add a sentence; one that was rejected has no rows."""
+        if not rows:
+            return
+        begin = len(self._text) + bool(self._passages)
+        sentence = ""
+        places: list[tuple[int, int]] = []
+        for cells in rows:
+            sentence += " " if places else ""
+            places.append((begin + len(sentence), begin + len(sentence) + len(cells[0])))
+            sentence += cells[0]
+        self._text += ("\n" if self._passages else "") + sentence
+        for first, end, kind in decode(cells[-1] for cells in rows):
+            span = places[first][0], places[end - 1][1]
+            self._mentions.append(Mention(*span, self._text[slice(*span)], type=kind))
+        self._passages.append(Passage(begin, len(self._text), TOKENS))
+
+    def finish(self) -> Document:
+        mentions, passages = tuple(self._mentions), tuple(self._passages)
+        return Document(self._id, self._text, mentions, passages=passages)
+
+
+def write(
+    scheme: Scheme, documents: Iterable[Document], path: Path, overwrite: bool = False
+) -> None:
+    """Write documents that have been taken apart in tokens, with a mark before each."""
+    with new_file(path, overwrite=overwrite) as file:
+        for document in documents:
+            lines = [f"{_MARK} {_checked(document)}", ""]
+            for passage in document.passages:
+                lines += [*_rows(document, passage, scheme), ""]
+            file.write(encoded("".join(f"{line}\n" for line in lines), document))
+
+
+def _rows(document: Document, passage: Passage, scheme: Scheme) -> Iterator[str]:
+    places = tokens_of(document, passage)
+    starts = {start: i for i, (start, _) in enumerate(places)}
+    ends = {end: i + 1 for i, (_, end) in enumerate(places)}
+    spans = [(starts[m.start], ends[m.end], m.type) for m in document.mentions if m.start in starts]
+    tags = encode(len(places), spans, scheme)
+    for (start, end), tag in zip(places, tags, strict=True):
+        yield f"{document.text[start:end]}\t{tag}"
+
+
+def _checked(document: Document) -> str:
+    """Give the id of a document that can be written."""
+    identifier = document.id
+    odd = identifier != identifier.strip() or any(sign in identifier for sign in "\n\r\0")
+    if odd or identifier.split(" ")[0] in _NO_ID:
+        raise OutputError(f"document id {identifier!r}: CoNLL can have no such mark of a document")
+    if any(sign in m.type for m in document.mentions for sign in "\t\n\r\0"):
+        raise OutputError(f"document {identifier}: the name of a type holds a tab or line end")
+    return identifier
+
+
+def _format(recognise: Callable[[Probe], bool], scheme: Scheme) -> DocumentFormat:
+    return DocumentFormat(
+        recognise=recognise,
+        read=read,
+        write=partial(write, scheme),
+        holds=frozenset({Feature.DOCUMENT_IDS, Feature.TYPES, Feature.PASSAGES}),
+        steps=TOKENISING,
+    )
+
+
+FORMAT = _format(recognise, Scheme.IOB2)
+IOB1 = _format(recognise, Scheme.IOB1)
+IOBES = _format(recognise, Scheme.IOBES)

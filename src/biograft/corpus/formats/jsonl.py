@@ -1,0 +1,122 @@
+"""biograft's own JSON lines of documents, which hold everything.
+
+    {"id": "1", "text": "Skin tumour", "language": "en",
+     "mentions": [{"start": 5, "end": 11, "text": "tumour", "concepts": ["D009369"],
+                   "type": "Disease", "id": "T1"}],
+     "relations": [{"type": "treats", "of": "mentions", "arguments": [["Arg1", "T1"]], "id": ""}],
+     "passages": [{"start": 0, "end": 11, "kind": "title"}]}
+
+What is empty is left out; of a mention only ``start`` and ``end`` are needed. One with gaps has
+``pieces``, as ``[[0, 4], [12, 18]]``, a composite one ``parts``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from biograft.corpus.formats.features import EVERYTHING, DocumentFormat
+from biograft.corpus.formats.json_rows import (
+    MalformedError,
+    field,
+    fields,
+    first_object,
+    read_objects,
+)
+from biograft.corpus.formats.placing import Placer
+from biograft.corpus.formats.text_output import encoded
+from biograft.documents import Document, Mention, Passage, Relation
+from biograft.runs import new_file
+from biograft.sources.format import Probe
+from biograft.sources.log import ReadLog
+
+_KEYS = {"id", "text", "mentions", "language", "relations", "passages"}
+_OF = ("mentions", "concepts")
+
+
+def recognise(probe: Probe) -> bool:
+    """JSON lines with an id and a text."""
+    return {"id", "text"} <= first_object(probe).keys()
+
+
+def read(path: Path, log: ReadLog) -> Iterator[Document]:
+    """Read a document a line."""
+    for number, value in read_objects(path, log):
+        try:
+            document = Document(field(value, "id", str), field(value, "text", str))
+            placer = Placer(document.text, log, path)
+            mentions = [_mention(each, placer, number) for each in fields(value, "mentions", dict)]
+            document = replace(
+                document,
+                mentions=tuple(mention for mention in mentions if mention is not None),
+                language=field(value, "language", str, ""),
+                relations=tuple(map(_relation, fields(value, "relations", dict))),
+                passages=tuple(_passage(p, document) for p in fields(value, "passages", dict)),
+            )
+        except MalformedError as error:
+            log.reject(str(error), number, json.dumps(value, ensure_ascii=False), path=path)
+            continue
+        for key in value.keys() - _KEYS:
+            log.filter(key)
+        yield document
+
+
+def _mention(value: dict[str, Any], placer: Placer, line: int) -> Mention | None:
+    written = field(value, "text", str) if "text" in value else None
+    pieces = tuple(_pair(piece, int) for piece in fields(value, "pieces", list))
+    spans = pieces or ((field(value, "start", int), field(value, "end", int)),)
+    mention = placer.mention(spans, written, line, json.dumps(value, ensure_ascii=False))
+    return mention and replace(
+        mention,
+        concepts=tuple(fields(value, "concepts", str)),
+        type=field(value, "type", str, ""),
+        parts=tuple(fields(value, "parts", str)),
+        id=field(value, "id", str, ""),
+    )
+
+
+def _relation(value: dict[str, Any]) -> Relation:
+    arguments = tuple(_pair(each, str) for each in fields(value, "arguments", list))
+    of = field(value, "of", str, "mentions")
+    if of not in _OF:
+        raise MalformedError(f"a relation is of {' or '.join(_OF)}")
+    return Relation(field(value, "type", str), arguments, field(value, "id", str, ""), of)
+
+
+def _passage(value: dict[str, Any], document: Document) -> Passage:
+    start, end = field(value, "start", int), field(value, "end", int)
+    if not 0 <= start <= end <= len(document.text):
+        raise MalformedError("a passage does not fit the text")
+    return Passage(start, end, field(value, "kind", str, ""))
+
+
+def _pair(value: list[Any], kind: type[Any]) -> tuple[Any, Any]:
+    if len(value) != 2 or not all(type(each) is kind for each in value):
+        raise MalformedError("expected pairs in pieces and arguments")
+    return value[0], value[1]
+
+
+def write(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
+    """Write a document a line."""
+    with new_file(path, overwrite=overwrite) as file:
+        for document in documents:
+            line = json.dumps(to_json(document), ensure_ascii=False)
+            file.write(encoded(f"{line}\n", document))
+
+
+def to_json(document: Document) -> dict[str, Any]:
+    """Give a document as its line holds it."""
+    value = _filled(asdict(document), ("id", "text"))
+    if document.mentions:
+        value["mentions"] = [_filled(m, ("start", "end", "text")) for m in value["mentions"]]
+    return value
+
+
+def _filled(value: dict[str, Any], needed: tuple[str, ...]) -> dict[str, Any]:
+    return {key: each for key, each in value.items() if each or key in needed}
+
+
+FORMAT = DocumentFormat(recognise=recognise, read=read, write=write, holds=EVERYTHING)

@@ -1,0 +1,99 @@
+"""The formats of documents by name, and reading and writing through them."""
+
+from __future__ import annotations
+
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from biograft.corpus.formats.features import DocumentFormat
+from biograft.corpus.formats.fitting import Fitter
+from biograft.documents import Document
+from biograft.errors import ConfigError, InputError, UnrecognisedError
+from biograft.registry import Registry
+from biograft.sources.files import read_head, refuse_utf16
+from biograft.sources.format import Probe
+from biograft.sources.log import ReadLog
+
+_HERE = "biograft.corpus.formats"
+
+DOCUMENT_FORMATS: Registry[DocumentFormat] = Registry(
+    "document format",
+    {
+        # tried in this order when a file is to be recognised, the most particular first
+        "bioc-xml": (f"{_HERE}.bioc_xml:FORMAT", "BioC XML collections"),
+        "ddi": (f"{_HERE}.ddi_xml:FORMAT", "DDI 2013: XML, a folder, a zip of such, or one file"),
+        "brat": (f"{_HERE}.brat:FORMAT", "brat: a folder of .txt and .ann files"),
+        "pubtator": (f"{_HERE}.pubtator:FORMAT", "PubTator: ID|t|title, ID|a|abstract, mentions"),
+        "cmdd": (f"{_HERE}.cmdd:FORMAT", "CMDD: Chinese dialogues with symptoms (read only)"),
+        "cmedqaner": (f"{_HERE}.chineseblue:CMEDQANER", "cMedQANER: JSON lines, mention_data"),
+        "cehrner": (f"{_HERE}.chineseblue:CEHRNER", "cEHRNER: the same with labels for types"),
+        "bioc-json": (f"{_HERE}.bioc_json:FORMAT", "BioC JSON collections"),
+        "cmeee": (f"{_HERE}.cmeee:FORMAT", "CMeEE: a JSON list of texts with entities"),
+        "jsonl": (f"{_HERE}.jsonl:FORMAT", "biograft's own JSON lines; holds everything"),
+        "char-tags": (f"{_HERE}.char_tags:FORMAT", "a character and its tag (B_type) a line"),
+        "conll": (f"{_HERE}.conll:FORMAT", "CoNLL: a token and its tag a line; written as IOB2"),
+        "conll-iob1": (f"{_HERE}.conll:IOB1", "the same, written as IOB1"),
+        "conll-iobes": (f"{_HERE}.conll:IOBES", "the same, written as IOBES"),
+    },
+)
+
+
+def sniff(path: Path) -> str:
+    """Name the format of a file or folder by its content."""
+    probe = _probe(path)
+    for name in DOCUMENT_FORMATS:
+        if DOCUMENT_FORMATS.load(name).recognise(probe):
+            return name
+    refuse_utf16(probe.head, path)
+    shown = next(iter(probe.lines(1)), "") if probe.head else None
+    raise UnrecognisedError(
+        "no reader of documents knows this content",
+        path=path, line=1 if probe.head else None, text=shown,
+        remedy=f"name the format, one of {', '.join(DOCUMENT_FORMATS)}",
+    )  # fmt: skip
+
+
+def _probe(path: Path) -> Probe:
+    if path.is_dir():
+        names = (each.name for each in path.rglob("*") if not each.name.startswith("."))
+        return Probe(path, b"", frozenset(names))
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            return Probe(path, b"", frozenset(Path(name).name for name in archive.namelist()))
+    return Probe(path, read_head(path))
+
+
+def read_documents(
+    path: str | Path, form: str = "", log: ReadLog | None = None
+) -> Iterator[Document]:
+    """Read the documents of a file or folder, of a named format or of what is recognised.
+
+    What is wrong in the file is counted in the log, with its place, and the rest is read.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise InputError("does not exist", path=path, remedy="check the path")
+    reader = DOCUMENT_FORMATS.load(form or sniff(path))
+    return reader.read(path, log or ReadLog(path))
+
+
+def write_documents(
+    documents: Iterable[Document], path: str | Path, form: str = "jsonl", *, overwrite: bool = False
+) -> Counter[str]:
+    """Write documents whole or not at all; give what the format could not hold, by kind."""
+    fitter = Fitter(DOCUMENT_FORMATS.load(form))
+    write_fitted(map(fitter.fit, documents), Path(path), form, overwrite=overwrite)
+    return fitter.losses
+
+
+def write_fitted(
+    documents: Iterable[Document], path: Path, form: str, *, overwrite: bool = False
+) -> None:
+    """Write documents that a :class:`Fitter` of the format gave."""
+    write = DOCUMENT_FORMATS.load(form).write
+    if write is None:
+        writable = [n for n in DOCUMENT_FORMATS if DOCUMENT_FORMATS.load(n).write is not None]
+        raise ConfigError(f"{form} is only read, never written; choose of {', '.join(writable)}")
+    write(documents, path, overwrite)

@@ -1,0 +1,181 @@
+"""How often runs of units occur in a corpus, and how free what stands beside them is.
+
+Level by level, as in Apriori: a run of n units is counted only where its first n - 1 are frequent,
+so that a table holds few more entries than there are frequent runs times what follows them. A run
+is a number: that of its first n - 1 units and the last unit, side by side in 64 bits, looked up by
+bisection. The counts that make level n also give the branching entropies of level n - 1. The
+corpus lies in a file, as numbers of units; it is read once a level, in chunks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+EDGE = 0
+"""Stands in the corpus where a sign, a blank that parts or the end of a line is."""
+_CHUNK = 1 << 22
+_UNIT_BITS = 32
+_UNIT_MASK = (1 << _UNIT_BITS) - 1
+
+
+@dataclass(frozen=True)
+class Level:
+    """The frequent runs of one length, in the order of their keys."""
+
+    keys: Ints  # (place of the first n - 1 units in the level below) << 32 | last unit
+    counts: Ints
+    left: Floats  # entropies, in nats
+    right: Floats
+
+    def find(self, before: Ints, units: Ints) -> Ints:
+        """Look up runs by their first n - 1 units and their last; -1 where one is not frequent."""
+        if not len(self.keys):
+            return np.full(len(units), -1, np.int64)
+        wanted = before << _UNIT_BITS | units
+        places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        known = (self.keys[places] == wanted) & (before >= 0)
+        return np.where(known, places, -1)
+
+
+class RunCounts:
+    """Counts of all frequent runs of units up to a length."""
+
+    def __init__(self, levels: Sequence[Level], n_units: int, *, pruned: int = 0) -> None:
+        self.levels, self.n_units, self.pruned = levels, n_units, pruned
+
+    def units_of(self, length: int) -> Ints:
+        """Spell all runs of a length: ``(runs, length)`` numbers of units."""
+        places = np.arange(len(self.levels[length - 1].keys))
+        columns = []
+        for level in reversed(self.levels[:length]):
+            keys = level.keys[places]
+            columns.append(keys & _UNIT_MASK)
+            places = keys >> _UNIT_BITS
+        return np.stack(columns[::-1], axis=1)
+
+    def count(self, units: Ints) -> Ints:
+        """Give the counts of runs of one length, ``(runs, length)``; 0 if not frequent."""
+        places = np.zeros(len(units), np.int64)
+        for level, column in zip(self.levels, units.T, strict=False):
+            places = level.find(places, column)
+        if units.shape[1] > len(self.levels):
+            return np.zeros(len(units), np.int64)
+        counts = self.levels[units.shape[1] - 1].counts
+        return np.where(places >= 0, counts[places], 0) if len(counts) else places * 0
+
+    def cohesion(self, length: int) -> Floats:
+        """Give min over splits of log(p(whole) / (p(first part) p(second part))), in nats."""
+        units = self.units_of(length)
+        whole = np.log(self.levels[length - 1].counts / self.n_units)
+        least = np.full(len(units), math.inf)
+        for cut in range(1, length):
+            first, second = self.count(units[:, :cut]), self.count(units[:, cut:])
+            apart = np.log(first / self.n_units) + np.log(second / self.n_units)
+            least = np.minimum(least, whole - apart)
+        return least
+
+
+def count_runs(
+    corpus: npt.NDArray[np.int32],
+    n_kinds: int,
+    *,
+    min_count: int,
+    max_length: int,
+    max_entries: int,
+) -> RunCounts:
+    """Count the runs of up to ``max_length`` units that occur ``min_count`` times or more.
+
+    ``max_entries`` bounds the table of a level: when more different runs are met, the rarest are
+    let go, and counts near ``min_count`` and entropies become approximate.
+    """
+    counts = np.bincount(corpus, minlength=n_kinds + 1).astype(np.int64)
+    n_units = len(corpus) - int(counts[EDGE])
+    counts[EDGE] = 0
+    kept = np.flatnonzero(counts >= min_count)
+    keys, counts = kept.astype(np.int64), counts[kept]
+    levels: list[Level] = []
+    places = np.full(len(corpus), -1, np.int32)
+    of_unit = np.full(n_kinds + 1, -1, np.int32)
+    of_unit[kept] = np.arange(len(kept))
+    np.take(of_unit, corpus, out=places)
+    pruned = 0
+    for length in range(1, max_length + 1):
+        right, left = (_Table(max_entries) for _ in range(2))
+        for start in range(0, len(corpus), _CHUNK):
+            _count_beside(corpus, places, length, start, (left, right))
+        entropies = [_entropy(table, counts) for table in (left, right)]
+        levels.append(Level(keys, counts, *entropies))
+        pruned += left.pruned + right.pruned
+        if length == max_length:
+            break
+        frequent = right.counts >= min_count
+        keys, counts = right.keys[frequent], right.counts[frequent]
+        _extend(corpus, places, length, Level(keys, counts, *entropies))
+    return RunCounts(levels, n_units, pruned=pruned)
+
+
+class _Table:
+    """Counts by key, sorted; it forgets the rarest where it grows too large."""
+
+    def __init__(self, max_entries: int) -> None:
+        self.keys, self.counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.max_entries, self.pruned = max_entries, 0
+
+    def add(self, keys: Ints) -> None:
+        fresh, counts = np.unique(keys, return_counts=True)
+        if len(self.keys):
+            together, where = np.unique(np.concatenate([self.keys, fresh]), return_inverse=True)
+            summed = np.zeros(len(together), np.int64)
+            summed[where[: len(self.keys)]] = self.counts
+            summed[where[len(self.keys) :]] += counts
+            fresh, counts = together, summed
+        least = 1
+        while len(fresh) > self.max_entries:
+            keep = counts > least
+            self.pruned += len(fresh) - int(keep.sum())
+            fresh, counts, least = fresh[keep], counts[keep], least + 1
+        self.keys, self.counts = fresh, counts
+
+
+def _count_beside(
+    corpus: npt.NDArray[np.int32],
+    places: npt.NDArray[np.int32],
+    length: int,
+    start: int,
+    tables: tuple[_Table, _Table],
+) -> None:
+    """Count what stands left and right of the known runs that begin in a chunk."""
+    at = start + np.flatnonzero(places[start : start + _CHUNK] >= 0)
+    runs = places[at].astype(np.int64) << _UNIT_BITS
+    for table, beside in zip(tables, (at - 1, at + length), strict=True):
+        units = corpus[beside].astype(np.int64)
+        inside = units != EDGE
+        table.add(runs[inside] | units[inside])
+
+
+def _extend(
+    corpus: npt.NDArray[np.int32], places: npt.NDArray[np.int32], length: int, level: Level
+) -> None:
+    """Turn the places of runs of a length into those of the runs one longer, chunk by chunk."""
+    for start in range(0, len(corpus), _CHUNK):
+        at = start + np.flatnonzero(places[start : start + _CHUNK] >= 0)
+        places[at] = level.find(places[at].astype(np.int64), corpus[at + length].astype(np.int64))
+
+
+def _entropy(table: _Table, counts: Ints) -> Floats:
+    """Branching entropy of each run; each edge counts as a neighbour of its own kind.
+
+    With N occurrences of the run, H = log N - sum(c log c) / N over the neighbours' counts c; an
+    edge has c = 1 and adds nothing to the sum.
+    """
+    spread = np.zeros(len(counts))
+    np.add.at(spread, table.keys >> _UNIT_BITS, table.counts * np.log(table.counts))
+    return np.asarray(np.log(counts) - spread / counts)

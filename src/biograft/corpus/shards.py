@@ -1,0 +1,156 @@
+"""Annotated text on disk: numbered Parquet files of documents with linked spans.
+
+==========================  ==============================================================
+``part-00000.parquet`` ...  documents in the order of the input
+``frequencies.parquet``     how often each concept was found in all of them
+``manifest.json``           format, store, settings, counts; written last, so that a folder
+                            without it is not finished
+==========================  ==============================================================
+
+A part appears under its name when it is whole. What was done for it lies in its own metadata, so
+that work that was interrupted can go on without doing it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from biograft.errors import StoreError
+from biograft.manifests import Kind
+from biograft.runs import new_file
+
+SHARDS = Kind(
+    format="biograft-shards",
+    version=1,
+    called="folder of annotated text",
+    remedy="run `biograft corpus annotate` again",
+    absent="make one with `biograft corpus annotate`, or finish it with --resume",
+    keys=("n_shards", "n_documents"),
+)
+SPAN = pa.struct(
+    [("start", pa.int32()), ("end", pa.int32()), ("concept", pa.string()), ("score", pa.float32())]
+)
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("text", pa.string()),
+        ("language", pa.string()),
+        ("mentions", pa.list_(SPAN)),
+    ]
+)
+_REPORT = b"biograft"
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of text and the concept it was linked to."""
+
+    start: int
+    end: int
+    concept: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedDocument:
+    """A text and its spans, which are disjoint and in the order of the text."""
+
+    id: str
+    text: str
+    spans: tuple[Span, ...] = ()
+    language: str = ""
+
+
+def shard_path(folder: Path, number: int) -> Path:
+    """Name a part."""
+    return folder / f"part-{number:05}.parquet"
+
+
+def to_table(documents: Iterable[AnnotatedDocument]) -> pa.Table:
+    """Lay documents out in columns; the same documents always give the same table."""
+    kept = list(documents)
+    spans = [span for document in kept for span in document.spans]
+    ends = [0]
+    for document in kept:
+        ends.append(ends[-1] + len(document.spans))
+    values = pa.StructArray.from_arrays(
+        [
+            pa.array([span.start for span in spans], pa.int32()),
+            pa.array([span.end for span in spans], pa.int32()),
+            pa.array([span.concept for span in spans], pa.string()),
+            pa.array([span.score for span in spans], pa.float32()),
+        ],
+        fields=list(SPAN),
+    )
+    columns = [
+        pa.array([document.id for document in kept], pa.string()),
+        pa.array([document.text for document in kept], pa.string()),
+        pa.array([document.language for document in kept], pa.string()),
+        pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values, type=SCHEMA.field(3).type),
+    ]
+    return pa.table(columns, schema=SCHEMA)
+
+
+def write_shard(
+    path: Path, documents: Iterable[AnnotatedDocument], report: Mapping[str, Any]
+) -> None:
+    """Write a part with the report of how it was made; it appears when it is whole."""
+    said = json.dumps(report, ensure_ascii=False, sort_keys=True).encode()
+    table = to_table(documents).replace_schema_metadata({_REPORT: said})
+    with new_file(path, overwrite=True) as file:
+        pq.write_table(table, file, compression="zstd")
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """Read how a part was made."""
+    try:
+        said = pq.read_schema(path).metadata or {}
+        report: dict[str, Any] = json.loads(said[_REPORT])
+    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+        raise SHARDS.damaged(path, error) from error
+    return report
+
+
+class Shards:
+    """A folder of annotated text, open for reading."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+        self.paths = [shard_path(folder, n) for n in range(manifest["n_shards"])]
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Shards:
+        """Open a finished folder; a part that is missing or cut short is refused by name."""
+        folder = Path(folder)
+        manifest = SHARDS.read(folder)
+        SHARDS.check_files(folder, manifest)
+        return cls(folder, manifest)
+
+    def __len__(self) -> int:
+        return int(self.manifest["n_documents"])
+
+    def __iter__(self) -> Iterator[AnnotatedDocument]:
+        for path in self.paths:
+            yield from read_shard(path)
+
+
+def read_shard(path: Path) -> Iterator[AnnotatedDocument]:
+    """Read the documents of one part, a few at a time."""
+    try:
+        with pq.ParquetFile(path) as file:
+            if not file.schema_arrow.equals(SCHEMA):
+                raise StoreError(f"{path}: has other columns than annotated text; {SHARDS.remedy}")
+            for batch in file.iter_batches(_ROWS_AT_ONCE):
+                for row in batch.to_pylist():
+                    spans = tuple(Span(**span) for span in row["mentions"])
+                    yield AnnotatedDocument(row["id"], row["text"], spans, row["language"])
+    except (OSError, pa.ArrowException) as error:
+        raise SHARDS.damaged(path, error) from error

@@ -1,0 +1,182 @@
+"""Tables of one's own: CSV, TSV or JSON lines, with a word on which column holds what.
+
+The roles that are mapped tell the kind: ``first, second [, label, id]`` are pairs; ``text, label
+[, context, id]`` classes, with ``labels`` (several in a cell, ``|`` between, or a list) in place
+of ``label`` where any number may hold; ``query, answer, relevance [, id]`` rankings, gathered by
+question. A column is named by its header (in JSON: its key), or by its number: ``#1``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from biograft.corpus.tasks.answers import Judged, gather, relevance
+from biograft.corpus.tasks.format import TaskConfig, TaskFormat
+from biograft.corpus.tasks.json_rows import read_objects
+from biograft.corpus.tasks.records import Answer, ClassExample, Example, PairExample
+from biograft.corpus.tasks.rows import read_csv
+from biograft.errors import ConfigError, FormatError, nearest
+from biograft.sources.files import read_lines
+from biograft.sources.table_cells import find_delimiter, unquoted
+
+if TYPE_CHECKING:
+    from biograft.sources.log import ReadLog
+
+SEPARATOR = "|"
+NEEDED = {
+    "pair": ("first", "second"),
+    "class": ("text",),
+    "ranking": ("query", "answer", "relevance"),
+}
+OPTIONAL = {
+    "pair": ("label", "id"),
+    "class": ("label", "labels", "context", "id"),
+    "ranking": ("id",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The cells of a row by role; of JSON, values of any type."""
+
+    line: int
+    cells: Mapping[str, Any]
+    text: str
+
+    def get(self, role: str) -> str:
+        value = self.cells.get(role, "")
+        return value if isinstance(value, str) else "" if value is None else str(value)
+
+    def blank(self, *roles: str) -> str:
+        """Name the first of the roles that holds nothing; empty if all hold something."""
+        return next((role for role in roles if not self.get(role).strip()), "")
+
+
+def read(config: TaskConfig, log: ReadLog) -> Iterator[Example]:
+    """Read examples in the order of the rows."""
+    kind = kind_of_columns(config.columns)
+    rows = _rows(config, log)
+    if kind == "ranking":
+        return iter(gather(_judged(rows, log)))
+    return _classes(rows, log) if kind == "class" else _paired(rows, log)
+
+
+def kind_of_columns(columns: Mapping[str, str]) -> str:
+    """Say which kind of example the mapped roles make."""
+    known = sorted({role for roles in (*NEEDED.values(), *OPTIONAL.values()) for role in roles})
+    for role in columns:
+        if role not in known:
+            raise ConfigError(f"columns: no role is called {role!r}; {nearest(role, known)}")
+    for kind, needed in NEEDED.items():
+        if set(needed) <= set(columns):
+            if stray := set(columns) - {*needed, *OPTIONAL[kind]}:
+                raise ConfigError(f"columns: {', '.join(sorted(stray))} means nothing to a {kind}")
+            if {"label", "labels"} <= set(columns):
+                raise ConfigError("columns: label is one, labels are several; map only one of both")
+            return kind
+    raise ConfigError(
+        "columns: map first and second (pairs), text and label (classes), or query, answer and "
+        "relevance (rankings)"
+    )
+
+
+def _paired(rows: Iterator[_Row], log: ReadLog) -> Iterator[PairExample]:
+    for row in rows:
+        if blank := row.blank("first", "second", *({"label"} & set(row.cells))):
+            log.reject(f"{blank} is blank", row.line, row.text)
+            continue
+        yield PairExample(
+            row.get("first"), row.get("second"), row.get("label").strip(), row.get("id")
+        )
+
+
+def _classes(rows: Iterator[_Row], log: ReadLog) -> Iterator[ClassExample]:
+    for row in rows:
+        if blank := row.blank("text", *({"label"} & set(row.cells))):
+            log.reject(f"{blank} is blank", row.line, row.text)
+            continue
+        labels = _several(row.cells["labels"]) if "labels" in row.cells else (row.get("label"),)
+        kept = tuple(label.strip() for label in labels if label.strip())
+        multi = "labels" in row.cells
+        yield ClassExample(row.get("text"), kept, row.get("context"), multi, row.get("id"))
+
+
+def _several(value: Any) -> list[str]:
+    return list(map(str, value)) if isinstance(value, list) else str(value or "").split(SEPARATOR)
+
+
+def _judged(rows: Iterator[_Row], log: ReadLog) -> Iterator[Judged]:
+    for row in rows:
+        grade = relevance(row.get("relevance"))
+        if grade is None:
+            log.reject("relevance is not a whole number such as 0 or 1", row.line, row.text)
+        elif blank := row.blank("query", "answer"):
+            log.reject(f"{blank} is blank", row.line, row.text)
+        else:
+            yield row.get("id"), row.get("query"), Answer(row.get("answer"), grade)
+
+
+def _rows(config: TaskConfig, log: ReadLog) -> Iterator[_Row]:
+    first = next((line for _, line in read_lines(config.path, config.encoding) if line.strip()), "")
+    if first.lstrip().startswith("{"):
+        yield from _json_rows(config, log)
+        return
+    places: dict[str, int] = {}
+    n_cells = 0
+    numbered = all(column.startswith("#") for column in config.columns.values())
+    for line, cells, text in _cells(config, log, find_delimiter(first)):
+        if not places:
+            header = [] if numbered else [cell.strip() for cell in cells]
+            places = {r: _place(c, header, config, line) for r, c in config.columns.items()}
+            n_cells = len(cells)
+            if header:
+                continue
+        log.read()
+        if len(cells) != n_cells or len(cells) <= max(places.values()):
+            log.reject(f"{len(cells)} cells, expected {n_cells}", line, text)
+        else:
+            yield _Row(line, {role: cells[place] for role, place in places.items()}, text)
+
+
+def _cells(
+    config: TaskConfig, log: ReadLog, delimiter: str
+) -> Iterator[tuple[int, list[str], str]]:
+    """Split rows; between tabs quotes are text, unless they enclose a whole cell."""
+    log.opened(config.path)
+    if delimiter != "\t":
+        for row in read_csv(config, log, delimiter):
+            yield row.line, row.cells, row.text
+        return
+    for number, line in read_lines(config.path, config.encoding):
+        if line.strip():
+            yield number, [unquoted(cell) for cell in line.split("\t")], line
+
+
+def _json_rows(config: TaskConfig, log: ReadLog) -> Iterator[_Row]:
+    for row in read_objects(config, log):
+        missing = [key for key in config.columns.values() if key not in row.value]
+        if missing:
+            log.reject(f"the key {missing[0]!r} is missing", row.line, row.text)
+            continue
+        yield _Row(row.line, {r: row.value[key] for r, key in config.columns.items()}, row.text)
+
+
+def _place(column: str, header: list[str], config: TaskConfig, line: int) -> int:
+    if not header:
+        if not column[1:].isdecimal() or int(column[1:]) < 1:
+            raise ConfigError(f"columns: {column!r} is not a column number such as '#1'")
+        return int(column[1:]) - 1
+    if header.count(column) != 1:
+        raise FormatError(
+            f"column {column!r} stands {header.count(column)} times in the header",
+            path=config.path,
+            line=line,
+            text=",".join(header),
+            remedy=nearest(column, header),
+        )
+    return header.index(column)
+
+
+FORMAT = TaskFormat("", read, options=frozenset({"columns"}))

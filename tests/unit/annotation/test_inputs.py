@@ -1,0 +1,99 @@
+import gzip
+import json
+
+import pytest
+
+from biograft.annotation.inputs import find_files, read_chunks, read_records
+from biograft.annotation.report import AnnotationReport
+from biograft.documents import Document
+from biograft.errors import BiograftError, ConfigError, InputError
+from biograft.sources.files import MAX_LINE_BYTES
+
+
+def read(paths, size=1 << 20, form=""):
+    report = AnnotationReport()
+    chunks = list(read_chunks(find_files(paths, form), size))
+    assert [chunk.number for chunk in chunks] == list(range(len(chunks)))
+    return [d for chunk in chunks for d in read_records(chunk, report)], report
+
+
+class TestLines:
+    @pytest.mark.parametrize("size", [1, 7, 40, 1 << 20])
+    def test_each_line_is_a_document_however_it_is_cut(self, write, size):
+        path = write("a.txt", "\ufeffone\r\n\n 肺癌 two\nlast")
+        found, report = read([path], size)
+        assert found == [
+            Document("a.txt:1", "one"),
+            Document("a.txt:3", " 肺癌 two"),
+            Document("a.txt:4", "last"),
+        ]
+        assert report.counts["records"] == 3
+
+    def test_gzip_and_folders_in_the_order_of_names(self, write):
+        write("in/b.txt", "b")
+        folder = write("in/a.txt.gz", gzip.compress(b"a1\na2\n")).parent
+        write("in/.hidden", "x")
+        write("in/c.txt", "")
+        assert [d.text for d in read([folder])[0]] == ["a1", "a2", "b"]
+
+    @pytest.mark.parametrize("line", [b"x\xff", b"x\x00", b"x" * (MAX_LINE_BYTES + 1)])
+    @pytest.mark.parametrize("size", [5, 1 << 20])
+    def test_a_broken_line_is_reported_and_the_rest_goes_on(self, write, line, size):
+        path = write("a.txt", b"first\n" + line + b"\nthird\n")
+        found, report = read([path], size)
+        assert [d.id for d in found] == ["a.txt:1", "a.txt:3"]
+        assert report.n_rejected == 1
+        ((example,),) = report.rejected.examples.values()
+        assert (example.path, example.line) == (str(path), 2)
+        assert example.text.startswith("x")
+
+    def test_a_line_far_too_long_is_not_kept_in_memory(self, write):
+        path = write("a.txt", b"x" * (4 * MAX_LINE_BYTES) + b"\nlast")
+        chunks = list(read_chunks(find_files([path]), 1000))
+        assert max(len(chunk.data) for chunk in chunks) < 2 * MAX_LINE_BYTES
+        assert [d.text for d in read([path], 1000)[0]] == ["last"]
+
+
+class TestJson:
+    def test_ids_and_languages_are_taken_up(self, write):
+        records = [
+            {"text": "a"}, {"text": "b", "id": 7}, {"id": "x", "text": "c", "language": "ENG"}
+        ]  # fmt: skip
+        path = write("a.jsonl", "\n".join(map(json.dumps, records)))
+        assert read([path])[0] == [
+            Document("a.jsonl:1", "a"),
+            Document("7", "b"),
+            Document("x", "c", language="en"),
+        ]
+
+    @pytest.mark.parametrize(
+        ("line", "reason"),
+        [
+            ("{", "is not JSON"),
+            ("[" * 100_000, "is not JSON"),
+            ("[1]", "is no JSON object"),
+            ("{}", "has no text"),
+            ('{"text": 3}', "has no text"),
+            ('{"text": "a", "id": []}', "has an id or a language that is no text"),
+            ('{"text": "\\ud800"}', "holds half a surrogate pair"),
+        ],
+    )
+    def test_broken_records_are_told(self, write, line, reason):
+        path = write("a.jsonl", f'{line}\n{{"text": "good"}}\n')
+        found, report = read([path])
+        assert [d.text for d in found] == ["good"]
+        assert list(report.rejected.counts.items()) == [(reason, 1)]
+
+
+def test_what_cannot_be_read_is_refused_at_once(write, tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        find_files([tmp_path / "none.txt"])
+    with pytest.raises(ConfigError, match="--format"):
+        find_files([write("a.txt", "x")], "xml")
+    with pytest.raises(BiograftError, match="UTF-16"):
+        find_files([write("b.txt", "x".encode("utf-16"))])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="without files"):
+        find_files([tmp_path / "empty"])
+    with pytest.raises(InputError, match="zip archive"):
+        find_files([write("c.txt", b"PK\x03\x04xxxx")])

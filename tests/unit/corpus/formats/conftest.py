@@ -1,0 +1,22 @@
+"""Read a snippet as a format, with its log; that this file is here makes ``drawn`` importable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from biograft.corpus.formats import read_documents
+from biograft.documents import Document
+from biograft.sources import ReadLog
+
+
+@pytest.fixture
+def read_as(write: Callable[..., Path]) -> Callable[..., tuple[list[Document], ReadLog]]:
+    def read(form: str, content: str | bytes, name: str = "a") -> tuple[list[Document], ReadLog]:
+        path = write(name, content)
+        log = ReadLog(path)
+        return list(read_documents(path, form, log)), log
+
+    return read

@@ -1,0 +1,312 @@
+"""Each format read from a few lines, written as its corpus has it, and from broken ones."""
+
+import gzip
+import io
+import json
+import zipfile
+from itertools import chain
+
+import pytest
+
+from biograft.corpus.formats import read_documents, sniff
+from biograft.documents import Document, Mention, Passage, Relation
+from biograft.errors import BiograftError, FormatError, InputError, NotFoundError, UnrecognisedError
+from biograft.sources import ReadLog
+
+BIOC = """<?xml version='1.0'?><!DOCTYPE collection SYSTEM 'BioC.dtd'>
+<collection><source>x</source><date/><key/>
+<document><id>1</id>
+<passage><infon key="type">title</infon><offset>0</offset><text>Skin and liver pain.</text>
+<annotation id='0'><infon key="type">Disease</infon><infon key="MESH">D1|D2</infon>
+<infon key="CompositeRole">CompositeMention</infon>
+<location offset='0' length='4'/><location offset='15' length='4'/>
+<text>Skin pain</text></annotation>
+</passage>
+<passage><infon key="type">abstract</infon><offset>21</offset><text>Tea &amp; salt.</text>
+<annotation id='1'><infon key="MESH">-1</infon><location offset='21' length='3'/><text>Tea</text>
+</annotation></passage>
+<relation id='R0'><infon key="relation">CID</infon><infon key="Chemical">D3</infon>
+<infon key="Disease">D1</infon></relation>
+<relation id='R1'><infon key="type">eases</infon><node refid='1' role='drug'/>
+<node refid='0' role='sign'/></relation>
+</document>
+<document><id>2</id><passage><offset>zero</offset><text>a</text></passage></document>
+<document><id>3</id></document>
+</collection>
+"""
+DOCUMENT = Document(
+    "1",
+    "Skin and liver pain. Tea & salt.",
+    (
+        Mention(0, 19, "Skin pain", ("D1", "D2"), "Disease", ((0, 4), (15, 19)), id="0"),
+        Mention(21, 24, "Tea", id="1"),
+    ),
+    relations=(
+        Relation("CID", (("Chemical", "D3"), ("Disease", "D1")), "R0", "concepts"),
+        Relation("eases", (("drug", "1"), ("sign", "0")), "R1"),
+    ),
+    passages=(Passage(0, 20, "title"), Passage(21, 32, "abstract")),
+)
+DDI = """<?xml version="1.0"?>
+<document id="d1">
+  <sentence id="d1.s0" text="Iron binds.&#13;&#10;"/>
+  <sentence id="d1.s1" text="Heme and free iron harm.">
+    <entity id="e0" charOffset="0-3;14-17" type="drug" text="Heme iron"/>
+    <entity id="e1" charOffset="9-17" type="group" text="free iron"/>
+    <entity id="e2" charOffset="nine" type="group" text="free iron"/>
+    <pair id="p0" e1="e0" e2="e1" ddi="true" type="effect"/>
+    <pair id="p1" e1="e0" e2="e2" ddi="true"/>
+  </sentence>
+</document>
+"""
+DDI_DOCUMENT = Document(
+    "d1",
+    "Iron binds.\r\nHeme and free iron harm.",
+    (
+        Mention(13, 31, "Heme iron", type="drug", pieces=((13, 17), (27, 31)), id="e0"),
+        Mention(22, 31, "free iron", type="group", id="e1"),
+    ),
+    relations=(Relation("effect", (("e1", "e0"), ("e2", "e1")), "p0"),),
+    passages=(Passage(0, 13, "sentence"), Passage(13, 37, "sentence")),
+)
+
+
+def rejected(log):
+    return {reason: [e.line for e in es] for reason, es in log.rejected.examples.items()}
+
+
+class TestBioc:
+    def test_xml_with_gaps_relations_and_a_broken_document(self, read_as):
+        documents, log = read_as("", BIOC)
+        assert documents == [DOCUMENT, Document("3", "")]
+        assert rejected(log) == {"an offset is no whole number": [18]}
+        assert log.filtered == {"infon CompositeRole": 1}
+
+    def test_json_of_the_same(self, read_as):
+        annotation = {
+            "id": "0", "infons": {"type": "Disease", "identifier": "D1|D2"}, "text": "Skin pain",
+            "locations": [{"offset": 0, "length": 4}, {"offset": 15, "length": 4}],
+        }  # fmt: skip
+        passages = [
+            {"offset": 0, "text": "Skin and liver pain.", "annotations": [annotation]},
+            {"offset": 5, "infons": {"type": "b"}, "text": "Tea", "annotations": [
+                {"text": "Tea", "locations": [{"offset": 5, "length": 3}]}]},
+        ]  # fmt: skip
+        value = {"documents": [{"id": 1, "passages": passages}, [], {"passages": [{}]}]}
+        documents, log = read_as("", json.dumps(value))
+        (document,) = documents
+        assert document.text == "Skin and liver pain. Tea"
+        assert document.mentions == (DOCUMENT.mentions[0], Mention(21, 24, "Tea"))
+        assert document.passages == (Passage(21, 24, "b"),)
+        assert log.doubtful.counts == {"a passage begins within the one before it": 1}
+        assert set(rejected(log)) == {"expected an object", "offset is missing or no whole number"}
+
+    def test_sentences_of_a_passage_without_text_are_passages(self, read_as):
+        sentences = [{"offset": 0, "text": "A b."}, {"offset": 5, "text": "C."}]
+        value = {"documents": [{"id": "1", "passages": [{"offset": 0, "sentences": sentences}]}]}
+        assert read_as("bioc-json", json.dumps(value))[0] == [
+            Document(
+                "1", "A b. C.", passages=(Passage(0, 4, "sentence"), Passage(5, 7, "sentence"))
+            )
+        ]
+
+    def test_entities_are_not_expanded(self, read_as):
+        bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><collection>&b;</collection>'
+        with pytest.raises(FormatError, match="declares entities"):
+            read_as("bioc-xml", bomb)
+
+    def test_damage_is_told_with_its_line(self, read_as):
+        with pytest.raises(FormatError, match=r"a:1[0-9]: the XML is damaged"):
+            read_as("", BIOC.replace("</passage>", "", 1))
+
+
+class TestDdi:
+    def test_a_folder_with_a_damaged_file(self, write, tmp_path):
+        write("c/a.xml", DDI)
+        write("c/b.xml", "<document>\n<x></document>")
+        write("c/d.xml", '<!DOCTYPE x [<!ENTITY a "a">]><document id="e"/>')
+        log = ReadLog(tmp_path / "c")
+        assert list(read_documents(tmp_path / "c", log=log)) == [DDI_DOCUMENT]
+        assert rejected(log) == {
+            "offsets of no such form": [7], "a pair of what is not there": [9],
+            "the XML is damaged": [2], "the XML declares entities, which are not read": [0],
+        }  # fmt: skip
+
+    def test_a_zip_and_a_single_file(self, write):
+        memory = io.BytesIO()
+        with zipfile.ZipFile(memory, "w") as archive:
+            archive.writestr("x/a.xml", DDI)
+        for path in (write("a.zip", memory.getvalue()), write("a.xml", DDI)):
+            assert sniff(path) == "ddi"
+            assert list(read_documents(path)) == [DDI_DOCUMENT]
+
+
+class TestBrat:
+    def test_a_folder_with_all_kinds_of_lines(self, write, tmp_path):
+        write("b/x.txt", "Heart and lung\nfailure hurts")
+        lines = [
+            "T1\tDisease 0 5;15 22\tHeart failure", "T2\tDisease 10 22\tlung failure",
+            "T3\tVerb 23 28\thurts", "N1\tReference T1 MESH:D1\tHeart Failure",
+            "N2\tReference T1 id:D2\tx", "R1\tWith Arg1:T1 Arg2:T2", "*\tEquiv T1 T2",
+            "E1\tHarm:T3 Cause:T1", "E2\tHarm:T3 Cause:E1", "A1\tNegation T1", "#1\tNote T1\tx",
+            "T4\tDisease 90 95\tvirus", "T5\tDisease 0\tx", "R2\tWith Arg1:T9", "Q", "N3\tx",
+        ]  # fmt: skip
+        write("b/x.ann", "\n".join(lines))
+        write("b/y.txt", "")
+        log = ReadLog(tmp_path / "b")
+        assert list(read_documents(tmp_path / "b", log=log)) == [
+            Document(
+                "x",
+                "Heart and lung\nfailure hurts",
+                (
+                    Mention(0, 22, "Heart failure", ("MESH:D1", "D2"), "Disease",
+                            ((0, 5), (15, 22)), id="T1"),
+                    Mention(10, 22, "lung\nfailure", type="Disease", id="T2"),
+                    Mention(23, 28, "hurts", type="Verb", id="T3"),
+                ),
+                relations=(
+                    Relation("With", (("Arg1", "T1"), ("Arg2", "T2")), "R1"),
+                    Relation("Equiv", (("", "T1"), ("", "T2"))),
+                    Relation("Harm", (("Trigger", "T3"), ("Cause", "T1")), "E1"),
+                ),
+            ),
+            Document("y", ""),
+        ]  # fmt: skip
+        assert log.filtered == {"attribute": 1, "note": 1, "event about events": 1}
+        assert log.doubtful.counts == {"no annotations beside the text": 1}
+        assert rejected(log) == {
+            "offsets do not fit the text": [12],
+            "is no line of a brat file": [13, 15, 16],
+            "refers to what is not there": [14],
+        }
+
+
+class TestTags:
+    def test_documents_by_their_marks(self, read_as):
+        text = (
+            "-DOCSTART- 7\n\na\tO\nb-\tB-X\nc\tI-X\n\nd\tE-Y\n\ne f\n\n-DOCSTART- -X- O\n\ng\tO\n"
+        )
+        documents, log = read_as("", gzip.compress(text.encode()))
+        assert documents == [
+            Document(
+                "7", "a b- c\nd", (Mention(2, 6, "b- c", type="X"), Mention(7, 8, "d", type="Y")),
+                passages=(Passage(0, 6, "tokens"), Passage(7, 8, "tokens")),
+            ),
+            Document("2", "g", passages=(Passage(0, 1, "tokens"),)),
+        ]  # fmt: skip
+        assert rejected(log) == {"a sentence with a line that is no token and tag": [9]}
+
+    def test_sentences_without_marks_are_documents_and_inner_columns_are_counted(self, read_as):
+        documents, log = read_as("", "a NN B\r\n\r\n\r\nb NN O\r\nx\r\n\r\nc NN O\r\n")
+        assert [(d.id, d.text) for d in documents] == [("1", "a"), ("3", "c")]
+        assert (log.filtered, log.rejected.counts.total()) == ({"column": 3}, 1)
+
+    def test_characters_with_a_blank_among_them(self, read_as):
+        documents, log = read_as("", "嘴 B_body\n  I_body\n泡 O\n\n坏\n\n好 O\n")
+        assert documents == [
+            Document("1", "嘴 泡", (Mention(0, 2, "嘴 ", type="body"),)),
+            Document("3", "好"),
+        ]
+        assert [*rejected(log).values()] == [[5]]
+
+
+class TestChinese:
+    def test_cmeee_has_inclusive_ends(self, read_as):
+        entities = [
+            {"start_idx": 0, "end_idx": 3, "type": "dis", "entity": "肺炎病毒"},
+            {"start_idx": 0, "end_idx": 1, "type": "dis", "entity": "肺炎"},
+            {"start_idx": 9, "end_idx": 12, "type": "dis", "entity": "感冒"},
+        ]
+        value = [{"text": "肺炎病毒传播", "entities": entities}, {"entities": []}, 3]
+        documents, log = read_as("", json.dumps(value, ensure_ascii=False))
+        expected = (Mention(0, 4, "肺炎病毒", type="dis"), Mention(0, 2, "肺炎", type="dis"))
+        assert documents == [Document("1", "肺炎病毒传播", expected)]
+        assert log.rejected.counts.total() == 3
+
+    def test_mention_data_with_offsets_as_text(self, read_as):
+        data = [
+            {"mention": "HIV", "type": "disease", "offset": "1", "guid": "None"},
+            {"mention": "病", "type": "disease", "offset": "4", "guid": "g-1"},
+        ]
+        rows = [
+            {"text": "查hiv病", "mention_data": data, "segment": []}, {"mention_data": []},
+            {"text": "a", "mention_data": [{"mention": "a", "offset": "x"}]},
+            {"text": "b", "mention_data": []},
+        ]  # fmt: skip
+        documents, log = read_as("", "\n".join(map(json.dumps, rows)) + "\nnot json\n")
+        mentions = (Mention(1, 4, "hiv", (), "disease"), Mention(4, 5, "病", ("g-1",), "disease"))
+        assert documents == [Document("1", "查hiv病", mentions), Document("4", "b")]
+        assert log.doubtful.counts == {"the text is written otherwise": 1}
+        assert sorted(chain(*rejected(log).values())) == [2, 3, 5]
+        assert log.filtered == {"segment": 1}
+
+    def test_labels_make_it_cehrner(self, write):
+        row = {"text": "胃痛", "mention_data": [{"mention": "胃", "label": "部位", "offset": "0"}]}
+        path = write("a.json", json.dumps(row))
+        assert sniff(path) == "cehrner"
+        assert next(read_documents(path)).mentions == (Mention(0, 1, "胃", type="部位"),)
+
+    def test_a_dialogue(self, read_as):
+        turns = [
+            {
+                "speaker": "医生",
+                "sentence": "吐吗",
+                "label": "BO",
+                "normalized": ["呕吐"],
+                "type": ["2"],
+            },
+            {"speaker": "患者", "sentence": "吐", "label": "B", "normalized": [], "type": []},
+            {"speaker": "患者", "sentence": "是", "label": "OO", "normalized": [], "type": []},
+        ]
+        rows = [{"example-id": "5", "dialogue-content": turns}, {"dialogue-content": []}]
+        documents, log = read_as("", "\n".join(json.dumps(row) for row in rows))
+        kinds = ["医生", "患者", "患者"]
+        places = [(0, 2), (3, 4), (5, 6)]
+        assert documents == [
+            Document(
+                "5", "吐吗\n吐\n是", (Mention(0, 1, "吐", ("呕吐",), "2"), Mention(3, 4, "吐")),
+                passages=tuple(Passage(*p, k) for p, k in zip(places, kinds, strict=True)),
+            )
+        ]  # fmt: skip
+        assert log.doubtful.counts == {"not as many normal forms as tags B": 1}
+        assert rejected(log) == {
+            "not as many tags as characters": [1], "example-id is missing or no text": [2],
+        }  # fmt: skip
+
+
+class TestOwnLines:
+    def test_short_and_broken_ones(self, read_as):
+        rows = [
+            {"id": "1", "text": "a b c", "note": 1,
+             "mentions": [{"start": 0, "end": 1}, {"pieces": [[0, 1], [4, 5]]}]},
+            {"id": 2, "text": "x"},
+            {"id": "3", "text": "x", "mentions": [{"start": True, "end": 1}]},
+            {"id": "4", "text": "x", "relations": [{"type": "t", "of": "things"}]},
+            {"id": "5", "text": "x", "relations": [{"type": "t", "arguments": [["a"]]}]},
+            {"id": "6", "text": "x", "passages": [{"start": 0, "end": 9}]},
+            {"id": "7", "text": "x", "mentions": ["x"]},
+        ]  # fmt: skip
+        documents, log = read_as("", "\n".join(map(json.dumps, rows)) + "\n[]\n")
+        pieces = ((0, 1), (4, 5))
+        expected = (Mention(0, 1, "a"), Mention(0, 5, "a c", pieces=pieces))
+        assert documents == [Document("1", "a b c", expected)]
+        assert sorted(chain(*rejected(log).values())) == [2, 3, 4, 5, 6, 7, 8]
+        assert log.filtered == {"note": 1}
+
+
+class TestRecognising:
+    def test_what_no_reader_knows(self, write, tmp_path):
+        with pytest.raises(UnrecognisedError, match="no reader of documents knows this content"):
+            read_documents(write("a", "plain text\n"))
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(UnrecognisedError, match="no reader of documents"):
+            sniff(tmp_path / "empty")
+        with pytest.raises(InputError, match="does not exist"):
+            read_documents(tmp_path / "gone")
+        with pytest.raises(NotFoundError, match="did you mean 'jsonl'"):
+            read_documents(write("a", "x"), "json")
+
+    @pytest.mark.parametrize("form", ["bioc-json", "cmeee", "bioc-xml"])
+    def test_what_is_no_such_document_is_refused(self, read_as, form):
+        with pytest.raises(BiograftError, match="a"):
+            read_as(form, "nonsense\n")

@@ -1,0 +1,150 @@
+"""Phrases against counts made with plain Python; the table of phrases; the corpus reader."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import random
+from collections import Counter
+
+import pytest
+
+from biograft.corpus.segmentation import (
+    Phrase,
+    PhraseConfig,
+    counting,
+    mine_phrases,
+    read_phrases,
+    write_phrases,
+)
+from biograft.corpus.segmentation.phrases import read_corpus
+from biograft.corpus.segmentation.units import runs
+from biograft.errors import ConfigError, FormatError, InputError
+
+ALL = PhraseConfig(min_count=2, max_length=4, min_cohesion=0.0, min_entropy=0.0)
+
+
+def make_documents(seed=0):
+    """Text of random characters in which one phrase is planted."""
+    draw = random.Random(seed)
+    letters = [chr(0x4E00 + k) for k in range(14)]
+    documents = []
+    for _ in range(120):
+        text = "".join(draw.choices(letters, k=draw.randint(3, 12)))
+        place = draw.randint(0, len(text))
+        documents.append(text[:place] + "糖尿病" + text[place:] + draw.choice(["。", "", "，甲"]))
+    return documents
+
+
+def plain_figures(documents, form):
+    """Count, cohesion and entropies of a run, from the definition alone."""
+    sequences = [[u.form for u in run] for text in documents for run in runs(text, "zh")]
+    total = sum(map(len, sequences))
+
+    def places(wanted):
+        n = len(wanted)
+        return [
+            (s, k) for s in sequences for k in range(len(s) - n + 1) if s[k : k + n] == list(wanted)
+        ]
+
+    found = places(form)
+    p = {part: len(places(part)) / total for part in {form[:k] for k in range(1, len(form) + 1)}}
+    p |= {form[k:]: len(places(form[k:])) / total for k in range(1, len(form))}
+    cohesion = min(math.log(p[form] / (p[form[:k]] * p[form[k:]])) for k in range(1, len(form)))
+    entropies = []
+    for side in (-1, len(form)):
+        beside = Counter()
+        for number, (sequence, k) in enumerate(found):
+            inside = 0 <= k + side < len(sequence)
+            beside[sequence[k + side] if inside else f"edge {number}"] += 1
+        shares = [n / len(found) for n in beside.values()]
+        entropies.append(-sum(share * math.log(share) for share in shares))
+    return len(found), cohesion, *entropies
+
+
+@pytest.mark.parametrize("chunk", [7, 1 << 22])
+def test_figures_are_those_of_plain_counting(chunk, monkeypatch):
+    monkeypatch.setattr(counting, "_CHUNK", chunk)
+    documents = make_documents()
+    mined = mine_phrases(documents, ALL)
+    assert len(mined.phrases) > 50
+    for phrase in mined.phrases:
+        count, cohesion, left, right = plain_figures(documents, phrase.text)
+        assert phrase.count == count == mined.count(list(phrase.text))
+        assert phrase.cohesion == pytest.approx(cohesion)
+        assert (phrase.left_entropy, phrase.right_entropy) == pytest.approx((left, right))
+
+
+def test_every_frequent_run_is_there():
+    documents = make_documents()
+    expected = Counter()
+    for text in documents:
+        for run in runs(text, "zh"):
+            forms = [unit.form for unit in run]
+            for n in range(1, 5):
+                expected.update(tuple(forms[k : k + n]) for k in range(len(forms) - n + 1))
+    mined = mine_phrases(documents, ALL)
+    for form, count in expected.items():
+        assert mined.count(form) == (count if count >= 2 else 0)
+    assert mined.count("从未") == 0
+    assert mined.count("糖" * 9) == 0
+
+
+def test_the_planted_phrase_is_best_and_its_parts_are_none():
+    mined = mine_phrases(make_documents(), PhraseConfig(min_count=5, min_cohesion=1.0))
+    texts = [phrase.text for phrase in mined.phrases]
+    assert texts[0] == "糖尿病"
+    assert not {"糖尿", "尿病"} & set(texts)
+
+
+def test_english_phrases_are_words():
+    documents = [f"{a} diabetes mellitus {b}." for a in "pqrst" for b in "uvwxy"]
+    mined = mine_phrases(
+        documents, PhraseConfig(min_count=5, max_length=2, min_cohesion=0.5), language="en"
+    )
+    assert [phrase.text for phrase in mined.phrases] == ["diabetes mellitus"]
+
+
+def test_a_small_table_forgets_the_rarest_and_says_so():
+    documents = make_documents()
+    full = mine_phrases(documents, PhraseConfig(min_count=20, min_cohesion=1.0))
+    small = mine_phrases(documents, PhraseConfig(min_count=20, min_cohesion=1.0, max_entries=150))
+    assert full.pruned == 0
+    assert small.pruned > 0
+    assert "糖尿病" in {phrase.text for phrase in small.phrases}
+
+
+def test_an_empty_corpus_has_no_phrases():
+    assert mine_phrases([]).phrases == []
+    assert mine_phrases(["", "。。。"]).phrases == []
+
+
+def test_phrases_come_back_from_their_file(tmp_path):
+    phrases = [Phrase("糖尿病", 12, 4.5, 1.25, 2.0), Phrase("肝炎", 9, 3.125, 2.0, 1.5)]
+    path = tmp_path / "phrases.tsv"
+    write_phrases(phrases, path)
+    assert read_phrases(path) == phrases
+    path.write_text("# removed by hand\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert read_phrases(path) == phrases
+
+
+def test_a_broken_line_of_phrases_is_named(write):
+    path = write("phrases.tsv", "糖尿病\t12\t4.5\t1\t2\t3\n肝炎\tmany\n")
+    with pytest.raises(FormatError, match=r"phrases.tsv:2: expected 6 columns"):
+        read_phrases(path)
+
+
+def test_the_corpus_is_read_plain_and_gzipped(write):
+    plain, packed = write("a.txt", "一\n\n二\n"), write("b.txt.gz", gzip.compress("三\n".encode()))
+    assert list(read_corpus([plain, packed])) == ["一", "二", "三"]
+    with pytest.raises(InputError, match="holds no text"):
+        list(read_corpus([write("c.txt", "\n \n")]))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [({"min_count": 1}, "min_count: expected 2"), ({"min_entropy": -1.0}, "min_entropy: exp")],
+)
+def test_settings_are_checked(values, message):
+    with pytest.raises(ConfigError, match=message):
+        PhraseConfig(**values)

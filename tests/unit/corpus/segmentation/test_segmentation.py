@@ -1,0 +1,108 @@
+"""The folder of a segmentation: built, opened, damaged; the command."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from biograft.cli.corpus_segment import segment as command
+from biograft.corpus.segmentation import Segmentation, SegmentationConfig, build_segmentation
+from biograft.errors import ConfigError, NotFoundError, StoreError
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.sources import SourceConfig
+
+NAMES = [
+    "急性",
+    "慢性",
+    "肝炎",
+    "肾炎",
+    "急性肝炎",
+    "慢性肝炎",
+    "急性肾炎",
+    "慢性肾炎",
+    "慢性活动性肝炎",
+]
+OWN = SegmentationConfig(words="own")
+
+
+@pytest.fixture
+def base(write, tmp_path):
+    rows = "".join(f"C{k}\t{name}\tzh\n" for k, name in enumerate(NAMES))
+    rows += "D1\tbreast cancer\ten\nD2\tlung cancer\ten\nD3\tskin cancer\ten\n"
+    source = SourceConfig(path=write("names.tsv", f"id\tname\tlanguage\n{rows}"), format="table")
+    build_store(BuildConfig(sources=(source,)), tmp_path / "kb")
+    return KnowledgeBase.open(tmp_path / "kb")
+
+
+@pytest.fixture
+def text(write):
+    lines = [f"{a}患者有{b}症状" for a in NAMES[4:] for b in ("甲", "乙", "丙", "丁")]
+    return write("corpus.txt", "\n".join(lines))
+
+
+def test_names_in_the_folder_are_what_the_segmenter_gives(base, text, tmp_path):
+    manifest = build_segmentation(base, [text], tmp_path / "out", OWN)
+    opened = Segmentation.open(tmp_path / "out")
+    opened.check_store(base)
+    texts = base.table("names").column("text").to_pylist()
+    tags = base.table("names").column("language").to_pylist()
+    for row, (name, tag) in enumerate(zip(texts, tags, strict=True)):
+        if base.languages[tag] == "zh":
+            assert opened.of_name(base, row) == opened.segment(name)
+    assert manifest["n_long"] == len(opened) == 5
+    assert manifest["texts"][0]["name"] == "corpus.txt"
+    found = opened.segment("慢性活动性肝炎")
+    assert found.cut(found.head) == "肝炎"
+
+
+def test_reviewed_cut_points_are_the_ones_used(base, text, write, tmp_path):
+    points = write("points.tsv", "# only one\n动\tbefore\t1\t1\t0\t1.0\n")
+    config = SegmentationConfig(words="own", cut_points=points)
+    build_segmentation(base, [text], tmp_path / "out", config)
+    opened = Segmentation.open(tmp_path / "out")
+    assert [point.character for point in opened.cut_points] == ["动"]
+    assert opened.manifest["config"]["cut_points"] == "points.tsv"
+
+
+def test_english_names_have_heads(base, tmp_path):
+    build_segmentation(base, [], tmp_path / "out", SegmentationConfig(language="en"))
+    opened = Segmentation.open(tmp_path / "out")
+    found = opened.segment("early breast cancer")
+    assert found.cut(found.head) == "cancer"
+    assert len(opened) == 3
+
+
+def test_what_is_wrong_is_said(base, text, tmp_path):
+    with pytest.raises(NotFoundError, match="no name is in language 'de'"):
+        build_segmentation(base, [text], tmp_path / "out", SegmentationConfig(language="de"))
+    assert not (tmp_path / "out").exists()
+    build_segmentation(base, [text], tmp_path / "out", OWN)
+    with pytest.raises(StoreError, match="segmentation"):
+        Segmentation.open(tmp_path / "kb")
+    opened = Segmentation.open(tmp_path / "out")
+    base.manifest["files"]["names.arrow"]["sha256"] = "another"
+    with pytest.raises(StoreError, match="another knowledge base"):
+        opened.check_store(base)
+    (tmp_path / "out" / "pieces.npy").write_bytes(b"cut")
+    with pytest.raises(StoreError, match=r"pieces.npy: damaged \(expected"):
+        Segmentation.open(tmp_path / "out")
+
+
+def test_the_command_builds_and_shows(base, text, tmp_path, capsys):
+    out = tmp_path / "out"
+    command(base.folder, [text], out, words="own", as_json=True, quiet=True)
+    assert json.loads(capsys.readouterr().out)["n_long"] == 5
+    command(out, show=["慢性活动性肝炎", "肝炎"])
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "慢性活动性 | 肝炎\tadjective: 慢性活动性\thead: 肝炎"
+    assert second == "肝炎\tshort"
+    command(out, show=["急性肝炎"], as_json=True)
+    assert json.loads(capsys.readouterr().out)["head"] == [2, 4]
+
+
+def test_the_command_refuses_what_makes_no_sense(base, text):
+    with pytest.raises(ConfigError, match="-o: name a folder"):
+        command(base.folder, [text])
+    with pytest.raises(ConfigError, match="--show: without -o"):
+        command(base.folder, [text], show=["肝炎"])

@@ -1,0 +1,126 @@
+"""Examples as JSON lines: what is written is read again; what is broken is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from biograft.corpus.tasks import (
+    Answer,
+    ClassExample,
+    PairExample,
+    RankingExample,
+    RelationExample,
+    TaskConfig,
+    read_task,
+    write_examples,
+)
+from biograft.documents import Mention
+from biograft.errors import OutputError
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+ANSWERS = st.builds(Answer, TEXT, st.integers(0, 9), TEXT)
+
+
+@st.composite
+def relations(draw):
+    text = draw(TEXT.filter(lambda t: len(t) > 3))
+
+    def mention():
+        cuts = sorted(draw(st.sets(st.integers(0, len(text)), min_size=2, max_size=4)))
+        pieces = list(zip(cuts[::2], cuts[1::2], strict=False))
+        said = " ".join(text[start:end] for start, end in pieces)
+        gaps = tuple(pieces) if len(pieces) > 1 else ()
+        concepts = tuple(draw(st.lists(TEXT, max_size=2)))
+        return Mention(
+            pieces[0][0], pieces[-1][1], said, concepts, draw(TEXT), pieces=gaps, id=draw(TEXT)
+        )
+
+    return RelationExample(text, mention(), mention(), draw(TEXT), draw(TEXT), draw(TEXT))
+
+
+KINDS = [
+    st.builds(PairExample, TEXT, TEXT, TEXT, TEXT),
+    st.builds(RankingExample, TEXT, st.lists(ANSWERS, max_size=3).map(tuple), TEXT),
+    st.builds(ClassExample, TEXT, st.lists(TEXT, max_size=3).map(tuple), TEXT, st.booleans(), TEXT),
+    relations(),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["pair", "ranking", "class", "relation"])
+def test_written_examples_are_read_again(kind, tmp_path):
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.lists(kind, min_size=1, max_size=3))
+    def check(examples):
+        path = tmp_path / "a.jsonl"
+        assert write_examples(examples, path, overwrite=True) == len(examples)
+        found = read_task(TaskConfig(path=path, format="jsonl"))
+        assert found.examples == tuple(examples)
+        assert not found.log.rejected.counts
+        assert read_task(TaskConfig(path=path)).format == "jsonl"
+
+    check()
+
+
+def test_the_documented_form(tmp_path):
+    mention = Mention(0, 7, "aspirin", type="drug")
+    other = Mention(8, 15, "and old", pieces=((8, 11), (12, 15)))
+    write_examples(
+        [RelationExample("aspirin and old", mention, other, "int")], tmp_path / "a.jsonl"
+    )
+    assert json.loads((tmp_path / "a.jsonl").read_text()) == {
+        "text": "aspirin and old",
+        "first": {"start": 0, "end": 7, "text": "aspirin", "type": "drug"},
+        "second": {"start": 8, "end": 15, "text": "and old", "pieces": [[8, 11], [12, 15]]},
+        "label": "int",
+    }
+
+
+MENTION = {"start": 0, "end": 1, "text": "a"}
+BROKEN = [
+    ({"first": "a"}, "the key 'second' is missing"),
+    ({"first": "a", "second": 2}, "second is not a str"),
+    ({"first": "a", "second": "b", "lable": "1"}, "the key 'lable' is unknown"),
+    ({"other": "a"}, "no key of an example: candidates, first or text"),
+    ({"text": "a", "labels": ["A"]}, "a class in a file of kind pair"),
+    ({"text": "a", "labels": ["A", 1]}, "labels is not a list of str"),
+    ({"text": "a", "multi": 1}, "multi is not a bool"),
+    ({"query": "q", "candidates": "a"}, "candidates is not a list"),
+    ({"query": "q", "candidates": ["a"]}, "not an object of a Answer"),
+    ({"query": "q", "candidates": [{"text": "a", "relevance": True}]}, "relevance is not a int"),
+    ({"text": "ab", "first": MENTION}, "not an object of a Mention"),
+    (
+        {"text": "ab", "first": MENTION, "second": {**MENTION, "text": "b"}},
+        "a mention that does not stand at its offsets",
+    ),
+    (
+        {"text": "ab", "first": MENTION, "second": {**MENTION, "end": 5}},
+        "a mention that does not stand at its offsets",
+    ),
+    (
+        {"text": "ab", "first": MENTION, "second": {**MENTION, "pieces": [[0]]}},
+        "pieces is not a list of start and end",
+    ),
+    (
+        {"text": "ab", "first": MENTION, "second": {**MENTION, "pieces": [[0, 1], [1, 2]]}},
+        "a mention whose pieces do not begin and end with it",
+    ),
+]
+
+
+@pytest.mark.parametrize(("value", "reason"), BROKEN, ids=[reason for _, reason in BROKEN])
+def test_broken_lines_are_told(write, value, reason):
+    lines = json.dumps({"first": "a", "second": "b"}) + "\n" + json.dumps(value) + "\n"
+    found = read_task(TaskConfig(path=write("a.jsonl", lines), format="jsonl"))
+    assert found.examples == (PairExample("a", "b"),)
+    assert {r: told[0].line for r, told in found.log.rejected.examples.items()} == {reason: 2}
+
+
+def test_nothing_is_overwritten_unasked(tmp_path):
+    write_examples([PairExample("a", "b")], tmp_path / "a.jsonl")
+    with pytest.raises(OutputError, match="exists already"):
+        write_examples([PairExample("c", "d")], tmp_path / "a.jsonl")
+    assert "a" in (tmp_path / "a.jsonl").read_text()

@@ -1,0 +1,106 @@
+"""Counts, chance and what two splits share, against plain enumeration."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from biograft.corpus.tasks import (
+    Answer,
+    ClassExample,
+    PairExample,
+    RankingExample,
+    RelationExample,
+    overlap,
+    summarise,
+)
+from biograft.corpus.tasks.chance import first_right, majority, random_ranking, reciprocal_rank
+from biograft.documents import Mention
+
+
+def ranking(*relevances):
+    return RankingExample("q", tuple(Answer(str(k), r) for k, r in enumerate(relevances)))
+
+
+@pytest.mark.parametrize(
+    "relevances", [(1,), (0,), (1, 0), (0, 2, 0), (1, 1, 0, 0, 0), (1, 1, 1), (0, 1, 0, 3, 0, 1)]
+)
+def test_chance_of_a_ranking_is_the_mean_over_all_orders(relevances):
+    orders = list(permutations(relevances))
+    first = sum(order[0] > 0 for order in orders) / len(orders)
+    ranks = [next((1 / k for k, r in enumerate(order, 1) if r), 0.0) for order in orders]
+    assert first_right(ranking(*relevances)) == pytest.approx(first)
+    assert reciprocal_rank(ranking(*relevances)) == pytest.approx(sum(ranks) / len(ranks))
+
+
+def test_questions_without_answer_count_as_zero():
+    assert random_ranking([ranking(1, 0), ranking(0)]) == {"acc@1": 0.25, "mrr": 0.375}
+    assert random_ranking([]) == {"acc@1": 0.0, "mrr": 0.0}
+
+
+def test_majority_breaks_ties_by_name():
+    pairs = [PairExample("a", "b", label) for label in "1001"]
+    assert majority(pairs) == (("0",), 0.5)
+
+
+def test_summary_of_rankings():
+    found = summarise([ranking(1, 0, 0), ranking(0), ranking(1)])
+    assert (found.kind, found.labels) == ("ranking", {"0": 3, "1": 2})
+    assert found.extra == {
+        "n_candidates": 5,
+        "most_candidates": 3,
+        "n_without_answer": 1,
+        "n_with_one_answer": 2,
+        "n_decidable": 1,
+    }
+    assert found.chance["acc@1"] == pytest.approx((1 / 3 + 0 + 1) / 3)
+    assert found.chance["acc@1 (decidable)"] == pytest.approx(1 / 3)
+
+
+def test_summary_of_classes():
+    several = [ClassExample("x", labels, multi=True) for labels in [("A", "B"), (), (), ("A",)]]
+    found = summarise(several)
+    assert (found.labels, found.n_unlabelled) == ({"A": 2, "B": 1}, 0)
+    assert found.chance == {"accuracy": 0.5, "answer": []}
+    assert found.extra == {"n_without_label": 2}
+    assert found.n_repeated == 3
+    single = summarise([ClassExample("longer", ("A",), "context"), ClassExample("x")])
+    assert (single.n_unlabelled, single.longest, single.chance["accuracy"]) == (1, 7, 1.0)
+    assert single.mean_length == pytest.approx((6 + 7 + 1) / 3)
+    assert summarise([ClassExample("x")]).chance == {}
+
+
+def relation(first, second, label="1", text="a b c d"):
+    spans = [Mention(start, end, text[start:end]) for start, end in (first, second)]
+    return RelationExample(text, spans[0], spans[1], label)
+
+
+def test_summary_of_relations():
+    found = summarise([relation((0, 1), (2, 3)), relation((0, 3), (2, 3), "0")])
+    assert found.extra == {"n_documents": 0, "n_with_gaps": 0, "n_overlapping": 1}
+    assert found.to_json()["n_overlapping"] == 1
+
+
+def test_pairs_seen_in_either_order_and_answered_otherwise():
+    train = [PairExample("a", "b", "1"), PairExample("c", "d", "0")]
+    test = [PairExample("b", "a", "0"), PairExample("a", "x", "1"), PairExample("y", "z", "1")]
+    found = overlap(train, test)
+    assert (found.n_examples, found.n_seen, found.n_contradicted) == (3, 1, 1)
+    assert (found.n_texts, found.n_texts_seen) == (5, 2)
+
+
+def test_relations_differ_by_their_mentions():
+    train = [relation((0, 1), (2, 3))]
+    assert overlap(train, [relation((2, 3), (0, 1))]).n_seen == 1
+    assert overlap(train, [relation((0, 1), (4, 5))]).n_seen == 0
+
+
+def test_judgements_seen():
+    train = [RankingExample("q", (Answer("a", 1), Answer("b")))]
+    test = [
+        RankingExample("q", (Answer("a", 1), Answer("c"))),
+        RankingExample("q", (Answer("b"), Answer("a", 1))),
+    ]
+    found = overlap(train, test)
+    assert (found.n_seen, found.n_contradicted, found.n_judgements_seen) == (1, 0, 3)

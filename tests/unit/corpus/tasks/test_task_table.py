@@ -1,0 +1,125 @@
+"""Tables of one's own, with a mapping of columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from biograft.corpus.tasks import (
+    Answer,
+    ClassExample,
+    PairExample,
+    RankingExample,
+    TaskConfig,
+    read_task,
+)
+from biograft.errors import ConfigError, FormatError
+
+
+def read(path, **columns):
+    return read_task(TaskConfig(path=path, columns=columns))
+
+
+def rejected(found):
+    return {
+        reason: [e.line for e in found.log.rejected.examples[reason]]
+        for reason in found.log.rejected.counts
+    }
+
+
+def test_csv_with_cells_over_several_lines(write):
+    path = write("a.csv", 'no,q1,q2,same\n1,"a, b","c\nd",yes\n2,x,y,no\n')
+    found = read(path, first="q1", second="q2", label="same", id="no")
+    assert found.examples == (
+        PairExample("a, b", "c\nd", "yes", "1"),
+        PairExample("x", "y", "no", "2"),
+    )
+
+
+def test_a_quote_inside_a_cell_is_text(write):
+    path = write("a.csv", 'q1,q2\n5" plaque,x"y\n"a ""b"",\nc",d\n')
+    found = read(path, first="q1", second="q2")
+    assert found.examples == (PairExample('5" plaque', 'x"y'), PairExample('a "b",\nc', "d"))
+
+
+def test_a_quote_without_end_costs_one_line(write):
+    path = write("a.csv", 'q1,q2\na,"b\nc,d\n\ne,f,g\nh,"i" j\nk,l\n')
+    found = read(path, first="q1", second="q2")
+    assert found.examples == (PairExample("c", "d"), PairExample("k", "l"))
+    assert rejected(found) == {
+        "quotes that are not those of CSV": [2, 6],
+        "3 cells, expected 2": [5],
+    }
+
+
+def test_a_runaway_quote_costs_one_line_even_if_another_follows_far_below(write):
+    lines = "".join(f"a{n},b\n" for n in range(300))
+    found = read(write("a.csv", f'q1,q2\nx,"y\n{lines}z,"w\n'), first="q1", second="q2")
+    assert (len(found.examples), rejected(found)) == (
+        300,
+        {"quotes that are not those of CSV": [2, 303]},
+    )
+
+
+def test_tabs_and_numbered_columns(write):
+    path = write("a.tsv", 'flu\tA\t"whole"\n5" plaque\tB\tx\n\tC\tx\nshort\n')
+    found = read(path, text="#1", label="#2", context="#3")
+    assert found.examples == (
+        ClassExample("flu", ("A",), "whole"),
+        ClassExample('5" plaque', ("B",), "x"),
+    )
+    assert rejected(found) == {"text is blank": [3], "1 cells, expected 3": [4]}
+
+
+def test_several_labels(write):
+    found = read(write("a.tsv", "t\tl\nx\tA| B\ny\t\n"), text="t", labels="l")
+    assert found.examples == (
+        ClassExample("x", ("A", "B"), multi=True),
+        ClassExample("y", (), multi=True),
+    )
+
+
+def test_json_lines(write):
+    path = write(
+        "a.jsonl", '{"q": "x", "l": ["A", "B"], "n": 1}\n{"q": "y", "l": []}\n{"q": "z"}\n'
+    )
+    found = read(path, text="q", labels="l")
+    assert [example.labels for example in found.examples] == [("A", "B"), ()]
+    assert rejected(found) == {"the key 'l' is missing": [3]}
+
+
+def test_answers_are_gathered(write):
+    path = write("a.csv", "q,a,r\nq1,x,1\nq2,y,0\nq1,z,0\nq1,w,maybe\nq1,,1\n")
+    found = read(path, query="q", answer="a", relevance="r")
+    assert found.examples == (
+        RankingExample("q1", (Answer("x", 1), Answer("z"))),
+        RankingExample("q2", (Answer("y"),)),
+    )
+    assert rejected(found) == {
+        "relevance is not a whole number such as 0 or 1": [5],
+        "answer is blank": [6],
+    }
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"one": "a"}, "no role is called 'one'"),
+        ({"first": "a"}, "map first and second"),
+        ({"first": "a", "second": "b", "labels": "c"}, "labels means nothing to a pair"),
+        ({"text": "a", "label": "b", "labels": "c"}, "map only one of both"),
+        ({"text": "#0"}, "'#0' is not a column number"),
+    ],
+)
+def test_mappings_that_make_no_sense(write, columns, message):
+    with pytest.raises(ConfigError, match=message):
+        read(write("a.csv", "a,b,c\n1,2,3\n"), **columns)
+
+
+def test_a_column_that_is_not_there(write):
+    with pytest.raises(FormatError, match="'x' stands 0 times in the header"):
+        read(write("a.csv", "a,b\n1,2\n"), first="a", second="x")
+
+
+def test_a_table_without_mapping_is_refused(write):
+    with pytest.raises(ConfigError, match="map first and second"):
+        read_task(TaskConfig(path=write("a.csv", "a,b\n1,2\n"), format="table"))

@@ -1,0 +1,80 @@
+import pyarrow.parquet as pq
+import pytest
+
+from biograft.corpus.shards import (
+    SCHEMA,
+    SHARDS,
+    AnnotatedDocument,
+    Shards,
+    Span,
+    read_report,
+    read_shard,
+    shard_path,
+    to_table,
+    write_shard,
+)
+from biograft.errors import StoreError
+from biograft.manifests import file_sizes
+
+SPANS = (Span(0, 11, "D1", 1.0), Span(12, 14, "D1", 0.5))
+DOCUMENTS = [
+    AnnotatedDocument("1", "lung cancer 肺癌", SPANS, "en"),
+    AnnotatedDocument("2", ""),
+    AnnotatedDocument("3", "no span"),
+]  # fmt: skip
+
+
+def finished(folder):
+    write_shard(shard_path(folder, 0), DOCUMENTS[:2], {"n": 2})
+    write_shard(shard_path(folder, 1), DOCUMENTS[2:], {"n": 1})
+    content = {"n_shards": 2, "n_documents": 3, "files": file_sizes(folder)}
+    SHARDS.write(folder, content)
+    return folder
+
+
+def test_documents_come_back_as_they_were(tmp_path):
+    shards = Shards.open(finished(tmp_path / "a"))
+    assert list(shards) == DOCUMENTS
+    assert len(shards) == 3
+    assert [path.name for path in shards.paths] == ["part-00000.parquet", "part-00001.parquet"]
+
+
+def test_the_columns_are_those_that_streams_read(tmp_path):
+    path = finished(tmp_path / "a") / "part-00000.parquet"
+    table = pq.read_table(path)
+    assert table.schema.equals(SCHEMA)
+    assert table["mentions"].to_pylist()[0][0] == {
+        "start": 0, "end": 11, "concept": "D1", "score": 1.0
+    }  # fmt: skip
+    assert read_report(path) == {"n": 2}
+
+
+def test_equal_documents_give_equal_bytes(tmp_path):
+    for name in ("a", "b"):
+        write_shard(tmp_path / name, DOCUMENTS, {"b": 1, "a": 2})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert to_table([]).num_rows == 0
+
+
+def test_a_folder_that_is_not_finished_is_refused(tmp_path):
+    write_shard(shard_path(tmp_path, 0), DOCUMENTS, {})
+    with pytest.raises(StoreError, match=r"--resume"):
+        Shards.open(tmp_path)
+
+
+def test_a_part_that_is_cut_or_missing_is_refused_by_name(tmp_path):
+    folder = finished(tmp_path / "a")
+    part = folder / "part-00001.parquet"
+    part.write_bytes(part.read_bytes()[:-10])
+    with pytest.raises(StoreError, match=r"part-00001.parquet: damaged"):
+        Shards.open(folder)
+    with pytest.raises(StoreError, match=r"part-00001.parquet: damaged"):
+        list(read_shard(part))
+    with pytest.raises(StoreError, match=r"part-00001.parquet: damaged"):
+        read_report(part)
+
+
+def test_another_table_is_refused(tmp_path):
+    pq.write_table(to_table(DOCUMENTS).drop(["language"]), tmp_path / "x.parquet")
+    with pytest.raises(StoreError, match="other columns"):
+        list(read_shard(tmp_path / "x.parquet"))
