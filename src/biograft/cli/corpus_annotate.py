@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.cli.options import Index, Json, Quiet, Store
+from biograft.cli.options import Index, Json, NoAbbreviations, Quiet, Store
 
 if TYPE_CHECKING:
     from biograft.annotation import AnnotationConfig
@@ -40,9 +40,7 @@ def annotate(
         int, typer.Option("--max-spans", metavar="N", help="Spans of a document at most; 0: all.")
     ] = 0,
     index: Index = None,
-    no_abbreviations: Annotated[
-        bool, typer.Option("--no-abbreviations", help="Do not expand abbreviations.")
-    ] = False,
+    no_abbreviations: NoAbbreviations = False,
     clean: Annotated[
         bool, typer.Option("--clean/--no-clean", help="Take out HTML, addresses and odd signs.")
     ] = True,

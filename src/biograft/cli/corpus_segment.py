@@ -27,7 +27,7 @@ def segment(
         typer.Argument(metavar="[TEXT]...", help="Text to mine phrases from, a document a line."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Folder to make.")
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Folder to make of KB.")
     ] = None,
     show: Annotated[
         list[str] | None,

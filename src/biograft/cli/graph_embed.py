@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from biograft.cli.options import Changes, Json, Overwrite, Quiet, Resume, Store
+from biograft.cli.options import Changes, Folder, Json, Overwrite, Quiet, Resume, Store
 from biograft.errors import OutputError
 
 
 def embed(
     kb: Store,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder to make.")],
+    out: Folder,
     model: Annotated[
         str,
         typer.Option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.cli.options import Json, Overwrite, Quiet, Store, split_list
+from biograft.cli.options import Folder, Json, Overwrite, Quiet, Store, split_list
 from biograft.errors import ConfigError, FormatError, InputError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def neighbours(
     kb: Store,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder to make.")],
+    out: Folder,
     k: Annotated[int, typer.Option("-k", metavar="K", help="Neighbours to keep.")] = 10,
     damping: Annotated[float, typer.Option(metavar="A", help="Chance to jump.")] = 0.15,
     normalise: Annotated[

@@ -60,6 +60,7 @@ Types = Annotated[
 
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the intervals.")]
 
+Folder = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder to make.")]
 Run = Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.")]
 Changes = Annotated[
     list[str] | None,

@@ -90,11 +90,15 @@ COMMANDS = [path for path, command in TREE.items() if not hasattr(command, "comm
 
 
 def test_the_commands_are_those_promised():
-    kb = ("build", "formats", "info", "show", "search", "export")
+    nouns = {
+        "kb": ("build", "formats", "info", "show", "search", "export"),
+        "graph": ("embed", "evaluate", "neighbours"),
+        "corpus": ("convert", "formats", "annotate", "segment", "tasks"),
+        "evaluate": ("link", "text"),
+    }
     others = ("demo", "index", "link", "pretrain", "finetune")
-    evaluate = {("evaluate", "link"), ("evaluate", "text")}
-    expected = {*(("kb", name) for name in kb), *((name,) for name in others), *evaluate}
-    assert set(COMMANDS) == expected
+    expected = {(noun, verb) for noun, verbs in nouns.items() for verb in verbs}
+    assert set(COMMANDS) == expected | {(name,) for name in others}
 
 
 @pytest.mark.parametrize("path", TREE, ids=" ".join)
@@ -124,8 +128,10 @@ def test_the_docs_tell_every_format():
 
 
 def test_no_page_tells_an_option_that_does_not_exist():
-    known = {opt for command in TREE.values() for p in command.params for opt in p.opts}
-    names = ("knowledge-base", "linking", "training", "evaluation")
+    parameters = [p for command in TREE.values() for p in command.params]
+    known = {opt for p in parameters for opt in (*p.opts, *p.secondary_opts)}
+    names = ("knowledge-base", "graph", "corpus", "annotation", "segmentation", "task-files")
+    names += ("linking", "training", "evaluation")
     for page in (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in names)):
         text = re.sub(r"python benchmarks/[^`\n]*", "", page.read_text(encoding="utf-8"))
         told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
