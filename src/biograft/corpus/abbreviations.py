@@ -17,14 +17,13 @@ _MAX_BRACKET = 200
 """A bracket that holds more characters is no definition."""
 
 _BRACKET = re.compile(rf"[(（\[]([^()（）\[\]]{{1,{_MAX_BRACKET}}})[)）\]]")
-_WORD = re.compile(r"\S+")
-_LAST_WORD = re.compile(r"\S+(?=\s*$)")
 _MAX_BARE = 5
 """Characters of a short form that no bracket defines; a longer word is rather a word."""
 _REMARK = re.compile(r"(?:i\.?\s?e|e\.?\s?g|n\s?=.*|p\s?[<=].*)\.?", re.IGNORECASE)
 """What stands in brackets and is no short form: *i.e.*, *n = 12*."""
 _CUT = re.compile(r"[;,，；]")
-_SENTENCE_END = re.compile(r"[.;!?](?=\s)|[。；！？\n]|[()（）\[\]]")
+_ENDS_BEFORE_BLANK, _ENDS = ".;!?", "。；！？\n()（）[]"
+"""What ends a sentence: the first with a blank behind."""
 _HAN = re.compile("[\u3400-\u9fff\U00020000-\U0003ffff]")
 _HAN_RUN = re.compile("[\u3400-\u9fff\U00020000-\U0003ffffA-Za-z0-9αβγδ\\-]+$")
 
@@ -69,18 +68,24 @@ def _in_bracket(text: str, bracket: re.Match[str]) -> Abbreviation | None:
     inside = _cut(bracket[1])
     start = bracket.start(1) + len(inside) - len(inside.lstrip())
     short = inside.strip()
-    before = _before(text, bracket.start())
     if _is_short(short):
+        before = _before(text, bracket.start())
         long_start = _long_start(short, text, before, bracket.start())
         if long_start is not None:
             return _abbreviation(text, (start, start + len(short)), (long_start, bracket.start()))
-    word = _LAST_WORD.search(text, before, bracket.start())
-    if word is not None and _is_short(word[0]) and not word[0].islower():
-        end = bracket.start(1) + len(bracket[1].rstrip())
-        long = text[start:end]
-        # the whole bracket must be the long form, not just its end
-        if " " in long and _is_long(word[0], long) and _match_letters(word[0], long) == 0:
-            return _abbreviation(text, word.span(), (start, end))
+    end = bracket.start(1) + len(bracket[1].rstrip())
+    long = text[start:end]
+    if " " not in long:
+        return None
+    first, word = _last_word(text, bracket.start())
+    # the whole bracket must be the long form, not just its end
+    if (
+        _is_short(word)
+        and not word.islower()
+        and _is_long(word, long)
+        and _match_letters(word, long) == 0
+    ):
+        return _abbreviation(text, (first, first + len(word)), (start, end))
     return None
 
 
@@ -92,11 +97,23 @@ def _cut(inside: str) -> str:
 
 def _before(text: str, end: int) -> int:
     """Find where the sentence begins that leads up to a bracket."""
-    floor = max(0, end - _MAX_BRACKET)
-    start = floor
-    for mark in _SENTENCE_END.finditer(text, floor, end):
-        start = mark.end()
+    start = max(0, end - _MAX_BRACKET)
+    for mark in _ENDS:
+        start = max(start, text.rfind(mark, start, end) + 1)
+    for mark in _ENDS_BEFORE_BLANK:
+        at = text.rfind(mark, start, end - 1)
+        while at >= start and not text[at + 1].isspace():
+            at = text.rfind(mark, start, at)
+        start = max(start, at + 1)
     return start
+
+
+def _last_word(text: str, end: int) -> tuple[int, str]:
+    """Give the word before a bracket, in the same sentence, and where it begins."""
+    words = text[_before(text, end) : end].rsplit(None, 1)
+    if not words:
+        return end, ""
+    return text.rindex(words[-1], 0, end), words[-1]
 
 
 def _abbreviation(text: str, short: tuple[int, int], long: tuple[int, int]) -> Abbreviation:
@@ -121,11 +138,13 @@ def _long_start(short: str, text: str, before: int, end: int) -> int | None:
     stop = before + len(text[before:end].rstrip())
     if stop > before and _HAN.match(text[stop - 1]):
         return _chinese_start(short, text, before, stop)
-    words = list(_WORD.finditer(text, before, stop))
     n_words = min(len(short) + 5, 2 * len(short))
+    words = text[before:stop].rsplit(None, n_words)
     if not words:
         return None
-    first = words[-n_words:][0].start()
+    first = before + len(words[0]) if len(words) > n_words else before
+    while text[first].isspace():
+        first += 1
     at = _match_letters(short, text[first:stop])
     return first + at if at is not None and _is_long(short, text[first + at : stop]) else None
 
@@ -151,17 +170,22 @@ def _match_letters(short: str, long: str, *, anywhere: bool = False) -> int | No
 
     The first must begin a word, unless it may stand ``anywhere``.
     """
-    at = len(long)
-    letters = [(k, char.lower()) for k, char in enumerate(short) if char.isalnum()]
-    for place, char in reversed(letters):
-        at -= 1
-        while at >= 0 and not (
-            long[at].lower() == char and (place > 0 or anywhere or _begins_word(long, at))
-        ):
-            at -= 1
+    low, at = _lower(long), len(long)
+    for place in range(len(short) - 1, -1, -1):
+        if not short[place].isalnum():
+            continue
+        at = low.rfind(short[place].lower(), 0, at)
+        while at >= 0 and place == 0 and not anywhere and not _begins_word(long, at):
+            at = low.rfind(short[place].lower(), 0, at)
         if at < 0:
             return None
     return at
+
+
+def _lower(text: str) -> str:
+    """Turn into small letters, each in its place."""
+    low = text.lower()
+    return low if len(low) == len(text) else "".join(char.lower()[:1] for char in text)
 
 
 def _begins_word(text: str, at: int) -> bool:

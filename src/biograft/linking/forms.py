@@ -54,17 +54,21 @@ class Forms:
 
         ``mentions`` do not overlap and stand in the order of the text.
         """
-        wanted = {short for short, long in long_forms.items() if self._is_name(long)}
+        wanted = [
+            re.escape(short)
+            for short, long in long_forms.items()
+            if self._is_name(long) and _WORD.fullmatch(short)
+        ]
         if not wanted:
             return []
+        words = re.compile(rf"(?<!\w)(?<!\w-)(?:{'|'.join(wanted)})s?(?!\w)(?!-\w)")
         starts = [mention.start for mention in mentions]
         found = []
-        for word in _WORD.finditer(text):
-            if word[0] in wanted or (word[0][-1] == "s" and word[0][:-1] in wanted):
-                before = bisect_right(starts, word.start()) - 1
-                free = before < 0 or mentions[before].end <= word.start()
-                if free and (before + 1 == len(starts) or starts[before + 1] >= word.end()):
-                    found.append(Mention(word.start(), word.end(), word[0]))
+        for word in words.finditer(text):
+            before = bisect_right(starts, word.start()) - 1
+            free = before < 0 or mentions[before].end <= word.start()
+            if free and (before + 1 == len(starts) or starts[before + 1] >= word.end()):
+                found.append(Mention(word.start(), word.end(), word[0]))
         return found
 
 
