@@ -95,6 +95,16 @@ class TestEngine:
         assert list(ENGINES) == ["local", "ray"]
 
 
+def wait_for_end(group: int) -> None:
+    """Wait until no process of a killed group is left, so that what it left counts as abandoned."""
+    for _ in range(1000):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.01)
+
+
 class TestResuming:
     def test_shards_that_are_there_are_not_made_again(self, kb_folder, corpus, tmp_path):
         run(kb_folder, corpus, tmp_path / "out")
@@ -126,6 +136,7 @@ class TestResuming:
             time.sleep(0.005)
         os.killpg(process.pid, signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
+        wait_for_end(process.pid)
         assert len(list(out.glob("part-*"))) < len(list((tmp_path / "whole").glob("part-*")))
         with pytest.raises(StoreError, match="--resume"):
             Shards.open(out)
