@@ -257,9 +257,10 @@ false triple), and the seconds that training took side by side
 
 def pepr(result: dict[str, Any]) -> str:
     """Say how fast and how right neighbours are ranked."""
+    minutes = result["seconds"]["all"] / 60
     return f"""A scale-free graph of {result["n_entities"]:,} entities and {result["n_edges"]:,}
-edges: {result["ms_per_source"]:.1f} ms an entity on two cores ({result["seconds"]["all"] / 60:.0f} minutes
-for all), {result["peak_gib"]:.1f} GiB at most; scipy's power iteration takes
+edges: {result["ms_per_source"]:.1f} ms an entity on two cores ({minutes:.0f} minutes for
+all), {result["peak_gib"]:.1f} GiB at most; scipy's power iteration takes
 {result["scipy_ms_per_source"]:.0f} ms for {result["scipy_rounds"]} rounds. Of {result["n_sample"]}
 sampled entities {100 * result["top10_equal"]:.1f} % have the ten neighbours that exact scores give,
 {100 * result["top10_in_order"]:.1f} % in the same order
