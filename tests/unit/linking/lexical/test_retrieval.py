@@ -77,8 +77,10 @@ def random_texts(n: int, seed: int) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-@pytest.mark.parametrize("block", [1, 7, 100, 4096])
-@pytest.mark.parametrize(("n", "k", "seed"), [(400, 1, 0), (400, 7, 1), (60, 100, 2), (1500, 5, 3)])
+@pytest.mark.parametrize(
+    ("n", "k", "seed", "block"),
+    [(400, 1, 0, 7), (400, 7, 1, 1), (60, 100, 2, 16), (1500, 5, 3, 100), (400, 5, 4, 4096)],
+)
 def test_the_nearest_are_those_of_comparing_all_pairs(n, k, seed, block, monkeypatch):
     monkeypatch.setattr(weighing, "_BLOCKS", 10_000)
     monkeypatch.setattr(weighing, "_LEAST_BLOCK", block)
