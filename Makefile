@@ -10,9 +10,10 @@ READY := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/biograft demo -o demo
 
-# two test processes with several threads of torch each would wait for one another
+# two test processes with several threads of torch each would wait for one another; a file stays
+# with one process, so that its compiled loops are compiled once
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -q
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
