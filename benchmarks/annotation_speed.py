@@ -3,8 +3,10 @@
 Names are synthetic (see synthetic_names.py), four to a concept. The text is a file of one
 document a line (--text, such as text/english_abstracts.txt.gz of the real data) or, without one,
 made of the names themselves. Times are those of the processor, so other work on the machine counts
-little. Each number of names runs in a process of its own; the limit beside it is a bare automaton
-over the same names and text, which knows neither words nor case.
+little. Each number of names runs in a process of its own. Beside it stand a bare automaton over
+the same names and text, which knows neither words nor case, and QuickUMLS on the first 100 kB of
+it, which also finds names that are only alike: pip install quickumls==1.4.2 in an environment of
+its own, named with --quickumls-python.
 
     python benchmarks/annotation_speed.py --quick --json    73,000 names, 1 MB, under a minute
     python benchmarks/annotation_speed.py --names 73000,1000000 --json
@@ -26,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import ahocorasick_rs
-from machine import describe_commit, describe_machine, peak_gib
+from command_line import run_with, start_parser
+from machine import describe_command, describe_commit, describe_machine, peak_gib
 from synthetic_names import make_names
 
 from biograft.annotation import AnnotationConfig, Annotator
@@ -38,20 +41,25 @@ from biograft.sources import SourceConfig
 from biograft.sources.files import open_bytes
 
 NAMES_PER_CONCEPT = 4
-PUBMED_ABSTRACTS, ABSTRACT_BYTES = 35_000_000, 1400
-"""Abstracts of PubMed, and what one takes in UTF-8, its title included (the mean of NCBI's and
-BC5CDR's documents)."""
+PUBMED_ABSTRACTS, ABSTRACT_BYTES = 35_000_000, 1320
+"""Abstracts of PubMed, and what one takes in UTF-8, its title included (the mean of BC5CDR's 1,500
+documents)."""
+_QUICKUMLS = Path(__file__).with_name("quickumls_matching.py")
+_QUICKUMLS_NAMES, _QUICKUMLS_BYTES = 100_000, 100_000
+"""The most it is given: taking names in is slow."""
+_NO_QUICKUMLS = "not measured: name an interpreter that has it with --quickumls-python"
 _WORKERS = (1, 16, 64)
 
 
-def measure(n_names: int, text: bytes, runs: int) -> dict[str, Any]:
+def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str, Any]:
     """Time matching and annotating against a bare automaton, in turn, on one core."""
     names = make_names(n_names)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "text.txt").write_bytes(text)
+        store = _build_store(names, folder)
         started = time.perf_counter()
-        annotator = Annotator.open(_build_store(names, folder), AnnotationConfig())
+        annotator = Annotator.open(store, AnnotationConfig())
         seconds = time.perf_counter() - started
         gib = peak_gib()
         matcher = DictionaryMatcher(names)
@@ -64,13 +72,14 @@ def measure(n_names: int, text: bytes, runs: int) -> dict[str, Any]:
             for chunk in chunks:
                 annotate_chunk(annotator, chunk, folder)
 
-        matcher.find_many(lines[:10])
+        matcher.search(lines[:10])
         seconds_of = _in_turn(
-            runs,
-            lambda: matcher.find_many(lines),
+            options.runs,
+            lambda: matcher.search(lines),
             annotate,
             *(_bound(find, plain) for find in others.values() if callable(find)),
         )
+        quickumls = _quickumls(options.quickumls_python, names, lines, folder)
     rates = [len(text) / 1e6 / each for each in seconds_of]
     limits = dict(zip([n for n, find in others.items() if callable(find)], rates[2:], strict=True))
     return {
@@ -83,10 +92,36 @@ def measure(n_names: int, text: bytes, runs: int) -> dict[str, Any]:
             for name, find in others.items()
         },
         "matching_share_of_limit": rates[0] / limits["ahocorasick_rs"],
+        "quickumls": quickumls,
         "open_seconds": seconds,
         "peak_gib_of_annotator": gib,
         "pubmed": project(rates[1]),
     }
+
+
+def _quickumls(
+    python: str, names: Sequence[str], lines: Sequence[str], folder: Path
+) -> dict[str, Any] | str:
+    if len(names) > _QUICKUMLS_NAMES:
+        return f"not measured with more than {_QUICKUMLS_NAMES} names"
+    if not python:
+        return _NO_QUICKUMLS
+    work = folder / "other"
+    work.mkdir()
+    (work / "names.txt").write_text("\n".join(names), encoding="utf-8")
+    some, size = [], 0
+    for line in lines:
+        size += len(line.encode()) + 1
+        if size > _QUICKUMLS_BYTES:
+            break
+        some.append(line)
+    (work / "text.txt").write_text("\n".join(some), encoding="utf-8")
+    command = [python, str(_QUICKUMLS), str(work), "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return "failed: " + (done.stderr.strip().splitlines() or ["no message"])[-1]
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
 
 
 def _in_turn(runs: int, *calls: Callable[[], Any]) -> list[float]:
@@ -160,24 +195,23 @@ def _text(path: Path | None, n_bytes: int) -> bytes:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = start_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="73,000 names and 1 MB of text")
-    parser.add_argument("--json", action="store_true", help="only the result, as one JSON object")
+    parser.add_argument("--json", action="store_true", help="one line")
     parser.add_argument("--names", default="73000,1000000", help="numbers of names, by commas")
     parser.add_argument("--text", type=Path, help="a file of one document a line")
     parser.add_argument("--mb", type=int, default=4, help="how much of it")
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=3, help="runs of which the median is told")
+    parser.add_argument("--quickumls-python", default="", help="an interpreter that has QuickUMLS")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def main() -> None:
+def run(options: argparse.Namespace) -> None:
     """Measure each number of names in a process of its own, and print."""
-    options = _parse()
     n_bytes = 1_000_000 if options.quick else options.mb * 1_000_000
     if options.one:
-        result = measure(options.one, _text(options.text, n_bytes), options.runs)
-        print(json.dumps(result))
+        print(json.dumps(measure(options.one, _text(options.text, n_bytes), options)))
         return
     sizes = ["73000"] if options.quick else options.names.split(",")
     results = {}
@@ -185,9 +219,15 @@ def main() -> None:
         command = [sys.executable, __file__, *sys.argv[1:], "--one", size]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         results[size] = json.loads(done.stdout.splitlines()[-1])
-    machine, commit = describe_machine(), describe_commit()
-    print(json.dumps({"machine": machine, "commit": commit, "names": results}))
+    told = {
+        "benchmark": "annotation_speed",
+        "command": describe_command("annotation_speed.py", sys.argv[1:]),
+        "commit": describe_commit(),
+        "machine": describe_machine(),
+        "names": results,
+    }
+    print(json.dumps(told) if options.json else json.dumps(told, indent=1))
 
 
 if __name__ == "__main__":
-    main()
+    run_with(run, _parse())

@@ -25,6 +25,8 @@ class AnnotationConfig:
     """Let an abbreviation that a document defines stand for its long form."""
     language: str = ""
     """Only names in this language, which is also noted as that of the documents; empty: all."""
+    stop_words: tuple[str, ...] = ()
+    """Names never to look for, such as *included*."""
     index: Path | None = None
     """The index that the linker searches, which may have vectors; none: one by letters."""
     cleaning: CleaningConfig | None = field(default_factory=CleaningConfig)
@@ -43,4 +45,8 @@ class AnnotationConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Give all settings as plain values."""
-        return {**asdict(self), "index": str(self.index) if self.index else None}
+        return {
+            **asdict(self),
+            "index": str(self.index) if self.index else None,
+            "stop_words": list(self.stop_words),
+        }

@@ -18,7 +18,6 @@ So the linker's search, the slow part, sees only ambiguous names and unusual lon
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -27,11 +26,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from biograft.annotation.choosing import Spans, take_best, take_disjoint
 from biograft.annotation.config import AnnotationConfig
-from biograft.corpus.abbreviations import LongForms
-from biograft.corpus.dictionary import DictionaryConfig, DictionaryMatch, DictionaryMatcher
+from biograft.corpus.dictionary import DictionaryMatcher, Found
+from biograft.corpus.patterns import DictionaryConfig
 from biograft.corpus.shards import AnnotatedDocument, Span
-from biograft.documents import Document, Mention
+from biograft.documents import Document
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
 from biograft.linking.forms import Forms
@@ -53,12 +53,11 @@ _NOTHING = Answer("", 0.0, "nothing")
 
 
 class _Asked(NamedTuple):
-    """A span of which is to be said what it means, and under which form."""
+    """Spans of which is to be said what they mean, of each its form and whether it is short."""
 
-    start: int
-    end: int
-    form: str
-    abbreviated: bool
+    spans: Spans
+    forms: list[str]
+    abbreviated: list[bool]
 
 
 class Annotator:
@@ -69,11 +68,13 @@ class Annotator:
     ) -> None:
         self.config = config or AnnotationConfig()
         self._kb, self._linker = kb, linker
-        names = DictionaryConfig(languages=self.config.languages, overlap="all")
+        names = DictionaryConfig(languages=self.config.languages, stop_words=self.config.stop_words)
         self._matcher = DictionaryMatcher.from_store(kb, names)
         self._concepts: npt.NDArray[np.uint32] = kb.table("names").column("concept").to_numpy()
         self._forms = Forms(kb, abbreviations=self.config.abbreviations, composites=False)
         self._known: dict[str, Answer] = {}
+        self._wrong_case: set[str] = set()
+        """Stretches of text that are names but for their case."""
 
     @classmethod
     def open(
@@ -90,15 +91,13 @@ class Annotator:
     ) -> Iterator[AnnotatedDocument]:
         """Annotate some documents together; ``counts`` takes up what became of their spans."""
         counts = Counter() if counts is None else counts
-        if len(self._known) > _REMEMBERED:
+        if len(self._known) + len(self._wrong_case) > _REMEMBERED:
             self._known.clear()
-        matches = self._matcher.find_many([document.text for document in documents])
-        asked = [
-            self._ask(document, found) for document, found in zip(documents, matches, strict=True)
-        ]
-        self._answer_rest(span.form for spans in asked for span in spans)
-        for document, spans in zip(documents, asked, strict=True):
-            kept = self._choose(spans, counts)
+            self._wrong_case.clear()
+        asked = self._ask([document.text for document in documents])
+        self._answer_rest(asked.forms)
+        spans = self._choose(asked, len(documents), counts)
+        for document, kept in zip(documents, spans, strict=True):
             counts["documents"] += 1
             counts["characters"] += len(document.text)
             counts["spans"] += len(kept)
@@ -107,31 +106,64 @@ class Annotator:
 
     # ---- what is asked
 
-    def _ask(self, document: Document, matches: Sequence[DictionaryMatch]) -> list[_Asked]:
-        """Say what is to be looked up for a document; what the dictionary knows is answered."""
-        long_forms = self._forms.long_forms(document.text)
-        if not long_forms:
-            for match in matches:
-                if match.text not in self._known:
-                    self._answer_by_names(match.text, match.name_rows)
-            return [_Asked(match.start, match.end, match.text, False) for match in matches]
-        spans = []
-        for match in matches:
-            long = long_forms.expand(match.text)
-            if long is None and match.text not in self._known:
-                self._answer_by_names(match.text, match.name_rows)
-            form = match.text if long is None else long
-            spans.append(_Asked(match.start, match.end, form, long is not None))
-        places = {(match.start, match.end) for match in matches}
-        spans += [
-            _of_abbreviation(mention, long_forms)
-            for mention in self._forms.short_mentions(document.text, (), long_forms)
-            if (mention.start, mention.end) not in places  # no name, but short for one
-        ]
-        return spans
+    def _ask(self, texts: Sequence[str]) -> _Asked:
+        """Say what is to be looked up in texts; what the dictionary knows is answered."""
+        found = self._matcher.search(texts)
+        places = _different(found)
+        columns = [column[places].tolist() for column in (found.text, found.start, found.end)]
+        forms = [texts[n][start:end] for n, start, end in zip(*columns, strict=True)]
+        for n, form in zip(places, forms, strict=True):
+            if form not in self._known and form not in self._wrong_case:
+                self._answer_by_names(form, self._names_at(found, n, form))
+        if not self._wrong_case.isdisjoint(forms):
+            right = [form not in self._wrong_case for form in forms]
+            places = places[right]
+            forms = [form for form, kept in zip(forms, right, strict=True) if kept]
+        spans = Spans(found.text[places], found.start[places], found.end[places])
+        asked = _Asked(spans, forms, [False] * len(forms))
+        return self._expanded(asked, texts) if self.config.abbreviations else asked
+
+    def _names_at(self, found: Found, n: int, form: str) -> tuple[int, ...]:
+        """Give the names that stand at the place of match ``n``; of several patterns the first."""
+        place = (found.text[n], found.start[n], found.end[n])
+        for k in range(n, len(found.text)):
+            if (found.text[k], found.start[k], found.end[k]) != place:
+                break
+            rows = self._matcher.patterns.rows_of(int(found.pattern[k]), form)
+            if rows:
+                return rows
+        return ()
+
+    def _expanded(self, asked: _Asked, texts: Sequence[str]) -> _Asked:
+        """Put long forms for abbreviations, and add those that are no name but short for one."""
+        spans, forms, abbreviated = asked
+        cuts = np.searchsorted(spans.document, np.arange(len(texts) + 1)).tolist()
+        more: list[tuple[int, int, int]] = []
+        for n, text in enumerate(texts):
+            long_forms = self._forms.long_forms(text)
+            if not long_forms:
+                continue
+            inside = slice(cuts[n], cuts[n + 1])
+            for k, form in zip(range(cuts[n], cuts[n + 1]), forms[inside], strict=True):
+                long = long_forms.expand(form)
+                if long is not None:
+                    forms[k], abbreviated[k] = long, True
+            ends = zip(spans.start[inside].tolist(), spans.end[inside].tolist(), strict=True)
+            known = set(ends)
+            for mention in self._forms.short_mentions(text, (), long_forms):
+                if (mention.start, mention.end) not in known:
+                    more.append((n, mention.start, mention.end))
+                    forms.append(long_forms.expand(mention.text) or "")
+                    abbreviated.append(True)
+        added = np.array(more, np.int64).reshape(-1, 3).T
+        both = [np.concatenate(columns) for columns in zip(spans, added, strict=True)]
+        return _Asked(Spans(*both), forms, abbreviated)
 
     def _answer_by_names(self, form: str, rows: Sequence[int]) -> None:
         """Note the concept of a form by the names that it is, unless there are several."""
+        if not rows:
+            self._wrong_case.add(form)
+            return
         concepts = {int(self._concepts[row]) for row in rows}
         if len(concepts) != 1:
             return
@@ -161,46 +193,32 @@ class Annotator:
 
     # ---- what is kept
 
-    def _choose(self, spans: Sequence[_Asked], counts: Counter[str]) -> list[Span]:
-        """Choose disjoint spans that are good enough, in the order of the text."""
-        good = []
-        for span in spans:
-            concept, score, how = self._known[span.form]
-            if score < self.config.threshold:
-                counts["below threshold"] += 1
-            else:
-                how = "abbreviation" if span.abbreviated else how
-                good.append((span.start - span.end, -score, span.start, concept, how))
-        kept = _disjoint(sorted(good))
-        if self.config.max_spans and len(kept) > self.config.max_spans:
-            counts["over the most spans"] += len(kept) - self.config.max_spans
-            kept = sorted(kept, key=lambda s: (s[1], s[0], s[2]))[: self.config.max_spans]
-        counts.update(f"by {how}" for *_, how in kept)
-        return [
-            Span(start, start - length, concept, -score)
-            for length, score, start, concept, _ in sorted(kept, key=lambda s: s[2])
-        ]
+    def _choose(self, asked: _Asked, n_documents: int, counts: Counter[str]) -> list[list[Span]]:
+        """Choose disjoint spans that are good enough, of each document in the order of the text."""
+        answers = [self._known[form] for form in asked.forms]
+        scores = np.fromiter((answer.score for answer in answers), np.float64, len(answers))
+        rows = np.flatnonzero(scores >= self.config.threshold)
+        if len(rows) < len(answers):
+            counts["below threshold"] += len(answers) - len(rows)
+        rows = rows[take_disjoint(asked.spans.take(rows), scores[rows])]
+        if self.config.max_spans:
+            best = take_best(asked.spans.take(rows), scores[rows], self.config.max_spans)
+            if len(best) < len(rows):
+                counts["over the most spans"] += len(rows) - len(best)
+            rows = rows[best]
+        kept: list[list[Span]] = [[] for _ in range(n_documents)]
+        columns = [column.tolist() for column in (rows, *asked.spans.take(rows))]
+        for row, document, start, end in zip(*columns, strict=True):
+            concept, score, how = answers[row]
+            counts["by abbreviation" if asked.abbreviated[row] else f"by {how}"] += 1
+            kept[document].append(Span(start, end, concept, score))
+        return kept
 
 
-_Good = tuple[int, float, int, str, str]
-"""Minus the length, minus the score, the start, the concept, how: the best sorts first."""
-
-
-def _disjoint(ranked: Iterable[_Good]) -> list[_Good]:
-    """Take spans in their order unless they overlap one that was taken."""
-    taken: list[_Good] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    for span in ranked:
-        start, end = span[2], span[2] - span[0]
-        place = bisect_left(starts, start)
-        if (place and ends[place - 1] > start) or (place < len(starts) and starts[place] < end):
-            continue
-        starts.insert(place, start)
-        ends.insert(place, end)
-        taken.append(span)
-    return taken
-
-
-def _of_abbreviation(mention: Mention, long_forms: LongForms) -> _Asked:
-    return _Asked(mention.start, mention.end, long_forms.expand(mention.text) or "", True)
+def _different(found: Found) -> npt.NDArray[np.int64]:
+    """Give the first match of each place; others are there by their plural only."""
+    new = np.ones(len(found.text), np.bool_)
+    new[1:] = False
+    for column in (found.text, found.start, found.end):
+        new[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(new)

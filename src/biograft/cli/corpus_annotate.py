@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.cli.options import Index, Json, NoAbbreviations, Quiet, Store
+from biograft.cli.options import (
+    Index,
+    Json,
+    NoAbbreviations,
+    Quiet,
+    Resume,
+    StopFile,
+    Store,
+    stop_words_of,
+)
 
 if TYPE_CHECKING:
     from biograft.annotation import AnnotationConfig
@@ -41,6 +50,7 @@ def annotate(
     ] = 0,
     index: Index = None,
     no_abbreviations: NoAbbreviations = False,
+    stop_file: StopFile = None,
     clean: Annotated[
         bool, typer.Option("--clean/--no-clean", help="Take out HTML, addresses and odd signs.")
     ] = True,
@@ -59,9 +69,7 @@ def annotate(
     shard_mib: Annotated[
         int, typer.Option("--shard-mib", metavar="N", min=1, help="Text in each shard, in MiB.")
     ] = 8,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where an earlier run stopped.")
-    ] = False,
+    resume: Resume = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -74,7 +82,7 @@ def annotate(
 
     config = _config(
         threshold=threshold, max_spans=max_spans, abbreviations=not no_abbreviations,
-        language=language, index=index,
+        language=language, index=index, stop_words=stop_words_of(stop_file),
         cleaning={"min_length": min_length, "max_length": max_length} if clean else None,
     )  # fmt: skip
     running = Running(

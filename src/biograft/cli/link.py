@@ -22,8 +22,10 @@ from biograft.cli.options import (
     NoComposites,
     Overwrite,
     Quiet,
+    StopFile,
     Threshold,
     split_languages,
+    stop_words_of,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ def link(
     no_abbreviations: NoAbbreviations = False,
     no_composites: NoComposites = False,
     lang: Languages = "",
+    stop_file: StopFile = None,
     as_json: Json = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page to look at there.")
@@ -77,7 +80,7 @@ def link(
         base, index, model, calibration,
         k=k, threshold=threshold,
         abbreviations=not no_abbreviations, composites=not no_composites,
-        languages=split_languages(lang),
+        languages=split_languages(lang), stop_words=stop_words_of(stop_file),
     )  # fmt: skip
     linked = _counted(linker.pipe(read_documents(inputs, form, mentions=mentions)), progress)
     if mentions and not as_json:

@@ -52,6 +52,12 @@ Languages = Annotated[
 ]
 """Read by ``split_languages``."""
 
+StopFile = Annotated[
+    Path | None,
+    typer.Option("--stop-file", metavar="FILE", help="Names never to look for, one a line."),
+]
+"""Read by ``stop_words_of``."""
+
 Types = Annotated[
     str,
     typer.Option("--types", metavar="Disease,...", help="Gold mentions of these types only."),
@@ -80,6 +86,13 @@ def split_list(value: str | None) -> tuple[str, ...]:
     ('Disease', 'Finding')
     """
     return tuple(part.strip() for part in (value or "").split(",") if part.strip())
+
+
+def stop_words_of(file: Path | None) -> tuple[str, ...]:
+    """Read the file of an option ``StopFile``, if there is one."""
+    from biograft.corpus.patterns import read_stop_words
+
+    return () if file is None else read_stop_words(file)
 
 
 def split_languages(value: str) -> tuple[str, ...]:

@@ -8,8 +8,9 @@ from biograft.lazy import load_on_use
 
 if TYPE_CHECKING:
     from biograft.corpus.abbreviations import Abbreviation, LongForms, find_abbreviations
-    from biograft.corpus.dictionary import DictionaryConfig, DictionaryMatch, DictionaryMatcher
+    from biograft.corpus.dictionary import DictionaryMatch, DictionaryMatcher
     from biograft.corpus.formats.pubtator import read_pubtator, write_pubtator
+    from biograft.corpus.patterns import DictionaryConfig
 
 __all__ = [
     "Abbreviation",
@@ -24,7 +25,7 @@ __all__ = [
 
 _HOMES = {
     "Abbreviation": "biograft.corpus.abbreviations",
-    "DictionaryConfig": "biograft.corpus.dictionary",
+    "DictionaryConfig": "biograft.corpus.patterns",
     "DictionaryMatch": "biograft.corpus.dictionary",
     "DictionaryMatcher": "biograft.corpus.dictionary",
     "LongForms": "biograft.corpus.abbreviations",

@@ -22,8 +22,8 @@ _MAX_BARE = 5
 _REMARK = re.compile(r"(?:i\.?\s?e|e\.?\s?g|n\s?=.*|p\s?[<=].*)\.?", re.IGNORECASE)
 """What stands in brackets and is no short form: *i.e.*, *n = 12*."""
 _CUT = re.compile(r"[;,，；]")
-_ENDS_BEFORE_BLANK, _ENDS = ".;!?", "。；！？\n()（）[]"
-"""What ends a sentence: the first with a blank behind."""
+_TO_LAST_END = re.compile(r".*(?:[。；！？\n()（）\[\]]|[.;!?](?=\s))", re.DOTALL)
+"""All up to the last sign that ends a sentence, of which some need a blank behind."""
 _HAN = re.compile("[\u3400-\u9fff\U00020000-\U0003ffff]")
 _HAN_RUN = re.compile("[\u3400-\u9fff\U00020000-\U0003ffffA-Za-z0-9αβγδ\\-]+$")
 
@@ -98,14 +98,8 @@ def _cut(inside: str) -> str:
 def _before(text: str, end: int) -> int:
     """Find where the sentence begins that leads up to a bracket."""
     start = max(0, end - _MAX_BRACKET)
-    for mark in _ENDS:
-        start = max(start, text.rfind(mark, start, end) + 1)
-    for mark in _ENDS_BEFORE_BLANK:
-        at = text.rfind(mark, start, end - 1)
-        while at >= start and not text[at + 1].isspace():
-            at = text.rfind(mark, start, at)
-        start = max(start, at + 1)
-    return start
+    sentence = _TO_LAST_END.match(text, start, end)
+    return sentence.end() if sentence else start
 
 
 def _last_word(text: str, end: int) -> tuple[int, str]:

@@ -25,6 +25,8 @@ class LinkerConfig:
     """Take composite mentions apart."""
     languages: tuple[str, ...] = ()
     """Only names in these languages; none: all."""
+    stop_words: tuple[str, ...] = ()
+    """Names that are no mention where the linker finds mentions itself."""
 
     def __post_init__(self) -> None:
         for field in ("k", "depth"):

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from biograft.config import from_mapping
-from biograft.corpus.dictionary import DictionaryConfig, DictionaryMatcher
+from biograft.corpus.dictionary import DictionaryMatcher
+from biograft.corpus.patterns import DictionaryConfig
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
@@ -157,7 +158,9 @@ class Linker:
     def _detector(self) -> MentionDetector:
         if self.detector is not None:
             return self.detector
-        names = DictionaryConfig(languages=self.config.languages)
+        names = DictionaryConfig(
+            languages=self.config.languages, stop_words=self.config.stop_words
+        )
         return DictionaryDetector(DictionaryMatcher.from_store(self.kb, names))
 
     def _linked(self, mention: Mention, form: str, found: tuple[Candidate, ...]) -> LinkedMention:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from biograft.corpus import DictionaryConfig, DictionaryMatch, DictionaryMatcher
+from biograft.corpus.patterns import read_stop_words
 from biograft.errors import ConfigError, InputError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.sources import SourceConfig
@@ -46,7 +47,7 @@ class TestFinding:
     def test_matches_carry_place_and_names(self):
         matcher = DictionaryMatcher(["skin", "Lung Cancer", "lung-cancer"], rows=[7, 40, 9])
         assert matcher.find("  lung cancers") == [DictionaryMatch(2, 14, "lung cancers", (9, 40))]
-        assert matcher.n_names == 3
+        assert matcher.patterns.n_names == 3
 
     def test_the_leftmost_then_longest_match_is_taken(self):
         names = ["lung cancer", "cancer", "lung", "cancer cell line", "cancer cel"]
@@ -103,20 +104,20 @@ class TestCase:
 class TestNames:
     def test_names_that_say_nothing_are_left_out_and_counted(self):
         matcher = DictionaryMatcher(["the", "No", "x", "12", "1-2", "--", "", "pain", "α β"])
-        assert matcher.skipped == {"stop word": 2, "short": 3, "number": 2}
+        assert matcher.patterns.skipped == {"stop word": 2, "short": 3, "number": 2}
         assert [m.text for m in matcher.find("the no x 12 1-2 -- pain α-β")] == ["pain", "α-β"]
 
     def test_no_names_find_nothing(self):
         assert found([], "some text") == []
         assert found(["the"], "the text") == []
 
-    def test_stop_words_come_from_options_and_files(self, write):
+    def test_stop_words_are_no_names(self, write):
         path = write("stop.txt", "Fever\n\n lung-cancer \n")
         names = ["fever", "lung cancer", "pain", "cough"]
-        text = "fever lung cancer pain cough"
-        assert found(names, text, stop_words=("Pain",), stop_file=path) == [("cough", 3)]
+        words = ("Pain", *read_stop_words(path))
+        assert found(names, "fever lung cancer pain cough", stop_words=words) == [("cough", 3)]
         with pytest.raises(InputError, match="does not exist"):
-            found(names, text, stop_file=path.with_name("none"))
+            read_stop_words(path.with_name("none"))
 
     def test_short_names_are_an_option(self):
         assert found(["癌", "y"], "癌 y", min_length=1) == [("癌", 0), ("y", 1)]
@@ -214,5 +215,5 @@ def test_offsets_are_those_of_the_unaltered_text(names, parts, by):
 @given(ODD)
 def test_a_name_finds_itself(name):
     matcher = DictionaryMatcher([name], DictionaryConfig(min_length=1))
-    if matcher.n_names:
+    if matcher.patterns.n_names:
         assert [match.name_rows for match in matcher.find(name)] == [(0,)]
