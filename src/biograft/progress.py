@@ -10,7 +10,9 @@ _REDRAW_SECONDS = 0.2
 
 
 class Progress:
-    """Draws ``stage  42%  1,234,567 rows  3.2 s`` over itself on a terminal.
+    """Draws ``stage  42%  1,234,567 rows  3.2 s, 4 s left`` over itself on a terminal.
+
+    How long is left is told where the share is known, as if the rest went as fast.
 
     Without a terminal, or when told to be quiet, it draws nothing; the library is silent.
     """
@@ -19,11 +21,16 @@ class Progress:
         self._stream = stream or sys.stderr
         self.enabled = enabled and self._stream.isatty()
         self._stage, self._started, self._drawn, self._rows = "", 0.0, 0.0, 0
+        self._done_before = 0.0
         self.seconds: dict[str, float] = {}
 
-    def start(self, stage: str) -> None:
-        """Begin a stage of the work; the one before ends."""
+    def start(self, stage: str, fraction: float = 0.0) -> None:
+        """Begin a stage of the work; the one before ends.
+
+        ``fraction`` is how much an earlier, interrupted call had done of it.
+        """
         self.finish()
+        self._done_before = fraction
         self._stage, self._started, self._rows = stage, time.perf_counter(), 0
         self._draw(None)
 
@@ -50,5 +57,15 @@ class Progress:
         share = f"  {fraction:4.0%}" if fraction is not None else ""
         rows = f"  {self._rows:,} rows" if self._rows else ""
         elapsed = self._drawn - self._started
-        self._stream.write(f"\r\x1b[K{self._stage}{share}{rows}  {elapsed:.1f} s")
+        left = self._left(elapsed, fraction)
+        self._stream.write(f"\r\x1b[K{self._stage}{share}{rows}  {elapsed:.1f} s{left}")
         self._stream.flush()
+
+    def _left(self, elapsed: float, fraction: float | None) -> str:
+        if fraction is None or not self._done_before < fraction < 1:
+            return ""
+        seconds = elapsed * (1 - fraction) / (fraction - self._done_before)
+        for unit, size in (("h", 3600), ("min", 60)):
+            if seconds >= 2 * size:
+                return f", {seconds / size:.0f} {unit} left"
+        return f", {seconds:.0f} s left"

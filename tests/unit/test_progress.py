@@ -38,6 +38,32 @@ def test_a_terminal_shows_stage_share_and_rows_over_each_other():
     assert terminal.getvalue().endswith(CLEAR)
 
 
+@pytest.mark.parametrize(
+    ("elapsed", "fraction", "before", "left"),
+    [
+        (3.0, 0.25, 0.0, ", 9 s left"),
+        (3.0, 0.75, 0.5, ", 3 s left"),  # a quarter took 3 s
+        (60.0, 0.5, 0.0, ", 60 s left"),
+        (60.0, 0.25, 0.0, ", 3 min left"),
+        (3600.0, 0.1, 0.0, ", 9 h left"),
+        (3.0, None, 0.0, ""),
+        (3.0, 1.0, 0.0, ""),
+        (3.0, 0.5, 0.5, ""),
+        (3.0, 0.0, 0.0, ""),
+    ],
+)
+def test_what_is_left_is_told_as_if_the_rest_went_as_fast(
+    elapsed, fraction, before, left, monkeypatch
+):
+    terminal, now = Terminal(), [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    progress = Progress(stream=terminal)
+    progress.start("reading", before)
+    now[0] += elapsed
+    progress.advance(1, fraction)
+    assert terminal.getvalue().endswith(f"  {elapsed:.1f} s{left}")
+
+
 def test_many_small_steps_draw_rarely():
     terminal = Terminal()
     progress = Progress(stream=terminal)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from biograft.cli.options import Folder, Json, Overwrite, Quiet, Store, split_list
-from biograft.errors import ConfigError, FormatError, InputError
+from biograft.errors import ConfigError, FormatError
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
@@ -64,6 +64,10 @@ def neighbours(
         raise ConfigError(
             "--frequencies: the fixed point does not depend on the start; give --rounds too"
         )
+    if samples and not frequencies:
+        raise ConfigError("--samples: is about the start; give --frequencies too")
+    if samples < 0:
+        raise ConfigError(f"--samples: expected 0 or more, found {samples}")
     config = PeprConfig(
         k=k,
         damping=damping,
@@ -96,12 +100,10 @@ def _read_start(base: KnowledgeBase, path: Path, samples: int) -> Any:
     """Read frequencies: count / sum for entities that occur, 1 / samples for others."""
     import numpy as np
 
+    from biograft.sources.files import read_lines
+
     counts = np.zeros(len(base))
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read ({error})", path=path) from error
-    for number, line in enumerate(lines, 1):
+    for number, line in read_lines(path):
         identifier, _, count = line.partition("\t")
         if not count.isdecimal():
             raise FormatError("expected id, tab, count", path=path, line=number, text=line)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.errors import NotFoundError, StoreError
+from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.graph.triples import graph_fingerprint
 from biograft.manifests import Kind
 
@@ -104,11 +104,14 @@ class NeighbourTable:
         rows = np.asarray(rows, np.int64)
         if rows.size and not (rows.min() >= -1 and rows.max() < len(self)):
             raise NotFoundError(f"rows: expected -1 to {len(self) - 1}")
+        width = self.k if width is None else width
+        if width < 0:
+            raise ConfigError(f"width: expected 0 or more, found {width}")
         ends = self._columns["ends"]
         known = rows >= 0
         starts = np.where(known, ends[rows], 0)
         counts = np.where(known, ends[rows + 1] - starts, 0)
-        places = np.arange(self.k if width is None else width)
+        places = np.arange(width)
         inside = places < counts[..., None]  # (*rows, width)
         if not len(self._columns["scores"]):
             return self._nothing(inside.shape)

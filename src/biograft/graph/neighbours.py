@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Sequence
@@ -43,22 +44,12 @@ def build_neighbours(
     An interrupted call goes on where it was when it is made again.
     """
     config, progress = config or PeprConfig(), progress or Progress(enabled=False)
-    if folder.exists() and not overwrite and not (folder.is_dir() and not any(folder.iterdir())):
-        raise OutputError(
-            f"{folder}: exists already; remove it, choose another place, or allow it to be "
-            "replaced (--overwrite)"
-        )
+    _check_place(folder, overwrite=overwrite)
     triples = _choose_relations(read_triples(kb), config.relations)
     progress.start("join neighbours")
     graph = build_adjacency(triples.heads, triples.tails, len(kb))
     pagerank = PageRank(graph, config, start=start)
-    settings = asdict(config)
-    del settings["threads"]  # no part of the result
-    provenance = {
-        "store": graph_fingerprint(kb),
-        "config": {**settings, "relations": list(config.relations)},
-        "start": None if start is None else float(np.dot(start, np.arange(1, len(start) + 1))),
-    }
+    provenance = _tell_origin(kb, config, start)
     work = Path(os.path.realpath(folder)).with_name(f"{folder.name}.partial")
     ranking = rank_all(pagerank, work, provenance, progress=progress)
     progress.start("list edges")
@@ -82,6 +73,32 @@ def build_neighbours(
     return manifest
 
 
+def _check_place(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a place that is taken before the work, not after it."""
+    if folder.exists() and not overwrite and not (folder.is_dir() and not any(folder.iterdir())):
+        raise OutputError(
+            f"{folder}: exists already; remove it, choose another place, or allow it to be "
+            "replaced (--overwrite)"
+        )
+
+
+def _tell_origin(kb: KnowledgeBase, config: PeprConfig, start: Floats | None) -> dict[str, Any]:
+    """Say what decides the result."""
+    settings = asdict(config)
+    del settings["threads"]  # no part of the result
+    return {
+        "store": graph_fingerprint(kb),
+        "config": {**settings, "relations": list(config.relations)},
+        "start": None if start is None else hash_start(start),
+    }
+
+
+def hash_start(start: Floats) -> str:
+    """Hash a start vector, number by number: equal vectors alone have equal hashes."""
+    numbers = np.ascontiguousarray(start, "<f8") + 0.0  # so that -0 and 0 are one
+    return hashlib.sha256(numbers.tobytes()).hexdigest()
+
+
 def _choose_relations(triples: Triples, names: Sequence[str]) -> Triples:
     if not names:
         return triples
@@ -92,15 +109,7 @@ def _choose_relations(triples: Triples, names: Sequence[str]) -> Triples:
                 f"{nearest(name, triples.relation_names)}"
             )
     wanted = [triples.relation_names.index(name) for name in names]
-    kept = np.isin(triples.relations, wanted)
-    return Triples(
-        triples.heads[kept],
-        triples.relations[kept],
-        triples.tails[kept],
-        triples.splits[kept],
-        triples.n_entities,
-        triples.relation_names,
-    )
+    return triples.where(np.isin(triples.relations, wanted))
 
 
 def first_types(kb: KnowledgeBase) -> npt.NDArray[np.int32]:

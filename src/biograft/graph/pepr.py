@@ -88,6 +88,11 @@ class PageRank:
     ) -> None:
         """Prepare what all entities share; ``start`` (by row) matters with few rounds only."""
         self.graph, self.config = graph, config or PeprConfig()
+        if start is not None and np.shape(start) != (graph.n_entities,):
+            raise ConfigError(
+                f"start: expected {graph.n_entities} numbers, one for each entity, found an array "
+                f"of {' x '.join(map(str, np.shape(start)))}"
+            )
         self._degrees = graph.degrees.astype(np.float64)
         self._turn = READINGS[self.config.normalise]
         self._settled = settle(graph)
@@ -110,6 +115,11 @@ class PageRank:
         ends = np.cumsum([len(values) for values in exact])
         target = np.concatenate(exact) if exact else np.zeros(0)
         return fit_tail(steps, target, near, ends, self._settled, self.config.damping)
+
+    def prepare(self) -> None:
+        """Do at once what all ranking needs, before threads ask for it side by side."""
+        if not (self.config.exact or self.config.rounds):
+            _ = self.tail
 
     def exact_scores(self, place: int) -> Floats:
         """Score the neighbours of one linked entity, in their order, to the tolerance."""
@@ -208,7 +218,7 @@ class PageRank:
             tolerance = config.tolerance / 10
             y = solve(self.graph, right, damping=config.damping, tolerance=tolerance)
             return np.asarray(d ** (1 - t) * y)
-        shared = np.full(z, 1 / z) if start is None else np.asarray(start, np.float64)
+        shared = np.full(z, 1 / max(z, 1)) if start is None else np.asarray(start, np.float64)
         shared = shared[self.graph.row_at][: self.graph.n_linked]
         own = np.repeat(np.arange(len(d)), self.graph.degrees)
         for _ in range(config.rounds):

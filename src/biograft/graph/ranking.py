@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import biograft
+from biograft.errors import OutputError
 from biograft.graph.adjacency import Floats, Ints
 from biograft.graph.pepr import PageRank, Ranked
 from biograft.manifests import peek
@@ -29,6 +31,7 @@ BLOCK = 4096
 _AT_ONCE = 32
 """Entities a thread takes at a time."""
 _STATE = "state.json"
+_FILES = {_STATE, "places.npy", "scores.npy"}
 _COUNTS = ("n_certified", "n_refined", "n_unsure")
 
 
@@ -51,10 +54,13 @@ def rank_all(
     """Rank the neighbours of every linked entity."""
     progress = progress or Progress(enabled=False)
     shape = pagerank.graph.n_linked, pagerank.config.k
-    provenance = {**provenance, "shape": list(shape)}
+    provenance = {**provenance, "shape": list(shape), "made_by": biograft.__version__}
     places, scores, state = _take_up(work, provenance, shape)
     n = pagerank.graph.n_linked
-    progress.start("rank neighbours")
+    if n and state["n_done"] < n:
+        progress.start("solve pilots")
+        pagerank.prepare()
+    progress.start("rank neighbours", state["n_done"] / max(n, 1))
     with ThreadPoolExecutor(pagerank.config.threads or _cores()) as pool:
         for start in range(state["n_done"], n, BLOCK):
             stop = min(start + BLOCK, n)
@@ -94,8 +100,7 @@ def _take_up(
         opened = [np.lib.format.open_memmap(path, mode="r+") for path in paths]
         if all(column.shape == shape for column in opened):
             return opened[0], opened[1], state
-    if work.exists():
-        shutil.rmtree(work)
+    _clear(work)
     work.mkdir(parents=True)
     if not shape[0]:
         nothing: npt.NDArray[Any] = np.zeros(shape)
@@ -105,6 +110,20 @@ def _take_up(
         for path, dtype in zip(paths, (np.int32, np.float64), strict=True)
     ]
     return made[0], made[1], _fresh()
+
+
+def _clear(work: Path) -> None:
+    """Remove what is left of other work; what is not ours is not touched."""
+    if not work.exists():
+        return
+    names = {path.name for path in work.iterdir()} if work.is_dir() else {work.name}
+    foreign = [name for name in names - _FILES if not name.startswith(f".{_STATE}.")]
+    if foreign:
+        raise OutputError(
+            f"{work}: unfinished work is kept there, and it holds {min(foreign)}, which is none; "
+            "move that away, or choose another place"
+        )
+    shutil.rmtree(work)
 
 
 def _fresh() -> dict[str, Any]:

@@ -36,9 +36,12 @@ class Triples:
     def __len__(self) -> int:
         return len(self.heads)
 
-    def of_split(self, name: str) -> Triples:
-        """Keep the triples of one split."""
-        chosen = self.splits == SPLITS.index(name)
+    def of_split(self, *names: str) -> Triples:
+        """Keep the triples of one split, or of some."""
+        return self.where(np.isin(self.splits, [SPLITS.index(name) for name in names]))
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> Triples:
+        """Keep the triples that are chosen, in their order."""
         return Triples(
             self.heads[chosen],
             self.relations[chosen],

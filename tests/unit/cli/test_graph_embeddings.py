@@ -1,8 +1,14 @@
 """``biograft graph embed`` and ``evaluate``: what scripts read, and one clear line on bad input."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -10,6 +16,7 @@ from typer.testing import CliRunner
 from biograft.cli.graph_embed import embed
 from biograft.cli.graph_evaluate import evaluate
 from biograft.errors import BiograftError
+from biograft.graph.embedding import Embeddings
 from biograft.kb import BuildConfig, build_store
 from biograft.sources import SourceConfig
 
@@ -91,3 +98,38 @@ def test_a_store_without_splits_cannot_be_evaluated(call, tmp_path, write):
     call("embed", tmp_path / "kb", "-o", tmp_path / "out", *SMALL)
     with pytest.raises(BiograftError, match="holds no test triples; build it from files called"):
         call("evaluate", tmp_path / "out")
+
+
+LONG = ["--set", "model.dim=16", "--set", "training.epochs=400", "--set", "training.batch=2",
+        "--set", "training.save_every=30", "--set", "optimiser.kind=adam"]  # fmt: skip
+
+
+def start_command(*arguments):
+    code = "from biograft.cli import main; main()"
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE)
+
+
+def test_a_killed_process_goes_on_bit_for_bit(call, kb, tmp_path):
+    out, state = tmp_path / "killed", tmp_path / "killed" / "state" / "state.json"
+    process = start_command("graph", "embed", kb, "-o", out, *LONG, "--quiet")
+    with process:
+        while not state.exists() and process.poll() is None:
+            time.sleep(0.002)
+        os.kill(process.pid, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL, process.stderr
+    epoch = json.loads(state.read_text())["epoch"]
+    assert 30 <= epoch < 400
+    with pytest.raises(BiograftError, match="was stopped there; --resume goes on"):
+        call("embed", kb, "-o", out, *LONG)
+    told = json.loads(call("embed", kb, "-o", out, *LONG, "--resume", "--json").stdout)
+    assert told["epochs"] == 400
+    whole = json.loads(call("embed", kb, "-o", tmp_path / "whole", *LONG, "--json").stdout)
+    assert told["loss"] == whole["loss"]
+    opened = [Embeddings.open(folder) for folder in (out, tmp_path / "whole")]
+    for one, other in zip(*(each.tables for each in opened), strict=True):
+        np.testing.assert_array_equal(one, other)
+    told_losses = [each.manifest["training"]["losses"] for each in opened]
+    assert told_losses[0] == told_losses[1]
+    assert [path.name for path in out.glob(".*")] == []
+    assert not state.exists()

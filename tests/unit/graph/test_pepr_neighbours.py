@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from biograft.cli.graph_neighbours import neighbours
 from biograft.errors import BiograftError, ConfigError, NotFoundError, OutputError, StoreError
 from biograft.graph import ranking
 from biograft.graph.neighbour_table import COLUMNS, DIRECTIONS, NeighbourTable
-from biograft.graph.neighbours import build_neighbours
+from biograft.graph.neighbours import build_neighbours, hash_start
 from biograft.graph.pepr import PageRank, PeprConfig, Ranked
 from biograft.kb import KnowledgeBase, build_store
+from biograft.progress import Progress
 
 Build = Callable[..., KnowledgeBase]
 FACTS = ["a\tcauses\tb", "a\ttreats\tb", "b\tcauses\ta", "a\tcauses\ta", "c\tcauses\ta"]
@@ -87,6 +89,51 @@ def test_gather_pads_and_cuts(store: Build, tmp_path: Path) -> None:
     assert wide.types[0, 0, 4] == -1
     with pytest.raises(NotFoundError, match="rows: expected -1 to 2"):
         table.gather([3])
+
+
+@pytest.mark.parametrize("width", [None, 0, 1, 2, 3, 4, 100])
+def test_gather_is_a_loop_over_rows(store: Build, tmp_path: Path, width: int | None) -> None:
+    """At all bounds: no edge, one, just as many as an entity has, one more, many more."""
+    kb = store("kb", [*FACTS, "d\tcauses\td"])  # of 4, 3, 1 and 0 edges
+    build_neighbours(kb, tmp_path / "n", PeprConfig(k=3))
+    table = NeighbourTable.open(tmp_path / "n", kb)
+    rows = np.array([[kb.row("a"), -1, kb.row("b")], [kb.row("c"), kb.row("d"), kb.row("a")]])
+    block, n = table.gather(rows, width), 3 if width is None else width
+    assert [len(table[kb.row(name)]) for name in "abcd"] == [4, 3, 1, 0]
+    for name in ("neighbours", "relations", "directions", "types", "scores"):
+        found, padding = getattr(block, name), 0 if name == "scores" else -1
+        assert found.shape == (2, 3, n)
+        for at in np.ndindex(2, 3):
+            edges = [] if rows[at] < 0 else getattr(table[int(rows[at])], name).tolist()
+            assert found[at].tolist() == (edges + [padding] * n)[:n]
+
+
+def test_gather_refuses_a_width_below_0(store: Build, tmp_path: Path) -> None:
+    kb = store("kb", FACTS)
+    build_neighbours(kb, tmp_path / "n")
+    with pytest.raises(ConfigError, match="width: expected 0 or more, found -1"):
+        NeighbourTable.open(tmp_path / "n", kb).gather([0], width=-1)
+
+
+def test_gather_finds_edges_beyond_what_32_bits_count(store: Build, tmp_path: Path) -> None:
+    kb = store("kb", FACTS)
+    build_neighbours(kb, tmp_path / "n")
+    table, first = NeighbourTable.open(tmp_path / "n", kb), 2**33 + 7
+
+    class Places:
+        """A column as long as can be, in which each edge tells its own place."""
+
+        def __len__(self) -> int:
+            return first + 5
+
+        def __getitem__(self, at: Any) -> Any:
+            assert at.dtype == np.int64
+            return np.where(at >= first, at - first, -7)
+
+    ends = np.array([0, first, first + 3, first + 5])
+    table._columns = {name: ends if name == "ends" else Places() for name in COLUMNS}  # type: ignore[misc]
+    assert table.gather([1, 2], width=4).neighbours.tolist() == [[0, 1, 2, -1], [3, 4, -1, -1]]
+    assert table[2].neighbours.tolist() == [3, 4]
 
 
 def test_best_first(store: Build, tmp_path: Path) -> None:
@@ -188,3 +235,124 @@ def test_few_rounds_begin_with_frequencies(store: Build, tmp_path: Path) -> None
         counts.write_text(content, encoding="utf-8")
         bad = CliRunner().invoke(app, [*given, "-o", str(tmp_path / "m"), "--rounds", rounds])
         assert isinstance(bad.exception, BiograftError)
+
+
+def test_a_start_vector_is_told_from_others_of_equal_sums(store: Build, tmp_path: Path) -> None:
+    """A weighted sum stood for it: work begun with another start was gone on with."""
+    start = np.array([0.5, 0.25, 0.25])
+    shifts = np.array([[1e-9, -2e-9, 1e-9], [2, -1, 0]])  # of weighted sum 0
+    others = [start[::-1], start[[1, 0, 2]], start + shifts[0], start + shifts[1]]
+    weights = np.arange(1, 4)
+    assert np.dot(others[2], weights) == pytest.approx(np.dot(start, weights), abs=1e-15)
+    assert np.dot(others[3], weights) == np.dot(start, weights)
+    told = [hash_start(np.asarray(each)) for each in (start, *others)]
+    assert len(set(told)) == 5
+    assert hash_start(start.astype(np.float32)) == told[0]
+    kb, config = store("kb", FACTS), PeprConfig(rounds=1)
+    manifests = [
+        build_neighbours(kb, tmp_path / str(k), config, start=each)
+        for k, each in enumerate((start, start.copy(), others[3]))
+    ]
+    assert [manifest["start"] for manifest in manifests] == [told[0], told[0], told[4]]
+    assert build_neighbours(kb, tmp_path / "none")["start"] is None
+
+
+def test_work_of_another_start_is_not_gone_on_with(
+    store: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb, config = store("kb", random_facts(200, 1500, 2)), PeprConfig(rounds=1, threads=1)
+    draw = np.random.default_rng(0)
+    start = draw.random(len(kb))
+    other = start.copy()
+    other[0], other[1] = start[0] + 0.2, start[1] - 0.1  # the same sum by place
+    monkeypatch.setattr(ranking, "BLOCK", 64)
+    rank, calls = PageRank.rank, []
+
+    def stopping(self: PageRank, places: Any) -> Ranked:
+        calls.append(int(places[0]))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return rank(self, places)
+
+    monkeypatch.setattr(PageRank, "rank", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        build_neighbours(kb, tmp_path / "n", config, start=start)
+    calls[:] = [0] * 4
+    build_neighbours(kb, tmp_path / "n", config, start=other)
+    assert calls[4] == 0
+    build_neighbours(kb, tmp_path / "fresh", config, start=other)
+    assert columns(tmp_path / "n") == columns(tmp_path / "fresh")
+
+
+def test_a_start_of_another_length_is_refused(store: Build, tmp_path: Path) -> None:
+    """A longer one was taken, row by row, for that of the store."""
+    kb = store("kb", FACTS)
+    for shape, said in (((4,), "4"), ((2,), "2"), ((3, 1), "3 x 1")):
+        with pytest.raises(ConfigError, match=f"start: expected 3 numbers.* array of {said}$"):
+            build_neighbours(kb, tmp_path / "n", PeprConfig(rounds=1), start=np.ones(shape))
+
+
+def test_a_folder_of_others_in_the_place_of_work_is_left_alone(
+    store: Build, tmp_path: Path
+) -> None:
+    """It was removed without a word."""
+    kb, place = store("kb", FACTS), tmp_path / "n.partial"
+    place.mkdir()
+    (place / "mine.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(OutputError, match=r"n\.partial: .* it holds mine\.txt, which is none"):
+        build_neighbours(kb, tmp_path / "n")
+    assert (place / "mine.txt").exists()
+    (place / "mine.txt").rename(place / "scores.npy")
+    build_neighbours(kb, tmp_path / "n")
+    assert not place.exists()
+
+
+def test_progress_says_how_much_is_done_from_where_work_was_stopped(
+    store: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kb, told = store("kb", random_facts(200, 1500, 2)), []
+
+    class Told(Progress):
+        def start(self, stage: str, fraction: float = 0.0) -> None:
+            told.append((stage, fraction))
+            super().start(stage, fraction)
+
+        def advance(self, rows: int, fraction: float | None = None) -> None:
+            told.append(fraction)
+            if fraction and fraction > 0.5 and not done:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(ranking, "BLOCK", 64)
+    done: list[bool] = []
+    with pytest.raises(KeyboardInterrupt):
+        build_neighbours(kb, tmp_path / "n", PeprConfig(threads=1), progress=Told(enabled=False))
+    assert told[:3] == [("join neighbours", 0.0), ("solve pilots", 0.0), ("rank neighbours", 0.0)]
+    told.clear()
+    done.append(True)
+    manifest = build_neighbours(
+        kb, tmp_path / "n", PeprConfig(threads=1), progress=Told(enabled=False)
+    )
+    began = dict(each for each in told if isinstance(each, tuple))["rank neighbours"]
+    assert began == 64 / manifest["n_linked"]
+    shares = [each for each in told if isinstance(each, float)]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--samples", "5"], "--samples: is about the start; give --frequencies too"),
+        (["--frequencies", "x.tsv", "--rounds", "1", "--samples", "-1"], "--samples: expected 0"),
+        (["--frequencies", "x.tsv"], "--frequencies: the fixed point does not depend"),
+        (["--frequencies", "none.tsv", "--rounds", "1"], r"none\.tsv: does not exist"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    store: Build, tmp_path: Path, options: list[str], message: str
+) -> None:
+    kb, app = store("kb", FACTS), typer.Typer()
+    app.command()(neighbours)
+    done = CliRunner().invoke(app, [str(kb.folder), "-o", str(tmp_path / "n"), *options])
+    assert isinstance(done.exception, BiograftError)
+    assert re.search(message, str(done.exception))

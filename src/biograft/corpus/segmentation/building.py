@@ -54,12 +54,13 @@ def build_segmentation(
         progress.start("segments")
         segmenter, points = _make_segmenter(vocabulary, grouped, names, config, reviewed)
         segmenter.learn(names.texts)
-        segmented = [segmenter.segment(name) for name in names.texts]
+        segmented = []
+        for name in names.texts:
+            segmented.append(segmenter.segment(name))
+            progress.advance(1, len(segmented) / len(names.texts))
         progress.finish()
         content = {
-            "config": _plain(config),
-            "cut_points_sha256": hash_file(config.cut_points) if config.cut_points else None,
-            "texts": [{"name": text.name, "sha256": hash_file(text)} for text in texts],
+            **_tell_origin(config, texts),
             "n_units": mined.n_units,
             "n_runs_forgotten": mined.pruned,
             "n_phrases": len(mined.phrases),
@@ -98,6 +99,14 @@ def _make_segmenter(
     phrases = [word for word in vocabulary.counts if word not in names.forms]
     words = open_words(config.words, vocabulary, phrases)
     return ChineseSegmenter(vocabulary, words, points, config), points
+
+
+def _tell_origin(config: SegmentationConfig, texts: Sequence[Path]) -> dict[str, Any]:
+    return {
+        "config": _plain(config),
+        "cut_points_sha256": hash_file(config.cut_points) if config.cut_points else None,
+        "texts": [{"name": text.name, "sha256": hash_file(text)} for text in texts],
+    }
 
 
 def _plain(config: SegmentationConfig) -> dict[str, Any]:

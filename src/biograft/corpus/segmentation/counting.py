@@ -74,10 +74,13 @@ class RunCounts:
     def cohesion(self, length: int) -> Floats:
         """Give min over splits of log(p(whole) / (p(first part) p(second part))), in nats."""
         units = self.units_of(length)
-        whole = np.log(self.levels[length - 1].counts / self.n_units)
+        own = self.levels[length - 1].counts
+        whole = np.log(own / self.n_units)
         least = np.full(len(units), math.inf)
         for cut in range(1, length):
             first, second = self.count(units[:, :cut]), self.count(units[:, cut:])
+            # a full table may have let a part go, which cannot be rarer than the whole
+            first, second = np.maximum(first, own), np.maximum(second, own)
             apart = np.log(first / self.n_units) + np.log(second / self.n_units)
             least = np.minimum(least, whole - apart)
         return least
@@ -96,16 +99,11 @@ def count_runs(
     ``max_entries`` bounds the table of a level: when more different runs are met, the rarest are
     let go, and counts near ``min_count`` and entropies become approximate.
     """
-    counts = np.bincount(corpus, minlength=n_kinds + 1).astype(np.int64)
-    n_units = len(corpus) - int(counts[EDGE])
-    counts[EDGE] = 0
-    kept = np.flatnonzero(counts >= min_count)
-    keys, counts = kept.astype(np.int64), counts[kept]
+    counts = _count_units(corpus, n_kinds)
+    n_units = int(counts.sum())
+    keys = np.flatnonzero(counts >= min_count).astype(np.int64)
+    counts, places = counts[keys], _place_units(corpus, n_kinds, keys)
     levels: list[Level] = []
-    places = np.full(len(corpus), -1, np.int32)
-    of_unit = np.full(n_kinds + 1, -1, np.int32)
-    of_unit[kept] = np.arange(len(kept))
-    np.take(of_unit, corpus, out=places)
     pruned = 0
     for length in range(1, max_length + 1):
         right, left = (_Table(max_entries) for _ in range(2))
@@ -120,6 +118,24 @@ def count_runs(
         keys, counts = right.keys[frequent], right.counts[frequent]
         _extend(corpus, places, length, Level(keys, counts, *entropies))
     return RunCounts(levels, n_units, pruned=pruned)
+
+
+def _count_units(corpus: npt.NDArray[np.int32], n_kinds: int) -> Ints:
+    counts = np.zeros(n_kinds + 1, np.int64)
+    for start in range(0, len(corpus), _CHUNK):
+        counts += np.bincount(corpus[start : start + _CHUNK], minlength=n_kinds + 1)
+    counts[EDGE] = 0
+    return counts
+
+
+def _place_units(corpus: npt.NDArray[np.int32], n_kinds: int, kept: Ints) -> npt.NDArray[np.int32]:
+    """Say for each place of the corpus which of the kept units stands there; -1: none."""
+    of_unit = np.full(n_kinds + 1, -1, np.int32)
+    of_unit[kept] = np.arange(len(kept))
+    places = np.empty(len(corpus), np.int32)
+    for start in range(0, len(corpus), _CHUNK):
+        places[start : start + _CHUNK] = of_unit[corpus[start : start + _CHUNK]]
+    return places
 
 
 class _Table:
@@ -178,4 +194,4 @@ def _entropy(table: _Table, counts: Ints) -> Floats:
     """
     spread = np.zeros(len(counts))
     np.add.at(spread, table.keys >> _UNIT_BITS, table.counts * np.log(table.counts))
-    return np.asarray(np.log(counts) - spread / counts)
+    return np.asarray(np.maximum(np.log(counts) - spread / counts, 0))

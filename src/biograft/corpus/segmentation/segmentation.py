@@ -99,5 +99,5 @@ class Segmentation:
         path = self.folder / f"{name}.npy"
         try:
             return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-        except ValueError as error:
+        except (OSError, ValueError, EOFError) as error:
             raise SEGMENTATION.damaged(path, error) from error

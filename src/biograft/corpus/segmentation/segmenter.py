@@ -190,9 +190,15 @@ def _without_bracket(
     grouped: list[list[Unit]], text: str
 ) -> tuple[list[list[Unit]], list[list[Unit]]]:
     """Part what stands in a bracket at the end, which says the entity again or tells its kind."""
-    if text[-1:] in tuple(_CLOSING):
-        opening = max(text.rfind(sign) for sign in _OPENING)
-        core = [run for run in grouped if run[0].start < opening]
-        if core:
-            return core, grouped[len(core) :]
-    return grouped, []
+    core = [run for run in grouped if run[0].start < _last_bracket(text)]
+    return (core, grouped[len(core) :]) if core else (grouped, [])
+
+
+def _last_bracket(text: str) -> int:
+    """Say where the bracket opens that the text ends with; -1 if it ends with none."""
+    depth = 0
+    for place in range(len(text) - 1, -1, -1):
+        depth += (text[place] in _CLOSING) - (text[place] in _OPENING)
+        if depth <= 0:
+            return place if place < len(text) - 1 else -1
+    return -1

@@ -22,10 +22,14 @@ _ALONE = 0.02
 class Vocabulary:
     """Words with counts; splits runs of units by the product of their probabilities."""
 
-    def __init__(self, counts: Mapping[str, float], language: str) -> None:
+    def __init__(
+        self, counts: Mapping[str, float], language: str, total: float | None = None
+    ) -> None:
+        """Take words with counts; ``total``: what they are shares of, if words are yet to come."""
         self.language = language
         self.counts = dict(counts)
-        self._log_total = math.log(sum(self.counts.values()) + 1)
+        self.total = math.fsum(self.counts.values()) if total is None else total
+        self._log_total = math.log(self.total + 1)
         self._alone = math.log(_ALONE) - self._log_total
         self._longest = 1
         self._log = {word: math.log(n) - self._log_total for word, n in self.counts.items()}

@@ -36,7 +36,7 @@ class OwnWords:
     def __init__(self, vocabulary: Vocabulary, phrases: Iterable[str]) -> None:
         self._counts = vocabulary.counts
         known = {phrase: vocabulary.counts[phrase] for phrase in phrases}
-        self._vocabulary = Vocabulary(known, vocabulary.language)
+        self._vocabulary = Vocabulary(known, vocabulary.language, vocabulary.total)
 
     def add(self, word: str) -> None:
         """Add a word to the dictionary."""

@@ -125,6 +125,8 @@ class TrainingConfig:
         _at_least("training.epochs", self.epochs, 1)
         _at_least("training.batch", self.batch, 1)
         _at_least("training.seed", self.seed, 0)
+        if self.seed >= 2**63:
+            raise ConfigError(f"training.seed: expected less than 2**63, found {self.seed}")
         _at_least("training.save_every", self.save_every, 1)
         _at_least("training.evaluate_every", self.evaluate_every, 0)
         _at_least("training.patience", self.patience, 1)

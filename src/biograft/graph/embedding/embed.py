@@ -17,7 +17,7 @@ from biograft.graph.embedding.optimising import Moments
 from biograft.graph.embedding.scoring import Tables
 from biograft.graph.embedding.tensors import read_tensors, write_tensors
 from biograft.graph.embedding.training import Run, begin, train_epochs, with_inverse
-from biograft.graph.triples import Triples, graph_fingerprint, read_triples
+from biograft.graph.triples import SPLITS, Triples, graph_fingerprint, read_triples
 from biograft.kb import KnowledgeBase
 from biograft.manifests import Kind, file_sizes
 from biograft.progress import Progress
@@ -76,10 +76,11 @@ def embed_graph(
     train = triples.of_split("train")
     if recipe.model.inverse:
         train = with_inverse(train)
-    run = begin(train, recipe)
     fingerprint = graph_fingerprint(base)
     if resume and (out / _STATE).exists():
-        _load_state(out / _STATE, run, recipe, fingerprint)
+        run = _load_state(out / _STATE, recipe, fingerprint)
+    else:
+        run = begin(train, recipe)
 
     def after_epoch(run: Run) -> bool:
         done = _look(run, recipe, triples)
@@ -89,19 +90,23 @@ def embed_graph(
 
     if not _is_over(run, recipe):
         train_epochs(train, recipe, run, after_epoch, progress)
-    counts = {name: len(triples.of_split(name)) for name in ("train", "valid", "test")}
-    result = EmbeddingResult(out, counts, run)
-    told = {key: value for key, value in result.to_json().items() if key != "embeddings"}
-    with new_folder(out, overwrite=True) as folder:
-        content = {"recipe": recipe.to_json(), "training": {**told, "losses": run.losses}}
-        write_embeddings(folder, run.kept, base, content)
+    result = EmbeddingResult(out, {name: len(triples.of_split(name)) for name in SPLITS}, run)
+    _write_result(result, base, recipe)
     return result
+
+
+def _write_result(result: EmbeddingResult, base: KnowledgeBase, recipe: EmbeddingRecipe) -> None:
+    told = {key: value for key, value in result.to_json().items() if key != "embeddings"}
+    with new_folder(result.folder, overwrite=True) as folder:
+        content = {"recipe": recipe.to_json(), "training": {**told, "losses": result.run.losses}}
+        write_embeddings(folder, result.run.kept, base, content)
 
 
 def _check_place(out: Path, *, resume: bool, overwrite: bool) -> None:
     """Refuse what is another's, and what is finished or begun, unless told what to do with it."""
+    remove_abandoned(out / _STATE)
     ours = EMBEDDINGS.is_at(out) or STATE.is_at(out / _STATE)
-    if out.exists() and not ours and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and not ours and _holds_another(out):
         raise OutputError(f"{out}: holds no embeddings; choose another place")
     begun = STATE.is_at(out / _STATE)
     if resume and not begun and EMBEDDINGS.is_at(out):
@@ -111,7 +116,12 @@ def _check_place(out: Path, *, resume: bool, overwrite: bool) -> None:
         raise OutputError(f"{out}: a run {what}; --overwrite trains anew")
     if overwrite and not resume:
         shutil.rmtree(out / _STATE, ignore_errors=True)
-    remove_abandoned(out / _STATE)
+
+
+def _holds_another(out: Path) -> bool:
+    """Whether there is more than a first state that a killed run did not finish writing."""
+    unfinished = f".{_STATE}."
+    return not out.is_dir() or any(not path.name.startswith(unfinished) for path in out.iterdir())
 
 
 def _check_graph(base: KnowledgeBase, triples: Triples, recipe: EmbeddingRecipe) -> None:
@@ -134,15 +144,7 @@ def _look(run: Run, recipe: EmbeddingRecipe, triples: Triples) -> bool:
     every = recipe.training.evaluate_every
     if not every or (run.epoch % every and run.epoch < recipe.training.epochs):
         return False
-    seen = triples.splits != 2
-    both = Triples(
-        triples.heads[seen],
-        triples.relations[seen],
-        triples.tails[seen],
-        triples.splits[seen],
-        triples.n_entities,
-        triples.relation_names,
-    )
+    both = triples.of_split("train", "valid")
     mrr = predict_links(run.tables, recipe.model, both, "valid").metrics()["mrr"]
     if not run.looks or mrr > max(value for _, value in run.looks):
         run.best = Tables(*(table.copy() for table in run.tables))
@@ -183,8 +185,8 @@ def _save_state(folder: Path, run: Run, recipe: EmbeddingRecipe, fingerprint: st
         STATE.write(work, content)
 
 
-def _load_state(folder: Path, run: Run, recipe: EmbeddingRecipe, fingerprint: str) -> None:
-    """Put a saved state into a run that has just begun."""
+def _load_state(folder: Path, recipe: EmbeddingRecipe, fingerprint: str) -> Run:
+    """Take up a run where its state was saved."""
     state = STATE.read(folder)
     STATE.check_files(folder, state)
     if state["recipe"] != recipe.to_json() or state["graph"] != fingerprint:
@@ -194,15 +196,22 @@ def _load_state(folder: Path, run: Run, recipe: EmbeddingRecipe, fingerprint: st
         )
     try:
         arrays = {name: np.array(array) for name, array in read_tensors(folder / _TENSORS).items()}
-        run.tables = Tables(*(arrays[name] for name in Tables._fields))
-        run.moments = tuple(
-            Moments(*(arrays[f"{name}.{part}"] for part in Moments._fields))
-            for name in Tables._fields
-        )
+        best = None
         if "best.entity" in arrays:
-            run.best = Tables(*(arrays[f"best.{name}"] for name in Tables._fields))
+            best = Tables(*(arrays[f"best.{name}"] for name in Tables._fields))
+        return Run(
+            Tables(*(arrays[name] for name in Tables._fields)),
+            tuple(_moments_of(arrays, name) for name in Tables._fields),
+            epoch=state["epoch"],
+            step=state["step"],
+            losses=state["losses"],
+            looks=[(epoch, mrr) for epoch, mrr in state["looks"]],
+            best=best,
+            seconds=state["seconds"],
+        )
     except (ValueError, KeyError) as error:
         raise STATE.damaged(folder / _TENSORS, error) from error
-    run.epoch, run.step = state["epoch"], state["step"]
-    run.losses, run.seconds = state["losses"], state["seconds"]
-    run.looks = [(epoch, mrr) for epoch, mrr in state["looks"]]
+
+
+def _moments_of(arrays: dict[str, Any], name: str) -> Moments:
+    return Moments(*(arrays[f"{name}.{part}"] for part in Moments._fields))

@@ -12,8 +12,17 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from biograft.errors import InputError
 from biograft.graph.embedding.config import NORMS, ModelConfig
-from biograft.graph.embedding.scoring import FAST, L1, Floats, Tables, project, shorten
+from biograft.graph.embedding.scoring import (
+    FAST,
+    L1,
+    Floats,
+    Tables,
+    all_numbers,
+    project,
+    shorten,
+)
 from biograft.graph.embedding.threads import in_parts
 from biograft.graph.triples import Triples
 from biograft.progress import Progress
@@ -29,6 +38,20 @@ class Counts(NamedTuple):
 
     better: I64
     equal: I64
+
+
+class _Candidates(NamedTuple):
+    """The entities to choose from: where each stands among them, and their vectors."""
+
+    place: I64  # (entities,), -1 for one that is no candidate
+    vectors: Floats  # (candidates, dim)
+
+
+class _Known(NamedTuple):
+    """All true answers, in the order of their questions."""
+
+    answers: npt.NDArray[np.int32]
+    keys: I64  # of the question of each
 
 
 class _Questions(NamedTuple):
@@ -52,31 +75,59 @@ def rank_triples(
     Candidates are the entities of ``known`` triples, which the asked ones are among.
     """
     progress = progress or Progress(enabled=False)
-    candidates = np.unique(np.concatenate([known.heads, known.tails]))
-    place = np.full(known.n_entities, -1, np.int64)
-    place[candidates] = np.arange(len(candidates))
-    found = {}
+    if not all_numbers(tables):
+        raise InputError(
+            "a vector is no number, so that nothing can be ranked", path="embeddings",
+            remedy="train them again, with a lower optimiser.learning_rate or bounded vectors",
+        )  # fmt: skip
+    candidates = _find_candidates(tables, known)
+    found, n_done = {}, 0
     for side in SIDES:
-        counts = Counts(np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64))
-        answers, starts = _list_known(known, side)
+        counts, answers = _no_counts(len(asked)), _list_known(known, side)
         for relation in np.unique(asked.relations):
-            chosen = np.flatnonzero(asked.relations == relation)
-            given, wanted = _ends(asked, side)
-            table, shift = _prepare(tables, config, candidates, (int(relation), side))
-            keys = given[chosen].astype(np.int64) * len(known.relation_names) + relation
-            questions = _Questions(
-                np.ascontiguousarray(table[place[given[chosen]]] + shift),
-                place[wanted[chosen]],
-                np.searchsorted(starts, keys, "left"),
-                np.searchsorted(starts, keys, "right"),
-            )
-            out = Counts(np.zeros(len(chosen), np.int64), np.zeros(len(chosen), np.int64))
-            norm = NORMS.index(config.norm)
-            in_parts(_count, len(chosen), table, questions, (place[answers], norm), out)
-            counts.better[chosen], counts.equal[chosen] = out
-            progress.advance(len(chosen))
+            chosen = asked.relations == relation
+            some = _rank_some(tables, config, candidates, asked.where(chosen), answers, side)
+            counts.better[chosen], counts.equal[chosen] = some
+            n_done += len(some.better)
+            progress.advance(len(some.better), n_done / (len(SIDES) * len(asked)))
         found[side] = counts
     return found
+
+
+def _rank_some(
+    tables: Tables,
+    config: ModelConfig,
+    candidates: _Candidates,
+    asked: Triples,
+    known: _Known,
+    side: str,
+) -> Counts:
+    """Count for triples of one relation."""
+    relation, place = int(asked.relations[0]), candidates.place
+    given, wanted = _ends(asked, side)
+    table, shift = _prepare(tables, config, candidates, (relation, side))
+    keys = given.astype(np.int64) * len(asked.relation_names) + relation
+    questions = _Questions(
+        np.ascontiguousarray(table[place[given]] + shift),
+        place[wanted],
+        np.searchsorted(known.keys, keys, "left"),
+        np.searchsorted(known.keys, keys, "right"),
+    )
+    out, how = _no_counts(len(asked)), (place[known.answers], NORMS.index(config.norm))
+    in_parts(_count, len(asked), table, questions, how, out)
+    return out
+
+
+def _find_candidates(tables: Tables, known: Triples) -> _Candidates:
+    rows = np.unique(np.concatenate([known.heads, known.tails]))
+    place = np.full(known.n_entities, -1, np.int64)
+    place[rows] = np.arange(len(rows))
+    whole = len(rows) == len(tables.entity)
+    return _Candidates(place, np.ascontiguousarray(tables.entity if whole else tables.entity[rows]))
+
+
+def _no_counts(n: int) -> Counts:
+    return Counts(np.zeros(n, np.int64), np.zeros(n, np.int64))
 
 
 def _ends(triples: Triples, side: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
@@ -85,19 +136,18 @@ def _ends(triples: Triples, side: str) -> tuple[npt.NDArray[np.int32], npt.NDArr
     return ends if side == "tail" else (ends[1], ends[0])
 
 
-def _list_known(known: Triples, side: str) -> tuple[npt.NDArray[np.int32], I64]:
-    """List all true answers by question: the answers, and the key of each one's question."""
+def _list_known(known: Triples, side: str) -> _Known:
     given, wanted = _ends(known, side)
     keys = given.astype(np.int64) * len(known.relation_names) + known.relations
     order = np.lexsort((wanted, keys))
     answers, keys = wanted[order], keys[order]
     first = np.ones(len(keys), np.bool_)
     first[1:] = (keys[1:] != keys[:-1]) | (answers[1:] != answers[:-1])
-    return answers[first], keys[first]
+    return _Known(answers[first], keys[first])
 
 
 def _prepare(
-    tables: Tables, config: ModelConfig, candidates: npt.NDArray[Any], asked: tuple[int, str]
+    tables: Tables, config: ModelConfig, candidates: _Candidates, asked: tuple[int, str]
 ) -> tuple[Floats, Floats]:
     """Give the candidates in a relation's space, and the way from what is given to the answer."""
     relation, side = asked
@@ -106,22 +156,20 @@ def _prepare(
     way = tables.relation[relation]
     shift = way if side == "tail" or config.inverse else -way
     if not len(tables.projection):
-        whole = len(candidates) == len(tables.entity)
-        return (tables.entity if whole else tables.entity[candidates]), shift
-    table = np.empty((len(candidates), len(way)), tables.entity.dtype)
+        return candidates.vectors, shift
+    table = np.empty((len(candidates.vectors), len(way)), tables.entity.dtype)
     matrix = np.ascontiguousarray(tables.projection[relation])
-    rows = np.ascontiguousarray(tables.entity)
-    in_parts(_project_all, len(candidates), rows, candidates, (matrix, config.clamp), table)
+    in_parts(_project_all, len(table), candidates.vectors, matrix, config.clamp, table)
     return table, shift
 
 
 @numba.njit(cache=True, nogil=True)
 def _project_all(
-    first: int, last: int, rows: Floats, chosen: Any, how: tuple[Floats, bool], out: Floats
+    first: int, last: int, vectors: Floats, matrix: Floats, clamp: bool, out: Floats
 ) -> None:
     for k in range(first, last):
-        project(rows[chosen[k]], how[0], out[k])
-        if how[1]:
+        project(vectors[k], matrix, out[k])
+        if clamp:
             shorten(out[k])
 
 

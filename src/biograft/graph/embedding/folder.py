@@ -57,7 +57,7 @@ class Embeddings:
             arrays = read_tensors(folder / _TENSORS)
             empty = np.zeros((0, *arrays["entity"].shape[1:], 0), np.float32)
             tables = Tables(arrays["entity"], arrays["relation"], arrays.get("projection", empty))
-        except (ValueError, KeyError, AttributeError, TypeError) as error:
+        except (ValueError, KeyError) as error:
             raise EMBEDDINGS.damaged(folder / _TENSORS, error) from error
         return cls(tables, manifest, folder)
 

@@ -83,8 +83,11 @@ def batch_slopes(tables: Tables, batch: Batch, rules: Rules, slots: Slots) -> fl
 
 @numba.njit(cache=True, nogil=True)
 def _set_rows(batch: Batch, slots: Slots, i: int) -> Any:
-    """Note which vectors a triple speaks of: none where it costs nothing."""
-    active = slots.weights[i, 0] != 0
+    """Note which vectors a triple speaks of: none where it costs nothing.
+
+    A true triple that costs nothing is still an end of its false ones.
+    """
+    active = (slots.weights[i] != 0).any()
     slots.rows[i, 0] = batch.heads[i] if active else -1
     slots.rows[i, 1] = batch.tails[i] if active else -1
     for k in range(batch.entities.shape[1]):

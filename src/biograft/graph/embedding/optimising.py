@@ -181,7 +181,10 @@ def _step_all(
     falling: tuple[Groups, I32],
     how: tuple[Moments, Rule],
 ) -> None:
-    """Move every row by Adam, also those on which nothing falls (group -1)."""
+    """Move every row by Adam, also those on which nothing falls (group -1).
+
+    A row on which nothing ever fell stays as it is: to bind it anew would round it each time.
+    """
     groups, group_of = falling
     moments, rule = how
     nothing = np.zeros(table.shape[1], table.dtype)
@@ -189,6 +192,8 @@ def _step_all(
         slope = nothing
         if group_of[row] >= 0:
             slope = _sum_up(slots, groups, group_of[row])
+        elif not (moments.first[row].any() or moments.second[row].any()):
+            continue
         _adam(table[row], slope, moments.first[row], moments.second[row], rule)
         _bind(table[row], rule.bound)
 

@@ -28,6 +28,12 @@ class Tables(NamedTuple):
     projection: Floats  # (relations, dim, width); without relations for TransE
 
 
+def all_numbers(tables: Tables) -> bool:
+    """Whether all vectors are numbers; one that is none, or infinite, spoils the sum."""
+    with np.errstate(invalid="ignore"):
+        return all(bool(np.isfinite(table.sum(dtype=np.float64))) for table in tables)
+
+
 @numba.njit(fastmath=FAST, cache=True, nogil=True)
 def distance(head: Floats, relation: Floats, tail: Floats, norm: int) -> Any:
     """Measure from head plus relation to tail."""

@@ -47,17 +47,26 @@ def write_tensors(
 
 
 def read_tensors(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Map the arrays of a file into memory; ``ValueError`` or ``KeyError`` where it is damaged."""
+    """Map the arrays of a file into memory; ``ValueError`` where it is damaged."""
     whole = np.memmap(path, np.uint8, "r")
     start = 8 + int.from_bytes(whole[:8].tobytes(), "little")
     header = json.loads(whole[8:start].tobytes())
-    arrays = {}
-    for name, entry in header.items():
-        if name == _METADATA:
-            continue
+    if not isinstance(header, dict):
+        raise ValueError("its header is no table of arrays")
+    return {
+        name: _map(whole[start:], name, entry)
+        for name, entry in header.items()
+        if name != _METADATA
+    }
+
+
+def _map(data: npt.NDArray[np.uint8], name: str, entry: Any) -> npt.NDArray[Any]:
+    try:
         first, last = entry["data_offsets"]
         kind, shape = np.dtype(_KINDS[entry["dtype"]]), tuple(entry["shape"])
-        if last - first != kind.itemsize * math.prod(shape) or start + last > len(whole):
-            raise ValueError(f"{name} is cut short")
-        arrays[name] = np.ndarray(shape, kind, whole, start + first)
-    return arrays
+        size = kind.itemsize * math.prod(shape)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"what it says of {name} cannot be read") from error
+    if not 0 <= first <= last <= len(data) or last - first != size:
+        raise ValueError(f"{name} is cut short")
+    return np.ndarray(shape, kind, data, first)

@@ -32,7 +32,7 @@ from biograft.graph.embedding.optimising import (
     step_table,
 )
 from biograft.graph.embedding.sampling import Sampler, draw_batch, make_sampler, stir
-from biograft.graph.embedding.scoring import Floats, Tables
+from biograft.graph.embedding.scoring import Floats, Tables, all_numbers
 from biograft.graph.triples import Triples
 from biograft.progress import Progress
 
@@ -128,22 +128,22 @@ def train_epochs(
         raise InputError("holds no relations to learn from", path="graph")
     progress = progress or Progress(enabled=False)
     worker = _Worker(train, recipe, run)
+    progress.start("training", run.epoch / recipe.training.epochs)
     while run.epoch < recipe.training.epochs:
-        progress.start(f"epoch {run.epoch + 1} of {recipe.training.epochs}")
         start = time.perf_counter()
         loss = worker.epoch(progress)
         run.epoch += 1
-        if not np.isfinite(loss):
+        if not (np.isfinite(loss) and all_numbers(run.tables)):
             raise InputError(
-                f"the loss of epoch {run.epoch} is no number",
+                f"the loss or a vector of epoch {run.epoch} is no number",
                 path="graph",
                 remedy="lower optimiser.learning_rate, or bound the vectors",
             )
         run.losses.append(loss)
         run.seconds.append(time.perf_counter() - start)
-        progress.finish()
         if after_epoch(run):
             break
+    progress.finish()
     return run
 
 
@@ -164,6 +164,7 @@ class _Worker:
     def epoch(self, progress: Progress) -> float:
         """Go through all triples once; give the mean loss."""
         n, seed, epoch = len(self.train), self.recipe.training.seed, self.run.epoch
+        n_epochs = self.recipe.training.epochs
         order = np.random.default_rng([seed, epoch]).permutation(n)
         drawn = np.uint64(stir(np.uint64(stir(np.uint64(seed))) ^ np.uint64(epoch)))
         total = 0.0
@@ -173,7 +174,7 @@ class _Worker:
                 chosen = chosen[np.argsort(self.train.relations[chosen], kind="stable")]
             batch = self._draw(chosen, first, drawn)
             total += self._step(batch) * len(chosen)
-            progress.advance(len(chosen), min(1.0, (first + self.size) / n))
+            progress.advance(len(chosen), (epoch + min(1.0, (first + self.size) / n)) / n_epochs)
         return total / n
 
     def _draw(self, chosen: npt.NDArray[np.int64], first: int, seed: np.uint64) -> Batch:

@@ -114,6 +114,31 @@ def test_a_small_table_forgets_the_rarest_and_says_so():
     assert "糖尿病" in {phrase.text for phrase in small.phrases}
 
 
+@pytest.mark.parametrize("max_entries", [20, 60, 100])
+def test_parts_that_a_full_table_forgot_count_as_the_whole_does(max_entries, monkeypatch):
+    """Their count of 0 made the cohesion of a cut infinite, with a warning of numpy's."""
+    monkeypatch.setattr(counting, "_CHUNK", 200)
+    config = PhraseConfig(min_count=2, max_length=5, min_cohesion=0.0, min_entropy=0.0,
+                          max_entries=max_entries)  # fmt: skip
+    mined = mine_phrases(make_documents(), config)
+    assert mined.pruned > 0
+    for phrase in mined.phrases:
+        bounds = []
+        for cut in range(1, len(phrase.text)):
+            parts = (phrase.text[:cut], phrase.text[cut:])
+            counts = [max(mined.count(part), phrase.count) for part in parts]
+            bounds.append(math.log(phrase.count * mined.n_units / math.prod(counts)))
+        assert phrase.cohesion == pytest.approx(min(bounds))
+
+
+def test_what_always_has_one_neighbour_has_an_entropy_of_exactly_0():
+    """Rounding made it less than 0, so that a limit of 0 left such phrases out."""
+    documents = [f"甲乙丙{chr(0x4E00 + k)}" for k in range(7)] * 7
+    mined = mine_phrases(documents, ALL)
+    assert {phrase.text: phrase.right_entropy for phrase in mined.phrases}["甲乙"] == 0
+    assert min(phrase.left_entropy for phrase in mined.phrases) >= 0
+
+
 def test_an_empty_corpus_has_no_phrases():
     assert mine_phrases([]).phrases == []
     assert mine_phrases(["", "。。。"]).phrases == []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from biograft.corpus.segmentation import CutPoint, SegmentationConfig
 from biograft.corpus.segmentation.heads import HeadSegmenter
 from biograft.corpus.segmentation.segmenter import ChineseSegmenter
-from biograft.corpus.segmentation.units import read_units
+from biograft.corpus.segmentation.units import read_units, runs
 from biograft.corpus.segmentation.vocabulary import Vocabulary
 from biograft.corpus.segmentation.words import open_words
 from biograft.errors import ConfigError, MissingExtraError
@@ -96,6 +96,26 @@ def test_a_letter_stays_with_its_noun_and_a_bracket_is_no_head():
     found = CHINESE.segment("急性肝炎（AH）")
     assert [found.cut(piece) for piece in found.pieces] == ["急性", "肝炎", "AH"]
     assert halves(CHINESE, "急性肝炎（AH）") == ("急性", "肝炎")
+
+
+def test_a_bracket_in_a_bracket_belongs_to_neither_half():
+    """What stood between the two openings was taken for a part of the name."""
+    for bracket in ("（肝炎（AH））", "（肝炎(AH)）", "（（肝炎）AH）", "【肝炎（AH）】"):
+        assert halves(CHINESE, f"急性肝炎{bracket}") == ("急性", "肝炎")
+        assert split(CHINESE, f"急性肝炎{bracket}") == ["急性", "肝炎", "肝炎", "AH"]
+    assert split(CHINESE, "急性肝炎）") == split(CHINESE, "急性肝炎（") == ["急性", "肝炎"]
+    assert split(CHINESE, "（AH）急性肝炎") == ["AH", "急性", "肝炎"]
+
+
+def test_own_words_are_shares_of_the_whole_vocabulary():
+    """Shares of the phrases alone exceeded 1: the more pieces, the more probable."""
+    vocabulary = Vocabulary({"甲乙": 3.0, "丙丁": 3.0, "甲乙丙丁": 3.0}, "zh")
+    (run,) = runs("甲乙丙丁", "zh")
+    for phrases in ([], ["甲乙"]):
+        words = open_words("own", vocabulary, phrases)
+        for word in vocabulary.counts:
+            words.add(word)
+        assert words.split(run) == vocabulary.split(run) == [run]
 
 
 def test_rjieba_with_short_entities_as_dictionary():

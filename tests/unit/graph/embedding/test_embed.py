@@ -15,8 +15,10 @@ from biograft.graph.embedding import (
     predict_links,
     read_triples,
     shipped_embeddings,
+    training,
 )
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.progress import Progress
 from biograft.sources import SourceConfig
 
 
@@ -154,11 +156,12 @@ def test_rows_and_text_are_by_id(small_base, tmp_path):
         ("sampling.negatives=0", "sampling.negatives: expected at least 1"),
         ("optimiser.learning_rate=nan", "optimiser.learning_rate: expected a number above 0"),
         ("optimiser.beta1=1.0", "expected 0 <= beta1 < 1"),
+        ("training.seed=9223372036854775808", "training.seed: expected less than 2**63"),
         ("loss.margin=-1.0", "loss.margin: expected at least 0"),
     ],
 )
 def test_wrong_settings_are_named(change, message):
-    with pytest.raises(ConfigError, match=message.replace("(", r"\(")):
+    with pytest.raises(ConfigError, match=message.replace("(", r"\(").replace("*", r"\*")):
         EmbeddingRecipe.load("transe", [change])
 
 
@@ -220,3 +223,64 @@ def test_damaged_folders_are_refused(damage, small_base, tmp_path):
         shutil.copy(small_base.folder / "manifest.json", tmp_path / "out" / "manifest.json")
     with pytest.raises(BiograftError, match="biograft graph embed"):
         Embeddings.open(tmp_path / "out")
+
+
+def test_a_kill_in_the_first_state_blocks_nothing(small_base, tmp_path):
+    """The folder then held an unfinished state alone, and was refused as another's for ever."""
+    out = tmp_path / "out"
+    (out / ".state.elsewhere.123-0a.building").mkdir(parents=True)
+    embed_graph(small_base, recipe_of(), out, resume=True)
+    assert [path.name for path in out.glob(".*")] == []
+    (tmp_path / "mine" / ".git").mkdir(parents=True)
+    with pytest.raises(OutputError, match="holds no embeddings"):
+        embed_graph(small_base, recipe_of(), tmp_path / "mine", overwrite=True)
+
+
+@pytest.mark.parametrize("header", [b"[]", b'{"entity": 5}'])
+def test_a_damaged_state_is_told(header, small_base, tmp_path):
+    recipe, state = recipe_of(), tmp_path / "out" / "state"
+    run = embed.begin(read_triples(small_base), recipe)
+    embed._save_state(state, run, recipe, embed.graph_fingerprint(small_base))
+    path = state / "state.safetensors"
+    size = path.stat().st_size
+    path.write_bytes((len(header).to_bytes(8, "little") + header).ljust(size, b"\0"))
+    with pytest.raises(StoreError, match="damaged"):
+        embed_graph(small_base, recipe, tmp_path / "out", resume=True)
+
+
+def test_vectors_that_are_no_numbers_are_not_kept(small_base, tmp_path, monkeypatch):
+    """The last step of an epoch may spoil them after its loss was taken."""
+    step = training._Worker._step
+
+    def spoiling(self, batch):
+        loss = step(self, batch)
+        self.run.tables.entity[3, 0] = np.nan if self.run.step == 10 else 0.5
+        return loss
+
+    monkeypatch.setattr(training._Worker, "_step", spoiling)
+    recipe = recipe_of(**{"training.evaluate_every": 1})
+    with pytest.raises(InputError, match="a vector of epoch 2 is no number"):
+        embed_graph(small_base, recipe, tmp_path / "out")
+
+
+def test_progress_is_of_the_whole_training(small_base, tmp_path):
+    class Told(Progress):
+        stages, shares = [], []
+
+        def start(self, stage, fraction=0.0):
+            self.stages.append((stage, fraction))
+            super().start(stage, fraction)
+
+        def advance(self, rows, fraction=None):
+            self.shares.append(fraction)
+
+    recipe = recipe_of()
+    run = embed.begin(read_triples(small_base), recipe)
+    run.epoch, run.losses, run.seconds = 3, [1.0] * 3, [0.1] * 3
+    state = tmp_path / "out" / "state"
+    embed._save_state(state, run, recipe, embed.graph_fingerprint(small_base))
+    embed_graph(small_base, recipe, tmp_path / "out", resume=True, progress=Told(enabled=False))
+    assert Told.stages == [("training", 0.5)]
+    assert len(Told.shares) == 3 * 5
+    assert Told.shares == sorted(Told.shares)
+    assert Told.shares[4::5] == pytest.approx([4 / 6, 5 / 6, 1])

@@ -76,8 +76,31 @@ def test_rows_that_no_batch_speaks_of_stay(kind, drawn):
     assert moved.tolist() == [True, True, False, True, False, True, False]
 
 
+def test_adam_leaves_rows_alone_on_which_nothing_ever_fell(drawn):
+    """To bind them anew rounded them at each step: they moved without a triple."""
+    table, slots = drawn[0].astype(np.float32), drawn[1].astype(np.float32)
+    table /= np.linalg.norm(table, axis=1, keepdims=True)
+    table[[2, 4, 6]] *= np.float32(1 + 1e-6)
+    moved = (run_steps("adam", table, slots, "unit") != table).any(axis=1)
+    assert moved.tolist() == [True, True, False, True, False, True, False]
+
+
+@pytest.mark.parametrize("beta1", [0.0, 0.9])
+def test_adam_forgets_rows_that_were_once_spoken_of(beta1, drawn):
+    """Also without momentum, where only the second moment says that something fell there."""
+    table, slots = drawn
+    config = OptimiserConfig(kind="adam", learning_rate=0.05, beta1=beta1)
+    moments, places = make_moments(table, config), np.full(len(table), -1, np.int32)
+    for k, rows in enumerate(([5], [0], [0], [0])):
+        groups = group_rows(np.array(rows, np.int32), places)
+        slope = slots[0, :1].copy()
+        step_table(table, slope, groups, moments, make_rule(config, k + 1, "none"), places)
+    np.testing.assert_allclose(moments.second[5], 0.001 * 0.999**3 * slots[0, 0] ** 2)
+
+
 def test_bounds_hold(drawn):
     table, slots = drawn
+    table = table / np.linalg.norm(table, axis=1, keepdims=True)
     unit = np.linalg.norm(run_steps("adam", table, slots, "unit"), axis=1)
     ball = np.linalg.norm(run_steps("adam", table * 0.4, slots, "ball"), axis=1)
     np.testing.assert_allclose(unit, 1)

@@ -1,5 +1,7 @@
 """Safetensors files: what the package of that name reads and writes, we do too."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -39,4 +41,24 @@ def test_a_file_cut_short_is_noticed(tmp_path):
     write_tensors(path, ARRAYS)
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(ValueError, match="cut short"):
+        read_tensors(path)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        [],
+        {"a": 5},
+        {"a": {"dtype": "F8", "shape": [1], "data_offsets": [0, 8]}},
+        {"a": {"dtype": "F64", "shape": 1, "data_offsets": [0, 8]}},
+        {"a": {"dtype": "F64", "shape": [-1], "data_offsets": [8, 0]}},
+        {"a": {"dtype": "F64", "shape": [1], "data_offsets": [-8, 0]}},
+        {"a": {"dtype": "F64", "shape": [1]}},
+    ],
+)
+def test_a_header_that_makes_no_sense_is_noticed(header, tmp_path):
+    text = json.dumps(header).encode()
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(8))
+    with pytest.raises(ValueError, match=r"header is no table|cannot be read|cut short"):
         read_tensors(path)
