@@ -181,7 +181,14 @@ FINISHED = {
     ),
     "faulty rows": (
         [{"id": "a", "name": "x"}, {"name": "y"}, {"id": "b", "nam": "z"}, [1]],
-        ["rejected  2  no id", "a.jsonl:2: {", "rejected  1  unknown key 'nam'", "a.jsonl:3: {"],
+        [
+            "rejected  1  no id",
+            "a.jsonl:2: {",
+            "rejected  1  unknown key 'nam'",
+            "a.jsonl:3: {",
+            "rejected  1  not a JSON object",
+            "a.jsonl:4: [1]",
+        ],
     ),
 }
 

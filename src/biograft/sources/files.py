@@ -98,6 +98,14 @@ def read_head(path: Path) -> bytes:
     return head
 
 
+def exists(path: Path) -> bool:
+    """Whether there is a file or folder; a name longer than any the system allows is none."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def is_empty(path: Path) -> bool:
     """Whether a file holds nothing, be it gzipped."""
     if path.stat().st_size == 0:

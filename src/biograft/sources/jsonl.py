@@ -33,9 +33,9 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources.files import read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
-from biograft.sources.json_text import decode_json
+from biograft.sources.json_rows import read_objects
+from biograft.sources.json_text import peek_object
 from biograft.sources.log import ReadLog
 
 KEYS = ("id", "name", "names", "type", "types", "definition", "definitions", "ids", "relations")
@@ -59,33 +59,23 @@ def recognise(probe: Probe) -> bool:
 
 
 def _looks_right(line: str) -> bool:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) and "id" in value and bool({"name", "names"} & set(value))
+    value = peek_object(line)
+    return "id" in value and bool({"name", "names"} & set(value))
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the facts of every line."""
     seen: set[str] = set()
     for path in _files(config.path):
-        log.opened(path)
-        for number, line in read_lines(path, config.encoding):
-            if not line.strip():
-                continue
-            log.read()
+        for row in read_objects(path, log, config.encoding):
             try:
-                records = list(_concept(decode_json(line), number, config))
-            except (ValueError, RecursionError) as error:
-                log.reject("not JSON", number, f"{line[:40]} ({error})", path=path)
-                continue
+                records = list(_concept(row.value, row.line, config))
             except _MalformedError as error:
-                log.reject(str(error), number, line, path=path)
+                log.reject(str(error), row.line, row.text, path=path)
                 continue
             concept = records[0].concept  # type: ignore[union-attr]
             if concept in seen:
-                log.doubt("id defined twice", number, concept, path=path)
+                log.doubt("id defined twice", row.line, concept, path=path)
             seen.add(concept)
             yield from records
 
@@ -99,9 +89,9 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _concept(value: Any, line: int, config: SourceConfig) -> Iterator[Record]:
+def _concept(value: dict[str, Any], line: int, config: SourceConfig) -> Iterator[Record]:
     """Turn one JSON object into records."""
-    if not isinstance(value, dict) or not _is_id(value.get("id")):
+    if not _is_id(value.get("id")):
         raise _MalformedError("no id")
     for key in value:
         if key not in KEYS:
@@ -184,10 +174,15 @@ def _texts(value: Any, language: str, own: str = "") -> Iterator[tuple[str, str,
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise _MalformedError(
-            f"expected a list, found {json.dumps(value, ensure_ascii=False)[:40]}"
-        )
+        raise _MalformedError(f"expected a list, found {_shown(value)}")
     return list(value)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)[:40]
+    except RecursionError:  # as deep as can be read, but not a step deeper
+        return "lists in lists"
 
 
 def _fields(value: Any, known: tuple[str, ...]) -> dict[str, str]:

@@ -12,9 +12,10 @@ from biograft.languages import language_code
 from biograft.manifests import MANIFEST, peek
 from biograft.records import DefinitionRecord, NameRecord, RelationRecord
 from biograft.registry import Registry
-from biograft.sources.files import read_head, refuse_utf16
-from biograft.sources.format import Block, Format, Item, Probe, SourceConfig
+from biograft.sources.files import exists
+from biograft.sources.format import Block, Format, Item, SourceConfig
 from biograft.sources.log import ReadLog
+from biograft.sources.sniffing import find_format, look_at
 
 STARTER = "starter"
 """The path that stands for the knowledge base shipped inside the package."""
@@ -42,37 +43,26 @@ FORMATS: Registry[Format] = Registry(
 
 
 _HOW_TO_NAME = (
-    "name the format, one of {formats} (head, relation, tail without a header are "
-    "`--format triples`; any other table needs `--columns`)"
+    "head, relation, tail without a header are `--format triples`; any other table needs "
+    "`--columns`"
 )
 _STORE_FORMAT = "biograft-kb"
 
 
 def sniff(path: Path) -> str:
     """Name the format of a file or folder by its content."""
-    is_folder = _exists(path) and path.is_dir()
-    members = frozenset(entry.name for entry in path.iterdir()) if is_folder else frozenset()
-    probe = Probe(path, b"" if is_folder else read_head(path), members)
-    for name in FORMATS:
-        if FORMATS.load(name).recognise(probe):
-            return name
-    refuse_utf16(probe.head, path)
-    raise UnrecognisedError(
-        "no reader knows this folder" if is_folder else "no reader knows this content",
-        path=path,
-        line=None if is_folder else 1,
-        text=None if is_folder else next(iter(probe.lines(1)), ""),
-        remedy=_HOW_TO_NAME.format(formats=", ".join(FORMATS)),
-    )
+    probe = look_at(path)
+    problem = f"no reader knows this {'content' if probe.head else 'folder'}"
+    return find_format(probe, FORMATS, problem, _HOW_TO_NAME)
 
 
 def resolve(config: SourceConfig) -> SourceConfig:
     """Complete a configuration: the starter's place, the format by content, language codes."""
     languages = tuple(language_code(tag) for tag in config.languages)
-    exists = _exists(config.path)
-    if config.path == Path(STARTER) and not exists:
+    is_there = exists(config.path)
+    if config.path == Path(STARTER) and not is_there:
         return replace(config, path=starter_folder(), format="jsonl", languages=languages)
-    if not exists:
+    if not is_there:
         raise InputError("does not exist", path=config.path, remedy="check the path")
     _refuse_store(config.path)
     name = config.format or (_sniff_table(config.path) if config.columns else sniff(config.path))
@@ -110,13 +100,6 @@ def _refuse_store(path: Path) -> None:
             path=path,
             remedy="export it with `biograft kb export` and name that file",
         )
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # a name longer than any the system allows
-        return False
 
 
 def starter_folder() -> Path:

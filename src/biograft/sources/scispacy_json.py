@@ -9,8 +9,9 @@ from typing import Any
 
 from biograft.errors import FormatError
 from biograft.records import DefinitionRecord, NameKind, NameRecord, TypeRecord
-from biograft.sources.files import read_head, read_lines, read_text
+from biograft.sources.files import read_head, read_text
 from biograft.sources.format import Format, Item, Probe, SourceConfig
+from biograft.sources.json_rows import read_objects
 from biograft.sources.json_text import decode_json
 from biograft.sources.log import ReadLog
 
@@ -23,10 +24,8 @@ def recognise(probe: Probe) -> bool:
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the name, aliases, types and definition of every concept."""
-    log.opened(config.path)
     seen: set[str] = set()
     for line, value in _concepts(config, log):
-        log.read()
         concept = value.get("concept_id") if isinstance(value, dict) else None
         if not isinstance(concept, str) or not concept:
             log.reject("no concept_id", line, json.dumps(value, ensure_ascii=False))
@@ -51,6 +50,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 def _concepts(config: SourceConfig, log: ReadLog) -> Iterator[tuple[int, Any]]:
     """Parse a JSON list whole, JSON lines one by one."""
+    log.opened(config.path)
     if read_head(config.path).removeprefix(BOM_UTF8).lstrip().startswith(b"["):
         try:
             values = decode_json(read_text(config.path, config.encoding))
@@ -61,18 +61,12 @@ def _concepts(config: SourceConfig, log: ReadLog) -> Iterator[tuple[int, Any]]:
                 line=getattr(error, "lineno", None),
                 remedy="fetch the file again",
             ) from error
-        yield from ((0, value) for value in values)
-        return
-    for number, line in read_lines(config.path, config.encoding):
-        if not line.strip():
-            continue
-        try:
-            value = decode_json(line)
-        except (ValueError, RecursionError):
+        for value in values:
             log.read()
-            log.reject("not JSON", number, line)
-            continue
-        yield number, value
+            yield 0, value
+        return
+    for row in read_objects(config.path, log, config.encoding):
+        yield row.line, row.value
 
 
 def _strings(value: Any) -> list[str]:

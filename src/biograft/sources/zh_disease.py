@@ -7,7 +7,6 @@ that graphs made from these pages use.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +14,8 @@ from biograft.languages import language_code
 from biograft.records import DefinitionRecord, IdRecord
 from biograft.sources.chinese import CUT_REASON, chinese_encoding, is_cut, relate
 from biograft.sources.entities import Entities
-from biograft.sources.files import read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
+from biograft.sources.json_rows import JsonRow, read_objects
 from biograft.sources.log import ReadLog
 
 SUMMARY = "gaishu_info"
@@ -43,17 +42,13 @@ def recognise(probe: Probe) -> bool:
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield each page's name, description and relations."""
-    log.opened(config.path)
     language = language_code(config.language or "zh")
     entities, pages = Entities(language), set[str]()
     encoding = chinese_encoding(config.path, config.encoding)
-    for number, line in read_lines(config.path, encoding):
-        if not line.strip():
-            continue
-        log.read()
-        page = _parse(line, number, log)
+    for row in read_objects(config.path, log, encoding):
+        page, number = row.value, row.line
         name = _text(page, (SUMMARY, "name"))
-        if page is None or not _is_name(name, number, line, log):
+        if not _is_name(name, row, log):
             continue
         if name in pages:
             log.doubt("id defined twice", number, name)
@@ -68,28 +63,11 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             yield from relate(entities, name, relation, items, log, number)
 
 
-def _parse(line: str, number: int, log: ReadLog) -> dict[str, Any] | None:
-    """Read one page, or say why it cannot be read."""
-    try:
-        page = json.loads(line)
-        if "\\ud" in line.lower():  # only an escape can bring half a surrogate pair
-            json.dumps(page, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        log.reject("holds half a surrogate pair", number, line)
-    except (ValueError, RecursionError):
-        log.reject("not JSON", number, line)
-    else:
-        if isinstance(page, dict):
-            return page
-        log.reject("not a JSON object", number, line)
-    return None
-
-
-def _is_name(name: str, number: int, line: str, log: ReadLog) -> bool:
+def _is_name(name: str, row: JsonRow, log: ReadLog) -> bool:
     if not name:
-        log.reject(f"no name in {SUMMARY}", number, line)
+        log.reject(f"no name in {SUMMARY}", row.line, row.text)
     elif is_cut(name):
-        log.reject(CUT_REASON, number, name)
+        log.reject(CUT_REASON, row.line, name)
     else:
         return True
     return False

@@ -66,21 +66,23 @@ def test_lines_give_the_same_with_their_numbers(read):
         ({"canonical_name": "x"}, "no concept_id"),
         ({"concept_id": 5, "canonical_name": "x"}, "no concept_id"),
         ({"concept_id": "", "canonical_name": "x"}, "no concept_id"),
-        (["C1"], "no concept_id"),
-        (None, "no concept_id"),
+        (["C1"], ""),
+        (None, ""),
         ({"concept_id": "C3"}, "no canonical_name"),
         ({"concept_id": "C3", "canonical_name": " "}, "no canonical_name"),
         ({"concept_id": "C3", "canonical_name": None}, "no canonical_name"),
     ],
 )
 def test_wrong_concepts_are_rejected_and_reading_goes_on(read, form, value, reason):
+    if not isinstance(value, dict):
+        reason = "no concept_id" if form is as_list else "not a JSON object"
     result = read(form(FLU, value, SHORT))
     assert (result.concepts, result.log.n_read) == ({"C1", "C2"}, 3)
     assert result.log.rejected.counts == {reason: 1}
     assert result.log.rejected.examples[reason][0].line == (0 if form is as_list else 2)
 
 
-@pytest.mark.parametrize("line", ["{", '{"concept_id": }', "prose", '{"concept_id": "\\ud800"}'])
+@pytest.mark.parametrize("line", ["{", '{"concept_id": }', "prose"])
 def test_lines_that_are_no_json_are_rejected(read, line):
     result = read(as_lines(FLU) + line + "\n" + as_lines(SHORT))
     assert (result.concepts, result.log.rejected.counts) == ({"C1", "C2"}, {"not JSON": 1})

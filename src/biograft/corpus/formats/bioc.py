@@ -14,7 +14,7 @@ from typing import Any
 
 from biograft.corpus.formats.features import EVERYTHING, Feature
 from biograft.corpus.formats.fitting import blank_out, keep_flat_passages
-from biograft.corpus.formats.json_rows import MalformedError, field, fields
+from biograft.corpus.formats.json_fields import MalformedError, field, fields
 from biograft.corpus.formats.placing import Placer
 from biograft.corpus.formats.text_output import XML_UNWRITABLE, parted
 from biograft.documents import Document, Mention, Passage, Relation

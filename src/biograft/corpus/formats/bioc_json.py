@@ -11,7 +11,7 @@ from typing import Any
 from biograft.corpus.formats.bioc import HOLDS, STEPS, parse
 from biograft.corpus.formats.bioc_output import order_by_section, to_bioc
 from biograft.corpus.formats.features import DocumentFormat
-from biograft.corpus.formats.json_rows import MalformedError, refuse_empty
+from biograft.corpus.formats.json_fields import MalformedError, refuse_empty
 from biograft.corpus.formats.text_output import encoded
 from biograft.documents import Document
 from biograft.runs import new_file

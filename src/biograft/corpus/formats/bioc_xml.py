@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 from biograft.corpus.formats.bioc import HOLDS, STEPS, parse
 from biograft.corpus.formats.bioc_output import order_by_section, to_bioc
 from biograft.corpus.formats.features import DocumentFormat
-from biograft.corpus.formats.json_rows import MalformedError
+from biograft.corpus.formats.json_fields import MalformedError
 from biograft.corpus.formats.text_output import element, encoded, opening
 from biograft.corpus.formats.xml_input import refuse_entities
 from biograft.documents import Document

@@ -15,18 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from biograft.corpus.formats.features import DocumentFormat, Feature
-from biograft.corpus.formats.json_rows import (
-    MalformedError,
-    field,
-    fields,
-    first_object,
-    read_objects,
-)
+from biograft.corpus.formats.json_fields import MalformedError, field, fields, first_object
 from biograft.corpus.formats.placing import Placer
 from biograft.corpus.formats.text_output import encoded, joined, parted
 from biograft.documents import Document, Mention
 from biograft.runs import new_file
 from biograft.sources.format import Probe
+from biograft.sources.json_rows import read_objects
 from biograft.sources.log import ReadLog
 
 
@@ -40,14 +35,15 @@ def _recognise(key: str, probe: Probe) -> bool:
 
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
     """Read a text a line; its number among them is its id."""
-    for identifier, (number, value) in enumerate(read_objects(path, log), 1):
+    for identifier, row in enumerate(read_objects(path, log), 1):
         try:
-            placer = Placer(field(value, "text", str), log, path)
-            mentions = [_mention(m, placer, number) for m in fields(value, "mention_data", dict)]
+            placer = Placer(field(row.value, "text", str), log, path)
+            found = fields(row.value, "mention_data", dict)
+            mentions = [_mention(each, placer, row.line) for each in found]
         except MalformedError as error:
-            log.reject(str(error), number, json.dumps(value, ensure_ascii=False), path=path)
+            log.reject(str(error), row.line, row.text, path=path)
             continue
-        for key in value.keys() - {"text", "mention_data"}:
+        for key in row.value.keys() - {"text", "mention_data"}:
             log.filter(key)
         kept = tuple(mention for mention in mentions if mention is not None)
         yield Document(str(identifier), placer.text, kept)

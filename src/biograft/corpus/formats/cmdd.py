@@ -9,7 +9,6 @@ The normal form of a symptom is its concept, and whether it is present (1, 2, 3)
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,15 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from biograft.corpus.formats.features import DocumentFormat
-from biograft.corpus.formats.json_rows import (
-    MalformedError,
-    field,
-    fields,
-    first_object,
-    read_objects,
-)
+from biograft.corpus.formats.json_fields import MalformedError, field, fields, first_object
 from biograft.documents import Document, Mention, Passage
 from biograft.sources.format import Probe
+from biograft.sources.json_rows import read_objects
 from biograft.sources.log import ReadLog
 
 _MENTION = re.compile("BI*")
@@ -39,15 +33,15 @@ def recognise(probe: Probe) -> bool:
 
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
     """Read a dialogue a line."""
-    for number, value in read_objects(path, log):
+    for row in read_objects(path, log):
         try:
-            document = Document(field(value, "example-id", str), "")
-            for turn in fields(value, "dialogue-content", dict):
-                document = _with_turn(document, turn, log, path, number)
+            document = Document(field(row.value, "example-id", str), "")
+            for turn in fields(row.value, "dialogue-content", dict):
+                document = _with_turn(document, turn, log, path, row.line)
         except MalformedError as error:
-            log.reject(str(error), number, json.dumps(value, ensure_ascii=False), path=path)
+            log.reject(str(error), row.line, row.text, path=path)
             continue
-        log.filter("data-split", int("data-split" in value))
+        log.filter("data-split", int("data-split" in row.value))
         yield document
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from biograft.corpus.formats.features import DocumentFormat, Feature
-from biograft.corpus.formats.json_rows import MalformedError, field, fields
+from biograft.corpus.formats.json_fields import MalformedError, field, fields
 from biograft.corpus.formats.placing import Placer
 from biograft.corpus.formats.text_output import encoded
 from biograft.documents import Document, Mention

@@ -19,18 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from biograft.corpus.formats.features import EVERYTHING, DocumentFormat
-from biograft.corpus.formats.json_rows import (
-    MalformedError,
-    field,
-    fields,
-    first_object,
-    read_objects,
-)
+from biograft.corpus.formats.json_fields import MalformedError, field, fields, first_object
 from biograft.corpus.formats.placing import Placer
 from biograft.corpus.formats.text_output import encoded
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.runs import new_file
 from biograft.sources.format import Probe
+from biograft.sources.json_rows import read_objects
 from biograft.sources.log import ReadLog
 
 _KEYS = {"id", "text", "mentions", "language", "relations", "passages"}
@@ -44,11 +39,14 @@ def recognise(probe: Probe) -> bool:
 
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
     """Read a document a line."""
-    for number, value in read_objects(path, log):
+    for row in read_objects(path, log):
+        value = row.value
         try:
             document = Document(field(value, "id", str), field(value, "text", str))
             placer = Placer(document.text, log, path)
-            mentions = [_mention(each, placer, number) for each in fields(value, "mentions", dict)]
+            mentions = [
+                _mention(each, placer, row.line) for each in fields(value, "mentions", dict)
+            ]
             document = replace(
                 document,
                 mentions=tuple(mention for mention in mentions if mention is not None),
@@ -57,7 +55,7 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
                 passages=tuple(_passage(p, document) for p in fields(value, "passages", dict)),
             )
         except MalformedError as error:
-            log.reject(str(error), number, json.dumps(value, ensure_ascii=False), path=path)
+            log.reject(str(error), row.line, row.text, path=path)
             continue
         for key in value.keys() - _KEYS:
             log.filter(key)

@@ -60,7 +60,7 @@ def _cut(document: Document) -> int:
             rest = text[passage.end :]
             if not rest or (rest[0] == " " and len(rest) > 1):
                 return passage.end
-        if passage.kind == "abstract" and passage.start and passage.end == len(text):
+        if passage.kind == "abstract" and 0 < passage.start < passage.end == len(text):
             cut = passage.start - 1
             if text[cut] == " ":
                 return cut

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,11 +9,11 @@ from pathlib import Path
 from biograft.corpus.formats.features import DocumentFormat
 from biograft.corpus.formats.fitting import Fitter
 from biograft.documents import Document
-from biograft.errors import ConfigError, InputError, UnrecognisedError
+from biograft.errors import ConfigError, InputError
 from biograft.registry import Registry
-from biograft.sources.files import read_head, refuse_utf16
-from biograft.sources.format import Probe
+from biograft.sources.files import exists
 from biograft.sources.log import ReadLog
+from biograft.sources.sniffing import find_format, look_into
 
 _HERE = "biograft.corpus.formats"
 
@@ -42,27 +41,8 @@ DOCUMENT_FORMATS: Registry[DocumentFormat] = Registry(
 
 def sniff(path: Path) -> str:
     """Name the format of a file or folder by its content."""
-    probe = _probe(path)
-    for name in DOCUMENT_FORMATS:
-        if DOCUMENT_FORMATS.load(name).recognise(probe):
-            return name
-    refuse_utf16(probe.head, path)
-    shown = next(iter(probe.lines(1)), "") if probe.head else None
-    raise UnrecognisedError(
-        "no reader of documents knows this content",
-        path=path, line=1 if probe.head else None, text=shown,
-        remedy=f"name the format, one of {', '.join(DOCUMENT_FORMATS)}",
-    )  # fmt: skip
-
-
-def _probe(path: Path) -> Probe:
-    if path.is_dir():
-        names = (each.name for each in path.rglob("*") if not each.name.startswith("."))
-        return Probe(path, b"", frozenset(names))
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            return Probe(path, b"", frozenset(Path(name).name for name in archive.namelist()))
-    return Probe(path, read_head(path))
+    problem = "no reader of documents knows this content"
+    return find_format(look_into(path), DOCUMENT_FORMATS, problem)
 
 
 def read_documents(
@@ -73,7 +53,7 @@ def read_documents(
     What is wrong in the file is counted in the log, with its place, and the rest is read.
     """
     path = Path(path)
-    if not path.exists():
+    if not exists(path):
         raise InputError("does not exist", path=path, remedy="check the path")
     reader = DOCUMENT_FORMATS.load(form or sniff(path))
     return reader.read(path, log or ReadLog(path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from biograft.corpus.tasks.format import TaskConfig, TaskFormat
+from biograft.corpus.tasks.format import TaskConfig, TaskFormat, by_lines
 from biograft.corpus.tasks.records import ClassExample
 from biograft.corpus.tasks.rows import read_tabbed
 
@@ -27,9 +27,9 @@ def read(config: TaskConfig, log: ReadLog) -> Iterator[ClassExample]:
             yield ClassExample(question, (answer.strip(),), context, id=identifier.strip())
 
 
-def _recognise(lines: tuple[str, ...]) -> bool:
+def _fits(lines: list[str]) -> bool:
     cells = [line.split("\t") for line in lines]
     return all(len(row) == 4 and row[3].strip() in ANSWERS for row in cells)
 
 
-FORMAT = TaskFormat("class", read, _recognise)
+FORMAT = TaskFormat("class", read, by_lines(_fits))

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from biograft.corpus.tasks.format import TaskConfig, TaskFormat
-from biograft.corpus.tasks.json_rows import read_objects
+from biograft.corpus.tasks.format import TaskConfig, TaskFormat, by_lines
 from biograft.corpus.tasks.marks import unmark
 from biograft.corpus.tasks.records import RelationExample
+from biograft.sources.json_rows import read_objects
 
 if TYPE_CHECKING:
     from biograft.sources.log import ReadLog
@@ -41,7 +41,7 @@ NO_NEGATIVES = "holds related pairs only: no example of an unrelated pair (BLURB
 def read(config: TaskConfig, log: ReadLog) -> Iterator[RelationExample]:
     """Read marked texts in the order of the lines."""
     log.note(NO_NEGATIVES)
-    for row in read_objects(config, log):
+    for row in read_objects(config.path, log, config.encoding):
         marked, label = row.value.get("text"), row.value.get("label")
         if not isinstance(marked, str) or not isinstance(label, str) or not label:
             log.reject("not of the form text, label", row.line, row.text)
@@ -56,9 +56,9 @@ def read(config: TaskConfig, log: ReadLog) -> Iterator[RelationExample]:
         yield RelationExample(text, first, second, GROUPS[label] if config.grouped else label)
 
 
-def _recognise(lines: tuple[str, ...]) -> bool:
+def _fits(lines: list[str]) -> bool:
     marks = [mark for pair in MARKS for mark in pair]
     return all(line.startswith("{") and all(mark in line for mark in marks) for line in lines)
 
 
-FORMAT = TaskFormat("relation", read, _recognise, frozenset({"grouped"}))
+FORMAT = TaskFormat("relation", read, by_lines(_fits), frozenset({"grouped"}))

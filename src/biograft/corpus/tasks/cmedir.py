@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from biograft.corpus.tasks.answers import relevance
-from biograft.corpus.tasks.format import TaskConfig, TaskFormat
-from biograft.corpus.tasks.json_rows import read_objects
+from biograft.corpus.tasks.format import TaskConfig, TaskFormat, by_lines
 from biograft.corpus.tasks.records import Answer, RankingExample
+from biograft.sources.json_rows import read_objects
 
 if TYPE_CHECKING:
     from biograft.sources.log import ReadLog
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def read(config: TaskConfig, log: ReadLog) -> Iterator[RankingExample]:
     """Read searches in the order of the lines."""
-    for row in read_objects(config, log):
+    for row in read_objects(config.path, log, config.encoding):
         query, documents = row.value.get("query"), row.value.get("documents")
         if not isinstance(query, str) or not query.strip() or not isinstance(documents, list):
             log.reject("not of the form query, documents", row.line, row.text)
@@ -41,9 +41,9 @@ def _answer(value: Any) -> Answer | None:
     return Answer(title, grade, str(value.get("url", "")))
 
 
-def _recognise(lines: tuple[str, ...]) -> bool:
+def _fits(lines: list[str]) -> bool:
     head = lines[0]
     return head.startswith("{") and all(f'"{key}"' in head for key in ("query", "documents"))
 
 
-FORMAT = TaskFormat("ranking", read, _recognise)
+FORMAT = TaskFormat("ranking", read, by_lines(_fits))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from biograft.corpus.formats.ddi_xml import recognise
 from biograft.corpus.formats.placing import Placer
 from biograft.corpus.formats.xml_input import refuse_entities
 from biograft.corpus.tasks.format import TaskConfig, TaskFormat
@@ -169,4 +170,4 @@ def _line(data: bytes, name: str) -> int:
     return data.count(b"\n", 0, place) + 1 if place >= 0 else 0
 
 
-FORMAT = TaskFormat("relation", read, options=frozenset({"part", "dev_list"}))
+FORMAT = TaskFormat("relation", read, recognise, frozenset({"part", "dev_list"}))

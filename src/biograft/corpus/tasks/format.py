@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from biograft.corpus.tasks.records import Example
 from biograft.errors import ConfigError
+from biograft.sources.format import Probe
 
 if TYPE_CHECKING:
     from biograft.sources.log import ReadLog
 
 PARTS = ("train", "dev", "test")
+_LOOKED_AT = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +50,17 @@ class TaskFormat:
     kind: str
     """The kind of its examples; empty where the file decides."""
     read: Callable[[TaskConfig, ReadLog], Iterator[Example]]
-    recognise: Callable[[tuple[str, ...]], bool] = lambda lines: False
-    """Whether a file that begins with these lines can only be of this format."""
+    recognise: Callable[[Probe], bool] = lambda probe: False
+    """Whether what the probe shows can only be of this format."""
     options: frozenset[str] = frozenset()
     """Fields of the configuration that mean something to this reader alone."""
+
+
+def by_lines(fits: Callable[[list[str]], bool]) -> Callable[[Probe], bool]:
+    """Recognise files by the first lines that are not blank; there is at least one."""
+
+    def recognise(probe: Probe) -> bool:
+        lines = probe.lines(_LOOKED_AT)
+        return bool(lines) and fits(lines)
+
+    return recognise

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from biograft.corpus.tasks.format import TaskConfig, TaskFormat
+from biograft.corpus.tasks.format import TaskConfig, TaskFormat, by_lines
 from biograft.corpus.tasks.records import RelationExample
 from biograft.corpus.tasks.rows import read_tabbed
 from biograft.documents import Mention
@@ -46,10 +46,10 @@ def _mentions(sentence: str) -> list[Mention]:
     ]
 
 
-def _recognise(lines: tuple[str, ...]) -> bool:
+def _fits(lines: list[str]) -> bool:
     return (lines[0] == HEADER or len(lines[0].split("\t")) == 3) and all(
         _INDICATOR.search(line) for line in lines if line != HEADER
     )
 
 
-FORMAT = TaskFormat("relation", read, _recognise)
+FORMAT = TaskFormat("relation", read, by_lines(_fits))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from biograft.corpus.tasks.format import TaskConfig, TaskFormat
+from biograft.corpus.tasks.format import TaskConfig, TaskFormat, by_lines
 from biograft.corpus.tasks.records import ClassExample
 from biograft.corpus.tasks.rows import read_tabbed
 
@@ -33,4 +33,4 @@ def read(config: TaskConfig, log: ReadLog) -> Iterator[ClassExample]:
             yield ClassExample(sentence, holding, multi=True, id=identifier.strip())
 
 
-FORMAT = TaskFormat("class", read, lambda lines: lines[0] == HEADER)
+FORMAT = TaskFormat("class", read, by_lines(lambda lines: lines[0] == HEADER))

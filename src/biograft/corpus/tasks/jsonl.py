@@ -13,11 +13,12 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from biograft.corpus.tasks.format import TaskConfig, TaskFormat
-from biograft.corpus.tasks.json_rows import read_objects
+from biograft.corpus.tasks.format import TaskConfig, TaskFormat, by_lines
 from biograft.corpus.tasks.records import KINDS, Answer, Example
 from biograft.documents import Mention
 from biograft.runs import new_file
+from biograft.sources.json_rows import read_objects
+from biograft.sources.json_text import peek_object
 
 if TYPE_CHECKING:
     from biograft.sources.log import ReadLog
@@ -42,7 +43,7 @@ def write_examples(examples: Iterable[Example], path: Path, *, overwrite: bool =
 def read(config: TaskConfig, log: ReadLog) -> Iterator[Example]:
     """Read the examples of a file, all of the kind of its first."""
     kind = ""
-    for row in read_objects(config, log):
+    for row in read_objects(config.path, log, config.encoding):
         try:
             found, example = from_json(row.value)
         except _NoExampleError as problem:
@@ -149,13 +150,10 @@ def _plain(content: Any) -> Any:
     return list(map(_plain, content)) if isinstance(content, tuple) else content
 
 
-def _recognise(lines: tuple[str, ...]) -> bool:
+def _fits(lines: list[str]) -> bool:
     keys = {field.name for record in KINDS.values() for field in fields(record)}
-    try:
-        value = json.loads(lines[0])
-    except ValueError:
-        return False
-    return isinstance(value, dict) and set(value) <= keys and bool(value)
+    value = peek_object(lines[0])
+    return bool(value) and set(value) <= keys
 
 
-FORMAT = TaskFormat("", read, _recognise)
+FORMAT = TaskFormat("", read, by_lines(_fits))

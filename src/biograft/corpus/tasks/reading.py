@@ -8,10 +8,10 @@ from pathlib import Path
 
 from biograft.corpus.tasks.format import TaskConfig, TaskFormat
 from biograft.corpus.tasks.records import Example, kind_of
-from biograft.errors import ConfigError, FormatError, UnrecognisedError
+from biograft.errors import ConfigError, FormatError
 from biograft.registry import Registry
-from biograft.sources.files import read_head
 from biograft.sources.log import ReadLog
+from biograft.sources.sniffing import find_format, look_into
 
 _HOME = "biograft.corpus.tasks"
 TASK_FORMATS: Registry[TaskFormat] = Registry(
@@ -31,7 +31,6 @@ TASK_FORMATS: Registry[TaskFormat] = Registry(
         "table": (f"{_HOME}.table:FORMAT", "any CSV, TSV or JSON lines with a column mapping"),
     },
 )
-_LOOKED_AT = 5
 _OPTIONS = ("columns", "part", "dev_list", "grouped")
 
 
@@ -47,23 +46,8 @@ class TaskSet:
 
 def sniff_task(path: Path) -> str:
     """Name the format of a task file by its content, where only one is possible."""
-    if path.is_dir() or path.suffix in (".zip", ".xml"):
-        return "ddi"
-    text = read_head(path).decode("utf-8-sig", errors="replace")
-    lines = [line.rstrip("\r") for line in text.split("\n")]
-    if len(lines) > 1 and not text.endswith("\n"):
-        lines.pop()  # it may be cut
-    head = tuple(line for line in lines if line.strip())[:_LOOKED_AT]
-    for name in TASK_FORMATS:
-        if head and TASK_FORMATS.load(name).recognise(head):
-            return name
-    raise UnrecognisedError(
-        "the content fits no format, or several",
-        path=path,
-        line=1,
-        text=head[0] if head else "",
-        remedy=f"name the format, one of {', '.join(TASK_FORMATS)}",
-    )
+    problem = "the content fits no format, or several"
+    return find_format(look_into(path), TASK_FORMATS, problem)
 
 
 def resolve_task(config: TaskConfig) -> TaskConfig:

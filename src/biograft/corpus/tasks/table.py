@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from biograft.corpus.tasks.answers import Judged, gather, relevance
 from biograft.corpus.tasks.format import TaskConfig, TaskFormat
-from biograft.corpus.tasks.json_rows import read_objects
 from biograft.corpus.tasks.records import Answer, ClassExample, Example, PairExample
 from biograft.corpus.tasks.rows import read_csv
 from biograft.errors import ConfigError, FormatError, nearest
 from biograft.sources.files import read_lines
+from biograft.sources.json_rows import read_objects
 from biograft.sources.table_cells import find_delimiter, unquoted
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _cells(
 
 
 def _json_rows(config: TaskConfig, log: ReadLog) -> Iterator[_Row]:
-    for row in read_objects(config, log):
+    for row in read_objects(config.path, log, config.encoding):
         missing = [key for key in config.columns.values() if key not in row.value]
         if missing:
             log.reject(f"the key {missing[0]!r} is missing", row.line, row.text)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from biograft.linking.lexical.ngrams import I64, U32, U64, Texts, Vocabulary, find_slot, grams_of
+from biograft.linking.lexical.ngrams import I64, U32, Texts, Vocabulary, find_slot, grams_of
 from biograft.linking.lexical.weighing import F32, Weights
 
 _PROBE = 0.5
@@ -32,12 +32,16 @@ _SLACK = 1e-5
 
 
 @numba.njit(nogil=True)
-def _read_query(
-    codes: U32, start: int, end: int, keys: U64, numbers: U32, rarity: F32, unknown: float
+def _weigh_query(
+    queries: Texts, q: int, vocabulary: Vocabulary, rarity: F32, unknown: float, added: F32
 ) -> tuple[U32, F32]:
-    """Give a query's known n-grams with their weights, the query's length being one."""
+    """Give a query's known n-grams with their weights, the query's length being one.
+
+    What each occurrence in a text adds goes to ``added``, which was zero.
+    """
+    start, end = queries.starts[q], queries.starts[q + 1]
     found = np.empty(3 * (end - start) + 3, np.uint64)
-    n = grams_of(codes, start, end, found)
+    n = grams_of(queries.codes, start, end, found)
     found[:n].sort()
     grams, weights = np.empty(n, np.uint32), np.empty(n, np.float32)
     m, square, k = 0, 0.0, 0
@@ -45,17 +49,19 @@ def _read_query(
         times = 1
         while k + times < n and found[k + times] == found[k]:
             times += 1
-        slot = find_slot(keys, found[k])
-        if keys[slot] == 0:
+        slot = find_slot(vocabulary.keys, found[k])
+        if vocabulary.keys[slot] == 0:
             square += (times * unknown) ** 2
         else:
-            grams[m] = numbers[slot]
+            grams[m] = vocabulary.numbers[slot]
             weights[m] = times * rarity[grams[m]]
             square += weights[m] ** 2
             m += 1
         k += times
     if square > 0:
         weights[:m] /= np.sqrt(square)
+    for k in range(m):
+        added[grams[k]] = weights[k] * rarity[grams[k]]
     return grams[:m], weights[:m]
 
 
@@ -253,20 +259,10 @@ def search_texts(
     touched = np.empty(widest + 1, np.uint32)
     added = np.zeros(len(weights.rarity), np.float32)
     for q in range(n_queries):
-        grams, shares = _read_query(
-            queries.codes,
-            queries.starts[q],
-            queries.starts[q + 1],
-            vocabulary.keys,
-            vocabulary.numbers,
-            weights.rarity,
-            unknown,
-        )
+        grams, shares = _weigh_query(queries, q, vocabulary, weights.rarity, unknown, added)
         lengths = weights.posting_starts[grams, -1] - weights.posting_starts[grams, 0]
         order = np.argsort(lengths)
         query = _Query(grams[order], shares[order], added)
-        for gram, share in zip(query.grams, query.shares):  # noqa: B905 - compiled
-            added[gram] = share * weights.rarity[gram]
         _search_one(query, partial, touched, weights, texts[q], scores[q])
         added[grams] = 0
     return texts, scores
@@ -278,22 +274,11 @@ def score_texts(
 ) -> F32:
     """Compute the cosine of each query with texts of its own choice; 0 where a text is -1."""
     scores = np.zeros(texts.shape, np.float32)
-    query = np.zeros(len(weights.rarity), np.float32)
+    added = np.zeros(len(weights.rarity), np.float32)
     for q in range(len(queries.starts) - 1):
-        grams, shares = _read_query(
-            queries.codes,
-            queries.starts[q],
-            queries.starts[q + 1],
-            vocabulary.keys,
-            vocabulary.numbers,
-            weights.rarity,
-            unknown,
-        )
-        for j in range(len(grams)):
-            query[grams[j]] = shares[j] * weights.rarity[grams[j]]
+        grams, _ = _weigh_query(queries, q, vocabulary, weights.rarity, unknown, added)
         for i in range(texts.shape[1]):
             if texts[q, i] >= 0:
-                scores[q, i] = _score(texts[q, i], query, weights)
-        for gram in grams:
-            query[gram] = 0
+                scores[q, i] = _score(texts[q, i], added, weights)
+        added[grams] = 0
     return scores

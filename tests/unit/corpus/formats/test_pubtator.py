@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from biograft.corpus import read_pubtator, write_pubtator
+from biograft.corpus.formats.pubtator_lines import settle
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.errors import FormatError, InputError, OutputError
 from biograft.sources import ReadLog
@@ -172,3 +173,12 @@ class TestWriting:
             write_pubtator([Document("2", "b")], path)
         write_pubtator([Document("2", "b")], path, overwrite=True)
         assert [d.id for d in read_pubtator(path)] == ["2"]
+
+
+def test_an_empty_abstract_takes_nothing_from_the_title(tmp_path):
+    """Formerly the blank before it was lost."""
+    passages = (Passage(0, 2, "title"), Passage(2, 2, "abstract"))
+    write_pubtator([Document("1", "a ", passages=passages)], tmp_path / "out")
+    written = (tmp_path / "out").read_text(encoding="utf-8")
+    assert written == "1|t|a \n1|a|\n\n"
+    assert settle(Document("1", "a ", passages=passages[1:]))[0].passages == passages[:1]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import zipfile
 
 import pytest
 
 from biograft.corpus.tasks import TaskConfig, read_task
+from biograft.corpus.tasks.reading import sniff_task
 from biograft.documents import Mention
-from biograft.errors import ConfigError, FormatError, InputError
+from biograft.errors import ConfigError, FormatError, InputError, UnrecognisedError
 
 SENTENCE = "Aspirin and old or new statins interact."
 DOCUMENT = f"""<?xml version="1.0" encoding="UTF-8"?>
@@ -173,3 +175,13 @@ def test_placeholders_become_spans(write):
         "3 indicators such as @GENE$, expected 2": [("a.tsv", 5)],
         "label is blank": [("a.tsv", 6)],
     }
+
+
+def test_it_is_recognised_by_what_it_holds(corpus, write, tmp_path):
+    """Formerly any folder, and any file called .xml or .zip, was taken for it."""
+    files = sorted(corpus.rglob("*.xml"))
+    assert sniff_task(corpus) == sniff_task(write("a", files[0].read_bytes())) == "ddi"
+    assert sniff_task(write("a.gz", gzip.compress(files[0].read_bytes()))) == "ddi"
+    for path in (write("a.xml", "<collection/>"), write("f/a.txt", "x").parent):
+        with pytest.raises(UnrecognisedError, match=r"fits no format, or several.*; name the"):
+            sniff_task(path)

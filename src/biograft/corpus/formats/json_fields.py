@@ -1,16 +1,13 @@
-"""Objects of JSON files as records: what is none is rejected with its line, the rest goes on."""
+"""Fields of JSON objects, of the types that a format says they have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from biograft.errors import FormatError
-from biograft.sources.files import read_lines
 from biograft.sources.format import Probe
-from biograft.sources.json_text import decode_json
-from biograft.sources.log import ReadLog
+from biograft.sources.json_text import peek_object
 
 T = TypeVar("T")
 
@@ -19,33 +16,9 @@ class MalformedError(Exception):
     """A record is not what its format says."""
 
 
-def read_objects(path: Path, log: ReadLog) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read the objects of JSON lines with the number of their line."""
-    log.opened(path)
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        log.read()
-        try:
-            value = decode_json(line)
-        except (ValueError, RecursionError) as error:
-            log.reject("not JSON", number, f"{line[:40]} ({error})", path=path)
-            continue
-        if isinstance(value, dict):
-            yield number, value
-        else:
-            log.reject("no object", number, line, path=path)
-
-
 def first_object(probe: Probe) -> dict[str, Any]:
     """Give the object of a file's first line; empty if there is none."""
-    for line in probe.lines(1):
-        try:
-            value = decode_json(line)
-        except (ValueError, RecursionError):
-            return {}
-        return value if isinstance(value, dict) else {}
-    return {}
+    return peek_object(next(iter(probe.lines(1)), ""))
 
 
 def field(value: Any, key: str, kind: type[T], default: T | None = None) -> T:
