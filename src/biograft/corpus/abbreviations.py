@@ -75,7 +75,7 @@ def _in_bracket(text: str, bracket: re.Match[str]) -> Abbreviation | None:
             return _abbreviation(text, (start, start + len(short)), (long_start, bracket.start()))
     end = bracket.start(1) + len(bracket[1].rstrip())
     long = text[start:end]
-    if " " not in long:
+    if " " not in long or _follows_small_letters(text, bracket.start()):
         return None
     first, word = _last_word(text, bracket.start())
     # the whole bracket must be the long form, not just its end
@@ -100,6 +100,12 @@ def _before(text: str, end: int) -> int:
     start = max(0, end - _MAX_BRACKET)
     sentence = _TO_LAST_END.match(text, start, end)
     return sentence.end() if sentence else start
+
+
+def _follows_small_letters(text: str, end: int) -> bool:
+    """Say quickly whether the word before a bracket is no short form, as most are none."""
+    tail = text[max(0, end - _MAX_SHORT - 4) : end]
+    return tail.isascii() and tail == tail.lower() and len(tail.split()) > 1
 
 
 def _last_word(text: str, end: int) -> tuple[int, str]:

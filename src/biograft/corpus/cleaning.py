@@ -115,7 +115,8 @@ class Cleaner:
         elif len(text) < self.config.min_length:
             counts["short"] += 1
         elif not self.config.max_length or len(text) <= self.config.max_length:
-            yield replace(document, text=text, mentions=())
+            same = text == document.text and not document.mentions
+            yield document if same else replace(document, text=text, mentions=())
         else:
             counts["cut"] += 1
             for number, segment in enumerate(cut_at_punctuation(text, self.config.max_length), 1):
