@@ -20,11 +20,11 @@ LEVELS = (
     ("sources", "starter"),
     ("kb",),
     ("corpus", "graph", "metrics", "nn"),
-    ("objectives", "streams"),
+    ("objectives", "streams", "checkpoints"),
     ("training",),
     ("recipes",),
-    ("linking",),
-    ("annotation", "evaluation"),
+    ("linking", "tasks"),
+    ("annotation", "evaluation", "probing"),
     ("cli",),
 )
 STAGES = {package: level for level, packages in enumerate(LEVELS) for package in packages}

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import biograft
-from biograft.cli import corpus, evaluate, graph, kb
+from biograft.cli import checkpoint, corpus, evaluate, graph, kb, probe
 from biograft.cli.demo import demo
 from biograft.cli.finetune import finetune
 from biograft.cli.index import index
@@ -34,6 +34,8 @@ app.command()(link)
 app.add_typer(evaluate.app, name="evaluate")
 app.command()(pretrain)
 app.command()(finetune)
+app.add_typer(checkpoint.app, name="checkpoint")
+app.add_typer(probe.app, name="probe")
 app.command()(demo)
 
 

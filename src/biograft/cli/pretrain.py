@@ -16,7 +16,9 @@ def pretrain(
     recipe: Annotated[
         str,
         typer.Argument(
-            metavar="RECIPE", help="A recipe of biograft (sapbert, sapbert-cpu), or a .toml file."
+            metavar="RECIPE",
+            help="A recipe of biograft (sapbert, sapbert-cpu, kebiolm, kebiolm-cpu, mlm-cpu), or "
+            "a .toml file.",
         ),
     ],
     out: Run,
@@ -24,6 +26,14 @@ def pretrain(
     encoder: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Encoder to begin with, instead of the recipe's."),
+    ] = None,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Annotated text to read (of `corpus annotate`)."),
+    ] = None,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="How entities begin (of `graph embed`)."),
     ] = None,
     changes: Changes = None,
     resume: Resume = False,
@@ -39,11 +49,14 @@ def pretrain(
     from biograft.recipes import Recipe
     from biograft.recipes import pretrain as run_recipe
 
-    overrides = list(changes or ())
-    if encoder is not None:
-        overrides.append(f"encoder.name={json.dumps(str(encoder), ensure_ascii=False)}")
+    places = {"encoder.name": encoder, "stream.shards": corpus, "knowledge.vectors": vectors}
+    overrides = [
+        f"{key}={json.dumps(str(place), ensure_ascii=False)}"
+        for key, place in places.items()
+        if place is not None
+    ]
     result = run_recipe(
-        Recipe.load(recipe, overrides),
+        Recipe.load(recipe, [*(changes or ()), *overrides]),
         KnowledgeBase.open(kb) if kb else None,
         out,
         resume=resume,
@@ -52,9 +65,9 @@ def pretrain(
     if as_json:
         typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
         return
-    counts, trained = result.counts, result.training
+    trained = result.training
     loss = f"; loss {trained.loss:.4f}" if trained.loss is not None else ""
-    typer.echo(f"{counts.n_pairs:,} pairs of names of {counts.n_concepts:,} concepts")
+    typer.echo(result.learned)
     typer.echo(f"step {trained.step:,} of {trained.n_steps:,} in {trained.seconds:.1f} s{loss}")
     if not trained.finished:
         typer.echo(f"the time is over; go on with: biograft pretrain ... --resume -o {out}")

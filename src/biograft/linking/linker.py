@@ -158,9 +158,7 @@ class Linker:
     def _detector(self) -> MentionDetector:
         if self.detector is not None:
             return self.detector
-        names = DictionaryConfig(
-            languages=self.config.languages, stop_words=self.config.stop_words
-        )
+        names = DictionaryConfig(languages=self.config.languages, stop_words=self.config.stop_words)
         return DictionaryDetector(DictionaryMatcher.from_store(self.kb, names))
 
     def _linked(self, mention: Mention, form: str, found: tuple[Candidate, ...]) -> LinkedMention:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
 from logging import ERROR
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,15 @@ import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError
 from safetensors import SafetensorError
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging
 
-from biograft.errors import NotFoundError, StoreError, shorten
+import biograft.nn.knowledge  # noqa: F401 - makes transformers know our models
+from biograft.errors import ConfigError, NotFoundError, StoreError, shorten
 
 _WANTED = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin"]
 _UNWANTED = ["onnx/*", "openvino/*", "tf_*", "flax_*"]
-_FAULTS = (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError)
+_FAULTS = (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, ConfigError)
 """What transformers raises for folders that are none, damaged or foreign."""
 
 
@@ -50,9 +52,38 @@ def find_encoder(name: str | Path) -> Path:
 
 def load_parts(folder: Path) -> tuple[Any, Any]:
     """Load the model and the tokenizer of a folder; weights in 32 bits, whole and finite."""
+    model, tokenizer, missing = _load(AutoModel, folder)
+    # no pooling of ours reads the pooler
+    _refuse_missing(folder, {key for key in missing if "pooler." not in key})
+    return model, tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedLM:
+    """A model that scores the vocabulary at every token, and its tokenizer."""
+
+    model: Any
+    tokenizer: Any
+    new_head: bool
+    """Whether the folder had no head, so that one was drawn; it has to be trained before use."""
+
+
+def load_masked_lm(name_or_folder: str | Path, *, seed: int = 0) -> MaskedLM:
+    """Load a model with its token head; where there is none, one is drawn by the seed."""
+    folder = find_encoder(name_or_folder)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model, tokenizer, missing = _load(AutoModelForMaskedLM, folder)
+    body = {key for key in missing if key.startswith(f"{model.base_model_prefix}.")}
+    _refuse_missing(folder, body)
+    return MaskedLM(model, tokenizer, new_head=bool(missing - body))
+
+
+def _load(kind: Any, folder: Path) -> tuple[Any, Any, Set[str]]:
+    """Give model, tokenizer, and the names of weights that the folder lacks."""
     try:
         with quiet_transformers():
-            model, report = AutoModel.from_pretrained(
+            model, report = kind.from_pretrained(
                 folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
             )
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -62,17 +93,18 @@ def load_parts(folder: Path) -> tuple[Any, Any]:
             f"{folder}: holds no encoder that can be loaded ({reason}); expected the config.json, "
             "weights and tokenizer of a transformers model"
         ) from error
-    # no pooling of ours reads the pooler
-    missing = sorted(key for key in report["missing_keys"] if "pooler." not in key)
-    if missing:
-        raise StoreError(
-            f"{folder}: the file of weights lacks {len(missing)} of the model's tensors "
-            f"({missing[0]}, ...); get the encoder again, or convert it first"
-        )
     for key, weight in model.named_parameters():
         if not torch.isfinite(weight).all():
             raise StoreError(f"{folder}: the weights hold NaN or infinity ({key}); train it again")
-    return model, tokenizer
+    return model, tokenizer, set(report["missing_keys"])
+
+
+def _refuse_missing(folder: Path, missing: Set[str]) -> None:
+    if missing:
+        raise StoreError(
+            f"{folder}: the file of weights lacks {len(missing)} of the model's tensors "
+            f"({min(missing)}, ...); get the encoder again, or convert it first"
+        )
 
 
 def _looks_like_a_path(name: str) -> bool:

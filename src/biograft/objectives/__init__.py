@@ -15,6 +15,26 @@ OBJECTIVES: Registry[Any] = Registry(
             "biograft.objectives.synonym_alignment.config:SynonymAlignmentConfig",
             "names of one concept near each other, names of others far (SapBERT)",
         ),
+        "masked_tokens": (
+            "biograft.objectives.masked_tokens.config:MaskedTokensConfig",
+            "tokens, whole words or whole entities are hidden and foretold (BERT, KeBioLM)",
+        ),
+        "entity_detection": (
+            "biograft.objectives.entity_detection.config:EntityDetectionConfig",
+            "which tokens begin a mention, are in one, are in none (KeBioLM)",
+        ),
+        "entity_linking": (
+            "biograft.objectives.entity_linking.config:EntityLinkingConfig",
+            "which entity of the table a mention means (KeBioLM)",
+        ),
+        "next_sentence": (
+            "biograft.objectives.next_sentence.config:NextSentenceConfig",
+            "whether the second part of a sequence follows the first (BERT)",
+        ),
+        "sentence_order": (
+            "biograft.objectives.sentence_order.config:SentenceOrderConfig",
+            "whether the parts of a sequence are swapped (ALBERT)",
+        ),
     },
 )
 """The configuration of every objective; its ``build()`` gives the objective itself."""

@@ -15,7 +15,7 @@ from biograft.registry import Registry
 from biograft.streams import STREAMS
 from biograft.training import TrainingConfig
 
-_TABLES = ("encoder", "stream", "objective", "training")
+_TABLES = ("encoder", "knowledge", "stream", "objective", "training")
 _FOLDER = Path(__file__).parent
 
 
@@ -33,12 +33,33 @@ class EncoderConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeConfig:
+    """Which knowledge layer is put into the encoder, where, and how its entities begin.
+
+    ``after`` layers read the text alone. ``vectors`` is a folder of `biograft graph embed`; an
+    entity that it lacks begins at random, and so do all without it. ``n_nearest`` entities make
+    up what a mention is told.
+    """
+
+    kind: str = "entity_memory"
+    after: int = 8
+    vectors: Path | None = None
+    dim: int = 100
+    n_nearest: int = 100
+    freeze: bool = False
+    fusion_norm: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """What is trained, on what, for what, and how."""
 
     name: str
     about: str = ""
     encoder: EncoderConfig
+    knowledge: KnowledgeConfig | None = None
+    reads: str
+    """The kind of the stream."""
     stream: Any
     objectives: Mapping[str, Any]
     training: TrainingConfig = field(default_factory=TrainingConfig)
@@ -68,6 +89,10 @@ class Recipe:
             name=name,
             about=str(values.get("about", "")),
             encoder=from_mapping(EncoderConfig, tables["encoder"], "encoder."),
+            knowledge=from_mapping(KnowledgeConfig, tables["knowledge"], "knowledge.")
+            if "knowledge" in values
+            else None,
+            reads=kind,
             stream=_configure(STREAMS, kind, stream, "stream.kind", "stream."),
             objectives={
                 entry: _configure(OBJECTIVES, entry, table, "objective", f"objective.{entry}.")
@@ -81,7 +106,8 @@ class Recipe:
         parts = {
             "recipe": self.name,
             "encoder": asdict(self.encoder),
-            "stream": asdict(self.stream),
+            **({"knowledge": asdict(self.knowledge)} if self.knowledge else {}),
+            "stream": {"kind": self.reads, **asdict(self.stream)},
             "objective": {name: asdict(part) for name, part in self.objectives.items()},
             "training": asdict(self.training),
         }

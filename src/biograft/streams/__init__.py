@@ -28,6 +28,10 @@ STREAMS: Registry[Any] = Registry(
             "biograft.streams.pair_config:SynonymPairsConfig",
             "pairs of names of one concept of a knowledge base",
         ),
+        "annotated_text": (
+            "biograft.streams.annotated.config:AnnotatedTextConfig",
+            "running text with linked mentions, as sequences of tokens",
+        ),
     },
 )
 """The configuration of every stream."""

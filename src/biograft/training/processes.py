@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs, PartialState
+
+from biograft.errors import ConfigError
 
 
 def join_processes() -> PartialState:
@@ -12,7 +17,22 @@ def join_processes() -> PartialState:
     Without being told that there is only a CPU, accelerate leaves processes on CPUs alone, each
     believing that it is the only one.
     """
+    refuse_lone_process(os.environ)
     return PartialState(cpu=not torch.accelerator.is_available())
+
+
+def refuse_lone_process(environment: Mapping[str, str]) -> None:
+    """Refuse to be the only one where several processes were asked for.
+
+    ``accelerate launch --cpu --num_processes 2`` starts one, and says where the others are to be
+    met (``MASTER_ADDR``) but not how many there are (``WORLD_SIZE``).
+    """
+    launched = any(name.startswith("ACCELERATE_") for name in environment)
+    if launched and "MASTER_ADDR" in environment and "WORLD_SIZE" not in environment:
+        raise ConfigError(
+            "accelerate launch was asked for several processes and started one; on CPUs start "
+            "them with: torchrun --nproc-per-node=N -m biograft pretrain ..."
+        )
 
 
 def make_accelerator() -> Accelerator:

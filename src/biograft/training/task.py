@@ -28,11 +28,18 @@ class Task(Generic[Batch]):
 
     ``compute_loss`` is called with the model as it is run (wrapped where there are several
     processes). ``evaluate`` is called without gradient, the model in its inference mode.
+
+    Losses that are means over something that batches have more or less of (hidden tokens,
+    mentions) need ``counts``: how much of it a batch has, by name. ``compute_loss`` is then also
+    given by what each mean is to be multiplied, so that an update is the mean over all that its
+    batches have, on however many processes they are.
     """
 
     model: nn.Module
     source: BatchSource[Batch]
-    compute_loss: Callable[[nn.Module, Batch], tuple[Tensor, dict[str, float]]]
+    compute_loss: Callable[..., tuple[Tensor, dict[str, float]]]
+    """Of model and batch, and of multipliers by name where there are ``counts``."""
+    counts: Callable[[Batch], Mapping[str, int]] | None = None
     evaluate: Callable[[], dict[str, Any]] | None = None
     described: Mapping[str, Any] = field(default_factory=dict)
     """The whole configuration, kept in ``run.json``; a resumed run must have the same."""

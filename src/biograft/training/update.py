@@ -77,18 +77,38 @@ class Updater(Generic[Batch]):
         """Add up the gradients of the batches of one update; give their mean loss and stats."""
         total, sums, n_rows = 0.0, Counter[str](), 0
         n_parts, step = self.config.accumulate, self.place.step
-        for part in range(n_parts):
-            batch, epoch, position = next(self._batches)
+        parts = [next(self._batches) for _ in range(n_parts)]
+        multipliers = self._multipliers([batch for batch, _, _ in parts])
+        for part, (batch, epoch, position) in enumerate(parts):
             waiting = part < n_parts - 1  # gradients of several processes meet once an update
             with self.accelerator.no_sync(self.model) if waiting else nullcontext():
                 with computing_in(self.config.precision, self.accelerator.device):
-                    loss, stats = self.task.compute_loss(self.model, batch)
+                    loss, stats = self.task.compute_loss(self.model, batch, *multipliers[part])
                 self.accelerator.backward(loss / n_parts)
             total += float(loss.detach()) / n_parts
             sums.update({name: value / n_parts for name, value in stats.items()})
             n_rows += len(batch)  # type: ignore[arg-type]
             self.place = Place(step + 1, epoch, position)
         return total, dict(sums), n_rows
+
+    def _multipliers(self, batches: list[Batch]) -> list[tuple[dict[str, float], ...]]:
+        """Say by what the means of each batch are multiplied, where the task counts."""
+        if self.task.counts is None:
+            return [()] * len(batches)
+        counted = [self.task.counts(batch) for batch in batches]
+        names = list(counted[0])
+        own = torch.tensor([[of_batch[name] for name in names] for of_batch in counted])
+        total = self.accelerator.reduce(own.sum(0).to(self.accelerator.device), "sum").tolist()
+        n_batches = len(batches) * self.accelerator.num_processes
+        return [
+            (
+                {
+                    n: of[n] * n_batches / max(1, of_all)
+                    for n, of_all in zip(names, total, strict=True)
+                },
+            )
+            for of in counted
+        ]
 
     def _clip(self) -> float:
         parameters = [p for p in self.model.parameters() if p.grad is not None]

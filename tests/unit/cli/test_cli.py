@@ -94,7 +94,9 @@ def test_the_commands_are_those_promised():
         "kb": ("build", "formats", "info", "show", "search", "export"),
         "graph": ("embed", "evaluate", "neighbours"),
         "corpus": ("convert", "formats", "annotate", "segment", "tasks"),
-        "evaluate": ("link", "text"),
+        "evaluate": ("link", "task", "text"),
+        "checkpoint": ("import", "export"),
+        "probe": ("cloze",),
     }
     others = ("demo", "index", "link", "pretrain", "finetune")
     expected = {(noun, verb) for noun, verbs in nouns.items() for verb in verbs}

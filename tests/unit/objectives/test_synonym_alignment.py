@@ -329,6 +329,5 @@ def test_parameters_and_weight_reach_the_loss():
     assert float(half) == pytest.approx(float(plain) / 2)
 
 
-def test_every_registered_objective_builds():
-    for name in OBJECTIVES:
-        assert OBJECTIVES.load(name)().build().config.weight == 1
+def test_it_is_registered_by_its_name():
+    assert OBJECTIVES.load("synonym_alignment")().build().config.weight == 1

@@ -36,7 +36,7 @@ def test_a_run_brings_names_of_a_concept_together(bench, tmp_path):
     assert gap(last) > gap(first) + 0.1
     assert sum(first["cosines"]["before_mining"]["positive"]) > 0
     described = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert described["provenance"]["pairs"] == result.counts.to_json()
+    assert described["provenance"]["pairs"] == result.counts["pairs"]
     assert described["config"]["training"]["steps"] == 40
     plain = result.to_json()
     assert json.loads(json.dumps(plain)) == plain
@@ -74,7 +74,7 @@ def test_a_resumed_run_gives_the_same_encoder(bench, tmp_path):
 def test_pairs_of_a_file_need_no_knowledge_base(bench, tmp_path, write):
     path = write("pairs.txt", "A||heart attack||myocardial infarction\nB||flu||influenza\n")
     recipe = bench.recipe(stream={"extra_pairs": str(path)}, steps=1)
-    assert pretrain(recipe, None, tmp_path / "run").counts.n_extra == 2
+    assert pretrain(recipe, None, tmp_path / "run").counts["pairs"]["n_extra"] == 2
 
 
 def test_both_names_go_through_the_encoder_in_one_pass(bench):
@@ -110,7 +110,8 @@ import sys
 sys.modules["accelerate"] = None
 from biograft.errors import MissingExtraError
 try:
-    from biograft.recipes import pretrain
+    from biograft.recipes import Recipe, pretrain
+    pretrain(Recipe.load("sapbert-cpu"), None, "none")
 except MissingExtraError as error:
     sys.exit(str(error))
 """

@@ -134,7 +134,8 @@ def test_a_wrong_configuration_is_refused(name):
         from_mapping(SynonymPairsConfig, {name: -1})
 
 
-def test_every_registered_stream_has_defaults():
+def test_every_registered_stream_is_there_and_pairs_have_defaults():
     for name in STREAMS:
-        assert STREAMS.load(name)()
+        assert STREAMS.load(name)
         assert STREAMS.help()[name]
+    assert STREAMS.load("synonym_pairs")() == SynonymPairsConfig()

@@ -1,0 +1,155 @@
+"""What a step of KeBioLM costs beside a step of plain masked language modelling.
+
+Both train the same encoder (random weights) on the same drawn batches: forward, backward, clip,
+AdamW. KeBioLM adds the entity memory, detection, and linking over the whole table. Steps are
+timed in turn in one process, and medians compared.
+
+    python benchmarks/pretrain_step.py --quick --json     under a minute
+    python benchmarks/pretrain_step.py --json >benchmarks/results/pretrain_step.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from command_line import run_with, start_parser
+from machine import describe_command, describe_commit, describe_machine, peak_gib
+from timing import in_turn
+from transformers import BertConfig, BertForMaskedLM
+
+from biograft.nn.knowledge import KnowledgeBertForMaskedLM
+from biograft.objectives import OBJECTIVES
+from biograft.objectives.records import TextBatch, TextExample, collate
+from biograft.objectives.setting import Setting
+from biograft.objectives.states import TensorBatch
+from biograft.recipes.text_model import TextModel
+from biograft.training import TrainingConfig
+from biograft.training.optimiser import make_optimiser
+
+N_TOKENS, N_SPECIAL, MASK = 30_522, 5, 4
+WIDTH, LAYERS, HEADS = 384, 6, 12
+DIM, N_NEAREST, AFTER = 100, 100, 4
+MENTIONS_OF_100_TOKENS = 8
+"""About what annotated abstracts have."""
+_KEBIOLM = ("masked_tokens", "entity_detection", "entity_linking")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Time both, and print what came out."""
+    draw = np.random.default_rng(0)
+    n_batches = 2 if options.quick else 6
+    sizes = (options.batch, options.length, options.entities)
+    examples = [
+        [_draw_example(draw, *sizes[1:]) for _ in range(sizes[0])] for _ in range(n_batches)
+    ]
+    torch.manual_seed(0)
+    bert = BertForMaskedLM(_bert_config(options.length))
+    plain = _stepper(bert, _KEBIOLM[:1], examples)
+    table = torch.randn(options.entities, DIM) / DIM**0.5
+    grafted = KnowledgeBertForMaskedLM.from_bert(
+        bert, table, knowledge_after=AFTER, n_nearest=N_NEAREST
+    )
+    kebiolm = _stepper(grafted, _KEBIOLM, examples)
+    plain(0), kebiolm(0)
+    ratios, seconds = [], []
+    for n in range(options.runs * n_batches):
+        ours, theirs = in_turn(1, lambda n=n: kebiolm(n), lambda n=n: plain(n))  # type: ignore[misc]
+        ratios.append(ours.seconds / theirs.seconds)
+        seconds.append((ours.seconds, theirs.seconds))
+    n_tokens = options.batch * options.length
+    told = {
+        "benchmark": "pretrain_step",
+        "command": describe_command("pretrain_step.py", sys.argv[1:]),
+        "commit": describe_commit(),
+        "machine": describe_machine(),
+        "batch": options.batch,
+        "length": options.length,
+        "n_entities": options.entities,
+        "n_nearest": N_NEAREST,
+        "mentions_of_a_batch": round(
+            statistics.mean(len(e.mentions) for batch in examples for e in batch) * options.batch, 1
+        ),
+        "kebiolm_tokens_per_second": n_tokens / statistics.median(k for k, _ in seconds),
+        "mlm_tokens_per_second": n_tokens / statistics.median(m for _, m in seconds),
+        "peak_gib": round(peak_gib(), 3),
+        "kebiolm_over_mlm": round(statistics.median(ratios), 3),
+    }
+    print(json.dumps(told) if options.json else json.dumps(told, indent=1))
+
+
+def _bert_config(length: int) -> BertConfig:
+    return BertConfig(
+        vocab_size=N_TOKENS,
+        hidden_size=WIDTH,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=4 * WIDTH,
+        max_position_embeddings=max(512, length),
+    )
+
+
+def _draw_example(draw: np.random.Generator, length: int, n_entities: int) -> TextExample:
+    """Draw tokens, words of one or two tokens, and disjoint mentions of one to four."""
+    tokens = draw.integers(N_SPECIAL, N_TOKENS, length)
+    tokens[[0, -1]] = 1, 2
+    words = np.cumsum(draw.random(length) < 0.7, dtype=np.int64)
+    words[[0, -1]] = -1
+    n = max(1, length * MENTIONS_OF_100_TOKENS // 100)
+    first = np.sort(draw.choice(np.arange(1, length - 5, 5), n, replace=False))
+    last = first + draw.integers(0, 4, n)
+    rows = draw.integers(0, n_entities, n)
+    mentions = np.column_stack([first, last, rows])
+    return TextExample(tokens, np.zeros_like(tokens), words, mentions)
+
+
+def _stepper(
+    lm: Any, names: tuple[str, ...], examples: list[list[TextExample]]
+) -> Callable[[int], None]:
+    """Make what does one whole step on a batch."""
+    setting = Setting(mask=MASK, n_tokens=N_TOKENS, special=tuple(range(N_SPECIAL)), width=WIDTH)
+    objectives = {name: OBJECTIVES.load(name)().build(setting) for name in names}
+    model = TextModel(lm, objectives).train()
+    optimiser = make_optimiser(model, TrainingConfig())
+    batches = [_prepared(of_batch, objectives) for of_batch in examples]
+
+    def step(n: int) -> None:
+        optimiser.zero_grad(set_to_none=True)
+        loss, _ = model(TensorBatch.of(batches[n % len(batches)]), {})
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+
+    return step
+
+
+def _prepared(examples: list[TextExample], objectives: dict[str, Any]) -> TextBatch:
+    draw, made = np.random.default_rng(1), []
+    for example in examples:
+        prepared = example
+        for objective in objectives.values():
+            prepared = objective.prepare(prepared, draw)
+        made.append(prepared)
+    return collate(made, 0)
+
+
+def main() -> None:
+    """Read the command line and run."""
+    parser = start_parser(__doc__)
+    parser.add_argument("--batch", type=int, default=16, help="sequences of a step")
+    parser.add_argument("--length", type=int, default=128, help="tokens of each")
+    parser.add_argument("--entities", type=int, default=50_000, help="rows of the entity table")
+    parser.add_argument("--runs", type=int, default=3, help="how often each batch is used")
+    parser.add_argument("--quick", action="store_true", help="two batches, under a minute")
+    parser.add_argument("--json", action="store_true", help="one line")
+    run_with(run, parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""The published layout of KeBioLM: two encoders, one after the other, and what lies between.
+
+Sizes come from the weights, not from the configuration, which is often left at its defaults. A
+fine-tuned checkpoint has a ``classifier`` and no token head; its encoder is taken without it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Set
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from biograft.checkpoints.published import Published
+from biograft.errors import FormatError, InputError
+from biograft.nn.knowledge import (
+    Entity,
+    KnowledgeBertConfig,
+    KnowledgeBertForMaskedLM,
+    KnowledgeBertModel,
+)
+
+_TABLE = "bert.entity_linker.entity_embeddings.weight"
+_DETECTOR = "bert.mention_detector.weight"
+_NAMES = {
+    "bert.embeddings": "bert.embeddings",
+    "bert.mention_detector": "knowledge.detector",
+    "bert.entity_linker.entity_embeddings": "knowledge.entities",
+    "bert.entity_linker.mention_to_entity_projection": "knowledge.mention_to_entity",
+    "bert.entity_context_projection": "knowledge.entity_to_token",
+    "bert.layer_norm": "knowledge.norm",
+}
+"""Published names, but for the layers, and ours within the model without head."""
+_LAYER = re.compile(r"bert\.(context_encoder|recontext_encoder)\.layer\.(\d+)\.(.+)")
+_AS_THEY_ARE = (
+    *("num_attention_heads", "hidden_act", "layer_norm_eps", "initializer_range"),
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "pad_token_id", "max_mentions"),
+)
+"""What the weights do not tell, under the same name in both configurations."""
+_ENTITIES = "entity.jsonl"
+
+
+class KeBioLM:
+    """KeBioLM as published."""
+
+    def recognise(self, keys: Set[str]) -> bool:
+        """Whether weights of these names are of the layout."""
+        return {_TABLE, _DETECTOR} <= keys
+
+    def convert(self, published: Published, *, as_published: bool) -> tuple[Any, list[str]]:
+        """Give the model, and the names of the weights that have no place in it."""
+        config = _read_config(published, as_published=as_published)
+        has_head = any(key.startswith("cls.") for key in published.weights)
+        model = (KnowledgeBertForMaskedLM if has_head else KnowledgeBertModel)(config)
+        prefix = "model." if has_head else ""
+        weights: dict[str, Tensor] = {}
+        left_out = []
+        for key, value in published.weights.items():
+            name = _rename(key, config.knowledge_after, prefix)
+            if name is None or (key.startswith("cls.") and name not in model.state_dict()):
+                left_out.append(key)
+            else:
+                weights[name] = value
+        _fill(model, weights, published)
+        model.entities = _read_entities(published.folder / _ENTITIES, config.n_entities)
+        return model, sorted(left_out)
+
+
+KEBIOLM = KeBioLM()
+
+
+def _rename(key: str, n_text_layers: int, prefix: str) -> str | None:
+    """Give our name of a weight, if it has a place in our model."""
+    if key.startswith("cls."):
+        return key
+    if layer := _LAYER.fullmatch(key):
+        part, number, rest = layer.groups()
+        shift = n_text_layers if part == "recontext_encoder" else 0
+        return f"{prefix}bert.encoder.layer.{int(number) + shift}.{rest}"
+    for theirs, ours in _NAMES.items():
+        if key.startswith(f"{theirs}."):
+            return prefix + ours + key.removeprefix(theirs)
+    return None
+
+
+def _read_config(published: Published, *, as_published: bool) -> KnowledgeBertConfig:
+    config, size = published.config, published.size
+    counts = dict.fromkeys(("context_encoder", "recontext_encoder"), 0)
+    for key in published.weights:
+        if layer := _LAYER.fullmatch(key):
+            counts[layer[1]] = max(counts[layer[1]], int(layer[2]) + 1)
+    told = {name: config[name] for name in _AS_THEY_ARE if name in config}
+    return KnowledgeBertConfig(
+        **told,
+        vocab_size=size("bert.embeddings.word_embeddings.weight"),
+        hidden_size=size("bert.embeddings.word_embeddings.weight", 1),
+        max_position_embeddings=size("bert.embeddings.position_embeddings.weight"),
+        type_vocab_size=size("bert.embeddings.token_type_embeddings.weight"),
+        intermediate_size=size("bert.context_encoder.layer.0.intermediate.dense.weight"),
+        num_hidden_layers=sum(counts.values()),
+        knowledge_after=counts["context_encoder"],
+        n_entities=size(_TABLE),
+        entity_dim=size(_TABLE, 1),
+        n_nearest=config.get("max_candidate_entities", 100),
+        fusion_norm=True,
+        compat=as_published,
+    )
+
+
+def _fill(model: torch.nn.Module, weights: dict[str, Tensor], published: Published) -> None:
+    """Put weights into a model; all of its own must be there and of the right shape."""
+    wanted = model.state_dict()
+    tied = {name for name in wanted if ".decoder." in name}  # copies of the others
+    missing = sorted(wanted.keys() - weights.keys() - tied)
+    if missing:
+        raise InputError(
+            f"lacks {len(missing)} weights of KeBioLM, first that of {missing[0]}",
+            path=published.file, remedy="get it again",
+        )  # fmt: skip
+    for name, value in weights.items():
+        expected = tuple(wanted[name].shape) if name in wanted else ()
+        if tuple(value.shape) != expected:
+            raise InputError(
+                f"expected {expected} for {name}, found {tuple(value.shape)}", path=published.file
+            )
+    model.load_state_dict({name: value.float() for name, value in weights.items()}, strict=False)
+
+
+def _read_entities(path: Path, n_entities: int) -> tuple[Entity, ...]:
+    """Read ``entity_name`` of each row, of which the published code makes an id; may be absent."""
+    if not path.is_file():
+        return ()
+    names: dict[int, str] = {}
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                content = json.loads(line)
+                names[int(content["id"])] = str(content["entity_name"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise FormatError(
+                    "expected an object with entity_name and id",
+                    path=path, line=number, text=line.decode("utf-8", "replace").strip(),
+                ) from error  # fmt: skip
+    if sorted(names) != list(range(n_entities)):
+        raise InputError(
+            f"expected an entity for each of the {n_entities:,} rows of the table, "
+            f"found {len(names):,}",
+            path=path,
+        )
+    return tuple(Entity(names[row]) for row in range(n_entities))

@@ -1,0 +1,91 @@
+"""The files of a published checkpoint: weights, configuration, tokenizer, entities."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from biograft.errors import InputError, NotFoundError, shorten
+
+_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_VOCABULARIES = ("tokenizer.json", "vocab.txt")
+_OLD_NAMES = ((r"(^|\.)gamma$", r"\1weight"), (r"(^|\.)beta$", r"\1bias"), (r"^module\.", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A folder and its weights, under the names of today."""
+
+    folder: Path
+    file: Path
+    """The file that the weights were read from."""
+    weights: Mapping[str, Tensor]
+    config: Mapping[str, Any]
+
+    def size(self, key: str, axis: int = 0) -> int:
+        """Give how long a weight is along an axis."""
+        if key not in self.weights:
+            raise InputError(f"lacks the weight {key}", path=self.file, remedy="get it again")
+        return int(self.weights[key].shape[axis])
+
+
+def read_published(path: Path) -> Published:
+    """Read a checkpoint, by its folder or by its file of weights."""
+    if not path.exists():
+        raise NotFoundError(f"{path}: no such checkpoint; expected its folder")
+    folder = path if path.is_dir() else path.parent
+    file = _find(folder, _WEIGHTS, "weights") if path.is_dir() else path
+    _find(folder, _VOCABULARIES, "tokenizer, which belongs to the weights")
+    weights = {_rename(key): value for key, value in _load(file).items()}
+    kept = {key: value for key, value in weights.items() if not key.endswith("position_ids")}
+    return Published(folder, file, kept, _read_config(folder / "config.json"))
+
+
+def _find(folder: Path, names: tuple[str, ...], what: str) -> Path:
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise InputError(f"holds no {what}", path=folder, remedy=f"expected {' or '.join(names)}")
+
+
+def _rename(key: str) -> str:
+    for old, new in _OLD_NAMES:
+        key = re.sub(old, new, key)
+    return key
+
+
+def _load(file: Path) -> dict[str, Tensor]:
+    """Read weights; of a pickle, tensors only, so that nothing in it is run."""
+    try:
+        if file.suffix == ".safetensors":
+            return load_file(file)
+        content = torch.load(file, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, SafetensorError, pickle.UnpicklingError) as error:
+        reason = shorten(str(error).strip().partition("\n")[0])
+        raise InputError(f"holds no weights that can be read ({reason})", path=file) from error
+    tensors = isinstance(content, Mapping) and all(
+        isinstance(value, Tensor) for value in content.values()
+    )
+    if not tensors or not content:
+        raise InputError("expected a table of weights by name", path=file)
+    return dict(content)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be read ({error})", path=path) from error
+    if not isinstance(content, dict):
+        raise InputError("expected a JSON object", path=path)
+    return content

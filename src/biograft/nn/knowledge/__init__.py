@@ -1,0 +1,27 @@
+"""BERT that takes up what is known of the entities a text names.
+
+Importing this package makes ``AutoModel`` know its folders.
+"""
+
+from __future__ import annotations
+
+from biograft.nn.knowledge.config import KnowledgeBertConfig
+from biograft.nn.knowledge.entities import Entity, entity_table, read_entities, write_entities
+from biograft.nn.knowledge.layers import KNOWLEDGE_LAYERS
+from biograft.nn.knowledge.model import (
+    KnowledgeBertForMaskedLM,
+    KnowledgeBertModel,
+    KnowledgeBertOutput,
+)
+
+__all__ = [
+    "KNOWLEDGE_LAYERS",
+    "Entity",
+    "KnowledgeBertConfig",
+    "KnowledgeBertForMaskedLM",
+    "KnowledgeBertModel",
+    "KnowledgeBertOutput",
+    "entity_table",
+    "read_entities",
+    "write_entities",
+]

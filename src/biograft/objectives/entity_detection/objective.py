@@ -1,0 +1,48 @@
+"""Label every token O, B or I by the mentions, and learn it from the text-only states."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from torch import Tensor
+
+from biograft.errors import ConfigError
+from biograft.objectives.cross_entropy import labelled_cross_entropy
+from biograft.objectives.entity_detection.config import EntityDetectionConfig
+from biograft.objectives.records import IGNORED, TextBatch, TextExample
+from biograft.objectives.states import TensorBatch, TextStates
+
+NAME = "entity_detection"
+OUTSIDE, BEGINS, INSIDE = 0, 1, 2
+"""The order of KeBioLM's published weights."""
+
+
+class EntityDetection:
+    """KeBioLM's equation 9: cross-entropy over all tokens, special ones (O) included."""
+
+    def __init__(self, config: EntityDetectionConfig) -> None:
+        self.config = config
+
+    def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
+        """Add the labels."""
+        labels = np.full(len(example.tokens), OUTSIDE, np.int64)
+        for first, last in example.mentions[:, :2]:
+            labels[first + 1 : last + 1] = INSIDE
+        labels[example.mentions[:, 0]] = BEGINS
+        return replace(example, token_labels={**example.token_labels, NAME: labels})
+
+    def count(self, batch: TextBatch) -> int:
+        """Say how many tokens are labelled; the loss is the mean over these."""
+        return int((batch.token_labels[NAME] != IGNORED).sum())
+
+    def loss(self, states: TextStates, batch: TensorBatch) -> tuple[Tensor, dict[str, float]]:
+        """Give the mean over all tokens that are no padding."""
+        if states.detection is None:
+            raise ConfigError(
+                f"objective.{NAME}: the model has no detection of mentions; give it a knowledge "
+                "layer, or take the objective out"
+            )
+        labels = batch.token_labels[NAME].flatten()
+        loss, accuracy = labelled_cross_entropy(states.detection.flatten(0, 1), labels)
+        return self.config.weight * loss, {"loss": float(loss.detach()), "accuracy": accuracy}

@@ -1,0 +1,86 @@
+"""Run a recipe of reading: annotated text, a masked language model, perhaps with knowledge."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from biograft.kb import KnowledgeBase
+from biograft.objectives.records import Ints
+from biograft.objectives.setting import Setting
+from biograft.progress import Progress
+from biograft.recipes.grafting import graft, load_start, save_model
+from biograft.recipes.pretraining import PretrainResult
+from biograft.recipes.recipe import Recipe
+from biograft.recipes.text_model import Reading, TextModel
+from biograft.streams.annotated import PackedText, TextBatches, open_packed
+from biograft.training import Task, train
+from biograft.training.processes import join_processes
+
+_HELD_OUT, _MOST_HELD_OUT = 0.01, 256
+"""The share of sequences that is not learned from but shows how far the model is, and its bound."""
+
+
+def read_on(
+    recipe: Recipe, kb: KnowledgeBase | None, run: Path, *, resume: bool, progress: Progress
+) -> PretrainResult:
+    """Train a language model on annotated text; it is written to ``run/encoder``."""
+    progress.start("encoder")
+    start = load_start(recipe)
+    processes, config = join_processes(), recipe.training
+    with processes.main_process_first():
+        packed = open_packed(
+            recipe.stream, start.tokenizer, entities=start.entities, progress=progress
+        )
+    lm = graft(start, recipe, packed.entities, kb)
+    setting = Setting.of(start.tokenizer, start.width, packed.entity_counts)
+    objectives = {name: config.build(setting) for name, config in recipe.objectives.items()}
+    reading = Reading(TextModel(lm, objectives))
+    learned, shown = _split(len(packed), recipe.training.seed)
+    make = partial(
+        TextBatches, packed, config.batch_size, tuple(objectives.values()),
+        seed=config.seed, strangers=recipe.stream.strangers,
+    )  # fmt: skip
+    source = make(rank=processes.process_index, world=processes.num_processes, numbers=learned)
+    held_out = list(make(numbers=shown).batches(0)) if len(shown) else []
+    task = Task(
+        model=reading.model,
+        source=source,
+        compute_loss=reading.loss,
+        counts=reading.counts,
+        evaluate=partial(reading.evaluate, held_out, config.precision) if held_out else None,
+        described=recipe.to_json(),
+        provenance={"packed": packed.manifest["made_from"], "encoder": start.fingerprint},
+    )
+    trained = train(task, config, run, resume=resume, progress=progress)
+    if processes.is_main_process:
+        save_model(lm, start.tokenizer, run / "encoder")
+    return PretrainResult(run, run / "encoder", _in_words(packed), _in_numbers(packed), trained)
+
+
+def _split(n: int, seed: int) -> tuple[Ints, Ints]:
+    """Part the sequences that are learned from and those that are only looked at."""
+    n_shown = min(int(n * _HELD_OUT), _MOST_HELD_OUT)
+    order = np.random.default_rng([seed, n]).permutation(n)
+    return np.sort(order[n_shown:]), np.sort(order[:n_shown])
+
+
+def _in_words(packed: PackedText) -> str:
+    return (
+        f"{packed.n_tokens:,} tokens in {len(packed):,} sequences, with "
+        f"{len(packed.entities):,} entities"
+    )
+
+
+def _in_numbers(packed: PackedText) -> dict[str, Any]:
+    return {
+        "text": {
+            "n_sequences": len(packed),
+            "n_tokens": packed.n_tokens,
+            "n_entities": len(packed.entities),
+            **packed.counts,
+        }
+    }

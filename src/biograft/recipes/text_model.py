@@ -1,0 +1,94 @@
+"""A language model and the objectives it is trained for, as one module with one forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from biograft.nn.precision import computing_in
+from biograft.objectives.records import TextBatch
+from biograft.objectives.states import TensorBatch, TextStates
+
+
+class TextModel(nn.Module):
+    """Losses of batches of text; everything that learns is a part of it.
+
+    ``lm`` is a masked language model, with a knowledge layer or plain. An objective with a head of
+    its own offers it as ``head``.
+    """
+
+    def __init__(self, lm: Any, objectives: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.lm, self.objectives = lm, dict(objectives)
+        heads = {name: getattr(each, "head", None) for name, each in self.objectives.items()}
+        self.heads = nn.ModuleDict({name: head for name, head in heads.items() if head is not None})
+
+    def forward(
+        self, batch: TensorBatch, multipliers: Mapping[str, float]
+    ) -> tuple[Tensor, dict[str, float]]:
+        """Give the sum of the objectives' losses, and their statistics."""
+        states = self.states(batch)
+        total, statistics = states.final.new_zeros((), dtype=torch.float32), {}
+        for name, objective in self.objectives.items():
+            loss, stats = objective.loss(states, batch)
+            total = total + multipliers.get(name, 1.0) * loss
+            statistics.update({f"{name}.{key}": value for key, value in stats.items()})
+        return total, statistics
+
+    def states(self, batch: TensorBatch) -> TextStates:
+        """Run the model once, for all objectives."""
+        knowledge = getattr(getattr(self.lm, "model", None), "knowledge", None)
+        if knowledge is None:
+            found = self.lm.base_model(batch.tokens, batch.mask, batch.segments)
+            return TextStates(final=found.last_hidden_state, token_scores=self.lm.cls)
+        found = self.lm.model(batch.tokens, batch.mask, batch.segments, batch.mentions)
+        return TextStates(
+            final=found.last_hidden_state,
+            token_scores=self.lm.cls,
+            detection=found.detection_scores,
+            queries=found.queries,
+            table=knowledge.entities.weight,
+        )
+
+
+class Reading:
+    """What training a ``TextModel`` asks of the loop."""
+
+    def __init__(self, model: TextModel) -> None:
+        self.model = model
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model lives."""
+        return next(self.model.parameters()).device
+
+    def loss(
+        self, model: nn.Module, batch: TextBatch, multipliers: Mapping[str, float]
+    ) -> tuple[Tensor, dict[str, float]]:
+        """Give the loss of a batch, and its statistics."""
+        found: tuple[Tensor, dict[str, float]] = model(
+            TensorBatch.of(batch, self.device), multipliers
+        )
+        return found
+
+    def counts(self, batch: TextBatch) -> dict[str, int]:
+        """Say over how much each objective takes its mean."""
+        return {name: each.count(batch) for name, each in self.model.objectives.items()}
+
+    def evaluate(self, batches: list[TextBatch], precision: str) -> dict[str, float]:
+        """Give the statistics of held-out batches, each weighed by what it has to say."""
+        sums: dict[str, float] = {}
+        totals: dict[str, int] = {}
+        for batch in batches:
+            with computing_in(precision, self.device):
+                _, stats = self.model(TensorBatch.of(batch, self.device), {})
+            counts = self.counts(batch)
+            for name, count in counts.items():
+                totals[name] = totals.get(name, 0) + count
+            for key, value in stats.items():
+                name = key.partition(".")[0]
+                sums[key] = sums.get(key, 0.0) + value * counts[name]
+        return {key: value / max(1, totals[key.partition(".")[0]]) for key, value in sums.items()}

@@ -1,0 +1,139 @@
+"""Documents to tokens: words, mentions and sentences become places in the tokens."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.corpus.alignment import align_spans
+from biograft.corpus.sentences import split_sentences
+from biograft.corpus.shards import AnnotatedDocument, Span
+from biograft.errors import ConfigError
+from biograft.objectives.records import Ints
+from biograft.streams.annotated.counts import PackingCounts
+
+_DOCUMENTS_AT_ONCE = 128
+_OUTSIDE = -1
+"""Row of a concept that is no entity of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenisedDocument:
+    """The tokens of a text, none of them special."""
+
+    number: int
+    tokens: Ints
+    words: Ints
+    """Number of the word of each token, from 0 on."""
+    mentions: Ints
+    """First token, last token, row of the entity; disjoint and ascending."""
+    scores: npt.NDArray[np.float64]
+    """Of each mention."""
+    sentences: Ints
+    """The tokens with which sentences begin, the first one left out."""
+
+
+class DocumentTokenizer:
+    """Tokenises with a copy of a fast tokenizer, in which ``[SEP]`` in a text is only text."""
+
+    def __init__(self, tokenizer: Any, rows: Mapping[str, int], min_score: float) -> None:
+        self._backend = copy.deepcopy(fast_backend(tokenizer))
+        self._backend.no_truncation()
+        self._backend.no_padding()
+        self._backend.encode_special_tokens = True
+        self._rows, self._min_score = rows, min_score
+
+    def tokenise(
+        self, documents: Iterable[AnnotatedDocument], counts: PackingCounts
+    ) -> Iterator[TokenisedDocument]:
+        """Tokenise documents; numbers go by their order."""
+        waiting, number = iter(documents), 0
+        while some := list(islice(waiting, _DOCUMENTS_AT_ONCE)):
+            texts = [document.text for document in some]
+            found = self._backend.encode_batch(texts, add_special_tokens=False)
+            for document, encoding in zip(some, found, strict=True):
+                yield self._document(number, document, encoding, counts)
+                number += 1
+
+    def _document(
+        self, number: int, document: AnnotatedDocument, encoding: Any, counts: PackingCounts
+    ) -> TokenisedDocument:
+        offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+        mentions, scores = self._mentions(document.spans, offsets, counts)
+        counts.n_documents += 1
+        counts.n_tokens += len(encoding.ids)
+        return TokenisedDocument(
+            number=number,
+            tokens=np.array(encoding.ids, np.int64),
+            words=_number_words(encoding.word_ids),
+            mentions=mentions,
+            scores=scores,
+            sentences=_sentence_starts(document.text, offsets, mentions),
+        )
+
+    def _mentions(
+        self, spans: Sequence[Span], offsets: Ints, counts: PackingCounts
+    ) -> tuple[Ints, npt.NDArray[np.float64]]:
+        """Find the tokens of the spans; of those that share a token the best-scored is kept."""
+        counts.n_spans += len(spans)
+        kept = [span for span in spans if span.score >= self._min_score]
+        counts.n_low_score += len(spans) - len(kept)
+        places = align_spans(offsets, [(span.start, span.end) for span in kept])
+        taken, chosen = np.zeros(len(offsets), bool), []
+        for place in sorted(range(len(kept)), key=lambda row: -kept[row].score):
+            first, last = places[place]
+            if first < 0:
+                counts.n_without_token += 1
+            elif taken[first : last + 1].any():
+                counts.n_overlapping += 1
+            else:
+                taken[first : last + 1] = True
+                chosen.append(place)
+        chosen.sort(key=lambda place: int(places[place, 0]))
+        rows = [self._rows.get(kept[place].concept, _OUTSIDE) for place in chosen]
+        mentions = np.column_stack([places[chosen], np.array(rows, np.int64)])
+        return mentions, np.array([kept[place].score for place in chosen], np.float64)
+
+
+def fast_backend(tokenizer: Any) -> Any:
+    """Give what does the work in a fast tokenizer; refuse one that cannot say offsets."""
+    if not getattr(tokenizer, "is_fast", False):
+        raise ConfigError(
+            f"encoder: {type(tokenizer).__name__} is no fast tokenizer and cannot say which "
+            "characters a token stands for; choose an encoder with a tokenizer.json"
+        )
+    return tokenizer.backend_tokenizer
+
+
+def hash_tokenizer(tokenizer: Any) -> str:
+    """Compute the SHA-256 of all that decides the tokens of a text."""
+    described = json.loads(fast_backend(tokenizer).to_str())
+    described["truncation"] = described["padding"] = None  # left from the last call, and unused
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+
+
+def _number_words(word_ids: Sequence[int | None]) -> Ints:
+    """Number the words; a token of none is a word of its own."""
+    if not word_ids:
+        return np.zeros(0, np.int64)
+    words = np.array([_OUTSIDE if word is None else word for word in word_ids], np.int64)
+    begins = np.append(False, (words[1:] != words[:-1]) | (words[1:] == _OUTSIDE))
+    return np.cumsum(begins)
+
+
+def _sentence_starts(text: str, offsets: Ints, mentions: Ints) -> Ints:
+    """Find the tokens with which sentences begin, the first left out, and none within a mention."""
+    first = align_spans(offsets, split_sentences(text))[:, 0]
+    starts = np.unique(first[first > 0])
+    inside = np.zeros(len(offsets), bool)
+    for begin, end in mentions[:, :2]:
+        inside[begin + 1 : end + 1] = True
+    return starts[~inside[starts]]

@@ -1,0 +1,177 @@
+"""A published checkpoint becomes a folder of ours; what is wrong with one is said in a line."""
+
+import json
+import pickle
+
+import pytest
+import torch
+from kebiolm_files import SIZES, published_weights
+from safetensors.torch import save_file
+
+from biograft.checkpoints import LAYOUTS, import_checkpoint
+from biograft.checkpoints.importing import ORIGIN
+from biograft.errors import BiograftError, InputError
+from biograft.nn import TextEncoder
+from biograft.nn.loading import load_masked_lm
+
+
+@pytest.mark.parametrize(("text_layers", "fusion_layers"), [(2, 1), (1, 2), (3, 0)])
+def test_the_layers_come_in_one_stack(published, tmp_path, text_layers, fusion_layers):
+    folder = published(text_layers=text_layers, fusion_layers=fusion_layers)
+    report = import_checkpoint(folder, tmp_path / "ours")
+    assert (report.n_layers, report.knowledge_after) == (3, text_layers)
+    assert (report.n_entities, report.entity_dim) == (SIZES["n_entities"], SIZES["dim"])
+    assert report.named
+    assert report.token_head
+    assert report.left_out == ()
+    theirs = torch.load(folder / "pytorch_model.bin")
+    ours = load_masked_lm(tmp_path / "ours").model
+    found = ours.state_dict()
+    for number in range(3):
+        part, k = (
+            ("context", number) if number < text_layers else ("recontext", number - text_layers)
+        )
+        for name in ("attention.self.query.weight", "output.LayerNorm.bias"):
+            assert torch.equal(
+                theirs[f"bert.{part}_encoder.layer.{k}.{name}"],
+                found[f"model.bert.encoder.layer.{number}.{name}"],
+            )
+    for theirs_name, name in {
+        "bert.embeddings.LayerNorm.gamma": "model.bert.embeddings.LayerNorm.weight",
+        "bert.entity_linker.entity_embeddings.weight": "model.knowledge.entities.weight",
+        "bert.mention_detector.bias": "model.knowledge.detector.bias",
+        "bert.layer_norm.weight": "model.knowledge.norm.weight",
+        "cls.predictions.bias": "cls.predictions.decoder.bias",
+    }.items():
+        assert torch.equal(theirs[theirs_name], found[name]), name
+    assert [entity.id for entity in ours.entities][:2] == ["C0000000", "C0000001"]
+    assert (ours.config.n_nearest, ours.config.max_mentions) == (5, 15)
+    assert ours.config.fusion_norm
+    assert not ours.config.compat
+
+
+def test_what_comes_out_is_an_encoder(published, tmp_path):
+    import_checkpoint(published(), tmp_path / "ours")
+    vectors = TextEncoder.from_pretrained(tmp_path / "ours").encode(["Heart attack"])
+    assert vectors.shape == (1, SIZES["width"])
+    origin = ORIGIN.read(tmp_path / "ours")
+    assert origin["source"]["file"] == "pytorch_model.bin"
+    assert origin["layout"] == "kebiolm"
+
+
+def test_safetensors_come_first_and_a_prefix_is_taken_off(published, tmp_path):
+    folder = published()
+    weights = {f"module.{k}": v.clone() for k, v in published_weights(2, 1, seed=9).items()}
+    save_file(weights, folder / "model.safetensors")
+    import_checkpoint(folder, tmp_path / "ours")
+    found = load_masked_lm(tmp_path / "ours").model.model.knowledge.entities.weight
+    assert torch.equal(found, weights["module.bert.entity_linker.entity_embeddings.weight"])
+
+
+def test_a_fine_tuned_one_is_taken_without_its_classifier(published, tmp_path):
+    report = import_checkpoint(published(head=False), tmp_path / "ours")
+    assert report.left_out == ("classifier.bias", "classifier.weight")
+    assert not report.token_head
+    assert TextEncoder.from_pretrained(tmp_path / "ours").model.config.n_entities == 9
+    assert load_masked_lm(tmp_path / "ours").new_head
+
+
+def test_slips_can_be_kept(published, tmp_path):
+    import_checkpoint(published(), tmp_path / "ours", as_published=True)
+    assert load_masked_lm(tmp_path / "ours").model.config.compat
+
+
+def test_names_may_be_absent(published, tmp_path):
+    folder = published()
+    (folder / "entity.jsonl").unlink()
+    assert not import_checkpoint(folder, tmp_path / "ours").named
+
+
+def spoil(folder, key, value):
+    weights = torch.load(folder / "pytorch_model.bin")
+    if value is None:
+        del weights[key]
+    else:
+        weights[key] = value
+    torch.save(weights, folder / "pytorch_model.bin")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / "vocab.txt").unlink(), "holds no tokenizer, which belongs to the weights"),
+        (lambda f: (f / "pytorch_model.bin").unlink(), "holds no weights; expected model.safe"),
+        (lambda f: (f / "config.json").unlink(), "config.json: cannot be read"),
+        (lambda f: (f / "config.json").write_text("[]"), "config.json: expected a JSON object"),
+        (lambda f: (f / "pytorch_model.bin").write_bytes(b"x"), "weights that can be read"),
+        (lambda f: torch.save([1], f / "pytorch_model.bin"), "expected a table of weights by name"),
+        (
+            lambda f: torch.save({"bert.a": torch.ones(1)}, f / "pytorch_model.bin"),
+            r"is of no layout that biograft imports \(kebiolm; its first weight is bert.a\)",
+        ),
+        (
+            lambda f: spoil(f, "bert.mention_detector.bias", None),
+            "lacks 1 weights of KeBioLM, first that of model.knowledge.detector.bias",
+        ),
+        (
+            lambda f: spoil(f, "bert.layer_norm.bias", torch.ones(3)),
+            r"expected \(16,\) for model.knowledge.norm.bias, found \(3,\)",
+        ),
+        (
+            lambda f: spoil(f, "bert.embeddings.token_type_embeddings.weight", None),
+            "lacks the weight bert.embeddings.token_type_embeddings.weight",
+        ),
+        (
+            lambda f: (f / "entity.jsonl").write_text('{"entity_name": "a", "id": 0}\n'),
+            "expected an entity for each of the 9 rows of the table, found 1",
+        ),
+        (lambda f: (f / "entity.jsonl").write_text("a\n"), "entity.jsonl:1: expected an object"),
+        (
+            lambda f: (f / "vocab.txt").write_text(
+                (f / "vocab.txt").read_text() + "more\n"
+            ),
+            "has 41 tokens, the weights know 40",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line(published, tmp_path, damage, message):
+    folder = published()
+    damage(folder)
+    with pytest.raises(InputError, match=message) as caught:
+        import_checkpoint(folder, tmp_path / "ours")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "ours").exists()
+
+
+class _Mischief:
+    def __reduce__(self):
+        return (print, ("run",))
+
+
+def test_nothing_in_a_pickle_is_run(published, tmp_path, capsys):
+    folder = published()
+    with (folder / "pytorch_model.bin").open("wb") as file:
+        pickle.dump({"bert.a": _Mischief()}, file, protocol=2)  # as torch writes
+    with pytest.raises(InputError, match="holds no weights that can be read"):
+        import_checkpoint(folder, tmp_path / "ours")
+    assert capsys.readouterr().out == ""
+
+
+def test_no_folder_is_said(tmp_path):
+    with pytest.raises(BiograftError, match="no such checkpoint"):
+        import_checkpoint(tmp_path / "nothing", tmp_path / "ours")
+
+
+def test_what_exists_is_kept(published, tmp_path):
+    folder = published()
+    import_checkpoint(folder, tmp_path / "ours")
+    with pytest.raises(BiograftError, match="exists already"):
+        import_checkpoint(folder, tmp_path / "ours")
+    import_checkpoint(folder, tmp_path / "ours", overwrite=True)
+    assert json.loads((tmp_path / "ours" / "config.json").read_text())["n_entities"] == 9
+
+
+@pytest.mark.parametrize("name", list(LAYOUTS))
+def test_every_layout_loads(name):
+    assert not LAYOUTS.load(name).recognise({"bert.a"})
+    assert LAYOUTS.help()[name]

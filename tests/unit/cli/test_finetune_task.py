@@ -1,0 +1,174 @@
+"""``biograft finetune`` and ``evaluate task``: tasks from files to figures, and refusals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from tiny_models import tiny_encoder_folder
+from typer.testing import CliRunner
+
+from biograft.cli import evaluate
+from biograft.cli.finetune import finetune
+from biograft.errors import ConfigError, OutputError
+
+NAMES = ("heart attack", "fever", "lung cancer", "cold")
+FRAMES = ("we saw {} today", "no {} here", "{} was treated")
+QUICK = (
+    "config.training.learning_rate=0.01",
+    "config.training.precision=fp32",
+    "config.training.epochs=25",
+    "config.training.batch_size=4",
+    "config.training.patience=0",
+    "encoder.max_length=32",
+)
+
+
+def conll() -> str:
+    """Write every name in every frame."""
+    lines = []
+    for frame in FRAMES:
+        for name in NAMES:
+            for word in frame.split():
+                words = name.split() if word == "{}" else [word]
+                tags = ["B-Disease", "I-Disease"] if word == "{}" else ["O"]
+                lines += [f"{w}\t{t}" for w, t in zip(words, tags, strict=False)]
+            lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def gad() -> str:
+    rows = ["index\tsentence\tlabel"]
+    for number in range(24):
+        verb, label = ("causes", "1") if number % 3 else ("ignores", "0")
+        rows.append(f"{number}\t@GENE$ {verb} @DISEASE$ in {NAMES[number % 4]}\t{label}")
+    return "\n".join(rows) + "\n"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tasks")
+    (folder / "ner.tsv").write_text(conll())
+    (folder / "gad.tsv").write_text(gad())
+    tiny_encoder_folder(folder / "encoder", [conll(), gad()], hidden=16, layers=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run() -> Callable[..., Any]:
+    app = typer.Typer()
+    app.command()(finetune)
+    app.add_typer(evaluate.app, name="evaluate")
+
+    def of(*arguments: object) -> Any:
+        result = CliRunner().invoke(app, list(map(str, arguments)))
+        if result.exception and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == 0, result.output
+        return result
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def train(place: Path, run: Callable[..., Any]) -> Callable[..., Any]:
+    """Train on a file, which is dev and test too: ``train("ner-cpu", "ner.tsv", out)``."""
+
+    def of(
+        recipe: str, file: str, out: Path, *arguments: object, extra: tuple[str, ...] = ()
+    ) -> Any:
+        parts = [x for part in ("train", "dev", "test") for x in (f"--{part}", place / file)]
+        sets = [x for change in (*QUICK, *extra) for x in ("--set", change)]
+        encoder = ("--encoder", place / "encoder")
+        return run("finetune", recipe, *parts, *sets, *encoder, "-o", out, *arguments)
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def entities(train: Callable[..., Any], tmp_path_factory: Any) -> tuple[Path, Any]:
+    """Entities learned with two seeds."""
+    out = tmp_path_factory.mktemp("ner") / "run"
+    overlap = ("config.overlap=4",)
+    done = train("ner-cpu", "ner.tsv", out, "--seeds", "1,2", "--json", extra=overlap)
+    return out, json.loads(done.stdout)
+
+
+def test_entities_are_learned_and_measured(entities, run, place, tmp_path):
+    out, said = entities
+    assert (said["task"], said["seeds"]) == ("ner", [1, 2])
+    assert said["test"]["f1"]["mean"] == 1.0
+    assert said["n_examples"] == {"train": 12, "dev": 12, "test": 12}
+    answers = tmp_path / "answers.jsonl"
+    asked = ("--data", place / "ner.tsv", "-o", answers, "--json")
+    found = json.loads(run("evaluate", "task", out, *asked).stdout)["data"]
+    assert (found["n"], found["f1"], found["classes"]["Disease"]["right"]) == (12, 1.0, 12)
+    assert len(answers.read_text().splitlines()) == 12
+    shown = run("evaluate", "task", out / "model", "--data", place / "ner.tsv").stdout
+    assert "Disease" in shown
+    assert "f1 1.0000" in shown
+
+
+def test_runs_are_compared(entities, run):
+    out, _ = entities
+    found = json.loads(
+        run("evaluate", "task", out, "--against", out, "--figure", 0.9, "--json").stdout
+    )
+    assert found["against"]["paired"]["p"] == 1.0
+    assert found["figure"]["one_sample"]["t"] is None
+    shown = run("evaluate", "task", out, "--figure", "0.9").stdout
+    assert "against 0.9000: +0.1000" in shown
+    assert "one-sample t-test: p = 0.0000" in shown
+
+
+def test_seeds_are_added_to_a_run(entities, train, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(entities[0], copy)
+    overlap = ("config.overlap=4",)
+    more = ("--seeds", "1,2,3", "--resume")
+    shown = train("ner-cpu", "ner.tsv", copy, *more, extra=overlap).stdout
+    assert "(3 seeds)" in shown
+    assert (copy / "runs" / "lr-0.01" / "seed-3" / "result.json").exists()
+
+
+def test_relations_are_learned(train, run, place, tmp_path):
+    shown = train("relation-cpu", "gad.tsv", tmp_path / "run").stdout
+    assert "test  f1 1.0000" in shown
+    found = run("evaluate", "task", tmp_path / "run", "--data", place / "gad.tsv", "--json").stdout
+    assert list(json.loads(found)["data"]["classes"]) == ["1"]
+
+
+def test_a_run_is_replaced_only_if_it_is_one(train, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with pytest.raises(OutputError, match="is no run of biograft"):
+        train("relation-cpu", "gad.tsv", tmp_path / "mine", "--overwrite")
+    with pytest.raises(OutputError, match="exists already"):
+        train("relation-cpu", "gad.tsv", tmp_path / "mine")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("ner-cpu", "--kb", "KB"), "--kb: a recipe of kind 'ner' has no use for it"),
+        (("ner-cpu", "--types", "Disease"), "--types: a recipe of kind 'ner' has no use"),
+        (("ner-cpu", "--seeds", "one"), "--seeds: expected numbers, found one"),
+        (("ner-cpu",), "--train: name a file"),
+        (("linker-ranker",), "--kb: a recipe of kind 'ranker' needs a knowledge base"),
+        (("linker-ranker", "--seeds", "1"), "--seeds: a recipe of kind 'ranker' has no use"),
+        (("ner-gpu",), "no recipe is called 'ner-gpu'; did you mean 'ner-cpu'"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(run, tmp_path, arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        run("finetune", *arguments, "-o", tmp_path / "run")
+
+
+def test_nothing_to_measure_is_said(entities, run):
+    with pytest.raises(ConfigError, match="--data, --against or --figure"):
+        run("evaluate", "task", entities[0])

@@ -1,0 +1,113 @@
+"""``biograft probe cloze``: two tiny models on the starter store, and what is refused."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from biograft.cli.probe import app as probe
+from biograft.errors import BiograftError
+from biograft.kb import KnowledgeBase, build_starter
+
+FEW = ("--limit", 12, "--lengths", "1-2", "--beam", 3, "--quiet")
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("starter") / "kb"
+    build_starter(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models(kb, tmp_path_factory):
+    from tiny_masked_lm import tiny_masked_lm_folder
+
+    names = KnowledgeBase.open(kb).table("names").column("text").to_pylist()
+    folder = tmp_path_factory.mktemp("models")
+    return [
+        tiny_masked_lm_folder(folder / name, names, seed=k, positions=64)
+        for k, name in enumerate("ab")
+    ]
+
+
+@pytest.fixture
+def call():
+    app = typer.Typer()
+    app.add_typer(probe, name="probe")
+
+    def run(*arguments):
+        result = CliRunner().invoke(app, ["probe", "cloze", *map(str, arguments)])
+        if isinstance(result.exception, BiograftError):
+            raise result.exception
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return run
+
+
+def test_two_models_are_asked_the_same(call, kb, models, tmp_path):
+    files = ("--write-queries", tmp_path / "q.tsv", "--examples", tmp_path / "e.jsonl")
+    told = json.loads(call(*models, "--kb", kb, *FEW, *files, "--json"))
+    assert (told["n_queries"], told["beam"], told["lengths"]) == (12, 3, [1, 2])
+    assert told["unit"] == "percent"
+    assert [each["model"] for each in told["models"]] == [str(model) for model in models]
+    for each in told["models"]:
+        parts = [each[part]["n_queries"] for part in ("all", "type 1", "type 2")]
+        assert parts[0] == 12 == parts[1] + parts[2]
+        assert set(each["by_length"]) == {"1", "2"}
+        assert sum(row["all"]["n"] for row in each["relations"]) == 12
+    [difference] = told["differences"]
+    assert (difference["model"], difference["than"]) == (str(models[1]), str(models[0]))
+    assert {"difference", "interval", "p"} == set(difference["all"])
+    rows = [json.loads(line) for line in (tmp_path / "e.jsonl").read_text("utf-8").splitlines()]
+    asked = [line.split("\t") for line in (tmp_path / "q.tsv").read_text("utf-8").splitlines()]
+    assert [row["prompt"] for row in rows] == [prompt for prompt, _, _ in asked]
+    for row, (_, relation, ids) in zip(rows, asked, strict=True):
+        assert row["relation"] == relation
+        assert [answer["id"] for answer in row["answers"]] == ids.split("|")
+        for shown in row["models"].values():
+            assert (shown["single"]["masks"], shown["several"]["masks"]) == (1, 2)
+    again = json.loads(call(models[1], "--kb", kb, *FEW, "--queries", tmp_path / "q.tsv", "--json"))
+    for each in (again["models"][0], told["models"][1]):
+        del each["seconds"]
+    assert again["models"][0] == told["models"][1]
+
+
+def test_what_people_read(call, kb, models):
+    shown = call(*models, "--kb", kb, *FEW, "--relations", "treats,is-a").splitlines()
+    assert shown[0] == "12 queries of 2 relations"
+    assert shown[2].startswith("  all ")
+    assert any(line.startswith("  treats") for line in shown)
+    assert any(" against " in line for line in shown)
+
+
+@pytest.mark.parametrize("order", ["left-to-right", "independent"])
+def test_chinese_and_other_orders(call, kb, models, order, write):
+    words = write("words.tsv", "treats\t治疗\n")
+    options = ("--lang", "zh", "--relations", "treats", "--order", order, "--wording", words)
+    told = json.loads(call(models[0], "--kb", kb, *FEW, *options, "--json"))
+    assert told["order"] == order
+    assert told["models"][0]["relations"][0]["relation"] == "treats"
+
+
+def test_what_is_refused_before_any_work(call, kb, models, tiny_encoder, write, tmp_path):
+    encoder = tiny_encoder(["heart"])
+    queries = ("--write-queries", tmp_path / "q.tsv")
+    with pytest.raises(BiograftError, match="without the head that predicts tokens"):
+        call(models[0], encoder, "--kb", kb, *FEW, *queries)
+    assert not (tmp_path / "q.tsv").exists()
+    with pytest.raises(BiograftError, match="stands there twice"):
+        call(models[0], models[0], "--kb", kb, *FEW)
+    for text in ("a", "1-", "-2", "2-b"):
+        with pytest.raises(BiograftError, match="--lengths: expected numbers such as 1-10"):
+            call(models[0], "--kb", kb, "--lengths", text)
+    with pytest.raises(BiograftError, match="lengths: expected different numbers from 1"):
+        call(models[0], "--kb", kb, "--lengths", "3-1")
+    with pytest.raises(BiograftError, match="no triple joins two concepts with names"):
+        call(models[0], "--kb", kb, "--lang", "de", "--quiet")
+    there = write("e.jsonl", "mine")
+    with pytest.raises(BiograftError, match="exists already"):
+        call(models[0], "--kb", kb, *FEW, "--examples", there)
+    assert there.read_text() == "mine"

@@ -1,0 +1,187 @@
+"""The entity memory: equal to plain loops, to the fixtures, and blind to what else is there."""
+
+import json
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kebiolm_files import with_vocabulary
+from safetensors.torch import load_file
+
+from biograft.checkpoints.kebiolm import KEBIOLM
+from biograft.checkpoints.published import read_published
+from biograft.nn.knowledge import KnowledgeBertConfig
+from biograft.nn.knowledge.entity_memory import EntityMemory
+from biograft.nn.knowledge.mentions import spans_of_tags
+
+BATCHES = ("gold", "predicted", "many", "none")
+
+
+@pytest.fixture
+def parity(shared_data, tmp_path):
+    """The model of the fixtures, and a batch: ``parity("gold", compat=True)``."""
+
+    def load(name, *, compat, norm=True):
+        folder = with_vocabulary(shared_data("parity/kebiolm"), tmp_path / "kebiolm", 200)
+        model, left_out = KEBIOLM.convert(read_published(folder), as_published=compat)
+        assert left_out == []
+        if not norm:
+            model.model.knowledge.norm = None
+        batch = load_file(folder / f"batch_{name}.safetensors")
+        inputs = [batch[key] for key in ("input_ids", "attention_mask", "token_type_ids")]
+        if "mention_labels" in batch:
+            inputs.append(spans_of_tags(batch["mention_labels"], batch["attention_mask"], 15))
+        return model.double().eval(), inputs, batch
+
+    return load
+
+
+def assert_same(found, expected, tolerance=1e-9):
+    torch.testing.assert_close(found, expected.double(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_it_is_the_published_code_slips_included(parity, shared_data, name):
+    model, inputs, batch = parity(name, compat=True)
+    output = model(*inputs)
+    assert_same(output.text_states, batch["out.context_states"])
+    assert_same(output.detection_scores, batch["out.detection_logits"])
+    assert_same(output.last_hidden_state, batch["out.final_states"])
+    assert_same(output.logits, batch["out.token_logits"], 1e-5)
+    fused = model.model.knowledge(output.text_states, inputs[1], output.mentions).states
+    assert_same(fused, batch["out.fused_states"])
+    spans = json.loads(shared_data("parity/kebiolm/expected.json").read_text())[name]
+    spans = spans.get("mention_spans_first_last") or [[] for _ in batch["input_ids"]]
+    expected = [[k, *span] for k, some in enumerate(spans) for span in some[:15]]
+    assert output.mentions.tolist() == expected
+    if "out.linking_logits" in batch:
+        scores = output.queries @ model.model.knowledge.entities.weight.T
+        counts = output.mentions[:, 0].bincount(minlength=len(spans))
+        own = [batch["out.linking_logits"][k, :n] for k, n in enumerate(counts)]
+        assert_same(scores, torch.cat(own))
+
+
+@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("norm", [True, False])
+def test_it_is_the_paper(parity, shared_data, name, norm):
+    model, inputs, _ = parity(name, compat=False, norm=norm)
+    expected = load_file(shared_data(f"parity/kebiolm_paper/batch_{name}.safetensors"))
+    output = model(*inputs)
+    kind = "with_layer_norm" if norm else "without_layer_norm"
+    assert_same(output.last_hidden_state, expected[f"{kind}.final_states"])
+    assert_same(output.logits, expected[f"{kind}.token_logits"], 1e-5)
+    if "mentions" in expected:
+        assert output.mentions.tolist() == expected["mentions"].tolist()
+        assert output.candidates.tolist() == expected["candidates"].tolist()
+        assert_same(output.entity_weights, expected["candidate_weights"])
+        assert_same(output.queries, expected["mention_vectors"])
+    else:
+        assert len(output.mentions) == 0
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_single_precision_is_near(parity, name):
+    model, inputs, batch = parity(name, compat=True)
+    found = model.float()(*inputs).last_hidden_state
+    torch.testing.assert_close(found.double(), batch["out.final_states"], rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+def by_loops(layer, states, mentions):
+    """Equations (2) to (4), an entity and a token at a time."""
+    states = states.clone()
+    before = states.clone()
+    table = layer.entities.weight
+    for sequence, first, last in mentions.tolist():
+        ends = torch.cat([before[sequence, first], before[sequence, last]])
+        query = layer.mention_to_entity.weight @ ends + layer.mention_to_entity.bias
+        scores = [float(query @ row) for row in table]
+        near = sorted(range(len(scores)), key=lambda row: -scores[row])[: layer.n_nearest]
+        powers = {row: math.exp(scores[row] - max(scores)) for row in near}
+        mixed = sum(power / sum(powers.values()) * table[row] for row, power in powers.items())
+        for token in range(first, last + 1):
+            added = layer.entity_to_token.weight @ mixed + layer.entity_to_token.bias
+            states[sequence, token] = before[sequence, token] + added
+    return states
+
+
+MENTIONS = torch.tensor([[0, 1, 3], [0, 4, 4], [2, 2, 7]])
+
+
+def test_it_is_equal_to_plain_loops(small_model):
+    layer = small_model().model.knowledge
+    states = torch.randn(3, 8, 16, dtype=torch.double, generator=torch.Generator().manual_seed(4))
+    found = layer(states, torch.ones(3, 8), MENTIONS)
+    assert_same(found.states, by_loops(layer, states, MENTIONS))
+    assert torch.equal(found.states[1], states[1])
+
+
+def test_no_layer_behind_means_no_change(small_model):
+    model = small_model(knowledge_after=3)
+    ids = torch.randint(5, 60, (3, 8))
+    output = model(ids, mentions=MENTIONS)
+    assert torch.equal(output.last_hidden_state, output.text_states)
+    assert_same(output.last_hidden_state, model.model.bert(ids).last_hidden_state)
+    assert output.queries.shape == (3, 6)
+
+
+def test_gradients_reach_the_table_and_all_else(small_model):
+    model = small_model(fusion_norm=True)
+    output = model(torch.randint(5, 60, (3, 8)), mentions=MENTIONS)
+    (output.logits.square().sum() + output.detection_scores.square().sum()).backward()
+    table = model.model.knowledge.entities.weight.grad
+    touched = table.abs().sum(dim=1) > 0
+    assert sorted(touched.nonzero().flatten().tolist()) == output.candidates.unique().tolist()
+    assert all(weight.grad is not None for weight in model.parameters())
+
+
+def test_gradients_are_those_of_finite_differences(small_model):
+    layer = small_model().model.knowledge
+    states = torch.randn(3, 8, 16, dtype=torch.double).requires_grad_()
+    some = torch.tensor([[0, 1, 3], [2, 2, 2]])
+    assert torch.autograd.gradcheck(
+        lambda given: layer(given, torch.ones(3, 8), some).states, states, fast_mode=True
+    )
+
+
+def test_no_mention_still_gives_every_weight_a_gradient(small_model):
+    """Ranks of a distributed run must agree on which weights have one."""
+    model = small_model()
+    output = model(torch.randint(5, 60, (2, 8)), mentions=torch.zeros(0, 3, dtype=torch.long))
+    (output.logits.sum() + output.queries.sum() + output.detection_scores.sum()).backward()
+    assert all(weight.grad is not None for weight in model.parameters())
+
+
+def test_a_frozen_table_gets_no_gradient(small_model):
+    model = small_model(freeze_entities=True)
+    model(torch.randint(5, 60, (3, 8)), mentions=MENTIONS).logits.sum().backward()
+    assert model.model.knowledge.entities.weight.grad is None
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_what_else_is_in_a_batch_changes_nothing(data):
+    """Each sequence alone, unpadded, gives what it gives among others; mentions found or given."""
+    torch.manual_seed(0)
+    config = KnowledgeBertConfig(
+        hidden_size=8, num_hidden_layers=2, num_attention_heads=2, knowledge_after=1,
+        n_entities=40, entity_dim=4, n_nearest=3,
+    )  # fmt: skip
+    layer = EntityMemory(config).double().eval()
+    seed = data.draw(st.integers(0, 10_000))
+    lengths = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
+    draw = torch.Generator().manual_seed(seed)
+    width = max(lengths) + data.draw(st.integers(0, 3))
+    states = torch.randn(len(lengths), width, 8, dtype=torch.double, generator=draw) * 3
+    mask = (torch.arange(width) < torch.tensor(lengths)[:, None]).long()
+    together = layer(states, mask)
+    for row, length in enumerate(lengths):
+        alone = layer(states[row : row + 1, :length], mask[row : row + 1, :length])
+        assert_same(together.states[row, :length], alone.states[0])
+        mine = together.mentions[:, 0] == row
+        assert together.mentions[mine, 1:].tolist() == alone.mentions[:, 1:].tolist()
+        assert_same(together.queries[mine], alone.queries)
+        given_them = layer(states[row : row + 1, :length], mask[:1, :length], alone.mentions)
+        assert torch.equal(given_them.states, alone.states)

@@ -1,0 +1,51 @@
+"""Mentions read off tags, and laid out over tokens, against plain loops."""
+
+import torch
+
+from biograft.nn.knowledge.mentions import covering, spans_of_tags
+
+
+def scan(tags, length, most=0):
+    """The published rule, one token after the other."""
+    spans, start = [], None
+    for place in range(1, length):
+        tag = tags[place]
+        if start is not None and tag != 2:
+            spans.append((start, place - 1))
+            start = None
+        if tag == 1 or (tag == 2 and start is None):
+            start = place
+    if start is not None:
+        spans.append((start, length - 1))
+    return spans[:most] if most else spans
+
+
+def test_spans_are_those_of_a_scan():
+    draw = torch.Generator().manual_seed(1)
+    for most in (0, 1, 3):
+        tags = torch.randint(0, 3, (50, 12), generator=draw)
+        lengths = torch.randint(1, 13, (50,), generator=draw)
+        mask = (torch.arange(12) < lengths[:, None]).long()
+        expected = [
+            [sequence, *span]
+            for sequence in range(50)
+            for span in scan(tags[sequence].tolist(), int(lengths[sequence]), most)
+        ]
+        assert spans_of_tags(tags, mask, most).tolist() == expected
+
+
+def test_tags_stay_as_they_are():
+    tags = torch.ones(1, 4, dtype=torch.long)
+    spans_of_tags(tags, torch.ones_like(tags))
+    assert tags.tolist() == [[1, 1, 1, 1]]
+
+
+def test_no_mention_gives_an_empty_list():
+    none = spans_of_tags(torch.zeros(2, 5, dtype=torch.long), torch.ones(2, 5))
+    assert none.shape == (0, 3)
+    assert covering(none, torch.Size((2, 5))).eq(-1).all()
+
+
+def test_the_last_mention_covers_where_several_do():
+    mentions = torch.tensor([[0, 1, 2], [0, 2, 3], [1, 0, 0]])
+    assert covering(mentions, torch.Size((2, 4))).tolist() == [[-1, 0, 1, 1], [2, -1, -1, -1]]

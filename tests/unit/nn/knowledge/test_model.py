@@ -1,0 +1,199 @@
+"""The model as transformers handles it: begun from BERT, saved, loaded, resized."""
+
+import json
+
+import pytest
+import torch
+from transformers import (
+    AutoModel,
+    AutoModelForMaskedLM,
+    BertForMaskedLM,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
+
+from biograft.errors import BiograftError, ConfigError, StoreError
+from biograft.nn import TextEncoder
+from biograft.nn.knowledge import (
+    Entity,
+    KnowledgeBertConfig,
+    KnowledgeBertForMaskedLM,
+    KnowledgeBertModel,
+    entity_table,
+)
+from biograft.nn.loading import load_masked_lm, quiet_transformers
+
+TEXTS = ["heart attack is bad for you"]
+ENTITIES = tuple(Entity(f"C{n}", f"thing {n}") for n in range(7))
+
+
+@pytest.fixture
+def begun(tiny_encoder):
+    """A model begun from a tiny BERT without token head: ``begun(freeze_entities=True)``."""
+    folder = tiny_encoder(TEXTS, layers=3)
+
+    def make(**settings):
+        table = entity_table([entity.id for entity in ENTITIES], dim=5)
+        return KnowledgeBertForMaskedLM.from_bert(
+            folder, table.vectors, ENTITIES, **({"knowledge_after": 2, "n_nearest": 3} | settings)
+        )
+
+    make.folder = folder
+    return make
+
+
+@pytest.fixture
+def saved(begun, tmp_path):
+    model, folder = begun(), tmp_path / "saved"
+    with quiet_transformers():
+        model.save_pretrained(folder)
+        load_masked_lm(begun.folder).tokenizer.save_pretrained(folder)
+    return folder
+
+
+def assert_equal_weights(left, right):
+    left, right = left.state_dict(), right.state_dict()
+    assert left.keys() == right.keys()
+    for key, weight in left.items():
+        assert torch.equal(weight, right[key]), key
+
+
+def test_beginning_from_bert_keeps_all_its_weights(begun):
+    plain = load_masked_lm(begun.folder)
+    assert plain.new_head
+    model = begun()
+    assert_equal_weights(model.model.bert, plain.model.bert)
+    assert_equal_weights(model.cls, plain.model.cls)
+    assert model.cls.predictions.decoder.weight is model.get_input_embeddings().weight
+    assert model.cls.predictions.decoder.bias is model.cls.predictions.bias
+    table = entity_table([entity.id for entity in ENTITIES], dim=5).vectors
+    assert torch.equal(model.model.knowledge.entities.weight, torch.from_numpy(table))
+
+
+def test_beginning_twice_gives_the_same(begun):
+    assert_equal_weights(begun(), begun())
+    changed = begun(seed=1).model.knowledge.detector.weight
+    assert not torch.equal(changed, begun().model.knowledge.detector.weight)
+
+
+def test_it_can_begin_from_a_model_and_keep_its_head(begun):
+    plain = load_masked_lm(begun.folder, seed=5).model
+    table = torch.zeros(4, 5)
+    model = KnowledgeBertForMaskedLM.from_bert(plain, table, knowledge_after=1)
+    assert_equal_weights(model.cls, plain.cls)
+    assert model.config.n_entities == 4
+    assert plain.config.model_type == "bert"
+
+
+def test_what_is_no_bert_is_refused():
+    config = RobertaConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    with pytest.raises(ConfigError, match=r"goes into a plain BERT .* found RobertaForMaskedLM"):
+        KnowledgeBertForMaskedLM.from_bert(RobertaForMaskedLM(config), torch.zeros(4, 5))
+
+
+def test_as_many_entities_as_rows(begun):
+    with pytest.raises(ConfigError, match="entities: expected 2, a row of the table each, found 7"):
+        KnowledgeBertForMaskedLM.from_bert(begun.folder, torch.zeros(2, 5), ENTITIES)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"knowledge_after": 4}, "knowledge_after: expected 0 to 3, the layers there are, found 4"),
+        ({"n_nearest": 0}, "n_nearest: expected at least 1, found 0"),
+        ({"max_mentions": -1}, "max_mentions: expected at least 0, found -1"),
+        ({"knowledge": "entity_memry"}, "did you mean 'entity_memory'"),
+    ],
+)
+def test_wrong_settings_are_named(begun, settings, message):
+    with pytest.raises(BiograftError, match=message):
+        begun(**settings)
+
+
+@pytest.mark.parametrize("auto", [AutoModelForMaskedLM, KnowledgeBertForMaskedLM])
+def test_it_comes_back_as_saved(begun, saved, auto):
+    model, loaded = begun(), auto.from_pretrained(saved)
+    assert_equal_weights(model, loaded)
+    assert loaded.entities == ENTITIES
+    assert loaded.cls.predictions.decoder.weight is loaded.get_input_embeddings().weight
+    ids = torch.randint(5, 20, (2, 6))
+    assert torch.equal(model.eval()(ids).logits, loaded.eval()(ids).logits)
+
+
+def test_it_comes_back_without_its_head_where_none_is_wanted(begun, saved):
+    loaded = AutoModel.from_pretrained(saved)
+    assert isinstance(loaded, KnowledgeBertModel)
+    assert loaded.entities == ENTITIES
+    assert_equal_weights(begun().model, loaded)
+
+
+def test_a_frozen_table_stays_frozen(begun, tmp_path):
+    begun(freeze_entities=True).save_pretrained(tmp_path / "frozen")
+    loaded = AutoModelForMaskedLM.from_pretrained(tmp_path / "frozen")
+    assert not loaded.model.knowledge.entities.weight.requires_grad
+    assert loaded.model.knowledge.detector.weight.requires_grad
+
+
+def test_it_is_an_encoder_as_any_other(saved, tmp_path):
+    encoder = TextEncoder.from_pretrained(saved)
+    vectors = encoder.encode(["heart attack", "bad"])
+    encoder.save(tmp_path / "again")
+    again = TextEncoder.from_pretrained(tmp_path / "again")
+    assert (again.encode(["heart attack", "bad"]) == vectors).all()
+    assert again.model.entities == ENTITIES
+    assert load_masked_lm(tmp_path / "again").new_head
+    assert not load_masked_lm(saved).new_head
+
+
+def test_new_tokens_find_room(begun):
+    model = begun()
+    n = model.config.vocab_size
+    with quiet_transformers():
+        model.resize_token_embeddings(n + 2)
+    assert model.config.vocab_size == n + 2
+    assert model.cls.predictions.decoder.weight is model.get_input_embeddings().weight
+    assert model(torch.tensor([[2, n + 1, 3]])).logits.shape == (1, 3, n + 2)
+
+
+def test_activation_checkpointing_changes_no_gradient(begun):
+    gradients = []
+    for checkpointing in (False, True):
+        model = begun(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0).train()
+        if checkpointing:
+            getattr(model, "activation_checkpointing_enable", model.gradient_checkpointing_enable)()
+        ids = torch.tensor([[2, 7, 8, 9, 3]])
+        model(ids, mentions=torch.tensor([[0, 1, 2]])).logits.square().sum().backward()
+        gradients.append(model.model.bert.encoder.layer[0].output.dense.weight.grad)
+    torch.testing.assert_close(*gradients)
+
+
+def test_without_mentions_it_is_the_plain_stack(small_model):
+    model = small_model(attn_implementation="eager")
+    ids, mask = torch.randint(5, 60, (2, 9)), torch.ones(2, 9, dtype=torch.long)
+    mask[1, 6:] = 0
+    none = torch.zeros(0, 3, dtype=torch.long)
+    plain = model.model.bert(ids, mask).last_hidden_state
+    torch.testing.assert_close(model(ids, mask, mentions=none).last_hidden_state, plain)
+
+
+def test_a_damaged_folder_is_one_line(saved):
+    config = json.loads((saved / "config.json").read_text())
+    (saved / "config.json").write_text(json.dumps(config | {"knowledge_after": 9}))
+    with pytest.raises(StoreError, match=r"saved: holds no encoder .*knowledge_after: expected 0"):
+        TextEncoder.from_pretrained(saved)
+    (saved / "config.json").write_text(json.dumps(config | {"n_entities": 8}))
+    with pytest.raises(StoreError, match="saved: holds no encoder that can be loaded"):
+        load_masked_lm(saved)
+    (saved / "model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(StoreError, match="saved: holds no encoder that can be loaded"):
+        load_masked_lm(saved)
+
+
+def test_weights_of_the_layer_that_are_missing_are_named(saved, tmp_path):
+    plain = BertForMaskedLM.from_pretrained(saved.parent / "tiny")
+    config = KnowledgeBertConfig.from_pretrained(saved)
+    plain.save_pretrained(tmp_path / "plain")
+    config.save_pretrained(tmp_path / "plain")
+    load_masked_lm(saved).tokenizer.save_pretrained(tmp_path / "plain")
+    with pytest.raises(StoreError, match=r"lacks .* of the model's tensors"):
+        TextEncoder.from_pretrained(tmp_path / "plain")

@@ -1,0 +1,129 @@
+"""Masked language models: scores at some places only, and what is refused in one line."""
+
+import pytest
+import torch
+from tiny_masked_lm import tiny_masked_lm_folder
+from transformers import AutoModelForMaskedLM, AutoTokenizer, RobertaConfig, RobertaForMaskedLM
+
+from biograft.errors import NotFoundError, StoreError
+from biograft.nn.masked_lm import MaskedLanguageModel
+
+TEXTS = ("aspirin treats pain", "fever of flu")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tiny_masked_lm_folder(tmp_path / "lm", TEXTS)
+
+
+def test_scores_at_places_are_those_of_the_whole_model(folder):
+    lm = MaskedLanguageModel.from_pretrained(folder, device="cpu")
+    ids = torch.tensor([lm.token_ids("aspirin treats [MASK]"), lm.token_ids("fever of pain")])
+    places = torch.tensor([[3, 1], [2, 4]])
+    with torch.no_grad():
+        found = lm.scores(ids, places)
+        whole = AutoModelForMaskedLM.from_pretrained(folder)(ids).logits
+        again = lm.model(ids).logits
+    assert found.shape == (2, 2, lm.n_tokens)
+    for text in range(2):
+        for k in range(2):
+            torch.testing.assert_close(found[text, k], whole[text, places[text, k]])
+    torch.testing.assert_close(again, whole)  # the model is left as it was
+
+
+def test_a_model_whose_head_is_not_known_gives_the_same(folder, monkeypatch):
+    monkeypatch.setattr("biograft.nn.masked_lm._HEADS", ())
+    other = MaskedLanguageModel.from_pretrained(folder, device="cpu")
+    monkeypatch.undo()
+    lm = MaskedLanguageModel.from_pretrained(folder, device="cpu")
+    ids, places = torch.tensor([lm.token_ids("aspirin [MASK] pain")]), torch.tensor([[2]])
+    with torch.no_grad():
+        torch.testing.assert_close(other.scores(ids, places), lm.scores(ids, places))
+
+
+def test_tokens_and_back(folder):
+    lm = MaskedLanguageModel.from_pretrained(folder, device="cpu")
+    ids = lm.token_ids("Aspirin treats [MASK]")
+    assert ids[-2] == lm.mask
+    assert lm.texts([ids[1:-2], ids[-2:]]) == ["aspirin treats", "[MASK] [SEP]"]
+    assert lm.max_length == 40
+    assert len(lm.token_ids("pain " * 100)) == 102  # whole, and without a word of warning
+
+
+def test_positions_of_roberta_begin_after_the_padding(folder):
+    config = RobertaConfig(
+        vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=16, max_position_embeddings=34, pad_token_id=1,
+    )  # fmt: skip
+    model = RobertaForMaskedLM(config)
+    lm = MaskedLanguageModel(model, AutoTokenizer.from_pretrained(folder), "roberta")
+    assert lm.max_length == 32
+    ids = torch.randint(5, 60, (2, 32))
+    with torch.no_grad():
+        found = lm.scores(ids, torch.tensor([[31], [0]]))
+        whole = model(ids, attention_mask=torch.ones_like(ids)).logits
+    torch.testing.assert_close(found[:, 0], torch.stack([whole[0, 31], whole[1, 0]]))
+
+
+def test_an_encoder_without_a_head_is_refused(tiny_encoder):
+    folder = tiny_encoder(list(TEXTS))
+    with pytest.raises(StoreError, match="an encoder without the head that predicts tokens") as e:
+        MaskedLanguageModel.from_pretrained(folder)
+    assert "\n" not in str(e.value)
+
+
+def test_missing_weights_are_refused(folder):
+    from safetensors.torch import load_file, save_file
+
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    del weights["bert.encoder.layer.1.output.dense.weight"]
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(StoreError, match=r"lacks 1 of the model's tensors \(bert\.encoder"):
+        MaskedLanguageModel.from_pretrained(folder)
+    weights = load_file(path)
+    del weights["cls.predictions.transform.dense.bias"]
+    weights["bert.encoder.layer.1.output.dense.weight"] = torch.zeros(16, 32)
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(StoreError, match="without the head"):
+        MaskedLanguageModel.from_pretrained(folder)
+    weights["cls.predictions.transform.dense.bias"] = torch.full((16,), torch.nan)
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(StoreError, match="NaN or infinity"):
+        MaskedLanguageModel.from_pretrained(folder)
+
+
+def test_folders_that_are_none(tmp_path, folder):
+    with pytest.raises(NotFoundError, match="no such folder"):
+        MaskedLanguageModel.from_pretrained(tmp_path / "none")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StoreError, match="no encoder that can be loaded"):
+        MaskedLanguageModel.from_pretrained(tmp_path / "empty")
+    (folder / "config.json").write_text('{"model_type": "gpt2"}')
+    with pytest.raises(StoreError, match="no encoder that can be loaded"):
+        MaskedLanguageModel.from_pretrained(folder)
+
+
+def test_a_tokenizer_without_a_mask_is_refused(folder):
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.mask_token = None
+    tokenizer.save_pretrained(folder)
+    with pytest.raises(StoreError, match="no token for what is masked"):
+        MaskedLanguageModel.from_pretrained(folder)
+
+
+def test_our_own_models_are_asked_as_any_other(folder):
+    from biograft.nn.knowledge.model import KnowledgeBertForMaskedLM
+
+    ours = KnowledgeBertForMaskedLM.from_bert(
+        folder, torch.randn(9, 4), knowledge_after=1, n_nearest=3
+    )
+    place = folder.parent / "ours"
+    ours.save_pretrained(place)
+    AutoTokenizer.from_pretrained(folder).save_pretrained(place)
+    lm = MaskedLanguageModel.from_pretrained(place, device="cpu")
+    assert isinstance(lm.model, KnowledgeBertForMaskedLM)
+    assert lm.max_length == 40
+    ids, places = torch.tensor([lm.token_ids("aspirin [MASK] [MASK]")]), torch.tensor([[3, 2]])
+    with torch.no_grad():
+        torch.testing.assert_close(lm.scores(ids, places)[0], ours.eval()(ids).logits[0, [3, 2]])

@@ -1,0 +1,217 @@
+"""What is hidden, how much of it, and the loss against plain loops and published code."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from biograft.errors import ConfigError
+from biograft.objectives.masked_tokens import MaskedTokens, MaskedTokensConfig
+from biograft.objectives.masked_tokens.choosing import choose_units, number_units
+from biograft.objectives.records import IGNORED, SPECIAL, TextExample, collate
+from biograft.objectives.setting import Setting
+from biograft.objectives.states import TensorBatch, TextStates
+
+MASK = 4
+SETTING = Setting(mask=MASK, n_tokens=30, special=(0, 1, 2, 3, 4), width=3)
+WORDS = [-1, 0, 1, 1, 2, 3, 3, 3, 4, 5, -1, 6, 7, 7, 8, -1]
+MENTIONS = [(1, 3, 0), (5, 8, 1), (12, 12, 2)]
+"""The last one is a part of a word."""
+
+
+def example(words=WORDS, mentions=MENTIONS):
+    words = np.array(words)
+    tokens = np.where(words == SPECIAL, 2, 10 + np.arange(len(words)))
+    return TextExample(
+        tokens=tokens,
+        segments=np.zeros_like(tokens),
+        words=words,
+        mentions=np.array(mentions, np.int64).reshape(-1, 3),
+    )
+
+
+def objective(mode="whole_entity", **options):
+    return MaskedTokens(MaskedTokensConfig(mode=mode, **options), SETTING)
+
+
+def prepared(mode, n, **options):
+    made = objective(mode, **options)
+    return [made.prepare(example(), np.random.default_rng([5, k])) for k in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("token", [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, -1, 9, 10, 11, 12, -1]),
+        ("whole_word", WORDS),
+        ("whole_entity", [-1, 0, 0, 0, 1, 2, 2, 2, 2, 3, -1, 4, 5, 5, 6, -1]),
+    ],
+)
+def test_units_are_tokens_words_or_entities(mode, expected):
+    assert number_units(example(), mode).tolist() == expected
+
+
+@pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
+def test_no_unit_is_split_and_no_special_token_touched(mode):
+    units = number_units(example(), mode)
+    for made in prepared(mode, 150, mask_share=0.3, random_share=0.2, kept_share=0.1):
+        chosen = made.token_labels["masked_tokens"] != IGNORED
+        assert not chosen[units == SPECIAL].any()
+        masked = made.tokens == MASK
+        for unit in range(units.max() + 1):
+            assert chosen[units == unit].all() or not chosen[units == unit].any()
+            assert masked[units == unit].all() or not masked[units == unit].any()
+
+
+@pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
+def test_the_shares_are_exact_in_expectation(mode):
+    n = 1500
+    counts = np.zeros((n, 3))
+    original = example().tokens
+    for row, made in enumerate(prepared(mode, n)):
+        chosen = made.token_labels["masked_tokens"] != IGNORED
+        masked = made.tokens == MASK
+        counts[row] = [chosen.sum(), masked.sum(), (made.tokens != original)[~masked].sum()]
+        assert not masked[~chosen].any()
+    n_tokens = sum(word != SPECIAL for word in WORDS)
+    # one random token in 25 is the one that stood there
+    expected = np.array([0.15, 0.12, 0.015 * 24 / 25]) * n_tokens
+    deviation = counts.std(0) / math.sqrt(n)
+    assert (np.abs(counts.mean(0) - expected) < 4 * deviation).all()
+
+
+def test_the_number_of_chosen_tokens_is_as_near_the_share_as_units_allow():
+    sizes = np.ones(40, np.int64)
+    for seed in range(50):
+        n = len(choose_units(sizes, 0.15, np.random.default_rng(seed)))
+        assert n == 6
+        n = len(choose_units(sizes, 0.16, np.random.default_rng(seed)))
+        assert n in (6, 7)
+
+
+@pytest.mark.parametrize("sizes", [[3], [1, 9], [2, 2, 5, 1]])
+def test_units_of_any_size_are_chosen_with_the_share_exact(sizes):
+    """All orders of the units and the chance of the last one, summed up by hand."""
+    from itertools import permutations
+
+    share, total, orders = 0.15, 0.0, list(permutations(sizes))
+    for order in orders:
+        left = share * sum(sizes)
+        for size in order:
+            if size > left:
+                total += size * (left / size)
+                break
+            total, left = total + size, left - size
+    assert total / len(orders) == pytest.approx(share * sum(sizes))
+    n = 3000
+    draws = [np.array(sizes)[choose_units(np.array(sizes), share, np.random.default_rng(k))].sum()
+             for k in range(n)]  # fmt: skip
+    assert np.mean(draws) == pytest.approx(share * sum(sizes), abs=4 * np.std(draws) / math.sqrt(n))
+
+
+def test_labels_are_what_stood_there_and_random_tokens_are_ordinary():
+    original = example().tokens
+    for made in prepared("token", 200, mask_share=0.0, random_share=0.9, kept_share=0.0):
+        labels = made.token_labels["masked_tokens"]
+        chosen = labels != IGNORED
+        assert (labels[chosen] == original[chosen]).all()
+        assert (made.tokens[~chosen] == original[~chosen]).all()
+        assert (made.tokens[chosen] > 4).all()
+    assert (example().tokens == original).all()
+
+
+def test_the_same_draw_hides_the_same():
+    first, second = (
+        objective().prepare(example(), np.random.default_rng([1, 2])) for _ in range(2)
+    )
+    assert (first.tokens == second.tokens).all()
+    other = objective().prepare(example(), np.random.default_rng([1, 3]))
+    assert (first.tokens != other.tokens).any()
+
+
+def test_a_sequence_without_words_stays_as_it_is():
+    made = objective().prepare(example([-1, -1], []), np.random.default_rng(0))
+    assert made.token_labels["masked_tokens"].tolist() == [IGNORED, IGNORED]
+
+
+def test_the_loss_is_that_of_plain_loops():
+    torch.manual_seed(0)
+    made = objective(mask_share=0.3, weight=0.5)
+    text = collate([made.prepare(example(), np.random.default_rng(k)) for k in range(3)], 0)
+    states = torch.randn(3, len(WORDS), 3, dtype=torch.float64)
+    head = torch.randn(3, 30, dtype=torch.float64)
+    found = TextStates(final=states, token_scores=lambda some: some @ head)
+    loss, stats = made.loss(found, TensorBatch.of(text))
+    losses, right = [], 0
+    for row in range(3):
+        for place, label in enumerate(text.token_labels["masked_tokens"][row].tolist()):
+            if label == IGNORED:
+                continue
+            scores = [sum(float(states[row, place, d] * head[d, v]) for d in range(3))
+                      for v in range(30)]  # fmt: skip
+            total = sum(math.exp(score) for score in scores)
+            losses.append(-math.log(math.exp(scores[label]) / total))
+            right += scores.index(max(scores)) == label
+    assert made.count(text) == len(losses) > 3
+    assert float(loss) == pytest.approx(0.5 * sum(losses) / len(losses), rel=1e-12)
+    assert stats["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-6)
+    assert stats["accuracy"] == pytest.approx(right / len(losses))
+
+
+def test_only_labelled_tokens_are_scored_against_the_vocabulary():
+    made = objective()
+    text = collate([made.prepare(example(), np.random.default_rng(1))], 0)
+    seen = []
+
+    def scores(states):
+        seen.append(states.shape)
+        return torch.zeros(len(states), 30)
+
+    made.loss(TextStates(torch.zeros(1, len(WORDS), 3), scores), TensorBatch.of(text))
+    assert seen == [(made.count(text), 3)]
+
+
+def test_without_a_label_the_loss_is_zero_and_so_is_its_gradient():
+    made = objective()
+    text = collate([made.prepare(example([-1, -1], []), np.random.default_rng(0))], 0)
+    states = torch.zeros(1, 2, 3, requires_grad=True)
+    head = torch.ones(3, 30, requires_grad=True)
+    loss, stats = made.loss(TextStates(states, lambda some: some @ head), TensorBatch.of(text))
+    loss.backward()
+    assert stats == {"loss": 0.0, "accuracy": 0.0}
+    assert not head.grad.any()
+
+
+@pytest.mark.parametrize("name", ["gold", "predicted", "many", "none"])
+def test_it_gives_the_reference_loss_of_kebiolm(shared_data, name):
+    folder, made = shared_data("parity/kebiolm_paper"), objective()
+    batch = load_file(shared_data(f"parity/kebiolm/batch_{name}.safetensors"))
+    arrays = load_file(folder / f"batch_{name}.safetensors")
+    expected = json.loads((folder / "expected.json").read_text())[name]["losses"]
+    for form in ("with_layer_norm", "without_layer_norm"):
+        tensors = TensorBatch(
+            *[batch["input_ids"]] * 5, {"masked_tokens": batch["mlm_labels"]}, {}, {}
+        )
+        states = TextStates(arrays[f"{form}.token_logits"].double(), lambda scores: scores)
+        loss, _ = made.loss(states, tensors)
+        assert float(loss) == pytest.approx(expected[form]["mlm"], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "whole_words"}, "mode: expected one of.*did you mean 'whole_word'"),
+        ({"mask_share": 1.2}, "mask_share: expected a share from 0 to 1, found 1.2"),
+        ({"mask_share": 0.9, "random_share": 0.2}, "expected a sum above 0 and at most 1"),
+        ({"mask_share": 0.0, "random_share": 0.0, "kept_share": 0.0}, "found 0"),
+        ({"weight": -1.0}, "weight: expected a number of at least 0, found -1"),
+    ],
+)
+def test_wrong_settings_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        MaskedTokensConfig(**options)

@@ -1,0 +1,48 @@
+"""What every registered objective of running text offers; a new one joins by its name."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+
+import pytest
+from tiny_models import tiny_tokenizer
+
+from biograft.errors import ConfigError
+from biograft.objectives import OBJECTIVES
+from biograft.objectives.setting import Setting
+
+OF_TEXT = [
+    name
+    for name in OBJECTIVES
+    if "setting" in inspect.signature(OBJECTIVES.load(name).build).parameters
+]
+
+
+def test_objectives_of_text_are_known():
+    assert set(OF_TEXT) >= {
+        "masked_tokens", "entity_detection", "entity_linking", "next_sentence", "sentence_order",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_TEXT)
+def test_an_objective_of_text_prepares_counts_and_gives_a_loss(name):
+    setting = Setting.of(tiny_tokenizer(["a b"]), width=4)
+    config = OBJECTIVES.load(name)()
+    assert config.weight == 1
+    made = config.build(setting)
+    for method in ("prepare", "count", "loss"):
+        assert callable(getattr(made, method))
+    with pytest.raises(ConfigError, match="weight: expected a number of at least 0, found nan"):
+        dataclasses.replace(config, weight=float("nan"))
+
+
+def test_a_setting_comes_from_the_tokenizer():
+    tokenizer = tiny_tokenizer(["a b"])
+    setting = Setting.of(tokenizer, width=4)
+    assert setting.mask == tokenizer.convert_tokens_to_ids("[MASK]")
+    assert setting.special == (0, 1, 2, 3, 4)
+    assert setting.n_tokens == len(tokenizer)
+    tokenizer.mask_token = None
+    with pytest.raises(ConfigError, match="has no mask token"):
+        Setting.of(tokenizer, width=4)
