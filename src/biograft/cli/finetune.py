@@ -1,23 +1,27 @@
-"""``biograft finetune``: train a linker on mentions whose concepts are known."""
+"""``biograft finetune``: train a linker, or a model of a task, on what people have labelled."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from biograft.cli.gold_warnings import warn_left_out, warn_unknown
-from biograft.cli.options import Changes, Json, Kb, Quiet, Resume, Run, Types, split_list
+from biograft.cli.finetune_link import train_linker
+from biograft.cli.finetune_options import FinetuneOptions
+from biograft.cli.finetune_task import train_task
+from biograft.cli.options import (
+    Changes,
+    Json,
+    OptionalKb,
+    Quiet,
+    Resume,
+    Run,
+    Types,
+    split_list,
+)
+from biograft.config import find_recipe, load_toml
 from biograft.errors import ConfigError
-from biograft.progress import Progress
-
-if TYPE_CHECKING:
-    from biograft.evaluation import LinkQuery
-    from biograft.kb import KnowledgeBase
-    from biograft.linking.recipes import LinkingRecipe, Outcome
 
 
 def finetune(
@@ -26,18 +30,25 @@ def finetune(
         typer.Argument(
             metavar="RECIPE",
             help="A recipe of biograft (linker-ranker, linker-encoder, linker-encoder-cpu, "
-            "linker-rerank), or a .toml file.",
+            "linker-rerank; ner, ner-cpu, relation, relation-cpu), or a .toml file.",
         ),
     ],
-    kb: Kb,
     out: Run,
+    kb: OptionalKb = None,
     train: Annotated[
         list[str] | None,
         typer.Option(metavar="PATH", help="Gold standard to learn from; may be given again."),
     ] = None,
     dev: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATH", help="Gold standard to look at; never to learn from."),
+        typer.Option(
+            metavar="PATH",
+            help="Gold standard to look at, never to learn from; a task chooses by it.",
+        ),
+    ] = None,
+    test: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="Tasks: measured once, at the end."),
     ] = None,
     known: Annotated[
         list[str] | None,
@@ -63,6 +74,9 @@ def finetune(
             help="Re-ranking: the trained linker that ranks first, trained on other mentions.",
         ),
     ] = None,
+    seeds: Annotated[
+        str, typer.Option(metavar="1,2,3", help="Tasks: a training with each of these seeds.")
+    ] = "",
     changes: Changes = None,
     resume: Resume = False,
     overwrite: Annotated[
@@ -71,101 +85,38 @@ def finetune(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a linker by a recipe: a ranker, an encoder, or a re-ranker that reads the context.
+    """Train by a recipe what people have labelled: a linker, entities, or relations.
 
     A ranker is RUN/model, to be used with RUN/kb and RUN/index; an encoder RUN/encoder; a
-    re-ranker RUN/model, to be used with KB and INDEX.
+    re-ranker RUN/model, to be used with KB and INDEX; these need --kb. The model of a task is
+    RUN/model, what it reaches RUN/results.json; --resume goes on with the seeds still to do.
     """
-    from biograft.kb import KnowledgeBase
-    from biograft.linking.recipes import Lesson, LinkingRecipe
-    from biograft.linking.recipes import finetune as run_recipe
-    from biograft.linking.recipes.running import remove_run
+    from biograft.linking.recipes import shipped_recipes as shipped_linkers
+    from biograft.tasks.kinds import TASKS
+    from biograft.tasks.recipes import shipped_recipes as shipped_tasks
 
     if resume and overwrite:
         raise ConfigError("--resume goes on with a run, --overwrite removes it; give one of them")
-    chosen = LinkingRecipe.load(recipe, changes or (), encoder)
-    data = chosen.data
-    asked = _Gold(form or data.format, split_list(types) or data.types, KnowledgeBase.open(kb))
-    held_out = asked.read("--dev", dev or data.dev) if dev or data.dev else None
-    lesson = Lesson(
-        kb=asked.kb,
-        train=asked.read("--train", train or data.train),
-        known=asked.read("--known", known) if known else (),
-        dev=held_out,
+    path = find_recipe(recipe, {**shipped_linkers(), **shipped_tasks()})
+    options = FinetuneOptions(
+        recipe=path,
         out=out,
+        kb=kb,
+        train=train or (),
+        dev=dev or (),
+        test=test or (),
+        known=known or (),
+        format=form,
+        types=split_list(types),
         index=index,
+        encoder=encoder,
         model=model,
+        seeds=split_list(seeds),
+        changes=changes or (),
         resume=resume,
-        progress=Progress(enabled=not quiet),
+        overwrite=overwrite,
+        as_json=as_json,
+        quiet=quiet,
     )
-    if overwrite:
-        remove_run(out)
-    outcome = run_recipe(chosen, lesson)
-    measured = _measure(outcome, held_out) if held_out else {}
-    if as_json:
-        described = {"recipe": chosen.name, "kind": chosen.kind, "run": str(out)}
-        values = {**described, **outcome.to_json(), **measured}
-        typer.echo(json.dumps(values, ensure_ascii=False))
-        return
-    _print(chosen, outcome, measured, out)
-
-
-class _Gold:
-    """Reads gold standards of one format for one store."""
-
-    def __init__(self, form: str, types: tuple[str, ...], kb: KnowledgeBase) -> None:
-        self.form, self.types, self.kb = form, types, kb
-
-    def read(self, option: str, paths: Sequence[str]) -> list[LinkQuery]:
-        """Read the queries of some files as one, their ids spelled as the store does."""
-        from biograft.evaluation import GoldConfig, StoreIds, read_gold, resolve_gold
-
-        if not paths:
-            raise ConfigError(f"{option}: name a gold standard, here or as data.train in a recipe")
-        if not self.form:
-            raise ConfigError("--format: name the format of the gold standards")
-        config = GoldConfig(types=self.types, keep_nil=True)
-        queries: list[LinkQuery] = []
-        for path in paths:
-            gold = read_gold(path, self.form, config)
-            warn_left_out(gold.log.rejected.counts, "rows", f"{path}: ")
-            queries += gold.queries
-        resolved = resolve_gold(queries, StoreIds(self.kb))
-        warn_unknown(resolved.unknown, where=f"{option}: ")
-        return list(resolved.queries)
-
-
-def _measure(outcome: Outcome, dev: Sequence[LinkQuery]) -> dict[str, Any]:
-    """Measure a linker that is whole in its run, without and with what was trained."""
-    made = outcome.made
-    if not {"kb", "index", "model"} <= made.keys():
-        return {}
-    from biograft.evaluation import EvaluationConfig, evaluate_linking
-    from biograft.kb import KnowledgeBase
-    from biograft.linking import Linker
-
-    base, config = KnowledgeBase.open(made["kb"]), EvaluationConfig(ks=(1,), n_resamples=1)
-    figures = {}
-    for name, model in (("search", None), ("trained", made["model"])):
-        linker = Linker.open(base, index=made["index"], model=model)
-        figures[name] = evaluate_linking(linker, base, dev, config=config)["acc@1"]
-    return {"dev": {"n": len(dev), **{name: round(v, 6) for name, v in figures.items()}}}
-
-
-def _print(recipe: LinkingRecipe, outcome: Outcome, measured: Mapping[str, Any], out: Path) -> None:
-    for name, value in _flat({**outcome.report, **measured}):
-        shown = f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
-        typer.echo(f"  {name:28} {shown}")
-    if not outcome.finished:
-        typer.echo(f"the time is over; go on with: biograft finetune ... --resume -o {out}")
-    for name, path in outcome.made.items():
-        typer.echo(f"{name}: {path}")
-
-
-def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Give the numbers of a report, those of tables inside by their way."""
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{name}.")
-        elif isinstance(value, int | float):
-            yield f"{before}{name}", value
+    run = train_task if load_toml(path).get("kind") in [*TASKS] else train_linker
+    run(options)

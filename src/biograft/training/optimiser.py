@@ -19,7 +19,9 @@ def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.Adam
         {"params": decayed, "weight_decay": config.weight_decay},
         {"params": spared, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW([g for g in groups if g["params"]], lr=config.learning_rate)
+    learning_groups = [group for group in groups if group["params"]]
+    # one pass over the weights; step by step it takes eight times as long on a CPU
+    return torch.optim.AdamW(learning_groups, lr=config.learning_rate, fused=True)
 
 
 def learning_rate(step: int, n_steps: int, config: TrainingConfig) -> float:

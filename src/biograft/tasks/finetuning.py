@@ -1,0 +1,136 @@
+"""Train one model with one seed: measured on dev after each epoch, the best epoch kept."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from biograft.errors import ConfigError
+from biograft.metrics import ClassReport
+from biograft.progress import Progress
+from biograft.tasks.batches import LengthBatches
+from biograft.tasks.config import TaskTraining
+from biograft.tasks.model import TaskModel
+from biograft.tasks.network import Item
+from biograft.training import Task, train
+from biograft.training.processes import join_processes
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a training went; the model has the weights of its best epoch."""
+
+    epochs: list[dict[str, Any]]
+    """Of each epoch its number and precision, recall and F1 on dev."""
+    best_epoch: int
+    report: ClassReport
+    """On dev, at the best epoch."""
+    answers: Sequence[Any]
+    n_items: int
+    lost: Counter[str]
+    """What of the examples could not be learned, by reason."""
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Give all but the answers as plain values."""
+        return {
+            "dev": self.report.to_json(),
+            "best_epoch": self.best_epoch,
+            "epochs": self.epochs,
+            "n_sequences": self.n_items,
+            "lost": dict(self.lost),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+class _EnoughError(Exception):
+    """Dev cannot get better, or did not for as many epochs as patience allows."""
+
+
+class _Keeper:
+    """Measures on dev after each epoch and keeps the weights of the best one."""
+
+    def __init__(
+        self, model: TaskModel[Any, Any], dev: Sequence[Any], training: TaskTraining
+    ) -> None:
+        self._model, self._dev, self._training = model, dev, training
+        self.epochs: list[dict[str, Any]] = []
+        self.best_epoch = 0
+        self.report: ClassReport | None = None
+        self.answers: Sequence[Any] = ()
+        self._weights: dict[str, Tensor] = {}
+        self._begun = False
+
+    def measure(self) -> dict[str, Any]:
+        """Measure an epoch; the loop asks once before the first, when nothing is learnt yet."""
+        if not self._begun:
+            self._begun = True
+            return {}
+        answers = self._model.predict(self._dev, self._training.precision)
+        report = self._model.report(self._dev, answers)
+        figures = report.micro
+        entry = {"precision": figures.precision, "recall": figures.recall, "f1": figures.f1}
+        self.epochs.append({"epoch": len(self.epochs) + 1, **entry})
+        if self.report is None or figures.f1 > self.report.micro.f1:
+            self.best_epoch, self.report, self.answers = len(self.epochs), report, answers
+            state = self._model.network.state_dict()
+            self._weights = {key: value.detach().cpu().clone() for key, value in state.items()}
+        waited = len(self.epochs) - self.best_epoch
+        if figures.f1 == 1 or 0 < self._training.patience <= waited:
+            raise _EnoughError
+        return {"epoch": len(self.epochs), **entry}
+
+    def restore(self) -> None:
+        """Put the best weights back."""
+        self._model.network.load_state_dict(self._weights)
+
+
+def fit(
+    model: TaskModel[Any, Any],
+    train_on: Sequence[Any],
+    dev: Sequence[Any],
+    run: Path,
+    *,
+    seed: int,
+    progress: Progress | None = None,
+) -> Fit:
+    """Train a model in a new folder ``run``, which holds the log of it."""
+    began, processes = time.perf_counter(), join_processes()
+    training: TaskTraining = model.config.training
+    items, lost = model.learnable(train_on)
+    if not items or not dev:
+        raise ConfigError("finetune: expected examples to learn from and a dev set, found none")
+    source: LengthBatches[Item] = LengthBatches(
+        items,
+        training.batch_size,
+        seed=seed,
+        rank=processes.process_index,
+        world=processes.num_processes,
+    )
+    keeper = _Keeper(model, dev, training)
+    task = Task(
+        model=model.network,
+        source=source,
+        compute_loss=model.loss,
+        evaluate=keeper.measure,
+        described={"task": model.kind, "seed": seed},
+    )
+    n_updates = -(-len(source) // training.accumulate)
+    with contextlib.suppress(_EnoughError):
+        train(task, training.for_run(seed, n_updates), run, progress=progress)
+    shutil.rmtree(run / "checkpoints", ignore_errors=True)  # the last epoch's, not the best one's
+    keeper.restore()
+    if keeper.report is None:
+        raise ConfigError("training.epochs: no epoch was finished")
+    seconds = time.perf_counter() - began
+    return Fit(
+        keeper.epochs, keeper.best_epoch, keeper.report, keeper.answers, len(items), lost, seconds
+    )

@@ -1,0 +1,144 @@
+"""Heads that tag words: each by itself (softmax), or as a sequence (linear-chain CRF).
+
+The CRF adds to the score of each tag one for each pair of neighbours, and one for the first and
+for the last tag; its loss is -log p of the whole sequence of tags. When it answers, sequences
+that the scheme does not allow are out of the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from biograft.objectives.records import IGNORED
+from biograft.tasks.ner.tags import TagSet
+from biograft.tasks.ner.texts import WordSpan
+from biograft.tasks.ner.windows import Window
+from biograft.tasks.network import Outputs
+
+Scores = npt.NDArray[np.float32]
+_SPREAD = 0.02
+
+
+class TagHead(nn.Module):
+    """A linear layer over the state of each word's first token."""
+
+    def __init__(self, width: int, tags: TagSet) -> None:
+        super().__init__()
+        self.tags = tags
+        self.linear = nn.Linear(width, len(tags.tags))
+        nn.init.normal_(self.linear.weight, std=_SPREAD)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, states: Tensor) -> Outputs:
+        """Score the tags of each word: (texts, words, tags)."""
+        return (self.linear(states).float(),)
+
+    def loss(self, outputs: Outputs, windows: Sequence[Window], held: Tensor) -> Tensor:
+        """Compute the mean over words of -log p of the right tag."""
+        scores = outputs[0]
+        labels = _labels(windows, held, IGNORED)
+        return nn.functional.cross_entropy(scores.flatten(0, 1), labels.flatten())
+
+    def join(self, pieces: Sequence[tuple[Window, Outputs]]) -> list[WordSpan]:
+        """Give the spans of a text from what was said of its windows, in order."""
+        own = [
+            outputs[0][window.own[0] - window.first : window.own[1] - window.first]
+            for window, outputs in pieces
+        ]
+        return self.tags.decode(self.best(torch.cat(own).numpy()).tolist())
+
+    def best(self, scores: Scores) -> npt.NDArray[np.int64]:
+        """Choose the tags of a text: (words, tags) to (words,)."""
+        best: npt.NDArray[np.int64] = scores.argmax(axis=1)
+        return best
+
+
+class CrfHead(TagHead):
+    """The same with scores for tags that follow each other."""
+
+    def __init__(self, width: int, tags: TagSet) -> None:
+        super().__init__(width, tags)
+        n_tags = len(tags.tags)
+        self.follow = nn.Parameter(torch.zeros(n_tags, n_tags))  # (from, to)
+        self.begin = nn.Parameter(torch.zeros(n_tags))
+        self.end = nn.Parameter(torch.zeros(n_tags))
+
+    def forward(self, states: Tensor) -> Outputs:
+        """Score tags, and give what scores their order, which is the same for all texts."""
+        n_texts = len(states)
+        order = (self.follow, self.begin, self.end)
+        repeated = (part.float().expand(n_texts, *part.shape) for part in order)
+        return (self.linear(states).float(), *repeated)
+
+    def loss(self, outputs: Outputs, windows: Sequence[Window], held: Tensor) -> Tensor:
+        """Compute the mean over words of -log p of the texts' right sequences."""
+        scores, follow, begin, end = outputs
+        order = (follow[0], begin[0], end[0])
+        labels = _labels(windows, held, 0)
+        right = sequence_scores(scores, labels, held, order)
+        all_of_them = log_partition(scores, held, order)
+        return (all_of_them - right).sum() / held.sum()
+
+    def best(self, scores: Scores) -> npt.NDArray[np.int64]:
+        """Choose the best sequence that the scheme allows."""
+        may_follow, may_begin, may_end = self.tags.may_follow()
+        order = [
+            part.detach().float().cpu().numpy() for part in (self.follow, self.begin, self.end)
+        ]
+        allowed = [
+            np.where(may, part, -np.inf)
+            for may, part in zip((may_follow, may_begin, may_end), order, strict=True)
+        ]
+        return viterbi(scores, *allowed)
+
+
+def sequence_scores(
+    scores: Tensor, labels: Tensor, held: Tensor, order: tuple[Tensor, Tensor, Tensor]
+) -> Tensor:
+    """Score given sequences of tags: (texts,); every text has at least one word."""
+    follow, begin, end = order
+    by_word = scores.gather(2, labels[:, :, None])[:, :, 0] * held
+    steps = follow[labels[:, :-1], labels[:, 1:]] * held[:, 1:]
+    last = labels.gather(1, held.sum(1, keepdim=True) - 1)[:, 0]
+    return by_word.sum(1) + steps.sum(1) + begin[labels[:, 0]] + end[last]
+
+
+def log_partition(scores: Tensor, held: Tensor, order: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    """Sum the exponentials of the scores of all sequences of tags, as a logarithm: (texts,)."""
+    follow, begin, end = order
+    reached = begin + scores[:, 0]  # (texts, tags): all ways to the tag of this word
+    for word in range(1, scores.shape[1]):
+        ways = reached[:, :, None] + follow[None]  # (texts, from, to)
+        step = torch.logsumexp(ways, dim=1) + scores[:, word]
+        reached = torch.where(held[:, word, None], step, reached)
+    return torch.logsumexp(reached + end, dim=1)
+
+
+def viterbi(scores: Any, follow: Any, begin: Any, end: Any) -> npt.NDArray[np.int64]:
+    """Find the best sequence of tags of one text; of equal ones the lower tags."""
+    n_words = len(scores)
+    back = np.zeros(scores.shape, np.int64)
+    reached = begin + scores[0]
+    for word in range(1, n_words):
+        ways = reached[:, None] + follow  # (from, to)
+        back[word] = ways.argmax(axis=0)
+        reached = ways.max(axis=0) + scores[word]
+    tags = np.zeros(n_words, np.int64)
+    tags[-1] = (reached + end).argmax()
+    for word in range(n_words - 1, 0, -1):
+        tags[word - 1] = back[word, tags[word]]
+    return tags
+
+
+def _labels(windows: Sequence[Window], held: Tensor, filler: int) -> Tensor:
+    """Give the tags of windows as numbers, padded: (texts, words)."""
+    labels = torch.full(held.shape, filler, dtype=torch.int64)
+    for row, window in enumerate(windows):
+        labels[row, : window.n_words] = torch.tensor(window.tags)
+    return labels.to(held.device)

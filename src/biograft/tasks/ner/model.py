@@ -1,0 +1,174 @@
+"""A model that finds entities in documents."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from biograft.corpus.formats import write_documents
+from biograft.documents import Document, Mention
+from biograft.metrics import ClassReport, entity_report
+from biograft.metrics.classes import Entity
+from biograft.nn import TextEncoder
+from biograft.tasks.ner.config import NerConfig
+from biograft.tasks.ner.heads import CrfHead, TagHead
+from biograft.tasks.ner.span_head import SpanHead
+from biograft.tasks.ner.tags import TagSet
+from biograft.tasks.ner.texts import ReadText, WordSpan, find_spans, read_texts
+from biograft.tasks.ner.windows import Window, cut_windows
+from biograft.tasks.network import Outputs, TaskNetwork
+from biograft.tasks.tokens import TaskTokenizer
+
+_DOCUMENTS_AT_ONCE = 2000
+
+
+class NerModel:
+    """An encoder with a head that marks entities of some types."""
+
+    kind = "ner"
+
+    def __init__(self, encoder: TextEncoder, config: NerConfig, labels: tuple[str, ...]) -> None:
+        self.config, self.labels = config, labels
+        self.tokenizer = TaskTokenizer(encoder)
+        self.head = _make_head(encoder.dim, config, labels)
+        self.network = TaskNetwork(encoder, self.head, config.dropout)
+
+    @classmethod
+    def start(
+        cls, encoder: TextEncoder, config: NerConfig, documents: Sequence[Document]
+    ) -> NerModel:
+        """Make a model for the types of some documents; it has learnt nothing yet.
+
+        Where types are ignored the one type keeps its name if the documents know just one.
+        """
+        types = sorted({mention.type for document in documents for mention in document.mentions})
+        if config.types == "ignore":
+            types = types if len(types) == 1 else [""]
+        return cls(encoder, config, tuple(types))
+
+    def settings(self) -> Mapping[str, Any]:
+        """There is nothing more to know."""
+        return {}
+
+    def learnable(self, examples: Sequence[Document]) -> tuple[list[Window], Counter[str]]:
+        """Make the windows to learn from, each word with its tag or the spans marked."""
+        lost: Counter[str] = Counter()
+        texts = read_texts(examples, self.tokenizer, self.config.read)
+        windows: list[Window] = []
+        by_text = _mentions_of_texts(examples, texts, lost)
+        for number, text in enumerate(texts):
+            mentions = [replace(m, type=self._type_of(m)) for m in by_text[number]]
+            nested = self.config.head == "spans"
+            spans = find_spans(text, mentions, nested=nested, lost=lost)
+            windows += [
+                self._marked(window, text, spans, lost)
+                for window in cut_windows(number, text, self.tokenizer, self.config.overlap)
+            ]
+        return windows, lost
+
+    def loss(self, network: nn.Module, items: Sequence[Window]) -> tuple[Tensor, dict[str, float]]:
+        """Compute the head's loss of some windows."""
+        batch = self.network.collate(items)
+        return self.head.loss(network(batch), items, batch.held), {}
+
+    def predict(self, examples: Sequence[Document], precision: str = "auto") -> list[Document]:
+        """Give the documents with the entities found in place of their own mentions."""
+        answers: list[Document] = []
+        for start in range(0, len(examples), _DOCUMENTS_AT_ONCE):
+            answers += self._predict(examples[start : start + _DOCUMENTS_AT_ONCE], precision)
+        return answers
+
+    def report(self, examples: Sequence[Document], answers: Sequence[Document]) -> ClassReport:
+        """Compare entities by span and type; those that could never be found are missed."""
+        return entity_report(self._entities(examples), self._entities(answers))
+
+    def write(self, examples: Sequence[Document], answers: Sequence[Document], path: Path) -> None:
+        """Write the documents with the entities found."""
+        write_documents(answers, path, "jsonl", overwrite=True)
+
+    def _predict(self, documents: Sequence[Document], precision: str) -> list[Document]:
+        texts = read_texts(documents, self.tokenizer, self.config.read)
+        windows = [
+            window
+            for number, text in enumerate(texts)
+            for window in cut_windows(number, text, self.tokenizer, self.config.overlap)
+        ]
+        pieces: dict[int, dict[int, tuple[Window, Outputs]]] = defaultdict(dict)
+        for row, outputs in self.network.read(windows, precision):
+            pieces[windows[row].text][row] = (windows[row], outputs)
+        found: dict[int, list[Mention]] = defaultdict(list)
+        for number, said in sorted(pieces.items()):
+            text = texts[number]
+            spans = self.head.join([said[row] for row in sorted(said)])
+            found[text.document] += _mentions(documents[text.document], text, spans)
+        return [
+            replace(document, mentions=tuple(found[number]), relations=())
+            for number, document in enumerate(documents)
+        ]
+
+    def _marked(
+        self, window: Window, text: ReadText, spans: Sequence[WordSpan], lost: Counter[str]
+    ) -> Window:
+        """Add to a window what is to be learned of its words."""
+        end = window.first + window.n_words
+        if isinstance(self.head, TagHead):
+            tags = self.head.tags.encode(len(text.words), spans)
+            return replace(window, tags=tuple(tags[window.first : end]))
+        inside = []
+        for first, behind, kind in spans:
+            if behind - first > self.config.max_span:
+                lost["entities longer than max_span"] += int(window.first <= first < end)
+            elif window.first <= first and behind <= end:
+                place = first - window.first
+                inside.append((place, place + behind - first - 1, self.labels.index(kind)))
+        return replace(window, spans=tuple(inside))
+
+    def _type_of(self, mention: Mention) -> str:
+        return self.labels[0] if self.config.types == "ignore" else mention.type
+
+    def _entities(self, documents: Sequence[Document]) -> Iterable[Entity]:
+        for number, document in enumerate(documents):
+            for mention in document.mentions:
+                yield number, mention.start, mention.end, self._type_of(mention)
+
+
+def _make_head(
+    width: int, config: NerConfig, labels: tuple[str, ...]
+) -> TagHead | CrfHead | SpanHead:
+    if config.head == "spans":
+        return SpanHead(width, labels, config.max_span)
+    kind = CrfHead if config.head == "crf" else TagHead
+    return kind(width, TagSet(labels, config.scheme))
+
+
+def _mentions_of_texts(
+    documents: Sequence[Document], texts: Sequence[ReadText], lost: Counter[str]
+) -> dict[int, list[Mention]]:
+    """Give each text its mentions, by the words that it covers."""
+    texts_of: dict[int, list[int]] = defaultdict(list)
+    for number, text in enumerate(texts):
+        if len(text.words):
+            texts_of[text.document].append(number)
+    found: dict[int, list[Mention]] = defaultdict(list)
+    for row, document in enumerate(documents):
+        ends = [int(texts[number].words[-1, 1]) for number in texts_of[row]]
+        starts = [int(texts[number].words[0, 0]) for number in texts_of[row]]
+        for mention in document.mentions:
+            place = bisect_right(starts, mention.start) - 1
+            if place >= 0 and mention.end <= ends[place]:
+                found[texts_of[row][place]].append(mention)
+            else:
+                lost["mentions that are in no single text"] += 1
+    return found
+
+
+def _mentions(document: Document, text: ReadText, spans: Sequence[WordSpan]) -> Iterable[Mention]:
+    for first, end, kind in spans:
+        start, stop = int(text.words[first, 0]), int(text.words[end - 1, 1])
+        yield Mention(start, stop, document.text[start:stop], type=kind)

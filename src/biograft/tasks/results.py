@@ -1,0 +1,49 @@
+"""What a run of a task found, over its seeds, on disk and as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from biograft.errors import ConfigError
+from biograft.manifests import Kind
+
+RESULTS = Kind(
+    format="biograft-task-results",
+    version=1,
+    called="run of a task",
+    remedy="go on with the run (biograft finetune --resume)",
+    absent="train one with biograft finetune",
+    file="results.json",
+    keys=("task", "seeds", "data"),
+)
+RESULT = Kind(
+    format="biograft-task-result",
+    version=1,
+    called="result of one seed",
+    remedy="remove its folder and go on with the run (--resume)",
+    file="result.json",
+    keys=("seed", "learning_rate", "dev"),
+)
+FIGURES = ("precision", "recall", "f1", "macro_f1")
+
+
+def summarise(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Give mean, sample deviation (none of one run) and values of each figure over runs."""
+    return {name: _spread([float(report[name]) for report in reports]) for name in FIGURES}
+
+
+def _spread(values: Sequence[float]) -> dict[str, Any]:
+    deviation = stdev(values) if len(values) > 1 else None
+    return {"mean": fmean(values), "deviation": deviation, "values": list(values)}
+
+
+def scores_of(run: Path, part: str) -> tuple[dict[str, Any], dict[int, float]]:
+    """Give the results of a run, and F1 on a part by seed."""
+    results = RESULTS.read(run)
+    if part not in results:
+        raise ConfigError(f"{run}: was not measured on {part}; train it with --{part}")
+    values = results[part]["f1"]["values"]
+    return results, dict(zip(results["seeds"], values, strict=True))

@@ -1,0 +1,80 @@
+"""The head of spans: scores and loss against plain loops, nested answers, windows."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from biograft.tasks.ner.span_head import SpanHead
+from biograft.tasks.ner.windows import Window
+
+
+@pytest.fixture
+def head():
+    torch.manual_seed(0)
+    made = SpanHead(6, ("X", "Y"), max_span=2)
+    torch.nn.init.normal_(made.length)
+    torch.nn.init.normal_(made.first.weight)
+    return made
+
+
+def window(n, spans=(), first=0, own=None):
+    return Window(0, first, own or (first, first + n), (0,) * n, tuple(range(n)), spans=spans)
+
+
+def test_scores_equal_plain_loops(head):
+    states = torch.randn(1, 4, 6)
+    with torch.no_grad():
+        (scores,) = head(states)
+        first, last = head.first(states[0]), head.last(states[0])
+    for kind in range(2):
+        for i in range(4):
+            for j in range(4):
+                q = first[i, kind * 64 : kind * 64 + 64]
+                k = last[j, kind * 64 : kind * 64 + 64]
+                expected = -math.inf
+                if 0 <= j - i < 2:
+                    expected = float(q @ k / 8 + head.length.detach()[kind, j - i])
+                assert float(scores[0, kind, i, j]) == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+def test_the_loss_equals_plain_loops_and_padding_does_not_count(head):
+    states = torch.randn(2, 4, 6)
+    windows = [window(4, ((0, 1, 0), (1, 1, 0), (1, 1, 1))), window(2, ((0, 0, 1),))]
+    held = torch.tensor([[True] * 4, [True, True, False, False]])
+    loss = head.loss(head(states), windows, held)
+    scores = head(states)[0].detach()
+    total = 0.0
+    for row, one in enumerate(windows):
+        for kind in range(2):
+            wrong = right = 1.0
+            for i in range(one.n_words):
+                for j in range(i, min(one.n_words, i + 2)):
+                    score = float(scores[row, kind, i, j])
+                    if (i, j, kind) in one.spans:
+                        right += math.exp(-score)
+                    else:
+                        wrong += math.exp(score)
+            total += math.log(wrong) + math.log(right)
+    assert float(loss.detach()) == pytest.approx(total / 4, rel=1e-4)
+    loss.backward()
+    assert all(torch.isfinite(part.grad).all() for part in head.parameters())
+
+
+def test_entities_may_lie_inside_others_and_be_of_two_types(head):
+    scores = torch.full((2, 3, 3), -1.0)
+    scores[0, 0, 1] = scores[0, 1, 1] = scores[1, 1, 1] = 1.0
+    found = head.join([(window(3), (scores,))])
+    assert found == [(0, 2, "X"), (1, 2, "X"), (1, 2, "Y")]
+
+
+def test_a_span_counts_in_one_window_and_padding_never(head):
+    scores = torch.full((2, 3, 3), -1.0)
+    scores[0, 1, 2] = 1.0  # words 1..2 of the text; its middle is word 1
+    shifted = torch.full((2, 3, 3), -1.0)
+    shifted[0, 0, 1] = 1.0
+    pieces = [(window(3, own=(0, 2)), (scores,)), (window(3, first=1, own=(2, 4)), (shifted,))]
+    assert head.join(pieces) == [(1, 3, "X")]
+    assert head.join([(window(2), (scores,))]) == []

@@ -1,0 +1,60 @@
+"""Recipes of tasks: the shipped ones load, what is wrong in one is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from biograft.errors import ConfigError
+from biograft.tasks.kinds import TASKS, TaskKind
+from biograft.tasks.recipes import TaskRecipe, shipped_recipes
+
+
+@pytest.mark.parametrize("name", list(shipped_recipes()))
+def test_every_shipped_recipe_loads(name):
+    recipe = TaskRecipe.load(name)
+    assert recipe.name == name
+    assert recipe.about
+    assert recipe.to_json()["kind"] in TASKS
+
+
+@pytest.mark.parametrize("name", list(TASKS))
+def test_every_kind_loads(name):
+    assert isinstance(TASKS.load(name), TaskKind)
+
+
+def test_the_papers_settings():
+    for name, length in (("ner", 512), ("relation", 256)):
+        recipe = TaskRecipe.load(name)
+        assert recipe.encoder.max_length == length
+        assert recipe.search.learning_rates == (1e-5, 3e-5, 5e-5)
+        assert len(recipe.search.seeds) == 5
+        training = recipe.config.training
+        assert (training.epochs, training.batch_size, training.warmup) == (60, 16, 0.1)
+
+
+def test_values_are_changed():
+    recipe = TaskRecipe.load("ner-cpu", ["config.head=crf", "search.seeds=[4, 5]"])
+    assert recipe.config.head == "crf"
+    assert recipe.search.seeds == (4, 5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["config.heads=crf"], "unknown key 'heads'; did you mean 'head'"),
+        (["search.seeds=[1, 1]"], "expected different numbers"),
+        (["search.choosing_seeds=2"], "choosing_seeds: expected 1 to 1"),
+        (["search.learning_rates=[0]"], "learning_rates: expected numbers above 0"),
+        (["config.training.steps=5"], "steps: expected 0"),
+        (["config.training.patience=-1"], "patience: expected a number of at least 0"),
+        (["model.name=x"], "unknown key 'model'"),
+    ],
+)
+def test_what_is_wrong_is_said(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        TaskRecipe.load("ner-cpu", changes)
+
+
+def test_another_kind_is_refused():
+    with pytest.raises(ConfigError, match="no kind of task is called 'poem'; known: ner, relation"):
+        TaskRecipe.from_values("mine", {"kind": "poem"})

@@ -1,0 +1,172 @@
+"""Runs of a task: the rate chosen on dev, seeds, resume, the model of a run, comparisons."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+
+from biograft.corpus.formats import read_documents
+from biograft.errors import ConfigError, StoreError
+from biograft.tasks import (
+    TaskLesson,
+    TaskRecipe,
+    compare_runs,
+    compare_with_figure,
+    finetune_task,
+    open_task,
+)
+from biograft.tasks.kinds import TaskExamples
+
+VALUES = {
+    "kind": "ner",
+    "config": {
+        "overlap": 4,
+        "types": "keep",
+        "training": {"epochs": 4, "batch_size": 4, "learning_rate": 5e-3, "precision": "fp32"},
+    },
+}
+
+
+@pytest.fixture
+def recipe(encoder_folder):
+    """Make a recipe: ``recipe(seeds=[1, 2])``."""
+
+    def make(**search):
+        encoder = {"name": str(encoder_folder), "max_length": 32}
+        return TaskRecipe.from_values("mine", {**VALUES, "encoder": encoder, "search": search})
+
+    return make
+
+
+@pytest.fixture
+def lesson(documents, tmp_path):
+    """Learn from seven sentences, choose by all, test on three."""
+
+    def make(name="run", **values):
+        parts = {"train": documents[:7], "dev": documents, "test": documents[7:]}
+        sets = {part: TaskExamples(found) for part, found in parts.items()}
+        return TaskLesson(**{**sets, "out": tmp_path / name, **values})
+
+    return make
+
+
+def results(run):
+    return json.loads((run / "results.json").read_text())
+
+
+def tensors(model):
+    return {key: value.clone() for key, value in model.network.state_dict().items()}
+
+
+def test_a_run_chooses_on_dev_and_measures_the_chosen_on_test(recipe, lesson, documents):
+    result = finetune_task(recipe(learning_rates=[1e-6, 5e-3], seeds=[1, 2]), lesson())
+    found, runs = results(result.run), result.run / "runs"
+    assert found["learning_rate"] == 5e-3
+    assert [rate["learning_rate"] for rate in found["rates"]] == [1e-6, 5e-3]
+    assert len(found["test"]["f1"]["values"]) == len(found["seeds"]) == 2
+    assert found["test"]["f1"]["mean"] == pytest.approx(sum(found["test"]["f1"]["values"]) / 2)
+    # the rate that lost has seen one seed and no test
+    assert [path.name for path in (runs / "lr-1e-06").iterdir()] == ["seed-1"]
+    assert not (runs / "lr-1e-06" / "seed-1" / "predictions-test.jsonl").exists()
+    # the model kept is the best on dev, and its predictions are those on disk
+    best = runs / "lr-0.005" / f"seed-{found['best_seed']}"
+    written = list(read_documents(best / "predictions-test.jsonl"))
+    assert [d.mentions for d in open_task(result.run).predict(documents[7:])] == [
+        d.mentions for d in written
+    ]
+    said = json.loads((best / "result.json").read_text())
+    assert said["best_epoch"] == max(said["epochs"], key=lambda e: (e["f1"], -e["epoch"]))["epoch"]
+    assert set(said["dev"]["classes"]) <= {"Disease", "Drug"}
+    assert not list(runs.glob("*/*/model")) + list(runs.glob("*/*/checkpoints"))
+
+
+def test_finished_seeds_are_not_repeated_and_unfinished_ones_are_as_if_new(recipe, lesson):
+    whole = finetune_task(recipe(seeds=[1, 2]), lesson("whole"))
+    first = finetune_task(recipe(seeds=[1]), lesson("parts"))
+    done = first.run / "runs" / "lr-0.005" / "seed-1" / "result.json"
+    stamp = done.stat().st_mtime_ns
+    left = first.run / "runs" / "lr-0.005" / "seed-2"
+    left.mkdir()
+    (left / "run.json").write_text("{}")  # of a training that was interrupted
+    resumed = finetune_task(recipe(seeds=[1, 2]), lesson("parts", resume=True))
+    assert done.stat().st_mtime_ns == stamp
+    for part in ("dev", "test", "best_seed"):
+        assert results(resumed.run)[part] == results(whole.run)[part]
+    ours, theirs = tensors(open_task(resumed.run)), tensors(open_task(whole.run))
+    assert all(torch.equal(ours[key], theirs[key]) for key in theirs if "pooler" not in key)
+
+
+def test_a_run_on_other_data_is_not_gone_on_with(recipe, lesson, documents):
+    finetune_task(recipe(seeds=[1]), lesson())
+    other = TaskExamples(documents[:6])
+    with pytest.raises(ConfigError, match="was begun with train"):
+        finetune_task(recipe(seeds=[1, 2]), lesson(train=other, resume=True))
+
+
+def test_another_test_set_is_measured_anew(recipe, lesson, documents):
+    finetune_task(recipe(seeds=[1, 2]), lesson())
+    result = finetune_task(
+        recipe(seeds=[1, 2]), lesson(test=TaskExamples(documents[:2]), resume=True)
+    )
+    assert results(result.run)["n_examples"]["test"] == 2
+    assert len(results(result.run)["test"]["f1"]["values"]) == 2
+
+
+def test_runs_are_compared_over_their_seeds(recipe, lesson, documents):
+    good = finetune_task(recipe(seeds=[1, 2]), lesson("good")).run
+    bad = finetune_task(recipe(seeds=[2, 1], learning_rates=[1e-6]), lesson("bad")).run
+    found = compare_runs(good, bad)
+    difference = results(good)["test"]["f1"]["mean"] - results(bad)["test"]["f1"]["mean"]
+    assert found["difference"] == pytest.approx(difference)
+    assert found["paired"]["difference"] == pytest.approx(difference)
+    assert 0 <= found["welch"]["p"] <= 1
+    against = compare_with_figure(good, 0.5)
+    assert against["difference"] == pytest.approx(results(good)["test"]["f1"]["mean"] - 0.5)
+    other = finetune_task(recipe(seeds=[1, 2]), lesson("other", test=TaskExamples(documents[:3])))
+    with pytest.raises(ConfigError, match="different examples"):
+        compare_runs(good, other.run)
+    with pytest.raises(StoreError, match="no such run of a task"):
+        compare_runs(good, good / "nowhere")
+
+
+def test_without_a_test_set_there_is_nothing_to_compare(recipe, lesson):
+    run = finetune_task(recipe(seeds=[1]), lesson(test=None)).run
+    assert "test" not in results(run)
+    with pytest.raises(ConfigError, match="was not measured on test"):
+        compare_with_figure(run, 0.5)
+    assert compare_runs.__doc__
+
+
+def test_a_damaged_model_is_refused(recipe, lesson, tmp_path):
+    result = finetune_task(recipe(seeds=[1]), lesson())
+    for name, damage, message in (
+        ("head", lambda m: (m / "head.safetensors").write_bytes(b"x"), "expected .* bytes"),
+        ("gone", lambda m: (m / "encoder" / "config.json").unlink(), "no file"),
+        ("task", lambda m: _change(m, task="poetry"), "poetry"),
+        ("config", lambda m: _change(m, config={"head": "none"}), "head: expected one of"),
+    ):
+        copy = tmp_path / name
+        shutil.copytree(result.model, copy)
+        damage(copy)
+        with pytest.raises((StoreError, ConfigError), match=message):
+            open_task(copy)
+    with pytest.raises(StoreError, match="no task model"):
+        open_task(tmp_path)
+
+
+def _change(model, **values):
+    path = model / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def test_patience_ends_a_training(recipe, lesson):
+    values = recipe(seeds=[1])
+    slow = replace(values.config.training, epochs=9, patience=2, learning_rate=1e-9)
+    patient = replace(values, config=replace(values.config, training=slow))
+    run = finetune_task(patient, lesson()).run
+    said = json.loads((run / "runs" / "lr-1e-09" / "seed-1" / "result.json").read_text())
+    assert len(said["epochs"]) == said["best_epoch"] + 2
