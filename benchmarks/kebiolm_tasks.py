@@ -1,0 +1,171 @@
+"""What pre-training with an entity memory gives on entities and relations.
+
+Encoders are fine-tuned on each set with the same settings and seeds, and compared on its test
+part; the rate is that of the recipe, nothing is chosen on test. Runs are kept in --work, and what
+is finished is not done again, so a stopped script goes on where it was.
+
+    python benchmarks/kebiolm_tasks.py --work W --sets ncbi,gad --seeds 1,2,3 --epochs 3 --json
+        --encoders base=MINILM,mlm=RUN1/encoder,kebiolm=RUN2/encoder
+
+Differences are told with the p of Welch's test and of the paired one (two-sided, over seeds).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from command_line import add_data, run_with, some_of, start_parser
+from machine import describe_command, describe_commit, describe_machine
+
+from biograft.progress import Progress
+from biograft.tasks import TASKS, TaskLesson, TaskRecipe, finetune_task
+from biograft.tasks.comparing import compare_runs
+from biograft.tasks.kinds import TaskExamples
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """One set of examples: the recipe it is learned by, where its parts are, how they are read."""
+
+    recipe: str
+    folder: str
+    train: str
+    dev: str
+    test: str
+    settings: tuple[str, ...] = field(default=())
+
+    def path(self, part: str, data: Path) -> str:
+        """Give the file of a part, packed or not."""
+        path = data / self.folder / str(getattr(self, part))
+        return str(path if path.exists() else path.with_name(f"{path.name}.gz"))
+
+
+def _entities(folder: str) -> Set:
+    return Set("ner-cpu", f"ner_en/{folder}", "train.tsv", "devel.tsv", "test.tsv")
+
+
+_DDI = "DDICorpus-2013.zip"
+SETS = {
+    "ncbi": _entities("NCBI-disease"),
+    "bc5cdr-disease": _entities("BC5CDR-disease"),
+    "bc5cdr-chemical": _entities("BC5CDR-chem"),
+    "bc2gm": _entities("BC2GM"),
+    "jnlpba": _entities("JNLPBA_untyped"),
+    "gad": Set("relation-cpu", "re_en/gad", "train.tsv", "dev.tsv", "test.tsv"),
+    "ddi": Set(
+        "relation-cpu", "re_en/ddi2013", _DDI, _DDI, _DDI,
+        ('data.format="ddi"', 'data.dev_list="{data}/re_en/ddi2013/blurb_dev.tsv"'),
+    ),
+    "chemprot": Set("relation-cpu", "re_en/chemprot", "train.jsonl", "dev.jsonl", "test.jsonl"),
+}  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> None:
+    """Train and measure every encoder on every set, and print what came out."""
+    progress = Progress(enabled=True)
+    found: dict[str, Any] = {}
+    began = time.perf_counter()
+    for name in options.sets:
+        examples = _read(name, options)
+        rows = {
+            label: _measure(name, label, examples, options, progress) for label in options.encoders
+        }
+        found[name] = {
+            "n_examples": {part: len(given.examples) for part, given in examples.items()},
+            "encoders": rows,
+            "differences": list(_differences(name, options)),
+        }
+    told = {
+        "benchmark": "kebiolm_tasks",
+        "command": describe_command("kebiolm_tasks.py", sys.argv[1:]),
+        "commit": describe_commit(),
+        "machine": describe_machine(),
+        "seeds": options.seeds,
+        "epochs": options.epochs,
+        "sets": found,
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+    print(json.dumps(told) if options.json else json.dumps(told, indent=1))
+
+
+def _recipe(name: str, options: argparse.Namespace, *more: str) -> TaskRecipe:
+    chosen = SETS[name]
+    changes = [text.format(data=options.data) for text in chosen.settings]
+    changes += [f"search.seeds={options.seeds}", f"config.training.epochs={options.epochs}"]
+    return TaskRecipe.load(chosen.recipe, [*changes, *more])
+
+
+def _read(name: str, options: argparse.Namespace) -> dict[str, TaskExamples]:
+    recipe = _recipe(name, options)
+    kind = TASKS.load(recipe.kind)
+    examples = {
+        part: kind.read([SETS[name].path(part, options.data)], part, recipe.data)
+        for part in ("train", "dev", "test")
+    }
+    given = examples["train"].examples
+    if options.most and len(given) > options.most:
+        examples["train"] = TaskExamples(given[:: -(-len(given) // options.most)])
+    return examples
+
+
+def _measure(
+    name: str,
+    label: str,
+    examples: Mapping[str, TaskExamples],
+    options: argparse.Namespace,
+    progress: Progress,
+) -> dict[str, Any]:
+    encoder, out = options.encoders[label], options.work / name / label
+    recipe = _recipe(name, options, f"encoder.name={json.dumps(str(encoder))}")
+    lesson = TaskLesson(
+        train=examples["train"], dev=examples["dev"], test=examples["test"],
+        out=out, resume=out.exists(), progress=progress,
+    )  # fmt: skip
+    results = finetune_task(recipe, lesson).results
+    return {
+        part: {key: results[part]["f1"][key] for key in ("mean", "deviation", "values")}
+        for part in ("dev", "test")
+    }
+
+
+def _differences(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    if len(options.seeds) < 2:
+        return
+    for before, after in combinations(options.encoders, 2):
+        compared = compare_runs(options.work / name / after, options.work / name / before)
+        yield {"of": after, "against": before, **compared}
+
+
+def _encoders(text: str) -> dict[str, Path]:
+    pairs = [part.partition("=") for part in text.split(",") if part]
+    if not pairs or not all(label and place for label, _, place in pairs):
+        raise argparse.ArgumentTypeError(f"expected label=folder,label=folder, found {text!r}")
+    return {label: Path(place) for label, _, place in pairs}
+
+
+def main() -> None:
+    """Read the command line and run."""
+    parser = start_parser(__doc__)
+    add_data(parser)
+    parser.add_argument("--encoders", type=_encoders, required=True, help="label=folder,...")
+    parser.add_argument("--sets", type=some_of(SETS), default=["ncbi"], help=", ".join(SETS))
+    parser.add_argument(
+        "--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1, 2, 3]
+    )
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--most", type=int, default=0, help="examples to learn from; 0: all")
+    parser.add_argument("--work", type=Path, required=True, help="folder of the runs")
+    parser.add_argument("--json", action="store_true", help="one line")
+    run_with(run, parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()
