@@ -181,7 +181,7 @@ class TestSources:
         with pytest.raises(
             InputError, match=r"one.jsonl: gives no concept \(2 rows were read; 2 rejected"
         ):
-            build(["{}", "[]"], merge=merge)
+            build(["{}", '{"name": "x"}'], merge=merge)
         assert [path.name for path in tmp_path.iterdir()] == ["one.jsonl"]
 
     def test_a_faulty_second_source_leaves_no_store(self, build, tmp_path):

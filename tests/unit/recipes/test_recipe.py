@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from biograft.errors import ConfigError
+from biograft.objectives.setting import Setting
 from biograft.recipes import Recipe, shipped_recipes
 
 SMALL = """
@@ -21,8 +22,9 @@ def test_every_shipped_recipe_loads(name):
     recipe = Recipe.load(name)
     assert recipe.about
     assert recipe.to_json()["recipe"] == name
+    setting = Setting(mask=4, n_tokens=100, special=(0, 1, 2, 3, 4), width=8)
     for objective in recipe.objectives.values():
-        objective.build()
+        objective.build(*[setting] * (recipe.reads == "annotated_text"))
 
 
 def test_the_published_settings():
@@ -82,7 +84,10 @@ def test_overrides_are_typed_and_may_be_bare_words(write):
         ("objective.synonym_alinment.loss=x", r"objective: no objective is called .*did you mean"),
         ("objective.synonym_alignment=x", r"objective.synonym_alignment: expected a table"),
         ("encoder.name.x=1", r"--set encoder.name.x=1: name is no table"),
-        ("stream.kind=texts", r"stream.kind: no stream is called 'texts'; known: synonym_pairs"),
+        (
+            "stream.kind=texts",
+            r"stream.kind: no stream is called 'texts'; known: annotated_text, synonym_pairs",
+        ),
         ("stream.max_pair=1", r"stream: unknown key 'max_pair'; did you mean 'max_pairs'"),
         ("encoder.polling=cls", r"encoder: unknown key 'polling'; did you mean 'pooling'"),
     ],
