@@ -134,7 +134,10 @@ def _mean(runs: list[dict[str, Any]]) -> dict[str, Any]:
     skipped = [run for run in runs if "skipped" in run]
     if skipped:
         return skipped[0]
-    return {key: round(statistics.mean(run[key] for run in runs), 4) for key in runs[0]}
+    means = {key: round(statistics.mean(run[key] for run in runs), 4) for key in runs[0]}
+    if len(runs) > 1 and "mrr" in means:
+        means["mrr_deviation"] = round(statistics.stdev(run["mrr"] for run in runs), 4)
+    return means
 
 
 def _quality(options: argparse.Namespace) -> dict[str, Any]:
@@ -143,10 +146,11 @@ def _quality(options: argparse.Namespace) -> dict[str, Any]:
         return {"skipped": "kg/umls135 is not there"}
     seeds = range(1 if options.quick else options.seeds)
     epochs = 20 if options.quick else EPOCHS
-    told: dict[str, Any] = {"settings": {**EQUAL, "epochs": epochs, "seeds": len(seeds)}}
-    for model in ("transe", "transr"):
+    told: dict[str, Any] = {"settings": {**EQUAL, "epochs": epochs}}
+    for model in options.models:
         each = [{**EQUAL, "epochs": epochs, "seed": seed} for seed in seeds]
         told[model] = {
+            "seeds": len(seeds),
             "adam": _mean([_ours(triples, model, s, ("adam", s["learning_rate"])) for s in each]),
             "adagrad": _mean([_ours(triples, model, s, ("adagrad", 0.1)) for s in each]),
             "pykeen": _NO_PYKEEN,
@@ -160,7 +164,8 @@ def _quality(options: argparse.Namespace) -> dict[str, Any]:
 def _speed(options: argparse.Namespace) -> dict[str, Any]:
     told: dict[str, Any] = {"settings": SPEED}
     settings = {**SPEED, "epochs": 1, "seed": 0}
-    for model, size in SIZES.items():
+    for model in options.models:
+        size = SIZES[model]
         n = size // 10 if options.quick else size
         triples = draw_triples(n)
         _ours(draw_triples(5000), model, settings, ("adagrad", 0.1))  # compiles
@@ -222,6 +227,7 @@ def main() -> None:
     parser = start_parser(__doc__)
     add_data(parser)
     parser.add_argument("--parts", type=some_of(PARTS), default=list(PARTS))
+    parser.add_argument("--models", type=some_of(SIZES), default=list(SIZES))
     parser.add_argument("--pykeen-python", default="", help="an interpreter that has PyKEEN")
     parser.add_argument("--seeds", type=int, default=3, help="seeds of which the mean is told")
     parser.add_argument("--runs", type=int, default=3, help="runs of which the median is told")

@@ -237,26 +237,32 @@ def graph_embeddings(result: dict[str, Any]) -> str:
     quality = result["quality"]
     settings = quality["settings"]
     rows = [
-        f"| {name}, {label} | {side['mrr']:.1f} | {side['hits@10']:.1f} | {side['seconds']:.1f} |"
+        f"| {name}, {label} | {quality[model]['seeds']} | {_spread(side)} "
+        f"| {side['hits@10']:.1f} | {side['seconds']:.1f} |"
         for model, name in (("transe", "TransE"), ("transr", "TransR"))
         for key, label in (
             ("adam", "Adam"), ("pykeen", "PyKEEN, Adam"), ("adagrad", "sparse Adagrad")
         )
         if "mrr" in (side := quality[model].get(key, {}))
     ]  # fmt: skip
-    return f"""UMLS-135, test part, means of {settings["seeds"]} seeds at equal settings (dim
+    return f"""UMLS-135, test part, means of seeds at equal settings (dim
 {settings["dim"]}, {settings["epochs"]} epochs of batches of {settings["batch"]}, margin loss, one
 false triple), and the seconds that training took side by side
 ([result](../benchmarks/results/graph_embeddings.json), `python benchmarks/graph_embeddings.py`):
 
-| | MRR | hits@10 | seconds |
-|---|---|---|---|
+| | seeds | MRR | hits@10 | seconds |
+|---|---|---|---|---|
 {chr(10).join(rows)}
 
 {_million_triples(result["speed"])}
 
 {_other_graphs(result)}
 """
+
+
+def _spread(side: dict[str, Any]) -> str:
+    around = f" ± {side['mrr_deviation']:.1f}" if "mrr_deviation" in side else ""
+    return f"{side['mrr']:.1f}{around}"
 
 
 def _million_triples(speed: dict[str, Any]) -> str:

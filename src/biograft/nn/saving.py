@@ -15,6 +15,8 @@ from biograft.nn.settings import EncoderSettings, write_settings
 _MODULES = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
 _TELLING = ("model_type", "num_attention_heads", "hidden_act", "layer_norm_eps")
 """Of a model's configuration: what changes its vectors and is not seen in its weights."""
+_OF_KNOWLEDGE = ("knowledge", "knowledge_after", "n_nearest", "max_mentions", "compat")
+"""The same of models with a knowledge layer; others have none of these."""
 
 
 def write_encoder(folder: Path, model: Any, tokenizer: Any, settings: EncoderSettings) -> None:
@@ -59,6 +61,8 @@ def hash_encoder(model: Any, tokenizer: Any, settings: EncoderSettings) -> str:
     """Compute the SHA-256 of all that decides which vector a text gets."""
     digest = hashlib.sha256()
     config = {key: str(getattr(model.config, key, None)) for key in _TELLING}
+    told = (key for key in _OF_KNOWLEDGE if hasattr(model.config, key))
+    config |= {key: str(getattr(model.config, key)) for key in told}
     plain = {
         "config": config,
         "tokenizer": _describe_tokenizer(tokenizer),

@@ -144,6 +144,8 @@ def test_models_without_a_table_or_with_another_one_are_refused():
     batch = tensors(ENTITIES)[1]
     with pytest.raises(ConfigError, match="the model has no table of entities"):
         EntityLinking().loss(states(None, None), batch)
+    with pytest.raises(ConfigError, match=r"the table holds no entity; lower stream\.min_count"):
+        EntityLinking().loss(states(queries, table[:0]), tensors([-1, -1, -1, -1, -1])[1])
     made = EntityLinking(EntityLinkingConfig(n_sampled=2), np.ones(6, np.int64))
     with pytest.raises(ConfigError, match="the table has 7 entities, and counts are known of 6"):
         made.loss(states(queries, table), batch)

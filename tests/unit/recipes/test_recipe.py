@@ -86,7 +86,7 @@ def test_overrides_are_typed_and_may_be_bare_words(write):
         ("encoder.name.x=1", r"--set encoder.name.x=1: name is no table"),
         (
             "stream.kind=texts",
-            r"stream.kind: no stream is called 'texts'; known: annotated_text, synonym_pairs",
+            r"stream.kind: no stream is called 'texts'; known: annotated_text",
         ),
         ("stream.max_pair=1", r"stream: unknown key 'max_pair'; did you mean 'max_pairs'"),
         ("encoder.polling=cls", r"encoder: unknown key 'polling'; did you mean 'pooling'"),

@@ -43,6 +43,11 @@ class EntityLinking:
                 f"objective.{NAME}: the model has no table of entities; give it a knowledge "
                 "layer, or take the objective out"
             )
+        if not len(states.table):
+            raise ConfigError(
+                f"objective.{NAME}: the table holds no entity; lower stream.min_count, or annotate "
+                "more text"
+            )
         known = batch.entities >= 0
         queries, gold = states.queries[known], batch.entities[known]
         losses, right = self._losses(queries, states.table, gold)

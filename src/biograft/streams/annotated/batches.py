@@ -31,7 +31,7 @@ class TextBatches:
     rank: int = 0
     world: int = 1
     numbers: Ints | None = None
-    """The sequences to read; all of them if not given."""
+    """The sequences to read, strangers among them; all of them if not given."""
 
     def __post_init__(self) -> None:
         if not len(self):
@@ -69,7 +69,7 @@ class TextBatches:
         """Give a sequence as it is in an epoch, whatever else is in its batch."""
         draw = np.random.default_rng([self.seed, epoch, 1 + number])  # 0 is the order's
         if self.strangers:
-            example = pair_segments(self.packed, number, self.strangers, draw)
+            example = pair_segments(self.packed, number, self._numbers, self.strangers, draw)
         else:
             example = self.packed.example(number)
         for objective in self.prepare:

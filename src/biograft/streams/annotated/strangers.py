@@ -14,12 +14,15 @@ _TRIES = 16
 
 
 def pair_segments(
-    packed: PackedText, number: int, share: float, draw: np.random.Generator
+    packed: PackedText, number: int, others: Ints, share: float, draw: np.random.Generator
 ) -> TextExample:
-    """Give a sequence; in this share of cases its second part is one of another document."""
+    """Give a sequence; in this share of cases its second part is one of another document.
+
+    That is taken from ``others``, so that what is held out is not read by way of strangers.
+    """
     example = packed.example(number)
     if draw.random() < share:
-        for other in draw.integers(len(packed), size=_TRIES):
+        for other in others[draw.integers(len(others), size=_TRIES)]:
             if packed.document(int(other)) != packed.document(number):
                 joined = join_stranger(example, packed.example(int(other)), packed.max_length)
                 return replace(joined, labels={**joined.labels, FOLLOWS: 0})

@@ -197,3 +197,12 @@ def test_weights_of_the_layer_that_are_missing_are_named(saved, tmp_path):
     load_masked_lm(saved).tokenizer.save_pretrained(tmp_path / "plain")
     with pytest.raises(StoreError, match=r"lacks .* of the model's tensors"):
         TextEncoder.from_pretrained(tmp_path / "plain")
+
+
+@pytest.mark.parametrize("other", [{"knowledge_after": 1}, {"n_nearest": 2}, {"compat": True}])
+def test_equal_weights_that_are_used_otherwise_are_another_encoder(saved, other):
+    """Guard against fingerprints that see only weights: an index would be taken for the other's."""
+    before = TextEncoder.from_pretrained(saved).fingerprint()
+    config = json.loads((saved / "config.json").read_text())
+    (saved / "config.json").write_text(json.dumps(config | other))
+    assert TextEncoder.from_pretrained(saved).fingerprint() != before

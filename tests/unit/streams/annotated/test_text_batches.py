@@ -51,6 +51,11 @@ def plain(batch):
     return found
 
 
+def second_part(example):
+    """The tokens of the second segment."""
+    return example.tokens[example.segments == 1].tolist()
+
+
 def rows(batch):
     """The sequences of a batch without padding, as plain lists."""
     found = []
@@ -159,6 +164,17 @@ def test_half_of_the_second_parts_are_strangers(pairs):
                 assert made.mentions.tolist() == own.mentions.tolist()
     assert np.mean(follows) == pytest.approx(0.5, abs=0.1)
     assert "follows" not in TextBatches(pairs, 4).example(0, 0).labels
+
+
+def test_strangers_are_of_the_sequences_that_are_read(pairs):
+    """Guard against held-out sequences being learned from as second parts of others."""
+    read = np.array([0, 1])
+    source = TextBatches(pairs, 2, strangers=1.0, numbers=read)
+    starts = {str(second_part(pairs.example(number))[:3]) for number in (0, 1)}
+    assert len({str(second_part(pairs.example(n))[:3]) for n in range(len(pairs))}) > len(starts)
+    made = [source.example(int(number), epoch) for epoch in range(20) for number in read]
+    assert {example.labels["follows"] for example in made} == {0}
+    assert {str(second_part(example)[:3]) for example in made} == starts
 
 
 @pytest.mark.parametrize("max_length", [64, 30, 26])
