@@ -18,6 +18,8 @@ from biograft.linking.composites import Parts, split_composite
 _REMEMBERED = 1 << 16
 """Forms of which it is kept what they are; texts repeat themselves."""
 _WORD = re.compile(r"\w+(?:-\w+)*")
+_BEGINS, _ENDS = re.compile(r"(?<!\w)(?<!\w-)"), re.compile(r"s?(?!\w)(?!-\w)")
+"""What stands around a word that is whole: nothing of it before, at most an *s* behind."""
 
 
 class Forms:
@@ -54,22 +56,29 @@ class Forms:
 
         ``mentions`` do not overlap and stand in the order of the text.
         """
-        wanted = [
-            re.escape(short)
-            for short, long in long_forms.items()
-            if self._is_name(long) and _WORD.fullmatch(short)
-        ]
-        if not wanted:
-            return []
-        words = re.compile(rf"(?<!\w)(?<!\w-)(?:{'|'.join(wanted)})s?(?!\w)(?!-\w)")
+        places: dict[int, int] = {}
+        for short, long in long_forms.items():
+            if self._is_name(long) and _WORD.fullmatch(short):
+                for start, end in _whole_words(text, short):
+                    places.setdefault(start, end)
         starts = [mention.start for mention in mentions]
         found = []
-        for word in words.finditer(text):
-            before = bisect_right(starts, word.start()) - 1
-            free = before < 0 or mentions[before].end <= word.start()
-            if free and (before + 1 == len(starts) or starts[before + 1] >= word.end()):
-                found.append(Mention(word.start(), word.end(), word[0]))
+        for start, end in sorted(places.items()):
+            before = bisect_right(starts, start) - 1
+            free = before < 0 or mentions[before].end <= start
+            if free and (before + 1 == len(starts) or starts[before + 1] >= end):
+                found.append(Mention(start, end, text[start:end]))
         return found
+
+
+def _whole_words(text: str, word: str) -> Iterator[tuple[int, int]]:
+    """Find where a word stands by itself, or with an *s*; not as a part of a hyphenated one."""
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        if _BEGINS.match(text, start) and (bounds := _ENDS.match(text, end)):
+            yield start, bounds.end()
+        start = text.find(word, start + 1)
 
 
 def in_order(mentions: Sequence[Mention]) -> Iterator[Mention]:

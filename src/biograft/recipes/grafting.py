@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import BertForMaskedLM
 
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
+from biograft.manifests import MANIFEST
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM
 from biograft.nn.knowledge.entities import Entity, entity_table
 from biograft.nn.loading import load_masked_lm, quiet_transformers
 from biograft.nn.saving import hash_encoder
 from biograft.nn.settings import EncoderSettings
-from biograft.recipes.recipe import Recipe
-from biograft.runs import new_folder
+from biograft.recipes.recipe import KnowledgeConfig, Recipe
+from biograft.runs import hash_file, new_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ def load_start(recipe: Recipe) -> Start:
     """Load the encoder that a recipe names; a token head that it lacks is drawn by the seed."""
     config = recipe.encoder
     loaded = load_masked_lm(config.name, seed=recipe.training.seed)
+    _check_model(config.name, loaded.model, recipe)
     longest = int(loaded.model.config.max_position_embeddings)
     if recipe.stream.max_length > longest:
         raise ConfigError(
@@ -56,24 +59,79 @@ def load_start(recipe: Recipe) -> Start:
     return Start(loaded.model, loaded.tokenizer, fingerprint)
 
 
-def graft(start: Start, recipe: Recipe, ids: Sequence[str], kb: KnowledgeBase | None) -> Any:
+def _check_model(name: str, model: Any, recipe: Recipe) -> None:
+    """Refuse a model that the recipe does not fit."""
+    if isinstance(model, KnowledgeBertForMaskedLM):
+        if model.config.n_entities != len(model.entities):
+            raise ConfigError(
+                f"{name}: does not say which entities its {model.config.n_entities:,} rows are "
+                "(entities.jsonl), so it cannot be trained further on annotated text"
+            )
+        _check_same(name, model, recipe.knowledge)
+    elif not isinstance(model, BertForMaskedLM):
+        raise ConfigError(f"{name}: expected a BERT, found {type(model).__name__}")
+    elif recipe.knowledge and recipe.knowledge.after > model.config.num_hidden_layers:
+        raise ConfigError(
+            f"knowledge.after: {name} has {model.config.num_hidden_layers} layers, found "
+            f"{recipe.knowledge.after}"
+        )
+
+
+def _check_same(name: str, model: Any, knowledge: KnowledgeConfig | None) -> None:
+    """Refuse to change the knowledge layer that a model has."""
+    if knowledge is None:
+        return
+    config = model.config
+    has = {
+        "kind": config.knowledge,
+        "after": config.knowledge_after,
+        "dim": config.entity_dim,
+        "n_nearest": config.n_nearest,
+        "fusion_norm": config.fusion_norm,
+        "freeze": config.freeze_entities,
+        "vectors": None,
+    }
+    for key, value in has.items():
+        if getattr(knowledge, key) != value:
+            raise ConfigError(
+                f"knowledge.{key}: {name} has a knowledge layer with {value!r} already, found "
+                f"{getattr(knowledge, key)!r}; set the same, or begin from a plain BERT"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Grafted:
+    """A model with what its recipe puts in."""
+
+    lm: Any
+    n_drawn: int = 0
+    """How many entities began at random, for want of a vector."""
+
+
+def graft(start: Start, recipe: Recipe, ids: Sequence[str], kb: KnowledgeBase | None) -> Grafted:
     """Put the knowledge layer of a recipe into a model; one that is there already stays."""
     config = recipe.knowledge
     if config is None or start.entities is not None:
-        return start.lm
+        return Grafted(start.lm)
     table = entity_table(ids, config.vectors, dim=config.dim, seed=recipe.training.seed)
-    settings = asdict(config)
-    return KnowledgeBertForMaskedLM.from_bert(
+    lm = KnowledgeBertForMaskedLM.from_bert(
         start.lm,
         table.vectors,
         [Entity(identifier, _name(kb, identifier)) for identifier in ids],
         seed=recipe.training.seed,
-        knowledge=settings["kind"],
-        knowledge_after=settings["after"],
-        n_nearest=settings["n_nearest"],
-        fusion_norm=settings["fusion_norm"],
-        freeze_entities=settings["freeze"],
+        knowledge=config.kind,
+        knowledge_after=config.after,
+        n_nearest=config.n_nearest,
+        fusion_norm=config.fusion_norm,
+        freeze_entities=config.freeze,
     )
+    return Grafted(lm, table.n_drawn)
+
+
+def hash_vectors(recipe: Recipe) -> str | None:
+    """Compute the hash of what the entities begin as; none if they are drawn."""
+    folder = recipe.knowledge.vectors if recipe.knowledge else None
+    return hash_file(folder / MANIFEST) if folder and (folder / MANIFEST).exists() else None
 
 
 def _name(kb: KnowledgeBase | None, identifier: str) -> str:

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.objectives.records import Ints
 from biograft.objectives.setting import Setting
 from biograft.progress import Progress
-from biograft.recipes.grafting import graft, load_start, save_model
+from biograft.recipes.grafting import graft, hash_vectors, load_start, save_model
 from biograft.recipes.pretraining import PretrainResult
 from biograft.recipes.recipe import Recipe
 from biograft.recipes.text_model import Reading, TextModel
@@ -35,16 +37,22 @@ def read_on(
         packed = open_packed(
             recipe.stream, start.tokenizer, entities=start.entities, progress=progress
         )
-    lm = graft(start, recipe, packed.entities, kb)
+    if start.entities is not None and not packed.entity_counts.any():
+        raise ConfigError(
+            f"stream.shards: {recipe.stream.shards} has none of the entities that "
+            f"{recipe.encoder.name} knows; annotate with the store it was made for"
+        )
+    grafted = graft(start, recipe, packed.entities, kb)
     setting = Setting.of(start.tokenizer, start.width, packed.entity_counts)
     objectives = {name: config.build(setting) for name, config in recipe.objectives.items()}
-    reading = Reading(TextModel(lm, objectives))
+    reading = Reading(TextModel(grafted.lm, objectives))
     learned, shown = _split(len(packed), recipe.training.seed)
     make = partial(
         TextBatches, packed, config.batch_size, tuple(objectives.values()),
         seed=config.seed, strangers=recipe.stream.strangers,
     )  # fmt: skip
     source = make(rank=processes.process_index, world=processes.num_processes, numbers=learned)
+    _try_out(reading, make(numbers=learned[:1]))
     held_out = list(make(numbers=shown).batches(0)) if len(shown) else []
     task = Task(
         model=reading.model,
@@ -53,12 +61,23 @@ def read_on(
         counts=reading.counts,
         evaluate=partial(reading.evaluate, held_out, config.precision) if held_out else None,
         described=recipe.to_json(),
-        provenance={"packed": packed.manifest["made_from"], "encoder": start.fingerprint},
+        provenance={
+            "packed": packed.manifest["made_from"],
+            "encoder": start.fingerprint,
+            "vectors": hash_vectors(recipe),
+        },
     )
     trained = train(task, config, run, resume=resume, progress=progress)
     if processes.is_main_process:
-        save_model(lm, start.tokenizer, run / "encoder")
-    return PretrainResult(run, run / "encoder", _in_words(packed), _in_numbers(packed), trained)
+        save_model(grafted.lm, start.tokenizer, run / "encoder")
+    counts = _in_numbers(packed) | {"n_entities_drawn": grafted.n_drawn}
+    return PretrainResult(run, run / "encoder", _in_words(packed), counts, trained)
+
+
+@torch.no_grad()
+def _try_out(reading: Reading, source: TextBatches) -> None:
+    """Let an objective that does not fit say so before a run is begun."""
+    reading.loss(reading.model, next(source.batches(0)), {})
 
 
 def _split(n: int, seed: int) -> tuple[Ints, Ints]:

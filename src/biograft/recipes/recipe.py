@@ -49,6 +49,13 @@ class KnowledgeConfig:
     freeze: bool = False
     fusion_norm: bool = False
 
+    def __post_init__(self) -> None:
+        for name, least in (("after", 0), ("dim", 1), ("n_nearest", 1)):
+            if getattr(self, name) < least:
+                raise ConfigError(
+                    f"knowledge.{name}: expected at least {least}, found {getattr(self, name)}"
+                )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
@@ -69,8 +76,14 @@ class Recipe:
         """Load a shipped recipe by name, or a file; overrides are ``table.key=value`` texts."""
         path = find_recipe(name_or_path, shipped_recipes())
         values = load_toml(path)
+        knows = "knowledge" in values
         for override in overrides:
             set_value(values, override)
+        if "knowledge" in values and not knows:
+            raise ConfigError(
+                f"recipe {path.stem}: has no knowledge layer to which knowledge.* (--vectors) "
+                "could apply; take kebiolm, or add a table [knowledge] to a recipe of your own"
+            )
         return cls.from_values(path.stem, values)
 
     @classmethod
@@ -85,6 +98,8 @@ class Recipe:
         kind = stream.pop("kind", "synonym_pairs")
         if not tables["objective"]:
             raise ConfigError(f"recipe {name}: names no objective; known: {', '.join(OBJECTIVES)}")
+        if kind in STREAMS:
+            _refuse_unread(name, kind, {key: tables[key] for key in _TABLES if key in values})
         return cls(
             name=name,
             about=str(values.get("about", "")),
@@ -118,6 +133,22 @@ class Recipe:
 def shipped_recipes() -> dict[str, Path]:
     """Give the recipes that come with biograft, by name."""
     return {path.stem: path for path in sorted(_FOLDER.glob("*.toml"))}
+
+
+def _refuse_unread(name: str, kind: Any, values: Mapping[str, Any]) -> None:
+    """Refuse what a recipe of this stream has no use for, rather than passing it over."""
+    text = kind == "annotated_text"
+    if "knowledge" in values and not text:
+        raise ConfigError(f"recipe {name}: [knowledge] is for stream.kind = annotated_text")
+    for key in ("pooling", "max_length", "lower"):
+        if text and key in values.get("encoder", {}):
+            raise ConfigError(
+                f"encoder.{key}: says how a text becomes one vector; stream.kind = {kind} has no "
+                "use for it, leave it out"
+            )
+    for objective in values.get("objective", {}):
+        if objective in OBJECTIVES and (reads := OBJECTIVES.load(objective).reads) != kind:
+            raise ConfigError(f"objective.{objective}: is for stream.kind = {reads}, found {kind}")
 
 
 def _table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -29,13 +29,17 @@ class TextModel(nn.Module):
     def forward(
         self, batch: TensorBatch, multipliers: Mapping[str, float]
     ) -> tuple[Tensor, dict[str, float]]:
-        """Give the sum of the objectives' losses, and their statistics."""
+        """Give the sum of the objectives' losses, and their statistics.
+
+        Both are multiplied, so that means over several batches are means over all they have.
+        """
         states = self.states(batch)
         total, statistics = states.final.new_zeros((), dtype=torch.float32), {}
         for name, objective in self.objectives.items():
             loss, stats = objective.loss(states, batch)
-            total = total + multipliers.get(name, 1.0) * loss
-            statistics.update({f"{name}.{key}": value for key, value in stats.items()})
+            multiplier = multipliers.get(name, 1.0)
+            total = total + multiplier * loss
+            statistics.update({f"{name}.{key}": multiplier * each for key, each in stats.items()})
         return total, statistics
 
     def states(self, batch: TensorBatch) -> TextStates:

@@ -146,9 +146,11 @@ class _Run:
 
     def keep(self, best: _Trial) -> None:
         """Make the best trial's model that of the run, and remove all others."""
-        if self._processes.is_main_process and not self._is_kept(best):
-            if not TASK_MODEL.is_at(best.folder / MODEL):
-                self._train_again(best)
+        kept = self._is_kept(best)
+        if not kept and not TASK_MODEL.is_at(best.folder / MODEL):
+            self._train_again(best)
+            self.measure(best)
+        if self._processes.is_main_process and not kept:
             shutil.rmtree(self._model, ignore_errors=True)
             (best.folder / MODEL).rename(self._model)
         if self._processes.is_main_process:
@@ -209,7 +211,10 @@ class _Run:
         return open_task(trial.folder / MODEL)
 
     def _train_again(self, trial: _Trial) -> None:
-        shutil.rmtree(trial.folder, ignore_errors=True)
+        """Train a model that was not kept once more; all processes take part."""
+        if self._processes.is_main_process:
+            shutil.rmtree(trial.folder, ignore_errors=True)
+        self._processes.wait_for_everyone()
         self.train(trial.rate, trial.seed)
 
     def _start(self, rate: float, seed: int) -> TaskModel[Any, Any]:

@@ -98,5 +98,4 @@ def _restore_optimiser(
     for entry, value in tensors.items():
         name, _, key = entry.rpartition(":")
         parameter = parameters[name]
-        place = "cpu" if key == "step" else parameter.device  # AdamW counts on the CPU
-        optimiser.state[parameter][key] = value.to(place)
+        optimiser.state[parameter][key] = value.to(parameter.device)

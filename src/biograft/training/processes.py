@@ -31,7 +31,7 @@ def refuse_lone_process(environment: Mapping[str, str]) -> None:
     if launched and "MASTER_ADDR" in environment and "WORLD_SIZE" not in environment:
         raise ConfigError(
             "accelerate launch was asked for several processes and started one; on CPUs start "
-            "them with: torchrun --nproc-per-node=N -m biograft pretrain ..."
+            "them with: torchrun --nproc-per-node=N -m biograft ..."
         )
 
 

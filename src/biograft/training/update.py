@@ -51,8 +51,10 @@ class Updater(Generic[Batch]):
         loss, stats, n_rows = self._backward()
         norm = self._clip()
         # all processes must learn the same of a loss that is no number, and of an interrupt
-        told = torch.tensor([loss, float(stopping.asked)], device=self.accelerator.device)
-        loss, stop = self.accelerator.reduce(told, "mean").tolist()
+        told = torch.tensor([loss, float(stopping.asked), *stats.values()], dtype=torch.float64)
+        told = told.to(self.accelerator.device)
+        loss, stop, *means = self.accelerator.reduce(told, "mean").tolist()
+        stats = dict(zip(stats, means, strict=True))
         if not math.isfinite(loss) or not math.isfinite(norm):
             raise BiograftError(
                 f"the training diverged at step {step + 1}: loss {loss}, norm of the gradient "

@@ -69,7 +69,8 @@ def recipe(shards, encoder):
             "training": TRAINING | training,
         }  # fmt: skip
         if knowledge:
-            values["knowledge"] = {"after": 1, "dim": 8, "n_nearest": 4}
+            usual = {"after": 1, "dim": 8, "n_nearest": 4}
+            values["knowledge"] = usual if knowledge is True else knowledge
         return Recipe.from_values("tiny", values)
 
     return make
@@ -158,11 +159,31 @@ def _without_none(values):
     return {key: _without_none(value) for key, value in values.items() if value is not None}
 
 
+def test_a_model_with_knowledge_is_trained_further(bench, recipe, tmp_path):
+    first = pretrain(recipe(), bench.kb, tmp_path / "first")
+    assert first.counts["n_entities_drawn"] == first.counts["text"]["n_entities"]
+    on = recipe().to_json()
+    on["encoder"] = {"name": str(first.encoder)}
+    on.pop("recipe")
+    second = pretrain(Recipe.from_values("on", _without_none(on)), None, tmp_path / "second")
+    names = [(run / "entities.jsonl").read_text() for run in (first.encoder, second.encoder)]
+    assert names[0] == names[1]
+    on["knowledge"]["n_nearest"] = 3
+    with pytest.raises(ConfigError, match=r"knowledge\.n_nearest: .* with 4 already, found 3"):
+        pretrain(Recipe.from_values("on", _without_none(on)), None, tmp_path / "third")
+
+
 class TestWhatDoesNotFit:
     def test_linking_without_entities(self, recipe, tmp_path):
         linking = recipe(knowledge=False, objectives={"entity_linking": {}})
         with pytest.raises(ConfigError, match="no table of entities"):
             pretrain(linking, None, tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+    def test_more_layers_than_there_are(self, recipe, tmp_path):
+        deep = recipe(knowledge={"after": 3, "dim": 8})
+        with pytest.raises(ConfigError, match=r"knowledge\.after: .* has 2 layers, found 3"):
+            pretrain(deep, None, tmp_path / "run")
 
     def test_sequences_that_are_too_long(self, recipe, tmp_path):
         with pytest.raises(ConfigError, match=r"stream\.max_length: .* takes 64 tokens at most"):

@@ -116,3 +116,18 @@ def test_an_unknown_recipe():
         Recipe.load("sapbart")
     with pytest.raises(ConfigError, match=r"nothing.toml: cannot be read"):
         Recipe.load("nothing.toml")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "override", "message"),
+    [
+        ("mlm-cpu", "knowledge.vectors=V", r"mlm-cpu: has no knowledge layer to which"),
+        ("kebiolm-cpu", "knowledge.n_nearest=0", r"knowledge\.n_nearest: expected at least 1"),
+        ("kebiolm-cpu", "encoder.pooling=cls", r"encoder\.pooling: says how a text becomes"),
+        ("kebiolm-cpu", "objective.synonym_alignment.loss=circle", r"is for .* synonym_pairs"),
+        ("sapbert-cpu", "objective.masked_tokens.mode=token", r"is for .* annotated_text"),
+    ],
+)
+def test_what_a_stream_has_no_use_for_is_refused(recipe, override, message):
+    with pytest.raises(ConfigError, match=message):
+        Recipe.load(recipe, [override])

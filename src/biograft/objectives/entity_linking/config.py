@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from biograft.errors import ConfigError
 from biograft.objectives.weights import check_weight
@@ -21,6 +21,9 @@ class EntityLinkingConfig:
     entities drawn by how often they occur. ``max_scores`` bounds how many scores of mentions and
     entities are held at once; more are computed in parts.
     """
+
+    reads: ClassVar[str] = "annotated_text"
+    """The kind of stream it learns from."""
 
     n_sampled: int = 0
     max_scores: int = 1 << 25

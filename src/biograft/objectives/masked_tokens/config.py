@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from biograft.errors import ConfigError, nearest
 from biograft.objectives.weights import check_weight
@@ -24,6 +24,9 @@ class MaskedTokensConfig:
     ``mask_share`` are masked, ``random_share`` exchanged for random ones, ``kept_share`` left as
     they are; all of these are foretold.
     """
+
+    reads: ClassVar[str] = "annotated_text"
+    """The kind of stream it learns from."""
 
     mode: str = "whole_entity"
     mask_share: float = 0.12

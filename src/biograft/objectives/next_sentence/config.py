@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from biograft.objectives.weights import check_weight
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextSentenceConfig:
     """How much it counts; how many pairs are strangers is the stream's to say."""
+
+    reads: ClassVar[str] = "annotated_text"
+    """The kind of stream it learns from."""
 
     weight: float = 1.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from biograft.errors import ConfigError
 from biograft.objectives.weights import check_weight
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceOrderConfig:
     """Which share of the sequences has its two parts swapped."""
+
+    reads: ClassVar[str] = "annotated_text"
+    """The kind of stream it learns from."""
 
     swapped_share: float = 0.5
     weight: float = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from biograft.errors import ConfigError, nearest
 from biograft.registry import Registry
@@ -34,6 +34,9 @@ class SynonymAlignmentConfig:
     at most ``margin`` farther than the positive, of these the ``hard`` ones (negative no farther)
     or the ``semihard`` ones (the rest); ``none`` keeps every pair of the batch.
     """
+
+    reads: ClassVar[str] = "synonym_pairs"
+    """The kind of stream it learns from."""
 
     loss: str = "multi_similarity"
     parameters: Mapping[str, float] = field(default_factory=dict)
