@@ -9,11 +9,11 @@ from transformers import BertConfig, BertForMaskedLM, BertModel
 
 from biograft.errors import InputError
 from biograft.nn.knowledge import KnowledgeBertConfig
+from biograft.nn.knowledge.config import NAMING
 from biograft.nn.loading import load_masked_lm
 
-_NAMING = ("model_type", "architectures", "transformers_version")
 _KNOWLEDGE = KnowledgeBertConfig().to_dict().keys() - BertConfig().to_dict().keys()
-_OURS = {*_NAMING, *_KNOWLEDGE}
+_OURS = {*NAMING, *_KNOWLEDGE}
 """What a plain BERT's configuration does not say."""
 
 

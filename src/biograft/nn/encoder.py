@@ -14,7 +14,7 @@ import torch
 
 from biograft.errors import ConfigError, StoreError, shorten
 from biograft.nn.batching import USUAL_LENGTH, pad, token_batches
-from biograft.nn.loading import find_encoder, load_parts
+from biograft.nn.loading import find_encoder, load_parts, most_tokens
 from biograft.nn.pooling import POOLINGS
 from biograft.nn.precision import computing_in
 from biograft.nn.saving import hash_encoder, write_encoder
@@ -23,8 +23,6 @@ from biograft.progress import Progress
 from biograft.runs import new_folder
 
 Vectors = npt.NDArray[np.float32]
-_NO_LIMIT = 100_000
-"""Tokenizers that know no limit say so with a number above this."""
 
 
 class TextEncoder:
@@ -35,7 +33,7 @@ class TextEncoder:
         self.folder: Path | None = None
         """Where it lies on disk as it is, if it does; other files there may belong to it."""
         self._pool = POOLINGS.load(settings.pooling)
-        most, least = _most_tokens(model, tokenizer), tokenizer.num_special_tokens_to_add() + 1
+        most, least = most_tokens(model, tokenizer), tokenizer.num_special_tokens_to_add() + 1
         if not least <= settings.max_length <= most:
             raise ConfigError(
                 f"max_length: expected {least} to {most} for {name}, found {settings.max_length}"
@@ -63,7 +61,7 @@ class TextEncoder:
         settings = EncoderSettings(
             **{
                 "pooling": "mean",
-                "max_length": _most_tokens(model, tokenizer),
+                "max_length": most_tokens(model, tokenizer),
                 "lower": _lowercases(tokenizer),
                 **find_settings(folder),
                 **{key: value for key, value in given.items() if value is not None},
@@ -200,17 +198,6 @@ def _to_unit_length(vectors: Vectors) -> Vectors:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors /= np.maximum(norms, np.finfo(np.float32).tiny)
     return vectors
-
-
-def _most_tokens(model: Any, tokenizer: Any) -> int:
-    """Count the tokens that a model takes; RoBERTa's kin number them after the padding's id."""
-    positions = int(getattr(model.config, "max_position_embeddings", _NO_LIMIT))
-    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
-    padding = getattr(table, "padding_idx", None)
-    if padding is not None:
-        positions -= padding + 1
-    limits = [n for n in (positions, int(tokenizer.model_max_length)) if 0 < n < _NO_LIMIT]
-    return min(limits, default=512)
 
 
 def _lowercases(tokenizer: Any) -> bool:

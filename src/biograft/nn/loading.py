@@ -26,6 +26,8 @@ from biograft.errors import ConfigError, NotFoundError, StoreError, shorten
 
 _WANTED = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin"]
 _UNWANTED = ["onnx/*", "openvino/*", "tf_*", "flax_*"]
+_NO_LIMIT = 100_000
+"""Tokenizers that know no limit say so with a number above this."""
 _FAULTS = (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, ConfigError)
 """What transformers raises for folders that are none, damaged or foreign."""
 
@@ -105,6 +107,17 @@ def _refuse_missing(folder: Path, missing: Set[str]) -> None:
             f"{folder}: the file of weights lacks {len(missing)} of the model's tensors "
             f"({min(missing)}, ...); get the encoder again, or convert it first"
         )
+
+
+def most_tokens(model: Any, tokenizer: Any) -> int:
+    """Count the tokens that a model takes; RoBERTa's kin number them after the padding's id."""
+    positions = int(getattr(model.config, "max_position_embeddings", _NO_LIMIT))
+    for name, module in model.named_modules():
+        padding = getattr(module, "padding_idx", None)
+        if name.endswith("position_embeddings") and padding is not None:
+            positions -= padding + 1
+    limits = [n for n in (positions, int(tokenizer.model_max_length)) if 0 < n < _NO_LIMIT]
+    return min(limits, default=512)
 
 
 def _looks_like_a_path(name: str) -> bool:

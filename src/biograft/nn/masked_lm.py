@@ -10,12 +10,10 @@ from typing import Any
 import torch
 
 from biograft.errors import StoreError
-from biograft.nn.loading import load_masked_lm, quiet_transformers
+from biograft.nn.loading import load_masked_lm, most_tokens, quiet_transformers
 
 _HEADS = ("cls", "lm_head", "predictions", "vocab_transform", "generator_predictions")
 """What the classes of transformers call the (first module of the) head that predicts tokens."""
-_NO_LIMIT = 100_000
-"""Tokenizers that know no limit say so with a number above this."""
 
 
 class MaskedLanguageModel:
@@ -24,7 +22,7 @@ class MaskedLanguageModel:
     def __init__(self, model: Any, tokenizer: Any, name: str) -> None:
         self.model, self.tokenizer, self.name = model.eval(), tokenizer, name
         self.mask = int(tokenizer.mask_token_id)
-        self.max_length = _most_tokens(model, tokenizer)
+        self.max_length = most_tokens(model, tokenizer)
         self._head = next((getattr(model, key) for key in _HEADS if hasattr(model, key)), None)
 
     @classmethod
@@ -102,14 +100,3 @@ def _reading_only(head: torch.nn.Module, places: torch.Tensor) -> Iterator[None]
 def _at(states: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     """Take the states (texts, tokens, width) at places (texts, places)."""
     return states.gather(1, places.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
-
-
-def _most_tokens(model: Any, tokenizer: Any) -> int:
-    """Count the tokens that a model takes; RoBERTa's kin number them after the padding's id."""
-    positions = int(getattr(model.config, "max_position_embeddings", _NO_LIMIT))
-    for name, module in model.named_modules():
-        padding = getattr(module, "padding_idx", None)
-        if name.endswith("position_embeddings") and padding is not None:
-            positions -= padding + 1
-    limits = [n for n in (positions, int(tokenizer.model_max_length)) if 0 < n < _NO_LIMIT]
-    return min(limits, default=512)

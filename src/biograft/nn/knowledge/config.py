@@ -11,6 +11,9 @@ from transformers import BertConfig
 
 from biograft.errors import ConfigError
 
+NAMING = ("model_type", "architectures", "transformers_version")
+"""Of a configuration: what says which model it is of."""
+
 
 @strict
 class KnowledgeBertConfig(BertConfig):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 OUTSIDE, BEGIN, INSIDE = 0, 1, 2
-"""Numbers of the tags O, B, I."""
+"""Numbers of the tags O, B, I, in the order of KeBioLM's published weights."""
 
 
 def spans_of_tags(tags: Tensor, mask: Tensor, most: int = 0) -> Tensor:

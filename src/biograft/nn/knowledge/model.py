@@ -29,12 +29,9 @@ from transformers.models.bert.modeling_bert import BertOnlyMLMHead
 from transformers.utils.generic import ModelOutput
 
 from biograft.errors import ConfigError
-from biograft.nn.knowledge.config import KnowledgeBertConfig
+from biograft.nn.knowledge.config import NAMING, KnowledgeBertConfig
 from biograft.nn.knowledge.entities import Entity, read_entities, write_entities
 from biograft.nn.knowledge.layers import KNOWLEDGE_LAYERS
-
-_NAMING = ("model_type", "architectures", "transformers_version")
-"""Of a configuration: what says which model it is of."""
 
 
 @dataclass
@@ -167,7 +164,7 @@ class KnowledgeBertForMaskedLM(KnowledgeBertPreTrained):
                 f"entities: expected {n_entities:,}, a row of the table each, "
                 f"found {len(entities):,}"
             )
-        told = {k: v for k, v in bert.config.to_dict().items() if k not in _NAMING}
+        told = {k: v for k, v in bert.config.to_dict().items() if k not in NAMING}
         config = KnowledgeBertConfig(
             **{**told, **settings, "n_entities": n_entities, "entity_dim": dim}
         )

@@ -8,14 +8,13 @@ import numpy as np
 from torch import Tensor
 
 from biograft.errors import ConfigError
+from biograft.nn.knowledge.mentions import BEGIN, INSIDE, OUTSIDE
 from biograft.objectives.cross_entropy import labelled_cross_entropy
 from biograft.objectives.entity_detection.config import EntityDetectionConfig
 from biograft.objectives.records import IGNORED, TextBatch, TextExample
 from biograft.objectives.states import TensorBatch, TextStates
 
 NAME = "entity_detection"
-OUTSIDE, BEGINS, INSIDE = 0, 1, 2
-"""The order of KeBioLM's published weights."""
 
 
 class EntityDetection:
@@ -29,7 +28,7 @@ class EntityDetection:
         labels = np.full(len(example.tokens), OUTSIDE, np.int64)
         for first, last in example.mentions[:, :2]:
             labels[first + 1 : last + 1] = INSIDE
-        labels[example.mentions[:, 0]] = BEGINS
+        labels[example.mentions[:, 0]] = BEGIN
         return replace(example, token_labels={**example.token_labels, NAME: labels})
 
     def count(self, batch: TextBatch) -> int:

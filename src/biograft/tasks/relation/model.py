@@ -33,7 +33,7 @@ class RelationAnswer:
     probability: float
 
 
-class PairHead(nn.Module):
+class IndicatorHead(nn.Module):
     """A linear layer over the states of the two indicators, side by side."""
 
     def __init__(self, width: int, n_labels: int) -> None:
@@ -57,7 +57,7 @@ class RelationModel:
     ) -> None:
         self.config, self.labels = config, labels
         self.pairs = PairReader(encoder, config.order)
-        self.network = TaskNetwork(encoder, PairHead(encoder.dim, len(labels)), config.dropout)
+        self.network = TaskNetwork(encoder, IndicatorHead(encoder.dim, len(labels)), config.dropout)
 
     @classmethod
     def start(
