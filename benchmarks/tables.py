@@ -374,11 +374,13 @@ sampled entities {100 * result["top10_equal"]:.1f} % have the ten neighbours tha
 
 def pretrain_step(result: dict[str, Any]) -> str:
     """Say what a step with the entity memory costs."""
-    return f"""A step of KeBioLM takes {result["kebiolm_over_mlm"]:.2f} times as long as one of plain
-masked language modelling with the same encoder (MiniLM's size; {result["batch"]} sequences of
-{result["length"]} tokens with {result["mentions_of_a_batch"]:.0f} mentions, {result["n_entities"]:,}
-entities, {result["n_nearest"]} nearest): {result["kebiolm_tokens_per_second"]:,.0f} against
-{result["mlm_tokens_per_second"]:,.0f} tokens a second on {result["machine"]["n_cores"]} cores
+    n_mentions, n_entities = result["mentions_of_a_batch"], result["n_entities"]
+    ours, theirs = result["kebiolm_tokens_per_second"], result["mlm_tokens_per_second"]
+    return f"""A step of KeBioLM takes {result["kebiolm_over_mlm"]:.2f} times as long as one of
+plain masked language modelling with the same encoder (MiniLM's size; {result["batch"]} sequences
+of {result["length"]} tokens with {n_mentions:.0f} mentions, {n_entities:,} entities,
+{result["n_nearest"]} nearest): {ours:,.0f} against {theirs:,.0f} tokens a second on
+{result["machine"]["n_cores"]} cores
 ([result](../benchmarks/results/pretrain_step.json), `python benchmarks/pretrain_step.py --json`).
 """
 
