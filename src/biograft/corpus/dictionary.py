@@ -14,12 +14,11 @@ from typing import NamedTuple
 import ahocorasick_rs
 import numpy as np
 
-from biograft.corpus.patterns import DictionaryConfig, Ints, Patterns
+from biograft.corpus.patterns import NAMES_AT_ONCE, DictionaryConfig, Ints, Patterns
 from biograft.corpus.tokens import NAME_ENDS, Tokens, mark_joined
 from biograft.kb import KnowledgeBase
 from biograft.languages import language_code
 
-_NAMES_AT_ONCE = 100_000
 _TEXT_AT_ONCE = 1 << 18
 """Characters searched at once: many short texts together, for the cost of a call."""
 
@@ -78,7 +77,7 @@ class DictionaryMatcher:
             tags = [place for place, tag in enumerate(base.languages) if tag in wanted]
             rows = np.flatnonzero(np.isin(table.column("language").to_numpy(), tags))
         texts = table.column("text")
-        blocks = (rows[k : k + _NAMES_AT_ONCE] for k in range(0, len(rows), _NAMES_AT_ONCE))
+        blocks = (rows[k : k + NAMES_AT_ONCE] for k in range(0, len(rows), NAMES_AT_ONCE))
         names = (name for block in blocks for name in texts.take(block).to_pylist())
         return cls(names, config, rows=rows)
 

@@ -24,7 +24,7 @@ from biograft.sources.files import read_lines
 from biograft.text import APOSTROPHES, normalise
 
 OVERLAPS = ("longest", "all")
-_NAMES_AT_ONCE = 100_000
+NAMES_AT_ONCE = 100_000
 _REMEMBERED = 1 << 18
 """Patterns whose names are kept at hand; texts repeat themselves."""
 
@@ -119,7 +119,7 @@ class Patterns:
         """Give the names to look for, many at a time, with their numbers."""
         texts = iter(names)
         done = 0
-        while block := list(islice(texts, _NAMES_AT_ONCE)):
+        while block := list(islice(texts, NAMES_AT_ONCE)):
             places: list[int] = list(range(done, done + len(block)))
             if rows is not None:
                 places = np.asarray(rows[done : done + len(block)]).tolist()

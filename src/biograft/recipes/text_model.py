@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from biograft.nn.knowledge import KnowledgeBertForMaskedLM
 from biograft.nn.precision import computing_in
 from biograft.objectives.records import TextBatch
 from biograft.objectives.states import TensorBatch, TextStates
@@ -44,8 +45,7 @@ class TextModel(nn.Module):
 
     def states(self, batch: TensorBatch) -> TextStates:
         """Run the model once, for all objectives."""
-        knowledge = getattr(getattr(self.lm, "model", None), "knowledge", None)
-        if knowledge is None:
+        if not isinstance(self.lm, KnowledgeBertForMaskedLM):
             found = self.lm.base_model(batch.tokens, batch.mask, batch.segments)
             return TextStates(final=found.last_hidden_state, token_scores=self.lm.cls)
         found = self.lm.model(batch.tokens, batch.mask, batch.segments, batch.mentions)
@@ -54,7 +54,7 @@ class TextModel(nn.Module):
             token_scores=self.lm.cls,
             detection=found.detection_scores,
             queries=found.queries,
-            table=knowledge.entities.weight,
+            table=self.lm.model.knowledge.entities.weight,
         )
 
 

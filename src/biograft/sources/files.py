@@ -7,8 +7,10 @@ missing, a folder, empty, cut gzip, wrong encoding, NUL bytes, a line without en
 from __future__ import annotations
 
 import codecs
+import contextlib
 import gzip
 import io
+import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -53,6 +55,20 @@ def open_bytes(path: Path) -> IO[bytes]:
     if not magic.startswith(GZIP_MAGIC):
         return raw
     return cast("IO[bytes]", _GzipFile(path, raw))
+
+
+@contextlib.contextmanager
+def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a zip archive; damage, of it or of a member, is told as what it is."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except (zipfile.BadZipFile, zlib.error, OSError) as error:
+        raise InputError(
+            f"its zip data is damaged or cut short ({error})",
+            path=path,
+            remedy="fetch the file again",
+        ) from error
 
 
 class _GzipFile(io.RawIOBase):

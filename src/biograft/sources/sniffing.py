@@ -6,9 +6,9 @@ import zipfile
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from biograft.errors import InputError, UnrecognisedError
+from biograft.errors import UnrecognisedError
 from biograft.registry import Registry
-from biograft.sources.files import exists, read_head, refuse_utf16
+from biograft.sources.files import exists, open_zip, read_head, refuse_utf16
 from biograft.sources.format import Probe
 
 
@@ -40,15 +40,8 @@ def look_into(path: Path) -> Probe:
 
 
 def _members(path: Path) -> frozenset[str]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return frozenset(Path(name).name for name in archive.namelist())
-    except zipfile.BadZipFile as error:
-        raise InputError(
-            f"its zip data is damaged or cut short ({error})",
-            path=path,
-            remedy="fetch the file again",
-        ) from error
+    with open_zip(path) as archive:
+        return frozenset(Path(name).name for name in archive.namelist())
 
 
 def find_format(probe: Probe, formats: Registry[R], problem: str, hint: str = "") -> str:

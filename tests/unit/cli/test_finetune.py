@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import typer
+from command_runs import runner_of
 from tiny_models import tiny_encoder_folder
-from typer.testing import CliRunner
 
 from biograft.cli import evaluate
 from biograft.cli.finetune import finetune
@@ -72,15 +72,7 @@ def run(place: Path) -> Callable[..., Any]:
     for command in (finetune, index, link):
         app.command()(command)
     app.add_typer(evaluate.app, name="evaluate")
-
-    def of(*arguments: object) -> Any:
-        result = CliRunner().invoke(app, list(map(str, arguments)))
-        if result.exception and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        assert result.exit_code == 0, result.output
-        return result
-
-    return of
+    return runner_of(app)
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,21 @@ Build = Callable[..., KnowledgeBase]
 FACTS = ["a\tcauses\tb", "a\ttreats\tb", "b\tcauses\ta", "a\tcauses\ta", "c\tcauses\ta"]
 
 
+def stop_at_fourth(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Interrupt the fourth block that is ranked; gives the first place of each, as they come."""
+    rank = PageRank.rank
+    calls: list[int] = []
+
+    def stopping(self: PageRank, places: Any) -> Ranked:
+        calls.append(int(places[0]))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return rank(self, places)
+
+    monkeypatch.setattr(PageRank, "rank", stopping)
+    return calls
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Build:
     """Build a store from triples."""
@@ -163,15 +178,7 @@ def test_threads_and_a_stop_midway_change_nothing(
     monkeypatch.setattr(ranking, "BLOCK", 64)
     build_neighbours(kb, tmp_path / "one", PeprConfig(threads=1))
     build_neighbours(kb, tmp_path / "three", PeprConfig(threads=3))
-    rank, calls = PageRank.rank, []
-
-    def stopping(self: PageRank, places: Any) -> Ranked:
-        calls.append(int(places[0]))
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return rank(self, places)
-
-    monkeypatch.setattr(PageRank, "rank", stopping)
+    calls = stop_at_fourth(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         build_neighbours(kb, tmp_path / "stopped", PeprConfig(threads=1))
     assert not (tmp_path / "stopped").exists()
@@ -266,15 +273,7 @@ def test_work_of_another_start_is_not_gone_on_with(
     other = start.copy()
     other[0], other[1] = start[0] + 0.2, start[1] - 0.1  # the same sum by place
     monkeypatch.setattr(ranking, "BLOCK", 64)
-    rank, calls = PageRank.rank, []
-
-    def stopping(self: PageRank, places: Any) -> Ranked:
-        calls.append(int(places[0]))
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return rank(self, places)
-
-    monkeypatch.setattr(PageRank, "rank", stopping)
+    calls = stop_at_fourth(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         build_neighbours(kb, tmp_path / "n", config, start=start)
     calls[:] = [0] * 4

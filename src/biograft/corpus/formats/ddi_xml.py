@@ -14,7 +14,6 @@ filtered.
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -32,10 +31,9 @@ from biograft.corpus.formats.features import DocumentFormat, Feature
 from biograft.corpus.formats.fitting import blank_out
 from biograft.corpus.formats.placing import Placer
 from biograft.corpus.formats.text_output import XML_UNWRITABLE
-from biograft.corpus.formats.xml_input import refuse_entities
+from biograft.corpus.formats.xml_input import refuse_entities, xml_files
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.errors import FormatError
-from biograft.sources.files import open_bytes
 from biograft.sources.format import Probe
 from biograft.sources.log import ReadLog
 from biograft.sources.xml_records import root_name
@@ -55,7 +53,7 @@ def recognise(probe: Probe) -> bool:
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
     """Read the documents in the order of the names of their files; a damaged one is rejected."""
     n_files = 0
-    for place, data in _files(path):
+    for place, data in xml_files(path, _MOST_BYTES):
         n_files += 1
         log.opened(path if place.parts[: len(path.parts)] == path.parts != place.parts else place)
         log.read()
@@ -77,22 +75,6 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
                 log.reject("the root element is no document", 1, root.tag, path=place)
     if not n_files:
         raise FormatError("holds no XML file", path=path, remedy="name the folder or the zip")
-
-
-def _files(path: Path) -> Iterator[tuple[Path, bytes]]:
-    """Give the name and bytes of each file; of one that is too large only the beginning."""
-    if path.is_dir():
-        for each in sorted(path.rglob("*.xml")):
-            with each.open("rb") as file:
-                yield each, file.read(_MOST_BYTES + 1)
-    elif zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for name in sorted(n for n in archive.namelist() if n.endswith(".xml")):
-                with archive.open(name) as member:
-                    yield path / name, member.read(_MOST_BYTES + 1)
-    else:
-        with open_bytes(path) as file:
-            yield path, file.read(_MOST_BYTES + 1)
 
 
 class _Reading:

@@ -8,8 +8,6 @@ which nothing more is said, and counted as doubtful.
 from __future__ import annotations
 
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +16,12 @@ from xml.etree import ElementTree
 
 from biograft.corpus.formats.ddi_xml import recognise
 from biograft.corpus.formats.placing import Placer
-from biograft.corpus.formats.xml_input import refuse_entities
+from biograft.corpus.formats.xml_input import refuse_entities, xml_files
 from biograft.corpus.tasks.format import TaskConfig, TaskFormat
 from biograft.corpus.tasks.records import RelationExample
 from biograft.documents import Mention
-from biograft.errors import ConfigError, FormatError, InputError
-from biograft.sources.files import open_bytes, read_lines
+from biograft.errors import ConfigError, FormatError
+from biograft.sources.files import read_lines
 
 if TYPE_CHECKING:
     from biograft.sources.log import ReadLog
@@ -32,8 +30,6 @@ NO_RELATION = "false"
 UNTYPED = "int"
 _PIECE = re.compile(r"(\d{1,9})-(\d{1,9})")
 _PLACES = {"train": "/Train/", "dev": "/Train/", "test": "/Test for DDI Extraction task/"}
-
-File = tuple[Path, bytes]
 
 
 def read(config: TaskConfig, log: ReadLog) -> Iterator[RelationExample]:
@@ -48,7 +44,8 @@ def read(config: TaskConfig, log: ReadLog) -> Iterator[RelationExample]:
     if held_out and not config.part:
         raise ConfigError("dev_list: parts train and dev; name one of them as the part")
     n_files = 0
-    for path, data in _files(config.path, log):
+    for path, data in xml_files(config.path):
+        log.opened(config.path)
         if _PLACES.get(config.part, "") not in f"/{path.as_posix()}":
             continue
         n_files += 1
@@ -70,29 +67,6 @@ def _documents_of(path: Path) -> frozenset[str]:
     """Read the documents whose pairs a list names: ``DDI-MedLine.d119.s1.p0``."""
     pairs = (line.split("\t")[0].strip() for _, line in read_lines(path))
     return frozenset(pair.rsplit(".", 2)[0] for pair in pairs if pair)
-
-
-def _files(path: Path, log: ReadLog) -> Iterator[File]:
-    if path.is_dir():
-        log.opened(path)
-        for file in sorted(path.rglob("*.xml")):
-            yield file, file.read_bytes()
-    elif path.is_file() and zipfile.is_zipfile(path):
-        log.opened(path)
-        try:
-            with zipfile.ZipFile(path) as archive:
-                for name in sorted(n for n in archive.namelist() if n.endswith(".xml")):
-                    yield path / name, archive.read(name)
-        except (zipfile.BadZipFile, zlib.error, OSError) as error:
-            raise InputError(
-                f"its zip data is damaged or cut short ({error})",
-                path=path,
-                remedy="fetch the file again",
-            ) from error
-    else:
-        with open_bytes(path) as document:
-            log.opened(path)
-            yield path, document.read()
 
 
 def _parse(path: Path, data: bytes, log: ReadLog) -> ElementTree.Element | None:
