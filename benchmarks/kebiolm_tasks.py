@@ -110,9 +110,10 @@ def _read(name: str, options: argparse.Namespace) -> dict[str, TaskExamples]:
         part: kind.read([SETS[name].path(part, options.data)], part, recipe.data)
         for part in ("train", "dev", "test")
     }
-    given = examples["train"].examples
-    if options.most and len(given) > options.most:
-        examples["train"] = TaskExamples(given[:: -(-len(given) // options.most)])
+    for part in ("train", "dev"):
+        given = examples[part].examples
+        if options.most and len(given) > options.most:
+            examples[part] = TaskExamples(given[:: -(-len(given) // options.most)])
     return examples
 
 
@@ -161,7 +162,7 @@ def main() -> None:
         "--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1, 2, 3]
     )
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--most", type=int, default=0, help="examples to learn from; 0: all")
+    parser.add_argument("--most", type=int, default=0, help="examples of train, and of dev; 0: all")
     parser.add_argument("--work", type=Path, required=True, help="folder of the runs")
     parser.add_argument("--json", action="store_true", help="one line")
     run_with(run, parser.parse_args())
