@@ -8,6 +8,8 @@ is finished is not done again, so a stopped script goes on where it was.
         --encoders base=MINILM,mlm=RUN1/encoder,kebiolm=RUN2/encoder
 
 Differences are told with the p of Welch's test and of the paired one (two-sided, over seeds).
+With --kb, the share of a test part's mentions that are names of the store, and of those concepts
+that the entity table of the encoder ``kebiolm`` has.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ from typing import Any
 from command_line import add_data, run_with, some_of, start_parser
 from machine import describe_command, describe_commit, describe_machine
 
+from biograft.corpus.tasks.records import RelationExample
+from biograft.kb import KnowledgeBase
+from biograft.nn.knowledge.entities import ENTITIES
 from biograft.progress import Progress
 from biograft.tasks import TASKS, TaskLesson, TaskRecipe, finetune_task
 from biograft.tasks.comparing import compare_runs
@@ -82,6 +87,7 @@ def run(options: argparse.Namespace) -> None:
             "n_examples": {part: len(given.examples) for part, given in examples.items()},
             "encoders": rows,
             "differences": list(_differences(name, options)),
+            **_coverage(examples["test"], options),
         }
     told = {
         "benchmark": "kebiolm_tasks",
@@ -145,6 +151,31 @@ def _differences(name: str, options: argparse.Namespace) -> Iterator[dict[str, A
         yield {"of": after, "against": before, **compared}
 
 
+def _coverage(examples: TaskExamples, options: argparse.Namespace) -> dict[str, Any]:
+    """Say how many mentions the store knows by their names, and how many the entity table."""
+    texts = [text for example in examples.examples for text in _mention_texts(example)]
+    if options.kb is None or not texts or any(text.startswith("@") for text in texts):
+        return {}
+    kb = KnowledgeBase.open(options.kb)
+    lines = (options.encoders["kebiolm"] / ENTITIES).read_text(encoding="utf-8").splitlines()
+    table = {json.loads(line)["id"] for line in lines}
+    found = {text: {match.concept for match in kb.find(text)} for text in set(texts)}
+    return {
+        "coverage": {
+            "n_mentions": len(texts),
+            "in_store": sum(bool(found[text]) for text in texts) / len(texts),
+            "in_table": sum(bool(found[text] & table) for text in texts) / len(texts),
+        }
+    }
+
+
+def _mention_texts(example: Any) -> list[str]:
+    """Give the texts of an example's mentions, whether it is a document or a relation."""
+    if isinstance(example, RelationExample):
+        return [example.first.text, example.second.text]
+    return [mention.text for mention in example.mentions]
+
+
 def _encoders(text: str) -> dict[str, Path]:
     pairs = [part.partition("=") for part in text.split(",") if part]
     if not pairs or not all(label and place for label, _, place in pairs):
@@ -164,6 +195,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--most", type=int, default=0, help="examples of train, and of dev; 0: all")
     parser.add_argument("--work", type=Path, required=True, help="folder of the runs")
+    parser.add_argument("--kb", type=Path, help="store of the entities, to tell what it covers")
     parser.add_argument("--json", action="store_true", help="one line")
     run_with(run, parser.parse_args())
 
