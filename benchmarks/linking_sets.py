@@ -191,6 +191,7 @@ SETS = _by_name(
             name="bc5cdr-chemical",
             form="pubtator",
             gold={
+                "train": f"{LINKING}/bc5cdr/pubtator/CDR_TrainingSet.PubTator.txt.gz",
                 "dev": f"{LINKING}/bc5cdr/pubtator/CDR_DevelopmentSet.PubTator.txt.gz",
                 "test": f"{LINKING}/bc5cdr/pubtator/CDR_TestSet.PubTator.txt.gz",
             },

@@ -2,7 +2,8 @@
 
 Both train the same encoder (random weights) on the same drawn batches: forward, backward, clip,
 AdamW. KeBioLM adds the entity memory, detection, and linking over the whole table. Steps are
-timed in turn in one process, and medians compared.
+timed in turn in one process, and medians compared. ``nearest_over_mlm`` is what the exact search
+for the nearest entities takes of a plain step, at 50 thousand and a million entities.
 
     python benchmarks/pretrain_step.py --quick --json     under a minute
     python benchmarks/pretrain_step.py --json >benchmarks/results/pretrain_step.json
@@ -15,6 +16,7 @@ import json
 import statistics
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from timing import in_turn
 from transformers import BertConfig, BertForMaskedLM
 
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM
+from biograft.nn.knowledge.nearest import nearest_rows
 from biograft.objectives import OBJECTIVES
 from biograft.objectives.records import TextBatch, TextExample, collate
 from biograft.objectives.setting import Setting
@@ -79,9 +82,21 @@ def run(options: argparse.Namespace) -> None:
         "kebiolm_tokens_per_second": n_tokens / statistics.median(k for k, _ in seconds),
         "mlm_tokens_per_second": n_tokens / statistics.median(m for _, m in seconds),
         "peak_gib": round(peak_gib(), 3),
+        "nearest_over_mlm": _nearest(examples[0], statistics.median(m for _, m in seconds)),
         "kebiolm_over_mlm": round(statistics.median(ratios), 3),
     }
     print(json.dumps(told) if options.json else json.dumps(told, indent=1))
+
+
+def _nearest(examples: list[TextExample], step_seconds: float) -> dict[str, float]:
+    """Say how much of a plain step the exact search takes, by the size of the table."""
+    queries = torch.randn(sum(len(example.mentions) for example in examples), DIM)
+    shares = {}
+    for n in (50_000, 1_000_000):
+        table = torch.randn(n, DIM)
+        (found,) = in_turn(3, partial(nearest_rows, queries, table, N_NEAREST))
+        shares[str(n)] = round(found.seconds / step_seconds, 4)
+    return shares
 
 
 def _bert_config(length: int) -> BertConfig:

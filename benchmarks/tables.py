@@ -15,7 +15,13 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-DOCUMENTS = ("README.md", "docs/graph.md", "docs/annotation.md", "docs/pretraining.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/graph.md",
+    "docs/annotation.md",
+    "docs/pretraining.md",
+    "docs/generation.md",
+)
 
 
 def kb_build(result: dict[str, Any]) -> str:
@@ -385,6 +391,72 @@ of {result["length"]} tokens with {n_mentions:.0f} mentions, {n_entities:,} enti
 """
 
 
+def kebiolm_tasks(result: dict[str, Any]) -> str:
+    """Set the encoders side by side on each set."""
+    labels = list(next(iter(result["sets"].values()))["encoders"])
+    lines = [
+        f"| set (train / test) | {' | '.join(labels)} | kebiolm - mlm (p) | in store / table |",
+        "|---" * (len(labels) + 3) + "|",
+    ]
+    for name, found in result["sets"].items():
+        sizes = found["n_examples"]
+        cells = [f"{name} ({sizes['train']:,} / {sizes['test']:,})"]
+        cells += [_mean_of(found["encoders"][label]["test"]) for label in labels]
+        cells.append(_difference(found["differences"], "kebiolm", "mlm"))
+        cells.append(_coverage(found.get("coverage")))
+        lines.append(f"| {' | '.join(cells)} |")
+    return f"""F1 on test in percent, mean and standard deviation over {len(result["seeds"])} seeds,
+{result["epochs"]} epochs at most, the best of them chosen on dev; p of Welch's test
+([result](../benchmarks/results/kebiolm_tasks.json), `{result["command"]}`):
+
+{chr(10).join(lines)}
+"""
+
+
+def trie(result: dict[str, Any]) -> str:
+    """Say what keeping to the names of a trie costs, beside the published way."""
+    sizes = result["sizes"]
+    heads = " | ".join(f"{int(n):,} names" for n in sizes)
+    rows = [
+        ("memory, MiB: flat / nested dictionaries", "{mib:.0f} / {dict_mib:,.0f}"),
+        ("built in seconds", "{build_seconds:.1f} / {dict_build_seconds:.1f}"),
+        ("look-ups of a step, ratio", "{mask_ratio:.0f}"),
+        ("constraint of a step, ratio to callback and mask", "{step_ratio:.0f}"),
+        ("time of constrained over unconstrained generation", "{constrained_over_unconstrained}"),
+        ("mentions a second over the published way", "{over_published:.1f}"),
+    ]
+    lines = [
+        f"| {label} | {' | '.join(cell.format(**found) for found in sizes.values())} |"
+        for label, cell in rows
+    ]
+    same = "the same answers" if result["same_answers"] else "other answers"
+    return f"""Against what was published (nested dictionaries, a callback for each hypothesis, one
+mention at a time without a cache), with {same}, on {result["machine"]["n_cores"]} cores: names of
+random tokens, a random BART of 2 + 2 layers, {result["mentions"]} mentions of {result["beams"]}
+beams; unconstrained is `generate` of transformers for as many tokens
+([result](../benchmarks/results/trie.json), `python benchmarks/trie.py`):
+
+| | {heads} |
+|---{"|---" * len(sizes)}|
+{chr(10).join(lines)}
+"""
+
+
+def _mean_of(figures: dict[str, Any]) -> str:
+    return f"{100 * figures['mean']:.1f} ± {100 * figures['deviation']:.1f}"
+
+
+def _difference(differences: list[dict[str, Any]], of: str, against: str) -> str:
+    for each in differences:
+        if (each["of"], each["against"]) == (of, against):
+            return f"{100 * each['difference']:+.1f} ({each['welch']['p']:.2f})"
+    return ""
+
+
+def _coverage(shares: dict[str, Any] | None) -> str:
+    return f"{shares['in_store']:.0%} / {shares['in_table']:.0%}" if shares else ""
+
+
 TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "kb_build": kb_build,
     "linking_speed": linking_speed,
@@ -394,6 +466,8 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "pepr": pepr,
     "annotation_speed": annotation_speed,
     "pretrain_step": pretrain_step,
+    "kebiolm_tasks": kebiolm_tasks,
+    "trie": trie,
 }
 
 

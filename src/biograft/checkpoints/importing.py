@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,19 +32,17 @@ class ImportReport:
     checkpoint: str
     layout: str
     n_weights: int
-    n_layers: int
-    knowledge_after: int
-    n_entities: int
-    entity_dim: int
-    named: bool
-    """Whether it is known what the rows of the table stand for."""
-    token_head: bool
+    facts: Mapping[str, Any]
+    """What the layout tells of the model."""
+    summary: str
+    notes: tuple[str, ...]
     left_out: tuple[str, ...]
-    """Weights that have no place in an encoder."""
+    """Weights that have no place in the model."""
 
     def to_json(self) -> dict[str, Any]:
         """Give the report as plain values."""
-        return {**asdict(self), "left_out": list(self.left_out)}
+        own = {"checkpoint": self.checkpoint, "layout": self.layout, "n_weights": self.n_weights}
+        return {**own, **self.facts, "left_out": list(self.left_out)}
 
 
 def import_checkpoint(
@@ -55,28 +54,19 @@ def import_checkpoint(
     """
     published = read_published(Path(path))
     name = _recognise(published)
-    model, left_out = LAYOUTS.load(name).convert(published, as_published=as_published)
+    made = LAYOUTS.load(name).convert(published, as_published=as_published)
     tokenizer = _load_tokenizer(published)
-    config = model.config
-    if len(tokenizer) > config.vocab_size:
+    if len(tokenizer) > made.model.config.vocab_size:
         raise InputError(
-            f"has {len(tokenizer):,} tokens, the weights know {config.vocab_size:,}",
+            f"has {len(tokenizer):,} tokens, the weights know {made.model.config.vocab_size:,}",
             path=published.folder, remedy="bring the tokenizer that belongs to them",
         )  # fmt: skip
+    n_weights = len(published.weights) - len(made.left_out)
     report = ImportReport(
-        checkpoint=str(out),
-        layout=name,
-        n_weights=len(published.weights) - len(left_out),
-        n_layers=config.num_hidden_layers,
-        knowledge_after=config.knowledge_after,
-        n_entities=config.n_entities,
-        entity_dim=config.entity_dim,
-        named=bool(model.entities),
-        token_head=model.get_output_embeddings() is not None,
-        left_out=tuple(left_out),
+        str(out), name, n_weights, made.facts, made.summary, made.notes, made.left_out
     )
     with new_folder(Path(out), overwrite=overwrite) as work, quiet_transformers():
-        model.save_pretrained(work)
+        made.model.save_pretrained(work)
         tokenizer.save_pretrained(work)
         source = {"file": published.file.name, "sha256": hash_file(published.file)}
         ORIGIN.write(work, {"source": source, "as_published": as_published, **_told(report)})
@@ -95,7 +85,7 @@ def _recognise(published: Published) -> str:
     raise InputError(
         f"is of no layout that biograft imports ({', '.join(LAYOUTS)}; its first weight is "
         f"{shorten(min(keys))})",
-        path=published.file, remedy="a plain BERT needs no import, give its folder",
+        path=published.file, remedy="a plain BERT or T5 needs no import, give its folder",
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from biograft.checkpoints.layouts import Converted
 from biograft.checkpoints.published import Published
 from biograft.errors import FormatError, InputError
 from biograft.nn.knowledge import (
@@ -51,8 +52,8 @@ class KeBioLM:
         """Whether weights of these names are of the layout."""
         return {_TABLE, _DETECTOR} <= keys
 
-    def convert(self, published: Published, *, as_published: bool) -> tuple[Any, list[str]]:
-        """Give the model, and the names of the weights that have no place in it."""
+    def convert(self, published: Published, *, as_published: bool) -> Converted:
+        """Make the model with a knowledge layer."""
         config = _read_config(published, as_published=as_published)
         has_head = any(key.startswith("cls.") for key in published.weights)
         model = (KnowledgeBertForMaskedLM if has_head else KnowledgeBertModel)(config)
@@ -67,10 +68,34 @@ class KeBioLM:
                 weights[name] = value
         _fill(model, weights, published)
         model.entities = _read_entities(published.folder / _ENTITIES, config.n_entities)
-        return model, sorted(left_out)
+        return _describe(model, left_out)
 
 
 KEBIOLM = KeBioLM()
+
+
+def _describe(model: Any, left_out: list[str]) -> Converted:
+    config, notes = model.config, []
+    facts = {
+        "n_layers": config.num_hidden_layers,
+        "knowledge_after": config.knowledge_after,
+        "n_entities": config.n_entities,
+        "entity_dim": config.entity_dim,
+        "named": bool(model.entities),
+        "token_head": model.get_output_embeddings() is not None,
+    }
+    if not facts["named"]:
+        notes.append("no entity.jsonl there: the rows of the table have no names")
+    if not facts["token_head"]:
+        notes.append("no token head there: a fine-tuned checkpoint, taken as an encoder")
+    return Converted(
+        model=model,
+        facts=facts,
+        summary=f"{config.num_hidden_layers} layers, knowledge after layer "
+        f"{config.knowledge_after}, {config.n_entities:,} entities of {config.entity_dim}",
+        notes=tuple(notes),
+        left_out=tuple(sorted(left_out)),
+    )
 
 
 def _rename(key: str, n_text_layers: int, prefix: str) -> str | None:

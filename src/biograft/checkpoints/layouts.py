@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,14 +13,29 @@ if TYPE_CHECKING:
     from biograft.checkpoints.published import Published
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """What published weights became."""
+
+    model: Any
+    facts: Mapping[str, Any]
+    """What there is to know of the model, as plain values."""
+    summary: str
+    """The same in some words."""
+    notes: tuple[str, ...] = ()
+    """What one may have expected otherwise."""
+    left_out: tuple[str, ...] = ()
+    """Names of the weights that have no place in it."""
+
+
 class Layout(Protocol):
     """How some published weights are named, and what they become."""
 
     def recognise(self, keys: Set[str]) -> bool:
         """Whether weights of these names are of the layout."""
 
-    def convert(self, published: Published, *, as_published: bool) -> tuple[Any, list[str]]:
-        """Give the model, and the names of the weights that have no place in it."""
+    def convert(self, published: Published, *, as_published: bool) -> Converted:
+        """Make the model; ``as_published`` keeps slips of the published code."""
 
 
 LAYOUTS: Registry[Layout] = Registry(
@@ -28,6 +44,10 @@ LAYOUTS: Registry[Layout] = Registry(
         "kebiolm": (
             "biograft.checkpoints.kebiolm:KEBIOLM",
             "KeBioLM as published, pre-trained or fine-tuned",
+        ),
+        "genbioel": (
+            "biograft.checkpoints.genbioel:GENBIOEL",
+            "BART as GenBioEL publishes it, pre-trained or fine-tuned",
         ),
     },
 )

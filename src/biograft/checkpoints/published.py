@@ -18,7 +18,7 @@ from torch import Tensor
 from biograft.errors import InputError, NotFoundError, shorten
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-_VOCABULARIES = ("tokenizer.json", "vocab.txt")
+_VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt")
 _OLD_NAMES = ((r"(^|\.)gamma$", r"\1weight"), (r"(^|\.)beta$", r"\1bias"), (r"^module\.", ""))
 
 

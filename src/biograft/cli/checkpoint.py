@@ -29,7 +29,10 @@ def import_(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Bring in published weights (KeBioLM) as a folder that every command loads."""
+    """Bring in published weights as a folder that every command loads.
+
+    KeBioLM becomes an encoder; GenBioEL (a BART) a linker for `biograft link --model`.
+    """
     try:
         from biograft.checkpoints import import_checkpoint
     except ModuleNotFoundError as error:
@@ -39,14 +42,9 @@ def import_(
     if as_json:
         typer.echo(json.dumps(report.to_json()))
         return
-    typer.echo(
-        f"{report.layout}: {report.n_layers} layers, knowledge after layer "
-        f"{report.knowledge_after}, {report.n_entities:,} entities of {report.entity_dim}: {out}"
-    )
-    if not report.named:
-        typer.echo("no entity.jsonl there: the rows of the table have no names", err=True)
-    if not report.token_head:
-        typer.echo("no token head there: a fine-tuned checkpoint, taken as an encoder", err=True)
+    typer.echo(f"{report.layout}: {report.summary}: {out}")
+    for note in report.notes:
+        typer.echo(note, err=True)
     if report.left_out:
         typer.echo(f"left out: {', '.join(report.left_out)}", err=True)
 

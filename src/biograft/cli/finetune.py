@@ -30,7 +30,8 @@ def finetune(
         typer.Argument(
             metavar="RECIPE",
             help="A recipe of biograft (linker-ranker, linker-encoder, linker-encoder-cpu, "
-            "linker-rerank; ner, ner-cpu, relation, relation-cpu), or a .toml file.",
+            "linker-rerank; genbioel-finetune-ncbi, -bc5cdr, -cometa, -aap, each also with -cpu; "
+            "ner, ner-cpu, relation, relation-cpu), or a .toml file.",
         ),
     ],
     out: Run,
@@ -62,7 +63,10 @@ def finetune(
     types: Types = "",
     index: Annotated[
         Path | None,
-        typer.Option(metavar="INDEX", help="Index of KB; a ranker takes its vectors over."),
+        typer.Option(
+            metavar="INDEX",
+            help="Index of KB; a ranker takes its vectors over, generation is mixed with it.",
+        ),
     ] = None,
     encoder: Annotated[
         str, typer.Option(metavar="NAME_OR_DIR", help="Encoder, instead of the recipe's.")
@@ -88,8 +92,9 @@ def finetune(
     """Train by a recipe what people have labelled: a linker, entities, or relations.
 
     A ranker is RUN/model, to be used with RUN/kb and RUN/index; an encoder RUN/encoder; a
-    re-ranker RUN/model, to be used with KB and INDEX; these need --kb. The model of a task is
-    RUN/model, what it reaches RUN/results.json; --resume goes on with the seeds still to do.
+    re-ranker RUN/model, to be used with KB and INDEX; a linker that generates names RUN/model, to
+    be used with any KB; these need --kb. The model of a task is RUN/model, what it reaches
+    RUN/results.json; --resume goes on with the seeds still to do.
     """
     from biograft.linking.recipes import shipped_recipes as shipped_linkers
     from biograft.tasks.kinds import TASKS

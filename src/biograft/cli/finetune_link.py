@@ -1,4 +1,4 @@
-"""``biograft finetune`` with a recipe of a linker: a ranker, an encoder, or a re-ranker."""
+"""``biograft finetune`` with a recipe of a linker: a ranker, an encoder, a re-ranker, names."""
 
 from __future__ import annotations
 

@@ -27,7 +27,12 @@ Index = Annotated[
     typer.Option("--index", metavar="INDEX", help="Index to search; default: by letters."),
 ]
 Model = Annotated[
-    Path | None, typer.Option("--model", metavar="MODEL", help="Trained linker to rank with.")
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="Trained linker to rank with, or a model that generates names by itself.",
+    ),
 ]
 Calibration = Annotated[
     Path | None,

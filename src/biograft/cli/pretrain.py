@@ -1,4 +1,4 @@
-"""``biograft pretrain``: train an encoder by a recipe."""
+"""``biograft pretrain``: train a model by a recipe."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def pretrain(
         str,
         typer.Argument(
             metavar="RECIPE",
-            help="A recipe of biograft (sapbert, sapbert-cpu, kebiolm, kebiolm-cpu, mlm-cpu), or "
-            "a .toml file.",
+            help="A recipe of biograft (sapbert, sapbert-cpu, kebiolm, kebiolm-cpu, mlm-cpu, "
+            "genbioel-pretrain, genbioel-pretrain-cpu), or a .toml file.",
         ),
     ],
     out: Run,
     kb: OptionalKb = None,
     encoder: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Encoder to begin with, instead of the recipe's."),
+        typer.Option(metavar="DIR", help="Model to begin with, instead of the recipe's."),
     ] = None,
     corpus: Annotated[
         Path | None,
@@ -40,7 +40,7 @@ def pretrain(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train an encoder by a recipe; the result is RUN/encoder.
+    """Train a model by a recipe; the result is RUN/encoder.
 
     An interrupt, or --set training.max_minutes=N, saves the state; --resume goes on from it as
     if nothing had happened.

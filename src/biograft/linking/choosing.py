@@ -18,7 +18,8 @@ class CandidateMaker:
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
-        self._concepts: npt.NDArray[np.uint32] = kb.table("names").column("concept").to_numpy()
+        self.concepts: npt.NDArray[np.uint32] = kb.table("names").column("concept").to_numpy()
+        """The concept of each row."""
 
     def by_name(self, gathered: Gathered, scores: Scores, k: int) -> list[list[Candidate]]:
         """Give the k best names of each text: (texts, names) scores, equal ones by lower row."""
@@ -42,7 +43,7 @@ class CandidateMaker:
         for text in range(len(gathered)):
             known = np.isfinite(scores[text, order[text]]) & (gathered.rows[text, order[text]] >= 0)
             ranked = order[text][known]
-            concepts = self._concepts[gathered.rows[text, ranked]]
+            concepts = self.concepts[gathered.rows[text, ranked]]
             places: dict[int, list[int]] = {}
             for concept, place in zip(concepts.tolist(), ranked.tolist(), strict=True):
                 places.setdefault(concept, []).append(place)
@@ -57,7 +58,7 @@ class CandidateMaker:
     ) -> Candidate:
         """Make a candidate of its names in a line of what was gathered, the best name first."""
         rows = gathered.rows[text]
-        concept = int(self._concepts[rows[places[0]]])
+        concept = int(self.concepts[rows[places[0]]])
         return Candidate(
             concept=self._kb.id_at(concept),
             concept_name=self._kb.name_at(concept),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
@@ -14,6 +15,8 @@ from biograft.corpus.abbreviations import LongForms, abbreviates, find_abbreviat
 from biograft.documents import Mention
 from biograft.kb import KnowledgeBase
 from biograft.linking.composites import Parts, split_composite
+from biograft.linking.config import Query
+from biograft.linking.rankers import Context
 
 _REMEMBERED = 1 << 16
 """Forms of which it is kept what they are; texts repeat themselves."""
@@ -48,6 +51,25 @@ class Forms:
         """Give what to look up for a mention."""
         form = long_forms.expand(mention.text) or mention.text
         return self._split(form) if self._composites else (form,)
+
+    def of_queries(self, queries: Sequence[Query]) -> list[tuple[str, Context]]:
+        """Give what to look up for each part of each query, and where it stands.
+
+        Abbreviations are expanded by the text around a query, where it is known, and by the other
+        queries of its document. Parts are taken as they are.
+        """
+        mentions: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        for query in queries:
+            mentions[query.document, query.context].extend(query.parts)
+        forms = {key: self.long_forms(key[1], parts) for key, parts in mentions.items()}
+        return [
+            (
+                forms[query.document, query.context].expand(part) or part,
+                Context(query.context, query.start or 0, query.end or 0),
+            )
+            for query in queries
+            for part in query.parts
+        ]
 
     def short_mentions(
         self, text: str, mentions: Sequence[Mention], long_forms: LongForms

@@ -40,7 +40,7 @@ class FusedSearch:
         names = [generator.name for generator in self.generators]
         if not names or len(set(names)) < len(names):
             raise ConfigError(f"generators: expected some, each of its own name; found {names}")
-        self.weights = _shares(names, weights or {})
+        self.weights = weight_shares(names, weights or {})
 
     def __str__(self) -> str:
         return "+".join(f"{name}*{share:.3g}" for name, share in sorted(self.weights.items()))
@@ -51,17 +51,7 @@ class FusedSearch:
 
     def fuse(self, gathered: Gathered) -> Scores:
         """Bring the scores of all generators to one: (texts, names), -inf where no name is."""
-        if len(self.generators) == 1:
-            only: Scores = gathered.scores[0]
-            return only
-        fused = np.zeros(gathered.rows.shape, np.float32)
-        for name, scores in zip(gathered.generators, gathered.scores, strict=True):
-            fused += np.float32(self.weights[name]) * np.where(np.isfinite(scores), scores, 0)
-        fused = np.minimum(fused, MOST_SIMILAR)
-        if LEXICAL in gathered.generators:
-            lexical = gathered.scores[gathered.generators.index(LEXICAL)]
-            fused = np.where(lexical >= SAME_NAME, lexical, fused)
-        return np.where(gathered.rows >= 0, fused, -np.inf).astype(np.float32)
+        return fuse_scores(gathered, self.weights)
 
     def search(self, texts: Sequence[str], k: int) -> NameHits:
         """Find the k best of the names that are among the k nearest of any generator."""
@@ -76,6 +66,21 @@ class FusedSearch:
         return np.where(np.isfinite(scores).any(axis=0), fused, -np.inf).astype(np.float32)
 
 
+def fuse_scores(gathered: Gathered, weights: Mapping[str, float]) -> Scores:
+    """Bring the scores of all generators to one, by weights that add up to 1: (texts, names)."""
+    if len(gathered.generators) == 1:
+        only: Scores = gathered.scores[0]
+        return only
+    fused = np.zeros(gathered.rows.shape, np.float32)
+    for name, scores in zip(gathered.generators, gathered.scores, strict=True):
+        fused += np.float32(weights[name]) * np.where(np.isfinite(scores), scores, 0)
+    fused = np.minimum(fused, MOST_SIMILAR)
+    if LEXICAL in gathered.generators:
+        lexical = gathered.scores[gathered.generators.index(LEXICAL)]
+        fused = np.where(lexical >= SAME_NAME, lexical, fused)
+    return np.where(gathered.rows >= 0, fused, -np.inf).astype(np.float32)
+
+
 def best_names(rows: Rows, scores: Scores, k: int) -> NameHits:
     """Take the k names of the highest scores for each text; of equal ones the lower row first."""
     order = np.lexsort((rows, -scores), axis=1)[:, :k]
@@ -87,8 +92,8 @@ def best_names(rows: Rows, scores: Scores, k: int) -> NameHits:
     return NameHits(best, out)
 
 
-def _shares(names: Sequence[str], weights: Mapping[str, float]) -> dict[str, float]:
-    """Check weights and bring them to the sum of 1."""
+def weight_shares(names: Sequence[str], weights: Mapping[str, float]) -> dict[str, float]:
+    """Check weights and bring them to the sum of 1; a generator without counts as usual."""
     for name, weight in weights.items():
         if name not in names:
             raise ConfigError(f"weights: no generator is called {name!r}; {nearest(name, names)}")

@@ -44,6 +44,28 @@ def gather(generators: Sequence[Generator], texts: Sequence[str], k: int) -> Gat
     return Gathered(tuple(generator.name for generator in generators), rows, scores, ranks)
 
 
+def gather_nothing(n_texts: int) -> Gathered:
+    """Say that nobody has searched for some texts."""
+    rows, scores = np.zeros((n_texts, 0), np.int64), np.zeros((0, n_texts, 0), np.float32)
+    return Gathered((), rows, scores, np.zeros(scores.shape, np.int32))
+
+
+def widen(gathered: Gathered, rows: Rows) -> Gathered:
+    """Make room for further names, which none of the generators has found: (texts, names).
+
+    -1 stands for no name; what is there already is not taken twice.
+    """
+    united = _unite([gathered.rows, rows])
+    n_generators = len(gathered.generators)
+    scores = np.full((n_generators, *united.shape), -np.inf, np.float32)
+    ranks = np.zeros((n_generators, *united.shape), np.int32)
+    line, place = np.nonzero(gathered.rows >= 0)
+    column = _columns(united, line, gathered.rows[line, place])
+    scores[:, line, column] = gathered.scores[:, line, place]
+    ranks[:, line, column] = gathered.ranks[:, line, place]
+    return Gathered(gathered.generators, united, scores, ranks)
+
+
 def _unite(parts: Sequence[Rows]) -> Rows:
     """Give the distinct rows of every line in ascending order, -1 behind the last."""
     last = np.iinfo(np.int64).max

@@ -7,14 +7,14 @@ A document goes through these steps; the mentions of many documents are searched
 2. forms: an abbreviation that the document defines, or whose long form is another mention of it,
    stands for its long form, and a composite mention (*ovarian and breast cancer*) for several
    names; offsets stay those of the text;
-3. candidates: what the search, and a trained ranker if there is one, finds for each form;
+3. candidates: what the search, and a trained ranker if there is one, finds for each form; a
+   ranker that finds names by itself may do without a search;
 4. the answer: the first candidate, or NIL if its probability is below the threshold (its score,
    if the linker is not calibrated); without a threshold, NIL where the ranker says so.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -32,9 +32,10 @@ from biograft.linking.choosing import CandidateMaker, best_per_concept
 from biograft.linking.config import LinkerConfig, Query
 from biograft.linking.detection import DictionaryDetector, MentionDetector
 from biograft.linking.forms import Forms, in_order
-from biograft.linking.fusing import FusedSearch
+from biograft.linking.fusing import FusedSearch, fuse_scores
+from biograft.linking.gathering import gather_nothing
 from biograft.linking.opening import open_search
-from biograft.linking.rankers import CandidateRanker, Context, open_model
+from biograft.linking.rankers import CandidateRanker, Context, needs_search, open_model
 
 _AT_ONCE = 512
 """Forms searched at once: enough to keep all cores busy, few enough for memory."""
@@ -52,7 +53,7 @@ class Linker:
     def __init__(
         self,
         kb: KnowledgeBase,
-        search: Generator,
+        search: Generator | None,
         *,
         detector: MentionDetector | None = None,
         ranker: CandidateRanker | None = None,
@@ -60,7 +61,7 @@ class Linker:
         config: LinkerConfig | None = None,
     ) -> None:
         self.kb, self.config = kb, config or LinkerConfig()
-        self.search = search if isinstance(search, FusedSearch) else FusedSearch([search])
+        self.search = _fuse(search, ranker)
         self.detector, self.ranker, self.calibration = detector, ranker, calibration
         self._maker = CandidateMaker(kb)
         self._known: dict[tuple[str, Context], tuple[Candidate, ...]] = {}
@@ -84,17 +85,21 @@ class Linker:
     ) -> Linker:
         """Open a linker for a store; ``settings`` are the fields of :class:`LinkerConfig`.
 
-        Without an index, one by letters is made in memory. A calibration that lies in the index
-        is used unless another is named or a model ranks.
+        Without an index, one by letters is made in memory, unless the model finds names by
+        itself. A calibration that lies in the index is used unless another is named or a model
+        ranks.
         """
         kb = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
         config = from_mapping(LinkerConfig, settings)
-        opened = open_search(kb, index, config.languages)
-        chosen = opened.calibration if model is None else None
+        ranker = open_model(model, kb, config.languages) if model is not None else None
+        opened = None
+        if index is not None or needs_search(ranker):
+            opened = open_search(kb, index, config.languages)
+        chosen = opened.calibration if opened and model is None else None
         return cls(
             kb,
-            opened.search,
-            ranker=open_model(model, kb) if model is not None else None,
+            opened.search if opened else None,
+            ranker=ranker,
             calibration=Calibration.load(calibration) if calibration is not None else chosen,
             config=config,
         )
@@ -102,7 +107,8 @@ class Linker:
     @property
     def described(self) -> str:
         """What gives the scores; a calibration belongs to it."""
-        return f"{self.search} {self.ranker.name}" if self.ranker else str(self.search)
+        parts = [str(self.search)] if self.search else []
+        return " ".join([*parts, self.ranker.name] if self.ranker else parts)
 
     @property
     def threshold(self) -> float | None:
@@ -187,20 +193,8 @@ class Linker:
         are expanded as when linking, by the text around a query, where it is known, and by the
         other queries of its document.
         """
-        mentions: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        for query in queries:
-            mentions[query.document, query.context].extend(query.parts)
-        forms = {key: self._forms.long_forms(key[1], parts) for key, parts in mentions.items()}
-        texts = [
-            forms[query.document, query.context].expand(part) or part
-            for query in queries
-            for part in query.parts
-        ]
-        contexts = [
-            Context(query.context, query.start or 0, query.end or 0)
-            for query in queries
-            for _ in query.parts
-        ]
+        asked = self._forms.of_queries(queries)
+        texts, contexts = [form for form, _ in asked], [context for _, context in asked]
         answers = iter(self._candidates(texts, contexts, k, by_concept=False))
         return [[list(next(answers)) for _ in query.parts] for query in queries]
 
@@ -233,13 +227,22 @@ class Linker:
         self, asked: Sequence[tuple[str, Context]], k: int, *, by_concept: bool
     ) -> list[list[Candidate]]:
         texts = [text for text, _ in asked]
-        gathered = self.search.gather(texts, max(k, self.config.depth))
+        depth = max(k, self.config.depth)
+        gathered = self.search.gather(texts, depth) if self.search else gather_nothing(len(texts))
         if self.ranker is not None:
             contexts = [context for _, context in asked]
             ranked = self.ranker.rank_candidates(texts, gathered, contexts)
             return [(best_per_concept(each) if by_concept else each)[:k] for each in ranked]
         make = self._maker.by_concept if by_concept else self._maker.by_name
-        return make(gathered, self.search.fuse(gathered), k)
+        weights = self.search.weights if self.search else {}
+        return make(gathered, fuse_scores(gathered, weights), k)
+
+
+def _fuse(search: Generator | None, ranker: CandidateRanker | None) -> FusedSearch | None:
+    """Take a search for one of several; none at all will do where the ranker finds names."""
+    if search is None and needs_search(ranker):
+        raise ConfigError("search: none given, and there is no ranker that finds names by itself")
+    return search if isinstance(search, FusedSearch) or search is None else FusedSearch([search])
 
 
 def _batches(documents: Iterable[Document | str], size: int) -> Iterator[list[Document]]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
-from biograft.errors import StoreError, nearest
+from biograft.errors import MissingExtraError, StoreError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate
 from biograft.linking.gathering import Gathered
@@ -28,14 +28,35 @@ class Context(NamedTuple):
 class CandidateRanker(Protocol):
     """Whatever ranks gathered names by its own lights."""
 
-    name: str
-    uses_context: bool
-    """Whether the answer depends on the context; if not, equal texts are asked once."""
+    @property
+    def name(self) -> str:
+        """What gives the scores."""
+
+    @property
+    def uses_context(self) -> bool:
+        """Whether the answer depends on the context; if not, equal texts are asked once."""
 
     def rank_candidates(
         self, texts: Sequence[str], gathered: Gathered, contexts: Sequence[Context]
     ) -> list[list[Candidate]]:
         """Give the candidates of each text, best first: one for a name, or one for a concept."""
+
+
+@runtime_checkable
+class NameFinder(Protocol):
+    """A ranker that finds names of the store by itself."""
+
+    @property
+    def needs_search(self) -> bool:
+        """Whether it also wants to know what a search gathered."""
+
+    def in_languages(self, languages: tuple[str, ...]) -> CandidateRanker:
+        """Give the ranker that finds names in some languages only."""
+
+
+def needs_search(ranker: CandidateRanker | None) -> bool:
+    """Whether names have to be gathered before anyone can rank them."""
+    return ranker.needs_search if isinstance(ranker, NameFinder) else True
 
 
 class OpenModel(Protocol):
@@ -44,6 +65,9 @@ class OpenModel(Protocol):
     def __call__(self, folder: Path, kb: KnowledgeBase) -> CandidateRanker:
         """Open the folder."""
 
+
+GENERATIVE = "biograft-generative-linker"
+"""The format under which a model that reads and writes is opened, though it says nothing."""
 
 MODELS: Registry[OpenModel] = Registry(
     "format of trained linkers",
@@ -56,13 +80,25 @@ MODELS: Registry[OpenModel] = Registry(
             "biograft.linking.rerank.reranker:open_context_reranker",
             "first candidates ranked again by context",
         ),
+        GENERATIVE: (
+            "biograft.linking.generative.ranker:open_generative_ranker",
+            "names written by a model that reads the mention in its text",
+        ),
     },
 )
 
 
-def open_model(folder: str | Path, kb: KnowledgeBase) -> CandidateRanker:
-    """Open a trained linker by the format that its manifest states."""
+def open_model(
+    folder: str | Path, kb: KnowledgeBase, languages: tuple[str, ...] = ()
+) -> CandidateRanker:
+    """Open a trained linker by the format that its manifest states.
+
+    The folder of an encoder-decoder, pre-trained or imported, is one too. ``languages`` are those
+    of the names to be found; none: all.
+    """
     found = peek(Path(folder) / MANIFEST).get("format")
+    if found is None and peek(Path(folder) / "config.json").get("is_encoder_decoder"):
+        found = GENERATIVE
     if not isinstance(found, str):
         raise StoreError(
             f"{folder}: no trained linker (no {MANIFEST} there says what it is); expected the "
@@ -71,4 +107,11 @@ def open_model(folder: str | Path, kb: KnowledgeBase) -> CandidateRanker:
     if found not in MODELS:
         known = nearest(found, MODELS)
         raise StoreError(f"{folder}: no trained linker but {found!r}; {known}")
-    return MODELS.load(found)(Path(folder), kb)
+    try:
+        opener = MODELS.load(found)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("models", "this trained linker") from error
+    ranker = opener(Path(folder), kb)
+    if languages and isinstance(ranker, NameFinder):
+        return ranker.in_languages(languages)
+    return ranker

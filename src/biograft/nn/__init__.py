@@ -1,4 +1,4 @@
-"""The torch side: encoders of text, how they pool, in which precision they run."""
+"""The torch side: encoders of text, models that write names; in which precision they run."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from biograft.nn.encoder import TextEncoder
     from biograft.nn.pooling import POOLINGS
     from biograft.nn.precision import PRECISIONS
+    from biograft.nn.seq2seq.namer import Namer
     from biograft.nn.settings import EncoderSettings
 
-__all__ = ["POOLINGS", "PRECISIONS", "EncoderSettings", "TextEncoder"]
+__all__ = ["POOLINGS", "PRECISIONS", "EncoderSettings", "Namer", "TextEncoder"]
 
 _HOMES = {
     "EncoderSettings": "biograft.nn.settings",
+    "Namer": "biograft.nn.seq2seq.namer",
     "POOLINGS": "biograft.nn.pooling",
     "PRECISIONS": "biograft.nn.precision",
     "TextEncoder": "biograft.nn.encoder",

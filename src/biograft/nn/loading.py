@@ -54,9 +54,9 @@ def find_encoder(name: str | Path) -> Path:
 
 def load_parts(folder: Path) -> tuple[Any, Any]:
     """Load the model and the tokenizer of a folder; weights in 32 bits, whole and finite."""
-    model, tokenizer, missing = _load(AutoModel, folder)
+    model, tokenizer, missing = load_model(AutoModel, folder)
     # no pooling of ours reads the pooler
-    _refuse_missing(folder, {key for key in missing if "pooler." not in key})
+    refuse_missing(folder, {key for key in missing if "pooler." not in key})
     return model, tokenizer
 
 
@@ -75,18 +75,25 @@ def load_masked_lm(name_or_folder: str | Path, *, seed: int = 0) -> MaskedLM:
     folder = find_encoder(name_or_folder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model, tokenizer, missing = _load(AutoModelForMaskedLM, folder)
+        model, tokenizer, missing = load_model(AutoModelForMaskedLM, folder)
     body = {key for key in missing if key.startswith(f"{model.base_model_prefix}.")}
-    _refuse_missing(folder, body)
+    refuse_missing(folder, body)
     return MaskedLM(model, tokenizer, new_head=bool(missing - body))
 
 
-def _load(kind: Any, folder: Path) -> tuple[Any, Any, Set[str]]:
-    """Give model, tokenizer, and the names of weights that the folder lacks."""
+def load_model(kind: Any, folder: Path, **options: Any) -> tuple[Any, Any, Set[str]]:
+    """Give model, tokenizer, and the names of weights that the folder lacks.
+
+    ``kind`` is a class of transformers that loads models; ``options`` are for it.
+    """
     try:
         with quiet_transformers():
             model, report = kind.from_pretrained(
-                folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
+                folder,
+                local_files_only=True,
+                dtype=torch.float32,
+                output_loading_info=True,
+                **options,
             )
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except _FAULTS as error:
@@ -101,7 +108,8 @@ def _load(kind: Any, folder: Path) -> tuple[Any, Any, Set[str]]:
     return model, tokenizer, set(report["missing_keys"])
 
 
-def _refuse_missing(folder: Path, missing: Set[str]) -> None:
+def refuse_missing(folder: Path, missing: Set[str]) -> None:
+    """Refuse a folder whose weights are not whole."""
     if missing:
         raise StoreError(
             f"{folder}: the file of weights lacks {len(missing)} of the model's tensors "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,18 +60,22 @@ def _sentence_transformers(dim: int, settings: EncoderSettings) -> dict[str, Any
 
 def hash_encoder(model: Any, tokenizer: Any, settings: EncoderSettings) -> str:
     """Compute the SHA-256 of all that decides which vector a text gets."""
-    digest = hashlib.sha256()
     config = {key: str(getattr(model.config, key, None)) for key in _TELLING}
     told = (key for key in _OF_KNOWLEDGE if hasattr(model.config, key))
     config |= {key: str(getattr(model.config, key)) for key in told}
     plain = {
         "config": config,
-        "tokenizer": _describe_tokenizer(tokenizer),
+        "tokenizer": describe_tokenizer(tokenizer),
         "pooling": settings.pooling,
         "max_length": settings.max_length,
         "lower": settings.lower,
     }
-    digest.update(json.dumps(plain, sort_keys=True).encode())
+    return hash_model(plain, model)
+
+
+def hash_model(described: Mapping[str, Any], model: Any) -> str:
+    """Compute the SHA-256 of a description and of a model's weights."""
+    digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     for key, tensor in sorted(model.state_dict().items()):
         if "pooler." in key:
             continue  # no pooling of ours reads it, and it may be random
@@ -80,7 +85,7 @@ def hash_encoder(model: Any, tokenizer: Any, settings: EncoderSettings) -> str:
     return digest.hexdigest()
 
 
-def _describe_tokenizer(tokenizer: Any) -> Any:
+def describe_tokenizer(tokenizer: Any) -> Any:
     """Give what a tokenizer is, without the padding and truncation of its last call."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:

@@ -35,6 +35,10 @@ OBJECTIVES: Registry[Any] = Registry(
             "biograft.objectives.sentence_order.config:SentenceOrderConfig",
             "whether the parts of a sequence are swapped (ALBERT)",
         ),
+        "name_generation": (
+            "biograft.objectives.name_generation.config:NameGenerationConfig",
+            "from a text with a marked mention, the name of its concept (GenBioEL)",
+        ),
     },
 )
 """The configuration of every objective; its ``build()`` gives the objective itself."""

@@ -23,7 +23,7 @@ class PretrainResult:
 
     run: Path
     encoder: Path
-    """Folder of the trained encoder; transformers loads it, and for alignment
+    """Folder of the trained model; transformers loads it, and for alignment
     sentence-transformers."""
     learned: str
     """What was learned from, in words."""
@@ -68,6 +68,10 @@ RUNS: Registry[RunRecipe] = Registry(
         "annotated_text": (
             "biograft.recipes.language_modelling:read_on",
             "language models that go on reading, with the entities of annotated text",
+        ),
+        "name_templates": (
+            "biograft.recipes.generating:generate_names",
+            "models that write names, from sentences about the concepts of a knowledge base",
         ),
     },
 )

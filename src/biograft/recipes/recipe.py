@@ -15,21 +15,44 @@ from biograft.registry import Registry
 from biograft.streams import STREAMS
 from biograft.training import TrainingConfig
 
-_TABLES = ("encoder", "knowledge", "stream", "objective", "training")
+_TABLES = ("encoder", "new", "knowledge", "stream", "objective", "training")
 _FOLDER = Path(__file__).parent
+
+
+NEW_MODELS: Registry[Any] = Registry(
+    "kind of new model",
+    {
+        "bart": (
+            "biograft.nn.seq2seq.config:NewSeq2Seq",
+            "a model that reads a text and writes a name, its tokenizer learnt from the stream",
+        ),
+    },
+)
+"""The configuration of every model that can be made from scratch.
+
+Its ``reads`` are the kinds of streams that it can learn from; ``create(texts, seed)`` makes it.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderConfig:
-    """Which encoder is trained: a folder or a name of the hub, and how it makes one vector.
+    """Which model is trained: a folder or a name of the hub, and how it reads.
 
     What is not given comes from the files beside the weights; ``lower`` from the stream.
+    ``pooling`` and ``lower`` are for models that make one vector of a text; ``dropout``, also in
+    attention, is for models that write names.
     """
 
-    name: str
+    name: str = ""
+    """Empty where the model is made from scratch."""
     pooling: str | None = None
     max_length: int | None = None
     lower: bool | None = None
+    dropout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise ConfigError(f"dropout: expected a share from 0 to below 1, found {self.dropout}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +86,10 @@ class Recipe:
 
     name: str
     about: str = ""
-    encoder: EncoderConfig
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    new_kind: str = ""
+    """The kind of the model made from scratch; empty where ``encoder.name`` says which it is."""
+    new: Any = None
     knowledge: KnowledgeConfig | None = None
     reads: str
     """The kind of the stream."""
@@ -79,6 +105,10 @@ class Recipe:
         knows = "knowledge" in values
         for override in overrides:
             set_value(values, override)
+        if any(override.startswith("encoder.name=") for override in overrides) and not any(
+            override.startswith("new.") for override in overrides
+        ):
+            values.pop("new", None)  # a model that is there takes the place of a new one
         if "knowledge" in values and not knows:
             raise ConfigError(
                 f"recipe {path.stem}: has no knowledge layer to which knowledge.* (--vectors) "
@@ -98,12 +128,19 @@ class Recipe:
         kind = stream.pop("kind", "synonym_pairs")
         if not tables["objective"]:
             raise ConfigError(f"recipe {name}: names no objective; known: {', '.join(OBJECTIVES)}")
+        if bool(tables["encoder"].get("name")) == ("new" in values):
+            raise ConfigError(
+                f"recipe {name}: expected either encoder.name, the model to begin with, or a table "
+                f"[new] for one made from scratch; found {'both' if 'new' in values else 'neither'}"
+            )
         if kind in STREAMS:
             _refuse_unread(name, kind, {key: tables[key] for key in _TABLES if key in values})
         return cls(
             name=name,
             about=str(values.get("about", "")),
             encoder=from_mapping(EncoderConfig, tables["encoder"], "encoder."),
+            new_kind=str(tables["new"].get("kind", "")),
+            new=_configure_new(tables["new"], kind) if "new" in values else None,
             knowledge=from_mapping(KnowledgeConfig, tables["knowledge"], "knowledge.")
             if "knowledge" in values
             else None,
@@ -121,6 +158,7 @@ class Recipe:
         parts = {
             "recipe": self.name,
             "encoder": asdict(self.encoder),
+            **({"new": {"kind": self.new_kind, **asdict(self.new)}} if self.new_kind else {}),
             **({"knowledge": asdict(self.knowledge)} if self.knowledge else {}),
             "stream": {"kind": self.reads, **asdict(self.stream)},
             "objective": {name: asdict(part) for name, part in self.objectives.items()},
@@ -135,20 +173,52 @@ def shipped_recipes() -> dict[str, Path]:
     return {path.stem: path for path in sorted(_FOLDER.glob("*.toml"))}
 
 
+_VECTOR = "says how a text becomes one vector"
+_MEANING = {
+    "pooling": _VECTOR,
+    "max_length": _VECTOR,
+    "lower": _VECTOR,
+    "dropout": "is for models that write names",
+}
+_UNREAD = {
+    "synonym_pairs": ("dropout",),
+    "annotated_text": ("pooling", "max_length", "lower", "dropout"),
+    "name_templates": ("pooling", "lower"),
+}
+"""What of the table ``encoder`` each kind of stream has no use for."""
+
+
 def _refuse_unread(name: str, kind: Any, values: Mapping[str, Any]) -> None:
     """Refuse what a recipe of this stream has no use for, rather than passing it over."""
-    text = kind == "annotated_text"
-    if "knowledge" in values and not text:
+    if "knowledge" in values and kind != "annotated_text":
         raise ConfigError(f"recipe {name}: [knowledge] is for stream.kind = annotated_text")
-    for key in ("pooling", "max_length", "lower"):
-        if text and key in values.get("encoder", {}):
+    given = values.get("encoder", {})
+    for key in _UNREAD.get(kind, ()):
+        if key in given:
             raise ConfigError(
-                f"encoder.{key}: says how a text becomes one vector; stream.kind = {kind} has no "
-                "use for it, leave it out"
+                f"encoder.{key}: {_MEANING[key]}; stream.kind = {kind} has no use for it, leave it "
+                "out"
             )
+    for key in ("max_length", "dropout"):
+        if key in given and "new" in values:
+            raise ConfigError(f"encoder.{key}: a model made from scratch has new.{key} instead")
     for objective in values.get("objective", {}):
         if objective in OBJECTIVES and (reads := OBJECTIVES.load(objective).reads) != kind:
             raise ConfigError(f"objective.{objective}: is for stream.kind = {reads}, found {kind}")
+
+
+def _configure_new(table: Mapping[str, Any], stream: str) -> Any:
+    """Make the configuration of a model made from scratch."""
+    values = dict(table)
+    if "kind" not in values:
+        raise ConfigError(f"new: missing key 'kind'; known: {', '.join(NEW_MODELS)}")
+    kind = values.pop("kind")
+    made = _configure(NEW_MODELS, kind, values, "new.kind", "new.")
+    if stream not in made.reads:
+        raise ConfigError(
+            f"new.kind: {kind} is for stream.kind = {' or '.join(made.reads)}, found {stream}"
+        )
+    return made
 
 
 def _table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:

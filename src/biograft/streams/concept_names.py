@@ -19,7 +19,7 @@ def concept_names(kb: KnowledgeBase, config: SynonymPairsConfig) -> pl.DataFrame
     texts = pl.from_arrow(kb.table("names").select(["concept", "language", "text"]))
     names = pl.DataFrame(texts).with_row_index("row")
     if config.languages:
-        names = names.filter(pl.col("language").is_in(_language_codes(kb, config.languages)))
+        names = names.filter(pl.col("language").is_in(language_codes(kb, config.languages)))
     if config.lowercase:
         names = names.with_columns(pl.col("text").str.to_lowercase())
     if config.trade_names:
@@ -28,7 +28,8 @@ def concept_names(kb: KnowledgeBase, config: SynonymPairsConfig) -> pl.DataFrame
     return names.select("concept", "language", "row").sort("concept", "language", "row")
 
 
-def _language_codes(kb: KnowledgeBase, languages: tuple[str, ...]) -> list[int]:
+def language_codes(kb: KnowledgeBase, languages: tuple[str, ...]) -> list[int]:
+    """Give the numbers of languages in a store; one that it has no names in is refused."""
     for language in languages:
         if language not in kb.languages:
             raise ConfigError(

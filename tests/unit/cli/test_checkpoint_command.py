@@ -4,10 +4,14 @@ import json
 
 import pytest
 from kebiolm_files import published_folder
+from tiny_namers import tiny_namer
 from typer.testing import CliRunner
 
 from biograft.cli.checkpoint import app
 from biograft.errors import BiograftError
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.linking import Linker
+from biograft.sources import SourceConfig
 
 
 @pytest.fixture
@@ -50,3 +54,20 @@ def test_what_is_left_out_is_said(call, tmp_path):
 def test_mistakes_are_ours_to_say(call, tmp_path):
     with pytest.raises(BiograftError, match="no such checkpoint"):
         call("import", tmp_path / "nothing", "-o", tmp_path / "ours")
+
+
+def test_a_published_bart_becomes_a_linker(call, tmp_path):
+    tiny_namer(["heart attack"]).save(tmp_path / "published")
+    done = call("import", tmp_path / "published", "-o", tmp_path / "ours")
+    assert done.stdout.startswith("genbioel: 1 layers that read, 1 that write, 16 wide, ")
+    assert done.stderr == ""
+    source = tmp_path / "kb.jsonl"
+    source.write_text('{"id": "D4", "name": "heart attack"}\n')
+    kb = KnowledgeBase.open(build_store_of(source, tmp_path / "kb"))
+    linker = Linker.open(kb, model=tmp_path / "ours")
+    assert linker("A heart attack.").mentions[0].concept == "D4"
+
+
+def build_store_of(source, folder):
+    build_store(BuildConfig(sources=(SourceConfig(path=source),)), folder)
+    return folder

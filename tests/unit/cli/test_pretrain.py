@@ -73,3 +73,19 @@ def test_mistakes(run, tmp_path):
     with pytest.raises(StoreError, match="no such knowledge base"):
         run("--kb", str(tmp_path / "none"), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_model_that_writes_names_is_made_from_scratch(place, tmp_path):
+    small = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16, "n_tokens": 400}
+    given = ["genbioel-pretrain-cpu", "--kb", str(place / "kb"), "--json"]
+    for key, value in small.items():
+        given += ["--set", f"new.{key}={value}"]
+    changes = ["--set", "training.batch_size=4", "--set", "training.steps=2"]
+    changes += ["--set", "stream.bucket_batches=2", "--set", "training.eval_every=0"]
+    done = CliRunner().invoke(app, [*given, "-o", str(tmp_path / "run"), *changes])
+    assert done.exception is None, done.stderr
+    printed = json.loads(done.stdout)
+    assert (printed["finished"], printed["step"]) == (True, 2)
+    assert printed["names"]["n_names"] > 1000
+    assert (tmp_path / "run/encoder/tokenizer.json").exists()
+    assert (tmp_path / "run/encoder/model.safetensors").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from biograft.errors import ConfigError
 from biograft.objectives.setting import Setting
 from biograft.recipes import Recipe, shipped_recipes
+from biograft.recipes.recipe import NEW_MODELS
+from biograft.streams import STREAMS
 
 SMALL = """
 [encoder]
@@ -101,7 +104,8 @@ def test_mistakes_are_named(write, override, message):
     ("content", "message"),
     [
         ('[encoder]\nname = "x"\n', "names no objective; known: synonym_alignment"),
-        ("[objective.synonym_alignment]\n", "encoder: missing key 'name'"),
+        ("[objective.synonym_alignment]\n", r"expected either encoder\.name, .*; found neither"),
+        (f'{SMALL}[new]\nkind = "bart"\n', r"or a table \[new\] .*; found both"),
         ('encoder = "x"\n', "encoder: expected a table, found 'x'"),
         ("[encoder\n", "not valid TOML"),
     ],
@@ -126,8 +130,61 @@ def test_an_unknown_recipe():
         ("kebiolm-cpu", "encoder.pooling=cls", r"encoder\.pooling: says how a text becomes"),
         ("kebiolm-cpu", "objective.synonym_alignment.loss=circle", r"is for .* synonym_pairs"),
         ("sapbert-cpu", "objective.masked_tokens.mode=token", r"is for .* annotated_text"),
+        ("sapbert-cpu", "encoder.dropout=0.1", r"encoder\.dropout: is for models that write"),
+        ("genbioel-pretrain", "encoder.pooling=cls", r"encoder\.pooling: says how .* one vector"),
+        ("genbioel-pretrain", "encoder.dropout=1", r"dropout: expected a share from 0 to below 1"),
+        ("genbioel-pretrain", "new.width=64", r"either encoder\.name, .* \[new\] .*; found both"),
+        ("genbioel-pretrain-cpu", "encoder.dropout=0.1", r"has new\.dropout instead"),
+        ("genbioel-pretrain-cpu", "new.kind=bert", r"new\.kind: no kind of new model is called"),
+        ("genbioel-pretrain-cpu", "new.wdth=1", r"new: unknown key 'wdth'; did you mean 'width'"),
+        ("genbioel-pretrain-cpu", "new.heads=5", r"heads: expected a divisor of the width 192"),
     ],
 )
 def test_what_a_stream_has_no_use_for_is_refused(recipe, override, message):
     with pytest.raises(ConfigError, match=message):
         Recipe.load(recipe, [override])
+
+
+def test_a_model_from_scratch_or_one_that_is_there():
+    recipe = Recipe.load("genbioel-pretrain-cpu", ["new.layers=1"])
+    assert recipe.new_kind == "bart"
+    assert recipe.new.layers == 1
+    assert recipe.encoder.name == ""
+    plain = recipe.to_json()
+    assert plain["new"] == {"kind": "bart", **dataclasses.asdict(recipe.new)}
+    plain.pop("recipe")
+    plain["encoder"] = {"name": ""}
+    assert Recipe.from_values(recipe.name, plain).to_json()["new"] == plain["new"]
+    begun = Recipe.load("genbioel-pretrain-cpu", ["encoder.name=some/bart", "encoder.dropout=0.2"])
+    assert begun.new is None
+    assert (begun.encoder.name, begun.encoder.dropout) == ("some/bart", 0.2)
+    with pytest.raises(ConfigError, match="found both"):
+        Recipe.load("genbioel-pretrain-cpu", ["encoder.name=some/bart", "new.layers=1"])
+
+
+def test_a_new_model_says_what_it_can_learn_from(write):
+    content = '[new]\nkind = "bart"\n[objective.synonym_alignment]\n'
+    message = r"new\.kind: bart is for stream\.kind = name_templates, found synonym_pairs"
+    with pytest.raises(ConfigError, match=message):
+        Recipe.load(write("mine.toml", content))
+    with pytest.raises(ConfigError, match=r"new: missing key 'kind'; known: bart"):
+        Recipe.load(write("mine.toml", content.replace('kind = "bart"', "width = 8")))
+
+
+@pytest.mark.parametrize("kind", list(NEW_MODELS))
+def test_every_kind_of_new_model_names_streams(kind):
+    config = NEW_MODELS.load(kind)()
+    assert config.reads
+    assert set(config.reads) <= set(STREAMS)
+    assert callable(config.create)
+
+
+def test_the_published_settings_of_name_generation():
+    recipe = Recipe.load("genbioel-pretrain")
+    training = recipe.training
+    assert training.batch_size * training.accumulate * 6 == 384
+    assert (training.steps, training.warmup * training.steps) == (80_000, 1_600)
+    assert (training.learning_rate, training.weight_decay, training.clip) == (4e-5, 0.01, 0.1)
+    assert recipe.objectives["name_generation"].label_smoothing == 0.1
+    assert recipe.encoder.dropout == 0.1
+    assert (recipe.stream.max_synonyms, recipe.stream.max_definitions) == (3, 2)

@@ -88,5 +88,6 @@ KINDS: Registry[RecipeKind] = Registry(
         "ranker": (f"{_HERE}.ranker:KIND", "candidates ranked by what mentions teach"),
         "encoder": (f"{_HERE}.encoder:KIND", "an encoder that finds the concepts of mentions"),
         "rerank": (f"{_HERE}.rerank:KIND", "first candidates ranked again by context"),
+        "generative": (f"{_HERE}.generative:KIND", "names written by a model that reads the text"),
     },
 )

@@ -120,13 +120,14 @@ def gather_examples(
             "and none has a right candidate; are their ids those of this store?"
         )
     linker = ranker if isinstance(ranker, Linker) else None
+    search = linker.search if linker and not linker.ranker else None
     return RerankData(
         kb=kb,
         train=tuple(train),
         held_out=tuple(held_out),
         counts=counts,
         first_ranking=linker.described if linker else type(ranker).__name__,
-        weights=dict(linker.search.weights) if linker and not linker.ranker else {},
+        weights=dict(search.weights) if search else {},
     )
 
 

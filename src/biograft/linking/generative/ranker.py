@@ -1,0 +1,171 @@
+"""A generative linker at work: names written by a model that reads the mention in its text.
+
+Nothing is searched unless the model is to be mixed with a search. The score of a name is the
+probability of its tokens on average. A name that several concepts share gives a candidate for
+each of them, with equal scores; the rank in the evidence is that of the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from biograft.kb import KnowledgeBase
+from biograft.linking.candidates import Candidate, Rows
+from biograft.linking.choosing import CandidateMaker
+from biograft.linking.gathering import Gathered, widen
+from biograft.linking.generative.asking import Question, ask
+from biograft.linking.generative.config import GenerativeConfig
+from biograft.linking.generative.folder import open_folder
+from biograft.linking.generative.mixing import GENERATIVE, Mixing
+from biograft.linking.generative.names import NameTrie
+from biograft.linking.generative.writing import Writer
+from biograft.linking.rankers import Context
+from biograft.nn.generation import Found
+from biograft.nn.seq2seq import Namer
+
+Written: TypeAlias = dict[int, tuple[float, int]]
+"""By sequence of the trie, the mean log-probability of a name and its rank; 0 if not found."""
+
+
+class GenerativeRanker:
+    """Finds names of a store by writing them, and ranks them."""
+
+    uses_context = True
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        namer: Namer,
+        names: NameTrie,
+        config: GenerativeConfig,
+        mixing: Mixing | None = None,
+    ) -> None:
+        self.kb, self.namer, self.names, self.config = kb, namer, names, config
+        self.mixing = mixing or Mixing(config.share, config.rescore)
+        self._maker, self._writer = CandidateMaker(kb), Writer(namer, names, config)
+
+    @property
+    def name(self) -> str:
+        """What gives the scores: generation, and how much it counts where that is not all."""
+        share = self.mixing.share
+        return GENERATIVE if share == 1 else f"{GENERATIVE}*{share:.3g}"
+
+    @property
+    def needs_search(self) -> bool:
+        """Whether a search has a say, too."""
+        return self.mixing.share < 1
+
+    def in_languages(self, languages: tuple[str, ...]) -> GenerativeRanker:
+        """Give the ranker that writes names in some languages only."""
+        return self.restricted(languages=languages)
+
+    def restricted(self, **asked: tuple[str, ...]) -> GenerativeRanker:
+        """Give the ranker that writes names of some ``types``, ``languages`` or ``sources``."""
+        names = self.names.restricted(**asked)
+        return GenerativeRanker(self.kb, self.namer, names, self.config, self.mixing)
+
+    def generate(
+        self,
+        texts: Sequence[str],
+        contexts: Sequence[Context] = (),
+        lists: Sequence[Sequence[int]] | None = None,
+    ) -> Found:
+        """Write names for mentions: sequences of the trie, and mean log-probabilities.
+
+        ``lists`` are rows of the store's names: a mention is given no name but those of its list.
+        """
+        return self._writer.write(self._ask(texts, contexts), lists)
+
+    def rank_candidates(
+        self, texts: Sequence[str], gathered: Gathered, contexts: Sequence[Context]
+    ) -> list[list[Candidate]]:
+        """Give a candidate for each name and concept, best first; equal ones by the lower row."""
+        scored = self.score(texts, gathered, contexts)
+        return self._maker.by_name(scored, self.mixing(scored), scored.rows.shape[1])
+
+    def score(
+        self, texts: Sequence[str], gathered: Gathered, contexts: Sequence[Context]
+    ) -> Gathered:
+        """Add the names that the model writes to those gathered, and its scores, which come last.
+
+        A name that was gathered and neither written nor scored again has no score of the model's.
+        """
+        questions = self._ask(texts, contexts)
+        found = self._writer.write(questions)
+        written: list[Written] = [
+            {
+                sequence: (score, rank)
+                for rank, (sequence, score) in enumerate(zip(*each, strict=True), 1)
+                if sequence >= 0
+            }
+            for each in zip(found.sequences.tolist(), found.scores.tolist(), strict=True)
+        ]
+        if self.mixing.rescore:
+            again = self._not_written(gathered, written)
+            for own, scores in zip(written, self._writer.score(questions, again), strict=True):
+                own |= {sequence: (score, 0) for sequence, score in scores.items()}
+        return self._join(gathered, written)
+
+    def _ask(self, texts: Sequence[str], contexts: Sequence[Context]) -> list[Question]:
+        places = contexts or [Context()] * len(texts)
+        return [ask(*each, self.config) for each in zip(texts, places, strict=True)]
+
+    def _not_written(self, gathered: Gathered, written: Sequence[Written]) -> list[dict[int, int]]:
+        """Give the names that the search found first and the model did not write.
+
+        They are rows of the store by their sequence.
+        """
+        order = np.lexsort((gathered.rows, -self.mixing.search_scores(gathered)), axis=1)
+        ranked = np.take_along_axis(gathered.rows, order, axis=1)[:, : self.mixing.rescore]
+        found = []
+        for rows, own in zip(ranked, written, strict=True):
+            kept = rows[rows >= 0]
+            sequences = zip(self.names.numbers[kept].tolist(), kept.tolist(), strict=True)
+            found.append({s: row for s, row in sequences if s >= 0 and s not in own})
+        return found
+
+    def _join(self, gathered: Gathered, written: Sequence[Written]) -> Gathered:
+        """Put what was written beside what was gathered: a name of the store for each concept."""
+        rows = [
+            [row for sequence, (_, rank) in own.items() if rank for row in self._rows_of(sequence)]
+            for own in written
+        ]
+        widest = max(map(len, rows), default=0)
+        added = np.full((len(rows), widest), -1, np.int64)
+        for place, found in enumerate(rows):
+            added[place, : len(found)] = found
+        joined = widen(gathered, added)
+        scores = np.full(joined.rows.shape, -np.inf, np.float32)
+        ranks = np.zeros(joined.rows.shape, np.int32)
+        sequences = np.where(joined.rows >= 0, self.names.numbers[joined.rows], -1)
+        for line, own in enumerate(written):
+            for column, sequence in enumerate(sequences[line].tolist()):
+                if sequence in own:
+                    score, ranks[line, column] = own[sequence]
+                    scores[line, column] = np.exp(score)
+        return Gathered(
+            (*gathered.generators, GENERATIVE),
+            joined.rows,
+            np.concatenate([joined.scores, scores[None]]),
+            np.concatenate([joined.ranks, ranks[None]]),
+        )
+
+    def _rows_of(self, sequence: int) -> Rows:
+        """Give the first name of each concept that a sequence stands for."""
+        rows = self.names.rows_of(sequence)
+        _, first = np.unique(self._maker.concepts[rows], return_index=True)
+        found: Rows = rows[np.sort(first)]
+        return found
+
+
+def open_generative_ranker(folder: Path, kb: KnowledgeBase) -> GenerativeRanker:
+    """Open a trained generative linker, or any encoder-decoder, for a store.
+
+    The trie in the folder is used if it is of this store, else one is made in memory.
+    """
+    opened = open_folder(folder, kb)
+    return GenerativeRanker(kb, opened.namer, opened.names, opened.config, opened.mixing)

@@ -1,0 +1,213 @@
+"""Train a generative linker on mentions whose concepts are known.
+
+The model of the last step is taken. Mentions held out (``dev``) are looked at when all is done,
+and the share of generation beside a search is fitted on them where that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from biograft.errors import ConfigError
+from biograft.kb import KnowledgeBase
+from biograft.linking.fusing import FusedSearch
+from biograft.linking.generative.config import GenerativeConfig
+from biograft.linking.generative.examples import MentionNaming, gather_mentions
+from biograft.linking.generative.folder import Description, write_folder
+from biograft.linking.generative.measuring import fit_mixing, measure
+from biograft.linking.generative.mixing import Mixing
+from biograft.linking.generative.names import NameTrie
+from biograft.linking.generative.ranker import GenerativeRanker
+from biograft.linking.generative.selection import Selection, select_names
+from biograft.linking.generative.targets import TargetChooser
+from biograft.linking.provenance import store_fingerprint
+from biograft.linking.rerank.examples import GoldQuery
+from biograft.nn.seq2seq import Namer
+from biograft.objectives.name_generation import NameLearning
+from biograft.progress import Progress
+from biograft.streams.naming import NamingBatches
+from biograft.training import Task, TrainingResult, train
+from biograft.training.processes import join_processes
+
+MODEL = "model"
+EVALUATED = 256
+"""Mentions held out, at most, whose loss is told while training."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerativeResult:
+    """What a run gave, and how it does on the mentions held out."""
+
+    run: Path
+    model: Path
+    """Folder of the linker."""
+    training: TrainingResult
+    report: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the result as plain values."""
+        return {
+            "run": str(self.run),
+            "model": str(self.model),
+            "step": self.training.step,
+            "n_steps": self.training.n_steps,
+            "finished": self.training.finished,
+            "loss": self.training.loss,
+            "seconds": round(self.training.seconds, 3),
+            **self.report,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mentions:
+    """What is learnt from, and what is only looked at."""
+
+    train: Sequence[GoldQuery]
+    held_out: Sequence[GoldQuery] = ()
+    search: FusedSearch | None = None
+    """What generation is measured and mixed with on the mentions held out."""
+
+
+def train_generative(
+    kb: KnowledgeBase,
+    mentions: Mentions,
+    config: GenerativeConfig,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> GenerativeResult:
+    """Train in the folder ``out``, or go on where a run stopped there; write ``out/model``."""
+    progress, run = progress or Progress(enabled=False), Path(out)
+    _check(config, mentions)
+    progress.start("names")
+    selected = select_names(kb, config.names)
+    chooser = TargetChooser(kb, selected, config.target, config.training.seed)
+    data = gather_mentions(kb, chooser, mentions.train, config)
+    if not data:
+        raise ConfigError(
+            f"training mentions: of {data.counts.given:,} given none is left to learn from; are "
+            "their ids those of this store?"
+        )
+    held = gather_mentions(kb, chooser, mentions.held_out[:EVALUATED], config)
+    progress.start("model")
+    namer = _start(config, selected, data)
+    provenance = {
+        "kb": store_fingerprint(kb),
+        "model": namer.fingerprint(),
+        "search": str(mentions.search) if mentions.search else None,
+        **data.provenance(),
+    }
+    task = _task(namer, data, held, config, provenance)
+    trained = train(task, config.training, run, resume=resume, progress=progress)
+    report: dict[str, Any] = {"mentions": asdict(data.counts)}
+    if join_processes().is_main_process:
+        names = NameTrie.build(kb, namer, config.names, progress)
+        ranker = GenerativeRanker(kb, namer, names, config, _mixing(config, mentions.search))
+        report |= {
+            "n_names": names.trie.n_sequences,
+            "n_names_cut": names.n_cut,
+            "trie_bytes": names.nbytes,
+        }
+        if trained.finished:
+            report |= _measure(ranker, mentions, progress)
+        described = Description(
+            config=config, mixing=ranker.mixing, report=report, provenance=provenance
+        )
+        write_folder(run / MODEL, names, described)
+    return GenerativeResult(run, run / MODEL, trained, report)
+
+
+def _check(config: GenerativeConfig, mentions: Mentions) -> None:
+    if not config.model and config.new is None:
+        raise ConfigError(
+            "model: none named; give the folder or name of a BART or T5 (config.model, "
+            "--encoder), or say how to make one (a table [config.new])"
+        )
+    if config.fit_share and not (mentions.held_out and mentions.search):
+        raise ConfigError("fit_share: there is no mention held out to fit it on; give --dev")
+
+
+def _start(config: GenerativeConfig, selected: Selection, data: MentionNaming) -> Namer:
+    """Load the model to start from, or make one that knows how names and texts are written."""
+    if config.model:
+        return Namer.from_pretrained(
+            config.model,
+            max_source=config.max_source,
+            max_target=config.max_target,
+            dropout=config.dropout,
+        )
+    if config.new is None:
+        raise ConfigError("model: none named")
+    made = config.new.create(_texts(selected, data), config.training.seed)
+    return Namer(
+        made.model,
+        made.tokenizer,
+        made.name,
+        max_source=config.max_source,
+        max_target=config.max_target,
+    )
+
+
+def _texts(selected: Selection, data: MentionNaming) -> Iterator[str]:
+    yield from selected.texts
+    for example in data.examples:
+        yield example.source
+        yield example.prompt
+
+
+def _task(
+    namer: Namer,
+    data: MentionNaming,
+    held: MentionNaming,
+    config: GenerativeConfig,
+    provenance: Mapping[str, Any],
+) -> Task[Any]:
+    learning, processes = NameLearning(namer, config.objective.build()), join_processes()
+    batches = NamingBatches(
+        data,
+        config.training.batch_size,
+        seed=config.training.seed,
+        rank=processes.process_index,
+        world=processes.num_processes,
+        bucket_batches=config.bucket_batches,
+    )
+    evaluate = None
+    if held:
+        size = config.training.batch_size
+        shown = [learning.encode(held.examples[start : start + size])
+                 for start in range(0, len(held), size)]  # fmt: skip
+        evaluate = partial(learning.evaluate, shown, config.training.precision)
+    return Task(
+        model=learning.model,
+        source=learning.source(batches),
+        compute_loss=learning.loss,
+        counts=learning.counts,
+        evaluate=evaluate,
+        described=asdict(config),
+        provenance=provenance,
+    )
+
+
+def _mixing(config: GenerativeConfig, search: FusedSearch | None) -> Mixing:
+    """Say how generation counts beside a search, if the share is given."""
+    weights = dict(search.weights) if search is not None and config.share < 1 else {}
+    return Mixing(config.share, config.rescore, weights)
+
+
+def _measure(ranker: GenerativeRanker, mentions: Mentions, progress: Progress) -> dict[str, Any]:
+    """Fit the share where that is asked for, and say what mentions held out come to."""
+    queries, search = mentions.held_out, mentions.search
+    if not queries:
+        return {}
+    progress.start("mentions held out")
+    told: dict[str, Any] = {}
+    if ranker.config.fit_share and search is not None:
+        ranker.mixing, told["share"] = fit_mixing(ranker, search, queries)
+    told["held_out"] = measure(ranker, search, queries)
+    progress.finish()
+    return told

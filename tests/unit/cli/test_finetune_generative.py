@@ -1,0 +1,150 @@
+"""``biograft finetune genbioel-finetune-ncbi-cpu``: from gold to a linker that generates names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from command_runs import runner_of
+
+from biograft.cli import evaluate
+from biograft.cli.finetune import finetune
+from biograft.cli.index import index
+from biograft.cli.link import link
+from biograft.errors import ConfigError
+from biograft.kb import build_starter
+
+RECIPE = "genbioel-finetune-ncbi-cpu"
+SMALL = (
+    "config.new.width=16", "config.new.layers=1", "config.new.heads=2",
+    "config.new.feed_forward=32", "config.new.n_tokens=600", "config.new.max_length=96",
+    "config.training.steps=3", "config.training.batch_size=4", "config.training.save_every=1",
+    "config.training.precision=fp32",
+)  # fmt: skip
+TEXT = "She has had a heart attack."
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The starter store and its index; nothing here is written to by tests."""
+    folder = tmp_path_factory.mktemp("generative")
+    build_starter(folder / "kb")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run() -> Callable[..., Any]:
+    app = typer.Typer()
+    for command in (finetune, index, link):
+        app.command()(command)
+    app.add_typer(evaluate.app, name="evaluate")
+    return runner_of(app)
+
+
+@pytest.fixture(scope="module")
+def train(place: Path, run: Callable[..., Any]) -> Callable[..., Any]:
+    """Finetune on the starter's sample: ``train(out, "--json", changes=[...])``."""
+
+    def of(out: Path, *arguments: object, changes: tuple[str, ...] = ()) -> Any:
+        gold = ("--train", "starter", "--format", "sample")
+        sets = [part for change in (*SMALL, *changes) for part in ("--set", change)]
+        return run("finetune", RECIPE, "--kb", place / "kb", *gold, "-o", out, *sets, *arguments)
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def linker(train: Callable[..., Any], tmp_path_factory: Any) -> tuple[Path, Any]:
+    out = tmp_path_factory.mktemp("linker") / "run"
+    return out, json.loads(train(out, "--json").stdout)
+
+
+def test_what_was_made_is_told(linker):
+    out, said = linker
+    assert (said["recipe"], said["kind"], said["finished"]) == (RECIPE, "generative", True)
+    assert said["model"] == str(out / "model")
+    report = said["report"]
+    assert report["step"] == 3
+    counts = report["mentions"]
+    assert counts["learnt"] > 20
+    assert counts["given"] == counts["learnt"] + sum(
+        counts[reason] for reason in ("composite", "nil", "unknown", "overlapping")
+    )
+    assert report["n_names"] > 1000
+
+
+def test_it_links_without_an_index(linker, place, run):
+    whole = ("--kb", place / "kb", "--model", linker[0] / "model")
+    (mention,) = json.loads(run("link", TEXT, *whole, "--json", "-k", 3).stdout)["mentions"]
+    assert (mention["start"], mention["end"]) == (14, 26)
+    scores = [candidate["score"] for candidate in mention["candidates"]]
+    assert 0 < len(scores) <= 3
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score < 1 for score in scores)
+    evidence = mention["candidates"][0]["evidence"][0]
+    assert (evidence["generator"], evidence["rank"]) == ("generative", 1)
+    assert "generative #1" in run("link", TEXT, *whole).stdout
+
+
+def test_it_is_evaluated_and_calibrated(linker, place, run, tmp_path):
+    whole = ("--kb", place / "kb", "--model", linker[0] / "model", "--json", "--limit", 20)
+    gold, file = ("--gold", "starter", "--format", "sample"), tmp_path / "c.json"
+    said = json.loads(run("evaluate", "link", *whole, *gold, "--fit-calibration", file).stdout)
+    assert said["n"] == 20
+    assert said["acc@5"] >= said["acc@1"] >= 0
+    assert said["acc@10"] == said["acc@5"]  # five beams
+    assert json.loads(file.read_text())["search"] == "generative"
+    again = run("evaluate", "link", *whole, *gold, "--calibration", file)
+    assert "ece" in json.loads(again.stdout)
+
+
+def test_a_run_goes_on_where_its_time_was_over(train, tmp_path, linker):
+    out, stop = tmp_path / "run", ("config.training.max_minutes=1e-9",)
+    done = train(out, changes=stop)
+    assert "go on with: biograft finetune ... --resume" in done.stdout
+    train(out, "--resume", changes=stop)
+    said = json.loads(train(out, "--resume", "--json").stdout)
+    assert said["finished"]
+    files = [run / "model" / "model" / "model.safetensors" for run in (out, linker[0])]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_generation_is_mixed_with_an_index(place, run, train, tmp_path):
+    run("index", place / "kb", "-o", tmp_path / "index")
+    given = ("--index", tmp_path / "index", "--dev", "starter", "--json")
+    said = json.loads(train(tmp_path / "run", *given, changes=("config.fit_share=true",)).stdout)
+    share = said["report"]["share"]
+    # three steps teach nothing, letters find much
+    assert share["searched"] > share["generative"]
+    assert 0 <= share["generative_share"] < 1
+    assert said["report"]["held_out"]["recall@5"] >= said["report"]["held_out"]["recall@1"] > 0
+    whole = ("--kb", place / "kb", "--index", tmp_path / "index", "--model",
+             tmp_path / "run" / "model", "--json")  # fmt: skip
+    (mention,) = json.loads(run("link", TEXT, *whole).stdout)["mentions"]
+    assert mention["concept"] == "D009203"
+
+
+def test_a_pre_trained_model_is_taken_over(linker, place, run, train, tmp_path):
+    model = linker[0] / "model" / "model"
+    train(tmp_path / "run", "--encoder", model, changes=("config.training.steps=1",))
+    told = json.loads((tmp_path / "run" / "model" / "manifest.json").read_text())
+    assert told["config"]["model"] == str(model)
+    # what pre-training leaves can be asked as it is
+    linked = run("link", TEXT, "--kb", place / "kb", "--model", model, "--json")
+    assert json.loads(linked.stdout)["mentions"][0]["candidates"]
+
+
+def test_mistakes(place, run, train, tmp_path):
+    with pytest.raises(ConfigError, match="index: nothing is searched where generation alone"):
+        train(tmp_path / "run", "--index", tmp_path / "index")
+    with pytest.raises(ConfigError, match="fit_share: there is no mention held out"):
+        train(tmp_path / "run", changes=("config.fit_share=true",))
+    with pytest.raises(ConfigError, match="known: a recipe of kind 'generative' has no use for it"):
+        train(tmp_path / "run", "--known", "starter")
+    with pytest.raises(ConfigError, match=r"config\.new: unknown key 'depth'"):
+        train(tmp_path / "run", changes=("config.new.depth=1",))
+    assert not (tmp_path / "run").exists()

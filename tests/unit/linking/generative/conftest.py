@@ -1,0 +1,26 @@
+"""Two small stores, and a tiny model that knows how the names of the first are written."""
+
+from __future__ import annotations
+
+import pytest
+from generative_store import CONCEPTS, OTHERS, store_in
+from tiny_namers import tiny_namer
+
+from biograft.kb import KnowledgeBase
+from biograft.nn.seq2seq import Namer
+
+
+@pytest.fixture(scope="session")
+def named(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
+    return store_in(tmp_path_factory.mktemp("named"), CONCEPTS)
+
+
+@pytest.fixture(scope="session")
+def other(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
+    return store_in(tmp_path_factory.mktemp("other"), OTHERS)
+
+
+@pytest.fixture(scope="session")
+def namer(named: KnowledgeBase) -> Namer:
+    """A tiny model that no test may change."""
+    return tiny_namer(named.table("names").column("text").to_pylist())

@@ -1,0 +1,170 @@
+"""Training: what is learnt is written, a resumed run is the same to the last bit, refusals."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from generative_store import Query, ask_in
+from safetensors.torch import load_file
+from tiny_namers import SMALL
+
+from biograft.errors import ConfigError, OutputError
+from biograft.linking import Linker
+from biograft.linking.fusing import FusedSearch
+from biograft.linking.generative import (
+    GenerativeConfig,
+    GenerativeTraining,
+    Mentions,
+    NamesConfig,
+    train_generative,
+)
+from biograft.linking.lexical import LexicalIndex
+from biograft.linking.rankers import open_model
+from biograft.nn.generation import BeamConfig
+from biograft.nn.seq2seq import NewSeq2Seq
+
+SAID = {
+    "too much sugar": "D1",
+    "tumour of the breast": "D2",
+    "blocked heart": "D4",
+    "sneezing": "D6",
+}
+QUERIES = [
+    ask_in(f"{before} {mention} {after}", mention, concept)
+    for before in ("she has", "known", "no sign of")
+    for mention, concept in SAID.items()
+    for after in ("today", "since then")
+]
+
+
+def config_of(**values):
+    training = {key: values.pop(key) for key in [*values] if hasattr(GenerativeTraining(), key)}
+    usual = {"steps": 3, "batch_size": 8, "learning_rate": 3e-3, "precision": "fp32", "clip": 1.0}
+    new = NewSeq2Seq(max_length=64, dropout=0.0, **{**SMALL, "width": 32})
+    plain = GenerativeConfig(new=new, training=GenerativeTraining(**{**usual, **training}))
+    return replace(plain, **{"beam": BeamConfig(beams=5), **values})
+
+
+@pytest.fixture(scope="module")
+def learnt(named, tmp_path_factory):
+    """A run that has learnt what is said."""
+    mentions = Mentions(train=QUERIES, held_out=QUERIES[:4])
+    run = tmp_path_factory.mktemp("learnt") / "run"
+    return train_generative(named, mentions, config_of(steps=120, eval_every=60), run)
+
+
+def test_what_was_learnt_is_written(named, learnt):
+    linker = Linker.open(named, model=learnt.model)
+    asked = [ask_in(f"seen: {mention}.", mention) for mention in SAID]
+    ranked = linker.rank(asked, 5)
+    assert [names[0][0].concept for names in ranked] == [*SAID.values()]
+    assert learnt.report["held_out"] == {"n": 4, "recall@1": 1.0, "recall@5": 1.0}
+    assert learnt.report["mentions"]["learnt"] == len(QUERIES)
+    assert learnt.report["n_names"] == open_model(learnt.model, named).names.trie.n_sequences
+
+
+def test_the_loss_of_mentions_held_out_is_logged(learnt):
+    lines = [json.loads(x) for x in (learnt.run / "metrics.jsonl").read_text().splitlines()]
+    told = [line["evaluation"]["nll"] for line in lines if "evaluation" in line]
+    assert len(told) == 3
+    assert told[-1] < told[0]
+
+
+def test_a_run_taken_up_again_learns_the_same_to_the_last_bit(named, tmp_path):
+    mentions = Mentions(train=QUERIES)
+    whole = train_generative(named, mentions, config_of(), tmp_path / "whole")
+    stopped = config_of(max_minutes=1e-9)
+    for resume in (False, True, True):
+        part = train_generative(named, mentions, stopped, tmp_path / "parts", resume=resume)
+    assert part.training.finished
+    weights = [load_file(r.model / "model" / "model.safetensors") for r in (whole, part)]
+    assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
+    assert whole.to_json()["step"] == 3
+
+
+def test_the_share_beside_a_search_is_fitted(named, tmp_path):
+    search = FusedSearch([LexicalIndex.build(named)])
+    held = [Query((name,), frozenset({i})) for name, i in (("heart atack", "D4"), ("cold", "D7"))]
+    mentions = Mentions(train=QUERIES, held_out=held, search=search)
+    result = train_generative(named, mentions, config_of(fit_share=True), tmp_path / "run")
+    ranker = open_model(result.model, named)
+    assert ranker.mixing.share == result.report["share"]["generative_share"]
+    assert result.report["share"]["mixed"] >= result.report["share"]["generative"]
+    assert ranker.needs_search == (ranker.mixing.share < 1)
+
+
+def test_a_given_share_keeps_how_the_search_is_weighed(named, tmp_path):
+    search = FusedSearch([LexicalIndex.build(named)])
+    mentions = Mentions(train=QUERIES, search=search)
+    result = train_generative(named, mentions, config_of(share=0.5, steps=1), tmp_path / "run")
+    mixing = open_model(result.model, named).mixing
+    assert (mixing.share, mixing.weights) == (0.5, {"lexical": 1.0})
+
+
+def test_a_model_goes_on_from_another(named, learnt, tmp_path):
+    config = config_of(model=str(learnt.model / "model"), steps=1, learning_rate=1e-9)
+    result = train_generative(named, Mentions(train=QUERIES), config, tmp_path / "run")
+    weights = [load_file(r.model / "model" / "model.safetensors") for r in (learnt, result)]
+    assert all(torch.allclose(weights[0][k], weights[1][k], atol=1e-5) for k in weights[0])
+
+
+def test_one_name_a_concept_is_learnt_and_written(named, tmp_path):
+    config = config_of(names=NamesConfig(per_concept="shortest"), steps=1)
+    result = train_generative(named, Mentions(train=QUERIES), config, tmp_path / "run")
+    # six: cold and mi are each the shortest of two concepts
+    assert result.report["n_names"] == 6
+
+
+def test_nothing_is_printed(named, tmp_path, capfd):
+    train_generative(named, Mentions(train=QUERIES), config_of(steps=1), tmp_path / "run")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("config", "queries", "problem"),
+    [
+        (GenerativeConfig(), QUERIES, "model: none named; give the folder or name"),
+        (config_of(fit_share=True), QUERIES, "fit_share: there is no mention held out"),
+        (config_of(), [], "training mentions: of 0 given none is left"),
+        (config_of(), [Query(("x",), frozenset({"D9"}))], "of 1 given none is left to learn from"),
+        (config_of(model="./nowhere"), QUERIES, "no such folder"),
+    ],
+)
+def test_what_cannot_be_learnt_is_said(named, tmp_path, config, queries, problem):
+    from biograft.errors import BiograftError
+
+    with pytest.raises(BiograftError, match=problem):
+        train_generative(named, Mentions(train=queries), config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_is_not_overwritten_and_not_mixed_with_other_mentions(named, tmp_path):
+    train_generative(named, Mentions(train=QUERIES), config_of(steps=1), tmp_path / "run")
+    with pytest.raises(OutputError, match="exists already"):
+        train_generative(named, Mentions(train=QUERIES), config_of(steps=1), tmp_path / "run")
+    with pytest.raises(ConfigError, match="was begun with"):
+        train_generative(
+            named, Mentions(train=QUERIES[1:]), config_of(steps=1), tmp_path / "run", resume=True
+        )
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"target": "longest"}, "target: expected one of similar, shortest, random"),
+        ({"share": 1.1}, "share: expected a number from 0 to 1, found 1.1"),
+        ({"context_words": -1}, "context_words: expected at least 0"),
+        ({"batch": 0}, "batch: expected at least 1"),
+        ({"rescore": 3, "beam": BeamConfig(renormalise=True)}, "rescore: names that are scored"),
+    ],
+)
+def test_what_may_be_chosen(values, problem):
+    with pytest.raises(ConfigError, match=problem):
+        GenerativeConfig(**values)
+    with pytest.raises(ConfigError, match="shared: expected one of all, fewest"):
+        NamesConfig(shared="none")
+    with pytest.raises(ConfigError, match="per_concept: expected one of all, shortest, random"):
+        NamesConfig(per_concept="one")

@@ -1,0 +1,213 @@
+"""The trie of names: exactly the store's names, each of which leads back to its rows."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from generative_store import store_in
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tiny_namers import tiny_namer
+
+from biograft.corpus.mention_text import clean_name
+from biograft.errors import StoreError
+from biograft.linking.generative import NamesConfig, NameTrie, select_names
+from biograft.linking.generative.names import longest_name
+
+
+def paths_of(trie, root=0):
+    """Walk a trie from a node: the tokens to each end, and the sequence that ends there."""
+    found, open_nodes = {}, [(root, ())]
+    while open_nodes:
+        node, path = open_nodes.pop()
+        first, last = (int(n[0]) for n in trie.children(np.array([node])))
+        for child in range(first, last):
+            longer = (*path, int(trie.tokens[child]))
+            sequence = int(trie.sequence_of(np.array([child]))[0])
+            if sequence >= 0:
+                found[longer] = sequence
+            open_nodes.append((child, longer))
+    return found
+
+
+def rows_by_tokens(kb, namer, config):
+    """Group the rows of the names that are kept by their tokens, by plain loops."""
+    selected = select_names(kb, config)
+    grouped = {}
+    for row, number in enumerate(selected.numbers.tolist()):
+        if number >= 0:
+            tokens = namer.name_tokens(clean_name(kb.name(row).text, lower=config.lower))
+            grouped.setdefault((*tokens, namer.end), []).append(row)
+    return grouped
+
+
+CONFIGS = [
+    NamesConfig(),
+    NamesConfig(lower=False),
+    NamesConfig(shared="fewest"),
+    NamesConfig(per_concept="shortest"),
+    NamesConfig(types=("disease",), languages=("en",)),
+]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_the_trie_holds_the_names_and_leads_back_to_them(named, namer, config):
+    names = NameTrie.build(named, namer, config)
+    expected = rows_by_tokens(named, namer, config)
+    found = {path: names.rows_of(s).tolist() for path, s in paths_of(names.trie).items()}
+    assert found == expected
+    assert names.trie.n_sequences == len(expected)
+    assert names.n_cut == 0
+    for path, sequence in paths_of(names.trie).items():
+        assert [int(names.numbers[row]) for row in expected[path]] == [sequence] * len(
+            expected[path]
+        )
+        assert names.tokens_of(expected[path]) == [list(path[:-1])] * len(expected[path])
+
+
+texts = st.lists(
+    st.lists(
+        st.text(st.sampled_from("aAbB -,2型 "), min_size=1, max_size=7).filter(str.strip),
+        min_size=1, max_size=4,
+    ),
+    min_size=1, max_size=6,
+)  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(texts, st.sampled_from(["all", "fewest"]))
+def test_any_names_come_out_as_they_went_in(namer, tmp_path_factory, concepts, shared):
+    told = [{"id": f"C{n}", "names": own} for n, own in enumerate(concepts)]
+    kb, config = store_in(tmp_path_factory.mktemp("any"), told), NamesConfig(shared=shared)
+    names = NameTrie.build(kb, namer, config)
+    found = {path: names.rows_of(s).tolist() for path, s in paths_of(names.trie).items()}
+    assert found == rows_by_tokens(kb, namer, config)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"types": ("disease",)},
+        {"types": ("drug", "finding")},
+        {"languages": ("zh",)},
+        {"sources": ("kb.jsonl",)},
+        {"types": ("disease",), "languages": ("en",)},
+    ],
+)
+@pytest.mark.parametrize("shared", ["all", "fewest"])
+def test_a_restricted_trie_is_that_of_the_names_left(named, namer, asked, shared):
+    whole = NameTrie.build(named, namer, NamesConfig(shared=shared))
+    names = whole.restricted(**asked)
+    concepts = named.table("names").column("concept").to_pylist()
+    expected = {}
+    for path, rows in rows_by_tokens(named, namer, NamesConfig(shared=shared)).items():
+        kept = [row for row in rows if _wanted(named, row, concepts[row], asked)]
+        if kept:
+            expected[path] = kept
+    assert {path: names.rows_of(s).tolist() for path, s in paths_of(names.trie).items()} == expected
+    assert len(expected) < whole.trie.n_sequences or asked == {"sources": ("kb.jsonl",)}
+
+
+def _wanted(kb, row, concept, asked):
+    name = kb.name(row)
+    kinds = {kind.code for kind in kb.concept_at(concept).types}
+    return (
+        (not asked.get("types") or bool(kinds & set(asked["types"])))
+        and name.language in asked.get("languages", (name.language,))
+        and name.source in asked.get("sources", (name.source,))
+    )
+
+
+def test_a_forest_has_the_names_of_each_list_and_no_others(named, namer):
+    names = NameTrie.build(named, namer)
+    rows = rows_by_tokens(named, namer, NamesConfig())
+    lists = [[3, 0, 3, -1], [], list(range(named.n_names)), [5]]
+    forest = names.for_candidates(lists)
+    assert len(forest.roots) == len(lists)
+    for root, own in zip(forest.roots.tolist(), lists, strict=True):
+        expected = {path for path, stand in rows.items() if set(stand) & set(own)}
+        found = paths_of(forest.trie, root)
+        assert set(found) == expected
+        for path, number in found.items():
+            assert names.rows_of(int(forest.numbers[number])).tolist() == rows[path]
+
+
+def test_a_forest_leaves_out_what_may_not_be_generated(named, namer):
+    names = NameTrie.build(named, namer, NamesConfig(types=("drug",)))
+    kept = np.flatnonzero(names.numbers >= 0)
+    forest = names.for_candidates([list(range(named.n_names))])
+    assert len(paths_of(forest.trie, int(forest.roots[0]))) == len(kept)
+
+
+def test_names_too_long_for_the_model_are_cut_and_counted(named):
+    short = tiny_namer(["a"], max_length=16)  # every byte a token
+    names = NameTrie.build(named, short)
+    longest = longest_name(short)
+    assert longest == 7
+    assert max(map(len, paths_of(names.trie))) == longest + 1
+    assert names.n_cut > 0
+    assert sorted(row for s in range(names.trie.n_sequences) for row in names.rows_of(s)) == list(
+        range(named.n_names)
+    )
+
+
+@pytest.fixture
+def saved(named, namer, tmp_path):
+    names = NameTrie.build(named, namer)
+    names.save(tmp_path / "trie")
+    return names, tmp_path / "trie"
+
+
+def test_what_was_written_is_read(named, namer, saved):
+    names, folder = saved
+    opened = NameTrie.open(folder, named, namer, NamesConfig())
+    assert isinstance(opened.rows, np.memmap)
+    assert paths_of(opened.trie) == paths_of(names.trie)
+    for name in ("numbers", "rows", "starts"):
+        assert np.array_equal(getattr(opened, name), getattr(names, name))
+    assert opened.nbytes == names.nbytes > 0
+    assert opened.n_cut == 0
+
+
+def test_another_store_tokenizer_or_choice_gives_another_trie(named, other, namer, saved):
+    _, folder = saved
+    assert NameTrie.open(folder, other, namer, NamesConfig()).trie.n_sequences == 5
+    drugs = NamesConfig(types=("drug",))
+    opened = NameTrie.open(folder, named, namer, drugs)
+    assert paths_of(opened.trie) == paths_of(NameTrie.build(named, namer, drugs).trie)
+    bytewise = tiny_namer(["a"], max_length=64)
+    opened = NameTrie.open(folder, named, bytewise, NamesConfig())
+    assert set(paths_of(opened.trie)) == set(rows_by_tokens(named, bytewise, NamesConfig()))
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (lambda f: (f / "rows.npy").write_bytes(b"x"), "damaged .expected .* bytes, found 1"),
+        (lambda f: (f / "tokens.npy").unlink(), "damaged .expected .* bytes, found no file"),
+        (lambda f: (f / "manifest.json").write_text("{"), "damaged"),
+        (lambda f: _retell(f, format="other"), "no trie of names but 'other'"),
+        (lambda f: _retell(f, version=9), "trie of names of version 9"),
+        (lambda f: _retell(f, n_cut=None), "n_cut is missing"),
+        (lambda f: _swap(f, "starts.npy", np.zeros(3, np.int64)), "its arrays do not fit"),
+    ],
+)
+def test_damage_is_said_in_one_line(named, namer, saved, damage, problem):
+    damage(saved[1])
+    with pytest.raises(StoreError, match=problem) as caught:
+        NameTrie.open(saved[1], named, namer, NamesConfig())
+    assert "\n" not in str(caught.value)
+
+
+def _retell(folder, **values):
+    path = folder / "manifest.json"
+    told = {**json.loads(path.read_text()), **values}
+    path.write_text(json.dumps({key: value for key, value in told.items() if value is not None}))
+
+
+def _swap(folder, name, array):
+    np.save(folder / name, array)
+    sizes = json.loads((folder / "manifest.json").read_text())["files"]
+    _retell(folder, files={**sizes, name: (folder / name).stat().st_size})

@@ -1,0 +1,231 @@
+"""Name generation: tensors of examples, the loss against plain loops and the published figures."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny_namers import tiny_namer
+from transformers import AutoModelForSeq2SeqLM
+
+from biograft.errors import ConfigError
+from biograft.objectives.name_generation import NameGeneration, NameGenerationConfig, NameLearning
+from biograft.streams import NamingExample
+
+EXAMPLES = [
+    NamingExample("no START heart attack END seen", "heart attack is", "myocardial infarction"),
+    NamingExample("START flu END", "flu is", "influenza"),
+    NamingExample("START mi END was treated with aspirin for years", "", "heart attack"),
+]
+
+
+@pytest.fixture(scope="module")
+def namer():
+    return tiny_namer([each.source + " " + each.target for each in EXAMPLES])
+
+
+def build(**options):
+    return NameGenerationConfig(**options).build()
+
+
+def plain_loss(logits, labels, share, form):
+    """Compute the smoothed loss token by token, in Python's own numbers."""
+    total, n = 0.0, 0
+    for row, row_labels in zip(logits.tolist(), labels.tolist(), strict=True):
+        for scores, label in zip(row, row_labels, strict=True):
+            if label == -100:
+                continue
+            norm = math.log(sum(math.exp(score) for score in scores))
+            minus = [norm - score for score in scores]
+            v = len(scores)
+            if form == "mean":
+                total += (1 - share) * minus[label] + share * sum(minus) / v
+            else:
+                each = share / (v - 1)
+                total += (1 - share - each) * minus[label] + each * sum(minus)
+            n += 1
+    return total / n
+
+
+class TestEncoding:
+    def test_only_the_name_and_its_end_are_learned(self, namer):
+        batch = build().encode(namer, EXAMPLES)
+        assert len(batch) == 3
+        for row, example in enumerate(EXAMPLES):
+            prompt, name = namer.prompt_tokens(example.prompt), namer.name_tokens(example.target)
+            n = 1 + len(prompt) + len(name)
+            assert batch.decoder_inputs[row, :n].tolist() == [namer.start, *prompt, *name]
+            assert set(batch.decoder_inputs[row, n:].tolist()) <= {namer.padding}
+            wanted = [-100] * len(prompt) + [*name, namer.end]
+            assert batch.labels[row, :n].tolist() == wanted
+            assert set(batch.labels[row, n:].tolist()) <= {-100}
+            source = namer.source_tokens([example.source])[0]
+            assert batch.sources[row, : len(source)].tolist() == source
+            assert int(batch.source_mask[row].sum()) == len(source)
+        names = [namer.name_tokens(each.target) for each in EXAMPLES]
+        assert build().count(batch) == sum(map(len, names)) + 3
+
+    def test_a_prompt_that_is_too_long_loses_its_beginning(self):
+        short = tiny_namer(["heart attack is"], max_length=12)
+        long = NamingExample("START x END", "very " * 9 + "heart is", "attack")
+        batch = build().encode(short, [long])
+        inputs = batch.decoder_inputs[0].tolist()
+        assert len(inputs) == 12
+        prompt, name = short.prompt_tokens(long.prompt), short.name_tokens("attack")
+        assert inputs == [short.start, *prompt[-(11 - len(name)) :], *name]
+        endless = NamingExample("START x END", "x is", "attack " * 9)
+        batch = build().encode(short, [endless])
+        assert batch.labels[0].tolist() == [*short.name_tokens(endless.target)[:11], short.end]
+
+
+class TestLoss:
+    @pytest.mark.parametrize("form", ["mean", "fairseq"])
+    @pytest.mark.parametrize("share", [0.0, 0.1, 0.3])
+    def test_it_is_that_of_plain_loops(self, form, share):
+        torch.manual_seed(1)
+        logits = torch.randn(3, 4, 7, dtype=torch.float64, requires_grad=True)
+        labels = torch.tensor([[-100, 2, 3, -100], [6, 0, 5, 1], [-100] * 4])
+        objective = build(label_smoothing=share, form=form)
+        loss, stats = objective.loss(logits, labels)
+        assert float(loss.detach()) == pytest.approx(
+            plain_loss(logits, labels, share, form), abs=1e-12
+        )
+        assert stats["nll"] == pytest.approx(plain_loss(logits, labels, 0.0, form), abs=1e-12)
+        loss.backward()
+        assert (logits.grad[labels == -100] == 0).all()
+        assert (logits.grad[labels != -100].abs().sum(-1) > 0).all()
+
+    def test_statistics(self):
+        labels = torch.tensor([[-100, 2, 1], [0, 1, -100], [-100, -100, -100]])
+        logits = torch.nn.functional.one_hot(labels.clamp_min(0), 4).double() * 9
+        _, stats = build().loss(logits, labels)
+        assert (stats["accuracy"], stats["exact"]) == (1.0, 1.0)
+        logits[1, 0] = torch.tensor([0.0, 0, 0, 9])
+        _, stats = build().loss(logits, labels)
+        assert (stats["accuracy"], stats["exact"]) == (0.75, 0.5)
+
+    def test_nothing_labelled_is_no_loss(self):
+        logits = torch.randn(2, 3, 5, requires_grad=True)
+        loss, stats = build(r_drop=1.0).loss(logits, torch.full((2, 3), -100), logits * 2)
+        loss.backward()
+        assert float(loss.detach()) == 0
+        assert set(stats.values()) == {0.0}
+        assert (logits.grad == 0).all()
+
+    def test_weight(self):
+        logits, labels = torch.randn(1, 2, 5), torch.tensor([[1, 2]])
+        once, _ = build().loss(logits, labels)
+        thrice, stats = build(weight=3.0).loss(logits, labels)
+        torch.testing.assert_close(thrice, 3 * once)
+        assert stats["loss"] == pytest.approx(float(once))
+
+    def test_two_passes(self):
+        torch.manual_seed(2)
+        first, second = torch.randn(2, 2, 3, 5, dtype=torch.float64)
+        labels = torch.tensor([[-100, 2, 3], [4, 0, 1]])
+        loss, _ = build(r_drop=0.7).loss(first, labels, second)
+        halves = [float(build().loss(each, labels)[0]) for each in (first, second)]
+        apart = 0.0
+        for row, column in torch.nonzero(labels != -100).tolist():
+            p, q = (each[row, column].softmax(-1).tolist() for each in (first, second))
+            apart += sum((a - b) * (math.log(a) - math.log(b)) for a, b in zip(p, q, strict=True))
+        assert float(loss) == pytest.approx(sum(halves) / 2 + 0.7 * apart / 2 / 5, abs=1e-12)
+
+
+class TestPublishedFigures:
+    """The fixture's figures, computed by the published code."""
+
+    def test_the_loss_of_a_model(self, shared_data):
+        folder = shared_data("parity/genbioel")
+        told = json.loads((folder / "training.json").read_text())["model_batch"]
+        tensors = load_file(folder / "training.safetensors")
+        model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float64).eval()
+        with torch.no_grad():
+            logits = model(
+                input_ids=tensors["input_ids"],
+                attention_mask=tensors["attention_mask"],
+                decoder_input_ids=tensors["decoder_input_ids"],
+            ).logits
+        labelled = tensors["labels"] != -100  # the fixture also masks the decoder's padding
+        torch.testing.assert_close(logits[labelled].float(), tensors["logits"][labelled])
+        self._compare(logits, tensors["labels"], told)
+
+    def test_random_scores(self, shared_data):
+        folder = shared_data("parity/genbioel")
+        told = json.loads((folder / "training.json").read_text())["random_logits"]
+        tensors = load_file(folder / "training.safetensors")
+        first, labels = tensors["random_logits"], tensors["random_labels"]
+        self._compare(first, labels, told)
+        second = tensors["random_logits_second_pass"]
+        plain = [float(build().loss(each, labels)[0]) for each in (first, second)]
+        both, _ = build(r_drop=1.0).loss(first, labels, second)
+        apart = float(both) - sum(plain) / 2
+        assert apart == pytest.approx(told["rdrop_symmetric_kl"], abs=1e-6)
+
+    def _compare(self, logits, labels, told):
+        for key, options in {
+            "label_smoothed_epsilon_0.1": {"form": "mean"},
+            "label_smoothed_epsilon_0.0": {"label_smoothing": 0.0},
+            "label_smoothed_fairseq_form_epsilon_0.1": {"form": "fairseq"},
+        }.items():
+            loss, stats = build(**options).loss(logits, labels)
+            assert float(loss) == pytest.approx(told[key], abs=1e-6)
+            assert stats["nll"] == pytest.approx(told["nll"], abs=1e-6)
+
+
+class TestLearning:
+    def test_parts_by_their_multipliers_are_the_whole(self, namer):
+        learning = NameLearning(namer, build())
+        whole = learning.encode(EXAMPLES)
+        loss, stats = learning.loss(learning.model, whole, {})
+        parts = [learning.encode(EXAMPLES[:1]), learning.encode(EXAMPLES[1:])]
+        counted, n = learning.counts(whole), {}
+        total, sums = 0.0, dict.fromkeys(stats, 0.0)
+        for part in parts:
+            n = {key: 2 * value / counted[key] for key, value in learning.counts(part).items()}
+            of_part, part_stats = learning.loss(learning.model, part, n)
+            total += float(of_part.detach()) / 2
+            sums = {key: sums[key] + part_stats[key] / 2 for key in sums}
+        assert total == pytest.approx(float(loss.detach()), abs=1e-5)
+        assert sums == pytest.approx(stats, abs=1e-5)
+        assert learning.evaluate(parts, "fp32") == pytest.approx(stats, abs=1e-5)
+
+    def test_the_second_pass_drops_out_otherwise(self, namer):
+        learning = NameLearning(namer, NameGeneration(NameGenerationConfig(r_drop=5.0)))
+        batch = learning.encode(EXAMPLES)
+        plain, _ = NameLearning(namer, build()).loss(learning.model, batch, {})
+        learning.model.train()
+        same, _ = learning.loss(learning.model, batch, {})  # the tiny model drops nothing out
+        for layer in (*namer.model.model.encoder.layers, *namer.model.model.decoder.layers):
+            layer.dropout = 0.5
+        other, _ = learning.loss(learning.model, batch, {})
+        for layer in (*namer.model.model.encoder.layers, *namer.model.model.decoder.layers):
+            layer.dropout = 0.0
+        learning.model.eval()
+        torch.testing.assert_close(same, plain)
+        assert float(other.detach()) > float(plain.detach()) + 0.01
+
+    def test_lengths_weigh_what_is_written_twice(self, namer):
+        learning = NameLearning(namer, build())
+        (length,) = learning.lengths(EXAMPLES[1:2])
+        read, written = namer.source_tokens(["START flu END"])[0], namer.name_tokens(
+            "flu is influenza"
+        )  # fmt: skip
+        assert length == len(read) + 2 * len(written)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"form": "means"}, "form: expected one of mean, fairseq, found 'means'; did you mean"),
+        ({"label_smoothing": 1.0}, "label_smoothing: expected a share from 0 to below 1"),
+        ({"r_drop": -1.0}, "r_drop: expected a number of at least 0, found -1.0"),
+        ({"weight": float("nan")}, "weight: expected a number of at least 0, found nan"),
+    ],
+)
+def test_settings_that_mean_nothing(setting, message):
+    with pytest.raises(ConfigError, match=message):
+        NameGenerationConfig(**setting)
