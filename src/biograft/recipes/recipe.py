@@ -36,18 +36,25 @@ Its ``reads`` are the kinds of streams that it can learn from; ``create(texts, s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderConfig:
-    """Which model is trained: a folder or a name of the hub, and how it reads.
+    """Which encoder is trained: a folder or a name of the hub, and how it makes one vector.
 
     What is not given comes from the files beside the weights; ``lower`` from the stream.
-    ``pooling`` and ``lower`` are for models that make one vector of a text; ``dropout``, also in
-    attention, is for models that write names.
     """
 
-    name: str = ""
-    """Empty where the model is made from scratch."""
+    name: str
     pooling: str | None = None
     max_length: int | None = None
     lower: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartConfig(EncoderConfig):
+    """Which model pre-training begins with; without a name one is made from scratch.
+
+    ``dropout``, also in attention, is for models that write names.
+    """
+
+    name: str = ""
     dropout: float | None = None
 
     def __post_init__(self) -> None:
@@ -86,7 +93,7 @@ class Recipe:
 
     name: str
     about: str = ""
-    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    encoder: StartConfig = field(default_factory=StartConfig)
     new_kind: str = ""
     """The kind of the model made from scratch; empty where ``encoder.name`` says which it is."""
     new: Any = None
@@ -138,7 +145,7 @@ class Recipe:
         return cls(
             name=name,
             about=str(values.get("about", "")),
-            encoder=from_mapping(EncoderConfig, tables["encoder"], "encoder."),
+            encoder=from_mapping(StartConfig, tables["encoder"], "encoder."),
             new_kind=str(tables["new"].get("kind", "")),
             new=_configure_new(tables["new"], kind) if "new" in values else None,
             knowledge=from_mapping(KnowledgeConfig, tables["knowledge"], "knowledge.")

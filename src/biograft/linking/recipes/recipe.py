@@ -67,8 +67,6 @@ class LinkingRecipe:
         if kind.needs_encoder and not _table(values, kind.encoder_key.split(".")[0]):
             raise ConfigError(f"recipe {name}: missing key '{kind.encoder_key}'")
         encoder = _table(values, "encoder")
-        if encoder and not encoder.get("name"):
-            raise ConfigError("encoder: missing key 'name'")
         return cls(
             name=name,
             kind=str(values["kind"]),
