@@ -107,7 +107,7 @@ def test_an_encoder_that_is_not_there(bench, tmp_path):
 def test_without_torch_the_extra_is_named():
     script = """
 import sys
-sys.modules["accelerate"] = None
+sys.modules["torch"] = None
 from biograft.errors import MissingExtraError
 try:
     from biograft.recipes import Recipe, pretrain

@@ -51,7 +51,7 @@ import sys
 from biograft.linking.finetuning import FinetuneConfig
 FinetuneConfig()
 print("torch" in sys.modules)
-sys.modules["accelerate"] = None
+sys.modules["torch"] = None
 from biograft.errors import MissingExtraError
 try:
     from biograft.linking.finetuning import finetune_encoder
