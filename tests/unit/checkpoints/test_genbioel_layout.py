@@ -7,6 +7,7 @@ import pickle
 
 import pytest
 import torch
+from mischief import Mischief
 from safetensors.torch import load_file, save_file
 from tiny_namers import tiny_namer
 from transformers import BartForConditionalGeneration
@@ -118,15 +119,10 @@ def test_what_is_wrong_is_one_line(published, tmp_path, weights, config, problem
     assert not (tmp_path / "ours").exists()
 
 
-class _Mischief:
-    def __reduce__(self):
-        return (print, ("run",))
-
-
 def test_pickled_soft_prompts_are_refused_unread(published, tmp_path, capsys):
     folder = published()
     with (folder / "soft_prompt_enc.pth").open("wb") as file:
-        pickle.dump(_Mischief(), file)
+        pickle.dump(Mischief(), file)
     with pytest.raises(InputError, match=r"soft prompts in soft_prompt_enc.pth, a pickled module"):
         import_checkpoint(folder, tmp_path / "ours")
     assert capsys.readouterr().out == ""

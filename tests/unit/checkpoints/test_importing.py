@@ -6,6 +6,7 @@ import pickle
 import pytest
 import torch
 from kebiolm_files import SIZES, published_weights
+from mischief import Mischief
 from safetensors.torch import save_file
 
 from biograft.checkpoints import LAYOUTS, import_checkpoint
@@ -147,15 +148,10 @@ def test_what_is_wrong_is_one_line(published, tmp_path, damage, message):
     assert not (tmp_path / "ours").exists()
 
 
-class _Mischief:
-    def __reduce__(self):
-        return (print, ("run",))
-
-
 def test_nothing_in_a_pickle_is_run(published, tmp_path, capsys):
     folder = published()
     with (folder / "pytorch_model.bin").open("wb") as file:
-        pickle.dump({"bert.a": _Mischief()}, file, protocol=2)  # as torch writes
+        pickle.dump({"bert.a": Mischief()}, file, protocol=2)  # as torch writes
     with pytest.raises(InputError, match="holds no weights that can be read"):
         import_checkpoint(folder, tmp_path / "ours")
     assert capsys.readouterr().out == ""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from biograft.linking.generative.ranker import GenerativeRanker, open_generative_ranker
     from biograft.linking.generative.selection import Selection, select_names
     from biograft.linking.generative.training import (
-        GenerativeResult,
         Mentions,
         train_generative,
     )
@@ -30,7 +29,6 @@ __all__ = [
     "Forest",
     "GenerativeConfig",
     "GenerativeRanker",
-    "GenerativeResult",
     "GenerativeTraining",
     "MentionNaming",
     "Mentions",
@@ -48,7 +46,6 @@ _HOMES = {
     "Forest": "biograft.linking.generative.names",
     "GenerativeConfig": "biograft.linking.generative.config",
     "GenerativeRanker": "biograft.linking.generative.ranker",
-    "GenerativeResult": "biograft.linking.generative.training",
     "GenerativeTraining": "biograft.linking.generative.config",
     "MentionNaming": "biograft.linking.generative.examples",
     "Mentions": "biograft.linking.generative.training",

@@ -26,40 +26,17 @@ from biograft.linking.generative.selection import Selection, select_names
 from biograft.linking.generative.targets import TargetChooser
 from biograft.linking.provenance import store_fingerprint
 from biograft.linking.rerank.examples import GoldQuery
+from biograft.linking.trained import TrainedLinker
 from biograft.nn.seq2seq import Namer
 from biograft.objectives.name_generation import NameLearning
 from biograft.progress import Progress
 from biograft.streams.naming import NamingBatches
-from biograft.training import Task, TrainingResult, train
+from biograft.training import Task, train
 from biograft.training.processes import join_processes
 
 MODEL = "model"
 EVALUATED = 256
 """Mentions held out, at most, whose loss is told while training."""
-
-
-@dataclass(frozen=True, slots=True)
-class GenerativeResult:
-    """What a run gave, and how it does on the mentions held out."""
-
-    run: Path
-    model: Path
-    """Folder of the linker."""
-    training: TrainingResult
-    report: Mapping[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        """Give the result as plain values."""
-        return {
-            "run": str(self.run),
-            "model": str(self.model),
-            "step": self.training.step,
-            "n_steps": self.training.n_steps,
-            "finished": self.training.finished,
-            "loss": self.training.loss,
-            "seconds": round(self.training.seconds, 3),
-            **self.report,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +57,7 @@ def train_generative(
     *,
     resume: bool = False,
     progress: Progress | None = None,
-) -> GenerativeResult:
+) -> TrainedLinker:
     """Train in the folder ``out``, or go on where a run stopped there; write ``out/model``."""
     progress, run = progress or Progress(enabled=False), Path(out)
     _check(config, mentions)
@@ -119,7 +96,7 @@ def train_generative(
             config=config, mixing=ranker.mixing, report=report, provenance=provenance
         )
         write_folder(run / MODEL, names, described)
-    return GenerativeResult(run, run / MODEL, trained, report)
+    return TrainedLinker(run, run / MODEL, trained, report)
 
 
 def _check(config: GenerativeConfig, mentions: Mentions) -> None:

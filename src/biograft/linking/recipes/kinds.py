@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from biograft.kb import KnowledgeBase
+from biograft.linking.trained import TrainedLinker
 from biograft.progress import Progress
 from biograft.registry import Registry
 
@@ -48,6 +49,12 @@ class Outcome:
     report: Mapping[str, Any]
     finished: bool = True
     """Whether the last step was done; if not, the run can be resumed."""
+
+    @classmethod
+    def of_linker(cls, trained: TrainedLinker) -> Outcome:
+        """Tell of a run that made a linker, and nothing beside it."""
+        made = {"model": trained.model}
+        return cls(made=made, report=trained.figures(), finished=trained.training.finished)
 
     def to_json(self) -> dict[str, Any]:
         """Give the outcome as plain values."""

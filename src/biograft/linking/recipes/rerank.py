@@ -26,9 +26,7 @@ def run_rerank(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
         resume=lesson.resume,
         progress=lesson.progress,
     )
-    report = {k: v for k, v in result.to_json().items() if k not in ("run", "model", "finished")}
-    finished = result.training.finished
-    return Outcome(made={"model": result.model}, report=report, finished=finished)
+    return Outcome.of_linker(result)
 
 
 KIND = RecipeKind(

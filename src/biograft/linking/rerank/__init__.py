@@ -10,13 +10,12 @@ if TYPE_CHECKING:
     from biograft.linking.rerank.config import RerankConfig, RerankTraining
     from biograft.linking.rerank.examples import RerankData, gather_examples
     from biograft.linking.rerank.reranker import ContextReranker, open_context_reranker
-    from biograft.linking.rerank.training import RerankResult, train_reranker
+    from biograft.linking.rerank.training import train_reranker
 
 __all__ = [
     "ContextReranker",
     "RerankConfig",
     "RerankData",
-    "RerankResult",
     "RerankTraining",
     "gather_examples",
     "open_context_reranker",
@@ -27,7 +26,6 @@ _HOMES = {
     "ContextReranker": "biograft.linking.rerank.reranker",
     "RerankConfig": "biograft.linking.rerank.config",
     "RerankData": "biograft.linking.rerank.examples",
-    "RerankResult": "biograft.linking.rerank.training",
     "RerankTraining": "biograft.linking.rerank.config",
     "gather_examples": "biograft.linking.rerank.examples",
     "open_context_reranker": "biograft.linking.rerank.reranker",

@@ -6,8 +6,8 @@ candidates, or to NIL where no candidate is right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,38 +23,15 @@ from biograft.linking.rerank.folder import Description, write_reranker
 from biograft.linking.rerank.mixing import Mix, ScoredMention, fit_mix
 from biograft.linking.rerank.model import CrossEncoder
 from biograft.linking.rerank.reading import PairReader, nil_places
+from biograft.linking.trained import TrainedLinker
 from biograft.objectives.synonym_marginal import marginal_loss
 from biograft.progress import Progress
-from biograft.training import Task, TrainingResult, train
+from biograft.training import Task, train
 from biograft.training.processes import join_processes
 
 MODEL = "model"
 _AT_ONCE = 64
 """Mentions whose pairs are made at once when they are only scored."""
-
-
-@dataclass(frozen=True, slots=True)
-class RerankResult:
-    """What a run gave, and how it does on the mentions held out."""
-
-    run: Path
-    model: Path
-    """Folder of the re-ranker."""
-    training: TrainingResult
-    report: Mapping[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        """Give the result as plain values."""
-        return {
-            "run": str(self.run),
-            "model": str(self.model),
-            "step": self.training.step,
-            "n_steps": self.training.n_steps,
-            "finished": self.training.finished,
-            "loss": self.training.loss,
-            "seconds": round(self.training.seconds, 3),
-            **self.report,
-        }
 
 
 def train_reranker(
@@ -65,7 +42,7 @@ def train_reranker(
     ranker: Path | None = None,
     resume: bool = False,
     progress: Progress | None = None,
-) -> RerankResult:
+) -> TrainedLinker:
     """Train in the folder ``out``, or go on where a run stopped there; write ``out/model``.
 
     ``ranker`` is the folder of the trained linker that made the candidates, if one did; it is
@@ -104,7 +81,7 @@ def train_reranker(
             provenance=provenance,
         )
         write_reranker(run / MODEL, lesson.model, described, ranker)
-    return RerankResult(run, run / MODEL, trained, report)
+    return TrainedLinker(run, run / MODEL, trained, report)
 
 
 class ExampleBatches:
