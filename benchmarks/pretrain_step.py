@@ -3,7 +3,11 @@
 Both train the same encoder (random weights) on the same drawn batches: forward, backward, clip,
 AdamW. KeBioLM adds the entity memory, detection, and linking over the whole table. Steps are
 timed in turn in one process, and medians compared. ``nearest_over_mlm`` is what the exact search
-for the nearest entities takes of a plain step, at 50 thousand and a million entities.
+for the nearest entities takes of a plain step, at 50 thousand and a million entities;
+``approximate_over_mlm`` the same of the search in clusters (``knowledge.n_probed``) of a million,
+with the share of the exact hundred that it finds and what making the clusters takes: ``grouped``
+are unit vectors of groups and noise in equal parts, and queries near some; ``random`` are
+independent normal numbers, which have no groups, the worst case.
 
     python benchmarks/pretrain_step.py --quick --json     under a minute
     python benchmarks/pretrain_step.py --json >benchmarks/results/pretrain_step.json
@@ -24,9 +28,11 @@ import torch
 from command_line import run_with, start_parser
 from machine import describe_command, describe_commit, describe_machine, peak_gib
 from timing import in_turn
+from torch.nn.functional import normalize
 from transformers import BertConfig, BertForMaskedLM
 
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM
+from biograft.nn.knowledge.clusters import RENEWED_AFTER, Clusters
 from biograft.nn.knowledge.nearest import nearest_rows
 from biograft.objectives import OBJECTIVES
 from biograft.objectives.records import TextBatch, TextExample, collate
@@ -39,6 +45,8 @@ from biograft.training.optimiser import make_optimiser
 N_TOKENS, N_SPECIAL, MASK = 30_522, 5, 4
 WIDTH, LAYERS, HEADS = 384, 6, 12
 DIM, N_NEAREST, AFTER = 100, 100, 4
+N_PROBED, GROUP = 32, 500
+"""Clusters looked into; rows of a group of the grouped table."""
 MENTIONS_OF_100_TOKENS = 8
 """About what annotated abstracts have."""
 _KEBIOLM = ("masked_tokens", "entity_detection", "entity_linking")
@@ -67,6 +75,8 @@ def run(options: argparse.Namespace) -> None:
         ratios.append(ours.seconds / theirs.seconds)
         seconds.append((ours.seconds, theirs.seconds))
     n_tokens = options.batch * options.length
+    mlm_seconds = statistics.median(m for _, m in seconds)
+    n_queries = sum(len(example.mentions) for example in examples[0])
     told = {
         "benchmark": "pretrain_step",
         "command": describe_command("pretrain_step.py", sys.argv[1:]),
@@ -80,23 +90,60 @@ def run(options: argparse.Namespace) -> None:
             statistics.mean(len(e.mentions) for batch in examples for e in batch) * options.batch, 1
         ),
         "kebiolm_tokens_per_second": n_tokens / statistics.median(k for k, _ in seconds),
-        "mlm_tokens_per_second": n_tokens / statistics.median(m for _, m in seconds),
+        "mlm_tokens_per_second": n_tokens / mlm_seconds,
         "peak_gib": round(peak_gib(), 3),
-        "nearest_over_mlm": _nearest(examples[0], statistics.median(m for _, m in seconds)),
+        "nearest_over_mlm": _nearest(n_queries, mlm_seconds),
+        "approximate_over_mlm": _approximate(
+            100_000 if options.quick else 1_000_000, n_queries, mlm_seconds
+        ),
         "kebiolm_over_mlm": round(statistics.median(ratios), 3),
     }
     print(json.dumps(told) if options.json else json.dumps(told, indent=1))
 
 
-def _nearest(examples: list[TextExample], step_seconds: float) -> dict[str, float]:
+def _nearest(n_queries: int, step_seconds: float) -> dict[str, float]:
     """Say how much of a plain step the exact search takes, by the size of the table."""
-    queries = torch.randn(sum(len(example.mentions) for example in examples), DIM)
+    queries = torch.randn(n_queries, DIM)
     shares = {}
     for n in (50_000, 1_000_000):
         table = torch.randn(n, DIM)
         (found,) = in_turn(3, partial(nearest_rows, queries, table, N_NEAREST))
         shares[str(n)] = round(found.seconds / step_seconds, 4)
     return shares
+
+
+def _approximate(n_rows: int, n_queries: int, step_seconds: float) -> dict[str, Any]:
+    """Say how much of a plain step the search in clusters takes, and what it finds."""
+    told: dict[str, Any] = {
+        "n_entities": n_rows, "n_probed": N_PROBED, "renewed_after": RENEWED_AFTER
+    }  # fmt: skip
+    for name, (table, queries) in {
+        "grouped": _draw_grouped(n_rows, n_queries),
+        "random": (torch.randn(n_rows, DIM), torch.randn(n_queries, DIM)),
+    }.items():
+        clusters = Clusters(n_rows, DIM, N_PROBED).eval()
+        (making,) = in_turn(1, partial(clusters.make, table))
+        exact, near = in_turn(
+            3,
+            partial(nearest_rows, queries, table, N_NEAREST),
+            partial(clusters.search, queries, table, N_NEAREST),
+        )
+        same = (near.result.unsqueeze(2) == exact.result.unsqueeze(1)).sum()
+        told[name] = {
+            "over_mlm": round(near.seconds / step_seconds, 4),
+            "exact_over_mlm": round(exact.seconds / step_seconds, 4),
+            "making_over_mlm": round(making.seconds / step_seconds, 2),
+            f"recall_at_{N_NEAREST}": round(int(same) / exact.result.numel(), 4),
+        }
+    return told
+
+
+def _draw_grouped(n_rows: int, n_queries: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw unit vectors, of groups and noise in equal parts, and some with more noise to seek."""
+    centres = torch.randn(n_rows // GROUP, DIM)
+    table = centres.repeat(GROUP, 1) + torch.randn(n_rows, DIM)
+    queries = table[torch.randint(n_rows, (n_queries,))] + torch.randn(n_queries, DIM)
+    return normalize(table, dim=1), normalize(queries, dim=1)
 
 
 def _bert_config(length: int) -> BertConfig:

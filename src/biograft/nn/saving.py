@@ -63,6 +63,8 @@ def hash_encoder(model: Any, tokenizer: Any, settings: EncoderSettings) -> str:
     config = {key: str(getattr(model.config, key, None)) for key in _TELLING}
     told = (key for key in _OF_KNOWLEDGE if hasattr(model.config, key))
     config |= {key: str(getattr(model.config, key)) for key in told}
+    if getattr(model.config, "n_probed", 0):  # models from before it was there search exactly
+        config["n_probed"] = str(model.config.n_probed)
     plain = {
         "config": config,
         "tokenizer": describe_tokenizer(tokenizer),

@@ -87,6 +87,7 @@ def _check_same(name: str, model: Any, knowledge: KnowledgeConfig | None) -> Non
         "after": config.knowledge_after,
         "dim": config.entity_dim,
         "n_nearest": config.n_nearest,
+        "n_probed": config.n_probed,
         "fusion_norm": config.fusion_norm,
         "freeze": config.freeze_entities,
         "vectors": None,
@@ -122,6 +123,7 @@ def graft(start: Start, recipe: Recipe, ids: Sequence[str], kb: KnowledgeBase | 
         knowledge=config.kind,
         knowledge_after=config.after,
         n_nearest=config.n_nearest,
+        n_probed=config.n_probed,
         fusion_norm=config.fusion_norm,
         freeze_entities=config.freeze,
     )

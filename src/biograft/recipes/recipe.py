@@ -68,7 +68,8 @@ class KnowledgeConfig:
 
     ``after`` layers read the text alone. ``vectors`` is a folder of `biograft graph embed`; an
     entity that it lacks begins at random, and so do all without it. ``n_nearest`` entities make
-    up what a mention is told.
+    up what a mention is told; they are sought in ``n_probed`` clusters of the table, 0: in all of
+    it, exactly.
     """
 
     kind: str = "entity_memory"
@@ -76,11 +77,12 @@ class KnowledgeConfig:
     vectors: Path | None = None
     dim: int = 100
     n_nearest: int = 100
+    n_probed: int = 0
     freeze: bool = False
     fusion_norm: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in (("after", 0), ("dim", 1), ("n_nearest", 1)):
+        for name, least in (("after", 0), ("dim", 1), ("n_nearest", 1), ("n_probed", 0)):
             if getattr(self, name) < least:
                 raise ConfigError(
                     f"knowledge.{name}: expected at least {least}, found {getattr(self, name)}"
@@ -172,6 +174,8 @@ class Recipe:
             "training": asdict(self.training),
         }
         plain: dict[str, Any] = json.loads(json.dumps(parts, default=str))
+        if self.knowledge and not self.knowledge.n_probed:
+            del plain["knowledge"]["n_probed"]  # runs begun before it was there can be resumed
         return plain
 
 

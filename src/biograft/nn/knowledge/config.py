@@ -30,6 +30,8 @@ class KnowledgeBertConfig(BertConfig):
     entity_dim: int = 100
     n_nearest: int = 100
     """How many entities a mention's vector is mixed from."""
+    n_probed: int = 0
+    """How many clusters of the table are looked into for them; 0: the whole table, exactly."""
     max_mentions: int = 0
     """How many of the mentions that the model itself finds are used of a text; 0: all."""
     fusion_norm: bool = False
@@ -43,10 +45,15 @@ class KnowledgeBertConfig(BertConfig):
         """Check the ranges of what BERT's configuration does not know."""
         super().__post_init__(**kwargs)
         least = {"knowledge_after": 0, "n_entities": 0, "entity_dim": 1, "n_nearest": 1}
-        for name, bound in (least | {"max_mentions": 0}).items():
+        for name, bound in (least | {"n_probed": 0, "max_mentions": 0}).items():
             value = getattr(self, name)
             if not isinstance(value, int) or value < bound:
                 raise ConfigError(f"{name}: expected at least {bound}, found {value!r}")
+        if self.compat and self.n_probed:
+            raise ConfigError(
+                f"n_probed: the published code searches exactly; expected 0 with compat, found "
+                f"{self.n_probed}"
+            )
         if self.knowledge_after > self.num_hidden_layers:
             raise ConfigError(
                 f"knowledge_after: expected 0 to {self.num_hidden_layers}, the layers there are, "

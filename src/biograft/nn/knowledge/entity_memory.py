@@ -4,7 +4,8 @@ On the states h of the layers that read the text alone,
 
 * a linear layer says O, B or I of every token (equation 2);
 * a mention from s to t has the query ``q = W_m [h_s; h_t] + b_m``;
-* ``a = softmax(q . e_j)`` over its k nearest entities (3), and its vector is ``sum a_j e_j``;
+* ``a = softmax(q . e_j)`` over its k nearest entities (3), and its vector is ``sum a_j e_j``
+  (the k nearest of the whole table, or with ``n_probed`` of the clusters looked into);
 * every token of a mention becomes ``h_i + W_e (sum a_j e_j) + b_e`` (4), others stay.
 
 With ``fusion_norm`` a layer norm of every token follows, as published weights expect. With
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from biograft.nn.knowledge.clusters import Clusters
 from biograft.nn.knowledge.config import KnowledgeBertConfig
 from biograft.nn.knowledge.mentions import covering, spans_of_tags
 from biograft.nn.knowledge.nearest import nearest_rows
@@ -59,6 +61,8 @@ class EntityMemory(nn.Module):
         self.mention_to_entity = nn.Linear(2 * width, dim)
         self.entities = nn.Embedding(config.n_entities, dim)
         self.entities.weight.requires_grad_(not config.freeze_entities)
+        n_probed = config.n_probed
+        self.clusters = Clusters(config.n_entities, dim, n_probed) if n_probed else None
         self.entity_to_token = nn.Linear(dim, width)
         self.norm = nn.LayerNorm(width, config.layer_norm_eps) if config.fusion_norm else None
 
@@ -85,7 +89,8 @@ class EntityMemory(nn.Module):
     def recall(self, queries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Give the nearest entities of each query, how much each counts, and their mixture."""
         table = self.entities.weight
-        rows = nearest_rows(queries, table, self.n_nearest)
+        search = nearest_rows if self.clusters is None else self.clusters.search
+        rows = search(queries, table, self.n_nearest)
         vectors = self.entities(rows)  # (mentions, k, dim)
         weights = torch.einsum("md,mkd->mk", queries, vectors).softmax(dim=1)
         return rows, weights, torch.einsum("mk,mkd->md", weights, vectors)

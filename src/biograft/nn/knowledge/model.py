@@ -23,12 +23,14 @@ from transformers import (
     BertForMaskedLM,
     BertModel,
     BertPreTrainedModel,
+    initialization,
 )
 from transformers.masking_utils import create_bidirectional_mask
 from transformers.models.bert.modeling_bert import BertOnlyMLMHead
 from transformers.utils.generic import ModelOutput
 
 from biograft.errors import ConfigError
+from biograft.nn.knowledge.clusters import Clusters
 from biograft.nn.knowledge.config import NAMING, KnowledgeBertConfig
 from biograft.nn.knowledge.entities import Entity, read_entities, write_entities
 from biograft.nn.knowledge.layers import KNOWLEDGE_LAYERS
@@ -58,6 +60,12 @@ class KnowledgeBertPreTrained(BertPreTrainedModel):
     base_model_prefix = "model"
     entities: tuple[Entity, ...] = ()
     """What the rows of the table stand for, if that is known; saved and loaded with the weights."""
+
+    def _init_weights(self, module: torch.nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, Clusters):
+            for buffer in module.buffers():  # those that were loaded stay
+                initialization.zeros_(buffer)
 
     def save_pretrained(self, save_directory: Any, *args: Any, **options: Any) -> None:
         """Write weights, configuration and entities into a folder."""

@@ -16,11 +16,12 @@ def nearest_rows(queries: Tensor, table: Tensor, k: int) -> Tensor:
     """Find the k rows of largest inner product for each query: (queries, k), best first."""
     k = min(k, len(table))
     block = max(1, _AT_ONCE // max(1, len(table)))
-    found = [_largest(part @ table.T, k) for part in torch.split(queries, block)]
+    found = [largest(part @ table.T, k) for part in torch.split(queries, block)]
     return torch.cat(found) if found else queries.new_zeros((0, k), dtype=torch.long)
 
 
-def _largest(scores: Tensor, k: int) -> Tensor:
+def largest(scores: Tensor, k: int) -> Tensor:
+    """Find the columns of the k largest scores of each query: (queries, k), best first."""
     n_queries, n_rows = scores.shape
     n_groups = n_rows // _GROUP
     if n_groups <= 2 * k:
