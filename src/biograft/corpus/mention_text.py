@@ -13,7 +13,9 @@ from biograft.errors import ConfigError
 START, END = "START", "END"
 """The words round a mention; ordinary text that contains them is written in small letters."""
 
-_SIGNS = str.maketrans(dict.fromkeys(",.;{}[]()+-_*/?!\\`\"'=%><", " "))
+SIGNS = ",.;{}[]()+-_*/?!\\`\"'=%><"
+"""What names are written without."""
+_BLANKS = str.maketrans(dict.fromkeys(SIGNS, " "))
 _SMALL = {START: START.lower(), END: END.lower()}
 
 
@@ -24,7 +26,7 @@ def clean_name(text: str, *, lower: bool = True) -> str:
     'type 2 diabetes mellitus'
     """
     cased = text.lower() if lower else text
-    return " ".join(cased.translate(_SIGNS).split()) or " ".join(cased.split())
+    return " ".join(cased.translate(_BLANKS).split()) or " ".join(cased.split())
 
 
 def clean_text(text: str, *, lower: bool = True) -> str:

@@ -5,23 +5,20 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.kb.provenance import fingerprint
 from biograft.nn.seq2seq import Namer
 from biograft.objectives.name_generation import NameLearning
 from biograft.progress import Progress
+from biograft.recipes.holding_out import hold_out
 from biograft.recipes.pretraining import PretrainResult
 from biograft.recipes.recipe import Recipe
-from biograft.streams.naming import NamingBatches, Numbers
+from biograft.streams.naming import NamingBatches
 from biograft.streams.templates import NameTemplates, TemplateCounts
 from biograft.training import Task, train
 from biograft.training.processes import join_processes
 
-_HELD_OUT, _MOST_HELD_OUT = 0.01, 256
-"""The share of names that is not learned but shows how far the model is, and its bound."""
 _TOKENISED = 200_000
 """From how many examples, at most, a new tokenizer is learnt."""
 
@@ -41,7 +38,7 @@ def generate_names(
     (objective,) = (config.build() for config in recipe.objectives.values())
     learning = NameLearning(namer, objective)
     processes, config = join_processes(), recipe.training
-    learned, shown = _split(len(templates), config.seed)
+    learned, shown = hold_out(len(templates), config.seed)
     make = partial(NamingBatches, templates, config.batch_size, seed=config.seed)
     source = make(
         rank=processes.process_index,
@@ -78,13 +75,6 @@ def begin_namer(recipe: Recipe, templates: NameTemplates) -> Namer:
         return made
     config = recipe.encoder
     return Namer.from_pretrained(config.name, max_source=config.max_length, dropout=config.dropout)
-
-
-def _split(n: int, seed: int) -> tuple[Numbers, Numbers]:
-    """Part the names that are learned and those that are only looked at."""
-    n_shown = min(int(n * _HELD_OUT), _MOST_HELD_OUT)
-    order = np.random.default_rng([seed, n]).permutation(n)
-    return np.sort(order[n_shown:]), np.sort(order[:n_shown])
 
 
 def _in_words(counts: TemplateCounts) -> str:

@@ -6,24 +6,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
-from biograft.objectives.records import Ints
 from biograft.objectives.setting import Setting
 from biograft.progress import Progress
 from biograft.recipes.grafting import graft, hash_vectors, load_start, save_model
+from biograft.recipes.holding_out import hold_out
 from biograft.recipes.pretraining import PretrainResult
 from biograft.recipes.recipe import Recipe
 from biograft.recipes.text_model import Reading, TextModel
 from biograft.streams.annotated import PackedText, TextBatches, open_packed
 from biograft.training import Task, train
 from biograft.training.processes import join_processes
-
-_HELD_OUT, _MOST_HELD_OUT = 0.01, 256
-"""The share of sequences that is not learned from but shows how far the model is, and its bound."""
 
 
 def read_on(
@@ -46,7 +42,7 @@ def read_on(
     setting = Setting.of(start.tokenizer, start.width, packed.entity_counts)
     objectives = {name: config.build(setting) for name, config in recipe.objectives.items()}
     reading = Reading(TextModel(grafted.lm, objectives))
-    learned, shown = _split(len(packed), recipe.training.seed)
+    learned, shown = hold_out(len(packed), recipe.training.seed)
     make = partial(
         TextBatches, packed, config.batch_size, tuple(objectives.values()),
         seed=config.seed, strangers=recipe.stream.strangers,
@@ -78,13 +74,6 @@ def read_on(
 def _try_out(reading: Reading, source: TextBatches) -> None:
     """Let an objective that does not fit say so before a run is begun."""
     reading.loss(reading.model, next(source.batches(0)), {})
-
-
-def _split(n: int, seed: int) -> tuple[Ints, Ints]:
-    """Part the sequences that are learned from and those that are only looked at."""
-    n_shown = min(int(n * _HELD_OUT), _MOST_HELD_OUT)
-    order = np.random.default_rng([seed, n]).permutation(n)
-    return np.sort(order[n_shown:]), np.sort(order[:n_shown])
 
 
 def _in_words(packed: PackedText) -> str:

@@ -18,7 +18,7 @@ from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Rows
 from biograft.linking.dense.names import gather_texts
 from biograft.linking.finetuning.config import FinetuneConfig
-from biograft.linking.labelled import LabelledMention
+from biograft.linking.labelled import LabelledMention, concept_rows
 from biograft.nn import TextEncoder
 from biograft.text import normalise
 
@@ -113,7 +113,7 @@ def make_lessons(
     counts, lessons = LessonCounts(n_mentions=len(mentions)), []
     asked: set[tuple[str, tuple[int, ...]]] = set()
     for mention in mentions:
-        concepts = find_concepts(kb, mention)
+        concepts = concept_rows(kb, mention.concepts)
         prepared = encoder.prepare(mention.text)
         if not prepared:
             counts.n_empty += 1
@@ -138,12 +138,6 @@ def make_lessons(
             f"learn, {counts.n_empty} empty; give mentions of this knowledge base's concepts"
         )
     return Lessons(kb, names, tuple(lessons), counts)
-
-
-def find_concepts(kb: KnowledgeBase, mention: LabelledMention) -> tuple[int, ...]:
-    """Give the rows of all concepts that a mention means."""
-    found = {concept.id for gold in mention.concepts for concept in kb.by_id(gold)}
-    return tuple(sorted(kb.row(identifier) for identifier in found))
 
 
 def equal_texts(names: NameTexts, mention: str, numbers: set[int]) -> set[int]:

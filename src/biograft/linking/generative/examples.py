@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from biograft.ids import canonical_id
 from biograft.kb import KnowledgeBase
 from biograft.linking.forms import Forms
 from biograft.linking.generative.asking import ask
 from biograft.linking.generative.config import GenerativeConfig
 from biograft.linking.generative.targets import TargetChooser
+from biograft.linking.labelled import concept_rows
 from biograft.linking.rerank.examples import GoldQuery
 from biograft.streams.naming import NamingExample
 
@@ -76,7 +76,7 @@ def gather_mentions(
     for name, is_so in reasons.items():
         counts[name] = sum(map(is_so, kept))
         kept = [query for query in kept if not is_so(query)]
-    names = [chooser.names_of(gold_concepts(kb, query)) for query in kept]
+    names = [chooser.names_of(concept_rows(kb, query.gold)) for query in kept]
     known = [len(rows) > 0 for rows in names]
     kept, names = _only(kept, known), _only(names, known)
     counts |= {"unknown": len(known) - len(kept), "learnt": len(kept)}
@@ -110,11 +110,6 @@ def _is_composite(query: GoldQuery) -> bool:
 
 def _is_nil(query: GoldQuery) -> bool:
     return not query.gold
-
-
-def gold_concepts(kb: KnowledgeBase, query: GoldQuery) -> list[int]:
-    """Find the concepts of the store that are right for a mention."""
-    return sorted({kb.row(c.id) for i in query.gold for c in kb.by_id(canonical_id(i))})
 
 
 def _only(values: Sequence[T], flags: Sequence[bool]) -> list[T]:

@@ -13,16 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.linking.candidates import Rows, Scores
+from biograft.linking.config import LinkerConfig
 from biograft.linking.forms import Forms
 from biograft.linking.fusing import FusedSearch
 from biograft.linking.gathering import Gathered, gather_nothing
-from biograft.linking.generative.examples import gold_concepts
 from biograft.linking.generative.mixing import Held, Mixing, fit_share, searched
 from biograft.linking.generative.ranker import GenerativeRanker
+from biograft.linking.labelled import concept_rows
 from biograft.linking.rerank.examples import GoldQuery
 
 CUTOFFS = (1, 5)
-_DEPTH = 64
+_DEPTH = LinkerConfig.depth
 """Names that each generator of the search is asked for, as a linker asks."""
 _AT_ONCE = 512
 
@@ -79,7 +80,7 @@ def _parts(
     """Score the names of each part of each query."""
     asked = Forms(ranker.kb, abbreviations=True, composites=False).of_queries(queries)
     owners = [number for number, query in enumerate(queries) for _ in query.parts]
-    gold = [gold_concepts(ranker.kb, query) for query in queries]
+    gold = [concept_rows(ranker.kb, query.gold) for query in queries]
     concepts = ranker.kb.table("names").column("concept").to_numpy()
     for start in range(0, len(asked), _AT_ONCE):
         chunk = asked[start : start + _AT_ONCE]

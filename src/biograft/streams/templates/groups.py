@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from biograft.corpus.mention_text import SIGNS
 from biograft.kb import KnowledgeBase
 from biograft.streams.concept_names import language_codes
 from biograft.streams.templates.config import NameTemplatesConfig
@@ -15,7 +17,7 @@ from biograft.streams.templates.config import NameTemplatesConfig
 Rows = npt.NDArray[np.uint32]
 Ends = npt.NDArray[np.int64]
 
-_SIGNS = r"[,.;{}\[\]()+\-_*/?!\\`\"'=%><\s]+"
+_SIGNS = rf"[{re.escape(SIGNS)}\s]+"
 
 
 @dataclass(frozen=True, slots=True)
