@@ -6,8 +6,8 @@ For each set a small BART is made from scratch. It learns the names of the train
 test dictionary, whose names it is kept to. Nothing is chosen on a test part; the share of
 generation beside a search is fitted on the dev part.
 
-    python benchmarks/genbioel_linking.py --sets ncbi-disease --seeds 0,1,2
-    python benchmarks/genbioel_linking.py --variants targets --sets ncbi-disease
+    python benchmarks/genbioel_linking.py --sets ncbi-disease-text --seeds 0,1,2
+    python benchmarks/genbioel_linking.py --variants targets --sets ncbi-disease-text
     python benchmarks/genbioel_linking.py --variants ensemble --encoder DIR
 
 Variants: ``start`` (the model before it learns from mentions), ``main`` (with and without
@@ -46,7 +46,13 @@ from biograft.progress import Progress
 from biograft.recipes import Recipe, pretrain
 
 VARIANTS = ("start", "main", "targets", "ensemble")
-RECIPES = {"ncbi-disease": "ncbi", "bc5cdr-disease": "bc5cdr", "bc5cdr-chemical": "bc5cdr"}
+RECIPES = {
+    "ncbi-disease-text": "ncbi",
+    "bc5cdr-disease-text": "bc5cdr",
+    "bc5cdr-chemical": "bc5cdr",
+    "ncbi-disease": "ncbi",
+    "bc5cdr-disease": "bc5cdr",
+}
 KNOWN = tuple(name for name in SETS if name in RECIPES or name.startswith("askapatient"))
 
 
@@ -230,7 +236,12 @@ def main() -> None:
     """Parse the command line and run."""
     parser = start_parser(__doc__)
     add = parser.add_argument
-    add("--sets", type=some_of(KNOWN), default=["ncbi-disease"], help=f"some of {','.join(KNOWN)}")
+    add(
+        "--sets",
+        type=some_of(KNOWN),
+        default=["ncbi-disease-text"],
+        help=f"some of {','.join(KNOWN)}",
+    )
     add("--variants", type=some_of(VARIANTS), default=["start", "main"])
     add("--seeds", type=_seeds, default=[0], metavar="0,1,2")
     add("--encoder", metavar="DIR", default="", help="what makes vectors, for the ensemble")

@@ -20,6 +20,16 @@ from biograft.sources.files import read_lines
 LINKING = "entity_linking"
 N_FOLDS = 5
 _IN_TAR = "::"
+_CDR = {
+    "train": "bc5cdr/pubtator/CDR_TrainingSet.PubTator.txt.gz",
+    "dev": "bc5cdr/pubtator/CDR_DevelopmentSet.PubTator.txt.gz",
+    "test": "bc5cdr/pubtator/CDR_TestSet.PubTator.txt.gz",
+}
+_NCBI = {
+    "train": "ncbi_disease/original/NCBItrainset_corpus.txt.gz",
+    "dev": "ncbi_disease/original/NCBIdevelopset_corpus.txt",
+    "test": "ncbi_disease/original/NCBItestset_corpus.txt",
+}
 _UMLS = ("UMLS:", "UMLS_CUI:")
 
 MakeSource = Callable[[Path, str, Path], SourceConfig]
@@ -72,6 +82,18 @@ def _biosyn(name: str, place: str) -> LinkingSet:
     archive = f"{LINKING}/{place}/concept_files.tar.gz{_IN_TAR}processed_"
     gold = {split: f"{archive}{split}" for split in ("train", "dev", "test")}
     return LinkingSet(name=name, form="biosyn", gold=gold, source=source, own_dictionaries=True)
+
+
+def _in_text(name: str, biosyn: str, gold: Mapping[str, str], asked: GoldConfig) -> LinkingSet:
+    """The queries of a set where they stand in their texts, with BioSyn's dictionaries."""
+    return LinkingSet(
+        name=name,
+        form="pubtator",
+        gold={split: f"{LINKING}/{path}" for split, path in gold.items()},
+        source=_biosyn(name, biosyn).source,
+        own_dictionaries=True,
+        asked=asked,
+    )
 
 
 def _chemicals(data: Path, split: str, work: Path) -> SourceConfig:
@@ -187,14 +209,14 @@ SETS = _by_name(
     [
         _biosyn("ncbi-disease", "ncbi_disease/biosyn"),
         _biosyn("bc5cdr-disease", "bc5cdr/biosyn_disease"),
+        _in_text("ncbi-disease-text", "ncbi_disease/biosyn", _NCBI, GoldConfig()),
+        _in_text(
+            "bc5cdr-disease-text", "bc5cdr/biosyn_disease", _CDR, GoldConfig(types=("Disease",))
+        ),
         LinkingSet(
             name="bc5cdr-chemical",
             form="pubtator",
-            gold={
-                "train": f"{LINKING}/bc5cdr/pubtator/CDR_TrainingSet.PubTator.txt.gz",
-                "dev": f"{LINKING}/bc5cdr/pubtator/CDR_DevelopmentSet.PubTator.txt.gz",
-                "test": f"{LINKING}/bc5cdr/pubtator/CDR_TestSet.PubTator.txt.gz",
-            },
+            gold={split: f"{LINKING}/{path}" for split, path in _CDR.items()},
             source=_chemicals,
             asked=GoldConfig(types=("Chemical",)),
             note="dictionary derived from open MeSH tables, smaller than the published one",

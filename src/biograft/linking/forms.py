@@ -56,7 +56,8 @@ class Forms:
         """Give what to look up for each part of each query, and where it stands.
 
         Abbreviations are expanded by the text around a query, where it is known, and by the other
-        queries of its document. Parts are taken as they are.
+        queries of its document. Parts are taken as they are. A place in a text that is not given
+        (BioSyn files tell only where it was) says nothing.
         """
         mentions: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         for query in queries:
@@ -65,7 +66,9 @@ class Forms:
         return [
             (
                 forms[query.document, query.context].expand(part) or part,
-                Context(query.context, query.start or 0, query.end or 0),
+                Context(query.context, query.start or 0, query.end or 0)
+                if query.context
+                else Context(),
             )
             for query in queries
             for part in query.parts

@@ -81,6 +81,12 @@ def test_letters_stand_for_their_long_form_as_in_linking(gather):
     assert example.source == "after a heart attack ( START heart attack END ) she had another ha."
 
 
+def test_a_place_without_its_text_says_nothing(gather):
+    query = Query(("cold",), frozenset({"D6"}), document="7", start=43, end=47)
+    (example,) = gather([query]).examples
+    assert example.source == "START cold END"
+
+
 def test_none_is_left(gather):
     assert len(gather([Query(("x",), frozenset({"D999"}))])) == 0
     assert len(gather([])) == 0
