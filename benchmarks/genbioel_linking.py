@@ -28,10 +28,11 @@ from pathlib import Path
 from typing import Any
 
 from command_line import RESULTS, ROOT, add_data, run_with, some_of, start_parser
-from linking_accuracy import Results, figures_of
+from linking_accuracy import figures_of
 from linking_sets import SETS, LinkingSet
 from linking_supervised import read_resolved
 from machine import describe_command, describe_commit
+from result_rows import Results
 
 from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking, sub_populations
 from biograft.kb import KnowledgeBase
@@ -104,7 +105,9 @@ class Bench:
         return read_resolved(self.asked, split, store, self.options.data)
 
     def pretrained(self) -> Path:
-        """Give the model that has learned the names of the train dictionary."""
+        """Give the model that has learned the names of the train dictionary, or the one told."""
+        if self.options.pretrained:
+            return Path(self.options.pretrained)
         out = self.work / "pretrained"
         if not (out / "done").exists():
             recipe = Recipe.load("genbioel-pretrain-cpu", self.options.pretrain_changes)
@@ -163,6 +166,7 @@ def run(options: argparse.Namespace) -> None:
             for key, row in _rows(bench, seed, results, options.variants):
                 about = {
                     "note": bench.asked.note,
+                    "pretrained": Path(options.pretrained).name,
                     "changes": [*options.pretrain_changes, *options.changes],
                     "command": describe_command("genbioel_linking.py", sys.argv[1:]),
                     "commit": describe_commit(),
@@ -198,6 +202,7 @@ def _asked(bench: Bench, model: Path) -> dict[str, Any]:
         **figures,
         **{name: 100 * by_name[name] for name in ("recall@1", "recall@5")},
         "n_names": bench.store.n_names,
+        "n_concepts": len(bench.store),
         "trie_bytes": ranker.names.nbytes,
         "seconds": seconds,
     }
@@ -215,9 +220,10 @@ def _ensembles(
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Ask searches by themselves, and generation beside each of them."""
     searches = bench.searches()
+    vectors = sum(file.stat().st_size for file in (bench.work / "index" / "dense").glob("*.npy"))
     for name, search in searches.items():
         if not results.has(own := {**key, "config": name}):
-            yield own, bench.ask(Linker(bench.store, search))
+            yield own, {**bench.ask(Linker(bench.store, search)), "vectors_bytes": vectors}
     ranker = _open(bench.finetuned(Variant(), seed), bench.store)
     dev = bench.queries("dev", bench.store)
     for name, search in searches.items():
@@ -245,6 +251,7 @@ def main() -> None:
     add("--variants", type=some_of(VARIANTS), default=["start", "main"])
     add("--seeds", type=_seeds, default=[0], metavar="0,1,2")
     add("--encoder", metavar="DIR", default="", help="what makes vectors, for the ensemble")
+    add("--pretrained", metavar="DIR", default="", help="begin with this, not with the set's names")
     add("--set", dest="changes", action="append", default=[], metavar="KEY=VALUE",
         help="change a value of the fine-tuning recipe")  # fmt: skip
     add("--pretrain-set", dest="pretrain_changes", action="append", default=[],

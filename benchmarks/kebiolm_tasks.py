@@ -2,9 +2,10 @@
 
 Encoders are fine-tuned on each set with the same settings and seeds, and compared on its test
 part; the rate is that of the recipe, nothing is chosen on test. Runs are kept in --work, and what
-is finished is not done again, so a stopped script goes on where it was.
+is finished is not done again, so a stopped script goes on where it was. Results are added to those
+of --out, each in its row.
 
-    python benchmarks/kebiolm_tasks.py --work W --sets ncbi,gad --seeds 1,2,3 --epochs 3 --json
+    python benchmarks/kebiolm_tasks.py --work W --sets ncbi,gad --seeds 1,2,3 --epochs 3
         --encoders base=MINILM,mlm=RUN1/encoder,kebiolm=RUN2/encoder
 
 Differences are told with the p of Welch's test and of the paired one (two-sided, over seeds).
@@ -24,8 +25,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from command_line import add_data, run_with, some_of, start_parser
-from machine import describe_command, describe_commit, describe_machine
+from command_line import RESULTS, add_data, run_with, some_of, start_parser
+from machine import describe_command, describe_commit
+from result_rows import Results
 
 from biograft.corpus.tasks.records import RelationExample
 from biograft.kb import KnowledgeBase
@@ -74,32 +76,41 @@ SETS = {
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train and measure every encoder on every set, and print what came out."""
-    progress = Progress(enabled=True)
-    found: dict[str, Any] = {}
-    began = time.perf_counter()
+    """Train and measure every encoder on every set; a row is written when its set is done."""
+    results = Results(options.out)
     for name in options.sets:
-        examples = _read(name, options)
-        rows = {
-            label: _measure(name, label, examples, options, progress) for label in options.encoders
+        key = {
+            "set": name,
+            "seeds": options.seeds,
+            "epochs": options.epochs,
+            "most": options.most,
+            "labels": list(options.encoders),
         }
-        found[name] = {
-            "n_examples": {part: len(given.examples) for part, given in examples.items()},
-            "encoders": rows,
-            "differences": list(_differences(name, options)),
-            **_coverage(examples["test"], options),
+        if results.has(key):
+            continue
+        row = measure_encoders(name, options)
+        about = {
+            "command": describe_command("kebiolm_tasks.py", sys.argv[1:]),
+            "commit": describe_commit(),
         }
-    told = {
-        "benchmark": "kebiolm_tasks",
-        "command": describe_command("kebiolm_tasks.py", sys.argv[1:]),
-        "commit": describe_commit(),
-        "machine": describe_machine(),
-        "seeds": options.seeds,
-        "epochs": options.epochs,
-        "sets": found,
+        results.add(key, {**row, **about})
+        f1 = {label: found["test"]["mean"] for label, found in row["encoders"].items()}
+        print(json.dumps({"set": name, "f1": f1}), flush=True)
+
+
+def measure_encoders(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Fine-tune every encoder on a set; give scores, and how sure their differences are."""
+    progress = Progress(enabled=True)
+    began = time.perf_counter()
+    examples = _read(name, options)
+    rows = {label: _measure(name, label, examples, options, progress) for label in options.encoders}
+    return {
+        "n_examples": {part: len(given.examples) for part, given in examples.items()},
+        "encoders": rows,
+        "differences": list(_differences(name, options)),
+        **_coverage(examples["test"], options),
         "seconds": round(time.perf_counter() - began, 1),
     }
-    print(json.dumps(told) if options.json else json.dumps(told, indent=1))
 
 
 def _recipe(name: str, options: argparse.Namespace, *more: str) -> TaskRecipe:
@@ -138,7 +149,11 @@ def _measure(
     )  # fmt: skip
     results = finetune_task(recipe, lesson).results
     return {
-        part: {key: results[part]["f1"][key] for key in ("mean", "deviation", "values")}
+        part: {
+            "mean": 100 * results[part]["f1"]["mean"],
+            "deviation": 100 * results[part]["f1"]["deviation"],
+            "values": [100 * value for value in results[part]["f1"]["values"]],
+        }
         for part in ("dev", "test")
     }
 
@@ -148,7 +163,8 @@ def _differences(name: str, options: argparse.Namespace) -> Iterator[dict[str, A
         return
     for before, after in combinations(options.encoders, 2):
         compared = compare_runs(options.work / name / after, options.work / name / before)
-        yield {"of": after, "against": before, **compared}
+        tests = {name: compared[name]["p"] for name in ("welch", "paired")}
+        yield {"of": after, "against": before, "f1": 100 * compared["difference"], "p": tests}
 
 
 def _coverage(examples: TaskExamples, options: argparse.Namespace) -> dict[str, Any]:
@@ -183,11 +199,9 @@ def _encoders(text: str) -> dict[str, Path]:
     return {label: Path(place) for label, _, place in pairs}
 
 
-def main() -> None:
-    """Read the command line and run."""
-    parser = start_parser(__doc__)
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the options of fine-tuning."""
     add_data(parser)
-    parser.add_argument("--encoders", type=_encoders, required=True, help="label=folder,...")
     parser.add_argument("--sets", type=some_of(SETS), default=["ncbi"], help=", ".join(SETS))
     parser.add_argument(
         "--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1, 2, 3]
@@ -195,8 +209,15 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--most", type=int, default=0, help="examples of train, and of dev; 0: all")
     parser.add_argument("--work", type=Path, required=True, help="folder of the runs")
-    parser.add_argument("--kb", type=Path, help="store of the entities, to tell what it covers")
-    parser.add_argument("--json", action="store_true", help="one line")
+    parser.add_argument("--kb", type=Path, help="store of the entities")
+
+
+def main() -> None:
+    """Read the command line and run."""
+    parser = start_parser(__doc__)
+    add_settings(parser)
+    parser.add_argument("--encoders", type=_encoders, required=True, help="label=folder,...")
+    parser.add_argument("--out", type=Path, default=RESULTS / "kebiolm_tasks.json")
     run_with(run, parser.parse_args())
 
 

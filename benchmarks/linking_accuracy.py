@@ -18,13 +18,14 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from command_line import RESULTS, ROOT, add_data, run_with, some_of, start_parser
 from linking_sets import SETS, LinkingSet
-from machine import describe_command, describe_commit, describe_machine
+from machine import describe_command, describe_commit
+from result_rows import Results
 
 from biograft.evaluation import EvaluationConfig, LinkingResult, evaluate_linking
 from biograft.kb import KnowledgeBase
@@ -33,7 +34,6 @@ from biograft.linking.fusing import FusedSearch
 from biograft.linking.lexical import LexicalIndex
 from biograft.linking.opening import DENSE, LEXICAL
 from biograft.progress import Progress
-from biograft.runs import new_file
 
 KINDS = ("lexical", "dense", "both")
 KEPT = ("acc@1", "acc@5", "recall@30", "mrr")
@@ -49,39 +49,6 @@ class Configuration(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.encoder}" if self.encoder else self.kind
-
-
-class Results:
-    """The results so far, in one file that is whole at any time."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.rows: list[dict[str, Any]] = self._read()
-
-    def _read(self) -> list[dict[str, Any]]:
-        if not self.path.exists():
-            return []
-        rows: list[dict[str, Any]] = json.loads(self.path.read_text(encoding="utf-8"))["rows"]
-        return rows
-
-    def has(self, key: Mapping[str, Any]) -> bool:
-        """Whether a result is there already."""
-        return any(_is_of(row, key) for row in self.rows)
-
-    def add(self, key: Mapping[str, Any], result: dict[str, Any]) -> None:
-        """Put a result in, in place of an earlier one of the same key.
-
-        The file is read again first: another run may have added to it.
-        """
-        self.rows = [row for row in self._read() if not _is_of(row, key)]
-        self.rows.append({**key, **result})
-        content = {"machine": describe_machine(), "unit": "percent", "rows": self.rows}
-        with new_file(self.path, overwrite=True) as file:
-            file.write((json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
-
-
-def _is_of(row: dict[str, Any], key: Mapping[str, Any]) -> bool:
-    return all(row.get(name) == value for name, value in key.items())
 
 
 def run(options: argparse.Namespace) -> None:

@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from command_line import RESULTS, ROOT, add_data, run_with, some_of, start_parser
-from linking_accuracy import Results, figures_of
+from linking_accuracy import figures_of
 from linking_sets import SETS, LinkingSet
 from machine import describe_command, describe_commit
+from result_rows import Results
 
 from biograft.evaluation import (
     EvaluationConfig,

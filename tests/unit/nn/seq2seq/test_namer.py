@@ -186,6 +186,15 @@ class TestNewModels:
         assert torch.equal(torch.random.get_rng_state(), state)
         assert config.create(TEXTS * 3, 1).fingerprint() != namer.fingerprint()
 
+    @pytest.mark.parametrize("width", [16, 256])
+    def test_attention_tells_apart_from_the_start_at_any_width(self, width):
+        made = NewSeq2Seq(**{**SMALL, "width": width, "heads": 1}).create(TEXTS * 3, 0)
+        first = made.model.model.encoder.layers[0].self_attn
+        hidden = torch.nn.functional.layer_norm(torch.randn(64, width), (width,))
+        with torch.no_grad():
+            scores = first.q_proj(hidden) @ first.k_proj(hidden).T / width**0.5
+        assert 0.5 < float(scores.std()) < 2
+
     def test_any_text_can_be_written(self, namer):
         for text in ("心脏病", "naïve ☂ test", "\x00x"):
             assert namer.tokenizer.decode(namer.name_tokens(text)) == f" {text}"
