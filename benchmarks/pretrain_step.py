@@ -1,8 +1,9 @@
-"""What a step of KeBioLM costs beside a step of plain masked language modelling.
+"""What a step of KeBioLM, and of EMBERT, costs beside one of plain masked language modelling.
 
-Both train the same encoder (random weights) on the same drawn batches: forward, backward, clip,
-AdamW. KeBioLM adds the entity memory, detection, and linking over the whole table. Steps are
-timed in turn in one process, and medians compared. ``nearest_over_mlm`` is what the exact search
+All train the same encoder (random weights) on the same drawn batches: forward, backward, clip,
+AdamW. KeBioLM adds the entity memory, detection, and linking over the whole table; EMBERT its three
+objectives, half of the mentions replaced and those of several tokens long. Steps are timed in turn
+in one process, and medians compared. ``nearest_over_mlm`` is what the exact search
 for the nearest entities takes of a plain step, at 50 thousand and a million entities;
 ``approximate_over_mlm`` the same of the search in clusters (``knowledge.n_probed``) of a million,
 with the share of the exact hundred that it finds and what making the clusters takes: ``grouped``
@@ -35,7 +36,15 @@ from biograft.nn.knowledge import KnowledgeBertForMaskedLM
 from biograft.nn.knowledge.clusters import RENEWED_AFTER, Clusters
 from biograft.nn.knowledge.nearest import nearest_rows
 from biograft.objectives import OBJECTIVES
-from biograft.objectives.records import TextBatch, TextExample, collate
+from biograft.objectives.records import (
+    CONSISTENT,
+    HEAD_START,
+    IGNORED,
+    PIECE_ENDS,
+    TextBatch,
+    TextExample,
+    collate,
+)
 from biograft.objectives.setting import Setting
 from biograft.objectives.states import TensorBatch
 from biograft.recipes.text_model import TextModel
@@ -50,6 +59,12 @@ N_PROBED, GROUP = 32, 500
 MENTIONS_OF_100_TOKENS = 8
 """About what annotated abstracts have."""
 _KEBIOLM = ("masked_tokens", "entity_detection", "entity_linking")
+_EMBERT = (
+    "context_entity_consistency",
+    "bidirectional_entity_masking",
+    "entity_segmentation",
+    "masked_tokens",
+)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -67,15 +82,18 @@ def run(options: argparse.Namespace) -> None:
     grafted = KnowledgeBertForMaskedLM.from_bert(
         bert, table, knowledge_after=AFTER, n_nearest=N_NEAREST
     )
-    kebiolm = _stepper(grafted, _KEBIOLM, examples)
-    plain(0), kebiolm(0)
-    ratios, seconds = [], []
+    steps = {"mlm": plain, "kebiolm": _stepper(grafted, _KEBIOLM, examples)}
+    steps["embert"] = _stepper(BertForMaskedLM(_bert_config(options.length)), _EMBERT, examples)
+    for step in steps.values():
+        step(0)
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
     for n in range(options.runs * n_batches):
-        ours, theirs = in_turn(1, lambda n=n: kebiolm(n), lambda n=n: plain(n))  # type: ignore[misc]
-        ratios.append(ours.seconds / theirs.seconds)
-        seconds.append((ours.seconds, theirs.seconds))
+        for name, timed in zip(
+            steps, in_turn(1, *(partial(s, n) for s in steps.values())), strict=True
+        ):
+            seconds[name].append(timed.seconds)
     n_tokens = options.batch * options.length
-    mlm_seconds = statistics.median(m for _, m in seconds)
+    mlm_seconds = statistics.median(seconds["mlm"])
     n_queries = sum(len(example.mentions) for example in examples[0])
     told = {
         "benchmark": "pretrain_step",
@@ -89,16 +107,24 @@ def run(options: argparse.Namespace) -> None:
         "mentions_of_a_batch": round(
             statistics.mean(len(e.mentions) for batch in examples for e in batch) * options.batch, 1
         ),
-        "kebiolm_tokens_per_second": n_tokens / statistics.median(k for k, _ in seconds),
-        "mlm_tokens_per_second": n_tokens / mlm_seconds,
+        **{
+            f"{name}_tokens_per_second": n_tokens / statistics.median(found)
+            for name, found in seconds.items()
+        },
         "peak_gib": round(peak_gib(), 3),
         "nearest_over_mlm": _nearest(n_queries, mlm_seconds),
         "approximate_over_mlm": _approximate(
             100_000 if options.quick else 1_000_000, n_queries, mlm_seconds
         ),
-        "kebiolm_over_mlm": round(statistics.median(ratios), 3),
+        **{f"{name}_over_mlm": _ratio(seconds, name) for name in ("kebiolm", "embert")},
     }
     print(json.dumps(told) if options.json else json.dumps(told, indent=1))
+
+
+def _ratio(seconds: dict[str, list[float]], name: str) -> float:
+    """Give the median ratio to plain steps of the same turn."""
+    pairs = zip(seconds[name], seconds["mlm"], strict=True)
+    return round(statistics.median(ours / plain for ours, plain in pairs), 3)
 
 
 def _nearest(n_queries: int, step_seconds: float) -> dict[str, float]:
@@ -168,7 +194,20 @@ def _draw_example(draw: np.random.Generator, length: int, n_entities: int) -> Te
     last = first + draw.integers(0, 4, n)
     rows = draw.integers(0, n_entities, n)
     mentions = np.column_stack([first, last, rows])
-    return TextExample(tokens, np.zeros_like(tokens), words, mentions)
+    ends = np.full(length, IGNORED)
+    for begin, end in mentions[last > first, :2]:
+        ends[begin : end + 1] = 0
+        ends[[(begin + end) // 2, end]] = 1
+    heads = np.where(last > first, (first + last) // 2 + 1, IGNORED)
+    consistent = np.where(draw.random(n) < 0.5, draw.integers(0, 2, n), IGNORED)
+    return TextExample(
+        tokens,
+        np.zeros_like(tokens),
+        words,
+        mentions,
+        token_labels={PIECE_ENDS: ends},
+        mention_labels={HEAD_START: heads, CONSISTENT: consistent},
+    )
 
 
 def _stepper(
@@ -176,7 +215,8 @@ def _stepper(
 ) -> Callable[[int], None]:
     """Make what does one whole step on a batch."""
     setting = Setting(mask=MASK, n_tokens=N_TOKENS, special=tuple(range(N_SPECIAL)), width=WIDTH)
-    objectives = {name: OBJECTIVES.load(name)().build(setting) for name in names}
+    built = {name: OBJECTIVES.load(name)().build(setting) for name in names}
+    objectives = dict(sorted(built.items(), key=lambda item: getattr(item[1], "turn", 0)))
     model = TextModel(lm, objectives).train()
     optimiser = make_optimiser(model, TrainingConfig())
     batches = [_prepared(of_batch, objectives) for of_batch in examples]

@@ -97,6 +97,13 @@ def build(
     separator: Annotated[
         str, typer.Option(metavar="|", help="For a CSV or TSV: what parts values in one cell.")
     ] = "",
+    same_as: Annotated[
+        str | None,
+        typer.Option(
+            metavar="alias,...",
+            help="For triples: relations whose tail is another name of their head.",
+        ),
+    ] = None,
     lowercase: Annotated[
         bool, typer.Option("--lowercase", help="Lower the case of names.")
     ] = False,
@@ -133,6 +140,7 @@ def build(
         "default_type": default_type,
         "columns": _columns(columns),
         "separator": separator,
+        "same_as": split_list(same_as),
     }
     rules = {
         "lowercase": lowercase,

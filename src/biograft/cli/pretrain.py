@@ -18,7 +18,8 @@ def pretrain(
         typer.Argument(
             metavar="RECIPE",
             help="A recipe of biograft (sapbert, sapbert-cpu, kebiolm, kebiolm-cpu, mlm-cpu, "
-            "genbioel-pretrain, genbioel-pretrain-cpu), or a .toml file.",
+            "bert-zh-cpu, embert, embert-cpu, genbioel-pretrain, genbioel-pretrain-cpu), or a "
+            ".toml file.",
         ),
     ],
     out: Run,
@@ -35,6 +36,10 @@ def pretrain(
         Path | None,
         typer.Option(metavar="DIR", help="How entities begin (of `graph embed`)."),
     ] = None,
+    segmentation: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Long entities in pieces (of `corpus segment`)."),
+    ] = None,
     changes: Changes = None,
     resume: Resume = False,
     as_json: Json = False,
@@ -49,7 +54,12 @@ def pretrain(
     from biograft.recipes import Recipe
     from biograft.recipes import pretrain as run_recipe
 
-    places = {"encoder.name": encoder, "stream.shards": corpus, "knowledge.vectors": vectors}
+    places = {
+        "encoder.name": encoder,
+        "stream.shards": corpus,
+        "stream.segmentation": segmentation,
+        "knowledge.vectors": vectors,
+    }
     overrides = [
         f"{key}={json.dumps(str(place), ensure_ascii=False)}"
         for key, place in places.items()

@@ -35,6 +35,19 @@ OBJECTIVES: Registry[Any] = Registry(
             "biograft.objectives.sentence_order.config:SentenceOrderConfig",
             "whether the parts of a sequence are swapped (ALBERT)",
         ),
+        "context_entity_consistency": (
+            "biograft.objectives.context_entity_consistency.config:ContextEntityConsistencyConfig",
+            "whether an entity put in another's place is a synonym of it (EMBERT)",
+        ),
+        "entity_segmentation": (
+            "biograft.objectives.entity_segmentation.config:EntitySegmentationConfig",
+            "where in a long entity its sub-entities end (EMBERT)",
+        ),
+        "bidirectional_entity_masking": (
+            "biograft.objectives.bidirectional_entity_masking.config"
+            ":BidirectionalEntityMaskingConfig",
+            "of a long entity the head from its adjective part, and the other way round (EMBERT)",
+        ),
         "name_generation": (
             "biograft.objectives.name_generation.config:NameGenerationConfig",
             "from a text with a marked mention, the name of its concept (GenBioEL)",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-_SPREAD = 0.02
-"""Deviation of new weights, as in BERT."""
+from biograft.objectives.fresh_weights import draw_weights
 
 
 class PairHead(nn.Module):
@@ -15,10 +14,7 @@ class PairHead(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.dense, self.classes = nn.Linear(width, width), nn.Linear(width, 2)
-        generator = torch.Generator().manual_seed(0)  # the same head whatever was made before
-        for layer in (self.dense, self.classes):
-            nn.init.normal_(layer.weight, std=_SPREAD, generator=generator)
-            nn.init.zeros_(layer.bias)
+        draw_weights(self)
 
     def forward(self, states: Tensor) -> Tensor:
         """Give scores (sequences, 2) from the states (sequences, length, width)."""

@@ -7,7 +7,7 @@ other instead of padding them, so what else is in a batch never changes what one
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 IGNORED = -100
 """The label of a token, mention or sequence that says nothing about a loss."""
@@ -23,6 +24,16 @@ SPECIAL = -1
 FOLLOWS = "follows"
 """The label of a sequence of two segments: 1 if the second follows the first in its text, 0 if it
 is of another document. Streams that exchange segments set it."""
+CONSISTENT = "consistent"
+"""The label of a mention: 1 if it was replaced by a synonym, 0 if by another entity; ``IGNORED``
+where it stands as it was written."""
+HEAD_START = "head_start"
+"""The label of a long mention: the first token of its head, as a place in the sequence. The head
+goes to the mention's end, and the adjective part, never empty, is before it. ``IGNORED`` where
+the mention is short."""
+PIECE_ENDS = "piece_ends"
+"""The label of a token: 1 if it is the last one of a sub-entity of a long mention, 0 if another of
+the mention; ``IGNORED`` elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,16 @@ class TextExample:
     """By name, a label for each mention."""
     labels: Mapping[str, int] = field(default_factory=dict)
     """By name, a label of the sequence."""
+    fixed: Bools | None = None
+    """Tokens that an objective has hidden or needs as they are; those after it leave them alone.
+    Not given: none."""
+
+    def fixed_with(self, rows: Iterable[int]) -> Bools:
+        """Give ``fixed``, and with it the tokens of these mentions."""
+        fixed = np.zeros(len(self.tokens), bool) if self.fixed is None else self.fixed.copy()
+        for first, last in self.mentions[list(rows), :2]:
+            fixed[first : last + 1] = True
+        return fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +91,11 @@ class TextBatch:
 
 
 class Preparing(Protocol):
-    """The part of an objective that works on examples: it may change tokens and add labels."""
+    """The part of an objective that works on examples: it may change tokens and add labels.
+
+    An objective that must come before or after others says so by a number, ``turn``: those with a
+    lower one are asked first. Without it, it is 0.
+    """
 
     def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
         """Give the example as this objective wants it; ``draw`` depends on the example alone."""

@@ -22,6 +22,8 @@ class TextStates:
     """(sequences, length, width): the last layer."""
     token_scores: Callable[[Tensor], Tensor]
     """The token head: states (n, width) to scores of the vocabulary (n, tokens)."""
+    embeddings: Tensor | None = None
+    """(tokens, width): the vectors with which the tokens of the vocabulary go in."""
     detection: Tensor | None = None
     """(sequences, length, 3): scores of O, B, I from the text-only states."""
     queries: Tensor | None = None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import BertForMaskedLM
 
+from biograft.corpus.shards import Shards
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.manifests import MANIFEST
@@ -20,6 +22,9 @@ from biograft.nn.saving import hash_encoder
 from biograft.nn.settings import EncoderSettings
 from biograft.recipes.recipe import KnowledgeConfig, Recipe
 from biograft.runs import hash_file, new_folder
+
+_TOKENISED = 200_000
+"""From how many documents, at most, a new tokenizer is learnt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +49,31 @@ class Start:
 
 
 def load_start(recipe: Recipe) -> Start:
-    """Load the encoder that a recipe names; a token head that it lacks is drawn by the seed."""
-    config = recipe.encoder
-    loaded = load_masked_lm(config.name, seed=recipe.training.seed)
-    _check_model(config.name, loaded.model, recipe)
+    """Load the encoder that a recipe names, or make the new one that it describes.
+
+    What has no weights yet, such as a token head, is drawn by the seed.
+    """
+    if recipe.new is not None:
+        name, loaded = "the new model", recipe.new.create(_texts(recipe), recipe.training.seed)
+    else:
+        name = recipe.encoder.name
+        loaded = load_masked_lm(name, seed=recipe.training.seed)
+    _check_model(name, loaded.model, recipe)
     longest = int(loaded.model.config.max_position_embeddings)
     if recipe.stream.max_length > longest:
         raise ConfigError(
-            f"stream.max_length: {config.name} takes {longest} tokens at most, found "
+            f"stream.max_length: {name} takes {longest} tokens at most, found "
             f"{recipe.stream.max_length}"
         )
     settings = EncoderSettings(pooling="mean", max_length=longest, lower=False)
     fingerprint = hash_encoder(loaded.model, loaded.tokenizer, settings)
     return Start(loaded.model, loaded.tokenizer, fingerprint)
+
+
+def _texts(recipe: Recipe) -> Iterator[str]:
+    """Give the texts that a new tokenizer is learnt from."""
+    documents = iter(Shards.open(recipe.stream.shards))
+    return (document.text for document in islice(documents, _TOKENISED))
 
 
 def _check_model(name: str, model: Any, recipe: Recipe) -> None:

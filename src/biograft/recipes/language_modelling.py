@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from biograft.kb import KnowledgeBase
 from biograft.objectives.setting import Setting
 from biograft.progress import Progress
 from biograft.recipes.grafting import graft, hash_vectors, load_start, save_model
-from biograft.recipes.holding_out import hold_out
+from biograft.recipes.holding_out import hold_out, hold_out_together
 from biograft.recipes.pretraining import PretrainResult
 from biograft.recipes.recipe import Recipe
 from biograft.recipes.text_model import Reading, TextModel
@@ -31,7 +32,7 @@ def read_on(
     processes, config = join_processes(), recipe.training
     with processes.main_process_first():
         packed = open_packed(
-            recipe.stream, start.tokenizer, entities=start.entities, progress=progress
+            recipe.stream, start.tokenizer, entities=start.entities, kb=kb, progress=progress
         )
     if start.entities is not None and not packed.entity_counts.any():
         raise ConfigError(
@@ -42,9 +43,13 @@ def read_on(
     setting = Setting.of(start.tokenizer, start.width, packed.entity_counts)
     objectives = {name: config.build(setting) for name, config in recipe.objectives.items()}
     reading = Reading(TextModel(grafted.lm, objectives))
-    learned, shown = hold_out(len(packed), recipe.training.seed)
+    learned, shown = (
+        hold_out(len(packed), config.seed)
+        if recipe.stream.replacement is None
+        else hold_out_together(packed.documents, config.seed)
+    )
     make = partial(
-        TextBatches, packed, config.batch_size, tuple(objectives.values()),
+        TextBatches, packed, config.batch_size, in_turn(objectives.values()),
         seed=config.seed, strangers=recipe.stream.strangers,
     )  # fmt: skip
     source = make(rank=processes.process_index, world=processes.num_processes, numbers=learned)
@@ -68,6 +73,11 @@ def read_on(
         save_model(grafted.lm, start.tokenizer, run / "encoder")
     counts = _in_numbers(packed) | {"n_entities_drawn": grafted.n_drawn}
     return PretrainResult(run, run / "encoder", _in_words(packed), counts, trained)
+
+
+def in_turn(objectives: Iterable[Any]) -> tuple[Any, ...]:
+    """Give objectives in the order in which they prepare examples: by ``turn``, 0 where missing."""
+    return tuple(sorted(objectives, key=lambda objective: getattr(objective, "turn", 0)))
 
 
 @torch.no_grad()

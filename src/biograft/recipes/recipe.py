@@ -26,6 +26,10 @@ NEW_MODELS: Registry[Any] = Registry(
             "biograft.nn.seq2seq.config:NewSeq2Seq",
             "a model that reads a text and writes a name, its tokenizer learnt from the stream",
         ),
+        "bert": (
+            "biograft.nn.new_bert.config:NewBert",
+            "a model that reads a text, its tokenizer learnt from the stream",
+        ),
     },
 )
 """The configuration of every model that can be made from scratch.

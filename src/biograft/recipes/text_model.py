@@ -18,12 +18,14 @@ class TextModel(nn.Module):
     """Losses of batches of text; everything that learns is a part of it.
 
     ``lm`` is a masked language model, with a knowledge layer or plain. An objective with a head of
-    its own offers it as ``head``.
+    its own offers it as ``head``. One that is a sum of means over different things offers them as
+    ``terms``, by name; each of these counts and gives its loss, as other objectives do themselves.
     """
 
     def __init__(self, lm: Any, objectives: Mapping[str, Any]) -> None:
         super().__init__()
         self.lm, self.objectives = lm, dict(objectives)
+        self.terms = _terms(self.objectives)
         heads = {name: getattr(each, "head", None) for name, each in self.objectives.items()}
         self.heads = nn.ModuleDict({name: head for name, head in heads.items() if head is not None})
 
@@ -36,8 +38,8 @@ class TextModel(nn.Module):
         """
         states = self.states(batch)
         total, statistics = states.final.new_zeros((), dtype=torch.float32), {}
-        for name, objective in self.objectives.items():
-            loss, stats = objective.loss(states, batch)
+        for name, term in self.terms.items():
+            loss, stats = term.loss(states, batch)
             multiplier = multipliers.get(name, 1.0)
             total = total + multiplier * loss
             statistics.update({f"{name}.{key}": multiplier * each for key, each in stats.items()})
@@ -45,17 +47,32 @@ class TextModel(nn.Module):
 
     def states(self, batch: TensorBatch) -> TextStates:
         """Run the model once, for all objectives."""
+        embeddings: Tensor = self.lm.get_input_embeddings().weight
         if not isinstance(self.lm, KnowledgeBertForMaskedLM):
             found = self.lm.base_model(batch.tokens, batch.mask, batch.segments)
-            return TextStates(final=found.last_hidden_state, token_scores=self.lm.cls)
+            return TextStates(
+                final=found.last_hidden_state,
+                token_scores=self.lm.cls,
+                embeddings=embeddings,
+            )
         found = self.lm.model(batch.tokens, batch.mask, batch.segments, batch.mentions)
         return TextStates(
             final=found.last_hidden_state,
             token_scores=self.lm.cls,
+            embeddings=embeddings,
             detection=found.detection_scores,
             queries=found.queries,
             table=self.lm.model.knowledge.entities.weight,
         )
+
+
+def _terms(objectives: Mapping[str, Any]) -> dict[str, Any]:
+    """Name all that has a count and a loss of its own: objectives, or the terms that they have."""
+    terms: dict[str, Any] = {}
+    for name, objective in objectives.items():
+        own = getattr(objective, "terms", None)
+        terms |= {name: objective} if own is None else {f"{name}.{n}": t for n, t in own.items()}
+    return terms
 
 
 class Reading:
@@ -79,8 +96,8 @@ class Reading:
         return found
 
     def counts(self, batch: TextBatch) -> dict[str, int]:
-        """Say over how much each objective takes its mean."""
-        return {name: each.count(batch) for name, each in self.model.objectives.items()}
+        """Say over how much each term of the loss takes its mean."""
+        return {name: each.count(batch) for name, each in self.model.terms.items()}
 
     def evaluate(self, batches: list[TextBatch], precision: str) -> dict[str, float]:
         """Give the statistics of held-out batches, each weighed by what it has to say."""
@@ -93,6 +110,6 @@ class Reading:
             for name, count in counts.items():
                 totals[name] = totals.get(name, 0) + count
             for key, value in stats.items():
-                name = key.partition(".")[0]
+                name = key.rpartition(".")[0]
                 sums[key] = sums.get(key, 0.0) + value * counts[name]
-        return {key: value / max(1, totals[key.partition(".")[0]]) for key, value in sums.items()}
+        return {key: value / max(1, totals[key.rpartition(".")[0]]) for key, value in sums.items()}

@@ -58,6 +58,8 @@ class SourceConfig:
     """For tables: which column holds what, as ``{"id": "code", "name": "label"}``."""
     separator: str = ""
     """For tables: what parts several values in one cell; empty means ``|``."""
+    same_as: tuple[str, ...] = ()
+    """For triples: relations whose tail is another name of their head."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))

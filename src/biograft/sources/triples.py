@@ -6,15 +6,19 @@ header may add ``head_type`` and ``tail_type``; further columns are left alone.
 A folder may hold such triples in parts: ``train``, ``valid`` (or ``dev``) and ``test``, each a
 ``.txt`` or ``.tsv`` that may be gzipped. The parts that are held out are read first: of a triple
 that stands in several the store keeps the first, and none that is to be predicted may be learned.
+
+Relations may be told to mean *is another name of* (``same_as``): their tail is then a name of
+their head, and what is said of it is said of the head.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from biograft.errors import InputError
-from biograft.records import RelationRecord
+from biograft.records import NameRecord, RelationRecord
 from biograft.sources.entities import Entities
 from biograft.sources.files import read_head, read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
@@ -79,12 +83,45 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
                 remedy="its files are to be called train, valid and test, each .txt or .tsv",
             )
         paths = [config.path / name for name in names]
+    heads = _heads_of_synonyms(paths, config, log) if config.same_as else {}
+    for synonym, head in heads.items():
+        yield NameRecord(head, synonym, config.language or "en")
     for path in paths:
-        yield from _read_file(path, config, log, entities)
+        yield from _read_file(path, config, log, entities, heads)
+
+
+def _heads_of_synonyms(paths: Sequence[Path], config: SourceConfig, log: ReadLog) -> dict[str, str]:
+    """Find the entities that are but other names of one entity.
+
+    One that is a name of several, or has names of its own, stays an entity: what a chain of names
+    leads to is often something else.
+    """
+    found: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for path in paths:
+        for _, line in read_lines(path, config.encoding):
+            parts = [part.strip() for part in line.split("\t")]
+            if len(parts) > 2 and parts[1] in config.same_as and all(parts[:3]):
+                found[parts[2]][parts[0]] = None
+    named = {head for heads in found.values() for head in heads}
+    alone = {
+        synonym: next(iter(heads))
+        for synonym, heads in found.items()
+        if len(heads) == 1 and synonym not in named
+    }
+    if len(alone) < len(found):
+        log.note(
+            f"{len(found) - len(alone):,} names of several entities, or with names of their own, "
+            "stay entities"
+        )
+    return alone
 
 
 def _read_file(
-    path: Path, config: SourceConfig, log: ReadLog, entities: Entities
+    path: Path,
+    config: SourceConfig,
+    log: ReadLog,
+    entities: Entities,
+    heads: Mapping[str, str],
 ) -> Iterator[Item]:
     log.opened(path)
     type_columns: tuple[int, ...] = ()
@@ -99,11 +136,13 @@ def _read_file(
         if len(parts) < 3 or not all(parts[:3]):
             log.reject("not head, relation and tail parted by tabs", number, line, path=path)
             continue
-        head, relation, tail = parts[:3]
+        relation = parts[1]
+        head, tail = (heads.get(entity, entity) for entity in (parts[0], parts[2]))
         kinds = [parts[column] if column < len(parts) else "" for column in type_columns]
         for entity, kind in zip((head, tail), kinds or ["", ""], strict=True):
             yield from entities.mention(entity, kind or config.default_type, number, label="")
-        yield RelationRecord(head, relation, tail, line=number)
+        if head != tail or relation not in config.same_as:
+            yield RelationRecord(head, relation, tail, line=number)
 
 
 def _type_columns(header: list[str]) -> tuple[int, ...]:

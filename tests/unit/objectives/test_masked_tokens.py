@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -132,6 +133,63 @@ def test_the_same_draw_hides_the_same():
     assert (first.tokens == second.tokens).all()
     other = objective().prepare(example(), np.random.default_rng([1, 3]))
     assert (first.tokens != other.tokens).any()
+
+
+FIXED = [(2, MASK), (6, 15), (7, MASK), (12, MASK)]
+"""Fixed tokens, and what stands there: of one word and two mentions, three of them hidden."""
+
+
+def partly_fixed():
+    given = example()
+    tokens, fixed = given.tokens.copy(), np.zeros(len(WORDS), bool)
+    for place, token in FIXED:
+        tokens[place], fixed[place] = token, True
+    return replace(given, tokens=tokens, fixed=fixed)
+
+
+@pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
+def test_fixed_tokens_and_what_is_hidden_with_them_stay_as_they_are(mode):
+    given, made = partly_fixed(), objective(mode, mask_share=0.5, random_share=0.3)
+    units = number_units(given, mode)
+    held = np.isin(units, units[given.fixed])
+    assert held.sum() > (given.fixed.sum() if mode != "token" else 0)
+    for seed in range(100):
+        found = made.prepare(given, np.random.default_rng([7, seed]))
+        assert (found.tokens[held] == given.tokens[held]).all()
+        assert (found.token_labels["masked_tokens"][held] == IGNORED).all()
+        assert found.fixed is given.fixed
+
+
+@pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
+def test_what_is_hidden_already_is_a_part_of_the_share(mode):
+    n, made = 1500, objective(mode, mask_share=0.4, random_share=0.0, kept_share=0.0)
+    counts = [(made.prepare(partly_fixed(), np.random.default_rng([7, k])).tokens == MASK).sum()
+              for k in range(n)]  # fmt: skip
+    expected = 0.4 * sum(word != SPECIAL for word in WORDS)
+    deviation = np.std(counts) / math.sqrt(n)
+    assert abs(np.mean(counts) - expected) < 4 * deviation + 1e-9
+
+
+def test_where_more_is_hidden_than_the_share_nothing_is_chosen():
+    for seed in range(50):
+        found = objective("token").prepare(partly_fixed(), np.random.default_rng([7, seed]))
+        assert (found.token_labels["masked_tokens"] == IGNORED).all()
+
+
+def test_where_all_is_fixed_nothing_is_chosen():
+    given = replace(example(), fixed=np.ones(len(WORDS), bool))
+    found = objective().prepare(given, np.random.default_rng(0))
+    assert found.tokens.tolist() == given.tokens.tolist()
+
+
+def test_what_is_fixed_nowhere_changes_no_draw():
+    given = replace(example(), fixed=np.zeros(len(WORDS), bool))
+    for seed in range(20):
+        first, second = (
+            objective().prepare(each, np.random.default_rng([7, seed]))
+            for each in (example(), given)
+        )
+        assert first.tokens.tolist() == second.tokens.tolist()
 
 
 def test_a_sequence_without_words_stays_as_it_is():

@@ -189,9 +189,9 @@ class TestLearning:
             of_part, part_stats = learning.loss(learning.model, part, n)
             total += float(of_part.detach()) / 2
             sums = {key: sums[key] + part_stats[key] / 2 for key in sums}
-        assert total == pytest.approx(float(loss.detach()), abs=1e-5)
-        assert sums == pytest.approx(stats, abs=1e-5)
-        assert learning.evaluate(parts, "fp32") == pytest.approx(stats, abs=1e-5)
+        assert total == pytest.approx(float(loss.detach()), rel=1e-6, abs=1e-5)
+        assert sums == pytest.approx(stats, rel=1e-6, abs=1e-5)
+        assert learning.evaluate(parts, "fp32") == pytest.approx(stats, rel=1e-6, abs=1e-5)
 
     def test_the_second_pass_drops_out_otherwise(self, namer):
         learning = NameLearning(namer, NameGeneration(NameGenerationConfig(r_drop=5.0)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from biograft.objectives.records import IGNORED, TextExample, collate
@@ -38,3 +40,13 @@ def test_labels_of_sequences_stay_in_order():
     assert batch.labels["sequence"].tolist() == [1, 0]
     assert batch.mentions.shape == (0, 3)
     assert batch.entities.shape == (0,)
+
+
+def test_mentions_are_fixed_beside_what_is_fixed_already():
+    given = example(6, [(1, 2, 7), (4, 4, 5)])
+    assert given.fixed is None
+    assert not given.fixed_with([]).any()
+    first = replace(given, fixed=given.fixed_with([0]))
+    assert first.fixed.tolist() == [False, True, True, False, False, False]
+    assert first.fixed_with(row for row in [1]).tolist() == [False, True, True, False, True, False]
+    assert first.fixed.sum() == 2

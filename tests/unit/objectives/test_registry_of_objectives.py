@@ -17,11 +17,18 @@ OF_TEXT = [
     for name in OBJECTIVES
     if "setting" in inspect.signature(OBJECTIVES.load(name).build).parameters
 ]
+WEIGHTS = {
+    "context_entity_consistency": 2,
+    "entity_segmentation": 2,
+    "bidirectional_entity_masking": 0.5,
+}
+"""Weights as published, where they are not 1."""
 
 
 def test_objectives_of_text_are_known():
     assert set(OF_TEXT) >= {
         "masked_tokens", "entity_detection", "entity_linking", "next_sentence", "sentence_order",
+        "context_entity_consistency", "entity_segmentation", "bidirectional_entity_masking",
     }  # fmt: skip
 
 
@@ -29,10 +36,12 @@ def test_objectives_of_text_are_known():
 def test_an_objective_of_text_prepares_counts_and_gives_a_loss(name):
     setting = Setting.of(tiny_tokenizer(["a b"]), width=4)
     config = OBJECTIVES.load(name)()
-    assert config.weight == 1
+    assert config.weight == WEIGHTS.get(name, 1)
     made = config.build(setting)
-    for method in ("prepare", "count", "loss"):
-        assert callable(getattr(made, method))
+    assert callable(made.prepare)
+    for term in getattr(made, "terms", {name: made}).values():
+        assert callable(term.count)
+        assert callable(term.loss)
     with pytest.raises(ConfigError, match="weight: expected a number of at least 0, found nan"):
         dataclasses.replace(config, weight=float("nan"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch
 from biograft.errors import ConfigError
 from biograft.objectives.next_sentence import NextSentence, NextSentenceConfig
 from biograft.objectives.pair_head import PairHead
-from biograft.objectives.records import IGNORED, SPECIAL, TextExample, collate
+from biograft.objectives.records import HEAD_START, IGNORED, SPECIAL, TextExample, collate
 from biograft.objectives.sentence_order import SentenceOrder, SentenceOrderConfig
 from biograft.objectives.sentence_order.swapping import swap_segments
 from biograft.objectives.setting import Setting
@@ -49,6 +50,20 @@ def test_swapping_moves_all_that_is_known_of_the_tokens():
     back = swap_segments(swapped)
     for name in ("tokens", "segments", "words", "mentions"):
         assert (getattr(back, name) == getattr(example(), name)).all()
+
+
+def test_swapping_moves_where_heads_begin_and_what_is_fixed():
+    given = replace(
+        example(),
+        mention_labels={HEAD_START: np.array([2, IGNORED])},
+        fixed=np.arange(8) == 2,
+    )
+    swapped = swap_segments(given)
+    assert swapped.mention_labels[HEAD_START].tolist() == [IGNORED, 5]
+    assert np.flatnonzero(swapped.fixed).tolist() == [5]
+    assert swap_segments(example()).fixed is None
+    back = swap_segments(swapped)
+    assert back.mention_labels[HEAD_START].tolist() == [2, IGNORED]
 
 
 def test_half_are_swapped_and_the_label_says_which():

@@ -101,3 +101,24 @@ def test_a_wrong_encoding_is_told(read):
 def test_recognised_by_three_columns_with_words_that_repeat_in_the_middle(tmp_path, text, answer):
     assert recognise(Probe(tmp_path / "x", text.encode())) is answer
     assert recognise(Probe(tmp_path, b"", frozenset({"x"}))) is False
+
+
+def test_synonyms_are_names_of_what_they_are_the_same_as(read):
+    text = (
+        "flu\talias\tgrippe\tDisease\tDisease\ngrippe\tcauses\tfever\nflu\tcauses\tcough\n"
+        "cold\talias\tcatarrh\nflu\talias\tcatarrh\ncold\talias\tflu\n"
+    )
+    result = read(text, same_as=("alias",))
+    names = {(r.concept, r.text, r.kind) for r in result.of(NameRecord)}
+    assert names == {
+        ("flu", "flu", "preferred"), ("flu", "grippe", "synonym"), ("fever", "fever", "preferred"),
+        ("cough", "cough", "preferred"), ("cold", "cold", "preferred"),
+        ("catarrh", "catarrh", "preferred"),
+    }  # fmt: skip
+    assert [(r.head, r.relation, r.tail) for r in result.of(RelationRecord)] == [
+        ("flu", "causes", "fever"), ("flu", "causes", "cough"), ("cold", "alias", "catarrh"),
+        ("flu", "alias", "catarrh"), ("cold", "alias", "flu"),
+    ]  # fmt: skip
+    assert result.log.notes == [
+        "2 names of several entities, or with names of their own, stay entities"
+    ]

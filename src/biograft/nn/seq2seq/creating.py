@@ -60,8 +60,7 @@ def _bart_config(config: NewSeq2Seq, n_tokens: int) -> BartConfig:
     return BartConfig(
         vocab_size=n_tokens,
         d_model=config.width,
-        # BART's own 0.02 suits a width of 1,024; drawn so, a narrow model long attends to all alike
-        init_std=config.width**-0.5,
+        init_std=config.spread,
         encoder_layers=config.layers,
         decoder_layers=config.layers,
         encoder_attention_heads=config.heads,

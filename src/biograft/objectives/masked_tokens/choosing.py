@@ -25,6 +25,21 @@ def number_units(example: TextExample, mode: str) -> Ints:
     return np.where(ordinary, numbers, SPECIAL)
 
 
+def leave_fixed(units: Ints, example: TextExample, mask: int, share: float) -> tuple[Ints, float]:
+    """Give the units that are left to choose from, and which share of their tokens is wanted.
+
+    A unit with a fixed token is none any more. What the mask hides of the fixed tokens counts as
+    chosen: the less is wanted of the others.
+    """
+    if example.fixed is None or not example.fixed.any():
+        return units, share
+    left = np.where(np.isin(units, units[example.fixed]), SPECIAL, units)
+    n_hidden = int((example.tokens[example.fixed] == mask).sum())
+    wanted = share * int((units != SPECIAL).sum()) - n_hidden
+    n_left = int((left != SPECIAL).sum())
+    return left, min(1.0, max(0.0, wanted) / max(1, n_left))
+
+
 def choose_units(sizes: Ints, share: float, draw: np.random.Generator) -> Ints:
     """Choose units of so many tokens at random; give their numbers.
 

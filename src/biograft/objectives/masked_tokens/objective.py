@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from biograft.objectives.cross_entropy import labelled_cross_entropy
-from biograft.objectives.masked_tokens.choosing import choose_units, number_units
+from biograft.objectives.masked_tokens.choosing import choose_units, leave_fixed, number_units
 from biograft.objectives.masked_tokens.config import MaskedTokensConfig
 from biograft.objectives.records import IGNORED, SPECIAL, TextBatch, TextExample
 from biograft.objectives.setting import Setting
@@ -30,11 +30,13 @@ class MaskedTokens:
         """Hide some tokens of an example; what they were becomes their label.
 
         What becomes of a chosen unit (masked, random, kept) is drawn once for all its tokens, so
-        that no part of a hidden word or entity tells the rest.
+        that no part of a hidden word or entity tells the rest. Tokens that are fixed stay as they
+        are; those of them that are hidden already are a part of the share.
         """
         units = number_units(example, self.config.mode)
+        units, share = leave_fixed(units, example, self.mask, self.config.chosen_share)
         sizes = np.bincount(units[units != SPECIAL])
-        chosen = choose_units(sizes, self.config.chosen_share, draw)
+        chosen = choose_units(sizes, share, draw)
         fates = np.full(len(sizes) + 1, IGNORED)  # the last one is for special tokens
         fates[chosen] = np.searchsorted(self._bounds, draw.random(len(chosen)), side="right")
         fate = fates[units]

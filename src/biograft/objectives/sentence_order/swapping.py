@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from biograft.objectives.records import SPECIAL, Ints, TextExample
+from biograft.objectives.records import HEAD_START, IGNORED, SPECIAL, Ints, TextExample
 
 
 def swap_segments(example: TextExample) -> TextExample:
@@ -18,6 +18,10 @@ def swap_segments(example: TextExample) -> TextExample:
     spans = example.mentions.copy()
     spans[:, :2] = moved[example.mentions[:, :2]]
     order = np.argsort(spans[:, 0])
+    mention_labels = {name: labels[order] for name, labels in example.mention_labels.items()}
+    if HEAD_START in mention_labels:  # these are places
+        starts = mention_labels[HEAD_START]
+        mention_labels[HEAD_START] = np.where(starts == IGNORED, IGNORED, moved[starts.clip(0)])
     segments = np.zeros_like(example.segments)
     segments[1 + length - second :] = 1
     return replace(
@@ -27,7 +31,8 @@ def swap_segments(example: TextExample) -> TextExample:
         words=_renumber(example.words[source]),
         mentions=spans[order],
         token_labels={name: labels[source] for name, labels in example.token_labels.items()},
-        mention_labels={name: labels[order] for name, labels in example.mention_labels.items()},
+        mention_labels=mention_labels,
+        fixed=None if example.fixed is None else example.fixed[source],
     )
 
 

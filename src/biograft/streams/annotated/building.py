@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from biograft.corpus.segmentation import Segmentation
 from biograft.corpus.shards import AnnotatedDocument, Shards
 from biograft.errors import ConfigError, OutputError, StoreError
+from biograft.kb import KnowledgeBase
 from biograft.manifests import MANIFEST, file_sizes
+from biograft.objectives.records import CONSISTENT, HEAD_START, PIECE_ENDS
 from biograft.progress import Progress
 from biograft.runs import hash_file, new_folder
 from biograft.streams.annotated.config import AnnotatedTextConfig
@@ -24,6 +28,8 @@ from biograft.streams.annotated.packed import (
     write_sequences,
 )
 from biograft.streams.annotated.packing import Packer
+from biograft.streams.annotated.pieces import PieceFinder
+from biograft.streams.annotated.replacing import NumberedDocument, Replacer, describe_replacement
 from biograft.streams.annotated.tokenising import DocumentTokenizer, hash_tokenizer
 
 _SPECIAL = {"first": "cls_token_id", "separator": "sep_token_id", "padding": "pad_token_id"}
@@ -35,20 +41,26 @@ def open_packed(
     tokenizer: Any,
     *,
     entities: Sequence[str] | None = None,
+    kb: KnowledgeBase | None = None,
     progress: Progress | None = None,
 ) -> PackedText:
     """Open the packed text of a configuration; pack it first if that was not done yet.
 
     ``tokenizer`` is a fast one of transformers. ``entities`` are the ids of a table that is there
     already, in the order of its rows; else the concepts of the text are its entities, the most
-    frequent first.
+    frequent first. ``kb`` has the names that entities are replaced by.
     """
+    if config.replacement is not None and kb is None:
+        raise ConfigError(
+            "stream.replacement: takes other names from a knowledge base; name it with --kb"
+        )
     shards = Shards.open(config.shards)
-    made_from = _describe(config, tokenizer, entities)
+    wanted = _Wanted(config, tokenizer, entities, kb)
+    made_from = _describe(wanted)
     folder = config.cache or _place(config.shards, made_from)
     if not PACKED.is_at(folder):
         try:
-            _build(folder, shards, (config, tokenizer, entities), made_from, progress)
+            _build(folder, shards, wanted, made_from, progress)
         except OutputError:
             if not PACKED.is_at(folder):  # else another process was first
                 raise
@@ -59,30 +71,47 @@ def open_packed(
     return packed
 
 
+class _Wanted(NamedTuple):
+    """What packed text is made from, besides the shards."""
+
+    config: AnnotatedTextConfig
+    tokenizer: Any
+    entities: Sequence[str] | None
+    kb: KnowledgeBase | None
+
+    @property
+    def labels(self) -> list[str]:
+        """Name the labels that tokens and mentions have."""
+        replaced = [CONSISTENT] if self.config.replacement is not None else []
+        return replaced + ([PIECE_ENDS, HEAD_START] if self.config.segmentation else [])
+
+
 def _build(
     folder: Path,
     shards: Shards,
-    wanted: tuple[AnnotatedTextConfig, Any, Sequence[str] | None],
+    wanted: _Wanted,
     made_from: Mapping[str, Any],
     progress: Progress | None,
 ) -> None:
-    config, tokenizer, ids = wanted
+    config, tokenizer = wanted.config, wanted.tokenizer
     special = _special_tokens(tokenizer)
-    table = _entities(config, ids)
+    table = _entities(config, wanted.entities)
     rows = {entity: row for row, entity in enumerate(table["id"].to_pylist())}
     progress = progress or Progress(enabled=False)
     progress.start("tokens")
     packer = Packer(config, special["first"], special["separator"])
-    documents = DocumentTokenizer(tokenizer, rows, config.min_score).tokenise(
-        _counted(shards, progress), packer.counts
+    pieces = PieceFinder(Segmentation.open(config.segmentation)) if config.segmentation else None
+    documents = DocumentTokenizer(tokenizer, rows, config.min_score, pieces).tokenise(
+        _read(shards, wanted, progress), packer.counts
     )
     with new_folder(folder) as work:
-        write_sequences(work, packer.pack(documents))
+        write_sequences(work, packer.pack(documents), wanted.labels)
         write_entities(work, table)
         PACKED.write(work, {
             "made_from": made_from,
             "special": special,
             "n_entities": len(rows),
+            "labels": wanted.labels,
             "counts": packer.counts.to_json(),
             "files": file_sizes(work),
         })  # fmt: skip
@@ -95,16 +124,20 @@ def _entities(config: AnnotatedTextConfig, ids: Sequence[str] | None) -> pa.Tabl
     return read_entities(config.shards, config.min_count)
 
 
-def _describe(
-    config: AnnotatedTextConfig, tokenizer: Any, entities: Sequence[str] | None
-) -> dict[str, Any]:
+def _describe(wanted: _Wanted) -> dict[str, Any]:
     """Say what decides the sequences, as it stands in the manifest."""
-    return {
+    config, entities = wanted.config, wanted.entities
+    described = {
         "shards": hash_file(config.shards / MANIFEST),
-        "tokenizer": hash_tokenizer(tokenizer),
+        "tokenizer": hash_tokenizer(wanted.tokenizer),
         "entities": None if entities is None else _hash(list(entities)),
         **config.decisive(),
     }
+    if config.replacement is not None and wanted.kb is not None:
+        described["names"] = describe_replacement(wanted.kb)
+    if config.segmentation is not None:
+        described["segmentation"] = _hash(Segmentation.open(config.segmentation).manifest)
+    return described
 
 
 def _place(shards: Path, made_from: Mapping[str, Any]) -> Path:
@@ -138,10 +171,32 @@ def _special_tokens(tokenizer: Any) -> dict[str, int]:
     return found
 
 
-def _counted(shards: Shards, progress: Progress) -> Iterator[AnnotatedDocument]:
-    for number, document in enumerate(shards, 1):
-        yield document
-        progress.advance(1, number / len(shards))
+def _read(shards: Shards, wanted: _Wanted, progress: Progress) -> Iterator[NumberedDocument]:
+    """Read the documents, and the copies that are wanted of them."""
+    replacement = wanted.config.replacement
+    if replacement is None or wanted.kb is None:
+        counted = _Counted(shards, progress, 1)
+        yield from (NumberedDocument(number, each) for number, each in enumerate(counted))
+        return
+    counted = _Counted(shards, progress, replacement.copies + replacement.originals)
+    found = read_entities(wanted.config.shards, 1)
+    yield from Replacer(wanted.kb, replacement, found).read(counted)
+
+
+@dataclass(slots=True)
+class _Counted:
+    """Documents that are read several times; progress is told over all of them."""
+
+    shards: Shards
+    progress: Progress
+    times: int
+    n_read: int = 0
+
+    def __iter__(self) -> Iterator[AnnotatedDocument]:
+        for document in self.shards:
+            yield document
+            self.n_read += 1
+            self.progress.advance(1, self.n_read / (self.times * len(self.shards)))
 
 
 def _hash(values: Any) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from biograft.errors import ConfigError
+from biograft.streams.annotated.replacing import ReplacementConfig
 
 SHORTEST, LONGEST = 8, 32_767
 
@@ -23,6 +24,10 @@ class AnnotatedTextConfig:
 
     A sequence has at most ``max_mentions`` mentions, the best-scored ones (0: no bound), none
     scored below ``min_score``; concepts found less than ``min_count`` times are no entities.
+
+    ``segmentation`` is a folder of `biograft corpus segment`: long entities are known in pieces.
+    With a table ``replacement`` copies of the documents are read, too, in which entities stand
+    under other names of the store, or others stand in their place.
     """
 
     shards: Path
@@ -34,6 +39,8 @@ class AnnotatedTextConfig:
     max_mentions: int = 50
     min_score: float = 0.0
     min_count: int = 1
+    segmentation: Path | None = None
+    replacement: ReplacementConfig | None = None
 
     def __post_init__(self) -> None:
         if not SHORTEST <= self.max_length <= LONGEST:
@@ -58,4 +65,7 @@ class AnnotatedTextConfig:
     def decisive(self) -> dict[str, Any]:
         """Give what decides which sequences are made, as plain values."""
         chosen = asdict(self)
-        return {key: chosen[key] for key in chosen if key not in ("shards", "cache", "strangers")}
+        left_out = {"shards", "cache", "strangers", "segmentation"}
+        if self.replacement is None:
+            left_out.add("replacement")
+        return {key: chosen[key] for key in chosen if key not in left_out}

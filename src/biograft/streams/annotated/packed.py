@@ -4,6 +4,8 @@
 ``tokens.npy``        tokens of all sequences, one after the other, special ones included
 ``words.npy``         number of each token's word in its sequence
 ``mentions.npy``      first token, last token (of the sequence), row of the entity
+``NAME.npy``          labels of tokens or of mentions, where the text was packed with any: see
+                      ``labels`` in the manifest
 ``sequences.npy``     of each sequence: end of its tokens, end of its mentions, where its
                       second segment begins (0: none), number of its first document
 ``entities.parquet``  row order of the table: ``id`` and how often it was found, ``count``
@@ -14,7 +16,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biograft.manifests import Kind
-from biograft.objectives.records import Ints, TextExample
+from biograft.objectives.records import (
+    CONSISTENT,
+    HEAD_START,
+    IGNORED,
+    PIECE_ENDS,
+    Ints,
+    TextExample,
+)
 from biograft.streams.annotated.growing import GrowingArray
 from biograft.streams.annotated.packing import PackedSequence
 
@@ -44,16 +53,26 @@ _ARRAYS: dict[str, tuple[type[np.integer], int]] = {
     "sequences": (np.int64, 4),
 }
 """The type of each array, and how many numbers a row has (0: it is one number)."""
+_LABEL: tuple[type[np.integer], int] = (np.int16, 0)
+TOKEN_LABELS, MENTION_LABELS = (PIECE_ENDS,), (CONSISTENT, HEAD_START)
+"""The labels that text may be packed with; ``HEAD_START`` counts from the mention's first token."""
 
 
-def write_sequences(folder: Path, sequences: Iterable[PackedSequence]) -> None:
-    """Write the arrays."""
+def write_sequences(
+    folder: Path, sequences: Iterable[PackedSequence], labels: Iterable[str] = ()
+) -> None:
+    """Write the arrays, and those of labels that all sequences have."""
+    labels = tuple(labels)
+    kinds = {**_ARRAYS, **dict.fromkeys(labels, _LABEL)}
     with contextlib.ExitStack() as stack:
         arrays = {
             name: stack.enter_context(GrowingArray(folder / f"{name}.npy", *kind))
-            for name, kind in _ARRAYS.items()
+            for name, kind in kinds.items()
         }
         for sequence in sequences:
+            for name in labels:
+                own = {**sequence.token_labels, **sequence.mention_labels}
+                arrays[name].add(own[name])
             arrays["tokens"].add(sequence.tokens)
             arrays["words"].add(sequence.words)
             arrays["mentions"].add(sequence.mentions)
@@ -80,6 +99,7 @@ class PackedText:
     _words: npt.NDArray[np.int16]
     _mentions: npt.NDArray[np.int32]
     _sequences: Ints
+    _labels: Mapping[str, npt.NDArray[np.int16]]
 
     @classmethod
     def open(cls, folder: str | Path) -> PackedText:
@@ -88,12 +108,14 @@ class PackedText:
         manifest = PACKED.read(folder)
         PACKED.check_files(folder, manifest)
         try:
-            arrays = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS]
+            tokens, words, mentions, sequences = (_load(folder, name) for name in _ARRAYS)
+            labels = {name: _load(folder, name) for name in manifest.get("labels", ())}
             entities = pq.read_table(folder / ENTITIES)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise PACKED.damaged(folder, error) from error
         ids = tuple(entities["id"].to_pylist())
         counts = entities["count"].to_numpy().astype(np.int64)
+        arrays = (tokens, words, mentions, sequences, labels)
         return cls(folder, manifest, ids, counts, *arrays)
 
     def __len__(self) -> int:
@@ -120,21 +142,48 @@ class PackedText:
         """How many tokens a sequence has at most."""
         return int(self.manifest["made_from"]["max_length"])
 
-    def document(self, number: int) -> int:
-        """Give the number of the (first) document of a sequence."""
-        return int(self._sequences[number, 3])
+    @property
+    def documents(self) -> Ints:
+        """The number of the (first) document of each sequence; copies have that of the original."""
+        return np.asarray(self._sequences[:, 3])
 
     def example(self, number: int) -> TextExample:
-        """Give a sequence as it was packed, without labels."""
+        """Give a sequence as it was packed, with the labels that it was packed with."""
         end, end_of_mentions, second, _ = self._sequences[number].tolist()
         start, start_of_mentions = self._sequences[number - 1, :2].tolist() if number else (0, 0)
         tokens = self._tokens[start:end].astype(np.int64)
         segments = np.zeros_like(tokens)
         if second:
             segments[second:] = 1
+        mentions = self._mentions[start_of_mentions:end_of_mentions].astype(np.int64)
         return TextExample(
             tokens=tokens,
             segments=segments,
             words=self._words[start:end].astype(np.int64),
-            mentions=self._mentions[start_of_mentions:end_of_mentions].astype(np.int64),
+            mentions=mentions,
+            token_labels={
+                name: self._labels[name][start:end].astype(np.int64)
+                for name in TOKEN_LABELS
+                if name in self._labels
+            },
+            mention_labels={
+                name: _from_the_start(
+                    name, self._labels[name][start_of_mentions:end_of_mentions], mentions
+                )
+                for name in MENTION_LABELS
+                if name in self._labels
+            },
         )
+
+
+def _load(folder: Path, name: str) -> npt.NDArray[Any]:
+    loaded: npt.NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r")
+    return loaded
+
+
+def _from_the_start(name: str, labels: npt.NDArray[np.int16], mentions: Ints) -> Ints:
+    """Count places from the start of the sequence, not of the mention."""
+    found = labels.astype(np.int64)
+    if name == HEAD_START:
+        found = np.where(found == IGNORED, IGNORED, found + mentions[:, 0])
+    return found

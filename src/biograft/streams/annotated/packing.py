@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from biograft.objectives.records import SPECIAL, Ints
+from biograft.objectives.records import IGNORED, SPECIAL, Ints
 from biograft.streams.annotated.config import AnnotatedTextConfig
 from biograft.streams.annotated.counts import PackingCounts
 from biograft.streams.annotated.cutting import choose_end, choose_middle, last_sentence_end
@@ -38,6 +38,9 @@ class PackedSequence:
     """Where its second segment begins; 0 if it has none."""
     document: int
     """Number of its first document."""
+    token_labels: Mapping[str, Ints] = field(default_factory=dict)
+    mention_labels: Mapping[str, Ints] = field(default_factory=dict)
+    """As those of a ``TokenisedDocument``."""
 
 
 class Packer:
@@ -103,7 +106,7 @@ class Packer:
 
     def _sequence(self, pieces: list[Piece]) -> PackedSequence:
         tokens, words = [np.array([self._first])], [np.array([SPECIAL])]
-        mentions, scores = [], []
+        mentions, scores, kept = [], [], []
         length, n_words = 1, 0
         for piece in pieces:
             document, inside = piece.document, slice(piece.start, piece.end)
@@ -113,13 +116,22 @@ class Packer:
             found = self._whole_mentions(piece)
             mentions.append(document.mentions[found] + np.array([length - piece.start] * 2 + [0]))
             scores.append(document.scores[found])
+            kept.append(found)
             length, n_words = length + len(piece) + 1, int(own[-1]) + 1
+        best = self._best(np.concatenate(mentions), np.concatenate(scores))
         return PackedSequence(
             tokens=np.concatenate(tokens),
             words=np.concatenate(words),
-            mentions=self._best(np.concatenate(mentions), np.concatenate(scores)),
+            mentions=np.concatenate(mentions)[best],
             second=len(pieces[0]) + 2 if self.config.two_segments else 0,
             document=pieces[0].document.number,
+            token_labels=_token_labels(pieces),
+            mention_labels={
+                name: np.concatenate(
+                    [p.document.mention_labels[name][k] for p, k in zip(pieces, kept, strict=True)]
+                )[best]
+                for name in pieces[0].document.mention_labels
+            },
         )
 
     def _whole_mentions(self, piece: Piece) -> npt.NDArray[np.bool_]:
@@ -130,14 +142,25 @@ class Packer:
         return whole
 
     def _best(self, mentions: Ints, scores: npt.NDArray[np.float64]) -> Ints:
-        """Keep the mentions with the best scores, of equal ones the first, in their order."""
+        """Say which mentions are kept: those with the best scores, of equal ones the first."""
         most = self.config.max_mentions or len(mentions)
         kept = np.sort(np.argsort(-scores, kind="stable")[:most])
         self.counts.n_sequences += 1
         self.counts.n_beyond += len(mentions) - len(kept)
         self.counts.n_mentions += len(kept)
         self.counts.n_outside_table += int((mentions[kept, 2] < 0).sum())
-        return mentions[kept]
+        return kept
+
+
+def _token_labels(pieces: Sequence[Piece]) -> dict[str, Ints]:
+    """Put the labels of pieces together as their tokens are; special tokens have none."""
+    none, labels = np.array([IGNORED]), {}
+    for name in pieces[0].document.token_labels:
+        parts = [none]
+        for piece in pieces:
+            parts += [piece.document.token_labels[name][piece.start : piece.end], none]
+        labels[name] = np.concatenate(parts)
+    return labels
 
 
 def _starting_in(piece: Piece) -> npt.NDArray[np.bool_]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from biograft.objectives.records import FOLLOWS, SPECIAL, Ints, TextExample
+from biograft.objectives.records import FOLLOWS, HEAD_START, IGNORED, SPECIAL, Ints, TextExample
 from biograft.streams.annotated.packed import PackedText
 
 _TRIES = 16
@@ -20,10 +20,10 @@ def pair_segments(
 
     That is taken from ``others``, so that what is held out is not read by way of strangers.
     """
-    example = packed.example(number)
+    example, documents = packed.example(number), packed.documents
     if draw.random() < share:
         for other in others[draw.integers(len(others), size=_TRIES)]:
-            if packed.document(int(other)) != packed.document(number):
+            if documents[other] != documents[number]:
                 joined = join_stranger(example, packed.example(int(other)), packed.max_length)
                 return replace(joined, labels={**joined.labels, FOLLOWS: 0})
     return replace(example, labels={**example.labels, FOLLOWS: 1})
@@ -39,15 +39,30 @@ def join_stranger(example: TextExample, other: TextExample, max_length: int) -> 
     stop = _fitting_end(other, start, max_length - own - 1)
     inside = (other.mentions[:, 0] >= start) & (other.mentions[:, 1] < stop)
     moved = other.mentions[inside] + [own - start, own - start, 0]
-    kept = example.mentions[example.mentions[:, 1] < own]
+    stays = example.mentions[:, 1] < own
     words = other.words[start:stop]
     n_words = example.words[:own].max() + 1
     return TextExample(
         tokens=np.concatenate([example.tokens[:own], other.tokens[start:stop], other.tokens[-1:]]),
         segments=np.repeat([0, 1], [own, stop - start + 1]),
         words=np.concatenate([example.words[:own], words - words[0] + n_words, [SPECIAL]]),
-        mentions=np.concatenate([kept, moved]),
+        mentions=np.concatenate([example.mentions[stays], moved]),
+        token_labels={
+            name: np.concatenate([labels[:own], other.token_labels[name][start:stop], [IGNORED]])
+            for name, labels in example.token_labels.items()
+        },
+        mention_labels={
+            name: np.concatenate(
+                [labels[stays], _moved(name, other.mention_labels[name][inside], own - start)]
+            )
+            for name, labels in example.mention_labels.items()
+        },
     )
+
+
+def _moved(name: str, labels: Ints, by: int) -> Ints:
+    """Move those labels of mentions that are places."""
+    return np.where(labels == IGNORED, IGNORED, labels + by) if name == HEAD_START else labels
 
 
 def _second(example: TextExample) -> int:

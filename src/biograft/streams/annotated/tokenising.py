@@ -6,7 +6,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -15,10 +15,12 @@ import numpy.typing as npt
 
 from biograft.corpus.alignment import align_spans
 from biograft.corpus.sentences import split_sentences
-from biograft.corpus.shards import AnnotatedDocument, Span
+from biograft.corpus.shards import Span
 from biograft.errors import ConfigError
-from biograft.objectives.records import Ints
+from biograft.objectives.records import CONSISTENT, HEAD_START, PIECE_ENDS, Ints
 from biograft.streams.annotated.counts import PackingCounts
+from biograft.streams.annotated.pieces import PieceFinder
+from biograft.streams.annotated.replacing import NumberedDocument
 
 _DOCUMENTS_AT_ONCE = 128
 _OUTSIDE = -1
@@ -39,56 +41,77 @@ class TokenisedDocument:
     """Of each mention."""
     sentences: Ints
     """The tokens with which sentences begin, the first one left out."""
+    token_labels: Mapping[str, Ints] = field(default_factory=dict)
+    mention_labels: Mapping[str, Ints] = field(default_factory=dict)
+    """As those of a ``TextExample``, but ``HEAD_START`` counts from the mention's first token."""
 
 
 class DocumentTokenizer:
     """Tokenises with a copy of a fast tokenizer, in which ``[SEP]`` in a text is only text."""
 
-    def __init__(self, tokenizer: Any, rows: Mapping[str, int], min_score: float) -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        rows: Mapping[str, int],
+        min_score: float,
+        pieces: PieceFinder | None = None,
+    ) -> None:
         self._backend = copy.deepcopy(fast_backend(tokenizer))
         self._backend.no_truncation()
         self._backend.no_padding()
         self._backend.encode_special_tokens = True
-        self._rows, self._min_score = rows, min_score
+        self._rows, self._min_score, self._pieces = rows, min_score, pieces
 
     def tokenise(
-        self, documents: Iterable[AnnotatedDocument], counts: PackingCounts
+        self, documents: Iterable[NumberedDocument], counts: PackingCounts
     ) -> Iterator[TokenisedDocument]:
-        """Tokenise documents; numbers go by their order."""
-        waiting, number = iter(documents), 0
+        """Tokenise documents."""
+        waiting = iter(documents)
         while some := list(islice(waiting, _DOCUMENTS_AT_ONCE)):
-            texts = [document.text for document in some]
+            texts = [each.document.text for each in some]
             found = self._backend.encode_batch(texts, add_special_tokens=False)
-            for document, encoding in zip(some, found, strict=True):
-                yield self._document(number, document, encoding, counts)
-                number += 1
+            for each, encoding in zip(some, found, strict=True):
+                yield self._document(each, encoding, counts)
 
     def _document(
-        self, number: int, document: AnnotatedDocument, encoding: Any, counts: PackingCounts
+        self, given: NumberedDocument, encoding: Any, counts: PackingCounts
     ) -> TokenisedDocument:
+        text, spans = given.document.text, given.document.spans
         offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
-        mentions, scores = self._mentions(document.spans, offsets, counts)
+        chosen, mentions = self._mentions(spans, offsets, counts)
         counts.n_documents += 1
         counts.n_tokens += len(encoding.ids)
+        token_labels, mention_labels = {}, {}
+        if given.consistent is not None:
+            mention_labels[CONSISTENT] = np.array(given.consistent, np.int64)[chosen]
+        if self._pieces is not None:
+            places = [(spans[place].start, spans[place].end) for place in chosen]
+            found = self._pieces.find(text, offsets, mentions, places)
+            token_labels[PIECE_ENDS], mention_labels[HEAD_START] = found.ends, found.heads
         return TokenisedDocument(
-            number=number,
+            number=given.number,
             tokens=np.array(encoding.ids, np.int64),
             words=_number_words(encoding.word_ids),
             mentions=mentions,
-            scores=scores,
-            sentences=_sentence_starts(document.text, offsets, mentions),
+            scores=np.array([spans[place].score for place in chosen], np.float64),
+            sentences=_sentence_starts(text, offsets, mentions),
+            token_labels=token_labels,
+            mention_labels=mention_labels,
         )
 
     def _mentions(
         self, spans: Sequence[Span], offsets: Ints, counts: PackingCounts
-    ) -> tuple[Ints, npt.NDArray[np.float64]]:
-        """Find the tokens of the spans; of those that share a token the best-scored is kept."""
+    ) -> tuple[list[int], Ints]:
+        """Find the tokens of the spans; of those that share a token the best-scored is kept.
+
+        Which spans are mentions comes first, in their order.
+        """
         counts.n_spans += len(spans)
-        kept = [span for span in spans if span.score >= self._min_score]
+        kept = [place for place, span in enumerate(spans) if span.score >= self._min_score]
         counts.n_low_score += len(spans) - len(kept)
-        places = align_spans(offsets, [(span.start, span.end) for span in kept])
+        places = align_spans(offsets, [(span.start, span.end) for span in spans])
         taken, chosen = np.zeros(len(offsets), bool), []
-        for place in sorted(range(len(kept)), key=lambda row: -kept[row].score):
+        for place in sorted(kept, key=lambda row: -spans[row].score):
             first, last = places[place]
             if first < 0:
                 counts.n_without_token += 1
@@ -98,9 +121,8 @@ class DocumentTokenizer:
                 taken[first : last + 1] = True
                 chosen.append(place)
         chosen.sort(key=lambda place: int(places[place, 0]))
-        rows = [self._rows.get(kept[place].concept, _OUTSIDE) for place in chosen]
-        mentions = np.column_stack([places[chosen], np.array(rows, np.int64)])
-        return mentions, np.array([kept[place].score for place in chosen], np.float64)
+        rows = [self._rows.get(spans[place].concept, _OUTSIDE) for place in chosen]
+        return chosen, np.column_stack([places[chosen], np.array(rows, np.int64)])
 
 
 def fast_backend(tokenizer: Any) -> Any:

@@ -100,7 +100,7 @@ def test_documents_share_a_sequence_or_have_their_own(shards, tokenizer):
     separators = (together.example(0).tokens == tokenizer.sep_token_id).sum()
     assert separators == 5
     apart = packed(folder, tokenizer, max_length=512, pack=False)
-    assert [apart.document(number) for number in range(len(apart))] == [0, 1, 2, 3, 4]
+    assert apart.documents.tolist() == [0, 1, 2, 3, 4]
     assert all((apart.example(n).tokens == tokenizer.sep_token_id).sum() == 1 for n in range(5))
 
 

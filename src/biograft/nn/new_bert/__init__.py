@@ -1,0 +1,1 @@
+"""Small models of BERT's kind, made from scratch."""

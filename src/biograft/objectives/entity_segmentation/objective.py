@@ -1,0 +1,47 @@
+"""Tell of the tokens of long entities which ones end a sub-entity."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor
+
+from biograft.errors import ConfigError
+from biograft.objectives.entity_segmentation.config import EntitySegmentationConfig
+from biograft.objectives.entity_segmentation.head import SegmentationHead
+from biograft.objectives.records import IGNORED, PIECE_ENDS, TextBatch, TextExample
+from biograft.objectives.reductions import count_reduced, reduced_cross_entropy
+from biograft.objectives.setting import Setting
+from biograft.objectives.states import TensorBatch, TextStates
+
+NAME = "entity_segmentation"
+
+
+class EntitySegmentation:
+    """EMBERT's second task (equations 4 and 5), hidden tokens included; others do not count."""
+
+    def __init__(self, config: EntitySegmentationConfig, setting: Setting) -> None:
+        self.config, self.head = config, SegmentationHead(setting.width)
+
+    def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
+        """See that the example says where sub-entities end."""
+        if PIECE_ENDS not in example.token_labels:
+            raise ConfigError(
+                f"objective.{NAME}: no entity of the text is known in pieces; set "
+                "stream.segmentation to a folder of biograft corpus segment"
+            )
+        return example
+
+    def count(self, batch: TextBatch) -> int:
+        """Say over how much the loss is a mean: the tokens of long entities, or sequences."""
+        n_tokens = int((batch.token_labels[PIECE_ENDS] != IGNORED).sum())
+        return count_reduced(self.config.reduction, n_tokens, len(batch))
+
+    def loss(self, states: TextStates, batch: TensorBatch) -> tuple[Tensor, dict[str, float]]:
+        """Give the loss over the tokens of long entities: 1 ends a sub-entity, 0 does not."""
+        labels = batch.token_labels[PIECE_ENDS]
+        counted = labels != IGNORED
+        scores = self.head(states.final[counted])  # (labelled tokens, 2)
+        loss, stats = reduced_cross_entropy(
+            self.config.reduction, scores, labels[counted], len(batch)
+        )
+        return self.config.weight * loss, stats

@@ -1,0 +1,38 @@
+"""How the losses of labelled items become one: as a mean over them, or as the EMBERT paper prints.
+
+Printed are sums over the items of a sample. A sample is a sequence here, and the loss of an update
+the mean over its sequences, so that it does not depend on how they are dealt to batches.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from biograft.errors import ConfigError, nearest
+from biograft.objectives.cross_entropy import labelled_cross_entropy
+
+REDUCTIONS = ("mean", "printed")
+
+
+def check_reduction(reduction: str) -> None:
+    """Refuse an unknown way."""
+    if reduction not in REDUCTIONS:
+        raise ConfigError(
+            f"reduction: expected one of {', '.join(REDUCTIONS)}, found {reduction!r}; "
+            f"{nearest(reduction, REDUCTIONS)}"
+        )
+
+
+def count_reduced(reduction: str, n_items: int, n_sequences: int) -> int:
+    """Say over how much a loss takes its mean: over items, or over sequences."""
+    return n_items if reduction == "mean" else n_sequences
+
+
+def reduced_cross_entropy(
+    reduction: str, scores: Tensor, labels: Tensor, n_sequences: int
+) -> tuple[Tensor, dict[str, float]]:
+    """Give the loss of items (n, classes) that are all labelled, and its statistics."""
+    loss, accuracy = labelled_cross_entropy(scores, labels)
+    if reduction == "printed":
+        loss = loss * (len(labels) / n_sequences)
+    return loss, {"loss": float(loss.detach()), "accuracy": accuracy}

@@ -1,0 +1,65 @@
+"""Long entities in pieces: where in their tokens sub-entities end, and where the head begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from biograft.corpus.alignment import align_spans
+from biograft.corpus.segmentation.segmented import Segmented
+from biograft.objectives.records import IGNORED, Ints
+
+
+class Segmenter(Protocol):
+    """Whatever takes entities apart, such as a ``Segmentation``."""
+
+    def segment(self, text: str) -> Segmented:
+        """Give the pieces of an entity."""
+
+
+class Pieces(NamedTuple):
+    """Of the mentions of a text, what their tokens are in long ones."""
+
+    heads: Ints
+    """Of each mention, how many of its tokens stand before its head; ``IGNORED`` if it is short."""
+    ends: Ints
+    """Of each token, 1 where a piece of a long mention ends, 0 in one, else ``IGNORED``."""
+
+
+class PieceFinder:
+    """Segments mentions, equal ones once."""
+
+    def __init__(self, segmenter: Segmenter) -> None:
+        self._segmenter = segmenter
+        self._known: dict[str, Segmented] = {}
+
+    def find(
+        self, text: str, offsets: Ints, mentions: Ints, spans: Sequence[tuple[int, int]]
+    ) -> Pieces:
+        """Find the pieces of mentions (rows: first token, last token) that have these spans.
+
+        An entity whose parts share a token, as in the middle of a word, is a short one here.
+        """
+        heads = np.full(len(mentions), IGNORED, np.int64)
+        ends = np.full(len(offsets), IGNORED, np.int64)
+        for number, (start, end) in enumerate(spans):
+            cut = self._segment(text[start:end])
+            if not cut.is_long:
+                continue
+            first, last = mentions[number, :2].tolist()
+            parts = [*cut.pieces, cut.adjective, cut.head]
+            places = align_spans(offsets, [(start + s, start + e) for s, e in parts])
+            adjective, head = places[-2].tolist(), places[-1].tolist()
+            if not first <= adjective[0] <= adjective[1] < head[0] <= head[1] <= last:
+                continue
+            heads[number] = head[0] - first
+            ends[first : last + 1] = 0
+            ends[places[:-2, 1]] = 1
+        return Pieces(heads, ends)
+
+    def _segment(self, entity: str) -> Segmented:
+        if entity not in self._known:
+            self._known[entity] = self._segmenter.segment(entity)
+        return self._known[entity]

@@ -1,0 +1,68 @@
+"""Sequences with long and replaced mentions, made by hand, and what a model would give of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from biograft.objectives.records import CONSISTENT, HEAD_START, IGNORED, PIECE_ENDS, TextExample
+from biograft.objectives.setting import Setting
+from biograft.objectives.states import TextStates
+
+CLS, SEP, MASK, N_TOKENS, WIDTH = 2, 3, 4, 60, 6
+SETTING = Setting(mask=MASK, n_tokens=N_TOKENS, special=(0, 1, 2, 3, 4), width=WIDTH)
+
+
+def example(n_words, mentions=(), fixed=None):
+    """``[CLS] 10 11 ... [SEP]``; mentions are (first, last, start of the head, consistent).
+
+    None says that a mention is short, or not replaced. Every second token of a long one ends a
+    sub-entity, and the last.
+    """
+    tokens = np.array([CLS, *range(10, 10 + n_words), SEP])
+    ends = np.full(len(tokens), IGNORED)
+    for first, last, start, _ in mentions:
+        if start is not None:
+            ends[first : last + 1] = np.arange(last + 1 - first) % 2
+            ends[last] = 1
+    columns = list(zip(*mentions, strict=True)) or [[]] * 4
+    starts, consistent = (
+        np.array([IGNORED if value is None else value for value in column], np.int64)
+        for column in columns[2:]
+    )
+    return TextExample(
+        tokens=tokens,
+        segments=np.zeros_like(tokens),
+        words=np.array([-1, *range(n_words), -1]),
+        mentions=np.array([(m[0], m[1], -1) for m in mentions], np.int64).reshape(-1, 3),
+        token_labels={PIECE_ENDS: ends},
+        mention_labels={HEAD_START: starts, CONSISTENT: consistent},
+        fixed=fixed,
+    )
+
+
+def unlabelled():
+    """A sequence of a stream that was not asked for labels."""
+    tokens = np.array([CLS, 10, 11, SEP])
+    return TextExample(
+        tokens, np.zeros_like(tokens), np.array([-1, 0, 1, -1]), np.zeros((0, 3), np.int64)
+    )
+
+
+def states(final, embeddings=None):
+    return TextStates(final=final, token_scores=lambda some: some, embeddings=embeddings)
+
+
+def random_states(n_sequences, length, seed=0):
+    """States, and vectors of tokens, that do not depend on how many are drawn after them."""
+    draw = torch.Generator().manual_seed(seed)
+    final = torch.randn(n_sequences, length, WIDTH, dtype=torch.float64, generator=draw)
+    vectors = torch.randn(N_TOKENS, WIDTH, dtype=torch.float64, generator=draw)
+    return states(final.requires_grad_(), vectors.requires_grad_())
+
+
+def check_gradients(module):
+    """See that the loss reaches every parameter."""
+    for name, parameter in module.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.any(), name

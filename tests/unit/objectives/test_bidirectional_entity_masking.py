@@ -1,0 +1,296 @@
+"""Which parts are hidden, how much, the loss against plain loops, and what is learned."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hand_made_examples import (
+    MASK,
+    SETTING,
+    check_gradients,
+    example,
+    random_states,
+    states,
+    unlabelled,
+)
+from toy_learning import CLS, SEP, learned_accuracy
+
+from biograft.errors import ConfigError
+from biograft.objectives.bidirectional_entity_masking import (
+    BidirectionalEntityMasking,
+    BidirectionalEntityMaskingConfig,
+)
+from biograft.objectives.records import HEAD_START, IGNORED, TextExample, collate
+from biograft.objectives.states import TensorBatch
+
+NAME = "bidirectional_entity_masking"
+LONG = [(1, 5, 4, None), (7, 8, None, None), (10, 13, 11, None), (15, 18, 17, None)]
+"""Three long mentions, of which adjective part and head have 3 + 2, 1 + 3 and 2 + 2 tokens."""
+N_WORDS = 20
+
+
+def objective(**options):
+    config = BidirectionalEntityMaskingConfig(**{"position_dim": 5} | options)
+    made = BidirectionalEntityMasking(config, SETTING)
+    made.head.double()
+    return made
+
+
+def prepared(seed=0, given=None, **options):
+    given = example(N_WORDS, LONG) if given is None else given
+    made = objective(**{"share": 1.0, "most_share": 1.0} | options)
+    return made.prepare(given, np.random.default_rng([3, seed]))
+
+
+def labels(made, part):
+    return made.token_labels[f"{NAME}.{part}"]
+
+
+def hidden_parts(made):
+    """Give the hidden part of each mention, as its first and last token."""
+    found = {}
+    for row, (first, last) in enumerate(made.mentions[:, :2].tolist()):
+        places = first + np.flatnonzero(made.tokens[first : last + 1] == MASK)
+        if len(places):
+            assert places.tolist() == list(range(places[0], places[-1] + 1))
+            found[row] = (int(places[0]), int(places[-1]))
+    return found
+
+
+class TestWhatIsHidden:
+    def test_one_part_of_each_long_mention_and_nothing_else(self):
+        parts = {0: ((1, 3), (4, 5)), 2: ((10, 10), (11, 13)), 3: ((15, 16), (17, 18))}
+        seen = set()
+        for seed in range(40):
+            made = prepared(seed)
+            found = hidden_parts(made)
+            assert found.keys() == parts.keys()
+            assert all(found[row] in parts[row] for row in parts)
+            seen |= {(row, place) for row, place in found.items()}
+            n_hidden = sum(last - first + 1 for first, last in found.values())
+            assert (made.tokens == MASK).sum() == n_hidden
+        assert len(seen) == 6  # each part of each mention is hidden at times
+
+    def test_labels_are_what_stood_there_in_the_direction_it_is_told(self):
+        original = example(N_WORDS, LONG).tokens
+        for seed in range(10):
+            made = prepared(seed)
+            for row, (first, last) in hidden_parts(made).items():
+                is_head = first == made.mention_labels[HEAD_START][row]
+                own, other = ("head", "adjective") if is_head else ("adjective", "head")
+                there = slice(first, last + 1)
+                assert labels(made, own)[there].tolist() == original[there].tolist()
+                assert (labels(made, other)[there] == IGNORED).all()
+            n_labelled = sum(
+                (labels(made, part) != IGNORED).sum() for part in ("head", "adjective")
+            )
+            assert n_labelled == (made.tokens == MASK).sum()
+
+    def test_whole_mentions_are_fixed_and_only_those(self):
+        made = prepared(share=0.5, seed=1)
+        chosen = hidden_parts(made)
+        assert 0 < len(chosen) < 3
+        fixed = {place for row in chosen for place in range(LONG[row][0], LONG[row][1] + 1)}
+        assert set(np.flatnonzero(made.fixed).tolist()) == fixed
+
+    def test_mentions_with_fixed_tokens_are_left_alone(self):
+        fixed = np.isin(np.arange(N_WORDS + 2), [5, 20])
+        for seed in range(10):
+            made = prepared(seed, example(N_WORDS, LONG, fixed=fixed))
+            assert hidden_parts(made).keys() == {2, 3}
+            assert made.fixed[[5, 20]].all()
+            assert made.token_labels.keys() >= {f"{NAME}.head", f"{NAME}.adjective"}
+
+    def test_the_share_is_exact_in_expectation_and_both_parts_are_as_likely(self):
+        n, n_chosen, n_heads = 600, [], 0
+        made, given = objective(share=0.4, most_share=1.0), example(N_WORDS, LONG)
+        for seed in range(n):
+            found = hidden_parts(made.prepare(given, np.random.default_rng([3, seed])))
+            n_chosen.append(len(found))
+            n_heads += sum(LONG[row][2] == first for row, (first, _) in found.items())
+        assert set(n_chosen) == {1, 2}
+        assert np.mean(n_chosen) == pytest.approx(1.2, abs=4 * np.std(n_chosen) / math.sqrt(n))
+        total = sum(n_chosen)
+        assert n_heads == pytest.approx(total / 2, abs=4 * math.sqrt(total) / 2)
+
+    @pytest.mark.parametrize(("most_share", "most"), [(0.1, 2), (0.15, 3), (0.29, 5), (0.35, 7)])
+    def test_no_more_than_the_bound_is_hidden(self, most_share, most):
+        counts = [
+            (prepared(seed, most_share=most_share).tokens == MASK).sum() for seed in range(60)
+        ]
+        assert max(counts) == most
+        assert min(counts) > 0
+
+    def test_the_bound_is_no_less_for_a_share_that_is_no_binary_number(self):
+        mentions = [(first, first + 1, first + 1, None) for first in range(1, 100, 2)]
+        made = prepared(given=example(100, mentions), most_share=0.29)
+        assert (made.tokens == MASK).sum() == 29
+
+    def test_tokens_beyond_the_longest_are_hidden_and_not_asked_for(self):
+        for seed in range(10):
+            made = prepared(seed, longest=2)
+            for row, (first, last) in hidden_parts(made).items():
+                part = "head" if first == LONG[row][2] else "adjective"
+                assert (labels(made, part)[first : last + 1] != IGNORED).sum() == min(
+                    2, last - first + 1
+                )
+
+    def test_the_same_draw_hides_the_same_and_the_given_example_stays(self):
+        given = example(N_WORDS, LONG)
+        first, second = prepared(4, given), prepared(4, given)
+        assert first.tokens.tolist() == second.tokens.tolist()
+        assert not (given.tokens == MASK).any()
+        assert given.fixed is None
+
+    def test_a_sequence_without_long_mentions_stays_as_it_is(self):
+        made = prepared(given=example(4, [(1, 2, None, None)]))
+        assert not (made.tokens == MASK).any()
+        assert not made.fixed.any()
+        assert (labels(made, "head") == IGNORED).all()
+
+
+def mlp(head, given):
+    """Two layers LN(GELU(W .)) in plain loops."""
+    weights = {name: value.tolist() for name, value in head.state_dict().items()}
+    for layer in ("inner", "outer"):
+        given = [sum(w * x for w, x in zip(row, given, strict=True))
+                 for row in weights[f"{layer}.dense.weight"]]  # fmt: skip
+        given = [x * 0.5 * (1 + math.erf(x / math.sqrt(2))) for x in given]
+        mean = sum(given) / len(given)
+        deviation = math.sqrt(sum((x - mean) ** 2 for x in given) / len(given) + 1e-12)
+        given = [(x - mean) / deviation for x in given]
+    return given
+
+
+def examples(longest=32):
+    """Of one sequence everything is hidden in the end, of another nothing."""
+    some = [prepared(seed, longest=longest) for seed in range(3)]
+    return [*some, prepared(given=example(4, [(1, 2, None, None)]))]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "printed"])
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_losses_are_those_of_plain_loops(reduction, shared):
+    made = objective(reduction=reduction, shared=shared, longest=2, weight=0.25)
+    given = examples(longest=2)
+    batch, found = collate(given, 0), random_states(4, N_WORDS + 2)
+    vectors, original = found.embeddings.tolist(), example(N_WORDS, LONG).tokens.tolist()
+    losses, right = {"head": [], "adjective": []}, {"head": 0, "adjective": 0}
+    for row, each in enumerate(given):
+        final = found.final[row].tolist()
+        for number, (begin, end) in hidden_parts(each).items():
+            first, last, start, _ = LONG[number]
+            part = "head" if begin == start else "adjective"
+            there = (first, start - 1) if part == "head" else (start, last)
+            head = made.head[0 if part == "head" else -1]
+            for place, token in enumerate(range(begin, min(end, begin + 1) + 1)):
+                position = head.position.weight[place].tolist()
+                state = mlp(head, final[there[0]] + final[there[1]] + position)
+                scores = [sum(a * b for a, b in zip(state, of, strict=True)) for of in vectors]
+                label = original[token]
+                losses[part].append(math.log(sum(map(math.exp, scores))) - scores[label])
+                right[part] += scores.index(max(scores)) == label
+    for part, term in made.terms.items():
+        loss, stats = term.loss(found, TensorBatch.of(batch))
+        n = len(losses[part]) if reduction == "mean" else 4
+        assert len(losses[part]) > 3
+        assert term.count(batch) == n
+        assert float(loss.detach()) == pytest.approx(0.25 * sum(losses[part]) / n, rel=1e-9)
+        assert stats["loss"] == pytest.approx(sum(losses[part]) / n, rel=1e-9)
+        assert stats["accuracy"] == pytest.approx(right[part] / len(losses[part]))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_losses_reach_every_weight_and_read_only_what_is_there(shared):
+    made, found = objective(shared=shared, longest=3), random_states(4, N_WORDS + 2)
+    given = examples()
+    batch = TensorBatch.of(collate(given, 0))
+    sum(term.loss(found, batch)[0] for term in made.terms.values()).backward()
+    check_gradients(made.head)
+    assert len(made.head) == (1 if shared else 2)
+    assert found.embeddings.grad.any(-1).all()
+    for row, place in found.final.grad.any(-1).nonzero().tolist():
+        assert given[row].tokens[place] != MASK
+        assert given[row].fixed[place]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "printed"])
+def test_what_else_is_in_a_batch_changes_nothing(reduction):
+    made, found, given = objective(reduction=reduction), random_states(4, N_WORDS + 2), examples()
+    batch = collate(given, 0)
+    for term in made.terms.values():
+        whole, _ = term.loss(found, TensorBatch.of(batch))
+        total = 0.0
+        for row in range(4):
+            alone = collate([given[row]], 0)
+            own = states(found.final[row : row + 1, : len(given[row].tokens)], found.embeddings)
+            total += term.count(alone) * term.loss(own, TensorBatch.of(alone))[0]
+        expected = float(total.detach()) / term.count(batch)
+        assert float(whole.detach()) == pytest.approx(expected, rel=1e-12)
+
+
+def test_without_a_hidden_part_the_losses_are_zero_and_so_are_their_gradients():
+    made, found = objective(), random_states(1, 6)
+    batch = collate(examples()[3:], 0)
+    for term in made.terms.values():
+        loss, stats = term.loss(found, TensorBatch.of(batch))
+        loss.backward()
+        assert stats == {"loss": 0.0, "accuracy": 0.0}
+    assert not any(parameter.grad.any() for parameter in made.head.parameters())
+
+
+def test_two_heads_do_not_begin_alike():
+    first, second = objective(shared=False).head
+    assert not torch.equal(first.inner.dense.weight, second.inner.dense.weight)
+
+
+def test_text_without_known_heads_is_refused():
+    with pytest.raises(ConfigError, match=r"bidirectional_entity_masking: .*stream\.segmentation"):
+        objective().prepare(unlabelled(), np.random.default_rng(0))
+
+
+def test_an_encoder_with_narrow_embeddings_is_refused():
+    batch = TensorBatch.of(collate(examples(), 0))
+    found = random_states(4, N_WORDS + 2)
+    for vectors in (None, found.embeddings[:, :3]):
+        with pytest.raises(ConfigError, match="not as wide as its states"):
+            objective().terms["head"].loss(replace(found, embeddings=vectors), batch)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"share": 0.0}, "share: expected a share above 0 and at most 1, found 0"),
+        ({"most_share": 1.5}, "most_share: expected a share above 0 and at most 1, found 1.5"),
+        ({"position_dim": 0}, "position_dim: expected a number of at least 1, found 0"),
+        ({"longest": 0}, "longest: expected a number of at least 1, found 0"),
+        ({"reduction": "print"}, "reduction: expected one of mean, printed, found 'print'"),
+    ],
+)
+def test_wrong_settings_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        BidirectionalEntityMaskingConfig(**options)
+
+
+def mirrored(draw):
+    """An entity of two adjectives and a head of two words, each of which mirrors one of them."""
+    first, second = draw.integers(10, size=2).tolist()
+    tokens = np.array([CLS, 10 + first, 10 + second, 30 + first, 30 + second, SEP])
+    return TextExample(
+        tokens=tokens,
+        segments=np.zeros_like(tokens),
+        words=np.array([-1, 0, 1, 2, 3, -1]),
+        mentions=np.array([[1, 4, -1]]),
+        mention_labels={HEAD_START: np.array([3])},
+    )
+
+
+def test_it_learns_to_tell_each_part_from_the_other():
+    config = BidirectionalEntityMaskingConfig(share=1.0, most_share=1.0, position_dim=8)
+    found = learned_accuracy(NAME, config, mirrored, steps=120)
+    assert found[f"{NAME}.head.accuracy"] > 0.8  # by chance 0.1
+    assert found[f"{NAME}.adjective.accuracy"] > 0.8

@@ -1,0 +1,140 @@
+"""Which neighbours are read, what counts, the loss against plain loops, and what is learned."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hand_made_examples import (
+    SETTING,
+    check_gradients,
+    example,
+    random_states,
+    states,
+    unlabelled,
+)
+from toy_learning import CLS, SEP, learned_accuracy
+
+from biograft.errors import ConfigError
+from biograft.objectives.context_entity_consistency import (
+    ContextEntityConsistency,
+    ContextEntityConsistencyConfig,
+)
+from biograft.objectives.records import CONSISTENT, TextExample, collate
+from biograft.objectives.states import TensorBatch
+
+DRAW = np.random.default_rng(0)
+
+
+def objective(**options):
+    made = ContextEntityConsistency(ContextEntityConsistencyConfig(**options), SETTING)
+    made.head.double()
+    return made
+
+
+EXAMPLES = [
+    example(8, [(1, 2, None, 1), (4, 4, None, None), (6, 8, None, 0)]),
+    example(3),
+    example(5, [(2, 5, None, 1)]),
+]
+
+
+def mlp(head, given):
+    """W2 LN(GELU(W1 h)) in plain loops."""
+    weights = {name: value.tolist() for name, value in head.state_dict().items()}
+    inner = [sum(w * x for w, x in zip(row, given, strict=True))
+             for row in weights["inner.dense.weight"]]  # fmt: skip
+    inner = [x * 0.5 * (1 + math.erf(x / math.sqrt(2))) for x in inner]
+    mean = sum(inner) / len(inner)
+    deviation = math.sqrt(sum((x - mean) ** 2 for x in inner) / len(inner) + 1e-12)
+    inner = [(x - mean) / deviation for x in inner]
+    return [
+        sum(w * x for w, x in zip(row, inner, strict=True)) for row in weights["classes.weight"]
+    ]
+
+
+@pytest.mark.parametrize("weight", [2.0, 0.5])
+def test_the_loss_is_that_of_plain_loops(weight):
+    made, batch = objective(weight=weight), collate(EXAMPLES, 0)
+    found = random_states(3, 10)
+    loss, stats = made.loss(found, TensorBatch.of(batch))
+    losses, right = [], 0
+    for row, first, last, label in [(0, 1, 2, 1), (0, 6, 8, 0), (2, 2, 5, 1)]:
+        final = found.final[row].tolist()
+        scores = mlp(made.head, final[first - 1] + final[last + 1])
+        losses.append(math.log(sum(map(math.exp, scores))) - scores[label])
+        right += scores.index(max(scores)) == label
+    assert made.count(batch) == 3
+    assert float(loss.detach()) == pytest.approx(weight * sum(losses) / 3, rel=1e-9)
+    assert stats["loss"] == pytest.approx(sum(losses) / 3, rel=1e-9)
+    assert stats["accuracy"] == pytest.approx(right / 3)
+
+
+def test_the_entity_itself_is_not_read():
+    made, batch = objective(), TensorBatch.of(collate(EXAMPLES, 0))
+    found = random_states(3, 10)
+    made.loss(found, batch)[0].backward()
+    read = found.final.grad.any(-1).nonzero().tolist()
+    assert read == [[0, 0], [0, 3], [0, 5], [0, 9], [2, 1], [2, 6]]
+    check_gradients(made.head)
+
+
+def test_what_else_is_in_a_batch_changes_nothing():
+    made, found = objective(), random_states(3, 10)
+    whole, _ = made.loss(found, TensorBatch.of(collate(EXAMPLES, 0)))
+    total = 0.0
+    for row in (0, 2):
+        alone = collate([EXAMPLES[row]], 0)
+        own = states(found.final[row : row + 1, : len(EXAMPLES[row].tokens)])
+        total += made.count(alone) * made.loss(own, TensorBatch.of(alone))[0]
+    assert float(whole.detach()) == pytest.approx(float(total.detach()) / 3, rel=1e-12)
+
+
+def test_without_a_replaced_entity_the_loss_is_zero_and_so_is_its_gradient():
+    made, found = objective(), random_states(1, 5)
+    loss, stats = made.loss(found, TensorBatch.of(collate([EXAMPLES[1]], 0)))
+    loss.backward()
+    assert stats == {"loss": 0.0, "accuracy": 0.0}
+    assert not any(parameter.grad.any() for parameter in made.head.parameters())
+
+
+def test_replaced_entities_stay_readable():
+    made = objective().prepare(EXAMPLES[0], DRAW)
+    assert np.flatnonzero(made.fixed).tolist() == [1, 2, 6, 7, 8]
+    assert made.tokens.tolist() == EXAMPLES[0].tokens.tolist()
+    before = np.arange(10) == 4
+    kept = objective().prepare(
+        example(8, [(1, 2, None, 1), (4, 4, None, None)], fixed=before), DRAW
+    )
+    assert np.flatnonzero(kept.fixed).tolist() == [1, 2, 4]
+    assert np.flatnonzero(before).tolist() == [4]
+
+
+def test_text_without_replaced_entities_is_refused():
+    with pytest.raises(
+        ConfigError, match=r"context_entity_consistency: no entity .* \[stream\.replacement\]"
+    ):
+        objective().prepare(unlabelled(), DRAW)
+
+
+def topical(draw):
+    """A word of a topic on each side of an entity of two, which is of the same topic or not."""
+    topic, consistent = draw.integers(2, size=2).tolist()
+    of_entity = topic if consistent else 1 - topic
+    words = 10 + 10 * topic + draw.integers(5, size=2)
+    entity = 30 + 10 * of_entity + draw.integers(5, size=2)
+    tokens = np.array([CLS, words[0], *entity, words[1], SEP])
+    return TextExample(
+        tokens=tokens,
+        segments=np.zeros_like(tokens),
+        words=np.array([-1, 0, 1, 2, 3, -1]),
+        mentions=np.array([[2, 3, -1]]),
+        mention_labels={CONSISTENT: np.array([consistent])},
+    )
+
+
+def test_it_learns_which_entities_fit_their_context():
+    config = ContextEntityConsistencyConfig()
+    found = learned_accuracy("context_entity_consistency", config, topical, steps=80)
+    assert found["context_entity_consistency.accuracy"] > 0.9  # by chance 0.5

@@ -1,0 +1,131 @@
+"""Which tokens count, the loss against plain loops, both reductions, and what is learned."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hand_made_examples import (
+    SETTING,
+    check_gradients,
+    example,
+    random_states,
+    states,
+    unlabelled,
+)
+from toy_learning import CLS, SEP, learned_accuracy
+
+from biograft.errors import ConfigError
+from biograft.objectives.entity_segmentation import EntitySegmentation, EntitySegmentationConfig
+from biograft.objectives.records import IGNORED, PIECE_ENDS, TextExample, collate
+from biograft.objectives.states import TensorBatch
+
+EXAMPLES = [
+    example(8, [(1, 4, 3, None), (6, 7, None, None)]),
+    example(3),
+    example(5, [(2, 4, 3, None)]),
+]
+LABELS = {(0, 1): 0, (0, 2): 1, (0, 3): 0, (0, 4): 1, (2, 2): 0, (2, 3): 1, (2, 4): 1}
+
+
+def objective(**options):
+    made = EntitySegmentation(EntitySegmentationConfig(**options), SETTING)
+    made.head.double()
+    return made
+
+
+def mlp(head, state):
+    """W5 tanh(W3 LN(GELU(W4 x)) + b) in plain loops."""
+    weights = {name: value.tolist() for name, value in head.state_dict().items()}
+
+    def times(name, given):
+        return [sum(w * x for w, x in zip(row, given, strict=True)) for row in weights[name]]
+
+    inner = times("inner.dense.weight", state)
+    inner = [x * 0.5 * (1 + math.erf(x / math.sqrt(2))) for x in inner]
+    mean = sum(inner) / len(inner)
+    deviation = math.sqrt(sum((x - mean) ** 2 for x in inner) / len(inner) + 1e-12)
+    outer = times("outer.weight", [(x - mean) / deviation for x in inner])
+    bent = [math.tanh(x + bias) for x, bias in zip(outer, weights["outer.bias"], strict=True)]
+    return times("classes.weight", bent)
+
+
+@pytest.mark.parametrize(("reduction", "n"), [("mean", 7), ("printed", 3)])
+def test_the_loss_is_that_of_plain_loops(reduction, n):
+    made, batch = objective(reduction=reduction, weight=0.5), collate(EXAMPLES, 0)
+    torch.nn.init.normal_(made.head.outer.bias)
+    found = random_states(3, 10)
+    loss, stats = made.loss(found, TensorBatch.of(batch))
+    losses, right = [], 0
+    for (row, place), label in LABELS.items():
+        scores = mlp(made.head, found.final[row, place].tolist())
+        losses.append(math.log(sum(map(math.exp, scores))) - scores[label])
+        right += scores.index(max(scores)) == label
+    assert made.count(batch) == n
+    assert float(loss.detach()) == pytest.approx(0.5 * sum(losses) / n, rel=1e-9)
+    assert stats["loss"] == pytest.approx(sum(losses) / n, rel=1e-9)
+    assert stats["accuracy"] == pytest.approx(right / 7)
+
+
+def test_only_tokens_of_long_entities_are_read():
+    made, found = objective(), random_states(3, 10)
+    made.loss(found, TensorBatch.of(collate(EXAMPLES, 0)))[0].backward()
+    assert [tuple(place) for place in found.final.grad.any(-1).nonzero().tolist()] == list(LABELS)
+    check_gradients(made.head)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "printed"])
+def test_what_else_is_in_a_batch_changes_nothing(reduction):
+    made, found = objective(reduction=reduction), random_states(3, 10)
+    batch, total = collate(EXAMPLES, 0), 0.0
+    whole, _ = made.loss(found, TensorBatch.of(batch))
+    for row in range(3):
+        alone = collate([EXAMPLES[row]], 0)
+        own = states(found.final[row : row + 1, : len(EXAMPLES[row].tokens)])
+        total += made.count(alone) * made.loss(own, TensorBatch.of(alone))[0]
+    expected = float(total.detach()) / made.count(batch)
+    assert float(whole.detach()) == pytest.approx(expected, rel=1e-12)
+
+
+def test_without_a_long_entity_the_loss_is_zero_and_so_is_its_gradient():
+    made, found = objective(), random_states(1, 5)
+    loss, stats = made.loss(found, TensorBatch.of(collate([EXAMPLES[1]], 0)))
+    loss.backward()
+    assert stats == {"loss": 0.0, "accuracy": 0.0}
+    assert not any(parameter.grad.any() for parameter in made.head.parameters())
+
+
+def test_text_without_pieces_is_refused():
+    draw = np.random.default_rng(0)
+    with pytest.raises(ConfigError, match=r"entity_segmentation: no entity .*stream\.segmentation"):
+        objective().prepare(unlabelled(), draw)
+    assert objective().prepare(EXAMPLES[0], draw) is EXAMPLES[0]
+
+
+def test_an_unknown_reduction_is_refused():
+    with pytest.raises(ConfigError, match=r"reduction: expected one of mean, printed, found 'sum'"):
+        EntitySegmentationConfig(reduction="sum")
+
+
+def in_pieces(draw):
+    """A long entity of two to four pieces; some words are only ever the last of a piece."""
+    words, ends = [], []
+    for size in draw.integers(1, 4, size=draw.integers(2, 5)).tolist():
+        words += [*(10 + draw.integers(20, size=size - 1)), 30 + draw.integers(20)]
+        ends += [0] * (size - 1) + [1]
+    tokens = np.array([CLS, *words, SEP])
+    return TextExample(
+        tokens=tokens,
+        segments=np.zeros_like(tokens),
+        words=np.array([-1, *range(len(words)), -1]),
+        mentions=np.array([[1, len(words), -1]]),
+        token_labels={PIECE_ENDS: np.array([IGNORED, *ends, IGNORED])},
+    )
+
+
+def test_it_learns_where_pieces_end():
+    config = EntitySegmentationConfig()
+    found = learned_accuracy("entity_segmentation", config, in_pieces, steps=40)
+    assert found["entity_segmentation.accuracy"] > 0.9  # always the likelier class: 0.5

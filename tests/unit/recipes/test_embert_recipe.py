@@ -1,0 +1,128 @@
+"""EMBERT's recipes: a new Chinese BERT, replaced entities, long ones in pieces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from generative_store import store_in
+from transformers import AutoModelForMaskedLM
+
+from biograft.annotation import AnnotationConfig
+from biograft.annotation.running import Running, annotate_corpus
+from biograft.corpus.segmentation import SegmentationConfig, build_segmentation
+from biograft.errors import ConfigError
+from biograft.recipes import Recipe, pretrain
+from biograft.recipes.holding_out import hold_out_together
+
+KINDS, ORGANS = ("急性", "慢性", "活动性", "反复性"), ("肝炎", "肾炎", "胃炎", "肠炎")
+CONCEPTS = [
+    {"id": f"D{k}{o}", "name": kind + organ, "type": "病",
+     "names": {"zh": [kind + organ, kind[0] + organ[0]]}}
+    for k, kind in enumerate(KINDS) for o, organ in enumerate(ORGANS)
+]  # fmt: skip
+PARTS = [{"id": f"P{n}", "name": part, "names": {"zh": [part]}, "type": "词"}
+         for n, part in enumerate((*KINDS, *ORGANS))]  # fmt: skip
+SMALL = ["new.width=16", "new.layers=1", "new.heads=2", "new.feed_forward=32", "new.n_tokens=400",
+         "stream.max_length=48", "training.batch_size=8", "training.learning_rate=2e-3",
+         "training.save_every=3", "training.eval_every=6", 'training.precision="fp32"']  # fmt: skip
+OBJECTIVES = ("context_entity_consistency", "entity_segmentation", "bidirectional_entity_masking")
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory):
+    """A store of diseases of two parts, text that speaks of them, and their segmentation."""
+    folder = tmp_path_factory.mktemp("embert")
+    kb = store_in(folder, [*CONCEPTS, *PARTS])
+    names = [concept["name"] for concept in CONCEPTS]
+    lines = [
+        f"第{n}位患者因{names[n % 16]}住院治疗。出院后又有{names[(5 * n + 3) % 16]}，继续服药。"
+        for n in range(120)
+    ]
+    (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    config = AnnotationConfig(cleaning=None, language="zh")
+    annotate_corpus(kb.folder, [folder / "text.txt"], folder / "corpus", config, Running(workers=1))
+    wanted = SegmentationConfig(words="own")
+    build_segmentation(kb, [folder / "text.txt"], folder / "segments", wanted)
+    return kb, folder
+
+
+@pytest.fixture
+def recipe(given):
+    _, folder = given
+
+    def make(name="embert-cpu", *changes, steps=6):
+        own = [f"stream.shards={json.dumps(str(folder / 'corpus'))}", f"training.steps={steps}"]
+        if name.startswith("embert"):
+            own.append(f"stream.segmentation={json.dumps(str(folder / 'segments'))}")
+        return Recipe.load(name, [*SMALL, *own, *changes])
+
+    return make
+
+
+def rows(run: Path):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def weights(run: Path):
+    return AutoModelForMaskedLM.from_pretrained(run / "encoder").state_dict()
+
+
+def test_a_run_learns_by_all_objectives_and_resumes_exactly(given, recipe, tmp_path):
+    kb, _ = given
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    pretrain(recipe(), kb, whole)
+    last = [row for row in rows(whole) if "evaluation" in row][-1]["evaluation"]
+    for name in (*OBJECTIVES, "masked_tokens", "next_sentence"):
+        assert any(key.startswith(f"{name}.") for key in last)
+    pretrain(recipe("embert-cpu", "training.max_minutes=0.0001"), kb, parts)
+    assert rows(parts)[-1]["step"] < 6
+    pretrain(recipe(), kb, parts, resume=True)
+    for name, values in weights(whole).items():
+        assert torch.equal(values, weights(parts)[name])
+
+
+def test_the_encoder_takes_the_place_of_the_new_one(given, tmp_path):
+    kb, folder = given
+    own = [f"stream.shards={json.dumps(str(folder / 'corpus'))}",
+           f"stream.segmentation={json.dumps(str(folder / 'segments'))}"]  # fmt: skip
+    sizes = [change for change in SMALL if not change.startswith("new.")]
+    shards = own[:1]
+    base = Recipe.load("bert-zh-cpu", [*SMALL, *shards, "training.steps=2"])
+    pretrain(base, None, tmp_path / "base")
+    place = json.dumps(str(tmp_path / "base" / "encoder"))
+    chosen = [*sizes, *own, f"encoder.name={place}", "training.steps=2"]
+    recipe = Recipe.load("embert-cpu", chosen)
+    assert recipe.new is None
+    result = pretrain(recipe, kb, tmp_path / "further")
+    assert result.training.finished
+    before = AutoModelForMaskedLM.from_pretrained(tmp_path / "base" / "encoder").state_dict()
+    after = weights(tmp_path / "further")
+    assert before.keys() == after.keys()
+    assert not all(torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("stream.replacement.share=2.0", "share: expected a share from 0 to 1, found 2"),
+        ("stream.max_length=600", "the new model takes 512 tokens at most, found 600"),
+        ('new.kind="bart"', "new.kind: bart is for stream.kind = name_templates"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(given, recipe, tmp_path, change, message):
+    kb, _ = given
+    with pytest.raises(ConfigError, match=message):
+        pretrain(recipe("embert-cpu", change), kb, tmp_path / "run")
+
+
+def test_copies_of_what_is_held_out_are_not_learned_from():
+    groups = np.tile(np.arange(500), 3)
+    learned, shown = hold_out_together(groups, 7)
+    assert len(shown) == 15
+    assert not set(groups[learned]) & set(groups[shown])
+    assert sorted([*learned, *shown]) == list(range(1500))
+    assert hold_out_together(groups, 8)[1].tolist() != shown.tolist()
