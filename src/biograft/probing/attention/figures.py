@@ -1,0 +1,146 @@
+"""Pictures of attention as PNG: curves around an entity, heat maps inside one, many sentences.
+
+Where no installed font has the signs of a text, numbers stand for tokens.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from biograft.errors import MissingExtraError
+from biograft.probing.attention.curves import VARIANTS, Curves, ReplacedSentence
+from biograft.probing.attention.fonts import OWN, UNKNOWN, choose_fonts, drawable, quiet_fonts
+from biograft.probing.attention.inside import InsideEntity
+from biograft.probing.attention.summary import AttentionSummary, EncoderSummary
+
+try:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise MissingExtraError("report", "drawing figures") from error
+
+_LOOKS = {
+    "entity": {"color": "#222222", "marker": "o"},
+    "synonym": {"color": "#1f5a85", "marker": "s"},
+    "random": {"color": "#c0561f", "marker": "^", "linestyle": "--"},
+}
+_CALLED = {"entity": "entity", "synonym": "synonym", "random": "random entity"}
+_WIDEST = 60.0
+"""Inches; longer sentences get narrower tokens."""
+_LONGEST_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A PNG, and whether it shows texts or, for lack of a font, numbers."""
+
+    png: bytes
+    has_texts: bool
+
+
+def draw_curves(curves: Sequence[Curves], sentence: ReplacedSentence, measure: str) -> Picture:
+    """Draw the three curves of a sentence, one encoder below the other."""
+    names = {each: _line(sentence.name(each)) for each in VARIANTS}
+    fonts = choose_fonts([*names.values(), *_texts(curves)])
+
+    def draw(figure: Any) -> None:
+        for axes, each in zip(_axes(figure, len(curves), 1), curves, strict=True):
+            places = np.arange(len(each.tokens))
+            for name in VARIANTS:
+                label = f"{_CALLED[name]}: {names[name]}" if fonts else _CALLED[name]
+                looks = {"markersize": 3, "linewidth": 1.2, **_LOOKS[name]}
+                axes.plot(places, each.values[name], label=label, **looks)
+            axes.axvline(each.place - 0.5, color="grey", linestyle=":", linewidth=1)
+            axes.set_xticks(places, _labels(each.tokens, fonts), rotation=60, ha="right")
+            axes.set(ylabel=measure, ylim=(0, None), xlim=(-0.7, len(places) - 0.3))
+            far = ", ".join(f"{_CALLED[n]} {value:.4f}" for n, value in each.differences.items())
+            axes.set_title(f"{_title(each)}\nmean difference to the entity: {far}")
+            axes.legend(frameon=False)
+
+    width = min(_WIDEST, 3.0 + 0.26 * max(len(each.tokens) for each in curves))
+    return _picture(draw, (max(width, 6.5), 3.6 * len(curves)), fonts)
+
+
+def draw_insides(insides: Sequence[InsideEntity]) -> Picture:
+    """Draw the heat maps of an entity, encoders side by side on one scale."""
+    fonts = choose_fonts(_texts(insides))
+    top = max(float(each.weights.max()) for each in insides)
+    n_tokens = max(len(each.tokens) for each in insides)
+
+    def draw(figure: Any) -> None:
+        panels, image = _axes(figure, 1, len(insides)), None
+        for k, (axes, each) in enumerate(zip(panels, insides, strict=True)):
+            image = axes.imshow(each.weights, cmap="Blues", vmin=0, vmax=top)
+            places, labels = range(len(each.tokens)), _labels(each.tokens, fonts)
+            axes.set_xticks(places, labels, rotation=60, ha="right")
+            axes.set_yticks(places, labels)
+            axes.set(xlabel="attended to", ylabel="attends" if k == 0 else "")
+            axes.set_title(_title(each))
+        figure.colorbar(image, ax=panels, shrink=0.8)
+
+    side = min(_WIDEST / len(insides), max(3.4, 1.6 + 0.3 * n_tokens))
+    return _picture(draw, (side * len(insides) + 1, side), fonts)
+
+
+def draw_summary(summary: AttentionSummary) -> Picture:
+    """Draw a point for each sentence: how far the synonym's curve lies off, and the other's."""
+    found = [each.differences for each in summary.encoders]
+    top = 1.05 * max((float(v.max()) for each in found for v in each.values()), default=0.0) or 1.0
+
+    def draw(figure: Any) -> None:
+        panels = _axes(figure, 1, len(found))
+        for axes, each in zip(panels, summary.encoders, strict=True):
+            synonym, other = each.differences["synonym"], each.differences["random"]
+            axes.plot([0, top], [0, top], ":", color="grey")
+            axes.scatter(synonym, other, s=10, alpha=0.6, color=_LOOKS["synonym"]["color"])
+            axes.plot(synonym.mean(), other.mean(), "+", color=_LOOKS["random"]["color"], ms=14)
+            axes.set(xlim=(0, top), ylim=(0, top), aspect="equal")
+            axes.set(xlabel="difference of the synonym", ylabel="difference of the random entity")
+            means = f"means {synonym.mean():.4f}, {other.mean():.4f}"
+            axes.set_title(f"{_title(each)}\n{means}, n={len(synonym):,}")
+
+    return _picture(draw, (4.4 * len(found), 4.4), [OWN])
+
+
+def _texts(found: Sequence[Curves | InsideEntity]) -> list[str]:
+    return [_line(token) for each in found for token in each.tokens]
+
+
+def _axes(figure: Any, rows: int, columns: int) -> list[Any]:
+    return list(figure.subplots(rows, columns, squeeze=False).flat)
+
+
+def _labels(tokens: Sequence[str], fonts: list[str] | None) -> list[str]:
+    return [_line(token) if fonts else str(n) for n, token in enumerate(tokens, 1)]
+
+
+def _title(found: Curves | InsideEntity | EncoderSummary) -> str:
+    name = drawable(_line(found.encoder))
+    shown = name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
+    return f"{shown}, layer {found.layer}"
+
+
+def _line(text: str) -> str:
+    """Write a text on one line, without signs that steer rather than show."""
+    return "".join(sign if sign.isprintable() else UNKNOWN for sign in " ".join(text.split()))
+
+
+def _picture(draw: Any, size: tuple[float, float], fonts: list[str] | None) -> Picture:
+    settings: dict[Any, Any] = {
+        "font.family": fonts or [OWN],
+        "font.size": 8,
+        "axes.titlesize": 8,
+        "text.parse_math": False,  # what stands between two dollar signs is no formula
+    }
+    with quiet_fonts(), mpl.rc_context(settings):
+        figure = Figure(figsize=size, dpi=120, layout="constrained")
+        draw(figure)
+        buffer = io.BytesIO()
+        # no date and no version inside, so that equal results are equal files
+        figure.savefig(buffer, format="png", metadata={"Software": None})
+    return Picture(buffer.getvalue(), has_texts=fonts is not None)
