@@ -1,14 +1,18 @@
-"""What pre-training with an entity memory gives on entities and relations.
+"""What the pre-training of encoders gives on tasks: entities, relations, pairs, answers.
 
 Encoders are fine-tuned on each set with the same settings and seeds, and compared on its test
 part; the rate is that of the recipe, nothing is chosen on test. Runs are kept in --work, and what
 is finished is not done again, so a stopped script goes on where it was. Results are added to those
 of --out, each in its row.
 
-    python benchmarks/kebiolm_tasks.py --work W --sets ncbi,gad --seeds 1,2,3 --epochs 3
+    python benchmarks/encoder_tasks.py --work W --sets ncbi,gad --seeds 1,2,3 --epochs 3
         --encoders base=MINILM,mlm=RUN1/encoder,kebiolm=RUN2/encoder
+        --out benchmarks/results/kebiolm_tasks.json
 
-Differences are told with the p of Welch's test and of the paired one (two-sided, over seeds).
+Told is the main figure of each task (F1, or the right answer first for ranking). Differences come
+with the p of Welch's test and of the paired one (two-sided, over seeds). The labelled part of CMeEE
+is cut in five: one fifth to test on, a tenth of the others for dev. The dev part of cMedQA, whose
+train part is not to be had, is cut in train and dev.
 With --kb, the share of a test part's mentions that are names of the store, and of those concepts
 that the entity table of the encoder ``kebiolm`` has.
 """
@@ -19,13 +23,15 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from command_line import RESULTS, add_data, run_with, some_of, start_parser
+import numpy as np
+from command_line import add_data, run_with, some_of, start_parser
 from machine import describe_command, describe_commit
 from result_rows import Results
 
@@ -36,6 +42,9 @@ from biograft.progress import Progress
 from biograft.tasks import TASKS, TaskLesson, TaskRecipe, finetune_task
 from biograft.tasks.comparing import compare_runs
 from biograft.tasks.kinds import TaskExamples
+from biograft.tasks.results import figure_of
+
+Cut = Callable[[Sequence[Any]], dict[str, Sequence[Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,8 @@ class Set:
     dev: str
     test: str
     settings: tuple[str, ...] = field(default=())
+    cut: Cut | None = None
+    """Makes parts of the examples in the file of train, where they are not files of their own."""
 
     def path(self, part: str, data: Path) -> str:
         """Give the file of a part, packed or not."""
@@ -55,11 +66,25 @@ class Set:
         return str(path if path.exists() else path.with_name(f"{path.name}.gz"))
 
 
+def _fold(number: int, examples: Sequence[Any]) -> dict[str, Sequence[Any]]:
+    """Take one fifth to test on, and of the others one tenth for dev."""
+    order = np.random.default_rng(0).permutation(len(examples)).tolist()
+    test, others = order[number::5], [n for k in range(5) if k != number for n in order[k::5]]
+    parts = {"train": others[len(others) // 10 :], "dev": others[: len(others) // 10], "test": test}
+    return {name: [examples[n] for n in sorted(part)] for name, part in parts.items()}
+
+
+def _four_fifths(examples: Sequence[Any]) -> dict[str, Sequence[Any]]:
+    """Take one fifth for dev; what is tested on is another file."""
+    parts = _fold(0, examples)
+    return {"train": [*parts["train"], *parts["dev"]], "dev": parts["test"]}
+
+
 def _entities(folder: str) -> Set:
     return Set("ner-cpu", f"ner_en/{folder}", "train.tsv", "devel.tsv", "test.tsv")
 
 
-_DDI = "DDICorpus-2013.zip"
+_DDI, _BLUE = "DDICorpus-2013.zip", "zh/chineseblue"
 SETS = {
     "ncbi": _entities("NCBI-disease"),
     "bc5cdr-disease": _entities("BC5CDR-disease"),
@@ -72,6 +97,25 @@ SETS = {
         ('data.format="ddi"', 'data.dev_list="{data}/re_en/ddi2013/blurb_dev.tsv"'),
     ),
     "chemprot": Set("relation-cpu", "re_en/chemprot", "train.jsonl", "dev.jsonl", "test.jsonl"),
+    "cmedqq": Set(
+        "matching-cpu", f"{_BLUE}/cMedQQ", "train.txt", "dev.txt", "test.txt",
+        ('data.format="cmedqq"',),
+    ),
+    "cmedqaner": Set(
+        "ner-cpu", f"{_BLUE}/cMedQANER", "train.json", "dev.json", "test.json",
+        ('data.format="cmedqaner"',),
+    ),
+    "cmedqa": Set(
+        "ranking-cpu", f"{_BLUE}/cMedQA", "dev.txt", "", "test.txt", ('data.format="cmedqa"',),
+        _four_fifths,
+    ),
+    **{
+        f"cmeee-{fold}": Set(
+            "ner-cpu", "zh/cmeee_v2", "CMeEE-V2_dev.json", "", "",
+            ('data.format="cmeee"', 'config.head="spans"'), partial(_fold, fold),
+        )
+        for fold in range(5)
+    },
 }  # fmt: skip
 
 
@@ -90,12 +134,12 @@ def run(options: argparse.Namespace) -> None:
             continue
         row = measure_encoders(name, options)
         about = {
-            "command": describe_command("kebiolm_tasks.py", sys.argv[1:]),
+            "command": describe_command("encoder_tasks.py", sys.argv[1:]),
             "commit": describe_commit(),
         }
         results.add(key, {**row, **about})
-        f1 = {label: found["test"]["mean"] for label, found in row["encoders"].items()}
-        print(json.dumps({"set": name, "f1": f1}), flush=True)
+        means = {label: found["test"]["mean"] for label, found in row["encoders"].items()}
+        print(json.dumps({"set": name, **means}), flush=True)
 
 
 def measure_encoders(name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -123,10 +167,15 @@ def _recipe(name: str, options: argparse.Namespace, *more: str) -> TaskRecipe:
 def _read(name: str, options: argparse.Namespace) -> dict[str, TaskExamples]:
     recipe = _recipe(name, options)
     kind = TASKS.load(recipe.kind)
+    chosen = SETS[name]
     examples = {
-        part: kind.read([SETS[name].path(part, options.data)], part, recipe.data)
+        part: kind.read([chosen.path(part, options.data)], part, recipe.data)
         for part in ("train", "dev", "test")
+        if getattr(chosen, part)
     }
+    if chosen.cut is not None:
+        cut = chosen.cut(examples["train"].examples)
+        examples |= {part: TaskExamples(tuple(given)) for part, given in cut.items()}
     for part in ("train", "dev"):
         given = examples[part].examples
         if options.most and len(given) > options.most:
@@ -148,14 +197,15 @@ def _measure(
         out=out, resume=out.exists(), progress=progress,
     )  # fmt: skip
     results = finetune_task(recipe, lesson).results
-    return {
-        part: {
-            "mean": 100 * results[part]["f1"]["mean"],
-            "deviation": 100 * results[part]["f1"]["deviation"],
-            "values": [100 * value for value in results[part]["f1"]["values"]],
+    figure, told = figure_of(results), {}
+    for part in ("dev", "test"):
+        found = results[part][figure]
+        told[part] = {
+            "mean": 100 * found["mean"],
+            "deviation": 100 * found["deviation"],
+            "values": [100 * value for value in found["values"]],
         }
-        for part in ("dev", "test")
-    }
+    return {"figure": figure, **told}
 
 
 def _differences(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -164,7 +214,7 @@ def _differences(name: str, options: argparse.Namespace) -> Iterator[dict[str, A
     for before, after in combinations(options.encoders, 2):
         compared = compare_runs(options.work / name / after, options.work / name / before)
         tests = {name: compared[name]["p"] for name in ("welch", "paired")}
-        yield {"of": after, "against": before, "f1": 100 * compared["difference"], "p": tests}
+        yield {"of": after, "against": before, "by": 100 * compared["difference"], "p": tests}
 
 
 def _coverage(examples: TaskExamples, options: argparse.Namespace) -> dict[str, Any]:
@@ -217,7 +267,7 @@ def main() -> None:
     parser = start_parser(__doc__)
     add_settings(parser)
     parser.add_argument("--encoders", type=_encoders, required=True, help="label=folder,...")
-    parser.add_argument("--out", type=Path, default=RESULTS / "kebiolm_tasks.json")
+    parser.add_argument("--out", type=Path, required=True, help="file of results")
     run_with(run, parser.parse_args())
 
 

@@ -1,7 +1,7 @@
 """What each part of the entity memory gives: encoders pre-trained without it, then fine-tuned.
 
 All encoders see the same text for as many updates with the same seed; each differs in one setting.
-Told are the objectives on held-out text, and F1 on the sets, as in kebiolm_tasks.py. Runs are kept
+Told are the objectives on held-out text, and F1 on the sets, as in encoder_tasks.py. Runs are kept
 in --work, and what is finished is not done again.
 
     python benchmarks/kebiolm_ablations.py --work W --kb KB --corpus CORPUS --vectors TRANSE
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from command_line import RESULTS, run_with, start_parser
-from kebiolm_tasks import add_settings, measure_encoders
+from encoder_tasks import add_settings, measure_encoders
 from machine import describe_command, describe_commit
 from result_rows import Results
 

@@ -36,14 +36,15 @@ def task(
     figure: Annotated[
         float | None,
         typer.Option(
-            metavar="F1", help="Compare the run MODEL with a published F1, such as 0.856."
+            metavar="0.856", help="Compare the run MODEL with a published figure of its kind."
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure a model on a file, by class and over all classes (F1, micro), or compare runs.
+    """Measure a model on a file, or compare runs.
 
-    Runs are compared by the F1 of their seeds on the test set that both were trained with:
+    Classes are measured one by one and together (F1, micro), answers of questions by acc@1 and
+    MRR. Runs are compared by F1 or acc@1 of their seeds on the test set both were trained with:
     Welch's t-test and, where the seeds are the same, the paired one; with a published figure by
     a one-sample t-test.
     """
@@ -76,29 +77,46 @@ def _measure(place: Path, paths: list[str], asked: _Asked) -> dict[str, Any]:
     from biograft.tasks.config import DataConfig
 
     model = open_task(place)
+    kind = TASKS.load(model.kind)
     data = DataConfig(format=asked.form, has_parts=bool(asked.part), grouped=asked.grouped)
-    read = TASKS.load(model.kind).read(paths, asked.part or "test", data)
+    read = kind.read(paths, asked.part or "test", data)
     warn_left_out(read.rejected, "rows")
     answers = model.predict(read.examples)
     if asked.out is not None:
         model.write(read.examples, answers, asked.out)
-    return {"n": len(read.examples), **model.report(read.examples, answers).to_json()}
+    report = model.report(read.examples, answers).to_json()
+    return {"n": len(read.examples), "figures": list(kind.figures), **report}
 
 
 def _print(found: Mapping[str, Any]) -> None:
     if "data" in found:
-        rows = {**found["data"]["classes"], "all": found["data"]}
-        for name, figures in rows.items():
-            shown = ", ".join(f"{key} {figures[key]:.4f}" for key in ("f1", "precision", "recall"))
-            typer.echo(
-                f"  {name or '(entity)':20} {shown} ({figures['right'] + figures['missed']:,})"
-            )
+        _print_report(found["data"])
     for name in ("against", "figure"):
         if name in found:
             said = found[name]
+            main = said["figure"]
             typer.echo(
-                f"  f1 {said['f1']:.4f} against {said['against']:.4f}: {said['difference']:+.4f}"
+                f"  {main} {said[main]:.4f} against {said['against']:.4f}: "
+                f"{said['difference']:+.4f}"
             )
             for test in ("welch", "paired", "one_sample"):
                 if test in said:
                     typer.echo(f"  {test.replace('_', '-')} t-test: p = {said[test]['p']:.4f}")
+
+
+def _print_report(report: Mapping[str, Any]) -> None:
+    """Print the classes, where there are any, all of them together, and chance."""
+    for name, figures in report.get("classes", {}).items():
+        shown = ", ".join(f"{key} {figures[key]:.4f}" for key in ("f1", "precision", "recall"))
+        typer.echo(f"  {name or '(entity)':20} {shown} ({figures['right'] + figures['missed']:,})")
+    names = report["figures"]
+    typer.echo(f"  {'all':20} " + ", ".join(f"{name} {report[name]:.4f}" for name in names))
+    if "chance" in report:
+        levels = [
+            f"{name} {report['chance'][name]:.4f}" for name in names if name in report["chance"]
+        ]
+        typer.echo(f"  {'chance':20} " + ", ".join(levels))
+    for reason, n in report.get("left_out", {}).items():
+        typer.echo(f"  {n:,} {reason} left out", err=True)
+    if report.get("n_tied"):
+        typer.echo(f"  {report['n_tied']:,} questions tied, counted against the model", err=True)

@@ -31,7 +31,8 @@ def finetune(
             metavar="RECIPE",
             help="A recipe of biograft (linker-ranker, linker-encoder, linker-encoder-cpu, "
             "linker-rerank; genbioel-finetune-ncbi, -bc5cdr, -cometa, -aap, each also with -cpu; "
-            "ner, ner-cpu, relation, relation-cpu), or a .toml file.",
+            "ner, relation, matching, inference, classification, ranking, each also with -cpu), "
+            "or a .toml file.",
         ),
     ],
     out: Run,
@@ -89,7 +90,7 @@ def finetune(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train by a recipe what people have labelled: a linker, entities, or relations.
+    """Train by a recipe what people have labelled: a linker, or a model of a task.
 
     A ranker is RUN/model, to be used with RUN/kb and RUN/index; an encoder RUN/encoder; a
     re-ranker RUN/model, to be used with KB and INDEX; a linker that generates names RUN/model, to

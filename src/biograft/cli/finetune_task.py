@@ -1,4 +1,4 @@
-"""``biograft finetune`` with a recipe of a task: entities or relations, over seeds."""
+"""``biograft finetune`` with a recipe of a task (entities, pairs, answers ...), over seeds."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from biograft.progress import Progress
 if TYPE_CHECKING:
     from biograft.tasks import TaskRecipe, TaskResult
     from biograft.tasks.kinds import TaskExamples
+
+_SHOWN = 3
+"""Of the figures of a kind, how many are printed."""
 
 
 def train_task(options: FinetuneOptions) -> None:
@@ -70,11 +73,15 @@ def _read(recipe: TaskRecipe, part: str, options: FinetuneOptions) -> TaskExampl
 
 def _print(result: TaskResult) -> None:
     found = result.results
+    main = found["figure"]
     for rate in found["rates"] if len(found["rates"]) > 1 else ():
-        typer.echo(f"  learning rate {rate['learning_rate']:g}: F1 {rate['dev_f1']:.4f} on dev")
+        score = rate[f"dev_{main}"]
+        typer.echo(f"  learning rate {rate['learning_rate']:g}: {main} {score:.4f} on dev")
     for part in ("dev", "test"):
         if part in found:
             typer.echo(f"  {part:5} {_line(found[part])}")
+    for part, level in found.get("chance", {}).items():
+        typer.echo(f"  chance on {part}: {main} {level[main]:.4f}")
     for reason, n in found["lost"].items():
         typer.echo(f"  {n:,} {reason}", err=True)
     typer.echo(f"model: {result.model}")
@@ -82,9 +89,10 @@ def _print(result: TaskResult) -> None:
 
 def _line(figures: Mapping[str, Any]) -> str:
     words = []
-    for name in ("f1", "precision", "recall"):
-        mean, deviation = figures[name]["mean"], figures[name]["deviation"]
+    shown = [*figures.items()][:_SHOWN]
+    for name, told in shown:
+        mean, deviation = told["mean"], told["deviation"]
         spread = f" ± {deviation:.4f}" if deviation is not None else ""
         words.append(f"{name} {mean:.4f}{spread}")
-    n_seeds = len(figures["f1"]["values"])
+    n_seeds = len(shown[0][1]["values"])
     return ", ".join(words) + f" ({n_seeds} seed{'s' if n_seeds > 1 else ''})"

@@ -1,4 +1,6 @@
-"""Tasks on text with any encoder: entities (NER), relations; trained, measured, compared.
+"""Tasks on text with any encoder, trained, measured, compared.
+
+Entities (NER), relations, pairs of texts (matching, inference), classes, answers (ranking).
 
 >>> from biograft.tasks import open_task
 >>> model = open_task("RUN")  # doctest: +SKIP

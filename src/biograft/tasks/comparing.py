@@ -10,24 +10,29 @@ from typing import Any
 
 from biograft.errors import ConfigError
 from biograft.metrics import TTest, one_sample_t, paired_t, welch_t
-from biograft.tasks.results import scores_of
+from biograft.tasks.results import figure_of, scores_of
 
 
 def compare_runs(a: str | Path, b: str | Path, part: str = "test") -> dict[str, Any]:
-    """Compare the F1 of two runs on the same examples.
+    """Compare two runs of one kind of task on the same examples, by the figure of the kind.
 
     Welch's test takes the seeds as drawn apart; the paired test, of runs with the same seeds,
     takes those of one seed together.
     """
     results_a, scores_a = scores_of(Path(a), part)
     results_b, scores_b = scores_of(Path(b), part)
+    figure = figure_of(results_a)
+    if results_a["task"] != results_b["task"]:
+        tasks = f"{results_a['task']} and {results_b['task']}"
+        raise ConfigError(f"{a} and {b} are runs of different tasks ({tasks})")
     if results_a["data"].get(part) != results_b["data"].get(part):
         raise ConfigError(f"{a} and {b} were measured on different examples ({part})")
     values_a, values_b = list(scores_a.values()), list(scores_b.values())
     shared = [seed for seed in scores_a if seed in scores_b]
     compared: dict[str, Any] = {
         "part": part,
-        "f1": fmean(values_a),
+        "figure": figure,
+        figure: fmean(values_a),
         "against": fmean(values_b),
         "difference": fmean(values_a) - fmean(values_b),
         "welch": _plain(welch_t(values_a, values_b)),
@@ -39,14 +44,18 @@ def compare_runs(a: str | Path, b: str | Path, part: str = "test") -> dict[str, 
 
 
 def compare_with_figure(run: str | Path, figure: float, part: str = "test") -> dict[str, Any]:
-    """Compare the F1 of a run with a published one, a share of 1, by a one-sample t-test."""
+    """Compare the main figure of a run with a published one, a share of 1.
+
+    The test is a one-sample t-test.
+    """
     if not 0 <= figure <= 1:
         raise ConfigError(f"figure: expected a share from 0 to 1, found {figure}")
-    _, scores = scores_of(Path(run), part)
+    results, scores = scores_of(Path(run), part)
     test = one_sample_t(list(scores.values()), figure)
     return {
         "part": part,
-        "f1": fmean(scores.values()),
+        "figure": figure_of(results),
+        figure_of(results): fmean(scores.values()),
         "against": figure,
         "difference": test.difference,
         "one_sample": _plain(test),

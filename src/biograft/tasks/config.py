@@ -13,7 +13,7 @@ class TaskTraining(TrainingConfig):
     """A training run that is measured on dev after each epoch; the best epoch's weights stay.
 
     ``patience`` ends it when so many epochs in a row were no better than the best one (0: never);
-    nothing is better than an F1 of 1.
+    nothing is better than a score of 1.
     """
 
     epochs: int = 60

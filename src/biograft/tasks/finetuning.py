@@ -14,12 +14,11 @@ from typing import Any
 from torch import Tensor
 
 from biograft.errors import ConfigError
-from biograft.metrics import ClassReport
 from biograft.progress import Progress
-from biograft.tasks.batches import LengthBatches
+from biograft.tasks.batches import LengthBatches, Sized
 from biograft.tasks.config import TaskTraining
-from biograft.tasks.model import TaskModel
-from biograft.tasks.network import Item
+from biograft.tasks.kinds import TASKS
+from biograft.tasks.model import ChoosingModel, Report, TaskModel
 from biograft.training import Task, train
 from biograft.training.processes import join_processes
 
@@ -29,9 +28,9 @@ class Fit:
     """How a training went; the model has the weights of its best epoch."""
 
     epochs: list[dict[str, Any]]
-    """Of each epoch its number and precision, recall and F1 on dev."""
+    """Of each epoch its number and the figures of its kind on dev."""
     best_epoch: int
-    report: ClassReport
+    report: Report
     """On dev, at the best epoch."""
     answers: Sequence[Any]
     n_items: int
@@ -62,9 +61,11 @@ class _Keeper:
         self, model: TaskModel[Any, Any], dev: Sequence[Any], training: TaskTraining
     ) -> None:
         self._model, self._dev, self._training = model, dev, training
+        self._figures = TASKS.load(model.kind).figures
         self.epochs: list[dict[str, Any]] = []
         self.best_epoch = 0
-        self.report: ClassReport | None = None
+        self.report: Report | None = None
+        self._best = -1.0
         self.answers: Sequence[Any] = ()
         self._weights: dict[str, Tensor] = {}
         self._begun = False
@@ -76,15 +77,17 @@ class _Keeper:
             return {}
         answers = self._model.predict(self._dev, self._training.precision)
         report = self._model.report(self._dev, answers)
-        figures = report.micro
-        entry = {"precision": figures.precision, "recall": figures.recall, "f1": figures.f1}
+        figures = report.to_json()
+        entry = {name: figures[name] for name in self._figures}
+        score = entry[self._figures[0]]
         self.epochs.append({"epoch": len(self.epochs) + 1, **entry})
-        if self.report is None or figures.f1 > self.report.micro.f1:
+        if score > self._best:
+            self._best = score
             self.best_epoch, self.report, self.answers = len(self.epochs), report, answers
             state = self._model.network.state_dict()
             self._weights = {key: value.detach().cpu().clone() for key, value in state.items()}
         waited = len(self.epochs) - self.best_epoch
-        if figures.f1 == 1 or 0 < self._training.patience <= waited:
+        if score == 1 or 0 < self._training.patience <= waited:
             raise _EnoughError
         return {"epoch": len(self.epochs), **entry}
 
@@ -108,12 +111,13 @@ def fit(
     items, lost = model.learnable(train_on)
     if not items or not dev:
         raise ConfigError("finetune: expected examples to learn from and a dev set, found none")
-    source: LengthBatches[Item] = LengthBatches(
+    source: LengthBatches[Sized] = LengthBatches(
         items,
         training.batch_size,
         seed=seed,
         rank=processes.process_index,
         world=processes.num_processes,
+        choose=model.choose if isinstance(model, ChoosingModel) else None,
     )
     keeper = _Keeper(model, dev, training)
     task = Task(

@@ -58,7 +58,8 @@ def write_model(folder: Path, model: TaskModel[Any, Any], about: Mapping[str, An
 def open_task(folder: str | Path, *, device: str | None = None) -> TaskModel[Any, Any]:
     """Open a trained model, or the one of a run; its ``predict`` answers examples.
 
-    For ``ner`` examples are documents, for ``relation`` relation examples.
+    For ``ner`` examples are documents, for other tasks the records of ``biograft.corpus.tasks``:
+    relation examples, pairs (``matching``, ``inference``), class and ranking examples.
     """
     place = Path(folder)
     if not TASK_MODEL.is_at(place) and TASK_MODEL.is_at(place / MODEL):

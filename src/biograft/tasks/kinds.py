@@ -45,6 +45,13 @@ class TaskKind:
     """Makes a model that has learnt nothing, fit for the examples to learn from."""
     build: Callable[[TextEncoder, Any, tuple[str, ...]], TaskModel[Any, Any]]
     """Makes a model for known labels, whose weights are put in then."""
+    figures: tuple[str, ...] = ("f1", "precision", "recall", "macro_f1")
+    """What is told of a report over seeds; the first is the main one, by which dev chooses."""
+
+    @property
+    def main(self) -> str:
+        """The figure by which epochs, rates and seeds are chosen, and runs compared."""
+        return self.figures[0]
 
 
 TASKS: Registry[TaskKind] = Registry(
@@ -52,5 +59,15 @@ TASKS: Registry[TaskKind] = Registry(
     {
         "ner": ("biograft.tasks.ner.kind:KIND", "entities in documents"),
         "relation": ("biograft.tasks.relation.kind:KIND", "how two mentions of a text are related"),
+        "matching": (
+            "biograft.tasks.classification.kind:MATCHING",
+            "whether two texts say or ask the same",
+        ),
+        "inference": ("biograft.tasks.classification.kind:INFERENCE", "how two texts stand"),
+        "classification": (
+            "biograft.tasks.classification.kind:CLASSIFICATION",
+            "the class of a text, or its classes",
+        ),
+        "ranking": ("biograft.tasks.ranking.kind:KIND", "which texts answer a question"),
     },
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -32,6 +32,15 @@ class Item(Protocol):
     @property
     def places(self) -> Sequence[int]:
         """The tokens whose states the head reads."""
+
+
+@runtime_checkable
+class SegmentedItem(Item, Protocol):
+    """A sequence of which it is known to which of two texts each token belongs."""
+
+    @property
+    def segments(self) -> Sequence[int]:
+        """The text of each token (``token_type_ids``); nothing where the encoder has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,9 @@ class TaskNetwork(nn.Module):
         device = self.encoder.device
         filler = int(self.encoder.tokenizer.pad_token_id or 0)
         inputs = pad([item.tokens for item in items], filler)
+        segments = [item.segments for item in items if isinstance(item, SegmentedItem)]
+        if any(segments):
+            inputs["token_type_ids"] = pad(segments, 0)["input_ids"]
         places = pad([item.places for item in items], 0)
         return ItemBatch(
             {name: value.to(device) for name, value in inputs.items()},

@@ -27,12 +27,11 @@ RESULT = Kind(
     file="result.json",
     keys=("seed", "learning_rate", "dev"),
 )
-FIGURES = ("precision", "recall", "f1", "macro_f1")
 
 
-def summarise(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summarise(reports: Sequence[Mapping[str, Any]], figures: Sequence[str]) -> dict[str, Any]:
     """Give mean, sample deviation (none of one run) and values of each figure over runs."""
-    return {name: _spread([float(report[name]) for report in reports]) for name in FIGURES}
+    return {name: _spread([float(report[name]) for report in reports]) for name in figures}
 
 
 def _spread(values: Sequence[float]) -> dict[str, Any]:
@@ -40,10 +39,15 @@ def _spread(values: Sequence[float]) -> dict[str, Any]:
     return {"mean": fmean(values), "deviation": deviation, "values": list(values)}
 
 
+def figure_of(results: Mapping[str, Any]) -> str:
+    """Name the main figure of the results of a run; the first ones did not say it."""
+    return str(results.get("figure", "f1"))
+
+
 def scores_of(run: Path, part: str) -> tuple[dict[str, Any], dict[int, float]]:
-    """Give the results of a run, and F1 on a part by seed."""
+    """Give the results of a run, and its main figure on a part by seed."""
     results = RESULTS.read(run)
     if part not in results:
         raise ConfigError(f"{run}: was not measured on {part}; train it with --{part}")
-    values = results[part]["f1"]["values"]
+    values = results[part][figure_of(results)]["values"]
     return results, dict(zip(results["seeds"], values, strict=True))

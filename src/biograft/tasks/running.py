@@ -69,11 +69,12 @@ def finetune_task(recipe: TaskRecipe, lesson: TaskLesson) -> TaskResult:
     run = _Run(recipe, lesson)
     rates = recipe.search.learning_rates or (recipe.config.training.learning_rate,)
     choosing = recipe.search.seeds[: recipe.search.choosing_seeds if len(rates) > 1 else 1]
-    scores = {rate: fmean(run.train(rate, seed).dev()["f1"] for seed in choosing) for rate in rates}
+    main = TASKS.load(recipe.kind).main
+    scores = {rate: fmean(run.train(rate, seed).dev()[main] for seed in choosing) for rate in rates}
     chosen = max(rates, key=lambda rate: (scores[rate], -rate))
     trials = [run.train(chosen, seed) for seed in recipe.search.seeds]
     tested = [run.measure(trial) for trial in trials] if lesson.test else []
-    best = max(trials, key=lambda trial: trial.dev()["f1"])
+    best = max(trials, key=lambda trial: trial.dev()[main])
     run.keep(best)
     return run.finish(scores, trials, best, tested)
 
@@ -167,15 +168,18 @@ class _Run:
     ) -> TaskResult:
         """Write the results over all seeds."""
         first = RESULT.read(trials[0].folder)
+        figures, main = self._kind.figures, self._kind.main
+        reports = {"dev": [trial.dev() for trial in trials], "test": tested}
         content = {
             "task": self._recipe.kind,
+            "figure": main,
             "recipe": self._recipe.to_json(),
-            "rates": [{"learning_rate": r, "dev_f1": score} for r, score in scores.items()],
+            "rates": [{"learning_rate": r, f"dev_{main}": s} for r, s in scores.items()],
             "learning_rate": best.rate,
             "seeds": [trial.seed for trial in trials],
             "best_seed": best.seed,
-            "dev": summarise([trial.dev() for trial in trials]),
-            **({"test": summarise(tested)} if tested else {}),
+            **{part: summarise(found, figures) for part, found in reports.items() if found},
+            **_chance(reports),
             "lost": first["lost"],
             "n_sequences": first["n_sequences"],
             "n_examples": {
@@ -230,3 +234,13 @@ class _Run:
         return TextEncoder.from_pretrained(
             asked.name, pooling=asked.pooling, max_length=asked.max_length, lower=asked.lower
         )
+
+
+def _chance(reports: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """Give the level of chance on each part, where reports state it; it is the same for all."""
+    levels = {
+        part: found[0]["chance"]
+        for part, found in reports.items()
+        if found and "chance" in found[0]
+    }
+    return {"chance": levels} if levels else {}

@@ -164,3 +164,41 @@ def test_what_cannot_be_meant_is_refused(run, tmp_path, arguments, message):
 def test_nothing_to_measure_is_said(entities, run):
     with pytest.raises(ConfigError, match="--data, --against or --figure"):
         run("evaluate", "task", entities[0])
+
+
+PAIRS = "".join(
+    f"{int(first == second)}\tno {first}\t{second}\n" for first in NAMES for second in NAMES
+)
+TEXTS = "".join(f"{name}\twe saw {name} today\n" for name in NAMES)
+ANSWERS = "".join(
+    f"{int(answer == 'fever')}\twe saw {name}\t{answer}\n" for name in NAMES for answer in NAMES
+)
+
+
+FILES = {
+    "matching": ("cmedqq", PAIRS),
+    "inference": ("cmedqq", PAIRS),
+    "classification": ("cmedtc", TEXTS),
+    "ranking": ("cmedqa", ANSWERS),
+}
+
+
+@pytest.mark.parametrize("kind", list(FILES))
+def test_texts_pairs_and_answers(kind, place, train, run, tmp_path):
+    form, content = FILES[kind]
+    (place / f"{kind}.txt").write_text(content)
+    main = "acc@1" if kind == "ranking" else "f1"
+    few = ("config.training.epochs=4", "search.learning_rates=[0.01, 0.001]")
+    asked = ("--format", form, "--seeds", "1,2")
+    shown = train(f"{kind}-cpu", f"{kind}.txt", tmp_path / "run", *asked, extra=few).stdout
+    assert f"learning rate 0.001: {main} " in shown
+    assert f"test  {main} " in shown
+    assert f"chance on test: {main} " in shown
+    data, answers = ("--data", place / f"{kind}.txt", "--format", form), tmp_path / "answers.jsonl"
+    shown = run("evaluate", "task", tmp_path / "run", *data, "-o", answers).stdout
+    assert f"all                  {main} " in shown
+    assert f"chance               {main} " in shown
+    assert len(answers.read_text().splitlines()) > 3
+    found = run("evaluate", "task", tmp_path / "run", *data, "--json").stdout
+    assert json.loads(found)["data"]["figures"][0] == main
+    assert f"  {main} " in run("evaluate", "task", tmp_path / "run", "--figure", "0.5").stdout

@@ -7,11 +7,14 @@ import shutil
 import pytest
 import torch
 
+from biograft.corpus.tasks.records import Answer, PairExample, RankingExample
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import KnowledgeBertConfig, KnowledgeBertModel
+from biograft.tasks.classification import InferenceConfig, InferenceModel
 from biograft.tasks.finetuning import fit
 from biograft.tasks.folder import open_task, write_model
 from biograft.tasks.ner import NerConfig, NerModel
+from biograft.tasks.ranking import RankingConfig, RankingModel
 from biograft.tasks.relation import RelationConfig, RelationModel
 
 
@@ -48,3 +51,26 @@ def test_relations(knowing, relations, training, tmp_path):
     assert fitted.report.micro.f1 == 1.0
     write_model(tmp_path / "model", model, {})
     assert open_task(tmp_path / "model").predict(relations) == model.predict(relations)
+
+
+WORDS = ("aspirin", "fever", "lung")
+
+
+def test_pairs(knowing, training, tmp_path):
+    pairs = [PairExample(word, f"no {other}", other) for word in WORDS for other in WORDS]
+    model = InferenceModel.start(knowing, InferenceConfig(training=training(epochs=30)), pairs)
+    fitted = fit(model, pairs, pairs, tmp_path / "run", seed=1)
+    assert fitted.report.accuracy == 1.0
+    write_model(tmp_path / "model", model, {})
+    assert open_task(tmp_path / "model").predict(pairs) == model.predict(pairs)
+
+
+def test_answers(knowing, training, tmp_path):
+    candidates = tuple(Answer(word, int(word == "lung")) for word in WORDS)
+    questions = [RankingExample(f"no {word}", candidates) for word in WORDS]
+    config = RankingConfig(negatives=2, training=training(epochs=30))
+    model = RankingModel.start(knowing, config, questions)
+    fitted = fit(model, questions, questions, tmp_path / "run", seed=1)
+    assert fitted.report.accuracy == 1.0
+    write_model(tmp_path / "model", model, {})
+    assert open_task(tmp_path / "model").predict(questions) == model.predict(questions)

@@ -18,11 +18,10 @@ from biograft.errors import ConfigError
 from biograft.metrics import ClassReport, label_report
 from biograft.nn import TextEncoder
 from biograft.runs import new_file
-from biograft.tasks.network import Outputs, TaskNetwork
+from biograft.tasks.heads import LinearHead
+from biograft.tasks.network import TaskNetwork
 from biograft.tasks.relation.config import RelationConfig
 from biograft.tasks.relation.pairs import PairReader, PairTokens, indicators_of
-
-_SPREAD = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +30,6 @@ class RelationAnswer:
 
     label: str
     probability: float
-
-
-class IndicatorHead(nn.Module):
-    """A linear layer over the states of the two indicators, side by side."""
-
-    def __init__(self, width: int, n_labels: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(2 * width, n_labels)
-        nn.init.normal_(self.linear.weight, std=_SPREAD)
-        nn.init.zeros_(self.linear.bias)
-
-    def forward(self, states: Tensor) -> Outputs:
-        """Score the labels: (texts, 2, width) to (texts, labels)."""
-        return (self.linear(states.flatten(1)).float(),)
 
 
 class RelationModel:
@@ -57,7 +42,8 @@ class RelationModel:
     ) -> None:
         self.config, self.labels = config, labels
         self.pairs = PairReader(encoder, config.order)
-        self.network = TaskNetwork(encoder, IndicatorHead(encoder.dim, len(labels)), config.dropout)
+        head = LinearHead(encoder.dim, len(labels), n_places=2)
+        self.network = TaskNetwork(encoder, head, config.dropout)
 
     @classmethod
     def start(

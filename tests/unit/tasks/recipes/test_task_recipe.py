@@ -32,6 +32,16 @@ def test_the_papers_settings():
         assert (training.epochs, training.batch_size, training.warmup) == (60, 16, 0.1)
 
 
+@pytest.mark.parametrize("name", ["matching", "inference", "classification", "ranking"])
+def test_chinese_tasks_are_learned_alike(name):
+    recipe = TaskRecipe.load(name)
+    assert recipe.kind == name
+    assert recipe.search.learning_rates == (2e-5, 4e-5, 6e-5)
+    assert len(recipe.search.seeds) == 5
+    assert (recipe.config.training.epochs, recipe.config.training.batch_size) == (4, 16)
+    assert TaskRecipe.load(f"{name}-cpu").kind == name
+
+
 def test_values_are_changed():
     recipe = TaskRecipe.load("ner-cpu", ["config.head=crf", "search.seeds=[4, 5]"])
     assert recipe.config.head == "crf"
@@ -55,6 +65,24 @@ def test_what_is_wrong_is_said(changes, message):
         TaskRecipe.load("ner-cpu", changes)
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("ranking-cpu", "config.loss=softmax", "loss: expected one of pairwise, listwise"),
+        ("ranking-cpu", "config.margin=0", "margin: expected a number above 0"),
+        ("ranking-cpu", "config.negatives=-1", "negatives: expected at least 0"),
+        ("ranking-cpu", "config.questions=all", "questions: expected one of answered, single"),
+        ("ranking-cpu", "config.dropout=1.0", "dropout: expected a share below 1"),
+        ("matching-cpu", "config.threshold=0.4", "unknown key 'threshold'"),
+        ("inference-cpu", "config.dropout=1.0", "dropout: expected a share below 1"),
+        ("classification-cpu", "config.threshold=1.0", "threshold: expected a share between"),
+    ],
+)
+def test_what_is_wrong_of_a_kind_is_said(name, change, message):
+    with pytest.raises(ConfigError, match=message):
+        TaskRecipe.load(name, [change])
+
+
 def test_another_kind_is_refused():
-    with pytest.raises(ConfigError, match="no kind of task is called 'poem'; known: ner, relation"):
+    with pytest.raises(ConfigError, match=r"no kind of task is called 'poem'; known: .*relation"):
         TaskRecipe.from_values("mine", {"kind": "poem"})
