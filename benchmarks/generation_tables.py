@@ -30,9 +30,8 @@ def genbioel_linking(result: dict[str, Any]) -> str:
     sets = list(dict.fromkeys(row["set"] for row in rows))
     seeds = max(len(_of(rows, name, _LAST)) for name in sets)
     parts = [
-        f"""A BART of 2 + 2 layers from scratch, on the test parts, percent; mean and deviation
-over {seeds} seeds of learning from mentions, where a deviation is told. A name counts, as in the
-paper: it is right if any of its concepts is
+        f"""A BART of 2 + 2 layers from scratch, on the test parts, percent; {_said(seeds)}. A name
+counts, as in the paper: it is right if any of its concepts is
 ([result](../benchmarks/results/genbioel_linking.json), `{rows[0]["command"]}`):""",
         _starts(rows, sets),
         _targets(rows, sets),
@@ -44,6 +43,12 @@ paper: it is right if any of its concepts is
 
 
 _LAST = "pretrained-similar-all-prompt"
+
+
+def _said(seeds: int) -> str:
+    if seeds == 1:
+        return "one seed"
+    return f"mean and deviation over {seeds} seeds where a deviation is told"
 
 
 def _starts(rows: Rows, sets: Sequence[str]) -> str:

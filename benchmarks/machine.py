@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from typing import Any
 _TOLD = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
 """Instructions that decide how fast vectors are multiplied."""
 _PROCESSOR = Path("/proc/cpuinfo")
+_PLACE = re.compile(r"(?<![^=,])[^=,\s]*/[^=,\s]+")
+"""A path, alone or as a value, also in a list of them."""
 
 
 def describe_machine() -> dict[str, Any]:
@@ -58,8 +61,5 @@ def peak_gib() -> float:
 
 def describe_command(script: str, arguments: Sequence[str]) -> str:
     """Give the command that was run; of places, which are another's elsewhere, only the names."""
-    shown = []
-    for part in arguments:
-        before, equals, place = part.rpartition("=")
-        shown.append(f"{before}{equals}{Path(place).name}")
+    shown = (_PLACE.sub(lambda found: Path(found[0]).name, part) for part in arguments)
     return " ".join(["python", f"benchmarks/{script}", *shown])
