@@ -37,6 +37,11 @@ def some_of(known: Collection[str]) -> Callable[[str], list[str]]:
     return parse
 
 
+def seeds(text: str) -> list[int]:
+    """Parse a list of seeds."""
+    return [int(seed) for seed in text.split(",")]
+
+
 def run_with(run: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> None:
     """Run a script with its options; an error is one line."""
     try:

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from command_line import add_data, run_with, some_of, start_parser
+from command_line import add_data, run_with, seeds, some_of, start_parser
 from machine import describe_command, describe_commit
 from result_rows import Results
 
@@ -253,9 +253,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     """Add the options of fine-tuning."""
     add_data(parser)
     parser.add_argument("--sets", type=some_of(SETS), default=["ncbi"], help=", ".join(SETS))
-    parser.add_argument(
-        "--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1, 2, 3]
-    )
+    parser.add_argument("--seeds", type=seeds, default=[1, 2, 3])
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--most", type=int, default=0, help="examples of train, and of dev; 0: all")
     parser.add_argument("--work", type=Path, required=True, help="folder of the runs")

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from command_line import RESULTS, ROOT, add_data, run_with, some_of, start_parser
+from command_line import RESULTS, ROOT, add_data, run_with, seeds, some_of, start_parser
 from linking_accuracy import figures_of
 from linking_sets import SETS, LinkingSet
 from linking_supervised import read_resolved
@@ -234,10 +234,6 @@ def _ensembles(
         yield own, {**bench.ask(Linker(bench.store, search, ranker=mixed)), "dev": told}
 
 
-def _seeds(text: str) -> list[int]:
-    return [int(seed) for seed in text.split(",")]
-
-
 def main() -> None:
     """Parse the command line and run."""
     parser = start_parser(__doc__)
@@ -249,7 +245,7 @@ def main() -> None:
         help=f"some of {','.join(KNOWN)}",
     )
     add("--variants", type=some_of(VARIANTS), default=["start", "main"])
-    add("--seeds", type=_seeds, default=[0], metavar="0,1,2")
+    add("--seeds", type=seeds, default=[0], metavar="0,1,2")
     add("--encoder", metavar="DIR", default="", help="what makes vectors, for the ensemble")
     add("--pretrained", metavar="DIR", default="", help="begin with this, not with the set's names")
     add("--set", dest="changes", action="append", default=[], metavar="KEY=VALUE",

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from command_line import RESULTS, ROOT, add_data, run_with, some_of, start_parser
+from command_line import RESULTS, ROOT, add_data, run_with, seeds, some_of, start_parser
 from linking_accuracy import figures_of
 from linking_sets import SETS, LinkingSet
 from machine import describe_command, describe_commit
@@ -139,16 +139,12 @@ def read_resolved(
     return list(resolve_gold(gold.queries, StoreIds(base)).queries)
 
 
-def _seeds(text: str) -> list[int]:
-    return [int(seed) for seed in text.split(",")]
-
-
 def _parse() -> argparse.Namespace:
     parser = start_parser(__doc__)
     add = parser.add_argument
     add("--sets", type=some_of(TRAINED), default=list(TRAINED), help=f"some of {','.join(TRAINED)}")
     add("--encoder", required=True, metavar="DIR", help="what fine-tuning starts from")
-    add("--seeds", type=_seeds, default=[0, 1, 2], metavar="0,1,2")
+    add("--seeds", type=seeds, default=[0, 1, 2], metavar="0,1,2")
     add("--set", dest="changes", action="append", default=[], metavar="KEY=VALUE",
         help="change a value of linker-encoder-cpu")  # fmt: skip
     add_data(parser)

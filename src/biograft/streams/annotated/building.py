@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from biograft.corpus.segmentation import Segmentation
+from biograft.corpus.segmentation.folder import SEGMENTATION
 from biograft.corpus.shards import AnnotatedDocument, Shards
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
@@ -136,7 +137,7 @@ def _describe(wanted: _Wanted) -> dict[str, Any]:
     if config.replacement is not None and wanted.kb is not None:
         described["names"] = describe_replacement(wanted.kb)
     if config.segmentation is not None:
-        described["segmentation"] = _hash(Segmentation.open(config.segmentation).manifest)
+        described["segmentation"] = _hash(SEGMENTATION.read(config.segmentation))
     return described
 
 
