@@ -202,7 +202,7 @@ def _measure(
         found = results[part][figure]
         told[part] = {
             "mean": 100 * found["mean"],
-            "deviation": 100 * found["deviation"],
+            "deviation": found["deviation"] and 100 * found["deviation"],  # none of one run
             "values": [100 * value for value in found["values"]],
         }
     return {"figure": figure, **told}

@@ -36,6 +36,7 @@ from biograft.nn.knowledge import KnowledgeBertForMaskedLM
 from biograft.nn.knowledge.clusters import RENEWED_AFTER, Clusters
 from biograft.nn.knowledge.nearest import nearest_rows
 from biograft.objectives import OBJECTIVES
+from biograft.objectives.graph import GraphOfEntities
 from biograft.objectives.records import (
     CONSISTENT,
     HEAD_START,
@@ -58,6 +59,11 @@ N_PROBED, GROUP = 32, 500
 """Clusters looked into; rows of a group of the grouped table."""
 MENTIONS_OF_100_TOKENS = 8
 """About what annotated abstracts have."""
+N_NEIGHBOURS, N_RELATIONS, N_TYPES = 10, 56, 26
+"""Of the graph of SMedBERT."""
+LONG, MENTIONS_OF_LONG = 512, 40
+"""Tokens and mentions of a sample of SMedBERT; a batch has as many tokens as the others."""
+_SMEDBERT = ("masked_tokens", "masked_neighbour", "masked_mention")
 _KEBIOLM = ("masked_tokens", "entity_detection", "entity_linking")
 _EMBERT = (
     "context_entity_consistency",
@@ -72,9 +78,11 @@ def run(options: argparse.Namespace) -> None:
     draw = np.random.default_rng(0)
     n_batches = 2 if options.quick else 6
     sizes = (options.batch, options.length, options.entities)
-    examples = [
-        [_draw_example(draw, *sizes[1:]) for _ in range(sizes[0])] for _ in range(n_batches)
-    ]
+    examples = _draw_batches(
+        draw, n_batches, *sizes, options.length * MENTIONS_OF_100_TOKENS // 100
+    )
+    n_long = max(1, options.batch * options.length // LONG)
+    long_examples = _draw_batches(draw, n_batches, n_long, LONG, options.entities, MENTIONS_OF_LONG)
     torch.manual_seed(0)
     bert = BertForMaskedLM(_bert_config(options.length))
     plain = _stepper(bert, _KEBIOLM[:1], examples)
@@ -84,6 +92,14 @@ def run(options: argparse.Namespace) -> None:
     )
     steps = {"mlm": plain, "kebiolm": _stepper(grafted, _KEBIOLM, examples)}
     steps["embert"] = _stepper(BertForMaskedLM(_bert_config(options.length)), _EMBERT, examples)
+    graph = _draw_graph(draw, options.entities)
+    seeing = KnowledgeBertForMaskedLM.from_bert(
+        BertForMaskedLM(_bert_config(LONG)), table, knowledge_after={"neighbour_attention": 5},
+        graph={"neighbours": graph.neighbours, "types": graph.types},
+        n_neighbours=N_NEIGHBOURS, freeze_entities=True,
+    )  # fmt: skip
+    steps["long_mlm"] = _stepper(BertForMaskedLM(_bert_config(LONG)), _KEBIOLM[:1], long_examples)
+    steps["smedbert"] = _stepper(seeing, _SMEDBERT, long_examples, graph)
     for step in steps.values():
         step(0)
     seconds: dict[str, list[float]] = {name: [] for name in steps}
@@ -110,6 +126,7 @@ def run(options: argparse.Namespace) -> None:
         **{
             f"{name}_tokens_per_second": n_tokens / statistics.median(found)
             for name, found in seconds.items()
+            if name not in ("long_mlm", "smedbert")
         },
         "peak_gib": round(peak_gib(), 3),
         "nearest_over_mlm": _nearest(n_queries, mlm_seconds),
@@ -117,14 +134,16 @@ def run(options: argparse.Namespace) -> None:
             100_000 if options.quick else 1_000_000, n_queries, mlm_seconds
         ),
         **{f"{name}_over_mlm": _ratio(seconds, name) for name in ("kebiolm", "embert")},
+        "smedbert_over_mlm": _ratio(seconds, "smedbert", "long_mlm"),
+        "smedbert": {"length": LONG, "mentions": MENTIONS_OF_LONG, "n_neighbours": N_NEIGHBOURS},
     }
     print(json.dumps(told) if options.json else json.dumps(told, indent=1))
 
 
-def _ratio(seconds: dict[str, list[float]], name: str) -> float:
+def _ratio(seconds: dict[str, list[float]], name: str, plain: str = "mlm") -> float:
     """Give the median ratio to plain steps of the same turn."""
-    pairs = zip(seconds[name], seconds["mlm"], strict=True)
-    return round(statistics.median(ours / plain for ours, plain in pairs), 3)
+    pairs = zip(seconds[name], seconds[plain], strict=True)
+    return round(statistics.median(ours / theirs for ours, theirs in pairs), 3)
 
 
 def _nearest(n_queries: int, step_seconds: float) -> dict[str, float]:
@@ -183,13 +202,34 @@ def _bert_config(length: int) -> BertConfig:
     )
 
 
-def _draw_example(draw: np.random.Generator, length: int, n_entities: int) -> TextExample:
+def _draw_graph(draw: np.random.Generator, n_entities: int) -> GraphOfEntities:
+    shape = (n_entities, N_NEIGHBOURS)
+    return GraphOfEntities(
+        neighbours=draw.integers(0, n_entities, shape),
+        relations=draw.integers(0, N_RELATIONS, shape),
+        signs=draw.choice([-1, 1], shape),
+        types=draw.integers(0, N_TYPES, n_entities),
+        counts=draw.zipf(1.5, n_entities).clip(max=1_000_000),
+        relation_vectors=draw.standard_normal((N_RELATIONS, DIM), np.float32),
+        projections=draw.standard_normal((N_RELATIONS, DIM, DIM), np.float32) / DIM**0.5,
+    )
+
+
+def _draw_batches(
+    draw: np.random.Generator, n: int, batch: int, length: int, n_entities: int, mentions: int
+) -> list[list[TextExample]]:
+    return [
+        [_draw_example(draw, length, n_entities, max(1, mentions)) for _ in range(batch)]
+        for _ in range(n)
+    ]
+
+
+def _draw_example(draw: np.random.Generator, length: int, n_entities: int, n: int) -> TextExample:
     """Draw tokens, words of one or two tokens, and disjoint mentions of one to four."""
     tokens = draw.integers(N_SPECIAL, N_TOKENS, length)
     tokens[[0, -1]] = 1, 2
     words = np.cumsum(draw.random(length) < 0.7, dtype=np.int64)
     words[[0, -1]] = -1
-    n = max(1, length * MENTIONS_OF_100_TOKENS // 100)
     first = np.sort(draw.choice(np.arange(1, length - 5, 5), n, replace=False))
     last = first + draw.integers(0, 4, n)
     rows = draw.integers(0, n_entities, n)
@@ -211,10 +251,16 @@ def _draw_example(draw: np.random.Generator, length: int, n_entities: int) -> Te
 
 
 def _stepper(
-    lm: Any, names: tuple[str, ...], examples: list[list[TextExample]]
+    lm: Any,
+    names: tuple[str, ...],
+    examples: list[list[TextExample]],
+    graph: GraphOfEntities | None = None,
 ) -> Callable[[int], None]:
     """Make what does one whole step on a batch."""
-    setting = Setting(mask=MASK, n_tokens=N_TOKENS, special=tuple(range(N_SPECIAL)), width=WIDTH)
+    setting = Setting(
+        mask=MASK, n_tokens=N_TOKENS, special=tuple(range(N_SPECIAL)), width=WIDTH,
+        graph=graph, embeddings=lm.get_input_embeddings().weight,
+    )  # fmt: skip
     built = {name: OBJECTIVES.load(name)().build(setting) for name in names}
     objectives = dict(sorted(built.items(), key=lambda item: getattr(item[1], "turn", 0)))
     model = TextModel(lm, objectives).train()

@@ -391,6 +391,18 @@ of {result["length"]} tokens with {n_mentions:.0f} mentions, {n_entities:,} enti
 {result["machine"]["n_cores"]} cores
 ([result](../benchmarks/results/pretrain_step.json), `python benchmarks/pretrain_step.py --json`).
 {_searching(result)}
+{_other_steps(result)}"""
+
+
+def _other_steps(result: dict[str, Any]) -> str:
+    """Say what the other recipes' steps take."""
+    if "smedbert" not in result:
+        return ""
+    told = result["smedbert"]
+    return f"""
+A step with EMBERT's objectives takes {result["embert_over_mlm"]:.2f} times as long as a plain one;
+one of SMedBERT {result["smedbert_over_mlm"]:.2f} times (sequences of {told["length"]} tokens with
+{told["mentions"]} mentions, {told["n_neighbours"]} neighbours each).
 """
 
 
@@ -431,25 +443,45 @@ Welch's test ([result](../benchmarks/results/kebiolm_tasks.json), `{rows[0]["com
 """
 
 
-def kebiolm_ablations(result: dict[str, Any]) -> str:
-    """Say what the objectives and the tasks make of an encoder without a part of the memory."""
+def ablations(told: dict[str, str], result: dict[str, Any], place: str) -> str:
+    """Say what the objectives and the tasks make of encoders that lack a part.
+
+    ``told`` are the figures of held-out text, and their columns' names.
+    """
     rows = result["rows"]
     sets = [row["set"] for row in rows]
-    told = {"masked_tokens.accuracy": "masked", "entity_linking.accuracy": "entities"}
     lines = [
-        f"| pre-training | {' | '.join([f'{name}, %' for name in told.values()] + sets)} |",
+        f"| pre-training | {' | '.join([*(f'{name}, %' for name in told.values()), *sets])} |",
         "|---" * (1 + len(told) + len(sets)) + "|",
     ]
-    for label, held_out in rows[0]["held_out"].items():
-        cells = [f"{100 * held_out[key]:.1f}" for key in told]
+    for label in rows[0]["encoders"]:
+        held_out = rows[0]["held_out"].get(label, {})
+        cells = [f"{100 * held_out[key]:.1f}" if key in held_out else "" for key in told]
         cells += [_mean_of(row["encoders"][label]["test"]) for row in rows]
         lines.append(f"| {label} | {' | '.join(cells)} |")
-    return f"""Held-out text: masked tokens and entities told rightly. Then F1 on test, mean and
-deviation over {len(rows[0]["seeds"])} seeds
-([result](../benchmarks/results/kebiolm_ablations.json), `{rows[0]["command"]}`):
+    seeds = len(rows[0]["seeds"])
+    over = f"mean and deviation over {seeds} seeds" if seeds > 1 else "one seed"
+    return f"""Held-out text, then the main figure of each set on test, in percent, {over}
+([result](../benchmarks/results/{place}.json), `{rows[0]["command"]}`):
 
 {chr(10).join(lines)}
 """
+
+
+def kebiolm_ablations(result: dict[str, Any]) -> str:
+    """Say what the parts of the entity memory give."""
+    told = {"masked_tokens.accuracy": "masked", "entity_linking.accuracy": "entities"}
+    return ablations(told, result, "kebiolm_ablations")
+
+
+def embert_ablations(result: dict[str, Any]) -> str:
+    """Say what each of EMBERT's objectives gives."""
+    told = {
+        "masked_tokens.accuracy": "masked",
+        "context_entity_consistency.accuracy": "consistent",
+        "entity_segmentation.accuracy": "ends",
+    }
+    return ablations(told, result, "embert_ablations")
 
 
 def trie(result: dict[str, Any]) -> str:
@@ -515,6 +547,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "pretrain_step": pretrain_step,
     "kebiolm_tasks": kebiolm_tasks,
     "kebiolm_ablations": kebiolm_ablations,
+    "embert_ablations": embert_ablations,
     "trie": trie,
     "genbioel_linking": genbioel_linking,
 }

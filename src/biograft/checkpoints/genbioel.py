@@ -7,11 +7,10 @@ are named and left out, but soft prompts are refused: without them the model say
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any
 
-from torch import Tensor
 from transformers import BartConfig, BartForConditionalGeneration
 
+from biograft.checkpoints.filling import fill
 from biograft.checkpoints.layouts import Converted
 from biograft.checkpoints.published import Published
 from biograft.errors import InputError
@@ -20,6 +19,7 @@ _SHARED = "model.shared.weight"
 _MARKS = frozenset({_SHARED, "model.decoder.layers.0.encoder_attn.q_proj.weight"})
 _TIED = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
 """Copies of the shared embeddings."""
+_COPIES = frozenset({*_TIED, "final_logits_bias"})
 _SOFT = ("soft_prompt_enc", "soft_prompt_dec")
 _OFFSET = 2
 """BART numbers positions from here on."""
@@ -37,7 +37,9 @@ class GenBioEL:
         _refuse_soft_prompts(published)
         config = _read_config(published)
         model = BartForConditionalGeneration(config)
-        left_out = _fill(model, published)
+        wanted = model.state_dict()
+        own = {name: value for name, value in published.weights.items() if name in wanted}
+        fill(model, own, published, called="a BART", copies=_COPIES)
         for told in (model.config, model.generation_config):
             told.forced_bos_token_id = told.forced_eos_token_id = None
             told.decoder_start_token_id = config.decoder_start_token_id
@@ -51,7 +53,7 @@ class GenBioEL:
             },
             summary=f"{config.encoder_layers} layers that read, {config.decoder_layers} that "
             f"write, {config.d_model} wide, {config.vocab_size:,} tokens",
-            left_out=tuple(left_out),
+            left_out=tuple(sorted(published.weights.keys() - wanted.keys())),
         )
 
 
@@ -103,26 +105,3 @@ def _count_layers(published: Published, half: str) -> int:
     numbers = {key.removeprefix(prefix).partition(".")[0] for key in published.weights
                if key.startswith(prefix)}  # fmt: skip
     return len(numbers)
-
-
-def _fill(model: Any, published: Published) -> list[str]:
-    """Put weights into a model, all of whose own must be there; name those without a place."""
-    wanted = model.state_dict()
-    weights: dict[str, Tensor] = {k: v for k, v in published.weights.items() if k in wanted}
-    missing = sorted(wanted.keys() - weights.keys() - {*_TIED, "final_logits_bias"})
-    if missing:
-        raise InputError(
-            f"lacks {len(missing)} weights of a BART, first that of {missing[0]}",
-            path=published.file, remedy="get it again",
-        )  # fmt: skip
-    for name, value in weights.items():
-        if value.shape != wanted[name].shape:
-            raise InputError(
-                f"expected {tuple(wanted[name].shape)} for {name}, found {tuple(value.shape)}",
-                path=published.file,
-            )
-    # the copies are the shared embeddings themselves
-    own = {name: value.float() for name, value in weights.items() if name not in _TIED}
-    model.load_state_dict(own, strict=False)
-    model.tie_weights()
-    return sorted(published.weights.keys() - wanted.keys())

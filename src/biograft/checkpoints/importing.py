@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, BertTokenizer
 
 from biograft.checkpoints.layouts import LAYOUTS
 from biograft.checkpoints.published import Published, read_published
@@ -90,9 +90,12 @@ def _recognise(published: Published) -> str:
 
 
 def _load_tokenizer(published: Published) -> Any:
+    # a folder that says no kind of model, and has a list of pieces, is an old one of BERT
+    old = "model_type" not in published.config and (published.folder / "vocab.txt").is_file()
+    kind: Any = BertTokenizer if old else AutoTokenizer
     try:
         with quiet_transformers():
-            return AutoTokenizer.from_pretrained(published.folder, local_files_only=True)
+            return kind.from_pretrained(published.folder, local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = shorten(str(error).strip().partition("\n")[0])
         raise InputError(

@@ -12,9 +12,9 @@ from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from biograft.checkpoints.filling import fill
 from biograft.checkpoints.layouts import Converted
 from biograft.checkpoints.published import Published
 from biograft.errors import FormatError, InputError
@@ -24,16 +24,17 @@ from biograft.nn.knowledge import (
     KnowledgeBertForMaskedLM,
     KnowledgeBertModel,
 )
+from biograft.nn.knowledge_layers import MEMORY
 
 _TABLE = "bert.entity_linker.entity_embeddings.weight"
 _DETECTOR = "bert.mention_detector.weight"
 _NAMES = {
     "bert.embeddings": "bert.embeddings",
-    "bert.mention_detector": "knowledge.detector",
-    "bert.entity_linker.entity_embeddings": "knowledge.entities",
-    "bert.entity_linker.mention_to_entity_projection": "knowledge.mention_to_entity",
-    "bert.entity_context_projection": "knowledge.entity_to_token",
-    "bert.layer_norm": "knowledge.norm",
+    "bert.mention_detector": "knowledge.entity_memory.detector",
+    "bert.entity_linker.entity_embeddings": "entity_table",
+    "bert.entity_linker.mention_to_entity_projection": "knowledge.entity_memory.mention_to_entity",
+    "bert.entity_context_projection": "knowledge.entity_memory.entity_to_token",
+    "bert.layer_norm": "knowledge.entity_memory.norm",
 }
 """Published names, but for the layers, and ours within the model without head."""
 _LAYER = re.compile(r"bert\.(context_encoder|recontext_encoder)\.layer\.(\d+)\.(.+)")
@@ -61,12 +62,13 @@ class KeBioLM:
         weights: dict[str, Tensor] = {}
         left_out = []
         for key, value in published.weights.items():
-            name = _rename(key, config.knowledge_after, prefix)
+            name = _rename(key, _after(config), prefix)
             if name is None or (key.startswith("cls.") and name not in model.state_dict()):
                 left_out.append(key)
             else:
                 weights[name] = value
-        _fill(model, weights, published)
+        copies = {name for name in model.state_dict() if ".decoder." in name}
+        fill(model, weights, published, called="KeBioLM", copies=copies)
         model.entities = _read_entities(published.folder / _ENTITIES, config.n_entities)
         return _describe(model, left_out)
 
@@ -78,7 +80,7 @@ def _describe(model: Any, left_out: list[str]) -> Converted:
     config, notes = model.config, []
     facts = {
         "n_layers": config.num_hidden_layers,
-        "knowledge_after": config.knowledge_after,
+        "knowledge_after": _after(config),
         "n_entities": config.n_entities,
         "entity_dim": config.entity_dim,
         "named": bool(model.entities),
@@ -92,10 +94,15 @@ def _describe(model: Any, left_out: list[str]) -> Converted:
         model=model,
         facts=facts,
         summary=f"{config.num_hidden_layers} layers, knowledge after layer "
-        f"{config.knowledge_after}, {config.n_entities:,} entities of {config.entity_dim}",
+        f"{_after(config)}, {config.n_entities:,} entities of {config.entity_dim}",
         notes=tuple(notes),
         left_out=tuple(sorted(left_out)),
     )
+
+
+def _after(config: Any) -> int:
+    after: int = config.knowledge_after[MEMORY]
+    return after
 
 
 def _rename(key: str, n_text_layers: int, prefix: str) -> str | None:
@@ -127,32 +134,13 @@ def _read_config(published: Published, *, as_published: bool) -> KnowledgeBertCo
         type_vocab_size=size("bert.embeddings.token_type_embeddings.weight"),
         intermediate_size=size("bert.context_encoder.layer.0.intermediate.dense.weight"),
         num_hidden_layers=sum(counts.values()),
-        knowledge_after=counts["context_encoder"],
+        knowledge_after={MEMORY: counts["context_encoder"]},
         n_entities=size(_TABLE),
         entity_dim=size(_TABLE, 1),
         n_nearest=config.get("max_candidate_entities", 100),
         fusion_norm=True,
         compat=as_published,
     )
-
-
-def _fill(model: torch.nn.Module, weights: dict[str, Tensor], published: Published) -> None:
-    """Put weights into a model; all of its own must be there and of the right shape."""
-    wanted = model.state_dict()
-    tied = {name for name in wanted if ".decoder." in name}  # copies of the others
-    missing = sorted(wanted.keys() - weights.keys() - tied)
-    if missing:
-        raise InputError(
-            f"lacks {len(missing)} weights of KeBioLM, first that of {missing[0]}",
-            path=published.file, remedy="get it again",
-        )  # fmt: skip
-    for name, value in weights.items():
-        expected = tuple(wanted[name].shape) if name in wanted else ()
-        if tuple(value.shape) != expected:
-            raise InputError(
-                f"expected {expected} for {name}, found {tuple(value.shape)}", path=published.file
-            )
-    model.load_state_dict({name: value.float() for name, value in weights.items()}, strict=False)
 
 
 def _read_entities(path: Path, n_entities: int) -> tuple[Entity, ...]:

@@ -45,6 +45,10 @@ LAYOUTS: Registry[Layout] = Registry(
             "biograft.checkpoints.kebiolm:KEBIOLM",
             "KeBioLM as published, pre-trained or fine-tuned",
         ),
+        "smedbert": (
+            "biograft.checkpoints.smedbert:SMEDBERT",
+            "SMedBERT as published, of both generations: the BERT that is in it",
+        ),
         "genbioel": (
             "biograft.checkpoints.genbioel:GENBIOEL",
             "BART as GenBioEL publishes it, pre-trained or fine-tuned",

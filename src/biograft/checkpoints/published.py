@@ -18,6 +18,7 @@ from torch import Tensor
 from biograft.errors import InputError, NotFoundError, shorten
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_CONFIGS = ("config.json", "bert_config.json")
 _VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt")
 _OLD_NAMES = ((r"(^|\.)gamma$", r"\1weight"), (r"(^|\.)beta$", r"\1bias"), (r"^module\.", ""))
 
@@ -48,7 +49,7 @@ def read_published(path: Path) -> Published:
     _find(folder, _VOCABULARIES, "tokenizer, which belongs to the weights")
     weights = {_rename(key): value for key, value in _load(file).items()}
     kept = {key: value for key, value in weights.items() if not key.endswith("position_ids")}
-    return Published(folder, file, kept, _read_config(folder / "config.json"))
+    return Published(folder, file, kept, _read_config(_find(folder, _CONFIGS, "configuration")))
 
 
 def _find(folder: Path, names: tuple[str, ...], what: str) -> Path:

@@ -18,8 +18,8 @@ def pretrain(
         typer.Argument(
             metavar="RECIPE",
             help="A recipe of biograft (sapbert, sapbert-cpu, kebiolm, kebiolm-cpu, mlm-cpu, "
-            "bert-zh-cpu, embert, embert-cpu, genbioel-pretrain, genbioel-pretrain-cpu), or a "
-            ".toml file.",
+            "bert-zh-cpu, embert, embert-cpu, smedbert, smedbert-cpu, sixth-cpu, "
+            "genbioel-pretrain, genbioel-pretrain-cpu), or a .toml file.",
         ),
     ],
     out: Run,
@@ -35,6 +35,10 @@ def pretrain(
     vectors: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="How entities begin (of `graph embed`)."),
+    ] = None,
+    neighbours: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="What entities are joined to (of `graph neighbours`)."),
     ] = None,
     segmentation: Annotated[
         Path | None,
@@ -59,6 +63,7 @@ def pretrain(
         "stream.shards": corpus,
         "stream.segmentation": segmentation,
         "knowledge.vectors": vectors,
+        "knowledge.neighbours": neighbours,
     }
     overrides = [
         f"{key}={json.dumps(str(place), ensure_ascii=False)}"

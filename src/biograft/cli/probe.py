@@ -6,11 +6,13 @@ import typer
 
 from biograft.cli.probe_attention import attention
 from biograft.cli.probe_cloze import cloze
+from biograft.cli.probe_similarity import similarity
 
 app = typer.Typer(
-    help="Ask a language model what it knows of a knowledge base, and look at its attention.",
+    help="Ask models what they know of a knowledge base, and look at their attention.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 app.command()(cloze)
 app.command()(attention)
+app.command()(similarity)

@@ -7,13 +7,12 @@ search work, and a printed page tells as much as the screen.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 from pathlib import Path
 
 from biograft.kb import Concept, KnowledgeBase
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
+from biograft.pages import escaped, make_page
 from biograft.runs import new_file
 
 _STYLE = """
@@ -36,12 +35,6 @@ td.n{white-space:nowrap;font-variant-numeric:tabular-nums}
 .wide{overflow-x:auto}
 @media print{body{max-width:none;font-size:11pt}a.back{display:none}}
 """
-_HEAD = (
-    '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-    '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
-    '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-    "style-src 'unsafe-inline'\">\n"
-)
 _COLUMNS = ("concept", "name", "score", "found by")
 _GOLDEN_ANGLE = 137.508
 """Degrees between the hues of two types: far apart however many there are."""
@@ -79,8 +72,7 @@ def write_html(
 ) -> None:
     """Write linked documents as one page."""
     with new_file(Path(path), overwrite=overwrite) as file:
-        # half a surrogate becomes a reference, which browsers show as an unknown character
-        file.write(to_html(documents, kb).encode("utf-8", "xmlcharrefreplace"))
+        file.write(to_html(documents, kb).encode())
 
 
 def to_html(documents: Iterable[LinkedDocument], kb: KnowledgeBase) -> str:
@@ -88,17 +80,11 @@ def to_html(documents: Iterable[LinkedDocument], kb: KnowledgeBase) -> str:
     page = _Page(kb)
     body = [part for n, each in enumerate(documents, 1) for part in _document(each, n, page)]
     legend = "".join(
-        f'<span><a class="m" style="--hue:{hue}">{_text(label)}</a></span>'
+        f'<span><a class="m" style="--hue:{hue}">{escaped(label)}</a></span>'
         for label, hue in page.hues.items()
     )
-    parts = [
-        f"{_HEAD}<title>biograft: linked text</title>\n<style>{_STYLE}</style>\n</head>",
-        "<body>\n<h1>Linked text</h1>",
-        f'<p class="legend">{legend}<span><a class="m nil">NIL</a></span></p>',
-        *body,
-        "</body>\n</html>\n",
-    ]
-    return "\n".join(parts)
+    key = f'<p class="legend">{legend}<span><a class="m nil">NIL</a></span></p>'
+    return make_page("linked text", "Linked text", _STYLE, [key, *body])
 
 
 def _document(linked: LinkedDocument, number: int, page: _Page) -> Iterator[str]:
@@ -112,14 +98,14 @@ def _document(linked: LinkedDocument, number: int, page: _Page) -> Iterator[str]
         if key not in sections:
             sections[key] = f"d{number}f{len(sections) + 1}"
             details.append(_section(mentions, sections[key], f"d{number}m{place}", page))
-        marked.append(_text(text[done:start]))
+        marked.append(escaped(text[done:start]))
         marked.append(
             f'<a {_look(mentions, page)} id="d{number}m{place}" href="#{sections[key]}" '
-            f'title="{_text(_title(mentions))}">{_text(text[start:end])}</a>'
+            f'title="{escaped(_title(mentions))}">{escaped(text[start:end])}</a>'
         )
         done = end
-    marked.append(_text(text[done:]))
-    yield f"<h2>{_text(linked.document.id or f'Text {number}')}</h2>"
+    marked.append(escaped(text[done:]))
+    yield f"<h2>{escaped(linked.document.id or f'Text {number}')}</h2>"
     yield f'<div class="text" dir="auto">{"".join(marked)}</div>'
     yield from details
 
@@ -156,10 +142,10 @@ def _section(mentions: Sequence[LinkedMention], anchor: str, back: str, page: _P
     """List the candidates of each mention of a stretch."""
     parts = [f'<section class="f" id="{anchor}">']
     for mention in mentions:
-        form = f" → <bdi>{_text(mention.form)}</bdi>" if mention.form != mention.text else ""
-        answer = _text(mention.concept or "NIL")
+        form = f" → <bdi>{escaped(mention.form)}</bdi>" if mention.form != mention.text else ""
+        answer = escaped(mention.concept or "NIL")
         parts.append(
-            f"<h3><bdi>{_text(mention.text)}</bdi>{form}: {answer} "
+            f"<h3><bdi>{escaped(mention.text)}</bdi>{form}: {answer} "
             f'<a class="back" href="#{back}" aria-label="back to the text">↑</a></h3>'
         )
         rows = "".join(_row(candidate, page) for candidate in mention.candidates)
@@ -179,21 +165,12 @@ def _row(candidate: Candidate, page: _Page) -> str:
     if candidate.probability is not None:
         score += f"<br>p {candidate.probability:.2f}"
     evidence = "<br>".join(
-        f"{_text(each.generator)} #{each.rank} ({each.score:.3f}) <bdi>{_text(each.name)}</bdi>"
+        f"{escaped(each.generator)} #{each.rank} ({each.score:.3f}) <bdi>{escaped(each.name)}</bdi>"
         for each in candidate.evidence
     )
     return (
-        f'<tr><td class="n">{_text(candidate.concept)}</td>'
-        f'<td><bdi>{_text(candidate.concept_name)}</bdi><div class="d" dir="auto">'
-        f'{_text(definition)}</div></td><td class="n">{score}</td>'
+        f'<tr><td class="n">{escaped(candidate.concept)}</td>'
+        f'<td><bdi>{escaped(candidate.concept_name)}</bdi><div class="d" dir="auto">'
+        f'{escaped(definition)}</div></td><td class="n">{score}</td>'
         f'<td class="e">{evidence}</td></tr>'
     )
-
-
-def _text(text: str) -> str:
-    """Escape a text; control characters that HTML cannot hold become the unknown character."""
-    return escape("".join(map(_shown, text)))
-
-
-def _shown(char: str) -> str:
-    return "\ufffd" if unicodedata.category(char) == "Cc" and char not in "\t\n\r" else char

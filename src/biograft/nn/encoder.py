@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 
 from biograft.errors import ConfigError, StoreError, shorten
 from biograft.nn.batching import USUAL_LENGTH, pad, token_batches
+from biograft.nn.knowledge.finding import EntityFinder, limit_knowledge, make_finder
 from biograft.nn.loading import find_encoder, load_parts, most_tokens
 from biograft.nn.pooling import POOLINGS
 from biograft.nn.precision import computing_in
@@ -109,12 +111,33 @@ class TextEncoder:
 
     def embed(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Compute the vectors of a batch, as they are pooled; gradients flow."""
-        inputs = {key: value.to(self.device) for key, value in batch.items()}
+        inputs = self.tell({key: value.to(self.device) for key, value in batch.items()})
         # of an encoder-decoder, the half that reads
         config = self.model.config
         reader = self.model.get_encoder() if config.is_encoder_decoder else self.model
         states = reader(**inputs).last_hidden_state  # (batch, tokens, dim)
         return self._pool(states, inputs["attention_mask"])
+
+    def tell(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Add which entities the texts of a batch name, for a model that must be told."""
+        return (
+            inputs if self.finder is None else {**inputs, **self.finder.tell(inputs["input_ids"])}
+        )
+
+    def limit_knowledge(self, share: float | None, n_neighbours: int | None) -> None:
+        """Tell the model a share of what texts name, and fewer neighbours of each."""
+        if self.finder is None:
+            raise ConfigError(
+                f"encoder.told_share, encoder.n_neighbours: {self.name} is told of no entities; "
+                "leave them out"
+            )
+        limit_knowledge(self.model, share, n_neighbours)
+        del self.finder
+
+    @cached_property
+    def finder(self) -> EntityFinder | None:
+        """What finds the entities that the model must be told; none if it needs none."""
+        return make_finder(self.model, self.tokenizer)
 
     def encode(
         self,

@@ -16,7 +16,10 @@ from biograft.nn.settings import EncoderSettings, write_settings
 _MODULES = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
 _TELLING = ("model_type", "num_attention_heads", "hidden_act", "layer_norm_eps")
 """Of a model's configuration: what changes its vectors and is not seen in its weights."""
-_OF_KNOWLEDGE = ("knowledge", "knowledge_after", "n_nearest", "max_mentions", "compat")
+_OF_KNOWLEDGE = (
+    *("knowledge_after", "n_nearest", "max_mentions", "compat"),
+    *("type_attention", "node_attention", "told_share"),
+)
 """The same of models with a knowledge layer; others have none of these."""
 
 

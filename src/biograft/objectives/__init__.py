@@ -52,6 +52,18 @@ OBJECTIVES: Registry[Any] = Registry(
             "biograft.objectives.name_generation.config:NameGenerationConfig",
             "from a text with a marked mention, the name of its concept (GenBioEL)",
         ),
+        "masked_neighbour": (
+            "biograft.objectives.masked_neighbour.config:MaskedNeighbourConfig",
+            "which entities are the neighbours of a mention's in the graph (SMedBERT)",
+        ),
+        "masked_mention": (
+            "biograft.objectives.masked_mention.config:MaskedMentionConfig",
+            "what a hidden mention was, from what is known of its entity (SMedBERT)",
+        ),
+        "entity_prediction": (
+            "biograft.objectives.entity_prediction.config:EntityPredictionConfig",
+            "which entity a mention means whose own was withheld or exchanged (ERNIE)",
+        ),
     },
 )
 """The configuration of every objective; its ``build()`` gives the objective itself."""

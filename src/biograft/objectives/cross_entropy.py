@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from biograft.objectives.half_precision import in_single
 from biograft.objectives.records import IGNORED
 
 
@@ -15,8 +15,7 @@ def labelled_cross_entropy(scores: Tensor, labels: Tensor) -> tuple[Tensor, floa
     ``IGNORED`` labels do not count; where no other is, both are 0, and so is the gradient. Half
     precision is computed in single.
     """
-    if scores.dtype in (torch.float16, torch.bfloat16):
-        scores = scores.float()
+    scores = in_single(scores)
     counted = labels != IGNORED
     n_counted = counted.sum().clamp_min(1)
     losses = cross_entropy(scores, labels, ignore_index=IGNORED, reduction="sum")

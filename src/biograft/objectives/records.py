@@ -31,6 +31,9 @@ HEAD_START = "head_start"
 """The label of a long mention: the first token of its head, as a place in the sequence. The head
 goes to the mention's end, and the adjective part, never empty, is before it. ``IGNORED`` where
 the mention is short."""
+SHOWN = "shown"
+"""The label of a mention: the row of the entity that the knowledge layer is told it means;
+``IGNORED`` where it is told none. Without the label every mention is told its own."""
 PIECE_ENDS = "piece_ends"
 """The label of a token: 1 if it is the last one of a sub-entity of a long mention, 0 if another of
 the mention; ``IGNORED`` elsewhere."""

@@ -30,6 +30,9 @@ class TextStates:
     """(mentions, dim): mentions in the space of entities."""
     table: Tensor | None = None
     """(entities, dim): the vectors of all entities."""
+    read_mentions: Callable[[Tensor, Tensor], Tensor] | None = None
+    """Reads mentions in the space of entities: states (sequences, length, width) and mentions
+    (mentions, 3) to (mentions, dim)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,9 @@ from biograft.nn.knowledge.entities import Entity, entity_table
 from biograft.nn.loading import load_masked_lm, quiet_transformers
 from biograft.nn.saving import hash_encoder
 from biograft.nn.settings import EncoderSettings
-from biograft.recipes.recipe import KnowledgeConfig, Recipe
+from biograft.objectives.graph import GraphOfEntities
+from biograft.recipes.knowledge import KnowledgeConfig
+from biograft.recipes.recipe import Recipe
 from biograft.runs import hash_file, new_folder
 
 _TOKENISED = 200_000
@@ -87,33 +89,31 @@ def _check_model(name: str, model: Any, recipe: Recipe) -> None:
         _check_same(name, model, recipe.knowledge)
     elif not isinstance(model, BertForMaskedLM):
         raise ConfigError(f"{name}: expected a BERT, found {type(model).__name__}")
-    elif recipe.knowledge and recipe.knowledge.after > model.config.num_hidden_layers:
-        raise ConfigError(
-            f"knowledge.after: {name} has {model.config.num_hidden_layers} layers, found "
-            f"{recipe.knowledge.after}"
-        )
+    elif recipe.knowledge:
+        deepest = max(recipe.knowledge.layers.values(), default=0)
+        if deepest > model.config.num_hidden_layers:
+            raise ConfigError(
+                f"knowledge.after: {name} has {model.config.num_hidden_layers} layers, found "
+                f"{deepest}"
+            )
 
 
 def _check_same(name: str, model: Any, knowledge: KnowledgeConfig | None) -> None:
-    """Refuse to change the knowledge layer that a model has."""
+    """Refuse to change the knowledge layers that a model has."""
     if knowledge is None:
         return
     config = model.config
-    has = {
-        "kind": config.knowledge,
-        "after": config.knowledge_after,
-        "dim": config.entity_dim,
-        "n_nearest": config.n_nearest,
-        "n_probed": config.n_probed,
-        "fusion_norm": config.fusion_norm,
-        "freeze": config.freeze_entities,
-        "vectors": None,
-    }
-    for key, value in has.items():
-        if getattr(knowledge, key) != value:
+    theirs = {key: getattr(config, key) for key in knowledge.of_model()}
+    ours = knowledge.of_model()
+    if not (knowledge.tells and knowledge.vectors):  # else objectives read the relations there
+        theirs |= {"dim": config.entity_dim, "vectors": None}
+        ours |= {"dim": knowledge.dim, "vectors": knowledge.vectors}
+    spelled = {"knowledge_after": "after", "freeze_entities": "freeze"}
+    for key, value in theirs.items():
+        if ours[key] != value:
             raise ConfigError(
-                f"knowledge.{key}: {name} has a knowledge layer with {value!r} already, found "
-                f"{getattr(knowledge, key)!r}; set the same, or begin from a plain BERT"
+                f"knowledge.{spelled.get(key, key)}: {name} has a knowledge layer with {value!r} "
+                f"already, found {ours[key]!r}; set the same, or begin from a plain BERT"
             )
 
 
@@ -126,8 +126,14 @@ class Grafted:
     """How many entities began at random, for want of a vector."""
 
 
-def graft(start: Start, recipe: Recipe, ids: Sequence[str], kb: KnowledgeBase | None) -> Grafted:
-    """Put the knowledge layer of a recipe into a model; one that is there already stays."""
+def graft(
+    start: Start,
+    recipe: Recipe,
+    ids: Sequence[str],
+    kb: KnowledgeBase | None,
+    graph: GraphOfEntities | None = None,
+) -> Grafted:
+    """Put the knowledge layers of a recipe into a model; those that are there already stay."""
     config = recipe.knowledge
     if config is None or start.entities is not None:
         return Grafted(start.lm)
@@ -135,27 +141,30 @@ def graft(start: Start, recipe: Recipe, ids: Sequence[str], kb: KnowledgeBase | 
     lm = KnowledgeBertForMaskedLM.from_bert(
         start.lm,
         table.vectors,
-        [Entity(identifier, _name(kb, identifier)) for identifier in ids],
+        [_entity(kb, identifier, all_names=config.tells) for identifier in ids],
+        graph={"neighbours": graph.neighbours, "types": graph.types} if graph else None,
         seed=recipe.training.seed,
-        knowledge=config.kind,
-        knowledge_after=config.after,
-        n_nearest=config.n_nearest,
-        n_probed=config.n_probed,
-        fusion_norm=config.fusion_norm,
-        freeze_entities=config.freeze,
+        **config.of_model(),
     )
     return Grafted(lm, table.n_drawn)
 
 
-def hash_vectors(recipe: Recipe) -> str | None:
-    """Compute the hash of what the entities begin as; none if they are drawn."""
-    folder = recipe.knowledge.vectors if recipe.knowledge else None
-    return hash_file(folder / MANIFEST) if folder and (folder / MANIFEST).exists() else None
+def hash_knowledge(config: KnowledgeConfig | None) -> dict[str, str]:
+    """Compute the hashes of the folders that the knowledge layers begin from."""
+    places = {"vectors": config.vectors, "neighbours": config.neighbours} if config else {}
+    return {
+        name: hash_file(folder / MANIFEST)
+        for name, folder in places.items()
+        if folder and (folder / MANIFEST).exists()
+    }
 
 
-def _name(kb: KnowledgeBase | None, identifier: str) -> str:
+def _entity(kb: KnowledgeBase | None, identifier: str, *, all_names: bool) -> Entity:
     row = None if kb is None else kb.find_row(identifier)
-    return "" if kb is None or row is None else kb.name_at(row)
+    if kb is None or row is None:
+        return Entity(identifier)
+    names = tuple(name.text for name in kb.concept_at(row).names) if all_names else ()
+    return Entity(identifier, kb.name_at(row), names)
 
 
 def save_model(lm: Any, tokenizer: Any, folder: Path) -> None:

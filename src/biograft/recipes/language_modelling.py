@@ -13,8 +13,9 @@ from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.objectives.setting import Setting
 from biograft.progress import Progress
-from biograft.recipes.grafting import graft, hash_vectors, load_start, save_model
+from biograft.recipes.grafting import graft, hash_knowledge, load_start, save_model
 from biograft.recipes.holding_out import hold_out, hold_out_together
+from biograft.recipes.neighbourhoods import read_neighbourhood
 from biograft.recipes.pretraining import PretrainResult
 from biograft.recipes.recipe import Recipe
 from biograft.recipes.text_model import Reading, TextModel
@@ -39,8 +40,21 @@ def read_on(
             f"stream.shards: {recipe.stream.shards} has none of the entities that "
             f"{recipe.encoder.name} knows; annotate with the store it was made for"
         )
-    grafted = graft(start, recipe, packed.entities, kb)
-    setting = Setting.of(start.tokenizer, start.width, packed.entity_counts)
+    ids, graph = packed.entities, None
+    if recipe.knowledge is not None and recipe.knowledge.neighbours is not None:
+        around = read_neighbourhood(
+            recipe.knowledge, ids, packed.entity_counts, kb, grows=start.entities is None
+        )
+        ids, graph = around.ids, around.graph
+    grafted = graft(start, recipe, ids, kb, graph)
+    setting = Setting.of(
+        start.tokenizer,
+        start.width,
+        packed.entity_counts if graph is None else graph.counts,
+        graph=graph,
+        embeddings=start.lm.get_input_embeddings().weight,
+        shown=recipe.knowledge.shown if recipe.knowledge else "all",
+    )
     objectives = {name: config.build(setting) for name, config in recipe.objectives.items()}
     reading = Reading(TextModel(grafted.lm, objectives))
     learned, shown = (
@@ -65,7 +79,7 @@ def read_on(
         provenance={
             "packed": packed.manifest["made_from"],
             "encoder": start.fingerprint,
-            "vectors": hash_vectors(recipe),
+            **hash_knowledge(recipe.knowledge),
         },
     )
     trained = train(task, config, run, resume=resume, progress=progress)

@@ -11,6 +11,7 @@ from typing import Any
 from biograft.config import find_recipe, from_mapping, load_toml, set_value
 from biograft.errors import ConfigError, nearest
 from biograft.objectives import OBJECTIVES
+from biograft.recipes.knowledge import KnowledgeConfig
 from biograft.registry import Registry
 from biograft.streams import STREAMS
 from biograft.training import TrainingConfig
@@ -67,33 +68,6 @@ class StartConfig(EncoderConfig):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnowledgeConfig:
-    """Which knowledge layer is put into the encoder, where, and how its entities begin.
-
-    ``after`` layers read the text alone. ``vectors`` is a folder of `biograft graph embed`; an
-    entity that it lacks begins at random, and so do all without it. ``n_nearest`` entities make
-    up what a mention is told; they are sought in ``n_probed`` clusters of the table, 0: in all of
-    it, exactly.
-    """
-
-    kind: str = "entity_memory"
-    after: int = 8
-    vectors: Path | None = None
-    dim: int = 100
-    n_nearest: int = 100
-    n_probed: int = 0
-    freeze: bool = False
-    fusion_norm: bool = False
-
-    def __post_init__(self) -> None:
-        for name, least in (("after", 0), ("dim", 1), ("n_nearest", 1), ("n_probed", 0)):
-            if getattr(self, name) < least:
-                raise ConfigError(
-                    f"knowledge.{name}: expected at least {least}, found {getattr(self, name)}"
-                )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """What is trained, on what, for what, and how."""
 
@@ -124,8 +98,9 @@ class Recipe:
             values.pop("new", None)  # a model that is there takes the place of a new one
         if "knowledge" in values and not knows:
             raise ConfigError(
-                f"recipe {path.stem}: has no knowledge layer to which knowledge.* (--vectors) "
-                "could apply; take kebiolm, or add a table [knowledge] to a recipe of your own"
+                f"recipe {path.stem}: has no knowledge layer to which knowledge.* (--vectors, "
+                "--neighbours) could apply; take kebiolm or smedbert, or add a table [knowledge] "
+                "to a recipe of your own"
             )
         return cls.from_values(path.stem, values)
 
@@ -172,14 +147,12 @@ class Recipe:
             "recipe": self.name,
             "encoder": asdict(self.encoder),
             **({"new": {"kind": self.new_kind, **asdict(self.new)}} if self.new_kind else {}),
-            **({"knowledge": asdict(self.knowledge)} if self.knowledge else {}),
+            **({"knowledge": self.knowledge.to_json()} if self.knowledge else {}),
             "stream": {"kind": self.reads, **asdict(self.stream)},
             "objective": {name: asdict(part) for name, part in self.objectives.items()},
             "training": asdict(self.training),
         }
         plain: dict[str, Any] = json.loads(json.dumps(parts, default=str))
-        if self.knowledge and not self.knowledge.n_probed:
-            del plain["knowledge"]["n_probed"]  # runs begun before it was there can be resumed
         return plain
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM
 from biograft.nn.precision import computing_in
-from biograft.objectives.records import TextBatch
+from biograft.objectives.records import SHOWN, TextBatch
 from biograft.objectives.states import TensorBatch, TextStates
 
 
@@ -55,14 +55,16 @@ class TextModel(nn.Module):
                 token_scores=self.lm.cls,
                 embeddings=embeddings,
             )
-        found = self.lm.model(batch.tokens, batch.mask, batch.segments, batch.mentions)
+        shown = batch.mention_labels.get(SHOWN, batch.entities).clamp_min(-1)
+        found = self.lm.model(batch.tokens, batch.mask, batch.segments, batch.mentions, shown)
         return TextStates(
             final=found.last_hidden_state,
             token_scores=self.lm.cls,
             embeddings=embeddings,
             detection=found.detection_scores,
             queries=found.queries,
-            table=self.lm.model.knowledge.entities.weight,
+            table=self.lm.model.entity_table.weight,
+            read_mentions=self.lm.model.mention_reader,
         )
 
 

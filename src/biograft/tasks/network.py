@@ -75,7 +75,7 @@ class TaskNetwork(nn.Module):
             inputs["token_type_ids"] = pad(segments, 0)["input_ids"]
         places = pad([item.places for item in items], 0)
         return ItemBatch(
-            {name: value.to(device) for name, value in inputs.items()},
+            {name: value.to(device) for name, value in self.encoder.tell(inputs).items()},
             places["input_ids"].to(device),
             places["attention_mask"].bool().to(device),
         )

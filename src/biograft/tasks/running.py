@@ -231,9 +231,12 @@ class _Run:
 
     def _load_encoder(self) -> TextEncoder:
         asked = self._recipe.encoder
-        return TextEncoder.from_pretrained(
+        encoder = TextEncoder.from_pretrained(
             asked.name, pooling=asked.pooling, max_length=asked.max_length, lower=asked.lower
         )
+        if asked.told_share is not None or asked.n_neighbours is not None:
+            encoder.limit_knowledge(asked.told_share, asked.n_neighbours)
+        return encoder
 
 
 def _chance(reports: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:

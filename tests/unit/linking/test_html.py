@@ -127,7 +127,7 @@ def test_characters_that_no_page_can_hold(kb, linker, tmp_path):
     write_html([linker("\x00\x1b cold \ud83d")], kb, tmp_path / "p.html")
     content = (tmp_path / "p.html").read_bytes().decode("utf-8")
     assert "\ufffd\ufffd <a" in content
-    assert "&#55357;" in content
+    assert "cold</a> \ufffd" in content
     with pytest.raises(OutputError, match="exists already"):
         write_html([], kb, tmp_path / "p.html")
     write_html([], kb, tmp_path / "p.html", overwrite=True)

@@ -113,7 +113,7 @@ def test_a_tokenizer_without_a_mask_is_refused(folder):
 
 
 def test_our_own_models_are_asked_as_any_other(folder):
-    from biograft.nn.knowledge.model import KnowledgeBertForMaskedLM
+    from biograft.nn.knowledge import KnowledgeBertForMaskedLM
 
     ours = KnowledgeBertForMaskedLM.from_bert(
         folder, torch.randn(9, 4), knowledge_after=1, n_nearest=3

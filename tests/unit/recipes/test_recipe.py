@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from biograft.errors import ConfigError
+from biograft.objectives.graph import GraphOfEntities
 from biograft.objectives.setting import Setting
 from biograft.recipes import Recipe, shipped_recipes
 from biograft.recipes.recipe import NEW_MODELS
@@ -20,12 +23,22 @@ name = "some/folder"
 """
 
 
+GRAPH = GraphOfEntities(
+    neighbours=np.array([[1], [0]]), relations=np.zeros((2, 1), np.int64),
+    signs=np.ones((2, 1), np.int64), types=np.zeros(2, np.int64), counts=np.ones(2, np.int64),
+    relation_vectors=np.zeros((1, 3), np.float32), projections=np.zeros((1, 3, 3), np.float32),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("name", list(shipped_recipes()))
 def test_every_shipped_recipe_loads(name):
     recipe = Recipe.load(name)
     assert recipe.about
     assert recipe.to_json()["recipe"] == name
-    setting = Setting(mask=4, n_tokens=100, special=(0, 1, 2, 3, 4), width=8)
+    setting = Setting(
+        mask=4, n_tokens=100, special=(0, 1, 2, 3, 4), width=8,
+        entity_counts=np.ones(2, np.int64), graph=GRAPH, embeddings=torch.zeros(100, 8),
+    )  # fmt: skip
     for objective in recipe.objectives.values():
         objective.build(*[setting] * (recipe.reads == "annotated_text"))
 

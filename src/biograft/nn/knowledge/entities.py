@@ -1,7 +1,8 @@
 """Which entity each row of a table stands for (``entities.jsonl``), and its vector.
 
 Line k of the file, which lies beside the weights, is row k:
-``{"id": "MESH:D009203", "name": "Heart Attack"}``.
+``{"id": "MESH:D009203", "name": "Heart Attack", "names": ["MI", "Heart Attack"]}``. Models that
+must be told which entities a text names have all names there, to find them by.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +28,20 @@ class Entity:
 
     id: str
     name: str = ""
+    names: tuple[str, ...] = ()
+    """All names that it is found by in text."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as plain values."""
+        told = {"id": self.id, "name": self.name}
+        return {**told, "names": list(self.names)} if self.names else told
 
 
 def write_entities(folder: Path, entities: Iterable[Entity]) -> None:
     """Write the entities beside the weights, in the order of their rows."""
     with new_file(folder / ENTITIES, overwrite=True) as file:
         for entity in entities:
-            line = json.dumps({"id": entity.id, "name": entity.name}, ensure_ascii=False)
+            line = json.dumps(entity.to_json(), ensure_ascii=False)
             file.write(f"{line}\n".encode())
 
 
@@ -55,14 +64,15 @@ def _read_line(path: Path, number: int, line: bytes) -> Entity:
     try:
         content = json.loads(line)
         identifier, name = content["id"], content.get("name", "")
+        names = tuple(content.get("names", ()))
     except (ValueError, KeyError, TypeError, AttributeError):
-        identifier = name = None
-    if not isinstance(identifier, str) or not isinstance(name, str):
+        identifier, name, names = None, None, ()
+    if not all(isinstance(text, str) for text in (identifier, name, *names)):
         raise FormatError(
-            "expected an object with id and name, both texts",
+            "expected an object with id and name, both texts, and perhaps a list of names",
             path=path, line=number, text=line.decode("utf-8", "replace").strip(),
         )  # fmt: skip
-    return Entity(identifier, name)
+    return Entity(identifier, name, names)
 
 
 @dataclass(frozen=True, slots=True)

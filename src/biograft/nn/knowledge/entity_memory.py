@@ -16,7 +16,7 @@ batch has its tokens 0 and 1 written over by a mention of token 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,26 +25,10 @@ from biograft.nn.knowledge.clusters import Clusters
 from biograft.nn.knowledge.config import KnowledgeBertConfig
 from biograft.nn.knowledge.mentions import covering, spans_of_tags
 from biograft.nn.knowledge.nearest import nearest_rows
+from biograft.nn.knowledge.records import Knowledge, Told
+from biograft.nn.knowledge_layers import MEMORY
 
 _N_TAGS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Knowledge:
-    """What a knowledge layer makes of the states of a batch."""
-
-    states: Tensor
-    """(sequences, length, width): the states that the next layer reads."""
-    detection_scores: Tensor
-    """(sequences, length, 3): of O, B, I."""
-    mentions: Tensor
-    """(mentions, 3): sequence, first token, last token."""
-    queries: Tensor
-    """(mentions, dim): in the space of entities."""
-    candidates: Tensor | None = None
-    """(mentions, k): rows of the nearest entities, best first."""
-    entity_weights: Tensor | None = None
-    """(mentions, k): how much of each was taken."""
 
 
 class EntityMemory(nn.Module):
@@ -55,27 +39,27 @@ class EntityMemory(nn.Module):
         width, dim = config.hidden_size, config.entity_dim
         self.n_nearest, self.max_mentions = config.n_nearest, config.max_mentions
         self.compat = config.compat
-        self.changes_states = config.knowledge_after < config.num_hidden_layers
+        after: Any = config.knowledge_after
+        self.changes_states = after[MEMORY] < config.num_hidden_layers
         """With no layer behind it, what would be added is read by nothing."""
         self.detector = nn.Linear(width, _N_TAGS)
         self.mention_to_entity = nn.Linear(2 * width, dim)
-        self.entities = nn.Embedding(config.n_entities, dim)
-        self.entities.weight.requires_grad_(not config.freeze_entities)
         n_probed = config.n_probed
         self.clusters = Clusters(config.n_entities, dim, n_probed) if n_probed else None
         self.entity_to_token = nn.Linear(dim, width)
         self.norm = nn.LayerNorm(width, config.layer_norm_eps) if config.fusion_norm else None
 
-    def forward(self, states: Tensor, mask: Tensor, mentions: Tensor | None = None) -> Knowledge:
+    def forward(self, told: Told) -> Knowledge:
         """Work on the states of a batch; without mentions, on those that it finds itself."""
+        states, mentions = told.states, told.mentions
         scores = self.detector(states)  # (sequences, length, 3)
         if mentions is None:
-            mentions = spans_of_tags(scores.argmax(dim=-1), mask, self.max_mentions)
+            mentions = spans_of_tags(scores.argmax(dim=-1), told.mask, self.max_mentions)
         asked = _with_fillers(mentions, len(states)) if self.compat else mentions
         queries, n = self.ask(states, asked), len(mentions)
         if not self.changes_states:
             return Knowledge(states, scores, mentions, queries[:n])
-        rows, weights, vectors = self.recall(queries)
+        rows, weights, vectors = self.recall(queries, told.table)
         states = self.add(states, asked, vectors)
         return Knowledge(states, scores, mentions, queries[:n], rows[:n], weights[:n])
 
@@ -86,12 +70,11 @@ class EntityMemory(nn.Module):
         queries: Tensor = self.mention_to_entity(ends)
         return queries
 
-    def recall(self, queries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def recall(self, queries: Tensor, table: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Give the nearest entities of each query, how much each counts, and their mixture."""
-        table = self.entities.weight
         search = nearest_rows if self.clusters is None else self.clusters.search
         rows = search(queries, table, self.n_nearest)
-        vectors = self.entities(rows)  # (mentions, k, dim)
+        vectors = nn.functional.embedding(rows, table)  # (mentions, k, dim)
         weights = torch.einsum("md,mkd->mk", queries, vectors).softmax(dim=1)
         return rows, weights, torch.einsum("mk,mkd->md", weights, vectors)
 

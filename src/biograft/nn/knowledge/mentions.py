@@ -35,9 +35,17 @@ def covering(mentions: Tensor, shape: torch.Size) -> Tensor:
     """Say which mention covers each token: (sequences, length), -1 for none, else the last one."""
     n_sequences, length = shape
     owner = torch.full((n_sequences * length,), -1, device=mentions.device)
+    number, place = tokens_of(mentions, length)
+    return owner.scatter_reduce(0, place, number, "amax").view(n_sequences, length)
+
+
+def tokens_of(mentions: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    """Give the tokens of all mentions, one after the other: of which mention, and its place.
+
+    A place counts through all sequences of the batch, each of ``length`` tokens.
+    """
     n_tokens = mentions[:, 2] - mentions[:, 1] + 1  # (mentions,)
     number = torch.arange(len(mentions), device=mentions.device).repeat_interleave(n_tokens)
     before = n_tokens.cumsum(0) - n_tokens
     within = torch.arange(len(number), device=mentions.device) - before[number]
-    place = mentions[number, 0] * length + mentions[number, 1] + within
-    return owner.scatter_reduce(0, place, number, "amax").view(n_sequences, length)
+    return number, mentions[number, 0] * length + mentions[number, 1] + within

@@ -7,6 +7,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
+from biograft.objectives.half_precision import in_single
+
 
 def full_losses(
     queries: Tensor, table: Tensor, gold: Tensor, max_scores: int
@@ -38,11 +40,11 @@ def sampled_losses(
     own = (queries * table[gold]).sum(1, keepdim=True)  # (mentions, 1)
     others = queries @ table[sample].T  # (mentions, n)
     hit = sample[None, :] == gold[:, None]
-    corrected = (_single(others) - log_rates).masked_fill(hit, -torch.inf)
-    scores = torch.cat([_single(own), corrected], 1)
+    corrected = (in_single(others) - log_rates).masked_fill(hit, -torch.inf)
+    scores = torch.cat([in_single(own), corrected], 1)
     losses = cross_entropy(scores, torch.zeros_like(gold), reduction="none")
-    best = _single(others).detach().masked_fill(hit, -torch.inf).amax(1)
-    return losses, _single(own).detach()[:, 0] > best
+    best = in_single(others).detach().masked_fill(hit, -torch.inf).amax(1)
+    return losses, in_single(own).detach()[:, 0] > best
 
 
 def draw_entities(rates: Tensor, n: int) -> Tensor:
@@ -52,11 +54,6 @@ def draw_entities(rates: Tensor, n: int) -> Tensor:
 
 
 def _losses(queries: Tensor, table: Tensor, gold: Tensor) -> tuple[Tensor, Tensor]:
-    scores = _single(queries @ table.T)  # (mentions, entities)
+    scores = in_single(queries @ table.T)  # (mentions, entities)
     right = scores.detach().argmax(1) == gold
     return cross_entropy(scores, gold, reduction="none"), right
-
-
-def _single(scores: Tensor) -> Tensor:
-    """Bring half precision to single."""
-    return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores

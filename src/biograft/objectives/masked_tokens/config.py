@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from biograft.errors import ConfigError, nearest
+from biograft.errors import ConfigError
+from biograft.objectives.choices import check_choice
 from biograft.objectives.weights import check_weight
 
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ class MaskedTokensConfig:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise ConfigError(f"mode: expected one of {', '.join(MODES)}, "
-                              f"found {self.mode!r}; {nearest(self.mode, MODES)}")  # fmt: skip
+        check_choice("mode", self.mode, MODES)
         for name in ("mask_share", "random_share", "kept_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(

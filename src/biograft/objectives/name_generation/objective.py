@@ -10,6 +10,7 @@ from torch import Tensor
 
 from biograft.nn.batching import pad
 from biograft.nn.seq2seq import Namer
+from biograft.objectives.half_precision import in_single
 from biograft.objectives.name_generation.config import NameGenerationConfig
 from biograft.objectives.name_generation.smoothing import smoothed_loss, symmetric_kl
 from biograft.objectives.records import IGNORED
@@ -81,7 +82,9 @@ class NameGeneration:
         passes = [logits] if second is None else [logits, second]
         counted = labels != IGNORED
         wanted = labels[counted]
-        scores = [_full(each[counted]).log_softmax(-1) for each in passes]  # (labelled, vocabulary)
+        scores = [
+            in_single(each[counted]).log_softmax(-1) for each in passes
+        ]  # (labelled, vocabulary)
         losses = [smoothed_loss(each, wanted, self.config) for each in scores]
         loss = sum((loss for loss, _ in losses), scores[0].new_zeros(())) / len(losses)
         if second is not None:
@@ -103,8 +106,3 @@ def _fit(prompt: list[int], name: list[int], room: int) -> tuple[list[int], list
     written = name[:room]
     n_given = min(len(prompt), room - len(written))
     return prompt[len(prompt) - n_given :], written
-
-
-def _full(scores: Tensor) -> Tensor:
-    """Compute half precision in single."""
-    return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores

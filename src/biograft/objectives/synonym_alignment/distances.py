@@ -6,14 +6,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from biograft.objectives.half_precision import in_single
+
 
 def cosines(embeddings: Tensor) -> Tensor:
     """Give the cosine of every pair of rows, in at least single precision.
 
     Half precision cannot tell near names apart, and its sums overflow.
     """
-    if embeddings.dtype in (torch.float16, torch.bfloat16):
-        embeddings = embeddings.float()
+    embeddings = in_single(embeddings)
     with torch.autocast(embeddings.device.type, enabled=False):
         rows = normalize(embeddings, dim=1)  # (rows, width)
         return rows @ rows.T  # (rows, rows)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from biograft.pages import escaped_line, make_page
 from biograft.probing.attention.curves import OTHERS, VARIANTS, Curves, ReplacedSentence
 from biograft.probing.attention.inside import InsideEntity
 from biograft.probing.attention.summary import AttentionSummary, EncoderSummary
-from biograft.probing.attention.svg import STYLE, curves_svg, plain
+from biograft.probing.attention.svg import STYLE, curves_svg
 
 _STYLE = (
     """
@@ -28,12 +29,6 @@ tr.here td{text-align:center;font-style:italic}td.t{text-align:start}
 """
     + STYLE
 )
-_HEAD = (
-    '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-    '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
-    '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-    "style-src 'unsafe-inline'\">\n"
-)
 _CALLED = {"entity": "entity", "synonym": "synonym", "random": "random entity"}
 _SIGNS = {"entity": "●", "synonym": "■", "random": "▲"}
 
@@ -42,18 +37,19 @@ def curves_page(curves: Sequence[Curves], sentence: ReplacedSentence, measure: s
     """Show the three curves of a sentence for each encoder, with their numbers."""
     key = "".join(
         f'<span class="{name}"><i>{_SIGNS[name]}</i> {_CALLED[name]}: '
-        f"<bdi>{plain(sentence.name(name))}</bdi></span>"
+        f"<bdi>{escaped_line(sentence.name(name))}</bdi></span>"
         for name in VARIANTS
     )
     before, behind = sentence.text[: sentence.start], sentence.text[sentence.end :]
     body = [
-        f'<p class="text" dir="auto">{plain(before)}<mark>{plain(sentence.entity)}</mark>'
-        f'{plain(behind)}</p>\n<p class="key">{key}</p>'
+        f'<p class="text" dir="auto">{escaped_line(before)}'
+        f"<mark>{escaped_line(sentence.entity)}</mark>"
+        f'{escaped_line(behind)}</p>\n<p class="key">{key}</p>'
     ]
     for each in curves:
         far = ", ".join(f"{_CALLED[n]} {value:.4f}" for n, value in each.differences.items())
         body += [
-            f"<h2>{_head(each)}</h2>\n<p>{plain(measure)}; "
+            f"<h2>{_head(each)}</h2>\n<p>{escaped_line(measure)}; "
             f"mean absolute difference to the entity: {far}</p>",
             f'<div class="wide">{curves_svg(each, measure)}</div>',
             *_curve_table(each),
@@ -65,8 +61,8 @@ def insides_page(insides: Sequence[InsideEntity], entity: str, measure: str) -> 
     """Show the heat maps of an entity, encoders side by side on one scale."""
     top = max(float(each.weights.max()) for each in insides) or 1.0
     body = [
-        f'<p class="text" dir="auto"><mark>{plain(entity)}</mark></p>',
-        f"<p>{plain(measure)}; a row's token attends to a column's</p>",
+        f'<p class="text" dir="auto"><mark>{escaped_line(entity)}</mark></p>',
+        f"<p>{escaped_line(measure)}; a row's token attends to a column's</p>",
         '<div class="side">',
         *(part for each in insides for part in _heat(each, top)),
         "</div>",
@@ -77,8 +73,13 @@ def insides_page(insides: Sequence[InsideEntity], entity: str, measure: str) -> 
 def summary_page(summary: AttentionSummary, measure: str) -> str:
     """Show the figures of many sentences, and those of each."""
     n_all = len(summary.sentences)
-    body = [f"<p>{n_all:,} sentences; {plain(measure)}; mean absolute difference to the entity</p>"]
-    body += [f"<p>left out: {n:,}, {plain(why)}</p>" for why, n in summary.left_out.most_common()]
+    body = [
+        f"<p>{n_all:,} sentences; {escaped_line(measure)}; "
+        "mean absolute difference to the entity</p>"
+    ]
+    body += [
+        f"<p>left out: {n:,}, {escaped_line(why)}</p>" for why, n in summary.left_out.most_common()
+    ]
     rows = []
     for each in summary.encoders:
         told = each.to_json()
@@ -98,14 +99,16 @@ def _sentences(summary: AttentionSummary) -> str:
     rows = []
     for k, sentence in enumerate(summary.sentences):
         names = (sentence.id, sentence.entity, sentence.synonym, sentence.random)
-        cells = "".join(f'<td class="t"><bdi>{plain(name)}</bdi></td>' for name in names)
+        cells = "".join(f'<td class="t"><bdi>{escaped_line(name)}</bdi></td>' for name in names)
         cells += "".join(
             _cell(float(each.differences[name][k]), top)
             for each in summary.encoders
             for name in OTHERS
         )
         rows.append(f"<tr>{cells}</tr>")
-    figures = (f"{name}, {plain(each.encoder)}" for each in summary.encoders for name in OTHERS)
+    figures = (
+        f"{name}, {escaped_line(each.encoder)}" for each in summary.encoders for name in OTHERS
+    )
     return _table(("text", "entity", "synonym", "random entity", *figures), rows)
 
 
@@ -113,7 +116,7 @@ def _curve_table(curves: Curves) -> Iterator[str]:
     """Give the numbers, a token a row, with a row where the entity stands."""
     top = max(float(values.max()) for values in curves.values.values()) or 1.0
     rows = [
-        f"<tr><th scope='row'><bdi>{plain(token)}</bdi></th>"
+        f"<tr><th scope='row'><bdi>{escaped_line(token)}</bdi></th>"
         + "".join(_cell(float(curves.values[name][k]), top) for name in VARIANTS)
         + "</tr>"
         for k, token in enumerate(curves.tokens)
@@ -124,14 +127,14 @@ def _curve_table(curves: Curves) -> Iterator[str]:
 
 def _heat(inside: InsideEntity, top: float) -> Iterator[str]:
     rows = [
-        f"<tr><th scope='row'><bdi>{plain(token)}</bdi></th>"
+        f"<tr><th scope='row'><bdi>{escaped_line(token)}</bdi></th>"
         + "".join(_cell(value, top) for value in inside.weights[k].tolist())
         + "</tr>"
         for k, token in enumerate(inside.tokens)
     ]
     yield f"<div>\n<h2>{_head(inside)}</h2>"
     yield f"<p>a token to the entity's other tokens, in the mean: {inside.to_others:.4f}</p>"
-    yield _table(("", *map(plain, inside.tokens)), rows)
+    yield _table(("", *map(escaped_line, inside.tokens)), rows)
     yield "</div>"
 
 
@@ -151,14 +154,8 @@ def _table(columns: Sequence[str], rows: Sequence[str]) -> str:
 
 
 def _head(found: Curves | InsideEntity | EncoderSummary) -> str:
-    return f"{plain(found.encoder)}, layer {found.layer}"
+    return f"{escaped_line(found.encoder)}, layer {found.layer}"
 
 
 def _page(title: str, body: Sequence[str]) -> str:
-    parts = [
-        f"{_HEAD}<title>biograft: {title}</title>\n<style>{_STYLE}</style>\n</head>",
-        f"<body>\n<h1>{title}</h1>",
-        *body,
-        "</body>\n</html>\n",
-    ]
-    return "\n".join(parts)
+    return make_page(title, title, _STYLE, body)

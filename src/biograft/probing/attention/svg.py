@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
-from unicodedata import category
 
 import numpy as np
 
+from biograft.pages import escaped_line
 from biograft.probing.attention.curves import VARIANTS, Curves
 
 _STEP, _HEIGHT, _LEFT, _TOP, _BELOW = 24, 220, 52, 10, 96
 """Pixels: between two tokens, of the axis, and around it."""
 _N_TICKS = 4
-_UNKNOWN = ("Cc", "Cs")
-"""Control characters, and halves of surrogate pairs."""
 _MARKS = {
     "entity": '<circle cx="{x}" cy="{y}" r="3"/>',
     "synonym": '<rect x="{x}" y="{y}" width="6" height="6" transform="translate(-3 -3)"/>',
@@ -38,7 +35,7 @@ def curves_svg(curves: Curves, label: str) -> str:
     width = _LEFT + _STEP * max(n_tokens, 6) + 20
     parts = [
         f'<svg width="{width}" height="{_TOP + _HEIGHT + _BELOW}" role="img" '
-        f'aria-label="{escape(label)}">',
+        f'aria-label="{escaped_line(label)}">',
         *_scale(top, width),
         *_tokens(curves),
         *(_curve(curves, name, top) for name in VARIANTS),
@@ -61,7 +58,7 @@ def _tokens(curves: Curves) -> Iterator[str]:
         x, y = _x(place) + 4, _TOP + _HEIGHT + 14
         yield (
             f'<text x="{x}" y="{y}" text-anchor="end" transform="rotate(-60 {x} {y})">'
-            f"{plain(token)}</text>"
+            f"{escaped_line(token)}</text>"
         )
 
 
@@ -78,9 +75,3 @@ def _x(place: int) -> float:
 
 def _y(value: float, top: float) -> float:
     return round(_TOP + _HEIGHT * (1 - value / top), 2)
-
-
-def plain(text: str) -> str:
-    """Write a text on one line, escaped; what HTML cannot hold becomes the unknown character."""
-    line = " ".join(text.split())
-    return escape("".join("\ufffd" if category(sign) in _UNKNOWN else sign for sign in line))

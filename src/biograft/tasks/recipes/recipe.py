@@ -19,13 +19,25 @@ _TABLES = ("encoder", "config", "search", "data")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEncoderConfig(EncoderConfig):
+    """Which encoder is trained, and how much of what it knows it is told.
+
+    For encoders that see the neighbours of the entities that a text names: ``told_share`` is the
+    share of these, ``n_neighbours`` how many of each are seen; what is not given stays as it is.
+    """
+
+    told_share: float | None = None
+    n_neighbours: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRecipe:
     """Which task is trained, with which encoder, and how."""
 
     name: str
     kind: str
     about: str = ""
-    encoder: EncoderConfig
+    encoder: TaskEncoderConfig
     config: Any
     """The configuration of the kind."""
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -56,7 +68,7 @@ class TaskRecipe:
             name=name,
             kind=str(values["kind"]),
             about=str(values.get("about", "")),
-            encoder=from_mapping(EncoderConfig, tables["encoder"], "encoder."),
+            encoder=from_mapping(TaskEncoderConfig, tables["encoder"], "encoder."),
             config=from_mapping(kind.config, tables["config"], "config."),
             search=from_mapping(SearchConfig, tables["search"], "search."),
             data=from_mapping(DataConfig, tables["data"], "data."),

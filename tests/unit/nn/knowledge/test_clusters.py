@@ -174,9 +174,9 @@ def test_low_precision_around_it_does_not_reach_the_products():
 def knowing(small_model, **options):
     """A layer over 300 entities that searches in 2 of 17 clusters."""
     model = small_model(n_entities=300, **{"n_probed": 2, **options})
-    layer = model.model.knowledge
+    layer = model.model.knowledge.entity_memory
     if layer.clusters is not None:
-        layer.clusters.make(layer.entities.weight)
+        layer.clusters.make(model.model.entity_table.weight)
     return model
 
 
@@ -194,10 +194,10 @@ def test_gradients_still_reach_the_table(small_model):
     model = knowing(small_model).train()
     output = model(some_ids(60), mentions=MENTIONS)
     output.logits.square().sum().backward()
-    gradient = model.model.knowledge.entities.weight.grad
+    gradient = model.model.entity_table.weight.grad
     touched = (gradient.abs().sum(dim=1) > 0).nonzero().flatten().tolist()
     assert touched == output.candidates.unique().tolist()
-    assert int(model.model.knowledge.clusters.n_searches) == 1
+    assert int(model.model.knowledge.entity_memory.clusters.n_searches) == 1
 
 
 @settings(max_examples=25, deadline=None)
@@ -255,10 +255,11 @@ def test_a_saved_model_finds_the_same(bert, tmp_path):
         one, two = (each(ids, mentions=MENTIONS) for each in (own, loaded))
         assert torch.equal(one.candidates, two.candidates)
         assert torch.equal(one.last_hidden_state, two.last_hidden_state)
-    knowledge = model.model.knowledge
+    knowledge = model.model.knowledge.entity_memory
     queries = draw(30, 5).float()
-    exact = nearest_rows(queries, knowledge.entities.weight, 7)
-    assert not torch.equal(knowledge.recall(queries)[0], exact)
+    table = model.model.entity_table.weight
+    exact = nearest_rows(queries, table, 7)
+    assert not torch.equal(knowledge.recall(queries, table)[0], exact)
 
 
 def test_without_it_there_is_nothing_new_in_a_folder(bert, tmp_path):
@@ -273,7 +274,7 @@ def test_without_it_there_is_nothing_new_in_a_folder(bert, tmp_path):
 
 def test_how_many_are_looked_into_tells_encoders_apart(bert, tmp_path):
     model = begin(bert)
-    model.model.knowledge.clusters.make(model.model.knowledge.entities.weight)
+    model.model.knowledge.entity_memory.clusters.make(model.model.entity_table.weight)
     folder = write(model, tmp_path / "some", bert)
     before = TextEncoder.from_pretrained(folder).fingerprint()
     config = json.loads((folder / "config.json").read_text())
@@ -286,7 +287,7 @@ def test_a_folder_without_clusters_is_searched_exactly_by_transformers(bert, tmp
     folder = write(begin(bert, n_probed=0), tmp_path / "exact", bert)
     with quiet_transformers():
         loaded = AutoModel.from_pretrained(folder, n_probed=2).eval()
-    for value in loaded.knowledge.clusters.buffers():
+    for value in loaded.knowledge.entity_memory.clusters.buffers():
         assert not value.any()
     exact = AutoModel.from_pretrained(folder).eval()
     ids = some_ids(12)
@@ -316,7 +317,7 @@ def test_a_recipe_says_how_many(bert, n_probed):
     recipe = Recipe.from_values("tiny", values)
     lm = graft(load_start(recipe), recipe, ["C1", "C2"], None).lm
     assert lm.config.n_probed == n_probed
-    assert (lm.model.knowledge.clusters is None) == (n_probed == 0)
+    assert (lm.model.knowledge.entity_memory.clusters is None) == (n_probed == 0)
     told = recipe.to_json()["knowledge"]
     assert told.get("n_probed", 0) == n_probed
     assert ("n_probed" in told) == (n_probed > 0)  # a run begun before it was there goes on
@@ -348,6 +349,6 @@ def test_ten_steps_are_five_and_five_resumed(bert, tmp_path, monkeypatch):
     rest, optimiser = start()
     assert load_checkpoint(saved, rest, optimiser).step == 5
     train(rest, optimiser, range(5, 10))
-    assert int(rest.model.knowledge.clusters.n_searches) == 1
+    assert int(rest.model.knowledge.entity_memory.clusters.n_searches) == 1
     for key, value in whole.state_dict().items():
         assert torch.equal(value, rest.state_dict()[key]), key

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from biograft.checkpoints.published import read_published
 from biograft.nn.knowledge import KnowledgeBertConfig
 from biograft.nn.knowledge.entity_memory import EntityMemory
 from biograft.nn.knowledge.mentions import spans_of_tags
+from biograft.nn.knowledge.records import Told
 
 BATCHES = ("gold", "predicted", "many", "none")
 
@@ -29,7 +31,7 @@ def parity(shared_data, tmp_path):
         assert not converted.left_out
         model = converted.model
         if not norm:
-            model.model.knowledge.norm = None
+            model.model.knowledge.entity_memory.norm = None
         batch = load_file(folder / f"batch_{name}.safetensors")
         inputs = [batch[key] for key in ("input_ids", "attention_mask", "token_type_ids")]
         if "mention_labels" in batch:
@@ -51,14 +53,16 @@ def test_it_is_the_published_code_slips_included(parity, shared_data, name):
     assert_same(output.detection_scores, batch["out.detection_logits"])
     assert_same(output.last_hidden_state, batch["out.final_states"])
     assert_same(output.logits, batch["out.token_logits"], 1e-5)
-    fused = model.model.knowledge(output.text_states, inputs[1], output.mentions).states
+    table = model.model.entity_table.weight
+    told = Told(output.text_states, inputs[1], table, output.mentions)
+    fused = model.model.knowledge.entity_memory(told).states
     assert_same(fused, batch["out.fused_states"])
     spans = json.loads(shared_data("parity/kebiolm/expected.json").read_text())[name]
     spans = spans.get("mention_spans_first_last") or [[] for _ in batch["input_ids"]]
     expected = [[k, *span] for k, some in enumerate(spans) for span in some[:15]]
     assert output.mentions.tolist() == expected
     if "out.linking_logits" in batch:
-        scores = output.queries @ model.model.knowledge.entities.weight.T
+        scores = output.queries @ model.model.entity_table.weight.T
         counts = output.mentions[:, 0].bincount(minlength=len(spans))
         own = [batch["out.linking_logits"][k, :n] for k, n in enumerate(counts)]
         assert_same(scores, torch.cat(own))
@@ -90,11 +94,10 @@ def test_single_precision_is_near(parity, name):
 
 
 @torch.no_grad()
-def by_loops(layer, states, mentions):
+def by_loops(layer, table, states, mentions):
     """Equations (2) to (4), an entity and a token at a time."""
     states = states.clone()
     before = states.clone()
-    table = layer.entities.weight
     for sequence, first, last in mentions.tolist():
         ends = torch.cat([before[sequence, first], before[sequence, last]])
         query = layer.mention_to_entity.weight @ ends + layer.mention_to_entity.bias
@@ -112,10 +115,11 @@ MENTIONS = torch.tensor([[0, 1, 3], [0, 4, 4], [2, 2, 7]])
 
 
 def test_it_is_equal_to_plain_loops(small_model):
-    layer = small_model().model.knowledge
+    model = small_model().model
+    layer, table = model.knowledge.entity_memory, model.entity_table.weight
     states = torch.randn(3, 8, 16, dtype=torch.double, generator=torch.Generator().manual_seed(4))
-    found = layer(states, torch.ones(3, 8), MENTIONS)
-    assert_same(found.states, by_loops(layer, states, MENTIONS))
+    found = layer(Told(states, torch.ones(3, 8), table, MENTIONS))
+    assert_same(found.states, by_loops(layer, table, states, MENTIONS))
     assert torch.equal(found.states[1], states[1])
 
 
@@ -132,19 +136,22 @@ def test_gradients_reach_the_table_and_all_else(small_model):
     model = small_model(fusion_norm=True)
     output = model(torch.randint(5, 60, (3, 8)), mentions=MENTIONS)
     (output.logits.square().sum() + output.detection_scores.square().sum()).backward()
-    table = model.model.knowledge.entities.weight.grad
+    table = model.model.entity_table.weight.grad
     touched = table.abs().sum(dim=1) > 0
     assert sorted(touched.nonzero().flatten().tolist()) == output.candidates.unique().tolist()
     assert all(weight.grad is not None for weight in model.parameters())
 
 
 def test_gradients_are_those_of_finite_differences(small_model):
-    layer = small_model().model.knowledge
+    model = small_model().model
+    layer, table = model.knowledge.entity_memory, model.entity_table.weight
     states = torch.randn(3, 8, 16, dtype=torch.double).requires_grad_()
     some = torch.tensor([[0, 1, 3], [2, 2, 2]])
-    assert torch.autograd.gradcheck(
-        lambda given: layer(given, torch.ones(3, 8), some).states, states, fast_mode=True
-    )
+
+    def fused(given):
+        return layer(Told(given, torch.ones(3, 8), table, some)).states
+
+    assert torch.autograd.gradcheck(fused, states, fast_mode=True)
 
 
 def test_no_mention_still_gives_every_weight_a_gradient(small_model):
@@ -158,7 +165,7 @@ def test_no_mention_still_gives_every_weight_a_gradient(small_model):
 def test_a_frozen_table_gets_no_gradient(small_model):
     model = small_model(freeze_entities=True)
     model(torch.randint(5, 60, (3, 8)), mentions=MENTIONS).logits.sum().backward()
-    assert model.model.knowledge.entities.weight.grad is None
+    assert model.model.entity_table.weight.grad is None
 
 
 @settings(max_examples=25, deadline=None)
@@ -171,18 +178,20 @@ def test_what_else_is_in_a_batch_changes_nothing(data):
         n_entities=40, entity_dim=4, n_nearest=3,
     )  # fmt: skip
     layer = EntityMemory(config).double().eval()
+    table = torch.randn(40, 4, dtype=torch.double)
     seed = data.draw(st.integers(0, 10_000))
     lengths = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
     draw = torch.Generator().manual_seed(seed)
     width = max(lengths) + data.draw(st.integers(0, 3))
     states = torch.randn(len(lengths), width, 8, dtype=torch.double, generator=draw) * 3
     mask = (torch.arange(width) < torch.tensor(lengths)[:, None]).long()
-    together = layer(states, mask)
+    together = layer(Told(states, mask, table))
     for row, length in enumerate(lengths):
-        alone = layer(states[row : row + 1, :length], mask[row : row + 1, :length])
+        own = Told(states[row : row + 1, :length], mask[row : row + 1, :length], table)
+        alone = layer(own)
         assert_same(together.states[row, :length], alone.states[0])
         mine = together.mentions[:, 0] == row
         assert together.mentions[mine, 1:].tolist() == alone.mentions[:, 1:].tolist()
         assert_same(together.queries[mine], alone.queries)
-        given_them = layer(states[row : row + 1, :length], mask[:1, :length], alone.mentions)
+        given_them = layer(replace(own, mentions=alone.mentions))
         assert torch.equal(given_them.states, alone.states)

@@ -67,13 +67,13 @@ def test_beginning_from_bert_keeps_all_its_weights(begun):
     assert model.cls.predictions.decoder.weight is model.get_input_embeddings().weight
     assert model.cls.predictions.decoder.bias is model.cls.predictions.bias
     table = entity_table([entity.id for entity in ENTITIES], dim=5).vectors
-    assert torch.equal(model.model.knowledge.entities.weight, torch.from_numpy(table))
+    assert torch.equal(model.model.entity_table.weight, torch.from_numpy(table))
 
 
 def test_beginning_twice_gives_the_same(begun):
     assert_equal_weights(begun(), begun())
-    changed = begun(seed=1).model.knowledge.detector.weight
-    assert not torch.equal(changed, begun().model.knowledge.detector.weight)
+    changed = begun(seed=1).model.knowledge.entity_memory.detector.weight
+    assert not torch.equal(changed, begun().model.knowledge.entity_memory.detector.weight)
 
 
 def test_it_can_begin_from_a_model_and_keep_its_head(begun):
@@ -102,7 +102,7 @@ def test_as_many_entities_as_rows(begun):
         ({"knowledge_after": 4}, "knowledge_after: expected 0 to 3, the layers there are, found 4"),
         ({"n_nearest": 0}, "n_nearest: expected at least 1, found 0"),
         ({"max_mentions": -1}, "max_mentions: expected at least 0, found -1"),
-        ({"knowledge": "entity_memry"}, "did you mean 'entity_memory'"),
+        ({"knowledge_after": {"entity_memry": 1}}, "did you mean 'entity_memory'"),
     ],
 )
 def test_wrong_settings_are_named(begun, settings, message):
@@ -130,8 +130,8 @@ def test_it_comes_back_without_its_head_where_none_is_wanted(begun, saved):
 def test_a_frozen_table_stays_frozen(begun, tmp_path):
     begun(freeze_entities=True).save_pretrained(tmp_path / "frozen")
     loaded = AutoModelForMaskedLM.from_pretrained(tmp_path / "frozen")
-    assert not loaded.model.knowledge.entities.weight.requires_grad
-    assert loaded.model.knowledge.detector.weight.requires_grad
+    assert not loaded.model.entity_table.weight.requires_grad
+    assert loaded.model.knowledge.entity_memory.detector.weight.requires_grad
 
 
 def test_it_is_an_encoder_as_any_other(saved, tmp_path):

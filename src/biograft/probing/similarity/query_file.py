@@ -1,0 +1,95 @@
+"""Queries on disk, so that the same ones can be asked of another encoder later.
+
+JSON lines: first what they are and how they were made, then a line each. Nothing in it depends
+on when it was written, so that equal queries give equal files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import biograft
+from biograft.corpus.formats.json_fields import MalformedError, field, fields
+from biograft.errors import FormatError
+from biograft.probing.similarity.queries import SimilarityQuery
+from biograft.sources.files import read_lines
+from biograft.sources.json_text import decode_json
+
+FORMAT, VERSION = "biograft-similarity-queries", 1
+
+
+def write_queries(
+    file: IO[bytes], queries: Iterable[SimilarityQuery], made_of: Mapping[str, Any]
+) -> None:
+    """Write queries to a file that is open, with what they were made of."""
+    head = {"format": FORMAT, "version": VERSION, "made_by": f"biograft {biograft.__version__}"}
+    file.write(_line({**head, **made_of}))
+    for query in queries:
+        row = {
+            "query": query.query,
+            "positive": query.positive,
+            "negatives": query.negatives,
+            "concepts": query.concepts,
+            "same_neighbours": query.same_neighbours,
+        }
+        file.write(_line(row | ({"frequencies": query.frequencies} if query.frequencies else {})))
+
+
+def read_queries(path: Path) -> tuple[list[SimilarityQuery], dict[str, Any]]:
+    """Read queries, and what they were made of; all must have as many look-alikes."""
+    made_of: dict[str, Any] = {}
+    queries: list[SimilarityQuery] = []
+    for number, line in read_lines(path):
+        try:
+            value = decode_json(line)
+            if number == 1:
+                made_of = _head(value)
+            elif line.strip():
+                queries.append(_query(value, len(queries[0].negatives) if queries else 0))
+        except (ValueError, RecursionError) as error:
+            raise FormatError("is not JSON", path=path, line=number, text=line) from error
+        except MalformedError as error:
+            raise FormatError(str(error), path=path, line=number, text=line) from error
+    if not queries:
+        raise FormatError("holds no queries", path=path)
+    return queries, made_of
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, ensure_ascii=False) + "\n").encode()
+
+
+def _head(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise MalformedError(
+            "holds no queries of `biograft probe similarity`; make them with its option -o"
+        )
+    if value.get("version") != VERSION:
+        raise MalformedError(
+            f"queries of version {value.get('version')!r}, this biograft reads version {VERSION}"
+        )
+    return {key: told for key, told in value.items() if key not in ("format", "version", "made_by")}
+
+
+def _query(value: Any, n_negatives: int) -> SimilarityQuery:
+    """Take one query; ``n_negatives`` is how many look-alikes it must have, 0: any number."""
+    concepts, negatives = fields(value, "concepts", str), fields(value, "negatives", str)
+    found = fields(value, "frequencies", int)
+    query = SimilarityQuery(
+        field(value, "query", str),
+        field(value, "positive", str),
+        tuple(negatives),
+        (concepts[0], concepts[-1]) if len(concepts) == 2 else ("", ""),
+        field(value, "same_neighbours", bool, False),
+        (found[0], found[1]) if len(found) == 2 else None,
+    )
+    if not negatives or (n_negatives and len(negatives) != n_negatives):
+        raise MalformedError(
+            f"expected {n_negatives or 'some'} negatives as above, found {len(negatives)}"
+        )
+    if len(concepts) != 2 or len(found) not in (0, 2):
+        raise MalformedError("expected two concepts, and two frequencies or none")
+    return query

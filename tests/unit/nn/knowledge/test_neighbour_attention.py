@@ -1,0 +1,243 @@
+"""The neighbour attention: equal to the paper's equations, neutral at first, blind to the rest."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+from torch.nn.functional import gelu, layer_norm
+
+from biograft.errors import ConfigError
+from biograft.nn.knowledge import KnowledgeBertConfig
+from biograft.nn.knowledge.neighbour_attention import NeighbourAttention
+from biograft.nn.knowledge.records import Told
+
+WEIGHTS = {
+    "read.pool.score.weight": "pool_w",
+    "read.pool.score.bias": "pool_b",
+    "read.project.weight": "W_be",
+    "read.norm.weight": "ln_mention_gain",
+    "read.norm.bias": "ln_mention_bias",
+    "mention_type.weight": "W_t",
+    "neighbour_type.weight": "W_t_prime",
+    "type_score.weight": "W_a",
+    "query.weight": "W_q",
+    "key.weight": "W_k",
+    "value.weight": "W_v",
+    "value.bias": "b_v",
+    "inner.weight": "W_l1",
+    "inner.bias": "b_l1",
+    "outer.weight": "W_l2",
+    "node_norm.weight": "ln_node_gain",
+    "node_norm.bias": "ln_node_bias",
+    "mix.weight": "W_mf",
+    "mix.bias": "b_mf",
+    "back.weight": "W_bp",
+    "back.bias": "b_bp",
+    "back_norm.weight": "ln_infusion_gain",
+    "back_norm.bias": "ln_infusion_bias",
+    "gate.weight": "W_ug",
+    "gate.bias": "b_ug",
+    "infuse.weight": "W_ex",
+    "infuse.bias": "b_ex",
+}
+
+
+def make(n_entities=20, width=8, dim=4, k=5, **options):
+    """Make a layer of large random weights, its neighbours and types drawn."""
+    config = KnowledgeBertConfig(
+        hidden_size=width, num_hidden_layers=2, num_attention_heads=2, n_entities=n_entities,
+        knowledge_after={"neighbour_attention": 1}, entity_dim=dim, n_neighbours=k,
+        layer_norm_eps=1e-12, **options,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        layer = NeighbourAttention(config).double().eval()
+        for name, weight in layer.named_parameters():
+            if "norm" not in name:
+                torch.nn.init.normal_(weight, std=0.5)
+        layer.neighbours.copy_(torch.randint(0, n_entities, (n_entities, k)))
+        counts = torch.randint(0, k + 1, (n_entities, 1))
+        layer.neighbours.masked_fill_(torch.arange(k) >= counts, -1)
+        layer.types.copy_(torch.randint(-1, 3, (n_entities,)))
+        table = torch.randn(n_entities, dim, dtype=torch.double)
+    return layer, table
+
+
+@pytest.fixture
+def parity(shared_data):
+    """The fixture's layer, what goes in, and all that was written down."""
+    told = load_file(shared_data("parity/smedbert/knowledge_layer.safetensors"))
+    n_entities, dim = told["weight.entity_embedding"].shape
+    layer, _ = make(n_entities, told["weight.W_be"].shape[0], dim, k=10)
+    weights = {
+        ours: told[f"weight.{theirs}"] if "W_" not in theirs else told[f"weight.{theirs}"].T
+        for ours, theirs in WEIGHTS.items()
+    }
+    weights["read.pool.score.weight"] = weights["read.pool.score.weight"][None]
+    layer.load_state_dict(
+        {**weights, "neighbours": layer.neighbours, "types": told["input.entity_type"]}
+    )
+    # the fixture gives neighbours by mention: mention m is told the entity of row m
+    layer.neighbours[:4] = told["input.neighbour_entity"].int()
+    inputs = Told(
+        told["input.hidden_states"], told["input.attention_mask"], told["weight.entity_embedding"],
+        told["input.mentions"], torch.arange(4),
+    )  # fmt: skip
+    return layer, inputs, told
+
+
+def same(ours, theirs):
+    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+def test_it_is_the_paper_s_equations(parity):
+    layer, inputs, told = parity
+    found = layer(inputs)
+    same(found.states, told["out.infused_states"])
+    same(found.neighbour_weights, told["out.node_weights"].nan_to_num())
+    mention = layer.read(inputs.states, inputs.mentions)
+    same(layer.read.pool(inputs.states, inputs.mentions), told["out.span_pool"])
+    same(mention, told["out.mention"])
+    rows = told["input.neighbour_entity"]
+    vectors = inputs.table[rows.clamp_min(0)]
+    of_types = layer.weigh_types(mention, rows, vectors)
+    for m, some in enumerate(rows.tolist()):
+        for k, row in enumerate(some):
+            if row >= 0:
+                same(of_types[m, k], told["out.type_weights"][m, told["input.entity_type"][row]])
+    same(layer.attend(mention, rows, inputs.table)[1], told["out.node"])
+
+
+def norm(values, given):
+    return layer_norm(values, values.shape, given.weight, given.bias, given.eps)
+
+
+@torch.no_grad()
+def by_loops(layer, table, states, mentions, entities):
+    """Equations (2) to (11), a mention, a neighbour and a token at a time."""
+    after, dim = states.clone(), table.shape[1]
+    for (sequence, first, last), entity in zip(mentions.tolist(), entities.tolist(), strict=True):
+        rows = [] if entity < 0 else [r for r in layer.neighbours[entity].tolist() if r >= 0]
+        if not rows:
+            continue
+        span = states[sequence, first : last + 1]
+        pooled = (layer.read.pool.score(span).softmax(0) * span).sum(0)
+        h = norm(gelu(layer.read.project(pooled)), layer.read.norm)
+        types = [int(layer.types[row]) for row in rows]
+        scores = {}
+        for kind in set(types):
+            h_t = sum(table[row] for row, own in zip(rows, types, strict=True) if own == kind)
+            told = torch.tanh(layer.mention_type(h) + layer.neighbour_type(h_t))
+            scores[kind] = float(layer.type_score(told))
+        total = sum(math.exp(score) for score in scores.values())
+        logits = []
+        for row, kind in zip(rows, types, strict=True):
+            product = layer.query(h) @ layer.key(table[row]) / math.sqrt(dim)
+            logits.append(float(product) * math.exp(scores[kind]) / total)
+        weights = torch.tensor(logits, dtype=torch.double).softmax(0)
+        mixed = sum(w * layer.value(table[row]) for w, row in zip(weights, rows, strict=True))
+        node = norm(mixed + layer.outer(gelu(layer.inner(mixed))), layer.node_norm)
+        back = layer.back(gelu(layer.mix(torch.cat([h, node]))))
+        told = norm(back, layer.back_norm)
+        for token in range(first, last + 1):
+            own = states[sequence, token]
+            gate = torch.tanh(layer.gate(torch.cat([own, told])))
+            after[sequence, token] = own + gelu(layer.infuse(torch.cat([own, gate * told])))
+    return after
+
+
+MENTIONS = torch.tensor([[0, 1, 3], [0, 4, 4], [1, 0, 2], [2, 2, 7]])
+
+
+def test_it_is_equal_to_plain_loops():
+    layer, table = make()
+    states = torch.randn(3, 8, 8, dtype=torch.double, generator=torch.Generator().manual_seed(4))
+    for entities in torch.tensor([[0, 1, 2, 3], [4, -1, 5, 6], [-1, -1, -1, -1], [7, 8, 7, 9]]):
+        found = layer(Told(states, torch.ones(3, 8), table, MENTIONS, entities))
+        same(found.states, by_loops(layer, table, states, MENTIONS, entities))
+
+
+def test_without_parts_of_the_attention():
+    layer, table = make(node_attention=False)
+    assert (layer.neighbours >= 0).sum(1).max() > 1
+    states = torch.randn(3, 8, 8, dtype=torch.double)
+    found = layer(Told(states, torch.ones(3, 8), table, MENTIONS, torch.arange(4)))
+    there = layer.neighbours[:4] >= 0
+    same(found.neighbour_weights, there / there.sum(1, keepdim=True).clamp_min(1).double())
+    plain, _ = make(type_attention=False)
+    whole, _ = make()
+    some = [each(Told(states, torch.ones(3, 8), table, MENTIONS, torch.arange(4)))
+            for each in (plain, whole)]  # fmt: skip
+    assert not torch.equal(some[0].neighbour_weights, some[1].neighbour_weights)
+
+
+def test_other_tokens_and_untold_mentions_stay_as_they_are():
+    layer, table = make()
+    states = torch.randn(3, 8, 8, dtype=torch.double)
+    layer.neighbours[5] = -1
+    entities = torch.tensor([0, 5, -1, 1])
+    layer.neighbours[:2, 0] = 3
+    found = layer(Told(states, torch.ones(3, 8), table, MENTIONS, entities)).states
+    changed = (found != states).any(dim=2)
+    expected = torch.zeros(3, 8, dtype=torch.bool)
+    expected[0, 1:4] = expected[2, 2:8] = True
+    assert torch.equal(changed, expected)
+    assert layer(Told(states, torch.ones(3, 8), table)).states is states
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_what_else_is_in_a_batch_changes_nothing(data):
+    layer, table = make()
+    lengths = data.draw(st.lists(st.integers(3, 9), min_size=1, max_size=5))
+    width = max(lengths) + data.draw(st.integers(0, 3))
+    draw = torch.Generator().manual_seed(data.draw(st.integers(0, 10_000)))
+    states = torch.randn(len(lengths), width, 8, dtype=torch.double, generator=draw)
+    mentions = torch.tensor([[row, 1, length - 1] for row, length in enumerate(lengths)])
+    entities = torch.randint(-1, 20, (len(lengths),), generator=draw)
+    together = layer(Told(states, torch.ones(1), table, mentions, entities)).states
+    for row, length in enumerate(lengths):
+        own = torch.tensor([[0, 1, length - 1]])
+        alone = Told(
+            states[row : row + 1, :length], torch.ones(1), table, own, entities[row : row + 1]
+        )
+        same(together[row, :length], layer(alone).states[0])
+
+
+def test_gradients_reach_every_weight_also_where_nobody_is_told():
+    """Ranks of a distributed run must agree on which weights have one."""
+    layer, table = make()
+    states = torch.randn(3, 8, 8, dtype=torch.double)
+    for entities in (torch.arange(4), torch.full((4,), -1)):
+        layer.zero_grad()
+        layer(Told(states, torch.ones(3, 8), table, MENTIONS, entities)).states.sum().backward()
+        assert all(weight.grad is not None for weight in layer.parameters())
+    layer.zero_grad()
+    layer.neighbours[:4, :2] = torch.tensor([[2, 3]] * 4)
+    layer(Told(states, torch.ones(3, 8), table, MENTIONS, torch.arange(4))).states.sum().backward()
+    without = [name for name, weight in layer.named_parameters() if not weight.grad.any()]
+    assert without in ([], ["read.pool.score.bias"])  # softmax does not feel it
+
+
+def test_gradients_are_those_of_finite_differences():
+    layer, table = make()
+    states = torch.randn(3, 8, 8, dtype=torch.double).requires_grad_()
+    table = table.requires_grad_()
+
+    def infused(*given):
+        told = Told(given[0], torch.ones(3, 8), given[1], MENTIONS, torch.arange(4))
+        return layer(told).states
+
+    assert torch.autograd.gradcheck(infused, (states, table), fast_mode=True)
+
+
+def test_fewer_neighbours_are_the_best_ones():
+    layer, _ = make()
+    before = layer.neighbours.clone()
+    layer.keep_neighbours(2)
+    assert torch.equal(layer.neighbours, before[:, :2])
+    with pytest.raises(ConfigError, match="n_neighbours: expected 1 to 2, those known, found 3"):
+        layer.keep_neighbours(3)

@@ -1,0 +1,182 @@
+"""Models that are told which entities a text names: neutral at first, found by name, kept whole."""
+
+import numpy as np
+import pytest
+import torch
+from tiny_masked_lm import tiny_masked_lm_folder
+from transformers import AutoModel
+
+from biograft.errors import ConfigError, FormatError
+from biograft.nn import TextEncoder
+from biograft.nn.knowledge import Entity, KnowledgeBertForMaskedLM, read_entities
+from biograft.nn.knowledge.finding import EntityFinder, FoundMention
+from biograft.nn.loading import load_masked_lm, quiet_transformers
+
+TEXTS = ["heart attack and heart failure are bad for hearts , mi 12 is short"]
+ENTITIES = (
+    Entity("C0", "heart attack", ("heart attack", "mi", "x")),
+    Entity("C1", "heart", ("heart", "12", "mi")),
+    Entity("C2", "heart failure", ("heart failure are",)),
+    Entity("C3", "unseen", ("heart zebra",)),
+)
+GRAPH = {
+    "neighbours": np.array([[1, 2], [0, -1], [1, 3], [-1, -1]]),
+    "types": np.array([0, 1, 0, -1]),
+}
+
+
+@pytest.fixture
+def bert(tmp_path):
+    return tiny_masked_lm_folder(tmp_path / "bert", TEXTS)
+
+
+@pytest.fixture
+def begun(bert):
+    def make(after=None, **settings):
+        table = np.random.default_rng(0).standard_normal((4, 5), np.float32)
+        after = {"neighbour_attention": 1} if after is None else after
+        graph = GRAPH if "neighbour_attention" in after else None
+        settings = {"n_neighbours": 2, "n_nearest": 2, **settings}
+        return KnowledgeBertForMaskedLM.from_bert(
+            bert, table, ENTITIES, graph=graph, knowledge_after=after, **settings
+        ).eval()
+
+    return make
+
+
+@pytest.fixture
+def write(bert, tmp_path):
+    def save(model, name="saved"):
+        with quiet_transformers():
+            model.save_pretrained(tmp_path / name)
+            load_masked_lm(bert).tokenizer.save_pretrained(tmp_path / name)
+        return tmp_path / name
+
+    return save
+
+
+def numbers(folder, text):
+    return load_masked_lm(folder).tokenizer(text, return_tensors="pt")["input_ids"]
+
+
+def told(ids):
+    return (
+        {"mentions": torch.tensor([[0, 1, 2]]), "entities": torch.tensor([0])} if len(ids) else {}
+    )
+
+
+@pytest.mark.parametrize("layer", ["neighbour_attention", "entity_fusion"])
+def test_an_untrained_layer_changes_nothing_unless_it_is_drawn(begun, bert, layer):
+    ids = numbers(bert, "heart attack is bad")
+    plain = load_masked_lm(bert).model.eval()(ids).logits
+    neutral, drawn = (begun({layer: 1}, neutral_start=start) for start in (True, False))
+    assert torch.equal(neutral(ids, **told(ids)).logits, neutral(ids).logits)
+    torch.testing.assert_close(neutral(ids, **told(ids)).logits, plain)
+    assert not torch.equal(drawn(ids, **told(ids)).logits, drawn(ids).logits)
+    neutral(ids, **told(ids)).logits.square().sum().backward()
+    assert neutral.model.knowledge[layer].infuse.weight.grad.any()
+
+
+def test_several_layers_share_one_table(begun, bert):
+    model = begun({"entity_memory": 1, "neighbour_attention": 1}, neutral_start=False)
+    ids = numbers(bert, "heart attack is bad")
+    output = model(ids, **told(ids))
+    assert output.detection_scores.shape == (1, 6, 3)
+    assert output.neighbours.tolist() == [[1, 2]]
+    assert output.candidates.shape == (1, 2)
+    assert [name for name, _ in model.named_parameters() if "table" in name] == [
+        "model.entity_table.weight"
+    ]
+    assert not torch.equal(output.text_states, output.last_hidden_state)
+    assert list(model.model.knowledge) == ["entity_memory", "neighbour_attention"]
+
+
+def test_a_saved_model_is_the_same(begun, write, bert):
+    model = begun(neutral_start=False)
+    folder = write(model)
+    loaded = AutoModel.from_pretrained(folder).eval()
+    assert loaded.entities == ENTITIES
+    ids = numbers(bert, "heart attack is bad")
+    one, two = (each(ids, **told(ids)).last_hidden_state for each in (model.model, loaded))
+    torch.testing.assert_close(one, two)
+    assert loaded.knowledge.neighbour_attention.neighbours.tolist() == GRAPH["neighbours"].tolist()
+
+
+def test_an_encoder_tells_its_model_what_a_text_names(begun, write, bert):
+    encoder = TextEncoder.from_pretrained(write(begun(neutral_start=False)), device="cpu")
+    batch = encoder.tokenize(["heart attack is bad", "it is bad"])
+    found = encoder.tell(batch)
+    assert found["mentions"].tolist() == [[0, 1, 2]]
+    assert found["entities"].tolist() == [0]
+    model = begun(neutral_start=False)
+    states = model(batch["input_ids"][:1], **told([1])).last_hidden_state[0]
+    expected = states.mean(dim=0)
+    torch.testing.assert_close(encoder.embed(batch)[0], expected)
+    alone, among = (
+        encoder.encode(["heart attack is bad"]),
+        encoder.encode(["heart attack is bad", "mi"]),
+    )
+    np.testing.assert_allclose(alone[0], among[0], atol=1e-5)
+    assert TextEncoder.from_pretrained(bert).finder is None
+
+
+def find(text, bert, share=1.0):
+    tokenizer = load_masked_lm(bert).tokenizer
+    tokens = tokenizer(text)["input_ids"]
+    return EntityFinder(ENTITIES, tokenizer, share).find(tokens), tokenizer.convert_ids_to_tokens(
+        tokens
+    )
+
+
+def test_the_longest_name_from_the_left_is_found(bert):
+    found, tokens = find("mi and heart attack , heart failure are bad for heart", bert)
+    assert [(tokens[f.first], tokens[f.last], f.row) for f in found] == [
+        ("mi", "mi", 0), ("heart", "attack", 0), ("heart", "are", 2), ("heart", "heart", 1),
+    ]  # fmt: skip
+
+
+def test_numbers_single_letters_and_halves_of_words_are_no_names(bert):
+    assert find("12 x is short", bert)[0] == ()
+    tokenizer = load_masked_lm(bert).tokenizer
+    numbers_of = tokenizer.get_vocab()
+    piece = next(number for token, number in numbers_of.items() if token.startswith("##"))
+    finder = EntityFinder(ENTITIES, tokenizer)
+    heart = numbers_of["heart"]
+    assert finder.find([heart]) == (FoundMention(0, 0, 1),)
+    assert finder.find([heart, piece]) == ()
+
+
+def test_a_share_is_always_the_same_and_within_larger_ones(bert):
+    text = "heart attack and " * 60
+    whole = set(find(text, bert)[0])
+    small, large = (set(find(text, bert, share)[0]) for share in (0.3, 0.6))
+    assert small < large < whole
+    assert small == set(find(text, bert, 0.3)[0])
+    assert 0.15 < len(small) / len(whole) < 0.45
+    assert find(text, bert, 0.0)[0] == ()
+
+
+def test_wrong_settings_and_files_are_named(begun, tmp_path):
+    with pytest.raises(ConfigError, match="told_share: expected a share from 0 to 1, found 2"):
+        begun(told_share=2.0)
+    (tmp_path / "entities.jsonl").write_text('{"id": "C0", "names": [3]}\n')
+    with pytest.raises(FormatError, match="perhaps a list of names"):
+        read_entities(tmp_path, 1)
+
+
+def test_what_an_encoder_is_told_can_be_limited_and_stays_so(begun, write, tmp_path, bert):
+    encoder = TextEncoder.from_pretrained(write(begun(neutral_start=False)), device="cpu")
+    before, vectors = encoder.fingerprint(), encoder.encode(["heart attack"])
+    encoder.limit_knowledge(None, 1)
+    fewer = encoder.encode(["heart attack"])
+    assert not np.array_equal(fewer, vectors)
+    encoder.limit_knowledge(0.0, None)
+    assert encoder.finder.find([1, 2]) == ()
+    assert encoder.fingerprint() != before
+    encoder.save(tmp_path / "limited")
+    again = TextEncoder.from_pretrained(tmp_path / "limited", device="cpu")
+    np.testing.assert_allclose(again.encode(["heart attack"]), encoder.encode(["heart attack"]))
+    with pytest.raises(ConfigError, match="n_neighbours: expected 1 to 1, those known, found 2"):
+        again.limit_knowledge(None, 2)
+    with pytest.raises(ConfigError, match="is told of no entities; leave them out"):
+        TextEncoder.from_pretrained(bert).limit_knowledge(0.5, None)

@@ -1,0 +1,105 @@
+"""A small graph of entities, batches of mentions of them, and a reader of mentions."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+from biograft.objectives.graph import GraphOfEntities
+from biograft.objectives.records import IGNORED, SHOWN, TextExample, collate
+from biograft.objectives.setting import Setting
+from biograft.objectives.states import TensorBatch, TextStates
+
+WIDTH, LENGTH = 6, 12
+
+
+def random_graph(n_entities=20, dim=4, *, n_relations=3, most=5, dim_r=3, dtype=np.float64):
+    """Entities 0 and 1 have no neighbour, 2 and 3 no type; others have 1 to ``most`` of each."""
+    draw = np.random.default_rng(0)
+    n_known = draw.integers(1, most + 1, n_entities)
+    n_known[:2] = 0
+    padding = np.arange(most) >= n_known[:, None]
+
+    def padded(values, with_what):
+        return np.where(padding, with_what, values)
+
+    shape = (n_entities, most)
+    types = draw.integers(0, 3, n_entities)
+    types[2:4] = -1
+    return GraphOfEntities(
+        neighbours=padded(draw.integers(0, n_entities, shape), -1),
+        relations=padded(draw.integers(0, n_relations, shape), -1),
+        signs=padded(draw.choice([-1, 1], shape), 0),
+        types=types,
+        counts=draw.integers(0, 9, n_entities),
+        relation_vectors=draw.normal(size=(n_relations, dim_r)).astype(dtype),
+        projections=draw.normal(size=(n_relations, dim, dim_r)).astype(dtype),
+    )
+
+
+def setting(graph=None, shown="hidden", **known):
+    return Setting(
+        mask=4, n_tokens=60, special=(0, 1, 2, 3, 4), width=WIDTH, graph=graph, shown=shown, **known
+    )
+
+
+def sequence(mentions, hidden=(), tokens=None, n_tokens=LENGTH):
+    """One of ``n_tokens``, of which masked_tokens foretells those hidden; they were 30, 31, ...
+
+    Mentions are (first, last, entity).
+    """
+    labels = np.full(n_tokens, IGNORED)
+    labels[list(hidden)] = 30 + np.array(hidden, np.int64)
+    shown = np.zeros(n_tokens, np.int64) + 10 if tokens is None else np.array(tokens)
+    return TextExample(
+        tokens=np.where(labels == IGNORED, shown, 4),
+        segments=np.zeros(n_tokens, np.int64),
+        words=np.arange(n_tokens),
+        mentions=np.array(mentions, np.int64).reshape(-1, 3),
+        token_labels={"masked_tokens": labels},
+    )
+
+
+def batches(objective, examples):
+    """Prepare and collate; both forms of the batch."""
+    draw = np.random.default_rng(0)
+    text = collate([objective.prepare(example, draw) for example in examples], 0)
+    return text, TensorBatch.of(text)
+
+
+class Reader(nn.Module):
+    """The mean of a mention's states, through a matrix and tanh; in the place of a model's own."""
+
+    def __init__(self, dim=4, width=WIDTH, dtype=torch.float64):
+        super().__init__()
+        weight = torch.randn(width, dim, generator=torch.Generator().manual_seed(1))
+        self.weight = nn.Parameter(weight.to(dtype))
+
+    def forward(self, states, mentions):
+        rows = [states[s, first : last + 1].mean(0) for s, first, last in mentions.tolist()]
+        pooled = torch.stack(rows) if rows else states[0, :0]
+        return (pooled @ self.weight).tanh()
+
+
+def text_states(n_sequences, table=None, reader=None, length=LENGTH, seed=0):
+    """States at random that may learn, with a table and a reader, or without."""
+    draw = torch.Generator().manual_seed(seed)
+    final = torch.randn(n_sequences, length, WIDTH, dtype=torch.float64, generator=draw)
+    return TextStates(
+        final=final.requires_grad_(),
+        token_scores=lambda some: some,
+        table=table,
+        read_mentions=reader,
+    )
+
+
+def random_table(n_entities=20, dim=4, learns=False):
+    draw = torch.Generator().manual_seed(2)
+    table = torch.randn(n_entities, dim, dtype=torch.float64, generator=draw)
+    return table.requires_grad_(learns)
+
+
+def told(text):
+    """The entity that each mention of a batch or an example is told; None: none."""
+    return [None if row == IGNORED else int(row) for row in text.mention_labels[SHOWN]]

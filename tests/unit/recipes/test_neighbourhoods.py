@@ -1,0 +1,177 @@
+"""Recipes whose mentions see neighbours: the graph by rows of a table, and runs on it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from transformers import AutoModel, AutoModelForMaskedLM
+
+from biograft.annotation import AnnotationConfig
+from biograft.annotation.running import Running, annotate_corpus
+from biograft.errors import ConfigError
+from biograft.graph.embedding import EmbeddingRecipe, embed_graph
+from biograft.graph.neighbour_table import DIRECTIONS, NeighbourTable
+from biograft.graph.neighbours import build_neighbours, first_types
+from biograft.graph.pepr import PeprConfig
+from biograft.nn import TextEncoder
+from biograft.recipes import Recipe, pretrain
+from biograft.recipes.knowledge import KnowledgeConfig
+from biograft.recipes.neighbourhoods import read_neighbourhood
+
+TRAINING = {"steps": 6, "batch_size": 8, "precision": "fp32", "learning_rate": 2e-3}
+OBJECTIVES = {
+    "masked_tokens": {"mode": "whole_entity", "mask_share": 0.4},
+    "masked_neighbour": {"n_negatives": 3},
+    "masked_mention": {},
+}
+
+
+@pytest.fixture(scope="module")
+def shards(bench, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    names = bench.kb.table("names").column("text").to_pylist()[:240]
+    lines = [f"{names[n]} and {names[n + 1]} are not {names[n + 2]}" for n in range(0, 240, 3)]
+    (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    config = AnnotationConfig(cleaning=None)
+    annotate_corpus(
+        bench.kb.folder, [folder / "text.txt"], folder / "corpus", config, Running(workers=1)
+    )
+    return folder / "corpus"
+
+
+@pytest.fixture(scope="module")
+def neighbours(bench, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graph") / "neighbours"
+    build_neighbours(bench.kb, folder, PeprConfig(k=4))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def transr(bench, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graph") / "transr"
+    recipe = EmbeddingRecipe.load(
+        "transr", ["training.epochs=2", "model.dim=8", "model.relation_dim=6"]
+    )
+    embed_graph(bench.kb, recipe, folder)
+    return folder
+
+
+@pytest.fixture
+def recipe(bench, shards, neighbours, transr):
+    def make(after=None, objectives=None, **knowledge):
+        return Recipe.from_values(
+            "tiny",
+            {
+                "encoder": {"name": str(bench.encoder)},
+                "knowledge": {
+                    "after": after or {"neighbour_attention": 1},
+                    "neighbours": str(neighbours), "vectors": str(transr),
+                    "n_neighbours": 4, "freeze": True, **knowledge,
+                },
+                "stream": {
+                    "kind": "annotated_text", "shards": str(shards), "max_length": 32,
+                    "pack": False,
+                },
+                "objective": OBJECTIVES if objectives is None else objectives,
+                "training": TRAINING,
+            },
+        )  # fmt: skip
+
+    return make
+
+
+def some_ids(kb, n=40):
+    return [kb.id_at(row) for row in range(0, 3 * n, 3)]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_graph_is_the_store_s_by_rows_of_the_table(bench, neighbours, transr, whole):
+    kb, ids = bench.kb, some_ids(bench.kb)
+    config = KnowledgeConfig(
+        after={"neighbour_attention": 1}, neighbours=neighbours, vectors=transr,
+        n_neighbours=4, whole_graph=whole,
+    )  # fmt: skip
+    counts = np.arange(len(ids))
+    found = read_neighbourhood(config, ids, counts, kb, grows=True)
+    table, graph = NeighbourTable.open(neighbours, kb), found.graph
+    assert list(found.ids[: len(ids)]) == ids
+    assert len(set(found.ids)) == len(found.ids)
+    assert len(found.ids) > len(ids)
+    for row, identifier in enumerate(found.ids):
+        edges = table[kb.row(identifier)]
+        own = [found.ids[n] for n in graph.neighbours[row] if n >= 0]
+        theirs = [kb.id_at(int(n)) for n in edges.neighbours[:4]]
+        if whole or row < len(ids):
+            assert own == theirs
+        else:
+            assert own == [each for each in theirs if each in found.ids]
+            continue
+        signs = [1 if DIRECTIONS[d] == "out" else -1 for d in edges.directions[:4]]
+        assert graph.signs[row, : len(own)].tolist() == signs
+        assert graph.relations[row, : len(own)].tolist() == edges.relations[:4].tolist()
+        assert graph.types[row] == first_types(kb)[kb.row(identifier)]
+    assert (graph.relations[graph.neighbours < 0] == -1).all()
+    assert not graph.signs[graph.neighbours < 0].any()
+    assert graph.counts[: len(ids)].tolist() == counts.tolist()
+    assert not graph.counts[len(ids) :].any()
+    assert graph.projections.shape == (len(kb.relation_names), 8, 6)
+    fixed = read_neighbourhood(config, ids, counts, kb, grows=False)
+    assert list(fixed.ids) == ids
+
+
+def test_a_run_gives_a_model_that_finds_what_it_is_told(bench, recipe, tmp_path):
+    result = pretrain(recipe(), bench.kb, tmp_path / "run")
+    model = AutoModelForMaskedLM.from_pretrained(result.encoder)
+    names = {name.text for name in bench.kb.concept_at(bench.kb.row(model.entities[0].id)).names}
+    assert set(model.entities[0].names) == names
+    entry = json.loads((tmp_path / "run/metrics.jsonl").read_text().splitlines()[-2])
+    assert {f"{name}.loss" for name in OBJECTIVES} < set(entry)
+    encoder = TextEncoder.from_pretrained(result.encoder, device="cpu")
+    batch = encoder.tokenize([f"{model.entities[0].name} is bad"])
+    assert 0 in encoder.tell(batch)["entities"].tolist()
+    table = AutoModel.from_pretrained(result.encoder).entity_table.weight
+    assert not table.requires_grad
+
+
+def test_several_layers_and_a_model_trained_further(bench, recipe, tmp_path):
+    both = {"entity_memory": 1, "neighbour_attention": 1}
+    objectives = {**OBJECTIVES, "entity_detection": {}, "entity_linking": {}}
+    first = pretrain(recipe(both, objectives, n_nearest=3), bench.kb, tmp_path / "first")
+    values = recipe(both, objectives, n_nearest=3).to_json()
+    del values["recipe"]
+    values["encoder"] = {"name": str(first.encoder)}
+    again = Recipe.from_values("tiny", values)
+    second = pretrain(again, bench.kb, tmp_path / "second")
+    one, two = (AutoModel.from_pretrained(each.encoder) for each in (first, second))
+    assert [e.id for e in one.entities] == [e.id for e in two.entities]
+
+
+def test_what_is_told_and_asked_for(bench, recipe, tmp_path):
+    """Entity fusion and its objective, also without vectors."""
+    objectives = {"masked_tokens": {}, "entity_prediction": {}}
+    fusion = recipe({"entity_fusion": 1}, objectives, neighbours=None, vectors=None)
+    run = pretrain(fusion, bench.kb, tmp_path / "run")
+    assert "entity_fusion" in AutoModel.from_pretrained(run.encoder).knowledge
+
+
+@pytest.mark.parametrize(
+    ("knowledge", "message"),
+    [
+        ({"n_neighbours": 5}, r"keeps 4 of each entity, found 5; make it again with -k 5"),
+        ({"after": {"neighbour_atention": 1}}, "did you mean 'neighbour_attention'"),
+        ({"after": {"neighbour_attention": 3}}, r"knowledge\.after: .* has 2 layers, found 3"),
+        ({"shown": "none"}, r"knowledge\.shown: expected one of hidden, all, found 'none'"),
+        ({"after": {"entity_memory": 1}}, r"no layer of the recipe reads neighbours"),
+    ],
+)
+def test_wrong_settings_are_named(bench, recipe, tmp_path, knowledge, message):
+    with pytest.raises(ConfigError, match=message):
+        pretrain(recipe(**knowledge), bench.kb, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_neighbours_are_read_with_their_store(bench, recipe, tmp_path):
+    with pytest.raises(ConfigError, match="name it with --kb"):
+        pretrain(recipe(), None, tmp_path / "run")
