@@ -31,7 +31,7 @@ STAGES = {package: level for level, packages in enumerate(LEVELS) for package in
 HEAVY = (
     *("numpy", "polars", "pyarrow", "scipy", "numba", "ahocorasick_rs", "pyoxigraph"),
     *("torch", "transformers", "accelerate", "safetensors", "matplotlib", "faiss"),
-    *("rapidfuzz", "gensim"),
+    *("rapidfuzz", "gensim", "opencc"),
 )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from biograft.corpus.simplified import simplify
 from biograft.errors import ConfigError, nearest
 from biograft.linking.chinese import chinese
 from biograft.linking.spelling import british, roman, singular
@@ -140,6 +141,7 @@ class Step:
 
 STEPS = {
     "unicode": Step(unicode, "NFKC, plain quotes and dashes, no invisible characters"),
+    "simplified": Step(simplify, "traditional Chinese characters to simplified ones"),
     "chinese": Step(chinese, "half-width signs in Chinese text; 二型 and Ⅱ型 to 2型"),
     "greek": Step(greek, "α to alpha"),
     "possessive": Step(possessive, "Crohn's to Crohn"),
@@ -220,6 +222,17 @@ class Steps:
 
 
 DEFAULT_STEPS = Steps(
-    ("unicode", "chinese", "greek", "possessive", "case", "hyphens", "roman", "british", "plural")
+    (
+        "unicode",
+        "simplified",
+        "chinese",
+        "greek",
+        "possessive",
+        "case",
+        "hyphens",
+        "roman",
+        "british",
+        "plural",
+    )
 )
 """What the lexical index does; word order and small words are left to its weights."""

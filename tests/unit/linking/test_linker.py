@@ -292,3 +292,26 @@ def test_a_store_of_one_concept_and_one_without_names(store_of):
     empty = Linker.open(store_of([{"id": "A"}], "empty"))
     assert empty.link_mentions(["flu", ""]) == [[], []]
     assert empty("flu").mentions == ()
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["2型糖尿病", "Ⅱ型糖尿病", "II型糖尿病", "二型糖尿病", "２型糖尿病", "2型糖 尿病"],
+)
+def test_chinese_is_linked_however_it_is_written(linker, written):
+    """Numbers in any signs, full width, a blank too much."""
+    text = f"患者有{written}"
+    linked = linker(Document("1", text, (Mention(3, len(text), written),)))
+    assert linked.mentions[0].candidates[0].concept == "D1"
+
+
+@pytest.mark.parametrize("written", ["二甲双胍", "二甲雙胍"])
+def test_traditional_chinese_is_found_and_linked(linker, written):
+    assert answers(linker(f"患者服用{written}片")) == [(written, written, "D5")]
+
+
+def test_latin_within_chinese_is_found(store_of):
+    concept = {"id": "X1", "name": "EB病毒感染", "names": {"zh": ["EBV感染"]}, "type": "disease"}
+    linker = Linker.open(store_of([concept], "mixed"))
+    for written in ("EBV感染", "ＥＢＶ感染", "ebv感染", "EB病毒感染", "ＥＢ病毒感染"):
+        assert answers(linker(f"考虑{written}可能")) == [(written, written, "X1")], written

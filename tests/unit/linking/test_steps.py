@@ -26,6 +26,7 @@ def step(name, text):
         ("unicode", "Ｔype–２ “x” `y´", "Type-2 \"x\" 'y'"),
         ("unicode", "can\u00adcer e\u0301", "cancer é"),
         ("unicode", "\u200b", "\u200b"),
+        ("simplified", "糖尿病腎病 α", "糖尿病肾病 α"),
         ("case", "Straße DM", "strasse dm"),
         ("greek", "TNFα, β-2 and Γ3 µg", "TNF alpha, beta-2 and gamma 3 mu g"),
         ("greek", "καρκίνος", "καρκίνος"),
