@@ -2,11 +2,12 @@
 
 A token is a word (letters, digits, their marks), or one character of a script written without
 blanks, or one sign. Blanks and hyphens only part tokens; apostrophes inside words and invisible
-characters vanish; characters are folded one by one (NFKD, case, traditional Chinese to simplified),
-so that each keeps the place it had in the unaltered text. (Several marks on one letter must stand in
-the same order in name and text, as they do in any normal form.) A word is written between two marks,
-which makes a plain search for a marked name stop at the bounds of words by itself; the plural *s*
-stands behind the closing mark, so that the singular is found in the plural but not the reverse:
+characters vanish; characters are folded one by one (NFKD, case, traditional Chinese to
+simplified), so that each keeps the place it had in the unaltered text. (Several marks on one
+letter must stand in the same order in name and text, as they do in any normal form.) A word is
+written between two marks, which makes a plain search for a marked name stop at the bounds of words
+by itself; the plural *s* stands behind the closing mark, so that the singular is found in the
+plural but not the reverse:
 
 >>> mark("Crohn’s-disease: tumors").text.replace(WORD_STARTS, "<").replace(WORD_ENDS, ">")
 '<crohn>s<disease>:<tumor>s'
