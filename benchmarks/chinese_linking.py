@@ -22,6 +22,7 @@ from typing import Any
 
 from command_line import RESULTS, ROOT, add_data, run_with, start_parser
 from machine import describe_command, describe_commit, describe_machine
+from opencc import OpenCC
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker, build_index
@@ -33,17 +34,10 @@ from biograft.sources.files import read_lines
 
 TRIPLES = "zh/medical_kg/triples_derived.tsv.gz"
 _WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
-
-
-def _traditional(text: str) -> str:
-    from opencc import OpenCC
-
-    return str(OpenCC("s2t").convert(text))
-
-
+_TRADITIONAL = OpenCC("s2t")
 FORMS: dict[str, Callable[[str], str]] = {
     "as it stands": lambda text: text,
-    "traditional": _traditional,
+    "traditional": lambda text: str(_TRADITIONAL.convert(text)),
     "full width": lambda text: text.translate(_WIDE),
     "a blank within": lambda text: f"{text[: len(text) // 2]} {text[len(text) // 2 :]}",
 }
