@@ -96,7 +96,7 @@ def test_the_commands_are_those_promised():
         "corpus": ("convert", "formats", "annotate", "segment", "tasks"),
         "evaluate": ("link", "task", "text"),
         "checkpoint": ("import", "export"),
-        "probe": ("cloze", "attention"),
+        "probe": ("cloze", "attention", "similarity"),
     }
     others = ("demo", "index", "link", "pretrain", "finetune")
     expected = {(noun, verb) for noun, verbs in nouns.items() for verb in verbs}
