@@ -9,8 +9,7 @@ from typing import Any
 
 from biograft.errors import ConfigError
 from biograft.nn.knowledge_layers import MEMORY, NEIGHBOURS, TOLD_LAYERS, check_layer
-
-_SHOWN = ("hidden", "all")
+from biograft.objectives.showing import WAYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +55,9 @@ class KnowledgeConfig:
                 raise ConfigError(
                     f"knowledge.{name}: expected at least {least}, found {getattr(self, name)}"
                 )
-        if self.shown not in _SHOWN:
+        if self.shown not in WAYS:
             raise ConfigError(
-                f"knowledge.shown: expected one of {', '.join(_SHOWN)}, found {self.shown!r}"
+                f"knowledge.shown: expected one of {', '.join(WAYS)}, found {self.shown!r}"
             )
         if NEIGHBOURS in self.layers and self.neighbours is None:
             raise ConfigError(

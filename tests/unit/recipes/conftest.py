@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 from tiny_models import tiny_encoder_folder
 
+from biograft.annotation import AnnotationConfig
+from biograft.annotation.running import Running, annotate_corpus
 from biograft.kb import KnowledgeBase, build_starter
 from biograft.recipes import Recipe
 
@@ -43,3 +45,17 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
         )
 
     return Bench(kb, encoder, recipe)
+
+
+@pytest.fixture(scope="session")
+def shards(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sentences about concepts of the starter store, annotated."""
+    folder = tmp_path_factory.mktemp("text")
+    names = bench.kb.table("names").column("text").to_pylist()[:240]
+    lines = [f"{names[n]} and {names[n + 1]} are not {names[n + 2]}" for n in range(0, 240, 3)]
+    (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    config = AnnotationConfig(cleaning=None)
+    annotate_corpus(
+        bench.kb.folder, [folder / "text.txt"], folder / "corpus", config, Running(workers=1)
+    )
+    return folder / "corpus"

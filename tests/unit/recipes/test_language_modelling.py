@@ -11,8 +11,6 @@ import pytest
 import torch
 from transformers import AutoModel, AutoModelForMaskedLM
 
-from biograft.annotation import AnnotationConfig
-from biograft.annotation.running import Running, annotate_corpus
 from biograft.errors import ConfigError, StoreError
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM
@@ -30,20 +28,6 @@ OBJECTIVES = {
     "entity_detection": {},
     "entity_linking": {},
 }
-
-
-@pytest.fixture(scope="module")
-def shards(bench, tmp_path_factory):
-    """Sentences about concepts of the starter store, annotated."""
-    folder = tmp_path_factory.mktemp("text")
-    names = bench.kb.table("names").column("text").to_pylist()[:240]
-    lines = [f"{names[n]} and {names[n + 1]} are not {names[n + 2]}" for n in range(0, 240, 3)]
-    (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
-    config = AnnotationConfig(cleaning=None)
-    annotate_corpus(
-        bench.kb.folder, [folder / "text.txt"], folder / "corpus", config, Running(workers=1)
-    )
-    return folder / "corpus"
 
 
 @pytest.fixture(scope="module")

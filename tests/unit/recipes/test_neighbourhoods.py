@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from transformers import AutoModel, AutoModelForMaskedLM
 
-from biograft.annotation import AnnotationConfig
-from biograft.annotation.running import Running, annotate_corpus
 from biograft.errors import ConfigError
 from biograft.graph.embedding import EmbeddingRecipe, embed_graph
 from biograft.graph.neighbour_table import DIRECTIONS, NeighbourTable
@@ -26,19 +24,6 @@ OBJECTIVES = {
     "masked_neighbour": {"n_negatives": 3},
     "masked_mention": {},
 }
-
-
-@pytest.fixture(scope="module")
-def shards(bench, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("text")
-    names = bench.kb.table("names").column("text").to_pylist()[:240]
-    lines = [f"{names[n]} and {names[n + 1]} are not {names[n + 2]}" for n in range(0, 240, 3)]
-    (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
-    config = AnnotationConfig(cleaning=None)
-    annotate_corpus(
-        bench.kb.folder, [folder / "text.txt"], folder / "corpus", config, Running(workers=1)
-    )
-    return folder / "corpus"
 
 
 @pytest.fixture(scope="module")
