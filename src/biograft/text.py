@@ -13,6 +13,11 @@ import unicodedata
 APOSTROPHES = "'’‘ʼ`´＇"
 """Signs that vanish from a key, so that *Crohn's* and *Crohns* meet."""
 
+HAN_RANGES = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
+"""First and last code of the characters that write Chinese."""
+HAN = "".join(f"{chr(first)}-{chr(last)}" for first, last in HAN_RANGES)
+"""The same, to stand between the brackets of a regular expression."""
+
 _SPACED = frozenset("PSZC")  # punctuation, symbols, separators, control: all become one blank
 
 

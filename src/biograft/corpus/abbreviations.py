@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from biograft.text import HAN
+
 _MIN_SHORT, _MAX_SHORT, _MAX_SHORT_WORDS = 2, 10, 2
 _MAX_BRACKET = 200
 """A bracket that holds more characters is no definition."""
@@ -24,8 +26,8 @@ _REMARK = re.compile(r"(?:i\.?\s?e|e\.?\s?g|n\s?=.*|p\s?[<=].*)\.?", re.IGNORECA
 _CUT = re.compile(r"[;,，；]")
 _TO_LAST_END = re.compile(r".*(?:[。；！？\n()（）\[\]]|[.;!?](?=\s))", re.DOTALL)
 """All up to the last sign that ends a sentence, of which some need a blank behind."""
-_HAN = re.compile("[\u3400-\u9fff\U00020000-\U0003ffff]")
-_HAN_RUN = re.compile("[\u3400-\u9fff\U00020000-\U0003ffffA-Za-z0-9αβγδ\\-]+$")
+_HAN = re.compile(f"[{HAN}]")
+_HAN_RUN = re.compile(rf"[{HAN}A-Za-z0-9αβγδ\-]+$")
 
 
 @dataclass(frozen=True, slots=True)

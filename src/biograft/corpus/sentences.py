@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from biograft.text import HAN
+
 _END = re.compile(
-    r"""[。！？]+[”’」』）】]*          # Chinese: whatever follows
-      | …{2,}[”’」』）】]*
-      | (?<=[\u3400-\u9fff])[!?]+[”’」』）】]*   # written with ASCII marks behind Chinese
+    rf"""[。！？]+[”’」』）】]*          # Chinese: whatever follows
+      | …{{2,}}[”’」』）】]*
+      | (?<=[{HAN}])[!?]+[”’」』）】]*   # written with ASCII marks behind Chinese
       | [.!?]+[”’"')\]]*(?=\s)         # English: a blank follows
       | \n""",
     re.VERBOSE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-_HAN = ((0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
+from biograft.text import HAN_RANGES
 
 
 class _Simplified(dict[int, str]):
@@ -17,7 +17,7 @@ class _Simplified(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
-        if any(first <= code <= last for first, last in _HAN):
+        if any(first <= code <= last for first, last in HAN_RANGES):
             found = _converter().convert(char)
             char = found if len(found) == 1 else char
         self[code] = char

@@ -38,7 +38,7 @@ from biograft.corpus.marking import (
     lay_out,
 )
 from biograft.corpus.simplified import simplify
-from biograft.text import APOSTROPHES
+from biograft.text import APOSTROPHES, HAN_RANGES
 
 WORD_STARTS, WORD_ENDS = "\x01", "\x02"
 NAME_ENDS = "\x00"
@@ -49,7 +49,7 @@ _N_CODES = 0x110000
 _UNSPACED = (
     (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF),  # Thai, Lao, Burmese, Khmer
     (0x3005, 0x3007), (0x3041, 0x312F), (0x31A0, 0x31FF),  # kana, bopomofo
-    (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF),  # Han
+    *HAN_RANGES,
 )  # fmt: skip
 _SELECTORS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
 _CLASSES = {

@@ -1,8 +1,10 @@
-"""Normalisation of Chinese names: half-width signs, and numbers of types and stages."""
+"""Normalisation of Chinese names: half-width signs, numbers of types, no blanks."""
 
 from __future__ import annotations
 
 import re
+
+from biograft.text import HAN
 
 _WIDE = dict(zip(range(0xFF01, 0xFF5F), map(chr, range(0x21, 0x7F)), strict=True))
 _SIGNS = _WIDE | str.maketrans("、。【】〔〕《》〈〉「」『』·\u3000", ',.[][]<><>""""  ')
@@ -18,16 +20,18 @@ _NUMBER = re.compile(
     rf"(?:([一二三四五六七八九十]{{1,3}})|([ivxIVX]{{1,4}}|[\u2160-\u216b\u2170-\u217b]))"
     rf"\s*(?=[{_KINDS}])"
 )
+_BLANKS = re.compile(rf"(?<=[{HAN}])\s+|\s+(?=[{HAN}])")
+"""Blanks beside a Chinese character, which some write around Latin words and numbers."""
 
 
 def chinese(text: str) -> str:
-    """Make signs half-width, and number the types: 二型, II型 and Ⅱ型 become 2型."""
+    """Make signs half-width, number the types, drop blanks: 二型, II型 and Ⅱ 型 become 2型."""
     if text.isascii():
         return text
     plain = text.translate(_SIGNS)
     if any(kind in plain for kind in _KINDS):
         plain = _NUMBER.sub(_as_digits, plain)
-    return plain if not plain.isspace() else text
+    return _BLANKS.sub("", plain) if not plain.isspace() else text
 
 
 def _as_digits(match: re.Match[str]) -> str:

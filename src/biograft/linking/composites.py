@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from biograft.text import HAN
+
 Parts = tuple[str, ...]
 
 _AND = r"\s*,?\s+(?:and/or|and|or)\s+"
@@ -29,8 +31,7 @@ _WHOLE = re.compile(
 )
 """Words that are the head of a name: nothing is missing behind them."""
 
-_HAN = "\u3400-\u9fff"
-_HAN_CONJUNCTION = re.compile(rf"(?<=[{_HAN}])(?:以及|和|与|及|或|、)(?=[{_HAN}])")
+_HAN_CONJUNCTION = re.compile(rf"(?<=[{HAN}])(?:以及|和|与|及|或|、)(?=[{HAN}])")
 _HAN_HEADS = (
     "综合征", "综合症", "功能障碍", "后遗症", "肿瘤", "感染", "损伤", "骨折", "出血", "溃疡",
     "癌", "瘤", "炎", "病", "症", "痛",

@@ -142,7 +142,7 @@ class Step:
 STEPS = {
     "unicode": Step(unicode, "NFKC, plain quotes and dashes, no invisible characters"),
     "simplified": Step(simplify, "traditional Chinese characters to simplified ones"),
-    "chinese": Step(chinese, "half-width signs in Chinese text; 二型 and Ⅱ型 to 2型"),
+    "chinese": Step(chinese, "Chinese text without blanks, signs half-width; 二型 and Ⅱ型 to 2型"),
     "greek": Step(greek, "α to alpha"),
     "possessive": Step(possessive, "Crohn's to Crohn"),
     "case": Step(case, "lower case"),

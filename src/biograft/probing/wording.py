@@ -11,6 +11,7 @@ from pathlib import Path
 
 from biograft.errors import FormatError
 from biograft.sources.files import read_lines
+from biograft.text import HAN
 
 BLANK = "[MASK]"
 """What stands in a prompt for the answer, whatever a model calls its token."""
@@ -18,7 +19,7 @@ BLANK = "[MASK]"
 _IS_A = ("isa", "is a")
 _PASSIVE = ("of", "as", "by")
 _IN_BRACKETS = re.compile(r"\([^()]*\)|（[^（）]*）")
-_ALONE = re.compile(r"\s*([^\w\s]|[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])\s*")
+_ALONE = re.compile(rf"\s*([^\w\s]|[{HAN}])\s*")
 """A sign or a Chinese character, with the blanks beside it."""
 
 

@@ -29,6 +29,7 @@ from biograft.sources.entities import Entities
 from biograft.sources.files import read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
+from biograft.text import HAN
 
 NEEDED = ("name", "alias")
 COLUMNS = {
@@ -41,8 +42,7 @@ COLUMNS = {
 }
 """Column -> the relation to the items in its cells."""
 
-_CHINESE = "\u3400-\u9fff"
-_ALIAS_BREAK = re.compile(rf"[,，、;；]|(?<=[{_CHINESE}])\s+(?=[{_CHINESE}])")
+_ALIAS_BREAK = re.compile(rf"[,，、;；]|(?<=[{HAN}])\s+(?=[{HAN}])")
 
 
 def recognise(probe: Probe) -> bool:

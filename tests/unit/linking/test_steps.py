@@ -41,8 +41,9 @@ def step(name, text):
         ("roman", "type II, stage iv; factor X", "type 2, stage 4; factor 10"),
         ("roman", "vitamin X, Iv, factor-V, ivy, IIA", "vitamin X, Iv, factor-5, ivy, IIA"),
         ("chinese", "二型糖尿病（第十二期）", "2型糖尿病(第12期)"),
-        ("chinese", "Ⅱ型、II 型 ii型 二十三级", "2型,2型 2型 23级"),
-        ("chinese", "十二指肠 ABI型 ivi型 二二型", "十二指肠 ABI型 ivi型 二二型"),
+        ("chinese", "Ⅱ型、II 型 ii型 二十三级", "2型,2型2型23级"),
+        ("chinese", "维生素 D 缺乏\u3000症 of type 2", "维生素D缺乏症of type 2"),
+        ("chinese", "十二指肠、ABI型、ivi型、二二型", "十二指肠,ABI型,ivi型,二二型"),
     ],
 )
 def test_a_step_does_what_it_says(name, text, expected):

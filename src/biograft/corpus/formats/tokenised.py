@@ -11,6 +11,7 @@ from dataclasses import replace
 from biograft.corpus.formats.features import Feature, Step
 from biograft.corpus.formats.fitting import blank_out, keep_flat_passages
 from biograft.documents import Document, Mention, Passage
+from biograft.text import HAN
 
 TOKENS = "tokens"
 """The kind of a passage whose tokens are parted by single blanks."""
@@ -18,9 +19,8 @@ TOKENS = "tokens"
 _Places = list[tuple[int, int]]
 
 _KEPT_KINDS = (TOKENS, "sentence")
-_TOKEN = re.compile(
-    r"[\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff]+|[^\w\s]"
-)
+_ALONE = rf"\u3005-\u30ff{HAN}"  # kana, Chinese characters
+_TOKEN = re.compile(rf"[{_ALONE}]|[^\W{_ALONE}]+|[^\w\s]")
 _NOT_PARTED = re.compile(r"[^\S ]|  |^ | $|-DOCSTART-")
 
 

@@ -19,14 +19,12 @@ from biograft.errors import ConfigError, InputError
 from biograft.probing.similarity.judging import AskedNames, Scores, Vectors
 from biograft.progress import Progress
 from biograft.sources.files import read_lines
-from biograft.text import normalise
+from biograft.text import HAN, normalise
 
 LEAST_OFTEN = 5
 """How often a token must stand in the text."""
-_TOKEN = re.compile(
-    r"[\u3005-\u3007\u3041-\u312f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-    r"|[^\s\u3005-\u3007\u3041-\u312f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
-)
+_ALONE = rf"\u3005-\u3007\u3041-\u312f{HAN}"  # kana, bopomofo, Chinese characters
+_TOKEN = re.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
