@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,13 +60,10 @@ def align(
 
 
 def _load_encoder(recipe: Recipe) -> TextEncoder:
-    config = recipe.encoder
-    lower = config.lower
+    lower = recipe.encoder.lower
     if lower is None and recipe.stream.lowercase:
         lower = True  # what learnt from lower case is to be asked in lower case
-    return TextEncoder.from_pretrained(
-        config.name, pooling=config.pooling, max_length=config.max_length, lower=lower
-    )
+    return replace(recipe.encoder, lower=lower).load()
 
 
 def _provenance(

@@ -6,15 +6,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from biograft.config import find_recipe, from_mapping, load_toml, set_value
-from biograft.errors import ConfigError, nearest
+from biograft.errors import ConfigError, MissingExtraError, nearest
 from biograft.objectives import OBJECTIVES
 from biograft.recipes.knowledge import KnowledgeConfig
 from biograft.registry import Registry
 from biograft.streams import STREAMS
 from biograft.training import TrainingConfig
+
+if TYPE_CHECKING:
+    from biograft.nn import TextEncoder
 
 _TABLES = ("encoder", "new", "knowledge", "stream", "objective", "training")
 _FOLDER = Path(__file__).parent
@@ -50,6 +53,16 @@ class EncoderConfig:
     pooling: str | None = None
     max_length: int | None = None
     lower: bool | None = None
+
+    def load(self) -> TextEncoder:
+        """Load the encoder."""
+        try:
+            from biograft.nn import TextEncoder
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("models", "an encoder") from error
+        return TextEncoder.from_pretrained(
+            self.name, pooling=self.pooling, max_length=self.max_length, lower=self.lower
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

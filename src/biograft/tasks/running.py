@@ -17,7 +17,6 @@ from typing import Any
 import torch
 
 from biograft.manifests import peek
-from biograft.nn import TextEncoder
 from biograft.progress import Progress
 from biograft.tasks.finetuning import fit
 from biograft.tasks.folder import MODEL, TASK_MODEL, open_task, write_model
@@ -91,7 +90,7 @@ class _Run:
             k: v for k, v in recipe.to_json().items() if k in ("kind", "encoder", "config")
         }
         self._provenance = {
-            "encoder": self._load_encoder().fingerprint(),
+            "encoder": self._recipe.encoder.load().fingerprint(),
             "train": self._data["train"],
             "dev": self._data["dev"],
         }
@@ -227,16 +226,9 @@ class _Run:
         config = replace(config, training=replace(config.training, learning_rate=rate, seed=seed))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return self._kind.start(self._load_encoder(), config, self._lesson.train.examples)
-
-    def _load_encoder(self) -> TextEncoder:
-        asked = self._recipe.encoder
-        encoder = TextEncoder.from_pretrained(
-            asked.name, pooling=asked.pooling, max_length=asked.max_length, lower=asked.lower
-        )
-        if asked.told_share is not None or asked.n_neighbours is not None:
-            encoder.limit_knowledge(asked.told_share, asked.n_neighbours)
-        return encoder
+            return self._kind.start(
+                self._recipe.encoder.load(), config, self._lesson.train.examples
+            )
 
 
 def _chance(reports: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from biograft.errors import ConfigError, MissingExtraError
+from biograft.errors import ConfigError
 from biograft.linking.finetuning import FinetuneConfig
 from biograft.linking.recipes.kinds import Lesson, Outcome, RecipeKind
 from biograft.linking.recipes.recipe import LinkingRecipe
 from biograft.linking.recipes.running import label_mentions
-from biograft.recipes import EncoderConfig
-
-if TYPE_CHECKING:
-    from biograft.nn import TextEncoder
 
 
 def run_encoder(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
@@ -23,7 +17,7 @@ def run_encoder(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
         raise ConfigError(f"recipe {recipe.name}: missing key 'encoder.name'")
     result = finetune_encoder(
         lesson.kb,
-        load_encoder(recipe.encoder),
+        recipe.encoder.load(),
         label_mentions(lesson.train),
         recipe.config,
         lesson.out,
@@ -33,17 +27,6 @@ def run_encoder(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
     report = {k: v for k, v in result.to_json().items() if k not in ("run", "encoder", "finished")}
     finished = result.training.finished
     return Outcome(made={"encoder": result.encoder}, report=report, finished=finished)
-
-
-def load_encoder(config: EncoderConfig) -> TextEncoder:
-    """Load the encoder that a recipe names."""
-    try:
-        from biograft.nn import TextEncoder
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("models", "an encoder") from error
-    return TextEncoder.from_pretrained(
-        config.name, pooling=config.pooling, max_length=config.max_length, lower=config.lower
-    )
 
 
 KIND = RecipeKind(

@@ -31,7 +31,7 @@ def run_ranker(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
     if lesson.index is not None and recipe.encoder is not None:
         raise ConfigError("encoder: the index brings its own; leave one of the two out")
     mentions, known, out = label_mentions(lesson.train), label_mentions(lesson.known), lesson.out
-    encoder = _load(recipe)
+    encoder = recipe.encoder.load() if recipe.encoder else None
     provenance = {
         "kb": store_fingerprint(lesson.kb),
         "mentions": _fingerprint(mentions),
@@ -51,14 +51,6 @@ def run_ranker(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
     ranker.save(out / "model", recipe.config, trained.report, overwrite=True)
     made = {name: out / name for name in ("kb", "index", "model")}
     return Outcome(made=made, report=trained.report)
-
-
-def _load(recipe: LinkingRecipe) -> TextEncoder | None:
-    if recipe.encoder is None:
-        return None
-    from biograft.linking.recipes.encoder import load_encoder
-
-    return load_encoder(recipe.encoder)
 
 
 def _index(kb: KnowledgeBase, lesson: Lesson, encoder: TextEncoder | None) -> OpenedIndex:

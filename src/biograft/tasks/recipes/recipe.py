@@ -6,13 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from biograft.config import find_recipe, from_mapping, load_toml, set_value
 from biograft.errors import ConfigError, MissingExtraError, nearest
 from biograft.recipes.recipe import EncoderConfig
 from biograft.tasks.config import DataConfig, SearchConfig
 from biograft.tasks.kinds import TASKS, TaskKind
+
+if TYPE_CHECKING:
+    from biograft.nn import TextEncoder
 
 _FOLDER = Path(__file__).parent
 _TABLES = ("encoder", "config", "search", "data")
@@ -28,6 +31,13 @@ class TaskEncoderConfig(EncoderConfig):
 
     told_share: float | None = None
     n_neighbours: int | None = None
+
+    def load(self) -> TextEncoder:
+        """Load the encoder, told as much as is said here."""
+        encoder = EncoderConfig.load(self)  # super() does not work in a class with slots
+        if self.told_share is not None or self.n_neighbours is not None:
+            encoder.limit_knowledge(self.told_share, self.n_neighbours)
+        return encoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
