@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 from tiny_namers import SMALL
+from two_processes import pretrain_on_two
 
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
@@ -116,6 +117,13 @@ def test_accumulated_batches_are_as_one(kb, recipe, tmp_path):
         for key in ("accuracy", "exact", "nll"):
             if key in one:
                 assert two[key] == pytest.approx(one[key], abs=1e-5)
+
+
+@pytest.mark.slow
+def test_two_processes_are_as_one(kb, recipe, tmp_path):
+    pretrain(recipe(steps=4), kb, tmp_path / "one")
+    pretrain_on_two(recipe(steps=4, batch_size=4), kb, tmp_path / "two")
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
 
 
 def test_a_model_that_is_there_learns_on(kb, recipe, tmp_path):

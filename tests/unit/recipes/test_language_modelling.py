@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
 from transformers import AutoModel, AutoModelForMaskedLM
+from two_processes import as_values, pretrain_on_two
 
 from biograft.errors import ConfigError, StoreError
 from biograft.nn import TextEncoder
@@ -114,47 +112,21 @@ def test_accumulated_batches_are_as_one(recipe, tmp_path):
 @pytest.mark.slow
 def test_two_processes_are_as_one(recipe, tmp_path):
     pretrain(recipe(batch_size=8), None, tmp_path / "one")
-    values = recipe(batch_size=4).to_json()
-    values.pop("recipe")
-    script = tmp_path / "two.py"
-    script.write_text(
-        "import json, sys, torch\n"
-        "from biograft.recipes import Recipe, pretrain\n"
-        "recipe = Recipe.from_values('tiny', json.loads(sys.argv[1]))\n"
-        "pretrain(recipe, None, sys.argv[2])\n"
-        "torch.distributed.destroy_process_group()\n"
-    )
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    given = [json.dumps(_without_none(values)), str(tmp_path / "two")]
-    done = subprocess.run(
-        [*torchrun, str(script), *given],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
+    pretrain_on_two(recipe(batch_size=4), None, tmp_path / "two")
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
-
-
-def _without_none(values):
-    if not isinstance(values, dict):
-        return values
-    return {key: _without_none(value) for key, value in values.items() if value is not None}
 
 
 def test_a_model_with_knowledge_is_trained_further(bench, recipe, tmp_path):
     first = pretrain(recipe(), bench.kb, tmp_path / "first")
     assert first.counts["n_entities_drawn"] == first.counts["text"]["n_entities"]
-    on = recipe().to_json()
+    on = as_values(recipe())
     on["encoder"] = {"name": str(first.encoder)}
-    on.pop("recipe")
-    second = pretrain(Recipe.from_values("on", _without_none(on)), None, tmp_path / "second")
+    second = pretrain(Recipe.from_values("on", on), None, tmp_path / "second")
     names = [(run / "entities.jsonl").read_text() for run in (first.encoder, second.encoder)]
     assert names[0] == names[1]
     on["knowledge"]["n_nearest"] = 3
     with pytest.raises(ConfigError, match=r"knowledge\.n_nearest: .* with 4 already, found 3"):
-        pretrain(Recipe.from_values("on", _without_none(on)), None, tmp_path / "third")
+        pretrain(Recipe.from_values("on", on), None, tmp_path / "third")
 
 
 class TestWhatDoesNotFit:
