@@ -1,4 +1,4 @@
-"""The tables of linking by generation, from the rows of genbioel_linking.json."""
+"""The tables of linking by generation, from their result files."""
 
 from __future__ import annotations
 
@@ -157,3 +157,38 @@ def _mean(values: Sequence[float]) -> str:
     if len(values) == 1:
         return f"{values[0]:.1f}"
     return f"{statistics.fmean(values):.1f} ± {statistics.stdev(values):.1f}"
+
+
+def trie(result: dict[str, Any]) -> str:
+    """Say what keeping to the names of a trie costs, beside the published way."""
+    sizes = {int(n): _with_bytes(int(n), found) for n, found in result["sizes"].items()}
+    heads = " | ".join(f"{n:,} names" for n in sizes)
+    rows = [
+        ("memory, MiB: flat / nested dictionaries", "{mib:.0f} / {dict_mib:,.0f}"),
+        ("bytes a name: flat / nested / a vector of 768 numbers in 16 bits", "{bytes_a_name}"),
+        ("built in seconds", "{build_seconds:.1f} / {dict_build_seconds:.1f}"),
+        ("look-ups of a step, ratio", "{mask_ratio:.0f}"),
+        ("constraint of a step, ratio to callback and mask", "{step_ratio:.0f}"),
+        ("time of constrained over unconstrained generation", "{constrained_over_unconstrained}"),
+        ("mentions a second over the published way", "{over_published:.1f}"),
+    ]
+    lines = [
+        f"| {label} | {' | '.join(cell.format(**found) for found in sizes.values())} |"
+        for label, cell in rows
+    ]
+    same = "the same answers" if result["same_answers"] else "other answers"
+    return f"""Against what was published (nested dictionaries, a callback for each hypothesis, one
+mention at a time without a cache), with {same}, on {result["machine"]["n_cores"]} cores: names of
+random tokens, a random BART of 2 + 2 layers, {result["mentions"]} mentions of {result["beams"]}
+beams; unconstrained is `generate` of transformers for as many tokens
+([result](../benchmarks/results/trie.json), `python benchmarks/trie.py`):
+
+| | {heads} |
+|---{"|---" * len(sizes)}|
+{chr(10).join(lines)}
+"""
+
+
+def _with_bytes(n: int, found: dict[str, Any]) -> dict[str, Any]:
+    each = [found[key] * 2**20 / n for key in ("mib", "dict_mib")]
+    return {**found, "bytes_a_name": f"{each[0]:.0f} / {each[1]:,.0f} / {768 * 2:,}"}

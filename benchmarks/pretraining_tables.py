@@ -1,0 +1,150 @@
+"""The tables of pre-training and of what is fine-tuned from it, from their result files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def pretrain_step(result: dict[str, Any]) -> str:
+    """Say what a step with the entity memory costs."""
+    n_mentions, n_entities = result["mentions_of_a_batch"], result["n_entities"]
+    ours, theirs = result["kebiolm_tokens_per_second"], result["mlm_tokens_per_second"]
+    return f"""A step of KeBioLM takes {result["kebiolm_over_mlm"]:.2f} times as long as one of
+plain masked language modelling with the same encoder (MiniLM's size; {result["batch"]} sequences
+of {result["length"]} tokens with {n_mentions:.0f} mentions, {n_entities:,} entities,
+{result["n_nearest"]} nearest): {ours:,.0f} against {theirs:,.0f} tokens a second on
+{result["machine"]["n_cores"]} cores
+([result](../benchmarks/results/pretrain_step.json), `python benchmarks/pretrain_step.py --json`).
+{_searching(result)}
+{_other_steps(result)}"""
+
+
+def _other_steps(result: dict[str, Any]) -> str:
+    """Say what the other recipes' steps take."""
+    if "smedbert" not in result:
+        return ""
+    told = result["smedbert"]
+    return f"""
+A step with EMBERT's objectives takes {result["embert_over_mlm"]:.2f} times as long as a plain one;
+one of SMedBERT {result["smedbert_over_mlm"]:.2f} times (sequences of {told["length"]} tokens with
+{told["mentions"]} mentions, {told["n_neighbours"]} neighbours each).
+"""
+
+
+def _searching(result: dict[str, Any]) -> str:
+    """Say what the search for the nearest entities takes, exactly and in clusters."""
+    exact, near = result["nearest_over_mlm"], result["approximate_over_mlm"]
+    found = {name: near[name]["recall_at_100"] for name in ("grouped", "random")}
+    exact_shares = (
+        f"{exact['50000']:.1%} at 50,000 entities and {exact['1000000']:.0%} at a million"
+    )
+    return f"""Of a plain step the exact search takes {exact_shares}; in
+{near["n_probed"]} clusters of {near["n_entities"]:,} it takes {near["grouped"]["over_mlm"]:.0%}
+and finds {found["grouped"]:.0%} of the exact hundred, where the vectors are groups and noise in
+equal parts. Of independent random numbers it finds {found["random"]:.0%}."""
+
+
+def kebiolm_tasks(result: dict[str, Any]) -> str:
+    """Set the encoders side by side on each set."""
+    rows = result["rows"]
+    labels = rows[0]["labels"]
+    lines = [
+        f"| set (train / test) | {' | '.join(labels)} | kebiolm - mlm (p) | in store / table |",
+        "|---" * (len(labels) + 3) + "|",
+    ]
+    for row in rows:
+        sizes = row["n_examples"]
+        cells = [f"{row['set']} ({sizes['train']:,} / {sizes['test']:,})"]
+        cells += [_mean_of(row["encoders"][label]["test"]) for label in labels]
+        cells.append(_difference(row["differences"], "kebiolm", "mlm"))
+        cells.append(_coverage(row.get("coverage")))
+        lines.append(f"| {' | '.join(cells)} |")
+    seeds = sorted({len(row["seeds"]) for row in rows}, reverse=True)
+    return f"""F1 on test in percent; mean and standard deviation over {seeds[0]} seeds where a
+deviation is told, else one seed; {rows[0]["epochs"]} epochs, the best of them chosen on dev; p of
+Welch's test ([result](../benchmarks/results/kebiolm_tasks.json), `{rows[0]["command"]}`):
+
+{chr(10).join(lines)}
+"""
+
+
+def ablations(told: dict[str, str], result: dict[str, Any], place: str) -> str:
+    """Say what the objectives and the tasks make of encoders that lack a part.
+
+    ``told`` are the figures of held-out text, and their columns' names.
+    """
+    rows = result["rows"]
+    sets = [row["set"] for row in rows]
+    lines = [
+        f"| pre-training | {' | '.join([*(f'{name}, %' for name in told.values()), *sets])} |",
+        "|---" * (1 + len(told) + len(sets)) + "|",
+    ]
+    for label in rows[0]["encoders"]:
+        held_out = rows[0]["held_out"].get(label, {})
+        cells = [f"{100 * held_out[key]:.1f}" if key in held_out else "" for key in told]
+        cells += [_mean_of(row["encoders"][label]["test"]) + _doubt(row, label) for row in rows]
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    seeds = len(rows[0]["seeds"])
+    over = "one seed"
+    if seeds > 1:
+        over = f"mean and deviation over {seeds} seeds (p of Welch's test against *all*)"
+    return f"""Held-out text, then the main figure of each set on test, in percent, {over}
+([result](../benchmarks/results/{place}.json), `{rows[0]["command"]}`):
+
+{chr(10).join(lines)}
+"""
+
+
+def _doubt(row: dict[str, Any], label: str) -> str:
+    """Say how likely so large a difference to the whole would be by chance."""
+    pair = {label, "all"}
+    found = [each for each in row["differences"] if {each["of"], each["against"]} == pair]
+    return f" ({found[0]['p']['welch']:.2f})" if found else ""
+
+
+def kebiolm_ablations(result: dict[str, Any]) -> str:
+    """Say what the parts of the entity memory give."""
+    told = {"masked_tokens.accuracy": "masked", "entity_linking.accuracy": "entities"}
+    return ablations(told, result, "kebiolm_ablations")
+
+
+def embert_ablations(result: dict[str, Any]) -> str:
+    """Say what each of EMBERT's objectives gives."""
+    told = {
+        "masked_tokens.accuracy": "masked",
+        "context_entity_consistency.accuracy": "consistent",
+        "entity_segmentation.accuracy": "ends",
+    }
+    return ablations(told, result, "embert_ablations")
+
+
+def embert_english_ablations(result: dict[str, Any]) -> str:
+    """Say what EMBERT's objectives give in English."""
+    return ablations({"masked_tokens.accuracy": "masked"}, result, "embert_english_ablations")
+
+
+def smedbert_ablations(result: dict[str, Any]) -> str:
+    """Say what the neighbours of entities give, and each part of how they are taken up."""
+    told = {
+        "masked_tokens.accuracy": "masked",
+        "masked_neighbour.accuracy": "neighbours",
+        "sentence_order.accuracy": "order",
+    }
+    return ablations(told, result, "smedbert_ablations")
+
+
+def _mean_of(figures: dict[str, Any]) -> str:
+    if len(figures["values"]) == 1:
+        return f"{figures['mean']:.1f}"
+    return f"{figures['mean']:.1f} ± {figures['deviation']:.1f}"
+
+
+def _difference(differences: list[dict[str, Any]], of: str, against: str) -> str:
+    for each in differences:
+        if (each["of"], each["against"]) == (of, against):
+            return f"{each['by']:+.1f} ({each['p']['welch']:.2f})"
+    return ""
+
+
+def _coverage(shares: dict[str, Any] | None) -> str:
+    return f"{shares['in_store']:.0%} / {shares['in_table']:.0%}" if shares else ""
