@@ -65,6 +65,7 @@ def read_on(
     make = partial(
         TextBatches, packed, config.batch_size, in_turn(objectives.values()),
         seed=config.seed, strangers=recipe.stream.strangers,
+        bucket_batches=recipe.stream.bucket_batches,
     )  # fmt: skip
     source = make(rank=processes.process_index, world=processes.num_processes, numbers=learned)
     _try_out(reading, make(numbers=learned[:1]))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.errors import ConfigError
+from biograft.streams.bucketing import put_like_lengths_together
 from biograft.streams.pair_table import Ints
 from biograft.streams.synonym_pairs import SynonymPairs
 
@@ -68,11 +69,9 @@ class PairBatches:
         order = order[self.rank : self._n_own * self.world : self.world]
         if self._lengths is None:
             return order
-        window = np.arange(len(order)) // (self.batch_size * self.pairs.config.bucket_batches)
-        order = order[np.lexsort((self._lengths[order], window))]
-        n_whole = len(order) // self.batch_size
-        whole = order[: n_whole * self.batch_size].reshape(n_whole, self.batch_size)
-        return np.concatenate([rng.permutation(whole).ravel(), order[whole.size :]])
+        return put_like_lengths_together(
+            order, self._lengths, self.batch_size, self.pairs.config.bucket_batches, rng
+        )
 
     def _batch(self, places: npt.NDArray[np.int32]) -> PairBatch:
         rows = self.pairs.rows[places].tolist()

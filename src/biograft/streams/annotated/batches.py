@@ -11,6 +11,7 @@ from biograft.errors import ConfigError
 from biograft.objectives.records import Ints, Preparing, TextBatch, TextExample, collate
 from biograft.streams.annotated.packed import PackedText
 from biograft.streams.annotated.strangers import pair_segments
+from biograft.streams.bucketing import put_like_lengths_together
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,9 @@ class TextBatches:
     follow each other, so that together they see what one with a batch of that size sees, or one
     that accumulates ``world`` batches. The last update of an epoch may have fewer; what does not
     divide there is left out. What is drawn for a sequence depends on seed, epoch and its number.
+
+    Where ``bucket_batches`` is above 0, so many updates' sequences are sorted by length, and whole
+    updates shuffled: less is padded. Which sequences meet then depends on an update's size.
     """
 
     packed: PackedText
@@ -28,6 +32,7 @@ class TextBatches:
     prepare: Sequence[Preparing] = ()
     seed: int = 33
     strangers: float = 0.0
+    bucket_batches: int = 0
     rank: int = 0
     world: int = 1
     numbers: Ints | None = None
@@ -51,8 +56,12 @@ class TextBatches:
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[TextBatch]:
         """Give the batches of an epoch from a position on."""
-        order = np.random.default_rng([self.seed, epoch]).permutation(self._numbers)
-        together = self.batch_size * self.world
+        draw, together = np.random.default_rng([self.seed, epoch]), self.batch_size * self.world
+        order = draw.permutation(self._numbers)
+        if self.bucket_batches:
+            order = put_like_lengths_together(
+                order, self.packed.lengths, together, self.bucket_batches, draw
+            )
         for start in range(position * together, len(order), together):
             of_update = order[start : start + together]
             each = len(of_update) // self.world

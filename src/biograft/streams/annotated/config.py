@@ -20,7 +20,9 @@ class AnnotatedTextConfig:
     given: beside it). With ``pack`` a sequence of at most ``max_length`` tokens holds several
     documents where they fit, else one or a part of one. ``two_segments`` parts every sequence in
     two at a sentence's end, as sentence_order and next_sentence want it; of these ``strangers``
-    is the share whose second part is exchanged for one of another document.
+    is the share whose second part is exchanged for one of another document. Where
+    ``bucket_batches`` is above 0, batches are made by length within so many, so that less is
+    padded; they then hold sequences of like length.
 
     A sequence has at most ``max_mentions`` mentions, the best-scored ones (0: no bound), none
     scored below ``min_score``; concepts found less than ``min_count`` times are no entities.
@@ -36,6 +38,7 @@ class AnnotatedTextConfig:
     pack: bool = True
     two_segments: bool = False
     strangers: float = 0.0
+    bucket_batches: int = 0
     max_mentions: int = 50
     min_score: float = 0.0
     min_count: int = 1
@@ -47,7 +50,7 @@ class AnnotatedTextConfig:
             raise ConfigError(
                 f"max_length: expected {SHORTEST} to {LONGEST}, found {self.max_length}"
             )
-        for name in ("max_mentions", "min_score", "min_count"):
+        for name in ("bucket_batches", "max_mentions", "min_score", "min_count"):
             if not getattr(self, name) >= 0:
                 raise ConfigError(
                     f"{name}: expected a number of at least 0, found {getattr(self, name)}"
@@ -65,7 +68,7 @@ class AnnotatedTextConfig:
     def decisive(self) -> dict[str, Any]:
         """Give what decides which sequences are made, as plain values."""
         chosen = asdict(self)
-        left_out = {"shards", "cache", "strangers", "segmentation"}
+        left_out = {"shards", "cache", "strangers", "bucket_batches", "segmentation"}
         if self.replacement is None:
             left_out.add("replacement")
         return {key: chosen[key] for key in chosen if key not in left_out}

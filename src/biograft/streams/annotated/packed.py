@@ -147,6 +147,11 @@ class PackedText:
         """The number of the (first) document of each sequence; copies have that of the original."""
         return np.asarray(self._sequences[:, 3])
 
+    @property
+    def lengths(self) -> Ints:
+        """How many tokens each sequence has."""
+        return np.diff(self._sequences[:, 0], prepend=0)
+
     def example(self, number: int) -> TextExample:
         """Give a sequence as it was packed, with the labels that it was packed with."""
         end, end_of_mentions, second, _ = self._sequences[number].tolist()

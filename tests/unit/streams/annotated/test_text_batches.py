@@ -119,6 +119,33 @@ def test_ranks_are_the_parts_of_one_that_accumulates(packed, objectives, world):
     assert seen[:whole] == one[:whole]
 
 
+def test_sequences_of_like_length_meet(packed, objectives):
+    plain_source = TextBatches(packed, 3, objectives)
+    source = TextBatches(packed, 3, objectives, bucket_batches=4)
+    batches = list(source.batches(1))
+    assert [len(batch) for batch in batches] == [3] * 6 + [2]
+    found = [row for batch in batches for row in rows(batch)]
+    given = [row for batch in plain_source.batches(1) for row in rows(batch)]
+    assert sorted(map(str, found)) == sorted(map(str, given))  # each once, hidden as without
+    places = [sum(batch.mask.size for batch in each.batches(1)) for each in (source, plain_source)]
+    assert places[0] < places[1]
+    widths = [batch.tokens.shape[1] for batch in batches]
+    assert widths != sorted(widths)
+    for position in range(len(source) + 1):
+        again = [plain(batch) for batch in source.batches(1, position)]
+        assert again == [plain(batch) for batch in batches[position:]]
+
+
+def test_ranks_share_out_sequences_of_like_length(packed, objectives):
+    one = list(TextBatches(packed, 4, objectives, bucket_batches=2).batches(0))
+    ranks = [
+        TextBatches(packed, 2, objectives, rank=r, world=2, bucket_batches=2).batches(0)
+        for r in range(2)
+    ]
+    for alone, *together in zip(one, *ranks, strict=True):
+        assert [row for batch in together for row in rows(batch)] == rows(alone)
+
+
 def test_what_else_is_in_a_batch_changes_nothing(packed, objectives):
     source = TextBatches(packed, 4, objectives)
     whole = rows(source.batch(np.arange(20), epoch=3))
