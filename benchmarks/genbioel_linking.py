@@ -23,7 +23,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -181,19 +181,18 @@ def _rows(
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     key = {"set": bench.asked.name, "split": "test", "scorer": "lenient", "seed": seed}
     if "start" in variants and not results.has(own := {**key, "config": "pretrained alone"}):
-        yield own, _asked(bench, bench.pretrained())
+        yield own, _asked(bench, _without_context(bench.pretrained(), bench.store))
     wanted = [*(MAIN if "main" in variants else ()), *(TARGETS if "targets" in variants else ())]
     for variant in dict.fromkeys(wanted):
         if not results.has(own := {**key, "config": str(variant)}):
-            yield own, _asked(bench, bench.finetuned(variant, seed))
+            yield own, _asked(bench, _open(bench.finetuned(variant, seed), bench.store))
     if "ensemble" in variants:
         yield from _ensembles(bench, key, seed, results)
 
 
-def _asked(bench: Bench, model: Path) -> dict[str, Any]:
+def _asked(bench: Bench, ranker: GenerativeRanker) -> dict[str, Any]:
     """Ask a linker that generates names."""
     started = time.perf_counter()
-    ranker = _open(model, bench.store)
     figures = bench.ask(Linker(bench.store, None, ranker=ranker))
     seconds = time.perf_counter() - started
     # names that concepts share count once here, as in the paper
@@ -213,6 +212,13 @@ def _open(model: Path, store: KnowledgeBase) -> GenerativeRanker:
     if not isinstance(ranker, GenerativeRanker):
         raise TypeError(f"{model}: expected a linker that writes names")
     return ranker
+
+
+def _without_context(model: Path, store: KnowledgeBase) -> GenerativeRanker:
+    """Open what has learned names alone: it has never seen a mention in a text."""
+    opened = _open(model, store)
+    config = replace(opened.config, context_words=0)
+    return GenerativeRanker(store, opened.namer, opened.names, config)
 
 
 def _ensembles(
