@@ -219,8 +219,10 @@ def _differences(name: str, options: argparse.Namespace) -> Iterator[dict[str, A
 
 def _coverage(examples: TaskExamples, options: argparse.Namespace) -> dict[str, Any]:
     """Say how many mentions the store knows by their names, and how many the entity table."""
+    if options.kb is None or "kebiolm" not in options.encoders:
+        return {}
     texts = [text for example in examples.examples for text in _mention_texts(example)]
-    if options.kb is None or not texts or any(text.startswith("@") for text in texts):
+    if not texts or any(text.startswith("@") for text in texts):
         return {}
     kb = KnowledgeBase.open(options.kb)
     lines = (options.encoders["kebiolm"] / ENTITIES).read_text(encoding="utf-8").splitlines()
