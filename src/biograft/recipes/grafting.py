@@ -21,6 +21,7 @@ from biograft.nn.loading import load_masked_lm, quiet_transformers
 from biograft.nn.saving import hash_encoder
 from biograft.nn.settings import EncoderSettings
 from biograft.objectives.graph import GraphOfEntities
+from biograft.recipes.going_on import check_contents
 from biograft.recipes.knowledge import KnowledgeConfig
 from biograft.recipes.recipe import Recipe
 from biograft.runs import hash_file, new_folder
@@ -135,7 +136,10 @@ def graft(
 ) -> Grafted:
     """Put the knowledge layers of a recipe into a model; those that are there already stay."""
     config = recipe.knowledge
-    if config is None or start.entities is not None:
+    if config is None:
+        return Grafted(start.lm)
+    if start.entities is not None:
+        check_contents(recipe.encoder.name, start.lm, config, graph)
         return Grafted(start.lm)
     table = entity_table(ids, config.vectors, dim=config.dim, seed=recipe.training.seed)
     lm = KnowledgeBertForMaskedLM.from_bert(

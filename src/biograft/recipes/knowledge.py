@@ -24,10 +24,13 @@ class KnowledgeConfig:
     in ``n_probed`` clusters of the table, 0: in all of it, exactly.
 
     For ``neighbour_attention``: ``neighbours`` is a folder of `biograft graph neighbours`, of
-    which a mention sees ``n_neighbours``. The table holds the ``whole_graph``, so that texts to
-    come may name any entity, or only those of the text and their neighbours. ``shown`` says which
-    mentions are told their entities in training: those that are ``hidden`` from the tokens, or
-    ``all``. With ``neutral_start`` an untrained layer changes nothing.
+    which a mention sees ``n_neighbours``.
+
+    For all that are told entities (``neighbour_attention``, ``entity_fusion``): the table holds the
+    ``whole_graph``, all that ``vectors`` and ``neighbours`` have, so that texts to come may name any
+    entity, or only those of the text and their neighbours. ``shown`` says which mentions are told
+    theirs in training: those that are ``hidden`` from the tokens, or ``all``. With
+    ``neutral_start`` an untrained layer changes nothing.
     """
 
     after: int | Mapping[str, int] = 8
@@ -95,8 +98,7 @@ class KnowledgeConfig:
         of_layers = {
             MEMORY: ("n_nearest", "n_probed", "fusion_norm"),
             NEIGHBOURS: (
-                *("neighbours", "n_neighbours", "whole_graph"),
-                *("type_attention", "node_attention"),
+                *("neighbours", "n_neighbours", "type_attention", "node_attention"),
             ),
         }
         for layer, names in of_layers.items():
@@ -104,7 +106,7 @@ class KnowledgeConfig:
                 for name in names:
                     del chosen[name]
         if not self.tells:
-            del chosen["shown"], chosen["neutral_start"]
+            del chosen["whole_graph"], chosen["shown"], chosen["neutral_start"]
         if not chosen.get("n_probed", 1):
             del chosen["n_probed"]
         return chosen

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
+from biograft.objectives.graph import GraphOfEntities
 from biograft.objectives.setting import Setting
+from biograft.objectives.showing import Showing
 from biograft.progress import Progress
 from biograft.recipes.grafting import graft, hash_knowledge, load_start, save_model
 from biograft.recipes.holding_out import hold_out, hold_out_together
-from biograft.recipes.neighbourhoods import read_neighbourhood
+from biograft.recipes.knowledge import KnowledgeConfig
+from biograft.recipes.neighbourhoods import read_neighbourhood, with_vectors
 from biograft.recipes.pretraining import PretrainResult
 from biograft.recipes.recipe import Recipe
 from biograft.recipes.text_model import Reading, TextModel
@@ -40,17 +45,12 @@ def read_on(
             f"stream.shards: {recipe.stream.shards} has none of the entities that "
             f"{recipe.encoder.name} knows; annotate with the store it was made for"
         )
-    ids, graph = packed.entities, None
-    if recipe.knowledge is not None and recipe.knowledge.neighbours is not None:
-        around = read_neighbourhood(
-            recipe.knowledge, ids, packed.entity_counts, kb, grows=start.entities is None
-        )
-        ids, graph = around.ids, around.graph
+    ids, counts, graph = _table(recipe.knowledge, packed, kb, grows=start.entities is None)
     grafted = graft(start, recipe, ids, kb, graph)
     setting = Setting.of(
         start.tokenizer,
         start.width,
-        packed.entity_counts if graph is None else graph.counts,
+        counts,
         graph=graph,
         embeddings=start.lm.get_input_embeddings().weight,
         shown=recipe.knowledge.shown if recipe.knowledge else "all",
@@ -63,7 +63,7 @@ def read_on(
         else hold_out_together(packed.documents, config.seed)
     )
     make = partial(
-        TextBatches, packed, config.batch_size, in_turn(objectives.values()),
+        TextBatches, packed, config.batch_size, in_turn(preparing(recipe.knowledge, objectives)),
         seed=config.seed, strangers=recipe.stream.strangers,
         bucket_batches=recipe.stream.bucket_batches,
     )  # fmt: skip
@@ -86,13 +86,32 @@ def read_on(
     trained = train(task, config, run, resume=resume, progress=progress)
     if processes.is_main_process:
         save_model(grafted.lm, start.tokenizer, run / "encoder")
-    counts = _in_numbers(packed) | {"n_entities_drawn": grafted.n_drawn}
-    return PretrainResult(run, run / "encoder", _in_words(packed), counts, trained)
+    told = _in_numbers(packed) | {"n_entities_drawn": grafted.n_drawn}
+    return PretrainResult(run, run / "encoder", _in_words(packed), told, trained)
 
 
-def in_turn(objectives: Iterable[Any]) -> tuple[Any, ...]:
-    """Give objectives in the order in which they prepare examples: by ``turn``, 0 where missing."""
-    return tuple(sorted(objectives, key=lambda objective: getattr(objective, "turn", 0)))
+def preparing(knowledge: KnowledgeConfig | None, objectives: Mapping[str, Any]) -> list[Any]:
+    """Give all that prepares examples: objectives, and what says which entities are told."""
+    showing = [Showing(knowledge.shown)] if knowledge is not None and knowledge.tells else []
+    return [*objectives.values(), *showing]
+
+
+def in_turn(steps: Iterable[Any]) -> tuple[Any, ...]:
+    """Give what prepares examples in the order in which it does: by ``turn``, 0 where missing."""
+    return tuple(sorted(steps, key=lambda step: getattr(step, "turn", 0)))
+
+
+def _table(
+    config: KnowledgeConfig | None, packed: PackedText, kb: KnowledgeBase | None, *, grows: bool
+) -> tuple[Sequence[str], npt.NDArray[np.int64], GraphOfEntities | None]:
+    """Give the entities of the table, how often each occurs, and the graph if one is read."""
+    ids, counts = packed.entities, packed.entity_counts
+    if config is None:
+        return ids, counts, None
+    if config.neighbours is None:
+        return (*(with_vectors(config, ids, counts, kb) if grows else (ids, counts)), None)
+    around = read_neighbourhood(config, ids, counts, kb, grows=grows)
+    return around.ids, around.graph.counts, around.graph
 
 
 @torch.no_grad()

@@ -28,6 +28,22 @@ class Neighbourhood:
     graph: GraphOfEntities
 
 
+def with_vectors(
+    config: KnowledgeConfig, ids: Sequence[str], counts: Ints, kb: KnowledgeBase | None
+) -> tuple[tuple[str, ...], Ints]:
+    """Put behind the entities of a text those that ``vectors`` has and the store names.
+
+    Texts to come may name any of them, so a layer that is told entities knows them all, if it has
+    the ``whole_graph``. They are found by their names, so without a store there are none. How often
+    each occurs in the text comes second.
+    """
+    if not config.tells or kb is None:
+        return tuple(ids), counts
+    rows = np.setdiff1d(_rows_with_vectors(config, kb), _rows_of(ids, kb))
+    more = [kb.id_at(int(row)) for row in rows]
+    return (*ids, *more), np.concatenate([counts, np.zeros(len(more), np.int64)])
+
+
 def read_neighbourhood(
     config: KnowledgeConfig,
     ids: Sequence[str],
@@ -39,7 +55,8 @@ def read_neighbourhood(
     """Read the graph around the entities of a text, so often found there.
 
     If the table ``grows``, the neighbours of its entities are put behind them, or with
-    ``whole_graph`` all that is joined to anything; neighbours outside the table are left out.
+    ``whole_graph`` all that is joined to anything or has a vector; neighbours outside the table are
+    left out.
     """
     if kb is None or config.neighbours is None:
         raise ConfigError(
@@ -55,6 +72,7 @@ def read_neighbourhood(
     rows = _rows_of(ids, kb)
     if grows:
         more = _joined(table, rows[rows >= 0], whole=config.whole_graph)
+        more = np.union1d(more, _rows_with_vectors(config, kb))
         rows = np.concatenate([rows, np.setdiff1d(more, rows)])
     place = np.full(len(kb) + 1, -1, np.int64)  # the last one is for -1
     place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
@@ -90,6 +108,14 @@ def _rows_of(ids: Sequence[str], kb: KnowledgeBase) -> Ints:
             f"{ids[0]!r}); name the knowledge base that the text was annotated with"
         )
     return np.array([-1 if row is None else row for row in rows], np.int64)
+
+
+def _rows_with_vectors(config: KnowledgeConfig, kb: KnowledgeBase) -> Ints:
+    """Give the rows of all that has a vector, if the whole graph is wanted."""
+    if config.vectors is None or not config.whole_graph:
+        return np.zeros(0, np.int64)
+    rows = (kb.find_row(identifier) for identifier in Embeddings.open(config.vectors).entity_ids)
+    return np.array([row for row in rows if row is not None], np.int64)
 
 
 def _joined(table: NeighbourTable, rows: Ints, *, whole: bool) -> Ints:

@@ -20,6 +20,8 @@ class TextModel(nn.Module):
     ``lm`` is a masked language model, with a knowledge layer or plain. An objective with a head of
     its own offers it as ``head``. One that is a sum of means over different things offers them as
     ``terms``, by name; each of these counts and gives its loss, as other objectives do themselves.
+    One whose loss need not be a mean over items counts these, too, with ``count_items``, for its
+    accuracy.
     """
 
     def __init__(self, lm: Any, objectives: Mapping[str, Any]) -> None:
@@ -34,7 +36,8 @@ class TextModel(nn.Module):
     ) -> tuple[Tensor, dict[str, float]]:
         """Give the sum of the objectives' losses, and their statistics.
 
-        Both are multiplied, so that means over several batches are means over all they have.
+        Both are multiplied, so that means over several batches are means over all they have:
+        by the multiplier of their own name, or else of their term.
         """
         states = self.states(batch)
         total, statistics = states.final.new_zeros((), dtype=torch.float32), {}
@@ -42,7 +45,9 @@ class TextModel(nn.Module):
             loss, stats = term.loss(states, batch)
             multiplier = multipliers.get(name, 1.0)
             total = total + multiplier * loss
-            statistics.update({f"{name}.{key}": multiplier * each for key, each in stats.items()})
+            for key, each in stats.items():
+                statistic = f"{name}.{key}"
+                statistics[statistic] = multipliers.get(statistic, multiplier) * each
         return total, statistics
 
     def states(self, batch: TensorBatch) -> TextStates:
@@ -56,7 +61,9 @@ class TextModel(nn.Module):
                 embeddings=embeddings,
             )
         shown = batch.mention_labels.get(SHOWN, batch.entities).clamp_min(-1)
-        found = self.lm.model(batch.tokens, batch.mask, batch.segments, batch.mentions, shown)
+        found = self.lm.model(
+            batch.tokens, batch.mask, batch.segments, batch.mentions, shown, gold=True
+        )
         return TextStates(
             final=found.last_hidden_state,
             token_scores=self.lm.cls,
@@ -98,8 +105,14 @@ class Reading:
         return found
 
     def counts(self, batch: TextBatch) -> dict[str, int]:
-        """Say over how much each term of the loss takes its mean."""
-        return {name: each.count(batch) for name, each in self.model.terms.items()}
+        """Say over how much each term of the loss takes its mean, and accuracies where apart."""
+        terms = self.model.terms.items()
+        items = {
+            f"{name}.accuracy": each.count_items(batch)
+            for name, each in terms
+            if hasattr(each, "count_items")
+        }
+        return {name: each.count(batch) for name, each in terms} | items
 
     def evaluate(self, batches: list[TextBatch], precision: str) -> dict[str, float]:
         """Give the statistics of held-out batches, each weighed by what it has to say."""
@@ -112,6 +125,10 @@ class Reading:
             for name, count in counts.items():
                 totals[name] = totals.get(name, 0) + count
             for key, value in stats.items():
-                name = key.rpartition(".")[0]
-                sums[key] = sums.get(key, 0.0) + value * counts[name]
-        return {key: value / max(1, totals[key.rpartition(".")[0]]) for key, value in sums.items()}
+                sums[key] = sums.get(key, 0.0) + value * _of(key, counts)
+        return {key: value / max(1, _of(key, totals)) for key, value in sums.items()}
+
+
+def _of(statistic: str, counts: Mapping[str, int]) -> int:
+    """Give the count of a statistic, or else that of its term."""
+    return counts.get(statistic, counts[statistic.rpartition(".")[0]])

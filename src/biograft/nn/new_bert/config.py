@@ -17,7 +17,8 @@ class NewBert(Sizes):
     """How large a new BERT is.
 
     Every Chinese character is a token, so ``n_tokens`` bounds how many of them are known; other
-    scripts have pieces of words. ``lower`` takes case and accents off.
+    scripts have pieces of words. ``lower`` takes case and accents off. ``informed``: vectors of
+    tokens begin by what stands beside them in the texts, those of places as waves; else at random.
     """
 
     reads: ClassVar[tuple[str, ...]] = ("annotated_text",)
@@ -26,6 +27,7 @@ class NewBert(Sizes):
     layers: int = 4
     max_length: int = 512
     lower: bool = True
+    informed: bool = False
 
     def create(self, texts: Iterable[str], seed: int) -> MaskedLM:
         """Make the model, its tokenizer from some texts."""

@@ -14,6 +14,7 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 from biograft.errors import ConfigError
 from biograft.nn.loading import MaskedLM
 from biograft.nn.new_bert.config import NewBert
+from biograft.nn.new_bert.first_vectors import vectors_of_places, vectors_of_tokens
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _PADDING, _FIRST, _SEPARATOR = 0, 2, 3
@@ -25,19 +26,43 @@ _RAREST = 2
 
 def create_bert(config: NewBert, texts: Iterable[str], seed: int) -> MaskedLM:
     """Make a model whose word pieces are learnt from some texts."""
+    texts = list(texts)
     tokenizer = _learn_tokenizer(config, texts)
     if len(tokenizer) <= len(_SPECIAL):
         raise ConfigError("new: there is no text to learn a tokenizer from")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = BertForMaskedLM(_bert_config(config, len(tokenizer)))
+    if config.informed:
+        _begin_informed(model, tokenizer, texts, seed)
     return MaskedLM(model, tokenizer, new_head=True)
 
 
-def _learn_tokenizer(config: NewBert, texts: Iterable[str]) -> PreTrainedTokenizerFast:
+@torch.no_grad()
+def _begin_informed(
+    model: BertForMaskedLM, tokenizer: PreTrainedTokenizerFast, texts: Sequence[str], seed: int
+) -> None:
+    """Replace the random vectors of tokens and places."""
+    vectors = model.bert.embeddings
+    plain = tokenizer.backend_tokenizer
+    sequences = (
+        encoding.ids
+        for start in range(0, len(texts), _AT_ONCE)
+        for encoding in plain.encode_batch(
+            texts[start : start + _AT_ONCE], add_special_tokens=False
+        )
+    )
+    width = vectors.word_embeddings.embedding_dim
+    tokens = vectors_of_tokens(sequences, len(tokenizer), width, seed)
+    tokens[_PADDING] = 0.0
+    vectors.word_embeddings.weight.copy_(tokens)
+    places = vectors.position_embeddings
+    places.weight.copy_(vectors_of_places(places.num_embeddings, width))
+
+
+def _learn_tokenizer(config: NewBert, texts: Sequence[str]) -> PreTrainedTokenizerFast:
     """Learn word pieces; equal texts in the same order give the same tokenizer."""
-    known = list(texts)
-    pieces = _choose_pieces(config, known, _learn_pieces(config, known))
+    pieces = _choose_pieces(config, texts, _learn_pieces(config, texts))
     vocabulary = {piece: row for row, piece in enumerate([*_SPECIAL, *pieces])}
     tokenizer = _splitting(models.WordPiece(vocabulary, unk_token=_UNKNOWN), config)
     tokenizer.decoder = decoders.WordPiece()
