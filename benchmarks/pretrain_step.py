@@ -47,6 +47,7 @@ from biograft.objectives.records import (
     collate,
 )
 from biograft.objectives.setting import Setting
+from biograft.objectives.showing import Showing
 from biograft.objectives.states import TensorBatch
 from biograft.recipes.text_model import TextModel
 from biograft.training import TrainingConfig
@@ -262,10 +263,11 @@ def _stepper(
         graph=graph, embeddings=lm.get_input_embeddings().weight,
     )  # fmt: skip
     built = {name: OBJECTIVES.load(name)().build(setting) for name in names}
-    objectives = dict(sorted(built.items(), key=lambda item: getattr(item[1], "turn", 0)))
-    model = TextModel(lm, objectives).train()
+    telling = [] if graph is None else [Showing(setting.shown)]
+    steps = sorted([*built.values(), *telling], key=lambda each: getattr(each, "turn", 0))
+    model = TextModel(lm, built).train()
     optimiser = make_optimiser(model, TrainingConfig())
-    batches = [_prepared(of_batch, objectives) for of_batch in examples]
+    batches = [_prepared(of_batch, steps) for of_batch in examples]
 
     def step(n: int) -> None:
         optimiser.zero_grad(set_to_none=True)
@@ -277,12 +279,12 @@ def _stepper(
     return step
 
 
-def _prepared(examples: list[TextExample], objectives: dict[str, Any]) -> TextBatch:
+def _prepared(examples: list[TextExample], steps: list[Any]) -> TextBatch:
     draw, made = np.random.default_rng(1), []
     for example in examples:
         prepared = example
-        for objective in objectives.values():
-            prepared = objective.prepare(prepared, draw)
+        for step in steps:
+            prepared = step.prepare(prepared, draw)
         made.append(prepared)
     return collate(made, 0)
 

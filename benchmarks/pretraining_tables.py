@@ -148,3 +148,26 @@ def _difference(differences: list[dict[str, Any]], of: str, against: str) -> str
 
 def _coverage(shares: dict[str, Any] | None) -> str:
     return f"{shares['in_store']:.0%} / {shares['in_table']:.0%}" if shares else ""
+
+
+def kebiolm_probe(result: dict[str, Any]) -> str:
+    """Say what the probe finds in both encoders."""
+    stores = result["stores"]
+    lines = ["| store | queries | mlm | kebiolm | difference (p) |", "|---|---|---|---|---|"]
+    for name, found in stores.items():
+        cells = [f"{m['all']['recall']:.2f} {_interval(m['all'])}" for m in found["models"]]
+        told = found["differences"][0]["all"]
+        by = f"{told['difference']:+.2f} ({told['p']:.3f})"
+        lines.append(f"| {name} | {found['n_queries']:,} | {' | '.join(cells)} | {by} |")
+    lengths = next(iter(stores.values()))["lengths"]
+    tokens = f"{lengths[0]} to {lengths[-1]} tokens"
+    return f"""Macro recall@5 in percent with 95 % intervals, blanks of {tokens}
+([result](../benchmarks/results/kebiolm_probe.json), `{result["command"]}`):
+
+{chr(10).join(lines)}
+"""
+
+
+def _interval(figures: dict[str, Any]) -> str:
+    low, high = figures["interval"]
+    return f"({low:.2f} to {high:.2f})"

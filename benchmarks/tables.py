@@ -18,6 +18,7 @@ from pretraining_tables import (
     embert_ablations,
     embert_english_ablations,
     kebiolm_ablations,
+    kebiolm_probe,
     kebiolm_tasks,
     pretrain_step,
     smedbert_ablations,
@@ -30,6 +31,7 @@ DOCUMENTS = (
     "docs/graph.md",
     "docs/annotation.md",
     "docs/pretraining.md",
+    "docs/probing.md",
     "docs/generation.md",
 )
 
@@ -399,6 +401,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "pretrain_step": pretrain_step,
     "kebiolm_tasks": kebiolm_tasks,
     "kebiolm_ablations": kebiolm_ablations,
+    "kebiolm_probe": kebiolm_probe,
     "embert_ablations": embert_ablations,
     "embert_english_ablations": embert_english_ablations,
     "smedbert_ablations": smedbert_ablations,

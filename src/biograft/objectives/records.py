@@ -30,7 +30,7 @@ where it stands as it was written."""
 HEAD_START = "head_start"
 """The label of a long mention: the first token of its head, as a place in the sequence. The head
 goes to the mention's end, and the adjective part, never empty, is before it. ``IGNORED`` where
-the mention is short."""
+the mention is short, or its head is not its end."""
 SHOWN = "shown"
 """The label of a mention: the row of the entity that the knowledge layer is told it means;
 ``IGNORED`` where it is told none. Without the label every mention is told its own."""

@@ -6,7 +6,8 @@ are hidden from the tokens are told, and the others are asked for their neighbou
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,21 @@ from biograft.objectives.records import IGNORED, SHOWN, Bools, TextExample
 WAYS = ("hidden", "all")
 HIDDEN_BY = "masked_tokens"
 """The objective whose label of a token is what it was before it may have been hidden."""
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """Prepares examples for knowledge layers that are told entities, whatever the objectives are.
+
+    It takes its turn after what hides tokens, and before what goes by what mentions are told.
+    """
+
+    which: str
+    turn: ClassVar[int] = 1
+
+    def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
+        """Say which mentions are told their entities."""
+        return show(example, self.which)
 
 
 def show(example: TextExample, which: str) -> TextExample:

@@ -27,9 +27,9 @@ class KnowledgeConfig:
     which a mention sees ``n_neighbours``.
 
     For all that are told entities (``neighbour_attention``, ``entity_fusion``): the table holds the
-    ``whole_graph``, all that ``vectors`` and ``neighbours`` have, so that texts to come may name any
-    entity, or only those of the text and their neighbours. ``shown`` says which mentions are told
-    theirs in training: those that are ``hidden`` from the tokens, or ``all``. With
+    ``whole_graph``, all that ``vectors`` and ``neighbours`` have, so that texts to come may name
+    any entity, or only those of the text and their neighbours. ``shown`` says which mentions are
+    told theirs in training: those that are ``hidden`` from the tokens, or ``all``. With
     ``neutral_start`` an untrained layer changes nothing.
     """
 
@@ -97,9 +97,7 @@ class KnowledgeConfig:
         chosen = asdict(self)
         of_layers = {
             MEMORY: ("n_nearest", "n_probed", "fusion_norm"),
-            NEIGHBOURS: (
-                *("neighbours", "n_neighbours", "type_attention", "node_attention"),
-            ),
+            NEIGHBOURS: ("neighbours", "n_neighbours", "type_attention", "node_attention"),
         }
         for layer, names in of_layers.items():
             if layer not in self.layers:

@@ -214,12 +214,11 @@ def _configure_new(table: Mapping[str, Any], stream: str) -> Any:
     if "kind" not in values:
         raise ConfigError(f"new: missing key 'kind'; known: {', '.join(NEW_MODELS)}")
     kind = values.pop("kind")
-    made = _configure(NEW_MODELS, kind, values, "new.kind", "new.")
-    if stream not in made.reads:
+    if kind in NEW_MODELS and stream not in (reads := NEW_MODELS.load(kind).reads):
         raise ConfigError(
-            f"new.kind: {kind} is for stream.kind = {' or '.join(made.reads)}, found {stream}"
+            f"new.kind: {kind} is for stream.kind = {' or '.join(reads)}, found {stream}"
         )
-    return made
+    return _configure(NEW_MODELS, kind, values, "new.kind", "new.")
 
 
 def _table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from torch import nn
 from biograft.objectives.graph import GraphOfEntities
 from biograft.objectives.records import IGNORED, SHOWN, TextExample, collate
 from biograft.objectives.setting import Setting
+from biograft.objectives.showing import Showing
 from biograft.objectives.states import TensorBatch, TextStates
 
 WIDTH, LENGTH = 6, 12
@@ -62,8 +63,10 @@ def sequence(mentions, hidden=(), tokens=None, n_tokens=LENGTH):
 
 
 def batches(objective, examples):
-    """Prepare and collate; both forms of the batch."""
+    """Prepare and collate; both forms of the batch. Those that go by what is told are told it."""
     draw = np.random.default_rng(0)
+    if hasattr(objective, "shown"):
+        examples = [Showing(objective.shown).prepare(example, draw) for example in examples]
     text = collate([objective.prepare(example, draw) for example in examples], 0)
     return text, TensorBatch.of(text)
 

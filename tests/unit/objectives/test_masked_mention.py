@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
-from graph_examples import Reader, batches, sequence, setting, text_states, told
+from graph_examples import Reader, batches, sequence, setting, text_states
 from torch import nn
 
 from biograft.errors import ConfigError
@@ -138,14 +137,6 @@ def test_under_autocast_the_loss_is_of_single_precision_and_the_reader_learns():
     loss.backward()
     assert loss.dtype == torch.float32
     assert reader.dense.weight.grad.any()
-
-
-def test_telling_twice_is_telling_once():
-    made = made_of()
-    once = made.prepare(TEXT[0], np.random.default_rng(0))
-    assert told(once) == [None, 9, 0, None]
-    assert told(made.prepare(once, np.random.default_rng(1))) == told(once)
-    assert made.turn == 1
 
 
 @pytest.mark.parametrize("mentions", [[], [(1, 2, -1)], [(1, 2, 3)]])

@@ -9,13 +9,15 @@ import pytest
 from transformers import AutoModel, AutoModelForMaskedLM
 
 from biograft.errors import ConfigError
-from biograft.graph.embedding import EmbeddingRecipe, embed_graph
+from biograft.graph.embedding import EmbeddingRecipe, Embeddings, embed_graph
 from biograft.graph.neighbour_table import DIRECTIONS, NeighbourTable
 from biograft.graph.neighbours import build_neighbours, first_types
 from biograft.graph.pepr import PeprConfig
 from biograft.nn import TextEncoder
+from biograft.objectives.records import IGNORED, SHOWN, TextExample
 from biograft.recipes import Recipe, pretrain
 from biograft.recipes.knowledge import KnowledgeConfig
+from biograft.recipes.language_modelling import preparing
 from biograft.recipes.neighbourhoods import read_neighbourhood
 
 TRAINING = {"steps": 6, "batch_size": 8, "precision": "fp32", "learning_rate": 2e-3}
@@ -33,14 +35,16 @@ def neighbours(bench, tmp_path_factory):
     return folder
 
 
+def make_transr(kb, folder, seed=33):
+    sizes = ["training.epochs=2", "model.dim=8", "model.relation_dim=6", f"training.seed={seed}"]
+    embed_graph(kb, EmbeddingRecipe.load("transr", sizes), folder)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def transr(bench, tmp_path_factory):
     folder = tmp_path_factory.mktemp("graph") / "transr"
-    recipe = EmbeddingRecipe.load(
-        "transr", ["training.epochs=2", "model.dim=8", "model.relation_dim=6"]
-    )
-    embed_graph(bench.kb, recipe, folder)
-    return folder
+    return make_transr(bench.kb, folder)
 
 
 @pytest.fixture
@@ -131,6 +135,13 @@ def test_several_layers_and_a_model_trained_further(bench, recipe, tmp_path):
     second = pretrain(again, bench.kb, tmp_path / "second")
     one, two = (AutoModel.from_pretrained(each.encoder) for each in (first, second))
     assert [e.id for e in one.entities] == [e.id for e in two.entities]
+    others = {"vectors": make_transr(bench.kb, tmp_path / "vectors", seed=1)}
+    for key, folder in {**others, "neighbours": tmp_path / "neighbours"}.items():
+        if key == "neighbours":
+            build_neighbours(bench.kb, folder, PeprConfig(k=4, damping=0.9))
+        changed = {**values, "knowledge": {**values["knowledge"], key: str(folder)}}
+        with pytest.raises(ConfigError, match=rf"knowledge\.{key}: .* other {key}"):
+            pretrain(Recipe.from_values("tiny", changed), bench.kb, tmp_path / "third")
 
 
 def test_what_is_told_and_asked_for(bench, recipe, tmp_path):
@@ -139,6 +150,52 @@ def test_what_is_told_and_asked_for(bench, recipe, tmp_path):
     fusion = recipe({"entity_fusion": 1}, objectives, neighbours=None, vectors=None)
     run = pretrain(fusion, bench.kb, tmp_path / "run")
     assert "entity_fusion" in AutoModel.from_pretrained(run.encoder).knowledge
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_layer_that_is_told_entities_knows_all_that_have_vectors(
+    bench, recipe, transr, tmp_path, whole
+):
+    objectives = {"masked_tokens": {}, "entity_prediction": {}}
+    fusion = recipe(
+        {"entity_fusion": 1}, objectives, neighbours=None, vectors=str(transr), whole_graph=whole
+    )
+    run = pretrain(fusion, bench.kb, tmp_path / "run")
+    model = AutoModel.from_pretrained(run.encoder)
+    of_text = run.counts["text"]["n_entities"]
+    ids, embeddings = [entity.id for entity in model.entities], Embeddings.open(transr)
+    assert len(set(ids)) == len(ids)
+    if not whole:
+        assert len(ids) == of_text
+        return
+    assert set(ids[of_text:]) == set(embeddings.entity_ids) - set(ids[:of_text])
+    assert all(entity.names for entity in model.entities)
+    place = embeddings.entity_ids.index(ids[-1])
+    np.testing.assert_allclose(
+        model.entity_table.weight[-1].detach(), embeddings.tables.entity[place]
+    )
+
+
+def test_what_is_told_follows_the_recipe_whatever_the_objectives_are(bench, recipe, tmp_path):
+    after, asked = {"entity_fusion": 1}, {"entity_prediction": {}}
+    hidden = recipe(after, asked, neighbours=None, vectors=None)
+    with pytest.raises(ConfigError, match=r"nothing hides any; add objective\.masked_tokens"):
+        pretrain(hidden, bench.kb, tmp_path / "run")
+    showing = preparing(hidden.knowledge, {})[0]
+    found = showing.prepare(sequence([(1, 2, 7), (4, 5, 3)], hidden=[1, 2]), None)
+    assert found.mention_labels[SHOWN].tolist() == [7, IGNORED]
+    assert preparing(recipe({"entity_memory": 1}, asked, neighbours=None).knowledge, {}) == []
+    assert Recipe.load("ernie-cpu").knowledge.shown == "all"
+
+
+def sequence(mentions, hidden):
+    labels = np.full(8, IGNORED)
+    labels[hidden] = 9
+    zeros = np.zeros(8, np.int64)
+    return TextExample(
+        tokens=zeros, segments=zeros, words=zeros, mentions=np.array(mentions),
+        token_labels={"masked_tokens": labels},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -50,10 +50,10 @@ class EntityMemory(nn.Module):
         self.norm = nn.LayerNorm(width, config.layer_norm_eps) if config.fusion_norm else None
 
     def forward(self, told: Told) -> Knowledge:
-        """Work on the states of a batch; without mentions, on those that it finds itself."""
+        """Work on the states of a batch; without gold mentions, on those that it finds itself."""
         states, mentions = told.states, told.mentions
         scores = self.detector(states)  # (sequences, length, 3)
-        if mentions is None:
+        if mentions is None or not told.gold:
             mentions = spans_of_tags(scores.argmax(dim=-1), told.mask, self.max_mentions)
         asked = _with_fillers(mentions, len(states)) if self.compat else mentions
         queries, n = self.ask(states, asked), len(mentions)

@@ -119,10 +119,12 @@ class KnowledgeBertForMaskedLM(KnowledgeBertPreTrained):
         token_type_ids: Tensor | None = None,
         mentions: Tensor | None = None,
         entities: Tensor | None = None,
+        *,
+        gold: bool | None = None,
     ) -> KnowledgeBertOutput:
         """Compute states as the model does, and the scores of the vocabulary at every token."""
         output: KnowledgeBertOutput = self.model(
-            input_ids, attention_mask, token_type_ids, mentions, entities
+            input_ids, attention_mask, token_type_ids, mentions, entities, gold=gold
         )
         output.logits = self.token_scores(cast("Tensor", output.last_hidden_state))
         return output

@@ -114,19 +114,24 @@ class KnowledgeBertModel(KnowledgeBertPreTrained):
         token_type_ids: Tensor | None = None,
         mentions: Tensor | None = None,
         entities: Tensor | None = None,
+        *,
+        gold: bool | None = None,
     ) -> KnowledgeBertOutput:
         """Compute the states of a batch.
 
         ``mentions`` are (mentions, 3): sequence, first token, last token, of each sequence in
         ascending order and disjoint. Without any given, an entity memory uses those it finds.
         ``entities`` (mentions,) are the rows of the table that they are linked to, -1: not told.
+        ``gold`` says that the mentions are all that the text has, as in pre-training, and so those
+        of an entity memory; not given, they are, unless entities come with them.
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         states = self.bert.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
         bias = create_bidirectional_mask(
             config=self.bert.config, inputs_embeds=states, attention_mask=mask
         )
-        told = Told(states, mask, self.entity_table.weight, mentions, entities)
+        gold = entities is None if gold is None else gold
+        told = Told(states, mask, self.entity_table.weight, mentions, entities, gold)
         text_states = states
         made: dict[str, Tensor] = {}
         layers = self.bert.encoder.layer

@@ -21,6 +21,9 @@ class Told:
     """(mentions, 3): sequence, first token, last token; none: the layer finds them, if it can."""
     entities: Tensor | None = None
     """(mentions,): the row of the entity that each is linked to, -1: not told."""
+    gold: bool = True
+    """Whether the mentions are all that the text has, as in pre-training. Else they are names found
+    in it, for layers that must be told entities, and a layer that finds mentions finds its own."""
 
 
 @dataclass(frozen=True, slots=True)

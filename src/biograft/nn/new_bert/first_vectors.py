@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 REACH = 4
 """How many places apart tokens may be to count as beside each other."""
@@ -44,7 +45,7 @@ def vectors_of_tokens(
         known = torch.from_numpy(np.unique(rows))
         made[known] = 0.0
         made[known, :kept] = (left * sizes.sqrt())[known]
-    return made / made.norm(dim=1, keepdim=True).clamp(min=1e-6)
+    return normalize(made, dim=1)
 
 
 def vectors_of_places(n_places: int, width: int) -> Tensor:
@@ -52,7 +53,7 @@ def vectors_of_places(n_places: int, width: int) -> Tensor:
     lengths = _LONGEST ** (torch.arange((width + 1) // 2) * 2 / width)
     angles = torch.arange(n_places)[:, None] / lengths
     waves = torch.stack([angles.sin(), angles.cos()], dim=2).reshape(n_places, -1)[:, :width]
-    return waves / waves.norm(dim=1, keepdim=True)
+    return normalize(waves, dim=1)
 
 
 _Counts = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
@@ -71,7 +72,8 @@ def _count(sequences: Iterable[Sequence[int]], n_tokens: int) -> _Counts:
         pairs.append(found)
         weights.append(counts / distance)
     found, where = np.unique(np.concatenate(pairs), return_inverse=True)
-    return found, np.bincount(where, weights=np.concatenate(weights), minlength=len(found))
+    totals = np.bincount(where, weights=np.concatenate(weights), minlength=len(found))
+    return found.astype(np.int64), totals.astype(np.float64)
 
 
 def _information(

@@ -45,8 +45,11 @@ class Direction:
 
     def count(self, batch: TextBatch) -> int:
         """Say over how much the loss is a mean: the tokens asked for, or sequences."""
-        n_tokens = int((batch.token_labels[self.label] != IGNORED).sum())
-        return count_reduced(self.config.reduction, n_tokens, len(batch))
+        return count_reduced(self.config.reduction, self.count_items(batch), len(batch))
+
+    def count_items(self, batch: TextBatch) -> int:
+        """Say over how many tokens the accuracy is a share."""
+        return int((batch.token_labels[self.label] != IGNORED).sum())
 
     def loss(self, states: TextStates, batch: TensorBatch) -> tuple[Tensor, dict[str, float]]:
         """Give the loss over hidden tokens, told among the whole vocabulary."""

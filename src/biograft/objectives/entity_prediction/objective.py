@@ -24,8 +24,8 @@ class EntityPrediction:
     """The denoising entity auto-encoder of ERNIE (THU).
 
     The entity is told from all that occur in the batch, as published: what else is in a batch
-    makes it harder or easier. Where other objectives have said which mentions are told their
-    entities, it works on these alone, and so takes its turn after them.
+    makes it harder or easier. Where it was said which mentions are told their entities
+    (``Showing``), it works on these alone, and so takes its turn after that.
     """
 
     turn: ClassVar[int] = 2

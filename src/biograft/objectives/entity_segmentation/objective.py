@@ -33,8 +33,11 @@ class EntitySegmentation:
 
     def count(self, batch: TextBatch) -> int:
         """Say over how much the loss is a mean: the tokens of long entities, or sequences."""
-        n_tokens = int((batch.token_labels[PIECE_ENDS] != IGNORED).sum())
-        return count_reduced(self.config.reduction, n_tokens, len(batch))
+        return count_reduced(self.config.reduction, self.count_items(batch), len(batch))
+
+    def count_items(self, batch: TextBatch) -> int:
+        """Say over how many tokens the accuracy is a share."""
+        return int((batch.token_labels[PIECE_ENDS] != IGNORED).sum())
 
     def loss(self, states: TextStates, batch: TensorBatch) -> tuple[Tensor, dict[str, float]]:
         """Give the loss over the tokens of long entities: 1 ends a sub-entity, 0 does not."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -15,7 +15,7 @@ from biograft.objectives.masked_mention.head import FirstEmbeddings
 from biograft.objectives.records import IGNORED, SHOWN, TextBatch, TextExample
 from biograft.objectives.reductions import count_reduced, reduced
 from biograft.objectives.setting import Setting
-from biograft.objectives.showing import HIDDEN_BY, show
+from biograft.objectives.showing import HIDDEN_BY
 from biograft.objectives.states import TensorBatch, TextStates
 
 NAME = "masked_mention"
@@ -28,8 +28,6 @@ class MaskedMention:
     the same reader makes of the tokens that were there.
     """
 
-    turn: ClassVar[int] = 1
-
     def __init__(self, config: MaskedMentionConfig, setting: Setting) -> None:
         if setting.embeddings is None:
             raise ConfigError(
@@ -40,8 +38,8 @@ class MaskedMention:
         self.head = FirstEmbeddings(setting.embeddings)
 
     def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
-        """Say which mentions are told their entities."""
-        return show(example, self.shown)
+        """Leave the example as it is: ``Showing`` says which mentions are told their entities."""
+        return example
 
     def count(self, batch: TextBatch) -> int:
         """Say over how much the loss is a mean: mentions, or sequences."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +19,6 @@ from biograft.objectives.masked_neighbour.scoring import Scorer, first_is_best, 
 from biograft.objectives.records import IGNORED, SHOWN, TextBatch, TextExample
 from biograft.objectives.reductions import count_reduced, reduced
 from biograft.objectives.setting import Setting
-from biograft.objectives.showing import show
 from biograft.objectives.states import TensorBatch, TextStates
 
 NAME = "masked_neighbour"
@@ -31,8 +30,6 @@ class MaskedNeighbour:
     Mentions that are not told their entities foretell the neighbours of these, each against
     entities of its type that are drawn anew every time; where all are told, all do.
     """
-
-    turn: ClassVar[int] = 1
 
     def __init__(self, config: MaskedNeighbourConfig, setting: Setting) -> None:
         if setting.graph is None:
@@ -47,13 +44,17 @@ class MaskedNeighbour:
         self._corrected = {"log_q": 1.0, "mu_log_q": config.mu, "none": 0.0}[config.correction]
 
     def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
-        """Say which mentions are told their entities."""
-        return show(example, self.shown)
+        """Leave the example as it is: ``Showing`` says which mentions are told their entities."""
+        return example
 
     def count(self, batch: TextBatch) -> int:
         """Say over how much the loss is a mean: true neighbours of mentions, or sequences."""
+        return count_reduced(self.config.reduction, self.count_items(batch), len(batch))
+
+    def count_items(self, batch: TextBatch) -> int:
+        """Say over how many true neighbours the accuracy is a share."""
         neighbours = self.graph.neighbours[batch.entities[self._asked(batch)]]
-        return count_reduced(self.config.reduction, int((neighbours >= 0).sum()), len(batch))
+        return int((neighbours >= 0).sum())
 
     def loss(self, states: TextStates, batch: TensorBatch) -> tuple[Tensor, dict[str, float]]:
         """Give the loss over the true neighbours of mentions; 0 where there is none."""

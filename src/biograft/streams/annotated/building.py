@@ -29,7 +29,7 @@ from biograft.streams.annotated.packed import (
     write_sequences,
 )
 from biograft.streams.annotated.packing import Packer
-from biograft.streams.annotated.pieces import PieceFinder
+from biograft.streams.annotated.pieces import PIECES_VERSION, PieceFinder
 from biograft.streams.annotated.replacing import NumberedDocument, Replacer, describe_replacement
 from biograft.streams.annotated.tokenising import DocumentTokenizer, hash_tokenizer
 
@@ -135,9 +135,10 @@ def _describe(wanted: _Wanted) -> dict[str, Any]:
         **config.decisive(),
     }
     if config.replacement is not None and wanted.kb is not None:
-        described["names"] = describe_replacement(wanted.kb)
+        described |= describe_replacement(wanted.kb)
     if config.segmentation is not None:
         described["segmentation"] = _hash(SEGMENTATION.read(config.segmentation))
+        described["pieces"] = PIECES_VERSION
     return described
 
 

@@ -29,7 +29,8 @@ class AnnotatedTextConfig:
 
     ``segmentation`` is a folder of `biograft corpus segment`: long entities are known in pieces.
     With a table ``replacement`` copies of the documents are read, too, in which entities stand
-    under other names of the store, or others stand in their place.
+    under other names of the store, or others stand in their place; they are not packed together,
+    so that what is held out is held out in all its copies.
     """
 
     shards: Path
@@ -61,6 +62,11 @@ class AnnotatedTextConfig:
             raise ConfigError(
                 "two_segments: its two parts are of one document, and pack puts several in a "
                 "sequence; set pack = false"
+            )
+        if self.replacement is not None and self.pack:
+            raise ConfigError(
+                "replacement: a document and its copies are held out together, and pack puts "
+                "several documents in a sequence; set pack = false"
             )
         if self.strangers and not self.two_segments:
             raise ConfigError("strangers: there is no second part to exchange; set two_segments")

@@ -30,6 +30,10 @@ class PackingCounts:
     """Spans longer than a sequence, cut with it, or of a piece that is left out."""
     n_beyond: int = 0
     """Spans beyond ``max_mentions``, those with the lowest scores."""
+    n_without_pieces: int = 0
+    """Long entities of the documents whose pieces share a token: they are short ones here."""
+    n_without_head: int = 0
+    """Long entities of the documents whose head does not end them: their pieces are known."""
 
     def to_json(self) -> dict[str, int]:
         """Give the counts as plain values."""

@@ -4,8 +4,9 @@ EMBERT's data for context-entity consistency. A mention is replaced by a synonym
 with what stands around it) or by a name of another entity (it is not). Names are exchanged in the
 text, so tokens and spans are found afterwards as everywhere.
 
-Only entities of the text with two names or more take part, and others are drawn as often as they
-occur, so that which entity stands somewhere does not tell by itself whether it belongs there.
+What is put in must not tell by itself whether it belongs there. So only entities of the text with
+two names or more take part; others are drawn as often as they occur, and where none may stand, no
+synonym does either; a name is any of its entity's, for a synonym the one that stood there, too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +26,8 @@ from biograft.objectives.records import IGNORED, Ints
 
 SYNONYM, OTHER = 1, 0
 """Labels of replaced mentions; those that are as they were have ``IGNORED``."""
-_TRIES = 64
-"""How often another entity is looked for that fits."""
+_VERSION = 2
+"""Of the way in which names are drawn; text packed in another way is packed anew."""
 _READ = ("concepts", "names", "types")
 
 
@@ -33,9 +35,10 @@ _READ = ("concepts", "names", "types")
 class ReplacementConfig:
     """Which mentions are replaced by what, in how many copies of each document.
 
-    In a copy, ``share`` of the mentions that can be replaced are. Of these ``synonyms`` get another
-    name of their concept, the others a name of another one; ``same_type`` of these are of the same
-    type as what they stand for. Without ``originals`` only copies are read.
+    In a copy, ``share`` of the mentions that can be replaced are. Of these ``synonyms`` get a name
+    of their own concept, perhaps the one they had, the others one of another concept, which was
+    drawn for either; ``same_type`` of those drawn are of the same type as what they stand for. A
+    mention for which its own concept is drawn stays. Without ``originals`` only copies are read.
     """
 
     share: float = 0.5
@@ -121,28 +124,28 @@ class Replacer:
         own = self.names_of(span.concept, document.language)
         if not may or len(own) < 2:
             return as_it_was
-        if is_synonym:
-            others = [name for name in own if name.casefold() != as_it_was[2].casefold()]
-            return (SYNONYM, span.concept, str(draw.choice(others))) if others else as_it_was
         other = self._other(span.concept, document.language, draw)
         if other is None:
             return as_it_was
+        if is_synonym:
+            return SYNONYM, span.concept, str(draw.choice(own))
         return OTHER, other, str(draw.choice(self.names_of(other, document.language)))
 
     def _other(self, concept: str, language: str, draw: np.random.Generator) -> str | None:
-        """Draw another entity of the text, as often as it occurs."""
+        """Draw an entity of the text, as often as it occurs; none if it may be taken for this one.
+
+        It is drawn once: of two entities either then stands for the other as often, and as often
+        keeps its own place as a synonym.
+        """
         same_type = draw.random() < self.config.same_type
         places, reached = self._among(language, self._type_of(concept) if same_type else None)
         if not len(places):
             return None
+        ticket = draw.random() * reached[-1]
+        other: str = self._ids[places[int(np.searchsorted(reached, ticket, side="right"))]]
         known = {name.casefold() for name in self.names_of(concept, language)}
-        for ticket in draw.random(_TRIES):
-            place = places[int(np.searchsorted(reached, ticket * reached[-1], side="right"))]
-            other: str = self._ids[place]
-            names = map(str.casefold, self.names_of(other, language))
-            if other != concept and known.isdisjoint(names):
-                return other
-        return None
+        apart = known.isdisjoint(map(str.casefold, self.names_of(other, language)))
+        return other if apart else None
 
     def names_of(self, concept: str, language: str) -> tuple[str, ...]:
         """Give the names of a concept in a language, all of them where the text tells none."""
@@ -181,6 +184,6 @@ class Replacer:
         return self._types[concept]
 
 
-def describe_replacement(kb: KnowledgeBase) -> str:
-    """Tell the store that names were taken from."""
-    return fingerprint(kb, _READ)
+def describe_replacement(kb: KnowledgeBase) -> dict[str, Any]:
+    """Tell the store that names were taken from, and the way in which they were drawn."""
+    return {"names": fingerprint(kb, _READ), "replacing": _VERSION}

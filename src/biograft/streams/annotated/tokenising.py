@@ -86,7 +86,7 @@ class DocumentTokenizer:
             mention_labels[CONSISTENT] = np.array(given.consistent, np.int64)[chosen]
         if self._pieces is not None:
             places = [(spans[place].start, spans[place].end) for place in chosen]
-            found = self._pieces.find(text, offsets, mentions, places)
+            found = self._pieces.find(text, offsets, mentions, places, counts)
             token_labels[PIECE_ENDS], mention_labels[HEAD_START] = found.ends, found.heads
         return TokenisedDocument(
             number=given.number,

@@ -80,7 +80,7 @@ def test_an_untrained_layer_changes_nothing_unless_it_is_drawn(begun, bert, laye
 def test_several_layers_share_one_table(begun, bert):
     model = begun({"entity_memory": 1, "neighbour_attention": 1}, neutral_start=False)
     ids = numbers(bert, "heart attack is bad")
-    output = model(ids, **told(ids))
+    output = model(ids, **told(ids), gold=True)
     assert output.detection_scores.shape == (1, 6, 3)
     assert output.neighbours.tolist() == [[1, 2]]
     assert output.candidates.shape == (1, 2)
@@ -89,6 +89,24 @@ def test_several_layers_share_one_table(begun, bert):
     ]
     assert not torch.equal(output.text_states, output.last_hidden_state)
     assert list(model.model.knowledge) == ["entity_memory", "neighbour_attention"]
+
+
+@torch.no_grad()
+def test_a_memory_finds_mentions_itself_unless_they_are_gold(begun, bert):
+    model = begun({"entity_memory": 1, "neighbour_attention": 2}, neutral_start=False)
+    detector = model.model.knowledge.entity_memory.detector
+    detector.weight.zero_()
+    detector.bias.copy_(torch.tensor([0.0, 1.0, 0.0]))  # every token begins a mention
+    ids = numbers(bert, "heart attack is bad")
+    nothing = {"mentions": torch.zeros(0, 3, dtype=torch.long), "entities": torch.zeros(0).long()}
+    plain = model(ids)
+    assert len(plain.candidates) > 1
+    torch.testing.assert_close(model(ids, **nothing).last_hidden_state, plain.last_hidden_state)
+    named = model(ids, **told(ids))
+    assert named.candidates.tolist() == plain.candidates.tolist()
+    assert named.neighbours.tolist() == [[1, 2]]
+    assert len(model(ids, **told(ids), gold=True).candidates) == 1
+    assert len(model(ids, mentions=told(ids)["mentions"]).candidates) == 1
 
 
 def test_a_saved_model_is_the_same(begun, write, bert):
