@@ -51,8 +51,11 @@ def task(
     from biograft.tasks import compare_runs, compare_with_figure
 
     found: dict[str, Any] = {}
+    asked = _Asked(form, part, grouped, out)
     if data:
-        found["data"] = _measure(model, data, _Asked(form, part, grouped, out))
+        found["data"] = _measure(model, data, asked)
+    else:
+        asked.refuse_without_data()
     if against is not None:
         found["against"] = compare_runs(model, against)
     if figure is not None:
@@ -70,6 +73,18 @@ class _Asked:
 
     def __init__(self, form: str, part: str, grouped: bool, out: Path | None) -> None:
         self.form, self.part, self.grouped, self.out = form, part, grouped, out
+
+    def refuse_without_data(self) -> None:
+        """Refuse what says something of a file where none is named."""
+        given = {
+            "--format": self.form,
+            "--part": self.part,
+            "--grouped": self.grouped,
+            "--out": self.out,
+        }
+        named = [name for name, value in given.items() if value]
+        if named:
+            raise ConfigError(f"{', '.join(named)}: means nothing without a file; name it (--data)")
 
 
 def _measure(place: Path, paths: list[str], asked: _Asked) -> dict[str, Any]:

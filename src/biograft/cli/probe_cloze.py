@@ -147,6 +147,13 @@ def _queries(
     from biograft.probing import build_queries, read_queries, read_wording
 
     if path is not None:
+        if wording is not None or config != type(config)(
+            languages=config.languages, seed=config.seed
+        ):
+            raise ConfigError(
+                "--queries: holds queries as they are; leave away --masked, --relations, "
+                "--wording, --per-relation and --limit, which say which are made of the store"
+            )
         read = read_queries(path, base)
         return read, {"n_queries": len(read)}
     made = build_queries(base, config, read_wording(wording) if wording else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -12,10 +13,20 @@ from biograft.errors import ConfigError
 from biograft.metrics import TTest, one_sample_t, paired_t, welch_t
 from biograft.tasks.results import figure_of, scores_of
 
+_COUNTING = {
+    "ner": ("types",),
+    "relation": ("negative",),
+    "matching": ("positive",),
+    "ranking": ("questions",),
+}
+"""Of each kind of task, the settings that say what its figure counts."""
+
 
 def compare_runs(a: str | Path, b: str | Path, part: str = "test") -> dict[str, Any]:
     """Compare two runs of one kind of task on the same examples, by the figure of the kind.
 
+    Runs whose settings let the figure count different things, such as types of entities, are
+    refused.
     Welch's test takes the seeds as drawn apart; the paired test, of runs with the same seeds,
     takes those of one seed together.
     """
@@ -27,6 +38,7 @@ def compare_runs(a: str | Path, b: str | Path, part: str = "test") -> dict[str, 
         raise ConfigError(f"{a} and {b} are runs of different tasks ({tasks})")
     if results_a["data"].get(part) != results_b["data"].get(part):
         raise ConfigError(f"{a} and {b} were measured on different examples ({part})")
+    _refuse_other_counting(a, b, results_a, results_b)
     values_a, values_b = list(scores_a.values()), list(scores_b.values())
     shared = [seed for seed in scores_a if seed in scores_b]
     compared: dict[str, Any] = {
@@ -60,6 +72,25 @@ def compare_with_figure(run: str | Path, figure: float, part: str = "test") -> d
         "difference": test.difference,
         "one_sample": _plain(test),
     }
+
+
+def _refuse_other_counting(
+    a: str | Path, b: str | Path, results_a: Mapping[str, Any], results_b: Mapping[str, Any]
+) -> None:
+    for name in _COUNTING.get(results_a["task"], ()):
+        in_a, in_b = (
+            results.get("recipe", {}).get("config", {}).get(name)
+            for results in (results_a, results_b)
+        )
+        if _in_order(in_a) != _in_order(in_b):
+            raise ConfigError(
+                f"{a} and {b} count different things: config.{name} is {in_a!r} in the one and "
+                f"{in_b!r} in the other; compare runs with the same"
+            )
+
+
+def _in_order(value: Any) -> Any:
+    return sorted(value) if isinstance(value, list) else value
 
 
 def _plain(test: TTest) -> dict[str, Any]:

@@ -32,10 +32,10 @@ class TaskTraining(TrainingConfig):
             why = "0 (a task counts epochs, and is resumed by seeds)"
             self._check(name, getattr(self, name) == 0, why)
 
-    def for_run(self, seed: int, n_updates: int) -> TrainingConfig:
-        """Give the loop what it needs to know of a run whose epochs have so many updates."""
+    def for_run(self, seed: int) -> TrainingConfig:
+        """Give the loop what it needs to know of a run."""
         shared = {field.name: getattr(self, field.name) for field in fields(TrainingConfig)}
-        return TrainingConfig(**{**shared, "seed": seed, "eval_every": n_updates})
+        return TrainingConfig(**{**shared, "seed": seed})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

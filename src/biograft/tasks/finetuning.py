@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import time
 from collections import Counter
@@ -50,10 +49,6 @@ class Fit:
         }
 
 
-class _EnoughError(Exception):
-    """Dev cannot get better, or did not for as many epochs as patience allows."""
-
-
 class _Keeper:
     """Measures on dev after each epoch and keeps the weights of the best one."""
 
@@ -68,28 +63,22 @@ class _Keeper:
         self._best = -1.0
         self.answers: Sequence[Any] = ()
         self._weights: dict[str, Tensor] = {}
-        self._begun = False
 
-    def measure(self) -> dict[str, Any]:
-        """Measure an epoch; the loop asks once before the first, when nothing is learnt yet."""
-        if not self._begun:
-            self._begun = True
-            return {}
+    def measure(self, epoch: int) -> tuple[dict[str, Any], bool]:
+        """Measure after an epoch; say whether dev cannot get better, or patience is at its end."""
         answers = self._model.predict(self._dev, self._training.precision)
         report = self._model.report(self._dev, answers)
         figures = report.to_json()
-        entry = {name: figures[name] for name in self._figures}
+        entry = {"epoch": epoch, **{name: figures[name] for name in self._figures}}
         score = entry[self._figures[0]]
-        self.epochs.append({"epoch": len(self.epochs) + 1, **entry})
+        self.epochs.append(entry)
         if score > self._best:
             self._best = score
-            self.best_epoch, self.report, self.answers = len(self.epochs), report, answers
+            self.best_epoch, self.report, self.answers = epoch, report, answers
             state = self._model.network.state_dict()
             self._weights = {key: value.detach().cpu().clone() for key, value in state.items()}
-        waited = len(self.epochs) - self.best_epoch
-        if score == 1 or 0 < self._training.patience <= waited:
-            raise _EnoughError
-        return {"epoch": len(self.epochs), **entry}
+        waited = epoch - self.best_epoch
+        return dict(entry), score == 1 or 0 < self._training.patience <= waited
 
     def restore(self) -> None:
         """Put the best weights back."""
@@ -124,12 +113,11 @@ def fit(
         model=model.network,
         source=source,
         compute_loss=model.loss,
-        evaluate=keeper.measure,
+        after_epoch=keeper.measure,
         described={"task": model.kind, "seed": seed},
     )
-    n_updates = -(-len(source) // training.accumulate)
-    with contextlib.suppress(_EnoughError):
-        train(task, training.for_run(seed, n_updates), run, progress=progress)
+    train(task, training.for_run(seed), run, progress=progress)
+    processes.wait_for_everyone()  # until all have found the last state
     shutil.rmtree(run / "checkpoints", ignore_errors=True)  # the last epoch's, not the best one's
     keeper.restore()
     if keeper.report is None:

@@ -34,6 +34,28 @@ def summarise(reports: Sequence[Mapping[str, Any]], figures: Sequence[str]) -> d
     return {name: _spread([float(report[name]) for report in reports]) for name in figures}
 
 
+def chance_of(reports: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """Give the level of chance on each part, where reports state it; it is the same for all."""
+    levels = {
+        part: found[0]["chance"]
+        for part, found in reports.items()
+        if found and "chance" in found[0]
+    }
+    return {"chance": levels} if levels else {}
+
+
+def keep_test(results: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Take over what was found on test before, if it was with the same seeds and rate."""
+    kept = dict(results)
+    if "test" not in before or any(before[key] != kept[key] for key in ("seeds", "learning_rate")):
+        return kept
+    kept["test"] = before["test"]
+    for table in ("chance", "n_examples", "data"):
+        if "test" in before.get(table, {}):
+            kept[table] = {**kept.get(table, {}), "test": before[table]["test"]}
+    return kept
+
+
 def _spread(values: Sequence[float]) -> dict[str, Any]:
     deviation = stdev(values) if len(values) > 1 else None
     return {"mean": fmean(values), "deviation": deviation, "values": list(values)}

@@ -18,12 +18,12 @@ import torch
 
 from biograft.manifests import peek
 from biograft.progress import Progress
-from biograft.tasks.finetuning import fit
+from biograft.tasks.finetuning import Fit, fit
 from biograft.tasks.folder import MODEL, TASK_MODEL, open_task, write_model
 from biograft.tasks.kinds import TASKS, TaskExamples
 from biograft.tasks.model import TaskModel
 from biograft.tasks.recipes import TaskRecipe
-from biograft.tasks.results import RESULT, RESULTS, summarise
+from biograft.tasks.results import RESULT, RESULTS, chance_of, keep_test, summarise
 from biograft.training.processes import join_processes
 from biograft.training.run_folder import check_run, start_run
 
@@ -111,14 +111,7 @@ class _Run:
             shutil.rmtree(trial.folder, ignore_errors=True)  # what an interrupt left
         model = self._start(rate, seed)
         dev = self._lesson.dev.examples
-        fitted = fit(
-            model,
-            self._lesson.train.examples,
-            dev,
-            trial.folder,
-            seed=seed,
-            progress=self._lesson.progress,
-        )
+        fitted = self._fit(model, trial)
         if main:
             said = {"learning_rate": rate, "seed": seed, **fitted.to_json()}
             write_model(trial.folder / MODEL, model, {**said, "provenance": self._provenance})
@@ -127,12 +120,31 @@ class _Run:
         self._processes.wait_for_everyone()
         return trial
 
+    def _fit(self, model: TaskModel[Any, Any], trial: _Trial) -> Fit:
+        """Train; an interrupt says what it means to the whole run."""
+        lesson = self._lesson
+        try:
+            return fit(
+                model,
+                lesson.train.examples,
+                lesson.dev.examples,
+                trial.folder,
+                seed=trial.seed,
+                progress=lesson.progress,
+            )
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"seed {trial.seed} is not finished; with --resume it begins anew, and what is "
+                f"finished in {lesson.out} stays"
+            ) from None
+
     def measure(self, trial: _Trial) -> dict[str, Any]:
         """Measure a trial on the test set, unless that is done; give the report."""
-        result = RESULT.read(trial.folder)
+        known = RESULT.read(trial.folder)
         test = self._lesson.test
-        if test is None or result.get("test_examples") == self._data["test"]:
-            return dict(result.get("test", {}))
+        self._processes.wait_for_everyone()  # until all have looked
+        if test is None or known.get("test_examples") == self._data["test"]:
+            return dict(known.get("test", {}))
         model = self._reopen(trial)
         self._lesson.progress.start("test")
         answers = model.predict(test.examples, model.config.training.precision)
@@ -140,6 +152,7 @@ class _Run:
         if self._processes.is_main_process:
             model.write(test.examples, answers, trial.folder / "predictions-test.jsonl")
             said = {"test": report, "test_examples": self._data["test"]}
+            result = RESULT.read(trial.folder)  # training again wrote it anew
             RESULT.write(trial.folder, {**result, **said}, overwrite=True)
         self._processes.wait_for_everyone()
         return report
@@ -147,7 +160,9 @@ class _Run:
     def keep(self, best: _Trial) -> None:
         """Make the best trial's model that of the run, and remove all others."""
         kept = self._is_kept(best)
-        if not kept and not TASK_MODEL.is_at(best.folder / MODEL):
+        gone = not kept and not TASK_MODEL.is_at(best.folder / MODEL)
+        self._processes.wait_for_everyone()  # until all have looked
+        if gone:
             self._train_again(best)
             self.measure(best)
         if self._processes.is_main_process and not kept:
@@ -178,7 +193,7 @@ class _Run:
             "seeds": [trial.seed for trial in trials],
             "best_seed": best.seed,
             **{part: summarise(found, figures) for part, found in reports.items() if found},
-            **_chance(reports),
+            **chance_of(reports),
             "lost": first["lost"],
             "n_sequences": first["n_sequences"],
             "n_examples": {
@@ -189,6 +204,9 @@ class _Run:
             "data": self._data,
             "provenance": self._provenance,
         }
+        if not tested and RESULTS.is_at(self._lesson.out):
+            content = keep_test(content, RESULTS.read(self._lesson.out))
+        self._processes.wait_for_everyone()  # until all have read the results before
         if self._processes.is_main_process:
             RESULTS.write(self._lesson.out, content, overwrite=True)
         self._lesson.progress.finish()
@@ -215,6 +233,7 @@ class _Run:
 
     def _train_again(self, trial: _Trial) -> None:
         """Train a model that was not kept once more; all processes take part."""
+        self._processes.wait_for_everyone()  # until all have found it gone
         if self._processes.is_main_process:
             shutil.rmtree(trial.folder, ignore_errors=True)
         self._processes.wait_for_everyone()
@@ -229,13 +248,3 @@ class _Run:
             return self._kind.start(
                 self._recipe.encoder.load(), config, self._lesson.train.examples
             )
-
-
-def _chance(reports: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-    """Give the level of chance on each part, where reports state it; it is the same for all."""
-    levels = {
-        part: found[0]["chance"]
-        for part, found in reports.items()
-        if found and "chance" in found[0]
-    }
-    return {"chance": levels} if levels else {}

@@ -14,15 +14,16 @@ from biograft.nn import TextEncoder
 from biograft.nn.loading import quiet_transformers
 
 Ints = npt.NDArray[np.int64]
+_BLANKS = ("▁", "Ġ")
+"""How SentencePiece and byte-level BPE write a blank."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextTokens:
-    """The tokens of a text, where in it each stands, and which word of the tokenizer it is of."""
+    """The tokens of a text, and where in it each stands."""
 
     ids: list[int]
     offsets: Ints  # (tokens, 2)
-    words: Ints  # (tokens,)
 
 
 class TaskTokenizer:
@@ -35,6 +36,7 @@ class TaskTokenizer:
                 "convert it to a fast one (tokenizer.json)"
             )
         self._tokenizer, self._lower = encoder.tokenizer, encoder.lower
+        self._pieces: dict[str, list[int]] = {}
         special = [int(i) for i in encoder.tokenizer.encode("")]
         opening = {encoder.tokenizer.cls_token_id, encoder.tokenizer.bos_token_id}
         n_before = int(bool(special) and special[0] in opening)
@@ -64,20 +66,23 @@ class TaskTokenizer:
                 return_token_type_ids=False,
             )
         return [
-            TextTokens(
-                ids, np.array(offsets, np.int64).reshape(-1, 2), _words(encoded.word_ids(row))
-            )
-            for row, (ids, offsets) in enumerate(
-                zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
-            )
+            TextTokens(ids, np.array(offsets, np.int64).reshape(-1, 2))
+            for ids, offsets in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
         ]
+
+    def read_piece(self, piece: str) -> list[int]:
+        """Tokenise a piece as it stands within a text, without the mark of a blank before it."""
+        if piece not in self._pieces:
+            [tokens] = self.read([piece])
+            names = self._tokenizer.convert_ids_to_tokens(tokens.ids)
+            held = [
+                token for token, name in zip(tokens.ids, names, strict=True) if name not in _BLANKS
+            ]
+            self._pieces[piece] = held or tokens.ids
+        return self._pieces[piece]
 
     def _lowered(self, text: str) -> str:
         """Lowercase, if the encoder wants it, letter by letter so that offsets stay."""
         if not self._lower:
             return text
         return "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
-
-
-def _words(numbers: Sequence[int | None]) -> Ints:
-    return np.array([-1 if number is None else number for number in numbers], np.int64)

@@ -23,6 +23,7 @@ from biograft.training.checkpoint import (
     sweep,
 )
 from biograft.training.config import TrainingConfig
+from biograft.training.evaluating import Evaluations, is_due
 from biograft.training.optimiser import learning_rate, make_optimiser
 from biograft.training.processes import make_accelerator
 from biograft.training.run_folder import MetricsLog, check_run, start_run
@@ -67,17 +68,17 @@ def train(
     accelerator.wait_for_everyone()
     updater = Updater(task, optimiser, config, accelerator, start)
     log = MetricsLog(run, start.step, enabled=main)
-    began, evaluation, loss, stop = time.perf_counter(), None, None, False
+    evaluations = Evaluations(task, config.eval_every, start, log)
+    began, loss, stop = time.perf_counter(), None, False
     progress.start("training")
     with Stopping(config.max_minutes) as stopping:
         while True:
             place = updater.place
             last = place.step >= n_steps
-            new = place.step > start.step or place.step == 0  # not done before a resume
-            if task.evaluate and new and _due(config.eval_every, place.step, last=last):
-                evaluation = _evaluate(task)
-                log.write({"step": place.step, "evaluation": evaluation})
-            if place.step > start.step and (stop or _due(config.save_every, place.step, last=last)):
+            stop = evaluations.look(place, last=last) or stop
+            if place.step > start.step and (
+                stop or is_due(config.save_every, place.step, last=last)
+            ):
                 if main:
                     save_checkpoint(run, place, task.model, optimiser, keep=config.keep)
                 accelerator.wait_for_everyone()
@@ -85,14 +86,15 @@ def train(
                 break
             entry, stop = updater.update(learning_rate(place.step, n_steps, config), stopping)
             loss = entry["loss"]
-            if _due(config.log_every, entry["step"], last=entry["step"] >= n_steps):
+            if is_due(config.log_every, entry["step"], last=entry["step"] >= n_steps):
                 log.write({**entry, "seconds": round(time.perf_counter() - began, 3)})
             progress.advance(entry["rows"], entry["step"] / n_steps)
     progress.finish()
     if stopping.interrupted:
         raise KeyboardInterrupt(f"the state of step {place.step} is saved in {run}")
     seconds = time.perf_counter() - began
-    return TrainingResult(place.step, n_steps, loss, seconds, find_checkpoints(run)[-1], evaluation)
+    saved = find_checkpoints(run)[-1]
+    return TrainingResult(place.step, n_steps, loss, seconds, saved, evaluations.newest)
 
 
 def count_steps(config: TrainingConfig, n_batches: int) -> int:
@@ -115,15 +117,3 @@ def _open_run(
     if main:
         start_run(run, task.described, task.provenance)
     return Place()
-
-
-@torch.no_grad()
-def _evaluate(task: Task[Batch]) -> dict[str, Any] | None:
-    """Evaluate with dropout off."""
-    task.model.eval()
-    return task.evaluate() if task.evaluate else None
-
-
-def _due(every: int, step: int, *, last: bool) -> bool:
-    """Whether something that happens every so many steps, and at the end, happens now."""
-    return last or (every > 0 and step % every == 0)

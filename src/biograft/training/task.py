@@ -41,6 +41,9 @@ class Task(Generic[Batch]):
     """Of model and batch, and of multipliers by name where there are ``counts``."""
     counts: Callable[[Batch], Mapping[str, int]] | None = None
     evaluate: Callable[[], dict[str, Any]] | None = None
+    after_epoch: Callable[[int], tuple[dict[str, Any], bool]] | None = None
+    """Called as ``evaluate`` is, when an update has ended an epoch, with how many have ended;
+    gives what to log, and whether that is enough, which ends the training."""
     described: Mapping[str, Any] = field(default_factory=dict)
     """The whole configuration, kept in ``run.json``; a resumed run must have the same."""
     provenance: Mapping[str, Any] = field(default_factory=dict)

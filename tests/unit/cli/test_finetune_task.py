@@ -166,6 +166,19 @@ def test_nothing_to_measure_is_said(entities, run):
         run("evaluate", "task", entities[0])
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-o", "answers.jsonl"), "--out: means nothing without a file"),
+        (("--format", "gad", "--part", "dev"), "--format, --part: means nothing"),
+        (("--grouped", "--figure", "0.5"), "--grouped: means nothing without a file"),
+    ],
+)
+def test_what_is_said_of_a_file_needs_one(run, tmp_path, options, message):
+    with pytest.raises(ConfigError, match=message):
+        run("evaluate", "task", tmp_path, *options)
+
+
 PAIRS = "".join(
     f"{int(first == second)}\tno {first}\t{second}\n" for first in NAMES for second in NAMES
 )

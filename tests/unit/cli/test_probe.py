@@ -69,10 +69,26 @@ def test_two_models_are_asked_the_same(call, kb, models, tmp_path):
         assert [answer["id"] for answer in row["answers"]] == ids.split("|")
         for shown in row["models"].values():
             assert (shown["single"]["masks"], shown["several"]["masks"]) == (1, 2)
-    again = json.loads(call(models[1], "--kb", kb, *FEW, "--queries", tmp_path / "q.tsv", "--json"))
+    same = (*FEW[2:], "--queries", tmp_path / "q.tsv")
+    again = json.loads(call(models[1], "--kb", kb, *same, "--json"))
     for each in (again["models"][0], told["models"][1]):
         del each["seconds"]
     assert again["models"][0] == told["models"][1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--limit", 12),
+        ("--masked", "head"),
+        ("--relations", "treats"),
+        ("--per-relation", 3),
+        ("--wording", "words.tsv"),
+    ],
+)
+def test_queries_that_are_given_are_asked_as_they_are(call, kb, models, write, options):
+    with pytest.raises(BiograftError, match="--queries: holds queries as they are; leave away"):
+        call(models[0], "--kb", kb, "--queries", write("q.tsv", ""), *options)
 
 
 def test_what_people_read(call, kb, models):

@@ -17,6 +17,7 @@ from transformers import (
 from biograft.errors import ConfigError
 from biograft.nn.batching import pad
 from biograft.nn.generation import Asked, BeamConfig, FlatTrie, Found, generate_names, score_names
+from biograft.nn.generation.hypotheses import Finished
 
 START, END, IS = 2, 2, 16
 FOLDER = "parity/genbioel"
@@ -266,3 +267,17 @@ def test_settings_are_checked():
         BeamConfig(beams=0)
     with pytest.raises(ConfigError, match="length_penalty: expected a number"):
         BeamConfig(length_penalty=float("nan"))
+
+
+def test_the_early_stop_goes_by_what_hypotheses_score_now():
+    """It may lose a long name: of tokens that are certain but the first, this one would be best."""
+    finished = Finished(1, BeamConfig(beams=2))
+    finished.add(0, 0, -6.0, 2)
+    assert not finished.is_settled(0, finished.score(-4.0, 1))  # there are not names enough
+    finished.add(0, 1, -6.2, 2)
+    assert finished.is_settled(0, finished.score(-4.0, 1))
+    assert finished.score(-4.0, 8) > finished.ranked()[1].max()
+    assert not finished.is_settled(0, finished.score(-3.05, 1))
+    published = Finished(1, BeamConfig(beams=1, published=True))
+    published.add(0, 0, -6.0, 2)
+    assert published.is_settled(0, 0.0)

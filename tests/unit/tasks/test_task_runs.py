@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from biograft.corpus.formats import read_documents
 from biograft.errors import ConfigError, StoreError
+from biograft.progress import Progress
 from biograft.tasks import (
     TaskLesson,
     TaskRecipe,
@@ -20,6 +26,7 @@ from biograft.tasks import (
     open_task,
 )
 from biograft.tasks.kinds import TaskExamples
+from biograft.tasks.results import RESULTS
 
 VALUES = {
     "kind": "ner",
@@ -163,10 +170,165 @@ def _change(model, **values):
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
 
+def training(recipe, **values):
+    """Give a recipe with another training."""
+    changed = replace(recipe.config.training, **values)
+    return replace(recipe, config=replace(recipe.config, training=changed))
+
+
+def evaluations(folder):
+    lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [line["evaluation"] for line in lines if "evaluation" in line]
+
+
 def test_patience_ends_a_training(recipe, lesson):
-    values = recipe(seeds=[1])
-    slow = replace(values.config.training, epochs=9, patience=2, learning_rate=1e-9)
-    patient = replace(values, config=replace(values.config, training=slow))
-    run = finetune_task(patient, lesson()).run
-    said = json.loads((run / "runs" / "lr-1e-09" / "seed-1" / "result.json").read_text())
+    """What was measured last is in the log, too, and the stage has come to its end."""
+    progress = Progress(enabled=False)
+    patient = training(recipe(seeds=[1]), epochs=9, patience=2, learning_rate=1e-9)
+    run = finetune_task(patient, lesson(progress=progress, test=None)).run
+    folder = run / "runs" / "lr-1e-09" / "seed-1"
+    said = json.loads((folder / "result.json").read_text())
     assert len(said["epochs"]) == said["best_epoch"] + 2
+    assert evaluations(folder) == said["epochs"]
+    assert "training" in progress.seconds
+
+
+def test_epochs_are_measured_where_updates_take_several_batches(recipe, lesson):
+    """Seven texts are four batches of two; three of these an update reach over epochs."""
+    slow = training(recipe(seeds=[1]), epochs=4, batch_size=2, accumulate=3, learning_rate=1e-9)
+    run = finetune_task(slow, lesson()).run
+    said = json.loads((run / "runs" / "lr-1e-09" / "seed-1" / "result.json").read_text())
+    assert [entry["epoch"] for entry in said["epochs"]] == [1, 2, 3, 4]
+    patient = training(slow, patience=2)
+    run = finetune_task(patient, lesson("patient")).run
+    said = json.loads((run / "runs" / "lr-1e-09" / "seed-1" / "result.json").read_text())
+    assert said["epochs"][-1]["epoch"] == said["best_epoch"] + 2
+
+
+class _Interrupted(Progress):
+    """Someone who has seen enough of the second seed."""
+
+    def __init__(self):
+        super().__init__(enabled=False)
+        self.n_trainings = 0
+
+    def start(self, stage, fraction=0.0):
+        super().start(stage, fraction)
+        self.n_trainings += stage == "training"
+
+    def advance(self, rows, fraction=None):
+        super().advance(rows, fraction)
+        if self.n_trainings == 2:
+            signal.raise_signal(signal.SIGINT)
+            self.n_trainings += 1
+
+
+def test_an_interrupt_says_what_resume_will_do(recipe, lesson):
+    with pytest.raises(KeyboardInterrupt, match="seed 2 is not finished; with --resume it begins"):
+        finetune_task(recipe(seeds=[1, 2]), lesson(progress=_Interrupted()))
+    resumed = finetune_task(recipe(seeds=[1, 2]), lesson(resume=True))
+    assert results(resumed.run)["seeds"] == [1, 2]
+
+
+def test_what_was_found_on_test_stays_when_a_run_is_looked_at_without(recipe, lesson):
+    whole = results(finetune_task(recipe(seeds=[1]), lesson()).run)
+    without = results(finetune_task(recipe(seeds=[1]), lesson(resume=True, test=None)).run)
+    assert {**without, "made_at": ""} == {**whole, "made_at": ""}
+    more = results(finetune_task(recipe(seeds=[1, 2]), lesson(resume=True, test=None)).run)
+    assert "test" not in more
+    assert "test" not in more["data"]
+
+
+def test_a_seed_that_is_trained_again_for_a_new_test_set_says_so(recipe, lesson, documents):
+    first = finetune_task(recipe(seeds=[1, 2]), lesson())
+    other = 3 - results(first.run)["best_seed"]
+    path = first.run / "runs" / "lr-0.005" / f"seed-{other}" / "result.json"
+    said = json.loads(path.read_text())
+    path.write_text(json.dumps({**said, "seconds": -1.0}))
+    again = lesson(test=TaskExamples(documents[:2]), resume=True)
+    finetune_task(recipe(seeds=[1, 2]), again)
+    said = json.loads(path.read_text())
+    assert said["seconds"] > 0
+    assert said["test_examples"] == again.test.fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "values"),
+    [
+        ("ner", "types", ("keep", "ignore")),
+        ("relation", "negative", (["0"], ["0", "false"])),
+        ("matching", "positive", ("1", "0")),
+        ("ranking", "questions", ("answered", "single")),
+    ],
+)
+def test_runs_whose_figures_count_different_things_are_not_compared(tmp_path, task, name, values):
+    figure = "acc@1" if task == "ranking" else "f1"
+
+    def run(folder, value):
+        found = {figure: {"mean": 0.5, "deviation": 0.1, "values": [0.4, 0.6]}}
+        content = {"task": task, "figure": figure, "seeds": [1, 2], "data": {"test": "x"}}
+        recipe = {"recipe": {"config": {name: value, "dropout": 0.1}}}
+        RESULTS.write(tmp_path / folder, {**content, **recipe, "test": found})
+        return tmp_path / folder
+
+    one, other = (run(str(number), value) for number, value in enumerate(values))
+    with pytest.raises(ConfigError, match=rf"count different things: config\.{name} is "):
+        compare_runs(one, other)
+    assert compare_runs(one, one)["difference"] == 0
+    if isinstance(values[1], list):
+        assert compare_runs(other, run("turned", values[1][::-1]))["difference"] == 0
+
+
+TWO_PROCESSES = """
+import json, sys, time
+from pathlib import Path
+import torch
+sys.path.insert(0, sys.argv[1])
+from conftest import SENTENCES, document
+from biograft.tasks import TaskLesson, TaskRecipe, finetune_task, running
+from biograft.tasks.kinds import TaskExamples
+from biograft.tasks.results import RESULTS
+
+documents = [document(number, text) for number, text in enumerate(SENTENCES)]
+recipe = TaskRecipe.from_values("mine", json.loads(sys.argv[3]))
+measure = running._Run.measure
+
+def late(run, trial):
+    if not run._processes.is_main_process:
+        time.sleep(2)  # so that it looks when the main process has long done so
+    return measure(run, trial)
+
+running._Run.measure = late
+for number, test in enumerate((documents[7:], documents[:2])):
+    sets = {"train": documents[:7], "dev": documents, "test": test}
+    examples = {part: TaskExamples(found) for part, found in sets.items()}
+    finetune_task(recipe, TaskLesson(**examples, out=Path(sys.argv[2]), resume=number > 0))
+torch.distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_agree_on_what_is_done(encoder_folder, tmp_path):
+    script = tmp_path / "two.py"
+    script.write_text(TWO_PROCESSES)
+    values = {
+        **VALUES,
+        "encoder": {"name": str(encoder_folder), "max_length": 32},
+        "search": {"seeds": [1, 2]},
+    }
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+            *("--nproc-per-node=2", str(script), str(Path(__file__).parent)),
+            *(str(tmp_path / "run"), json.dumps(values)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    found = results(tmp_path / "run")
+    assert found["n_examples"]["test"] == 2
+    assert len(found["test"]["f1"]["values"]) == 2

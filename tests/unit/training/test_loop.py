@@ -204,6 +204,52 @@ def test_epochs_count_batches(make_task, tmp_path, accumulate, n_steps):
     assert rows == {1: 74, 2: 74, 3: 90}[accumulate]
 
 
+@pytest.mark.parametrize(
+    ("accumulate", "expected"),
+    [
+        (1, [(5, 1), (10, 2), (15, 3)]),
+        (2, [(3, 1), (5, 2), (8, 3)]),
+        (7, [(1, 1), (2, 2), (3, 4)]),  # 7, 14 and 21 of 5 batches an epoch
+    ],
+)
+def test_ends_of_epochs_are_told_wherever_updates_lie(make_task, tmp_path, accumulate, expected):
+    told, modes = [], []
+    task = make_task()
+
+    def after_epoch(epoch):
+        modes.append((task.model.training, torch.is_grad_enabled()))
+        told.append(epoch)
+        return {"epoch": epoch}, False
+
+    task = make_task(after_epoch=after_epoch)
+    options = config(steps=0, epochs=3, accumulate=accumulate)
+    result = train(task, options, tmp_path / "run")
+    logged = [e for e in metrics(tmp_path / "run") if "evaluation" in e]
+    assert [(e["step"], e["evaluation"]["epoch"]) for e in logged] == expected
+    assert told == [epoch for _, epoch in expected]
+    assert set(modes) == {(False, False)}
+    assert result.evaluation == {"epoch": told[-1]}
+
+
+def test_a_task_that_has_enough_ends_a_training(make_task, tmp_path):
+    task = make_task(after_epoch=lambda epoch: ({"epoch": epoch}, epoch == 2))
+    result = train(task, config(steps=0, epochs=9), tmp_path / "run")
+    assert (result.step, result.finished) == (10, False)
+    assert metrics(tmp_path / "run")[-1] == {"step": 10, "evaluation": {"epoch": 2}}
+
+
+def test_the_end_of_an_epoch_is_told_once_though_a_run_is_resumed_there(make_task, tmp_path):
+    told = []
+
+    def after_epoch(epoch):
+        told.append(epoch)
+        return {}, epoch == 1
+
+    train(make_task(after_epoch=after_epoch), config(), tmp_path / "run")
+    train(make_task(after_epoch=after_epoch), config(), tmp_path / "run", resume=True)
+    assert told == [1, 2]
+
+
 def test_accumulated_gradients_are_the_mean_of_the_batches(make_task, tmp_path):
     task, by_hand = make_task(), make_task()
     for each in (task, by_hand):

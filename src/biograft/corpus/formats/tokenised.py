@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from biograft.corpus.formats.features import Feature, Step
 from biograft.corpus.formats.fitting import blank_out, keep_flat_passages
+from biograft.corpus.splitting import split_tokens
 from biograft.documents import Document, Mention, Passage
-from biograft.text import HAN
 
 TOKENS = "tokens"
 """The kind of a passage whose tokens are parted by single blanks."""
@@ -19,8 +19,6 @@ TOKENS = "tokens"
 _Places = list[tuple[int, int]]
 
 _KEPT_KINDS = (TOKENS, "sentence")
-_ALONE = rf"\u3005-\u30ff{HAN}"  # kana, Chinese characters
-_TOKEN = re.compile(rf"[{_ALONE}]|[^\W{_ALONE}]+|[^\w\s]")
 _NOT_PARTED = re.compile(r"[^\S ]|  |^ | $|-DOCSTART-")
 
 
@@ -74,8 +72,8 @@ def _tokens(document: Document, section: Passage, cuts: list[int]) -> _Places:
         if all(cut in bounds for cut in cuts if section.start <= cut <= section.end):
             return places
     found = []
-    for match in _TOKEN.finditer(text):
-        start, end = section.start + match.start(), section.start + match.end()
+    for first, behind in split_tokens(text):
+        start, end = section.start + first, section.start + behind
         marks = [start, *cuts[bisect_right(cuts, start) : bisect_left(cuts, end)], end]
         found += list(itertools.pairwise(marks))
     return found

@@ -83,7 +83,12 @@ class Finished:
         return total / float(n_tokens**self._config.length_penalty)
 
     def is_settled(self, mention: int, best: float) -> bool:
-        """Whether no hypothesis, the best of which scores so much now, would come among them."""
+        """Whether to stop: there are names enough, and no hypothesis scores more than the last.
+
+        ``best`` is what the best hypothesis scores now; ``published`` does not ask for it. This is
+        the usual early stop, as in transformers, and no bound: a hypothesis that goes on with
+        tokens that are nearly certain rises with its length, and might have come among the names.
+        """
         names = self._names[mention]
         full = len(names) >= self._config.beams
         return full and (self._config.published or best <= names[-1][0])

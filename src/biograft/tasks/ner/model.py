@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from biograft.corpus.alignment import NONE
 from biograft.corpus.formats import write_documents
 from biograft.documents import Document, Mention
 from biograft.metrics import ClassReport, entity_report
@@ -21,7 +22,7 @@ from biograft.tasks.ner.heads import CrfHead, TagHead
 from biograft.tasks.ner.span_head import SpanHead
 from biograft.tasks.ner.tags import TagSet
 from biograft.tasks.ner.texts import ReadText, WordSpan, find_spans, read_texts
-from biograft.tasks.ner.windows import Window, cut_windows
+from biograft.tasks.ner.windows import Window, cut_windows, owner_of
 from biograft.tasks.network import Outputs, TaskNetwork
 from biograft.tasks.tokens import TaskTokenizer
 
@@ -66,10 +67,10 @@ class NerModel:
             mentions = [replace(m, type=self._type_of(m)) for m in by_text[number]]
             nested = self.config.head == "spans"
             spans = find_spans(text, mentions, nested=nested, lost=lost)
-            windows += [
-                self._marked(window, text, spans, lost)
-                for window in cut_windows(number, text, self.tokenizer, self.config.overlap)
-            ]
+            cut = list(cut_windows(number, text, self.tokenizer, self.config.overlap))
+            if nested:
+                spans = self._learnable_spans(spans, cut, lost)
+            windows += [self._marked(window, text, spans) for window in cut]
         return windows, lost
 
     def loss(self, network: nn.Module, items: Sequence[Window]) -> tuple[Tensor, dict[str, float]]:
@@ -112,22 +113,31 @@ class NerModel:
             for number, document in enumerate(documents)
         ]
 
-    def _marked(
-        self, window: Window, text: ReadText, spans: Sequence[WordSpan], lost: Counter[str]
-    ) -> Window:
-        """Add to a window what is to be learned of its words."""
-        end = window.first + window.n_words
-        if isinstance(self.head, TagHead):
-            tags = self.head.tags.encode(len(text.words), spans)
-            return replace(window, tags=tuple(tags[window.first : end]))
-        inside = []
+    def _learnable_spans(
+        self, spans: Sequence[WordSpan], windows: Sequence[Window], lost: Counter[str]
+    ) -> list[WordSpan]:
+        """Leave out, and count, the spans that are too long or that no window holds."""
+        kept = []
         for first, behind, kind in spans:
             if behind - first > self.config.max_span:
-                lost["entities longer than max_span"] += int(window.first <= first < end)
-            elif window.first <= first and behind <= end:
-                place = first - window.first
-                inside.append((place, place + behind - first - 1, self.labels.index(kind)))
-        return replace(window, spans=tuple(inside))
+                lost["entities longer than max_span"] += 1
+            elif owner_of(windows, first, behind - 1) == NONE:
+                lost["entities that no window holds"] += 1
+            else:
+                kept.append((first, behind, kind))
+        return kept
+
+    def _marked(self, window: Window, text: ReadText, spans: Sequence[WordSpan]) -> Window:
+        """Add to a window what is to be learned of its words."""
+        if isinstance(self.head, TagHead):
+            tags = self.head.tags.encode(len(text.words), spans)
+            return replace(window, tags=tuple(tags[window.first : window.first + window.n_words]))
+        inside = tuple(
+            (first - window.first, behind - 1 - window.first, self.labels.index(kind))
+            for first, behind, kind in spans
+            if window.holds(first, behind - 1)
+        )
+        return replace(window, spans=inside)
 
     def _type_of(self, mention: Mention) -> str:
         return self.labels[0] if self.config.types == "ignore" else mention.type

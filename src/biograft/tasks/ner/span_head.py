@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from biograft.tasks.ner.texts import WordSpan
-from biograft.tasks.ner.windows import Window
+from biograft.tasks.ner.windows import Window, owner_of
 from biograft.tasks.network import Outputs
 
 _DIM = 64
@@ -41,8 +41,10 @@ class SpanHead(nn.Module):
     def forward(self, states: Tensor) -> Outputs:
         """Score spans: (texts, types, first word, last word); -inf where none can be."""
         shape = (*states.shape[:2], len(self.types), _DIM)
-        first, last = self.first(states).view(shape), self.last(states).view(shape)
-        scores = torch.einsum("bitd,bjtd->btij", first.float(), last.float()) / _DIM**0.5
+        with torch.autocast(states.device.type, enabled=False):  # see LinearHead
+            states = states.float()
+            first, last = self.first(states).view(shape), self.last(states).view(shape)
+            scores = torch.einsum("bitd,bjtd->btij", first, last) / _DIM**0.5
         words = torch.arange(states.shape[1], device=states.device)
         length = words[None, :] - words[:, None]  # (first, last)
         fits = (length >= 0) & (length < self.max_span)
@@ -63,14 +65,15 @@ class SpanHead(nn.Module):
         return (wrong_part + right_part).mean()
 
     def join(self, pieces: Sequence[tuple[Window, Outputs]]) -> list[WordSpan]:
-        """Give the spans of a text; each counts in the window that owns its middle word."""
+        """Give the spans of a text; each counts in the window where it has most context."""
+        windows = [window for window, _ in pieces]
         found = []
-        for window, outputs in pieces:
+        for number, (window, outputs) in enumerate(pieces):
             n_words = window.n_words
             scores = outputs[0][:, :n_words, :n_words]
             for kind, first, last in (scores > 0).nonzero().tolist():
                 start, end = window.first + first, window.first + last
-                if window.own[0] <= (start + end) // 2 < window.own[1]:
+                if owner_of(windows, start, end) == number:
                     found.append((start, end + 1, self.types[kind]))
         return sorted(found)
 

@@ -1,22 +1,25 @@
 """Documents as texts to be read one by one: their words, and the tokens of each word.
 
 A word is what one label is given to. Where a file comes in tokens (CoNLL), words are these; else
-they are what the tokenizer takes apart first: words and signs, in Chinese characters.
+they are cut by our own rule, the same for all encoders: runs of letters and digits, each sign,
+each Chinese character.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from biograft.corpus.alignment import NONE, align_spans, word_numbers
+from biograft.corpus.alignment import NONE, align_spans
 from biograft.corpus.formats.tokenised import TOKENS, tokens_of
 from biograft.corpus.sentences import split_sentences
+from biograft.corpus.splitting import split_tokens
 from biograft.documents import Document, Mention, Passage
 from biograft.tasks.tokens import Ints, TaskTokenizer, TextTokens
+from biograft.tasks.words import tokens_of_words
 
 WordSpan = tuple[int, int, str]
 """First word, behind the last, type."""
@@ -45,7 +48,7 @@ def read_texts(
     ]
     texts = [documents[number].text[part.start : part.end] for number, part in sections]
     return [
-        _read(number, documents[number], part, tokens, tokenizer.room)
+        _read(number, documents[number], part, tokens, tokenizer)
         for (number, part), tokens in zip(sections, tokenizer.read(texts), strict=True)
     ]
 
@@ -70,22 +73,17 @@ def _sections(document: Document, read: str) -> Iterator[Passage]:
 
 
 def _read(
-    number: int, document: Document, part: Passage, tokens: TextTokens, room: int
+    number: int, document: Document, part: Passage, tokens: TextTokens, tokenizer: TaskTokenizer
 ) -> ReadText:
-    offsets = tokens.offsets + part.start
+    text = document.text[part.start : part.end]
+    places = _blank_parted(document, part) if part.kind == TOKENS else split_tokens(text)
+    words = np.array(places, np.int64).reshape(-1, 2)
     if part.kind == TOKENS:
-        words = np.array(_blank_parted(document, part), np.int64).reshape(-1, 2)
-        numbers = word_numbers(offsets, words)
-    else:
-        numbers = tokens.words
-    held = numbers != NONE
-    ids = np.array(tokens.ids, np.int64)[held]
-    offsets, numbers = offsets[held], numbers[held]
-    starts = np.flatnonzero(np.diff(numbers, prepend=NONE))
-    ends = np.append(starts[1:], len(numbers))
-    bounds = words[numbers[starts]] if part.kind == TOKENS else _bounds(offsets, starts, ends)
-    pieces = [ids[start : min(end, start + room)] for start, end in zip(starts, ends, strict=True)]
-    return ReadText(number, bounds, tuple(tuple(piece.tolist()) for piece in pieces))
+        words -= part.start
+    pieces = tokens_of_words(text, words, tokens, tokenizer)
+    held = np.array([bool(piece) for piece in pieces], bool)
+    cut = tuple(tuple(piece[: tokenizer.room]) for piece in pieces if piece)
+    return ReadText(number, words[held] + part.start, cut)
 
 
 def _blank_parted(document: Document, part: Passage) -> list[tuple[int, int]]:
@@ -94,36 +92,36 @@ def _blank_parted(document: Document, part: Passage) -> list[tuple[int, int]]:
     return [place for line in lines or [part] for place in tokens_of(document, line)]
 
 
-def _bounds(offsets: Ints, starts: Ints, ends: Ints) -> Ints:
-    """Give the bounds of words from those of their tokens."""
-    if not len(starts):
-        return np.zeros((0, 2), np.int64)
-    return np.column_stack([offsets[starts, 0], offsets[ends - 1, 1]])
-
-
 def find_spans(
     text: ReadText, mentions: Sequence[Mention], *, nested: bool, lost: Counter[str]
 ) -> list[WordSpan]:
     """Give the words of the mentions of a text, in order; what cannot be learned is counted.
 
-    Unless ``nested``, of mentions that share words the longest stays.
+    Of a mention whose bounds are not those of words all its words are learned, though the answer
+    will not be just it. Unless ``nested``, of mentions that share words the longest stays.
     """
     bounds = [(mention.start, mention.end) for mention in mentions]
-    spans: list[WordSpan] = []
+    exact: dict[WordSpan, bool] = {}
     for mention, (first, last) in zip(mentions, align_spans(text.words, bounds), strict=True):
         if first == NONE:
             lost["mentions without any token"] += 1
-        else:
-            spans.append((int(first), int(last) + 1, mention.type))
-    distinct = sorted(set(spans), key=lambda span: (span[0] - span[1], span))
-    if nested:
-        return sorted(distinct)
-    taken = np.zeros(len(text.words), bool)
+            continue
+        span = (int(first), int(last) + 1, mention.type)
+        fits = (text.words[first, 0], text.words[last, 1]) == (mention.start, mention.end)
+        if not fits:
+            lost["mentions whose bounds are not those of words"] += 1
+        exact[span] = exact.get(span, False) or fits
+    return sorted(exact) if nested else _disjoint(exact, len(text.words), lost)
+
+
+def _disjoint(exact: Mapping[WordSpan, bool], n_words: int, lost: Counter[str]) -> list[WordSpan]:
+    """Choose the longest of spans that share words; those that were exact are lost by that."""
+    taken = np.zeros(n_words, bool)
     kept = []
-    for first, end, kind in distinct:
-        if taken[first:end].any():
-            lost["mentions that share words with a longer one"] += 1
-        else:
+    for first, end, kind in sorted(exact, key=lambda span: (span[0] - span[1], span)):
+        if not taken[first:end].any():
             taken[first:end] = True
             kept.append((first, end, kind))
+        elif exact[first, end, kind]:
+            lost["mentions that share words with a longer one"] += 1
     return sorted(kept)

@@ -1,17 +1,18 @@
 """Texts as sequences for the encoder: whole, or as windows that overlap.
 
-Each word is *owned* by the one window in which it has most context; what other windows say of it
-does not count. So predictions of windows are joined without a seam.
+Each word is *owned* by the one window in which it has most context, and so is each span of words;
+what other windows say of it does not count. So predictions of windows are joined without a seam.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from biograft.corpus.alignment import NONE
 from biograft.errors import ConfigError
 from biograft.tasks.ner.texts import ReadText
 from biograft.tasks.tokens import Ints, TaskTokenizer
@@ -34,11 +35,23 @@ class Window:
     """Of each word, where they are known and wanted."""
     spans: tuple[tuple[int, int, int], ...] = ()
     """Of entities: first word here, last word (inclusive), type; where they are known."""
+    n_after: int = 0
+    """Special tokens behind the text."""
 
     @property
     def n_words(self) -> int:
         """How many words are read."""
         return len(self.places)
+
+    def holds(self, first: int, last: int) -> bool:
+        """Say whether words of the text, the last one included, are read here."""
+        return self.first <= first and last < self.first + self.n_words
+
+    def context(self, first: int, last: int) -> int:
+        """Count the tokens beside words that are held, on the side where there are fewer."""
+        end, behind = len(self.tokens) - self.n_after, last + 1 - self.first
+        next_word = self.places[behind] if behind < self.n_words else end
+        return min(self.places[first - self.first] - self.places[0], end - next_word)
 
 
 def cut_windows(
@@ -57,9 +70,20 @@ def cut_windows(
     bounds = _bounds(starts, ends, tokenizer.room, overlap)
     cuts = [0, *_cuts(bounds, starts, ends), len(ends)]
     for (first, end), own in zip(bounds, pairwise(cuts), strict=True):
-        tokens = tokenizer.frame([i for piece in text.tokens[first:end] for i in piece])
+        held = [i for piece in text.tokens[first:end] for i in piece]
+        tokens = tokenizer.frame(held)
         places = starts[first:end] - starts[first] + tokenizer.n_before
-        yield Window(number, first, own, tuple(tokens), tuple(places.tolist()))
+        n_after = len(tokens) - tokenizer.n_before - len(held)
+        yield Window(number, first, own, tuple(tokens), tuple(places.tolist()), n_after=n_after)
+
+
+def owner_of(windows: Sequence[Window], first: int, last: int) -> int:
+    """Give the number of the window that holds words with most context, the first of equal ones.
+
+    ``NONE`` where no window holds them all.
+    """
+    holding = [number for number, window in enumerate(windows) if window.holds(first, last)]
+    return max(holding, key=lambda number: windows[number].context(first, last), default=NONE)
 
 
 def _bounds(

@@ -88,6 +88,24 @@ def test_what_cannot_be_learned_is_counted_and_stays_missed(load, training):
     assert model.report(documents, model.predict(documents)).micro.missed >= 2
 
 
+def test_entities_that_no_window_holds_are_counted_once_each(load, training):
+    text = "fever " * 30
+    mentions = tuple(
+        Mention(6 * first, 6 * last - 1, text[6 * first : 6 * last - 1])
+        for first, last in ((0, 2), (4, 12), (9, 16), (0, 20), (20, 22))
+    )
+    config = NerConfig(head="spans", overlap=5, max_span=8, training=training())
+    model = NerModel.start(load(max_length=12), config, [Document("d", text, mentions)])
+    windows, lost = model.learnable([Document("d", text, mentions)])
+    assert len(windows) > 3
+    held = {(w.first + a, w.first + b + 1) for w in windows for a, b, _ in w.spans}
+    kept = {(m.start // 6, m.end // 6 + 1) for m in mentions} & held
+    assert (0, 2) in kept
+    assert (20, 22) in kept
+    assert lost["entities longer than max_span"] == 1
+    assert lost["entities that no window holds"] == len(mentions) - 1 - len(kept) > 0
+
+
 def test_padding_and_company_change_no_answer(load, documents, training):
     torch.manual_seed(0)
     model = NerModel.start(

@@ -1,10 +1,14 @@
-"""Documents as texts of words: passages, tokens of files, words of the tokenizer."""
+"""Documents as texts of words: passages, tokens of files, words cut by our own rule."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+from tiny_tokenizers import unigram_tokenizer
+
 from biograft.documents import Document, Mention, Passage
+from biograft.tasks.ner.tags import TagSet
 from biograft.tasks.ner.texts import find_spans, read_texts
 from biograft.tasks.tokens import TaskTokenizer
 
@@ -21,7 +25,7 @@ def test_words_are_those_of_a_file_of_tokens(load):
     assert len(text.tokens[1]) == 3
 
 
-def test_words_are_those_of_the_tokenizer_else(load):
+def test_words_are_cut_by_our_own_rule_else(load):
     whole = Document("d", "no heart-attack")
     [text] = read_texts([whole], TaskTokenizer(load()), "passages")
     assert words(text, whole) == ["no", "heart", "-", "attack"]
@@ -70,3 +74,34 @@ def test_spans_of_mentions_and_what_is_lost(load):
     }
     nested = find_spans(text, mentions, nested=True, lost=Counter())
     assert nested == [(0, 2, "X"), (1, 2, "X"), (3, 4, "Y")]
+
+
+@pytest.mark.parametrize("style", ["xlm-r", "deberta-v3"])
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [("acute cough, diabetes.", [(6, 11), (13, 21)]), ("糖尿病患者咳嗽。", [(0, 3), (5, 7)])],
+)
+def test_right_tags_give_the_mentions_whatever_the_tokenizer(style, text, bounds, load):
+    encoder = load()
+    encoder.tokenizer = unigram_tokenizer(style, ("▁cough", "糖尿病", "病患", "咳嗽。"))
+    mentions = [Mention(start, end, text[start:end]) for start, end in bounds]
+    [read] = read_texts([Document("d", text)], TaskTokenizer(encoder), "documents")
+    lost = Counter()
+    spans = find_spans(read, mentions, nested=False, lost=lost)
+    tags = TagSet(("",), "bio")
+    found = tags.decode(tags.encode(len(read.words), spans))
+    assert [(read.words[a, 0], read.words[b - 1, 1]) for a, b, _ in found] == bounds
+    assert not lost
+
+
+def test_mentions_within_words_are_counted_each_for_one_reason(load):
+    document = Document("d", "antifever and heart")
+    [text] = read_texts([document], TaskTokenizer(load()), "passages")
+    inside = [Mention(0, 4, "anti"), Mention(4, 9, "fever"), Mention(14, 19, "heart")]
+    for nested in (False, True):
+        lost = Counter()
+        assert find_spans(text, inside, nested=nested, lost=lost) == [(0, 1, ""), (2, 3, "")]
+        assert dict(lost) == {"mentions whose bounds are not those of words": 2}
+    lost = Counter()
+    find_spans(text, [*inside, Mention(0, 13, "antifever and")], nested=False, lost=lost)
+    assert dict(lost) == {"mentions whose bounds are not those of words": 2}

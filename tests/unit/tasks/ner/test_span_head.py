@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from biograft.tasks.ner.span_head import SpanHead
-from biograft.tasks.ner.windows import Window
+from biograft.tasks.ner.texts import ReadText
+from biograft.tasks.ner.windows import Window, cut_windows
 
 
 @pytest.fixture
@@ -72,9 +74,45 @@ def test_entities_may_lie_inside_others_and_be_of_two_types(head):
 
 def test_a_span_counts_in_one_window_and_padding_never(head):
     scores = torch.full((2, 3, 3), -1.0)
-    scores[0, 1, 2] = 1.0  # words 1..2 of the text; its middle is word 1
+    scores[0, 1, 2] = 1.0  # words 1..2 of the text, at the first window's end
     shifted = torch.full((2, 3, 3), -1.0)
-    shifted[0, 0, 1] = 1.0
-    pieces = [(window(3, own=(0, 2)), (scores,)), (window(3, first=1, own=(2, 4)), (shifted,))]
-    assert head.join(pieces) == [(1, 3, "X")]
+    shifted[0, 0, 1] = 1.0  # the same, at the second window's begin: as little context
+    nothing = torch.full((2, 3, 3), -1.0)
+    first, second = window(3), window(3, first=1)
+    assert head.join([(first, (scores,)), (second, (shifted,))]) == [(1, 3, "X")]
+    assert head.join([(first, (scores,)), (second, (nothing,))]) == [(1, 3, "X")]
+    assert head.join([(first, (nothing,)), (second, (shifted,))]) == []
     assert head.join([(window(2), (scores,))]) == []
+
+
+@pytest.mark.parametrize("overlap", [4, 10, 15])
+def test_each_span_that_lies_in_a_window_is_answered_once(head, overlap):
+    """The owner of a span's middle word need not hold the whole span."""
+
+    class Framing:
+        room, n_before = 30, 1
+
+        def frame(self, ids):
+            return [0, *ids, 0]
+
+    n_words = 90
+    text = ReadText(0, np.zeros((n_words, 2), np.int64), ((7,),) * n_words)
+    windows = list(cut_windows(0, text, Framing(), overlap))
+    for length in (1, 2, 5, 8, 12):
+        pieces, held = [], set()
+        for one in windows:
+            scores = torch.full((2, one.n_words, one.n_words), -1.0)
+            for first in range(one.n_words - length + 1):
+                scores[0, first, first + length - 1] = 1.0
+                held.add((one.first + first, one.first + first + length, "X"))
+            pieces.append((one, (scores,)))
+        assert head.join(pieces) == sorted(held)
+
+
+def test_scores_are_in_full_precision_though_the_encoder_is_not(head):
+    states = torch.randn(1, 4, 6)
+    with torch.no_grad():
+        (expected,) = head(states)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            (found,) = head(states)
+    assert torch.equal(found, expected)

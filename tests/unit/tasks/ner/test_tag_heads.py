@@ -118,3 +118,16 @@ def test_a_word_counts_in_the_window_that_owns_it():
     left = (window([0] * 3, own=(0, 2)), (torch.stack([sure["B"], sure["I"], sure["B"]]),))
     right = (window([0] * 3, 1, (2, 4)), (torch.stack([sure["O"], sure["I"], sure["O"]]),))
     assert head.join([left, right]) == [(0, 3, "X")]
+
+
+@pytest.mark.parametrize("kind", [TagHead, CrfHead])
+def test_scores_are_in_full_precision_though_the_encoder_is_not(kind):
+    torch.manual_seed(0)
+    head = kind(4, TagSet(("X",), "bio"))
+    torch.nn.init.normal_(head.linear.weight)
+    states = torch.randn(2, 3, 4)
+    with torch.no_grad():
+        expected = head(states)[0]
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = head(states)[0]
+    assert torch.equal(found, expected)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from biograft.errors import ConfigError
 from biograft.tasks.ner.texts import ReadText
-from biograft.tasks.ner.windows import cut_windows
+from biograft.tasks.ner.windows import cut_windows, owner_of
 
 
 class Framing:
@@ -73,6 +73,28 @@ def test_every_word_is_owned_once_where_it_has_most_context(data):
             owner = next(w for w in around if w.own[0] <= word < w.own[1])
             contexts = {id(w): _context(w, word, whole, windows) for w in around}
             assert contexts[id(owner)] == max(contexts.values())
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_span_is_owned_where_the_lesser_of_its_two_contexts_is_greatest(data):
+    room = data.draw(st.integers(2, 12))
+    lengths = data.draw(st.lists(st.integers(1, room), min_size=1, max_size=30))
+    windows = list(
+        cut_windows(0, text(lengths), Framing(room), data.draw(st.integers(0, room // 2)))
+    )
+    first = data.draw(st.integers(0, len(lengths) - 1))
+    last = data.draw(st.integers(first, min(first + 4, len(lengths) - 1)))
+    contexts = [
+        min(sum(lengths[w.first : first]), sum(lengths[last + 1 : w.first + w.n_words]))
+        if w.first <= first and last < w.first + w.n_words
+        else -1
+        for w in windows
+    ]
+    owner = owner_of(windows, first, last)
+    assert owner == (contexts.index(max(contexts)) if max(contexts) >= 0 else -1)
+    if first == last:
+        assert owner >= 0
 
 
 def _context(window, word, whole, windows):
