@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from two_processes import run_on_two
 
 from biograft.corpus.formats import read_documents
 from biograft.errors import ConfigError, StoreError
@@ -303,32 +301,18 @@ for number, test in enumerate((documents[7:], documents[:2])):
     sets = {"train": documents[:7], "dev": documents, "test": test}
     examples = {part: TaskExamples(found) for part, found in sets.items()}
     finetune_task(recipe, TaskLesson(**examples, out=Path(sys.argv[2]), resume=number > 0))
-torch.distributed.destroy_process_group()
 """
 
 
 @pytest.mark.slow
 def test_two_processes_agree_on_what_is_done(encoder_folder, tmp_path):
-    script = tmp_path / "two.py"
-    script.write_text(TWO_PROCESSES)
     values = {
         **VALUES,
         "encoder": {"name": str(encoder_folder), "max_length": 32},
         "search": {"seeds": [1, 2]},
     }
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node=2", str(script), str(Path(__file__).parent)),
-            *(str(tmp_path / "run"), json.dumps(values)),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
+    here, out = Path(__file__).parent, tmp_path / "run"
+    run_on_two(TWO_PROCESSES, here, out, json.dumps(values), log=tmp_path / "log")
     found = results(tmp_path / "run")
     assert found["n_examples"]["test"] == 2
     assert len(found["test"]["f1"]["values"]) == 2

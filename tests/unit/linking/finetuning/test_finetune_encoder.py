@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file
 from transformers import AutoModel
+from two_processes import run_on_two
 
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.linking import IndexConfig, build_index, open_index
@@ -223,21 +221,12 @@ Path(f"{out}.rank{os.environ['RANK']}.json").write_text(json.dumps(ended))
 
 @pytest.mark.slow
 def test_two_processes_learn_the_same(clinic, tmp_path):
-    script, out = tmp_path / "two.py", tmp_path / "run"
-    script.write_text(TWO_PROCESSES)
+    out = tmp_path / "run"
     clinic.load().save(tmp_path / "start")
     options = {"k": 6, "training": {"steps": 3, "batch_size": 2, "precision": "fp32"}}
     mentions = [(mention.text, sorted(mention.concepts)) for mention in clinic.mentions]
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     given = [clinic.kb.folder, tmp_path / "start", json.dumps(mentions), json.dumps(options), out]
-    done = subprocess.run(
-        [*torchrun, str(script), *map(str, given)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
+    run_on_two(TWO_PROCESSES, *given, log=tmp_path / "log")
     one, two = (json.loads((tmp_path / f"run.rank{k}.json").read_text()) for k in (0, 1))
     assert one == two
     assert one["encoder"] != clinic.load().fingerprint()

@@ -1,0 +1,96 @@
+"""Scripts on two processes that train together.
+
+``torchrun`` starts each with an empty interpreter, which takes most of a minute of importing. Here
+a server imports once and forks both, told what ``torchrun`` would tell them; that real one works,
+too, is the business of one test (``training/test_loop.py``).
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from biograft.kb import KnowledgeBase
+from biograft.recipes import Recipe
+
+NEEDED = [
+    "accelerate",
+    "biograft.nn",
+    "biograft.recipes.language_modelling",
+    "biograft.tasks.running",
+]
+PRETRAINING = """
+import json, sys
+from biograft.kb import KnowledgeBase
+from biograft.recipes import Recipe, pretrain
+
+values, kb, out = sys.argv[1:]
+recipe = Recipe.from_values("tiny", json.loads(values))
+pretrain(recipe, KnowledgeBase.open(kb) if kb else None, out)
+"""
+
+
+def run_on_two(script: str, *arguments: object, log: Path) -> None:
+    """Run a script on both; ``log`` takes what one that fails says."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(NEEDED)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    given = [str(argument) for argument in arguments]
+    both = [
+        context.Process(target=_enter, args=(script, given, rank, port, str(log)), daemon=True)
+        for rank in range(2)
+    ]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(timeout=240)
+    codes = [process.exitcode for process in both]
+    for process in both:
+        process.kill()
+    assert codes == [0, 0], log.read_text(encoding="utf-8") if log.exists() else codes
+
+
+def _enter(script: str, arguments: list[str], rank: int, port: int, log: str) -> None:
+    told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2,
+            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": 1}  # fmt: skip
+    os.environ.update({name: str(value) for name, value in told.items()})
+    sys.argv = ["script", *arguments]
+    try:
+        exec(compile(script, "script", "exec"), {"__name__": "__main__"})
+        import torch
+
+        torch.distributed.destroy_process_group()
+    except BaseException:
+        with Path(log).open("a", encoding="utf-8") as file:
+            file.write(f"process {rank}:\n{traceback.format_exc()}\n")
+        os._exit(1)
+
+
+def pretrain_on_two(recipe: Recipe, kb: KnowledgeBase | None, out: Path) -> None:
+    """Run a recipe on two processes that share its updates out."""
+    values = json.dumps(as_values(recipe))
+    run_on_two(PRETRAINING, values, kb.folder if kb else "", out, log=out.with_suffix(".log"))
+
+
+def as_values(recipe: Recipe) -> dict[str, Any]:
+    """Give what a file of the recipe would hold."""
+    values = without_none(recipe.to_json())
+    values.pop("recipe")
+    if "new" in values:
+        del values["encoder"]
+    return values
+
+
+def without_none(values: Any) -> Any:
+    """Leave out what is not said."""
+    if not isinstance(values, dict):
+        return values
+    return {key: without_none(value) for key, value in values.items() if value is not None}
