@@ -102,10 +102,16 @@ FAMILIES = {
             "without type attention": Variant(("knowledge.type_attention=false",), (_CUT,)),
             "without hybrid attention": Variant(("knowledge.node_attention=false",), (_CUT,)),
             "without knowledge losses": Variant(('knowledge.shown="all"',), (*_LOSSES, _CUT)),
+            "mention loss a hundredth": Variant(("objective.masked_mention.weight=0.04",), (_CUT,)),
             "sixth": Variant(recipe="sixth-cpu"),
         },
         {_VECTORS: "vectors", "knowledge.neighbours": "neighbours", _CUT: "segmentation"},
         "start",
+    ),
+    "smedbert-neighbours": Family(
+        "smedbert-cpu",
+        {f"{n} neighbours": Variant((f"knowledge.n_neighbours={n}",)) for n in (5, 10, 20, 30)},
+        {_VECTORS: "vectors", "knowledge.neighbours": "neighbours"},
     ),
 }
 

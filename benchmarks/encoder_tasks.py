@@ -143,7 +143,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def measure_encoders(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Fine-tune every encoder on a set; give scores, and how sure their differences are."""
+    """Fine-tune every encoder on a set; give scores, and how sure their differences are.
+
+    ``options.changes_of``, where given, are changes of the recipe by the label of an encoder.
+    """
     progress = Progress(enabled=True)
     began = time.perf_counter()
     examples = _read(name, options)
@@ -191,7 +194,8 @@ def _measure(
     progress: Progress,
 ) -> dict[str, Any]:
     encoder, out = options.encoders[label], options.work / name / label
-    recipe = _recipe(name, options, f"encoder.name={json.dumps(str(encoder))}")
+    changes = getattr(options, "changes_of", {}).get(label, ())
+    recipe = _recipe(name, options, f"encoder.name={json.dumps(str(encoder))}", *changes)
     lesson = TaskLesson(
         train=examples["train"], dev=examples["dev"], test=examples["test"],
         out=out, resume=out.exists(), progress=progress,
