@@ -31,7 +31,11 @@ from biograft.streams.annotated.packed import (
 from biograft.streams.annotated.packing import Packer
 from biograft.streams.annotated.pieces import PIECES_VERSION, PieceFinder
 from biograft.streams.annotated.replacing import NumberedDocument, Replacer, describe_replacement
-from biograft.streams.annotated.tokenising import DocumentTokenizer, hash_tokenizer
+from biograft.streams.annotated.tokenising import (
+    WORDS_VERSION,
+    DocumentTokenizer,
+    hash_tokenizer,
+)
 
 _SPECIAL = {"first": "cls_token_id", "separator": "sep_token_id", "padding": "pad_token_id"}
 _KEY_LENGTH = 12
@@ -131,6 +135,7 @@ def _describe(wanted: _Wanted) -> dict[str, Any]:
     described = {
         "shards": hash_file(config.shards / MANIFEST),
         "tokenizer": hash_tokenizer(wanted.tokenizer),
+        "words": WORDS_VERSION,
         "entities": None if entities is None else _hash(list(entities)),
         **config.decisive(),
     }

@@ -13,15 +13,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.corpus.alignment import align_spans
+from biograft.corpus.alignment import NONE, align_spans, word_numbers
 from biograft.corpus.sentences import split_sentences
 from biograft.corpus.shards import Span
+from biograft.corpus.splitting import split_tokens
 from biograft.errors import ConfigError
 from biograft.objectives.records import CONSISTENT, HEAD_START, PIECE_ENDS, Ints
 from biograft.streams.annotated.counts import PackingCounts
 from biograft.streams.annotated.pieces import PieceFinder
 from biograft.streams.annotated.replacing import NumberedDocument
 
+WORDS_VERSION = 2
+"""Of the rule for words; text packed by another is packed anew."""
 _DOCUMENTS_AT_ONCE = 128
 _OUTSIDE = -1
 """Row of a concept that is no entity of the table."""
@@ -91,7 +94,7 @@ class DocumentTokenizer:
         return TokenisedDocument(
             number=given.number,
             tokens=np.array(encoding.ids, np.int64),
-            words=_number_words(encoding.word_ids),
+            words=_number_words(word_numbers(offsets, split_tokens(text))),
             mentions=mentions,
             scores=np.array([spans[place].score for place in chosen], np.float64),
             sentences=_sentence_starts(text, offsets, mentions),
@@ -142,13 +145,10 @@ def hash_tokenizer(tokenizer: Any) -> str:
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
 
-def _number_words(word_ids: Sequence[int | None]) -> Ints:
-    """Number the words; a token of none is a word of its own."""
-    if not word_ids:
-        return np.zeros(0, np.int64)
-    words = np.array([_OUTSIDE if word is None else word for word in word_ids], np.int64)
-    begins = np.append(False, (words[1:] != words[:-1]) | (words[1:] == _OUTSIDE))
-    return np.cumsum(begins)
+def _number_words(words: Ints) -> Ints:
+    """Number the words anew, from 0 on; a token of none is a word of its own."""
+    begins = (words[1:] != words[:-1]) | (words[1:] == NONE)
+    return np.cumsum(np.append(np.zeros(min(1, len(words)), bool), begins))
 
 
 def _sentence_starts(text: str, offsets: Ints, mentions: Ints) -> Ints:
