@@ -15,16 +15,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from command_line import RESULTS, run_with, start_parser
-from encoder_tasks import add_settings, measure_encoders
-from machine import describe_command, describe_commit
-from result_rows import Results
+from encoder_tasks import add_settings, measure_sets
 
 from biograft.config import find_recipe, load_toml, set_value
 from biograft.kb import KnowledgeBase
@@ -122,21 +119,9 @@ def run(options: argparse.Namespace) -> None:
     told = {label: _pretrain(label, family, options) for label in family.variants}
     options.encoders = {family.start: Path(options.encoder)} if family.start else {}
     options.encoders |= {label: _folder(label, options) / "encoder" for label in family.variants}
-    results = Results(options.out or RESULTS / f"{options.family.replace('-', '_')}_ablations.json")
-    for name in options.sets:
-        key = {"set": name, "seeds": options.seeds, "epochs": options.epochs, "most": options.most}
-        if results.has(key):
-            continue
-        row = {
-            "pretraining": options.changes,
-            "held_out": told,
-            **measure_encoders(name, options),
-            "command": describe_command("ablations.py", sys.argv[1:]),
-            "commit": describe_commit(),
-        }
-        results.add(key, row)
-        means = {label: found["test"]["mean"] for label, found in row["encoders"].items()}
-        print(json.dumps({"set": name, **means}), flush=True)
+    out = options.out or RESULTS / f"{options.family.replace('-', '_')}_ablations.json"
+    about = {"pretraining": options.changes, "held_out": told}
+    measure_sets("ablations.py", options, out, key={}, about=about)
 
 
 def _pretrain(label: str, family: Family, options: argparse.Namespace) -> dict[str, Any]:

@@ -121,23 +121,32 @@ SETS = {
 
 def run(options: argparse.Namespace) -> None:
     """Train and measure every encoder on every set; a row is written when its set is done."""
-    results = Results(options.out)
+    key = {"labels": list(options.encoders)}
+    measure_sets("encoder_tasks.py", options, options.out, key=key)
+
+
+def measure_sets(
+    script: str,
+    options: argparse.Namespace,
+    out: Path,
+    *,
+    key: Mapping[str, Any],
+    about: Mapping[str, Any] | None = None,
+) -> None:
+    """Measure all encoders on each set that has no row of these settings and ``key`` yet."""
+    results = Results(out)
+    settings = {"seeds": options.seeds, "epochs": options.epochs, "most": options.most, **key}
     for name in options.sets:
-        key = {
-            "set": name,
-            "seeds": options.seeds,
-            "epochs": options.epochs,
-            "most": options.most,
-            "labels": list(options.encoders),
-        }
-        if results.has(key):
+        own = {"set": name, **settings}
+        if results.has(own):
             continue
-        row = measure_encoders(name, options)
-        about = {
-            "command": describe_command("encoder_tasks.py", sys.argv[1:]),
+        row = {
+            **(about or {}),
+            **measure_encoders(name, options),
+            "command": describe_command(script, sys.argv[1:]),
             "commit": describe_commit(),
         }
-        results.add(key, {**row, **about})
+        results.add(own, row)
         means = {label: found["test"]["mean"] for label, found in row["encoders"].items()}
         print(json.dumps({"set": name, **means}), flush=True)
 
@@ -145,7 +154,7 @@ def run(options: argparse.Namespace) -> None:
 def measure_encoders(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Fine-tune every encoder on a set; give scores, and how sure their differences are.
 
-    ``options.changes_of``, where given, are changes of the recipe by the label of an encoder.
+    ``options.changes_of`` are changes of the recipe by the label of an encoder.
     """
     progress = Progress(enabled=True)
     began = time.perf_counter()
@@ -194,7 +203,7 @@ def _measure(
     progress: Progress,
 ) -> dict[str, Any]:
     encoder, out = options.encoders[label], options.work / name / label
-    changes = getattr(options, "changes_of", {}).get(label, ())
+    changes = options.changes_of.get(label, ())
     recipe = _recipe(name, options, f"encoder.name={json.dumps(str(encoder))}", *changes)
     lesson = TaskLesson(
         train=examples["train"], dev=examples["dev"], test=examples["test"],
@@ -257,6 +266,7 @@ def _encoders(text: str) -> dict[str, Path]:
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
     """Add the options of fine-tuning."""
+    parser.set_defaults(changes_of={})
     add_data(parser)
     parser.add_argument("--sets", type=some_of(SETS), default=["ncbi"], help=", ".join(SETS))
     parser.add_argument("--seeds", type=seeds, default=[1, 2, 3])

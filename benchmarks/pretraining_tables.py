@@ -68,11 +68,29 @@ Welch's test ([result](../benchmarks/results/kebiolm_tasks.json), `{rows[0]["com
 """
 
 
-def ablations(told: dict[str, str], result: dict[str, Any], place: str) -> str:
-    """Say what the objectives and the tasks make of encoders that lack a part.
+HELD_OUT = {
+    "kebiolm_ablations": {
+        "masked_tokens.accuracy": "masked",
+        "entity_linking.accuracy": "entities",
+    },
+    "embert_ablations": {
+        "masked_tokens.accuracy": "masked",
+        "context_entity_consistency.accuracy": "consistent",
+        "entity_segmentation.accuracy": "ends",
+    },
+    "embert_english_ablations": {"masked_tokens.accuracy": "masked"},
+    "smedbert_ablations": {
+        "masked_tokens.accuracy": "masked",
+        "masked_neighbour.accuracy": "neighbours",
+        "sentence_order.accuracy": "order",
+    },
+}
+"""Of each file of ablations, the figures of held-out text, and their columns' names."""
 
-    ``told`` are the figures of held-out text, and their columns' names.
-    """
+
+def ablations(place: str, result: dict[str, Any]) -> str:
+    """Say what the objectives and the tasks make of encoders that lack a part."""
+    told = HELD_OUT[place]
     rows = result["rows"]
     sets = [row["set"] for row in rows]
     lines = [
@@ -100,37 +118,6 @@ def _doubt(row: dict[str, Any], label: str) -> str:
     pair = {label, "all"}
     found = [each for each in row["differences"] if {each["of"], each["against"]} == pair]
     return f" ({found[0]['p']['welch']:.2f})" if found else ""
-
-
-def kebiolm_ablations(result: dict[str, Any]) -> str:
-    """Say what the parts of the entity memory give."""
-    told = {"masked_tokens.accuracy": "masked", "entity_linking.accuracy": "entities"}
-    return ablations(told, result, "kebiolm_ablations")
-
-
-def embert_ablations(result: dict[str, Any]) -> str:
-    """Say what each of EMBERT's objectives gives."""
-    told = {
-        "masked_tokens.accuracy": "masked",
-        "context_entity_consistency.accuracy": "consistent",
-        "entity_segmentation.accuracy": "ends",
-    }
-    return ablations(told, result, "embert_ablations")
-
-
-def embert_english_ablations(result: dict[str, Any]) -> str:
-    """Say what EMBERT's objectives give in English."""
-    return ablations({"masked_tokens.accuracy": "masked"}, result, "embert_english_ablations")
-
-
-def smedbert_ablations(result: dict[str, Any]) -> str:
-    """Say what the neighbours of entities give, and each part of how they are taken up."""
-    told = {
-        "masked_tokens.accuracy": "masked",
-        "masked_neighbour.accuracy": "neighbours",
-        "sentence_order.accuracy": "order",
-    }
-    return ablations(told, result, "smedbert_ablations")
 
 
 def _mean_of(figures: dict[str, Any]) -> str:

@@ -10,19 +10,12 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from generation_tables import genbioel_linking, trie
-from pretraining_tables import (
-    embert_ablations,
-    embert_english_ablations,
-    kebiolm_ablations,
-    kebiolm_probe,
-    kebiolm_tasks,
-    pretrain_step,
-    smedbert_ablations,
-)
+from pretraining_tables import HELD_OUT, ablations, kebiolm_probe, kebiolm_tasks, pretrain_step
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -400,11 +393,8 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "annotation_speed": annotation_speed,
     "pretrain_step": pretrain_step,
     "kebiolm_tasks": kebiolm_tasks,
-    "kebiolm_ablations": kebiolm_ablations,
+    **{name: partial(ablations, name) for name in HELD_OUT},
     "kebiolm_probe": kebiolm_probe,
-    "embert_ablations": embert_ablations,
-    "embert_english_ablations": embert_english_ablations,
-    "smedbert_ablations": smedbert_ablations,
     "trie": trie,
     "genbioel_linking": genbioel_linking,
 }

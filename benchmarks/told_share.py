@@ -11,14 +11,10 @@ and seeds; nothing is chosen on test. SMedBERT's curve over the share of mention
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 
 from command_line import RESULTS, run_with, start_parser
-from encoder_tasks import add_settings, measure_encoders
-from machine import describe_command, describe_commit
-from result_rows import Results
+from encoder_tasks import add_settings, measure_sets
 
 
 def run(options: argparse.Namespace) -> None:
@@ -28,20 +24,7 @@ def run(options: argparse.Namespace) -> None:
     options.changes_of = {
         label: (f"encoder.told_share={share}",) for label, share in labels.items()
     }
-    results = Results(options.out)
-    for name in options.sets:
-        key = {"set": name, "seeds": options.seeds, "epochs": options.epochs,
-               "most": options.most, "shares": options.shares}  # fmt: skip
-        if results.has(key):
-            continue
-        row = {
-            **measure_encoders(name, options),
-            "command": describe_command("told_share.py", sys.argv[1:]),
-            "commit": describe_commit(),
-        }
-        results.add(key, row)
-        means = {label: found["test"]["mean"] for label, found in row["encoders"].items()}
-        print(json.dumps({"set": name, **means}), flush=True)
+    measure_sets("told_share.py", options, options.out, key={"shares": options.shares})
 
 
 def _shares(text: str) -> list[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -44,14 +44,7 @@ def _begin_informed(
 ) -> None:
     """Replace the random vectors of tokens and places."""
     vectors = model.bert.embeddings
-    plain = tokenizer.backend_tokenizer
-    sequences = (
-        encoding.ids
-        for start in range(0, len(texts), _AT_ONCE)
-        for encoding in plain.encode_batch(
-            texts[start : start + _AT_ONCE], add_special_tokens=False
-        )
-    )
+    sequences = (found.ids for found in _encoded(tokenizer.backend_tokenizer, texts))
     width = vectors.word_embeddings.embedding_dim
     tokens = vectors_of_tokens(sequences, len(tokenizer), width, seed)
     tokens[_PADDING] = 0.0
@@ -108,9 +101,8 @@ def _choose_pieces(config: NewBert, texts: Sequence[str], learnt: Sequence[str])
     everything = {piece: row for row, piece in enumerate(both)}
     tokenizer = _splitting(models.WordPiece(everything, unk_token=_UNKNOWN), config)
     counts: Counter[str] = Counter()
-    for start in range(0, len(texts), _AT_ONCE):
-        for encoding in tokenizer.encode_batch(texts[start : start + _AT_ONCE]):
-            counts.update(encoding.tokens)
+    for encoding in _encoded(tokenizer, texts):
+        counts.update(encoding.tokens)
     del counts[_UNKNOWN]
     for piece in [piece for piece in counts if len(piece) > 1]:
         for letter in piece.removeprefix(_FURTHER):
@@ -119,6 +111,12 @@ def _choose_pieces(config: NewBert, texts: Sequence[str], learnt: Sequence[str])
     used = [piece for piece, count in counts.items() if count >= _RAREST]
     used.sort(key=lambda piece: (len(piece.removeprefix(_FURTHER)) > 1, -counts[piece], piece))
     return used[: config.n_tokens - len(_SPECIAL)]
+
+
+def _encoded(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Any]:
+    """Give the tokens of each text, none of them special."""
+    for start in range(0, len(texts), _AT_ONCE):
+        yield from tokenizer.encode_batch(texts[start : start + _AT_ONCE], add_special_tokens=False)
 
 
 def _splitting(model: Any, config: NewBert) -> Tokenizer:

@@ -60,7 +60,7 @@ _Counts = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
 
 def _count(sequences: Iterable[Sequence[int]], n_tokens: int) -> _Counts:
-    """Count pairs of neighbours, written as one number; a pair d places apart counts 1/d."""
+    """Count neighbours, both ways, a pair written as one number; d places apart it counts 1/d."""
     parts = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
     tokens = np.concatenate(parts) if parts else np.empty(0, np.int64)
     of = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
@@ -68,7 +68,8 @@ def _count(sequences: Iterable[Sequence[int]], n_tokens: int) -> _Counts:
     for distance in range(1, REACH + 1):
         together = of[distance:] == of[:-distance]
         first, second = tokens[:-distance][together], tokens[distance:][together]
-        found, counts = np.unique(first * n_tokens + second, return_counts=True)
+        both = np.concatenate([first * n_tokens + second, second * n_tokens + first])
+        found, counts = np.unique(both, return_counts=True)
         pairs.append(found)
         weights.append(counts / distance)
     found, where = np.unique(np.concatenate(pairs), return_inverse=True)
@@ -79,13 +80,9 @@ def _count(sequences: Iterable[Sequence[int]], n_tokens: int) -> _Counts:
 def _information(
     counts: _Counts, n_tokens: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Give the pairs, both ways, that meet more often than by chance, and how much more."""
-    pairs, weights = counts
-    one, other = np.divmod(pairs, n_tokens)
-    rows, columns = np.concatenate([one, other]), np.concatenate([other, one])
-    both, where = np.unique(rows * n_tokens + columns, return_inverse=True)
-    joint = np.bincount(where, weights=np.concatenate([weights, weights]), minlength=len(both))
-    rows, columns = np.divmod(both, n_tokens)
+    """Give the pairs that meet more often than by chance, and how much more."""
+    pairs, joint = counts
+    rows, columns = np.divmod(pairs, n_tokens)
     alone = np.bincount(rows, weights=joint, minlength=n_tokens)
     expected = alone**_RARER
     expected /= max(float(expected.sum()), 1e-12)
