@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from biograft.tasks.network import Outputs
@@ -20,9 +19,5 @@ class LinearHead(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, states: Tensor) -> Outputs:
-        """Score sequences: (sequences, places, width) to (sequences, scores).
-
-        In full precision: in bfloat16 scores that differ would often come out equal.
-        """
-        with torch.autocast(states.device.type, enabled=False):
-            return (self.linear(states.flatten(1).float()),)
+        """Score sequences: (sequences, places, width) to (sequences, scores)."""
+        return (self.linear(states.flatten(1)),)

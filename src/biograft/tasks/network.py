@@ -54,6 +54,13 @@ class ItemBatch:
     """Which of the places are none of the padding."""
 
 
+def score(head: nn.Module, states: Tensor) -> Outputs:
+    """Let a head score in full precision: in bfloat16 scores that differ often come out equal."""
+    with torch.autocast(states.device.type, enabled=False):
+        outputs: Outputs = head(states.float())
+    return outputs
+
+
 class TaskNetwork(nn.Module):
     """An encoder, dropout, and a head of any kind."""
 
@@ -84,8 +91,7 @@ class TaskNetwork(nn.Module):
         """Read a batch; the head sees (sequences, places, width) in full precision."""
         states = self.model(**batch.inputs).last_hidden_state  # (sequences, tokens, width)
         rows = torch.arange(len(states), device=states.device)[:, None]
-        outputs: Outputs = self.head(self.dropout(states[rows, batch.places]))
-        return outputs
+        return score(self.head, self.dropout(states[rows, batch.places]))
 
     @contextmanager
     def reading(self, precision: str) -> Iterator[None]:

@@ -37,13 +37,7 @@ class TagHead(nn.Module):
 
     def forward(self, states: Tensor) -> Outputs:
         """Score the tags of each word: (texts, words, tags)."""
-        return (self._scores(states),)
-
-    def _scores(self, states: Tensor) -> Tensor:
-        """Score in full precision: in bfloat16 scores that differ would often come out equal."""
-        with torch.autocast(states.device.type, enabled=False):
-            scores: Tensor = self.linear(states.float())
-        return scores
+        return (self.linear(states),)
 
     def loss(self, outputs: Outputs, windows: Sequence[Window], held: Tensor) -> Tensor:
         """Compute the mean over words of -log p of the right tag."""
@@ -80,7 +74,7 @@ class CrfHead(TagHead):
         n_texts = len(states)
         order = (self.follow, self.begin, self.end)
         repeated = (part.float().expand(n_texts, *part.shape) for part in order)
-        return (self._scores(states), *repeated)
+        return (self.linear(states), *repeated)
 
     def loss(self, outputs: Outputs, windows: Sequence[Window], held: Tensor) -> Tensor:
         """Compute the mean over words of -log p of the texts' right sequences."""

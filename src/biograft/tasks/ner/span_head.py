@@ -41,10 +41,8 @@ class SpanHead(nn.Module):
     def forward(self, states: Tensor) -> Outputs:
         """Score spans: (texts, types, first word, last word); -inf where none can be."""
         shape = (*states.shape[:2], len(self.types), _DIM)
-        with torch.autocast(states.device.type, enabled=False):  # see LinearHead
-            states = states.float()
-            first, last = self.first(states).view(shape), self.last(states).view(shape)
-            scores = torch.einsum("bitd,bjtd->btij", first, last) / _DIM**0.5
+        first, last = self.first(states).view(shape), self.last(states).view(shape)
+        scores = torch.einsum("bitd,bjtd->btij", first, last) / _DIM**0.5
         words = torch.arange(states.shape[1], device=states.device)
         length = words[None, :] - words[:, None]  # (first, last)
         fits = (length >= 0) & (length < self.max_span)

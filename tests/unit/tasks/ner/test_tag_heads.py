@@ -11,6 +11,7 @@ import torch
 from biograft.tasks.ner.heads import CrfHead, TagHead, log_partition, sequence_scores, viterbi
 from biograft.tasks.ner.tags import TagSet
 from biograft.tasks.ner.windows import Window
+from biograft.tasks.network import score
 
 LENGTHS, N_TAGS = (4, 1, 3), 3
 
@@ -127,7 +128,7 @@ def test_scores_are_in_full_precision_though_the_encoder_is_not(kind):
     torch.nn.init.normal_(head.linear.weight)
     states = torch.randn(2, 3, 4)
     with torch.no_grad():
-        expected = head(states)[0]
+        expected = score(head, states)[0]
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            found = head(states)[0]
+            found = score(head, states)[0]
     assert torch.equal(found, expected)
