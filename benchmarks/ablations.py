@@ -70,6 +70,17 @@ _EMBERT = {
 }
 _LOSSES = ("objective.masked_neighbour", "objective.masked_mention")
 _CUT = "stream.segmentation"
+_GRAPH = {_VECTORS: "vectors", "knowledge.neighbours": "neighbours"}
+_SMEDBERT = {
+    "reading alone": Variant(without=("knowledge", *_LOSSES, _CUT)),
+    "ernie": Variant(without=("knowledge.neighbours", _CUT), recipe="ernie-cpu"),
+    "all": Variant(without=(_CUT,)),
+    "without type attention": Variant(("knowledge.type_attention=false",), (_CUT,)),
+    "without hybrid attention": Variant(("knowledge.node_attention=false",), (_CUT,)),
+    "without knowledge losses": Variant(('knowledge.shown="all"',), (*_LOSSES, _CUT)),
+    "mention loss a hundredth": Variant(("objective.masked_mention.weight=0.04",), (_CUT,)),
+    "sixth": Variant(recipe="sixth-cpu"),
+}
 FAMILIES = {
     "kebiolm": Family(
         "kebiolm-cpu",
@@ -90,25 +101,17 @@ FAMILIES = {
         {"stream.segmentation": "segmentation"},
         "start",
     ),
-    "smedbert": Family(
+    "smedbert": Family("smedbert-cpu", _SMEDBERT, {**_GRAPH, _CUT: "segmentation"}, "start"),
+    "smedbert-english": Family(
         "smedbert-cpu",
-        {
-            "reading alone": Variant(without=("knowledge", *_LOSSES, _CUT)),
-            "ernie": Variant(without=("knowledge.neighbours", _CUT), recipe="ernie-cpu"),
-            "all": Variant(without=(_CUT,)),
-            "without type attention": Variant(("knowledge.type_attention=false",), (_CUT,)),
-            "without hybrid attention": Variant(("knowledge.node_attention=false",), (_CUT,)),
-            "without knowledge losses": Variant(('knowledge.shown="all"',), (*_LOSSES, _CUT)),
-            "mention loss a hundredth": Variant(("objective.masked_mention.weight=0.04",), (_CUT,)),
-            "sixth": Variant(recipe="sixth-cpu"),
-        },
-        {_VECTORS: "vectors", "knowledge.neighbours": "neighbours", _CUT: "segmentation"},
+        {label: _SMEDBERT[label] for label in ("reading alone", "all")},
+        _GRAPH,
         "start",
     ),
     "smedbert-neighbours": Family(
         "smedbert-cpu",
         {f"{n} neighbours": Variant((f"knowledge.n_neighbours={n}",)) for n in (5, 10, 20, 30)},
-        {_VECTORS: "vectors", "knowledge.neighbours": "neighbours"},
+        _GRAPH,
     ),
 }
 

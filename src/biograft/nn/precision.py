@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import torch
+from torch import nn
+from transformers import PreTrainedModel
 
 from biograft.errors import ConfigError
 
@@ -52,3 +54,16 @@ def computing_in(precision: str, device: torch.device) -> AbstractContextManager
     """Give the context in which a model on a device computes in a precision."""
     chosen = choose_precision(precision, device)
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=chosen == "bf16")
+
+
+def choose_attention(model: nn.Module, precision: str, device: torch.device) -> None:
+    """Let encoders attend in the way whose gradients are the quickest to compute.
+
+    On processors in bfloat16 that is the plain one: the backward pass of the fused one takes half
+    as long again on texts of up to 128 tokens, and is nowhere quicker. The answers are the same.
+    """
+    if device.type != "cpu" or choose_precision(precision, device) != "bf16":
+        return
+    for part in model.modules():
+        if isinstance(part, PreTrainedModel) and part.config._attn_implementation == "sdpa":
+            part.set_attn_implementation("eager")

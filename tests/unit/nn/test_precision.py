@@ -1,9 +1,15 @@
 import pytest
 import torch
+from transformers import BertConfig, BertModel
 
 from biograft.errors import ConfigError
 from biograft.nn import precision
-from biograft.nn.precision import choose_precision, computing_in, processor_has_bf16
+from biograft.nn.precision import (
+    choose_attention,
+    choose_precision,
+    computing_in,
+    processor_has_bf16,
+)
 
 CPU = torch.device("cpu")
 
@@ -52,3 +58,17 @@ def test_an_unknown_precision_is_refused():
     with pytest.raises(ConfigError, match="precision: expected one of auto, fp32, bf16, found 'x'"):
         choose_precision("x", CPU)
     assert precision.PRECISIONS[0] == "auto"
+
+
+@pytest.mark.parametrize(("chosen", "way"), [("bf16", "eager"), ("fp32", "sdpa")])
+def test_attention_is_plain_where_its_gradients_are_quicker(chosen, way):
+    config = BertConfig(
+        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+    )
+    encoder = torch.nn.ModuleDict({"encoder": BertModel(config).eval()})
+    tokens, mask = torch.arange(9)[None], torch.tensor([[1] * 6 + [0] * 3])
+    before = encoder["encoder"](tokens, attention_mask=mask).last_hidden_state
+    choose_attention(encoder, chosen, CPU)
+    assert encoder["encoder"].config._attn_implementation == way
+    after = encoder["encoder"](tokens, attention_mask=mask).last_hidden_state
+    assert torch.allclose(before[:, :6], after[:, :6], atol=1e-6)
