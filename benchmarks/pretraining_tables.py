@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from statistics import fmean, stdev
 from typing import Any
+
+from biograft.metrics import paired_t
 
 
 def pretrain_step(result: dict[str, Any]) -> str:
@@ -84,6 +88,12 @@ HELD_OUT = {
         "masked_neighbour.accuracy": "neighbours",
         "sentence_order.accuracy": "order",
     },
+    "smedbert_english_ablations": {
+        "masked_tokens.accuracy": "masked",
+        "masked_neighbour.accuracy": "neighbours",
+    },
+    "smedbert_neighbours_ablations": {"masked_tokens.accuracy": "masked"},
+    "told_share": {},
 }
 """Of each file of ablations, the figures of held-out text, and their columns' names."""
 
@@ -91,33 +101,73 @@ HELD_OUT = {
 def ablations(place: str, result: dict[str, Any]) -> str:
     """Say what the objectives and the tasks make of encoders that lack a part."""
     told = HELD_OUT[place]
-    rows = result["rows"]
+    rows = _folds_as_one(result["rows"])
     sets = [row["set"] for row in rows]
     lines = [
-        f"| pre-training | {' | '.join([*(f'{name}, %' for name in told.values()), *sets])} |",
+        f"| encoder | {' | '.join([*(f'{name}, %' for name in told.values()), *sets])} |",
         "|---" * (1 + len(told) + len(sets)) + "|",
     ]
     for label in rows[0]["encoders"]:
-        held_out = rows[0]["held_out"].get(label, {})
+        held_out = rows[0].get("held_out", {}).get(label, {})
         cells = [f"{100 * held_out[key]:.1f}" if key in held_out else "" for key in told]
         cells += [_mean_of(row["encoders"][label]["test"]) + _doubt(row, label) for row in rows]
         lines.append(f"| {label} | {' | '.join(cells)} |")
-    seeds = len(rows[0]["seeds"])
-    over = "one seed"
-    if seeds > 1:
-        over = f"mean and deviation over {seeds} seeds (p of Welch's test against *all*)"
-    return f"""Held-out text, then the main figure of each set on test, in percent, {over}
+    before = "Held-out text, then the" if told else "The"
+    return f"""{before} main figure of each set on test, in percent, {_over(rows)}
 ([result](../benchmarks/results/{place}.json), `{rows[0]["command"]}`):
 
 {chr(10).join(lines)}
 """
 
 
+def _over(rows: list[dict[str, Any]]) -> str:
+    """Say over what the means are, and what the values of p are of."""
+    seeds = max(len(row["seeds"]) for row in rows)
+    told = [f"{seeds} seeds"] if seeds > 1 else []
+    told += ["folds"] if any("folds" in row for row in rows) else []
+    if not told:
+        return "one seed"
+    against = "" if "all" not in rows[0]["encoders"] else " (p of Welch's test against *all*"
+    if against:
+        against += ", over folds of the paired one)" if "folds" in told else ")"
+    return f"mean and deviation over {' or '.join(told)}{against}"
+
+
+def _folds_as_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put one row over the folds of a set (NAME-0, NAME-1, ...) in place of theirs."""
+    united: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        united.setdefault(re.sub(r"-\d$", "", row["set"]), []).append(row)
+    return [of[0] if len(of) == 1 else _over_folds(name, of) for name, of in united.items()]
+
+
+def _over_folds(name: str, folds: list[dict[str, Any]]) -> dict[str, Any]:
+    values = {
+        label: [row["encoders"][label]["test"]["mean"] for row in folds]
+        for label in folds[0]["encoders"]
+    }
+    return {
+        **folds[0],
+        "set": f"{name}, {len(folds)} folds",
+        "folds": len(folds),
+        "encoders": {
+            label: {"test": {"values": of, "mean": fmean(of), "deviation": stdev(of)}}
+            for label, of in values.items()
+        },
+        "differences": [
+            {"of": "all", "against": label, "p": {"paired": paired_t(values["all"], of).p}}
+            for label, of in values.items()
+            if "all" in values and label != "all"
+        ],
+    }
+
+
 def _doubt(row: dict[str, Any], label: str) -> str:
     """Say how likely so large a difference to the whole would be by chance."""
     pair = {label, "all"}
     found = [each for each in row["differences"] if {each["of"], each["against"]} == pair]
-    return f" ({found[0]['p']['welch']:.2f})" if found else ""
+    test = "paired" if "folds" in row else "welch"
+    return f" ({found[0]['p'][test]:.2f})" if found else ""
 
 
 def _mean_of(figures: dict[str, Any]) -> str:

@@ -32,7 +32,8 @@ def recipes(script):
 
 
 @pytest.mark.parametrize(
-    "family", ["kebiolm", "embert", "embert-english", "smedbert", "smedbert-neighbours"]
+    "family",
+    ["kebiolm", "embert", "embert-english", "smedbert", "smedbert-english", "smedbert-neighbours"],
 )
 def test_recipes_fit_and_are_alike(recipes, family):
     found = list(recipes(family).values())
