@@ -136,6 +136,8 @@ def measure_sets(
     """Measure all encoders on each set that has no row of these settings and ``key`` yet."""
     results = Results(out)
     settings = {"seeds": options.seeds, "epochs": options.epochs, "most": options.most, **key}
+    if options.task_changes:
+        settings["task_changes"] = options.task_changes
     for name in options.sets:
         own = {"set": name, **settings}
         if results.has(own):
@@ -173,7 +175,7 @@ def _recipe(name: str, options: argparse.Namespace, *more: str) -> TaskRecipe:
     chosen = SETS[name]
     changes = [text.format(data=options.data) for text in chosen.settings]
     changes += [f"search.seeds={options.seeds}", f"config.training.epochs={options.epochs}"]
-    return TaskRecipe.load(chosen.recipe, [*changes, *more])
+    return TaskRecipe.load(chosen.recipe, [*changes, *options.task_changes, *more])
 
 
 def _read(name: str, options: argparse.Namespace) -> dict[str, TaskExamples]:
@@ -272,6 +274,10 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=seeds, default=[1, 2, 3])
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--most", type=int, default=0, help="examples of train, and of dev; 0: all")
+    parser.add_argument(
+        "--task-set", dest="task_changes", action="append", default=[], metavar="KEY=VALUE",
+        help="change a value of the tasks' recipes",
+    )  # fmt: skip
     parser.add_argument("--work", type=Path, required=True, help="folder of the runs")
     parser.add_argument("--kb", type=Path, help="store of the entities")
 
