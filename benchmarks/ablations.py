@@ -94,7 +94,7 @@ FAMILIES = {
         },
         {_VECTORS: "vectors"},
     ),
-    "embert": Family("embert-cpu", _EMBERT, {"stream.segmentation": "segmentation"}, "start"),
+    "embert": Family("embert-cpu", _EMBERT, {"stream.segmentation": "segmentation"}),
     "embert-english": Family(
         "embert-cpu",
         {label: _EMBERT[label] for label in ("reading alone", "all")},

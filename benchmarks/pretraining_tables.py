@@ -205,6 +205,42 @@ def kebiolm_probe(result: dict[str, Any]) -> str:
 """
 
 
-def _interval(figures: dict[str, Any]) -> str:
+def _interval(figures: dict[str, Any], digits: int = 2) -> str:
     low, high = figures["interval"]
-    return f"({low:.2f} to {high:.2f})"
+    return f"({low:.{digits}f} to {high:.{digits}f})"
+
+
+def similar_names(result: dict[str, Any]) -> str:
+    """Say which encoder tells another name of a thing from names that look alike."""
+    stores = result["stores"]
+    sizes = [
+        f"{name}: {', '.join(f'{part} {_asked(found, part):,}' for part in _PARTS)}"
+        for name, found in stores.items()
+    ]
+    columns = [f"{name}, {part}" for name in stores for part in _PARTS]
+    lines = [f"| encoder | {' | '.join(columns)} |", "|---" * (1 + len(columns)) + "|"]
+    labels = dict.fromkeys(each["label"] for of in stores.values() for each in of["encoders"])
+    for label in labels:
+        cells = [_right(of, label, part) for of in stores.values() for part in _PARTS]
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return f"""acc@1 in percent with 95 % intervals on D1; by chance
+{next(iter(stores.values()))["chance"]:.0f}. Queries of {"; of ".join(sizes)}
+([result](../benchmarks/results/similar_names.json), `{result["command"]}`):
+
+{chr(10).join(lines)}
+"""
+
+
+_PARTS = ("D1", "D2", "D3")
+
+
+def _asked(found: dict[str, Any], part: str) -> int:
+    return int(found["encoders"][0][part]["n"])
+
+
+def _right(found: dict[str, Any], label: str, part: str) -> str:
+    for each in found["encoders"]:
+        if each["label"] == label and each[part]["n"]:
+            around = f" {_interval(each[part], 1)}" if part == "D1" else ""
+            return f"{each[part]['acc@1']:.1f}{around}"
+    return ""

@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from generation_tables import genbioel_linking, trie
-from pretraining_tables import HELD_OUT, ablations, kebiolm_probe, kebiolm_tasks, pretrain_step
+from pretraining_tables import (
+    HELD_OUT,
+    ablations,
+    kebiolm_probe,
+    kebiolm_tasks,
+    pretrain_step,
+    similar_names,
+)
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -395,6 +402,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "kebiolm_tasks": kebiolm_tasks,
     **{name: partial(ablations, name) for name in HELD_OUT},
     "kebiolm_probe": kebiolm_probe,
+    "similar_names": similar_names,
     "trie": trie,
     "genbioel_linking": genbioel_linking,
 }
