@@ -15,14 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from generation_tables import genbioel_linking, trie
-from pretraining_tables import (
-    HELD_OUT,
-    ablations,
-    kebiolm_probe,
-    kebiolm_tasks,
-    pretrain_step,
-    similar_names,
-)
+from pretraining_tables import HELD_OUT, ablations, kebiolm_tasks, pretrain_step
+from probing_tables import attention_change, kebiolm_probe, similar_names
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -403,6 +397,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     **{name: partial(ablations, name) for name in HELD_OUT},
     "kebiolm_probe": kebiolm_probe,
     "similar_names": similar_names,
+    "attention_change": attention_change,
     "trie": trie,
     "genbioel_linking": genbioel_linking,
 }

@@ -57,18 +57,3 @@ def test_curves_are_in_the_order_of_their_numbers(script, tmp_path):
     first, second = ((tmp_path / place / "share.svg").read_bytes() for place in ("a", "b"))
     assert first == second
     assert b"<svg" in first
-
-
-def test_similar_names_are_told_for_each_store(script):
-    def found(label, right):
-        parts = {"D1": {"acc@1": right, "n": 1200, "interval": [right - 2, right + 2]}}
-        return {"label": label, **parts, "D2": {"n": 0, "why": "none"}, "D3": parts["D1"]}
-
-    stores = {
-        "diseases": {"chance": 5.0, "encoders": [found("letters", 40.0), found("ours", 50.25)]},
-        "findings": {"chance": 5.0, "encoders": [found("letters", 30.0)]},
-    }
-    text = script("pretraining_tables").similar_names({"command": "it", "stores": stores})
-    assert "Queries of diseases: D1 1,200, D2 0, D3 1,200; of findings" in text
-    assert "| ours | 50.2 (48.2 to 52.2) |  | 50.2 |  |  |  |" in text
-    assert "| letters | 40.0 (38.0 to 42.0) |  | 40.0 | 30.0 (28.0 to 32.0) |  | 30.0 |" in text
