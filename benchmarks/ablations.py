@@ -78,7 +78,7 @@ _SMEDBERT = {
     "without type attention": Variant(("knowledge.type_attention=false",), (_CUT,)),
     "without hybrid attention": Variant(("knowledge.node_attention=false",), (_CUT,)),
     "without knowledge losses": Variant(('knowledge.shown="all"',), (*_LOSSES, _CUT)),
-    "mention loss a hundredth": Variant(("objective.masked_mention.weight=0.04",), (_CUT,)),
+    "mention loss as printed": Variant(("objective.masked_mention.weight=4.0",), (_CUT,)),
     "sixth": Variant(recipe="sixth-cpu"),
 }
 FAMILIES = {
