@@ -25,6 +25,7 @@ DOCUMENTS = (
     "docs/graph.md",
     "docs/annotation.md",
     "docs/pretraining.md",
+    "docs/pretraining-results.md",
     "docs/probing.md",
     "docs/generation.md",
 )

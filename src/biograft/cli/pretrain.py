@@ -18,7 +18,7 @@ def pretrain(
         typer.Argument(
             metavar="RECIPE",
             help="A recipe of biograft (sapbert, sapbert-cpu, kebiolm, kebiolm-cpu, mlm-cpu, "
-            "bert-zh-cpu, embert, embert-cpu, smedbert, smedbert-cpu, sixth-cpu, "
+            "bert-zh-cpu, embert, embert-cpu, smedbert, smedbert-cpu, ernie-cpu, sixth-cpu, "
             "genbioel-pretrain, genbioel-pretrain-cpu), or a .toml file.",
         ),
     ],
