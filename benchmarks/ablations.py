@@ -28,6 +28,7 @@ from biograft.kb import KnowledgeBase
 from biograft.progress import Progress
 from biograft.recipes import Recipe, pretrain
 from biograft.recipes.recipe import shipped_recipes
+from biograft.training.run_folder import check_config
 
 
 @dataclass(frozen=True)
@@ -123,15 +124,16 @@ def run(options: argparse.Namespace) -> None:
     options.encoders = {family.start: Path(options.encoder)} if family.start else {}
     options.encoders |= {label: _folder(label, options) / "encoder" for label in family.variants}
     out = options.out or RESULTS / f"{options.family.replace('-', '_')}_ablations.json"
-    about = {"pretraining": options.changes, "held_out": told}
-    measure_sets("ablations.py", options, out, key={}, about=about)
+    key = {"pretraining": options.changes, "labels": list(options.encoders)}
+    measure_sets("ablations.py", options, out, key=key, about={"held_out": told})
 
 
 def _pretrain(label: str, family: Family, options: argparse.Namespace) -> dict[str, Any]:
     """Pre-train one variant; give what it was measured as on held-out text at the end."""
-    out = _folder(label, options)
-    if not (out / "done").exists():
-        recipe = _recipe(family, family.variants[label], options)
+    out, recipe = _folder(label, options), _recipe(family, family.variants[label], options)
+    if (out / "done").exists():
+        check_config(out, recipe.to_json())
+    else:
         kb = KnowledgeBase.open(options.kb)
         pretrain(recipe, kb, out, resume=(out / "run.json").exists(), progress=Progress())
         (out / "done").touch()
@@ -153,8 +155,8 @@ def _recipe(family: Family, variant: Variant, options: argparse.Namespace) -> Re
     for key in variant.without:
         *tables, last = key.split(".")
         table = values
-        for name in tables:
-            table = table[name]
+        for part in tables:
+            table = table[part]
         table.pop(last, None)
     return Recipe.from_values(name, values)
 

@@ -135,9 +135,13 @@ def measure_sets(
 ) -> None:
     """Measure all encoders on each set that has no row of these settings and ``key`` yet."""
     results = Results(out)
-    settings = {"seeds": options.seeds, "epochs": options.epochs, "most": options.most, **key}
-    if options.task_changes:
-        settings["task_changes"] = options.task_changes
+    settings = {
+        "seeds": options.seeds,
+        "epochs": options.epochs,
+        "most": options.most,
+        "task_changes": options.task_changes or None,
+        **key,
+    }
     for name in options.sets:
         own = {"set": name, **settings}
         if results.has(own):
@@ -174,8 +178,9 @@ def measure_encoders(name: str, options: argparse.Namespace) -> dict[str, Any]:
 def _recipe(name: str, options: argparse.Namespace, *more: str) -> TaskRecipe:
     chosen = SETS[name]
     changes = [text.format(data=options.data) for text in chosen.settings]
+    changes += options.task_changes
     changes += [f"search.seeds={options.seeds}", f"config.training.epochs={options.epochs}"]
-    return TaskRecipe.load(chosen.recipe, [*changes, *options.task_changes, *more])
+    return TaskRecipe.load(chosen.recipe, [*changes, *more])
 
 
 def _read(name: str, options: argparse.Namespace) -> dict[str, TaskExamples]:

@@ -15,6 +15,7 @@ from typing import Any
 from command_line import RESULTS
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from pretraining_tables import folds_as_one
 
 FIGURES = RESULTS.parents[1] / "docs" / "figures"
 CURVES = {
@@ -35,7 +36,7 @@ def curves(result: dict[str, Any], words: str) -> dict[str, list[tuple[float, fl
             )
             for label, found in row["encoders"].items()
         )
-        for row in result["rows"]
+        for row in folds_as_one(result["rows"])
     }
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from result_rows import without_fold
 
 Rows = Sequence[dict[str, Any]]
 
@@ -27,7 +28,7 @@ _SEARCHES = ("lexical", "dense", "lexical+dense")
 
 def genbioel_linking(result: dict[str, Any]) -> str:
     """Put starts, targets, searches and parts of the test sets in tables."""
-    rows = [{**row, "set": _without_fold(row["set"])} for row in result["rows"]]
+    rows = [{**row, "set": without_fold(row["set"])} for row in result["rows"]]
     sets = list(dict.fromkeys(row["set"] for row in rows))
     parts = [
         f"""A BART of 2 + 2 layers from scratch, on the test parts, percent; {_said(rows)}. A name
@@ -43,11 +44,6 @@ counts, as in the paper: it is right if any of its concepts is
 
 
 _LAST = "pretrained-similar-all-prompt"
-
-
-def _without_fold(name: str) -> str:
-    """Take the number of the fold off the name of a set that has several."""
-    return re.sub(r"-\d$", "", name)
 
 
 def _said(rows: Rows) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import re
+import json
 from statistics import fmean, stdev
 from typing import Any
+
+from result_rows import without_fold
 
 from biograft.metrics import paired_t
 
@@ -101,16 +103,16 @@ HELD_OUT = {
 def ablations(place: str, result: dict[str, Any]) -> str:
     """Say what the objectives and the tasks make of encoders that lack a part."""
     told = HELD_OUT[place]
-    rows = _folds_as_one(result["rows"])
+    rows = folds_as_one(result["rows"])
     sets = [row["set"] for row in rows]
     lines = [
         f"| encoder | {' | '.join([*(f'{name}, %' for name in told.values()), *sets])} |",
         "|---" * (1 + len(told) + len(sets)) + "|",
     ]
-    for label in rows[0]["encoders"]:
-        held_out = rows[0].get("held_out", {}).get(label, {})
+    for label in dict.fromkeys(label for row in rows for label in row["encoders"]):
+        held_out = _held_out(rows, label)
         cells = [f"{100 * held_out[key]:.1f}" if key in held_out else "" for key in told]
-        cells += [_mean_of(row["encoders"][label]["test"]) + _doubt(row, label) for row in rows]
+        cells += [_cell(row, label) for row in rows]
         lines.append(f"| {label} | {' | '.join(cells)} |")
     before = "Held-out text, then the" if told else "The"
     return f"""{before} main figure of each set on test, in percent, {_over(rows)}
@@ -120,35 +122,46 @@ def ablations(place: str, result: dict[str, Any]) -> str:
 """
 
 
+def _held_out(rows: list[dict[str, Any]], label: str) -> dict[str, float]:
+    """Give what an encoder reached on held-out text, from the first row that tells."""
+    told: list[dict[str, float]] = [row.get("held_out", {}).get(label, {}) for row in rows]
+    return next((found for found in told if found), {})
+
+
 def _over(rows: list[dict[str, Any]]) -> str:
     """Say over what the means are, and what the values of p are of."""
-    seeds = max(len(row["seeds"]) for row in rows)
-    told = [f"{seeds} seeds"] if seeds > 1 else []
-    told += ["folds"] if any("folds" in row for row in rows) else []
-    if not told:
+    seeds, over, tests = max(len(row["seeds"]) for row in rows), [], []
+    if seeds > 1:
+        over.append(f"{seeds} seeds")
+        tests.append("of Welch's test")
+    if any("folds" in row for row in rows):
+        over.append("folds")
+        tests.append("over folds of the paired one, too small as folds share texts")
+    if not over:
         return "one seed"
-    against = "" if "all" not in rows[0]["encoders"] else " (p of Welch's test against *all*"
-    if against:
-        against += ", over folds of the paired one)" if "folds" in told else ")"
-    return f"mean and deviation over {' or '.join(told)}{against}"
+    against = f" (p against *all* {', '.join(tests)})" if "all" in rows[0]["encoders"] else ""
+    return f"mean and deviation over {' or '.join(over)}{against}"
 
 
-def _folds_as_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put one row over the folds of a set (NAME-0, NAME-1, ...) in place of theirs."""
+def folds_as_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put one row over the folds of a set, measured in the same way, in place of theirs."""
     united: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        united.setdefault(re.sub(r"-\d$", "", row["set"]), []).append(row)
-    return [of[0] if len(of) == 1 else _over_folds(name, of) for name, of in united.items()]
+        settings = [row.get(key) for key in ("seeds", "epochs", "most", "task_changes")]
+        alone = row["set"] if without_fold(row["set"]) == row["set"] else None
+        same = json.dumps([without_fold(row["set"]), settings, alone and len(united)])
+        united.setdefault(same, []).append(row)
+    return [of[0] if len(of) == 1 else _over_folds(of) for of in united.values()]
 
 
-def _over_folds(name: str, folds: list[dict[str, Any]]) -> dict[str, Any]:
+def _over_folds(folds: list[dict[str, Any]]) -> dict[str, Any]:
     values = {
         label: [row["encoders"][label]["test"]["mean"] for row in folds]
         for label in folds[0]["encoders"]
     }
     return {
         **folds[0],
-        "set": f"{name}, {len(folds)} folds",
+        "set": f"{without_fold(folds[0]['set'])}, {len(folds)} folds",
         "folds": len(folds),
         "encoders": {
             label: {"test": {"values": of, "mean": fmean(of), "deviation": stdev(of)}}
@@ -160,6 +173,11 @@ def _over_folds(name: str, folds: list[dict[str, Any]]) -> dict[str, Any]:
             if "all" in values and label != "all"
         ],
     }
+
+
+def _cell(row: dict[str, Any], label: str) -> str:
+    found = row["encoders"].get(label)
+    return _mean_of(found["test"]) + _doubt(row, label) if found else ""
 
 
 def _doubt(row: dict[str, Any], label: str) -> str:

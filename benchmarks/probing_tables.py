@@ -30,7 +30,7 @@ def _interval(figures: dict[str, Any], digits: int = 2) -> str:
 
 def similar_names(result: dict[str, Any]) -> str:
     """Say which encoder tells another name of a thing from names that look alike."""
-    stores = result["stores"]
+    stores = result["asked"]
     sizes = [
         f"{name}: {', '.join(f'{part} {_asked(found, part):,}' for part in _PARTS)}"
         for name, found in stores.items()
@@ -43,7 +43,7 @@ def similar_names(result: dict[str, Any]) -> str:
         lines.append(f"| {label} | {' | '.join(cells)} |")
     return f"""acc@1 in percent with 95 % intervals on D1; by chance
 {next(iter(stores.values()))["chance"]:.0f}. Queries of {"; of ".join(sizes)}
-([result](../benchmarks/results/similar_names.json), `{result["command"]}`):
+([result](../benchmarks/results/similar_names.json), `{next(iter(stores.values()))["command"]}`):
 
 {chr(10).join(lines)}
 """
@@ -67,7 +67,7 @@ def _right(found: dict[str, Any], label: str, part: str) -> str:
 def attention_change(result: dict[str, Any]) -> str:
     """Say how far attention moves when another name stands in an entity's place."""
     lines = ["| text | encoder | a synonym | another entity | synonym nearer |", "|---" * 5 + "|"]
-    for name, found in result["texts"].items():
+    for name, found in result["asked"].items():
         for model in found["models"]:
             means = [f"{model[kind]['mean']:.2f}" for kind in ("synonym", "random")]
             share = f"{model['n_synonym_nearer'] / found['n_sentences']:.0%}"
@@ -75,7 +75,7 @@ def attention_change(result: dict[str, Any]) -> str:
             lines.append(f"| {' | '.join(cells)} |")
     return f"""Mean absolute change of the attention that the context pays to the entity's place,
 and in how many sentences the synonym's curve is the nearer
-([result](../benchmarks/results/attention_change.json), `{result["command"]}`):
+([result](../benchmarks/results/attention_change.json), `{found["command"]}`):
 
 {chr(10).join(lines)}
 """

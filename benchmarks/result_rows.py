@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,11 @@ class Results:
         content = {"machine": describe_machine(), "unit": "percent", "rows": self.rows}
         with new_file(self.path, overwrite=True) as file:
             file.write((json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
+
+
+def without_fold(name: str) -> str:
+    """Take the number of a fold off the name of a set that has several: NAME-0, NAME-1, ..."""
+    return re.sub(r"-\d$", "", name)
 
 
 def _is_of(row: dict[str, Any], key: Mapping[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 from generation_tables import genbioel_linking, trie
 from pretraining_tables import HELD_OUT, ablations, kebiolm_tasks, pretrain_step
 from probing_tables import attention_change, kebiolm_probe, similar_names
+from result_rows import without_fold
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -174,8 +175,8 @@ def _folds_as_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     united: list[dict[str, Any]] = []
     folds: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:
-        name, _, number = row["set"].rpartition("-")
-        if not number.isdecimal():
+        name = without_fold(row["set"])
+        if name == row["set"]:
             united.append(row)
             continue
         folds.setdefault((name, row["split"], row["config"]), []).append(row)
@@ -220,9 +221,7 @@ def _seeds_of_sets(rows: list[dict[str, Any]]) -> dict[str, list[_Figures]]:
     """Put rows together by set and seed; the folds of a set are one, once all have the seed."""
     found: dict[str, dict[int, dict[str, list[dict[str, Any]]]]] = {}
     for row in rows:
-        name, _, number = row["set"].rpartition("-")
-        name = name if number.isdecimal() else row["set"]
-        of_seed = found.setdefault(name, {}).setdefault(row["seed"], {})
+        of_seed = found.setdefault(without_fold(row["set"]), {}).setdefault(row["seed"], {})
         of_seed.setdefault(row["config"], []).append(row)
     united: dict[str, list[_Figures]] = {}
     for name, seeds in found.items():

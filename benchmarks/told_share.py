@@ -24,7 +24,8 @@ def run(options: argparse.Namespace) -> None:
     options.changes_of = {
         label: (f"encoder.told_share={share}",) for label, share in labels.items()
     }
-    measure_sets("told_share.py", options, options.out, key={"shares": options.shares})
+    key = {"encoder": Path(options.encoder).parent.name, "shares": options.shares}
+    measure_sets("told_share.py", options, options.out, key=key)
 
 
 def _shares(text: str) -> list[float]:

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from biograft.errors import ConfigError
-from biograft.nn.precision import choose_attention
 from biograft.progress import Progress
 from biograft.training.checkpoint import (
     Place,
@@ -64,7 +63,6 @@ def train(
     accelerator = make_accelerator()
     main = accelerator.is_main_process
     task.model.to(accelerator.device)
-    choose_attention(task.model, config.precision, accelerator.device)
     optimiser = make_optimiser(task.model, config)
     start = _open_run(task, optimiser, run, resume=resume, main=main)
     accelerator.wait_for_everyone()

@@ -33,13 +33,17 @@ def start_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, 
 
 def check_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
     """Refuse to go on with a run whose configuration or data was another."""
-    described = RUN.read(folder)
-    for part, now in (("config", config), ("provenance", provenance)):
-        _refuse_difference(folder, described.get(part), json.loads(json.dumps(now)))
+    check_config(folder, config)
+    _refuse_difference(folder, RUN.read(folder).get("provenance"), provenance)
+
+
+def check_config(folder: Path, config: Mapping[str, Any]) -> None:
+    """Refuse a run whose configuration was another."""
+    _refuse_difference(folder, RUN.read(folder).get("config"), config)
 
 
 def _refuse_difference(folder: Path, then: Any, now: Any) -> None:
-    before, after = _flatten(then), _flatten(now)
+    before, after = _flatten(then), _flatten(json.loads(json.dumps(now)))
     for key in sorted({*before, *after}):
         if key.rpartition(".")[2] in MAY_CHANGE:
             continue

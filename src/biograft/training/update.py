@@ -17,7 +17,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from biograft.errors import BiograftError
-from biograft.nn.precision import computing_in
+from biograft.nn.precision import attending_for_gradients, computing_in
 from biograft.training.checkpoint import Place
 from biograft.training.config import TrainingConfig
 from biograft.training.stopping import Stopping
@@ -48,7 +48,8 @@ class Updater(Generic[Batch]):
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)
-        loss, stats, n_rows = self._backward()
+        with attending_for_gradients(self.model, self.config.precision, self.accelerator.device):
+            loss, stats, n_rows = self._backward()
         norm = self._clip()
         # all processes must learn the same of a loss that is no number, and of an interrupt
         told = torch.tensor([loss, float(stopping.asked), *stats.values()], dtype=torch.float64)

@@ -6,6 +6,9 @@ from argparse import Namespace
 
 import pytest
 
+from biograft.errors import ConfigError
+from biograft.training.run_folder import start_run
+
 OPTIONS = Namespace(
     encoder="encoder",
     corpus="corpus",
@@ -67,3 +70,21 @@ def test_what_a_label_of_smedbert_says_is_left_out(recipes):
     assert losses <= set(smedbert["all"].objectives)
     assert not losses & set(smedbert["without knowledge losses"].objectives)
     assert smedbert["without knowledge losses"].knowledge.shown == "all"
+
+
+def test_a_recipe_goes_by_its_own_name(script, recipes):
+    family = script("ablations").FAMILIES["smedbert"]
+    for label, recipe in recipes("smedbert").items():
+        assert recipe.name == (family.variants[label].recipe or "smedbert-cpu")
+
+
+def test_an_encoder_of_another_recipe_is_not_taken_for_this_one(script, recipes, tmp_path):
+    ablations = script("ablations")
+    folder = tmp_path / "pretrained" / "all"
+    folder.mkdir(parents=True)
+    described = {**recipes("embert")["all"].to_json(), "recipe": "another"}
+    start_run(folder, described, {})
+    (folder / "done").touch()
+    options = Namespace(**{**vars(OPTIONS), "work": tmp_path, "kb": "kb"})
+    with pytest.raises(ConfigError, match="was begun with recipe = 'another'"):
+        ablations._pretrain("all", ablations.FAMILIES["embert"], options)

@@ -32,13 +32,13 @@ def test_folds_are_one_column_with_the_test_of_pairs(script, folds):
     assert "| cmeee, 3 folds |" in text
     assert "| all |  |  |  | 60.0 ± 10.0 |" in text
     assert "| less |  |  |  | 58.0 ± 9.0 (0.07) |" in text  # 1, 2, 3 less: t = 3.46
-    assert "over folds (p of Welch's test against *all*, over folds of the paired one)" in text
+    assert "over folds (p against *all* over folds of the paired one, too small as" in text
 
 
 def test_sets_without_folds_stay_as_they_are(script):
     tables = script("pretraining_tables")
     row = _row("cmedqq", {"all": 70.0, "less": 71.0})
-    assert tables._folds_as_one([row]) == [row]
+    assert tables.folds_as_one([row, row]) == [row, row]
     text = tables.ablations("told_share", {"rows": [row]})
     assert text.startswith("The main figure of each set on test, in percent, one seed")
 

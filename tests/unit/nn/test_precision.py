@@ -1,11 +1,11 @@
 import pytest
 import torch
-from transformers import BertConfig, BertModel
+from transformers import BartConfig, BartModel, BertConfig, BertForMaskedLM, PreTrainedModel
 
 from biograft.errors import ConfigError
 from biograft.nn import precision
 from biograft.nn.precision import (
-    choose_attention,
+    attending_for_gradients,
     choose_precision,
     computing_in,
     processor_has_bf16,
@@ -60,15 +60,58 @@ def test_an_unknown_precision_is_refused():
     assert precision.PRECISIONS[0] == "auto"
 
 
-@pytest.mark.parametrize(("chosen", "way"), [("bf16", "eager"), ("fp32", "sdpa")])
-def test_attention_is_plain_where_its_gradients_are_quicker(chosen, way):
-    config = BertConfig(
-        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
-    )
-    encoder = torch.nn.ModuleDict({"encoder": BertModel(config).eval()})
-    tokens, mask = torch.arange(9)[None], torch.tensor([[1] * 6 + [0] * 3])
-    before = encoder["encoder"](tokens, attention_mask=mask).last_hidden_state
-    choose_attention(encoder, chosen, CPU)
-    assert encoder["encoder"].config._attn_implementation == way
-    after = encoder["encoder"](tokens, attention_mask=mask).last_hidden_state
-    assert torch.allclose(before[:, :6], after[:, :6], atol=1e-6)
+BERT = {
+    "vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
+    "intermediate_size": 8,
+}  # fmt: skip
+TOKENS, MASK = torch.arange(9)[None], torch.tensor([[1] * 6 + [0] * 3])
+
+
+def ways_of(model):
+    """How each part of a model attends."""
+    parts = [part for part in model.modules() if isinstance(part, PreTrainedModel)]
+    return {part.config._attn_implementation for part in parts}
+
+
+@pytest.mark.parametrize(
+    ("make", "inputs"),
+    [
+        (lambda: BertForMaskedLM(BertConfig(**BERT)), {}),
+        (
+            lambda: BartModel(BartConfig(
+                vocab_size=9, d_model=8, encoder_layers=1, decoder_layers=1,
+                encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=8,
+                decoder_ffn_dim=8,
+            )),
+            {"decoder_input_ids": TOKENS},
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("mask", [MASK, torch.ones_like(MASK)])
+def test_for_gradients_attention_is_plain_and_answers_are_the_same(make, inputs, mask):
+    model = torch.nn.ModuleDict({"inner": make().eval()})
+
+    def answer():
+        with torch.no_grad(), computing_in("bf16", CPU):
+            return model["inner"](TOKENS, attention_mask=mask, **inputs)[0].float()
+
+    before = answer()
+    with attending_for_gradients(model, "bf16", CPU):
+        assert ways_of(model) == {"eager"}
+        within = answer()
+    assert ways_of(model) == {"sdpa"}
+    assert torch.allclose(before[:, :6], within[:, :6], atol=3e-2)
+    assert torch.equal(before, answer())
+
+
+def test_attention_goes_back_after_an_error_and_stays_in_full_precision():
+    model = BertForMaskedLM(BertConfig(**BERT))
+    with attending_for_gradients(model, "fp32", CPU):
+        assert ways_of(model) == {"sdpa"}
+    with pytest.raises(KeyError), attending_for_gradients(model, "bf16", CPU):
+        raise KeyError
+    assert ways_of(model) == {"sdpa"}
+    model.set_attn_implementation("eager")  # chosen by someone else
+    with attending_for_gradients(model, "bf16", CPU):
+        pass
+    assert ways_of(model) == {"eager"}

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
+from transformers import BertConfig, BertModel
 
 from biograft.errors import BiograftError, ConfigError, OutputError, StoreError
 from biograft.training import TrainingConfig, train
@@ -388,6 +390,8 @@ TWO_PROCESSES = """
 import sys
 from pathlib import Path
 import torch
+from torch import nn
+from transformers import BertConfig, BertModel
 sys.path.insert(0, sys.argv[1])
 from conftest import make_task
 from biograft.training import TrainingConfig, train
@@ -420,3 +424,24 @@ def test_two_processes_learn_the_same_weights(tmp_path):
     assert [entry["step"] for entry in entries] == [1, 2, 3, 4]
     assert entries[0]["rows"] == 16
     assert find_checkpoints(tmp_path / "run")[-1].name == "step-00000004"
+
+
+def test_gradients_go_through_plain_attention_and_evaluations_do_not(make_task, tmp_path):
+    config_of_bert = BertConfig(
+        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+    )
+    model = nn.ModuleDict({"bert": BertModel(config_of_bert), "head": nn.Linear(8, 1)})
+    seen = {"update": set(), "evaluation": set()}
+
+    def compute_loss(model, batch):
+        seen["update"].add(model["bert"].config._attn_implementation)
+        states = model["bert"](torch.arange(9)[None]).last_hidden_state
+        return model["head"](states).float().mean(), {}
+
+    def evaluate():
+        seen["evaluation"].add(model["bert"].config._attn_implementation)
+        return {}
+
+    task = make_task(model=model, compute_loss=compute_loss, evaluate=evaluate)
+    train(task, config(steps=2, precision="bf16", eval_every=1), tmp_path / "run")
+    assert seen == {"update": {"eager"}, "evaluation": {"sdpa"}}
