@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +14,16 @@ from biograft.records import Record
 from biograft.sources import Item, ReadLog, SourceConfig, read_source
 
 DATA = Path(os.environ.get("BIOGRAFT_DATA") or Path(__file__).parents[2] / "shared" / "data")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _full_precision() -> Iterator[None]:
+    """Let precision ``auto`` be 32 bits on every machine; tests of bfloat16 ask for it."""
+    import torch
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.cpu, "get_capabilities", dict, raising=False)
+        yield
 
 
 @pytest.fixture
