@@ -146,11 +146,12 @@ def _over(rows: list[dict[str, Any]]) -> str:
 def folds_as_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Put one row over the folds of a set, measured in the same way, in place of theirs."""
     united: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
+    for number, row in enumerate(rows):
+        name = without_fold(row["set"])
         settings = [row.get(key) for key in ("seeds", "epochs", "most", "task_changes")]
-        alone = row["set"] if without_fold(row["set"]) == row["set"] else None
-        same = json.dumps([without_fold(row["set"]), settings, alone and len(united)])
-        united.setdefault(same, []).append(row)
+        if name == row["set"]:  # no fold: a row of its own, whatever others there are
+            settings.append(number)
+        united.setdefault(json.dumps([name, settings]), []).append(row)
     return [of[0] if len(of) == 1 else _over_folds(of) for of in united.values()]
 
 

@@ -66,16 +66,18 @@ def attending_for_gradients(
     On processors in bfloat16 that is the plain one: the backward pass of the fused one multiplies
     by a slow routine, and with dropout it computes in 32 bits. States differ by rounding alone.
     """
-    plainly = device.type == "cpu" and choose_precision(precision, device) == "bf16"
+    if device.type != "cpu" or choose_precision(precision, device) != "bf16":
+        yield
+        return
     fused = [
         part
         for part in model.modules()
         if isinstance(part, PreTrainedModel) and part.config._attn_implementation == "sdpa"
     ]
     try:
-        for part in fused if plainly else ():
+        for part in fused:
             part.set_attn_implementation("eager")
         yield
     finally:
-        for part in fused if plainly else ():
+        for part in fused:
             part.set_attn_implementation("sdpa")

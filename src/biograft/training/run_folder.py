@@ -33,8 +33,9 @@ def start_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, 
 
 def check_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
     """Refuse to go on with a run whose configuration or data was another."""
-    check_config(folder, config)
-    _refuse_difference(folder, RUN.read(folder).get("provenance"), provenance)
+    described = RUN.read(folder)
+    for part, now in (("config", config), ("provenance", provenance)):
+        _refuse_difference(folder, described.get(part), now)
 
 
 def check_config(folder: Path, config: Mapping[str, Any]) -> None:
