@@ -115,11 +115,20 @@ def ablations(place: str, result: dict[str, Any]) -> str:
         cells += [_cell(row, label) for row in rows]
         lines.append(f"| {label} | {' | '.join(cells)} |")
     before = "Held-out text, then the" if told else "The"
+    of = f", here of {sets[0]}" if len(sets) > 1 else ""
     return f"""{before} main figure of each set on test, in percent, {_over(rows)}
-([result](../benchmarks/results/{place}.json), `{rows[0]["command"]}`):
+([result](../benchmarks/results/{place}.json) with its commands{of}: `{rows[0]["command"]}`).
+Fine-tuned: {"; ".join(map(_settings, rows))}.
 
 {chr(10).join(lines)}
 """
+
+
+def _settings(row: dict[str, Any]) -> str:
+    """Say on how much a set's models were fine-tuned, and how, where not as the recipe has it."""
+    changes = "".join(f", `{change}`" for change in row.get("task_changes") or ())
+    n_examples = row["n_examples"]["train"]
+    return f"*{row['set']}* on {n_examples:,} examples, {row['epochs']} epochs{changes}"
 
 
 def _held_out(rows: list[dict[str, Any]], label: str) -> dict[str, float]:

@@ -11,6 +11,8 @@ def _row(name, values, **more):
     return {
         "set": name,
         "seeds": [1],
+        "epochs": 3,
+        "n_examples": {"train": 1200},
         "command": "python it",
         "encoders": {label: {"test": {"values": [v], "mean": v}} for label, v in values.items()},
         "differences": [],
@@ -41,6 +43,17 @@ def test_sets_without_folds_stay_as_they_are(script):
     assert tables.folds_as_one([row, row]) == [row, row]
     text = tables.ablations("told_share", {"rows": [row]})
     assert text.startswith("The main figure of each set on test, in percent, one seed")
+
+
+def test_how_models_were_fine_tuned_is_told_of_every_set(script):
+    tables = script("pretraining_tables")
+    rows = [
+        _row("cmedqq", {"all": 70.0}),
+        _row("ncbi", {"all": 70.0}, task_changes=["encoder.max_length=96"], command="python other"),
+    ]
+    text = tables.ablations("told_share", {"rows": rows})
+    assert "with its commands, here of cmedqq: `python it`" in text
+    assert "*cmedqq* on 1,200 examples, 3 epochs; *ncbi* on 1,200 examples, 3 epochs, `enc" in text
 
 
 def test_curves_are_in_the_order_of_their_numbers(script, tmp_path):
