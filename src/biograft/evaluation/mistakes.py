@@ -95,7 +95,7 @@ def _kind(row: QueryRow, base: KnowledgeBase, unknown: frozenset[str]) -> Kind:
 
 
 def _concepts(row: QueryRow, base: KnowledgeBase) -> set[str]:
-    return {concept.id for gold in row.query.gold for concept in base.by_id(gold)}
+    return {base.id_at(found) for found in base.rows_of(row.query.gold)}
 
 
 def _answers_some(row: QueryRow, base: KnowledgeBase) -> bool:

@@ -86,12 +86,8 @@ def _against_training(
 
 def is_direct_match(query: LinkQuery, base: KnowledgeBase) -> bool:
     """Whether each part of the mention is, up to normalisation, a name of a gold concept."""
-    own = _gold_concepts(query, base)
+    own = {base.id_at(row) for row in base.rows_of(query.gold)}
     return all(any(match.concept in own for match in base.find(part)) for part in query.parts)
-
-
-def _gold_concepts(query: LinkQuery, base: KnowledgeBase) -> set[str]:
-    return {concept.id for gold in query.gold for concept in base.by_id(gold)}
 
 
 def similarity_buckets(result: LinkingResult, base: KnowledgeBase) -> list[Population]:
@@ -113,9 +109,8 @@ def name_similarity(query: LinkQuery, base: KnowledgeBase) -> float:
     wanted = _grams(query.mention)
     names = {
         normalise(name.text)
-        for gold in query.gold
-        for concept in base.by_id(gold)
-        for name in concept.names
+        for row in base.rows_of(query.gold)
+        for name in base.concept_at(row).names
     }
     return max((_cosine(wanted, _grams(name)) for name in names), default=0.0)
 

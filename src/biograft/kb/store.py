@@ -32,6 +32,8 @@ from biograft.runs import hash_file
 from biograft.text import normalise
 
 DIRECTIONS = ("out", "in", "both")
+_OWN = (IdKind.PRIMARY, IdKind.ALTERNATE)
+"""The ids that are a concept's own, not those that others have for it."""
 
 
 class KnowledgeBase:
@@ -138,7 +140,7 @@ class KnowledgeBase:
 
     def find_row(self, identifier: str) -> int | None:
         """Find the row of a concept by its primary id, else by an alternate one."""
-        rows = self._rows_by_id(identifier, (IdKind.PRIMARY, IdKind.ALTERNATE))
+        rows = self._rows_by_id(identifier, _OWN)
         return rows[0] if rows else None
 
     def by_id(self, identifier: str) -> list[Concept]:
@@ -146,8 +148,12 @@ class KnowledgeBase:
 
         There may be several: some dictionaries give one alternate id to more than one concept.
         """
-        rows = self._rows_by_id(identifier, (IdKind.PRIMARY, IdKind.ALTERNATE))
+        rows = self._rows_by_id(identifier, _OWN)
         return [self.concept_at(row) for row in rows]
+
+    def rows_of(self, ids: Iterable[str]) -> tuple[int, ...]:
+        """Find the rows of all concepts that some ids mean, in ascending order."""
+        return tuple(sorted({row for each in ids for row in self._rows_by_id(each, _OWN)}))
 
     def by_xref(self, identifier: str) -> list[Concept]:
         """Find the concepts that carry a cross-reference."""

@@ -109,6 +109,11 @@ class TestIds:
         else:
             assert base.find_row(asked) is None
 
+    def test_the_rows_of_several_ids_come_once_and_in_order(self, base):
+        rows = [base.row(each) for each in ("C0011860", "D003924", "D003920")]
+        assert base.rows_of(["D003924", "UMLS:C0011860", "MSH:D003924", "none"]) == (*sorted(rows),)
+        assert base.rows_of([]) == ()
+
     @pytest.mark.parametrize("asked", ["MIM:125853", "OMIM:125853", "mim: 125853"])
     def test_a_cross_reference_leads_to_all_that_carry_it(self, base, asked):
         assert [c.id for c in base.by_xref(asked)] == ["D003924", "D008687"]

@@ -18,7 +18,7 @@ from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Rows
 from biograft.linking.dense.names import gather_texts
 from biograft.linking.finetuning.config import FinetuneConfig
-from biograft.linking.labelled import LabelledMention, concept_rows
+from biograft.linking.labelled import LabelledMention
 from biograft.nn import TextEncoder
 from biograft.text import normalise
 
@@ -113,7 +113,7 @@ def make_lessons(
     counts, lessons = LessonCounts(n_mentions=len(mentions)), []
     asked: set[tuple[str, tuple[int, ...]]] = set()
     for mention in mentions:
-        concepts = concept_rows(kb, mention.concepts)
+        concepts = kb.rows_of(mention.concepts)
         prepared = encoder.prepare(mention.text)
         if not prepared:
             counts.n_empty += 1

@@ -15,7 +15,6 @@ from biograft.linking.forms import Forms
 from biograft.linking.generative.asking import ask
 from biograft.linking.generative.config import GenerativeConfig
 from biograft.linking.generative.targets import TargetChooser
-from biograft.linking.labelled import concept_rows
 from biograft.linking.rerank.examples import GoldQuery
 from biograft.streams.naming import NamingExample
 
@@ -76,7 +75,7 @@ def gather_mentions(
     for name, is_so in reasons.items():
         counts[name] = sum(map(is_so, kept))
         kept = [query for query in kept if not is_so(query)]
-    names = [chooser.names_of(concept_rows(kb, query.gold)) for query in kept]
+    names = [chooser.names_of(kb.rows_of(query.gold)) for query in kept]
     known = [len(rows) > 0 for rows in names]
     kept, names = _only(kept, known), _only(names, known)
     counts |= {"unknown": len(known) - len(kept), "learnt": len(kept)}

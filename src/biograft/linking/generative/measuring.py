@@ -19,7 +19,6 @@ from biograft.linking.fusing import FusedSearch
 from biograft.linking.gathering import Gathered, gather_nothing
 from biograft.linking.generative.mixing import Held, Mixing, fit_share, searched
 from biograft.linking.generative.ranker import GenerativeRanker
-from biograft.linking.labelled import concept_rows
 from biograft.linking.rerank.examples import GoldQuery
 
 CUTOFFS = (1, 5)
@@ -80,7 +79,7 @@ def _parts(
     """Score the names of each part of each query."""
     asked = Forms(ranker.kb, abbreviations=True, composites=False).of_queries(queries)
     owners = [number for number, query in enumerate(queries) for _ in query.parts]
-    gold = [concept_rows(ranker.kb, query.gold) for query in queries]
+    gold = [ranker.kb.rows_of(query.gold) for query in queries]
     concepts = ranker.kb.table("names").column("concept").to_numpy()
     for start in range(0, len(asked), _AT_ONCE):
         chunk = asked[start : start + _AT_ONCE]

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from biograft.errors import ConfigError
-from biograft.ids import canonical_id
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate
 from biograft.linking.config import Query
@@ -136,13 +135,13 @@ def _examples(
 ) -> tuple[list[tuple[RerankExample, str]], Counts]:
     """Make examples, each with the name of its document, and count."""
     simple = [query for query in queries if len(query.parts) == 1]
-    gold, found, nil, missed = _GoldConcepts(kb), [], 0, 0
+    found, nil, missed = [], 0, 0
     for start in range(0, len(simple), _AT_ONCE):
         chunk = simple[start : start + _AT_ONCE]
         ranked = ranker.rank(chunk, config.n_candidates * _NAMES_PER_CONCEPT)
         for query, (names,) in zip(chunk, ranked, strict=True):
             candidates = first_concepts(names, config.n_candidates)
-            wanted = gold.of(query.gold)
+            wanted = {kb.id_at(row) for row in kb.rows_of(query.gold)}
             right = [candidate.concept in wanted for candidate in candidates]
             nil, missed = nil + (not query.gold), missed + (bool(query.gold) and not any(right))
             context = Context(query.context, query.start or 0, query.end or 0)
@@ -150,23 +149,6 @@ def _examples(
             example = RerankExample(asked, (*right, not any(right)))
             found.append((example, query.document or query.context or query.parts[0]))
     return found, Counts(len(queries), len(queries) - len(simple), nil, missed)
-
-
-class _GoldConcepts:
-    """Knows which concepts of a store gold ids mean."""
-
-    def __init__(self, kb: KnowledgeBase) -> None:
-        self._kb = kb
-        self._known: dict[str, list[str]] = {}
-
-    def of(self, ids: Iterable[str]) -> set[str]:
-        return {concept for identifier in ids for concept in self._concepts(identifier)}
-
-    def _concepts(self, identifier: str) -> list[str]:
-        if identifier not in self._known:
-            entries = self._kb.by_id(canonical_id(identifier))
-            self._known[identifier] = [entry.id for entry in entries]
-        return self._known[identifier]
 
 
 def _hold_out(documents: set[str], config: RerankConfig) -> set[str]:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store, export
 from biograft.linking.labelled import LabelledMention
-from biograft.linking.supervised.memory import concept_rows
 from biograft.sources import SourceConfig
 
 MENTIONS = "mentions"
@@ -30,7 +29,7 @@ def grow_store(
     names: dict[int, dict[str, None]] = {}
     for mention in mentions:
         text = mention.text.strip()
-        for row in sorted(concept_rows(kb, mention)) if text else ():
+        for row in kb.rows_of(mention.concepts) if text else ():
             names.setdefault(row, {})[text] = None
     with tempfile.TemporaryDirectory() as work:
         base, grown = Path(work) / "base.jsonl", Path(work) / "mentions.jsonl"

@@ -10,19 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.kb import KnowledgeBase
-from biograft.linking.labelled import LabelledMention
 
 Counts = npt.NDArray[np.float32]
 ALL = -1
 """No fold: every document counts."""
 KNOWN = -2
 """The fold of mentions that are seen and not learned from; it is never left out."""
-
-
-def concept_rows(kb: KnowledgeBase, mention: LabelledMention) -> frozenset[int]:
-    """Find the concepts of the store that are right for a mention."""
-    found = (kb.row(concept.id) for i in mention.concepts for concept in kb.by_id(i))
-    return frozenset(found)
 
 
 def deal_folds(documents: Iterable[str], n: int, seed: int) -> dict[str, int]:

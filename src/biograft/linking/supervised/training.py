@@ -26,7 +26,7 @@ from biograft.linking.labelled import LabelledMention
 from biograft.linking.supervised.config import RankerConfig
 from biograft.linking.supervised.features import FeatureMaker
 from biograft.linking.supervised.growing import MENTIONS
-from biograft.linking.supervised.memory import KNOWN, MentionMemory, concept_rows, deal_folds
+from biograft.linking.supervised.memory import KNOWN, MentionMemory, deal_folds
 from biograft.linking.supervised.network import Network
 from biograft.objectives.synonym_marginal import marginal_loss
 from biograft.progress import Progress
@@ -65,11 +65,11 @@ def train_network(
     """
     progress = progress or Progress(enabled=False)
     folds = deal_folds((m.document for m in mentions), config.folds, config.seed)
-    memory, gold = MentionMemory(len(kb)), [concept_rows(kb, m) for m in mentions]
+    memory, gold = MentionMemory(len(kb)), [kb.rows_of(m.concepts) for m in mentions]
     for mention, rows in zip(mentions, gold, strict=True):
         memory.add(mention.text, rows, folds[mention.document])
     for mention in known:
-        memory.add(mention.text, concept_rows(kb, mention), KNOWN)
+        memory.add(mention.text, kb.rows_of(mention.concepts), KNOWN)
     progress.start("features")
     examples = _examples(kb, search, mentions, gold, (memory, folds, config), progress)
     useful = [e for e in examples if e.right.any() and not e.right.all()]
@@ -96,7 +96,7 @@ def _examples(
     kb: KnowledgeBase,
     search: FusedSearch,
     mentions: Sequence[LabelledMention],
-    gold: Sequence[frozenset[int]],
+    gold: Sequence[tuple[int, ...]],
     learned: tuple[MentionMemory, dict[str, int], RankerConfig],
     progress: Progress,
 ) -> list[_Example]:

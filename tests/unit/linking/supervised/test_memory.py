@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from biograft.linking.labelled import LabelledMention
-from biograft.linking.supervised.memory import ALL, MentionMemory, concept_rows, deal_folds
+from biograft.linking.supervised.memory import ALL, MentionMemory, deal_folds
 
 N = 4
 added = st.lists(
@@ -67,12 +66,6 @@ def test_a_store_that_lost_a_concept_forgets_it_alone(ward, store_of):
     read = MentionMemory.from_json(memory.to_json(ward.kb), less)
     assert read.linked("ms") == ({0: 1}, 2)
     assert read.frequency().tolist() == [1]
-
-
-def test_concepts_are_found_by_any_own_id(ward):
-    row = ward.kb.row("RENAL")
-    assert concept_rows(ward.kb, LabelledMention("x", frozenset({"ALT:1", "none"}))) == {row}
-    assert concept_rows(ward.kb, LabelledMention("x", frozenset())) == frozenset()
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])

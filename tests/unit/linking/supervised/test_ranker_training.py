@@ -11,7 +11,7 @@ from biograft.linking.fusing import FusedSearch
 from biograft.linking.labelled import LabelledMention
 from biograft.linking.lexical import LexicalIndex
 from biograft.linking.supervised import TrainedRanker, grow_store, train_network
-from biograft.linking.supervised.memory import MentionMemory, concept_rows, deal_folds
+from biograft.linking.supervised.memory import MentionMemory, deal_folds
 from biograft.linking.supervised.training import _fit_one, _Hiding
 
 
@@ -77,7 +77,7 @@ def test_names_that_were_mentions_of_one_fold_alone_are_hidden_from_it(store_of,
     kb = grow_store(base, mentions, tmp_path / "G")
     memory, folds = MentionMemory(len(kb)), deal_folds(["d1", "d2"], 2, 0)
     for mention in mentions:
-        memory.add(mention.text, concept_rows(kb, mention), folds[mention.document])
+        memory.add(mention.text, kb.rows_of(mention.concepts), folds[mention.document])
     gathered = FusedSearch([LexicalIndex.build(kb)]).gather(["flu grip grippe the like"], 9)
     hiding = _Hiding(kb, memory)
     shown = {}
