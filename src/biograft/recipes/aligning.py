@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from biograft.kb import KnowledgeBase
+from biograft.kb import KnowledgeBase, fingerprint
+from biograft.kb.layout import SCHEMAS
 from biograft.nn import TextEncoder
 from biograft.progress import Progress
 from biograft.recipes.alignment import Alignment, Embedder
@@ -72,13 +71,8 @@ def _provenance(
     """Say what a run is made from, by hashes."""
     extra = recipe.stream.extra_pairs
     return {
-        "kb": _hash_store(kb) if kb is not None else None,
+        "kb": fingerprint(kb, tuple(SCHEMAS)) if kb is not None else None,
         "extra_pairs": hash_file(extra) if extra else None,
         "encoder": encoder.fingerprint(),
         "pairs": pairs.counts.to_json(),
     }
-
-
-def _hash_store(kb: KnowledgeBase) -> str:
-    files = json.dumps(kb.manifest["files"], sort_keys=True)
-    return hashlib.sha256(files.encode()).hexdigest()

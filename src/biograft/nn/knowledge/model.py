@@ -132,19 +132,19 @@ class KnowledgeBertModel(KnowledgeBertPreTrained):
         )
         gold = entities is None if gold is None else gold
         told = Told(states, mask, self.entity_table.weight, mentions, entities, gold)
-        text_states = states
+        text_states: Tensor | None = None
         made: dict[str, Tensor] = {}
         layers = self.bert.encoder.layer
         for number in range(len(layers) + 1):
             for name in self.config.layers_after(number):
                 found = self.knowledge[name](replace(told, states=states))
-                text_states = text_states if made else states
+                text_states = states if text_states is None else text_states
                 made |= {key: value for key, value in _made(found).items() if value is not None}
                 states = found.states
             if number < len(layers):
                 states = layers[number](states, bias)
         made.pop("states", None)
-        text_states = text_states if made else states
+        text_states = states if text_states is None else text_states
         return KnowledgeBertOutput(last_hidden_state=states, text_states=text_states, **made)
 
 
