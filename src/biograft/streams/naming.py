@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.errors import ConfigError
+from biograft.streams.bucketing import put_like_lengths_together
 
 Numbers = npt.NDArray[np.int64]
 
@@ -100,19 +101,17 @@ class NamingBatches:
         return order[self.rank : self._n_own * self.world : self.world]
 
     def _split(self, numbers: Numbers, epoch: int, place: int) -> list[tuple[NamingExample, ...]]:
-        """Make the batches of a window; those of like length are shuffled, a smaller one last."""
+        """Make the batches of a window, of like length each where that is asked for."""
         examples = [self.examples.example(epoch, int(number)) for number in numbers]
-        if not self.bucket_batches:
-            return [tuple(examples)]
-        measure = self.lengths or _count_letters
-        order = np.argsort(measure(examples), kind="stable")
-        made = [
-            tuple(examples[row] for row in order[start : start + self.batch_size])
-            for start in range(0, len(order), self.batch_size)
-        ]
-        n_whole = len(examples) // self.batch_size
-        draw = np.random.default_rng([self.seed, epoch, place, 1])  # without it: the order's
-        return [*(made[k] for k in draw.permutation(n_whole)), *made[n_whole:]]
+        size = self.batch_size
+        if self.bucket_batches:
+            lengths = np.asarray((self.lengths or _count_letters)(examples))
+            draw = np.random.default_rng([self.seed, epoch, place, 1])  # without it: the order's
+            rows = put_like_lengths_together(
+                np.arange(len(examples)), lengths, size, self.bucket_batches, draw
+            )
+            examples = [examples[row] for row in rows]
+        return [tuple(examples[start : start + size]) for start in range(0, len(examples), size)]
 
 
 def _count_letters(examples: Sequence[NamingExample]) -> list[int]:
