@@ -15,7 +15,7 @@ import torch
 
 from biograft.errors import ConfigError, StoreError, shorten
 from biograft.nn.batching import USUAL_LENGTH, pad, token_batches
-from biograft.nn.knowledge.finding import EntityFinder, limit_knowledge, make_finder
+from biograft.nn.knowledge.finding import EntityFinder, is_told, limit_knowledge, make_finder
 from biograft.nn.loading import find_encoder, load_parts, most_tokens
 from biograft.nn.pooling import POOLINGS
 from biograft.nn.precision import computing_in
@@ -120,24 +120,29 @@ class TextEncoder:
 
     def tell(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Add which entities the texts of a batch name, for a model that must be told."""
-        return (
-            inputs if self.finder is None else {**inputs, **self.finder.tell(inputs["input_ids"])}
-        )
+        if self.finder is None:
+            return inputs
+        return inputs | self.finder.tell(inputs["input_ids"], inputs["attention_mask"])
 
     def limit_knowledge(self, share: float | None, n_neighbours: int | None) -> None:
         """Tell the model a share of what texts name, and fewer neighbours of each."""
-        if self.finder is None:
+        if not self.is_told:
             raise ConfigError(
                 f"encoder.told_share, encoder.n_neighbours: {self.name} is told of no entities; "
                 "leave them out"
             )
         limit_knowledge(self.model, share, n_neighbours)
-        del self.finder
+        self.__dict__.pop("finder", None)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the model must be told which entities a text names."""
+        return is_told(self.model)
 
     @cached_property
     def finder(self) -> EntityFinder | None:
         """What finds the entities that the model must be told; none if it needs none."""
-        return make_finder(self.model, self.tokenizer)
+        return make_finder(self.model, self.tokenizer, self.prepare)
 
     def encode(
         self,

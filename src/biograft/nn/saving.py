@@ -68,6 +68,9 @@ def hash_encoder(model: Any, tokenizer: Any, settings: EncoderSettings) -> str:
     config |= {key: str(getattr(model.config, key)) for key in told}
     if getattr(model.config, "n_probed", 0):  # models from before it was there search exactly
         config["n_probed"] = str(model.config.n_probed)
+    names = [list(entity.names) for entity in getattr(model, "entities", ())]
+    if any(names):  # by which a model is told what a text names
+        config["names"] = hashlib.sha256(json.dumps(names).encode()).hexdigest()
     plain = {
         "config": config,
         "tokenizer": describe_tokenizer(tokenizer),

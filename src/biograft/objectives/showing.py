@@ -15,7 +15,8 @@ from biograft.errors import ConfigError
 from biograft.objectives.choices import check_choice
 from biograft.objectives.records import IGNORED, SHOWN, Bools, TextExample
 
-WAYS = ("hidden", "all")
+HIDDEN = "hidden"
+WAYS = (HIDDEN, "all")
 HIDDEN_BY = "masked_tokens"
 """The objective whose label of a token is what it was before it may have been hidden."""
 
@@ -43,7 +44,7 @@ def show(example: TextExample, which: str) -> TextExample:
     """
     check_choice("shown", which, WAYS)
     told = example.mentions[:, 2] >= 0
-    if which == "hidden":
+    if which == HIDDEN:
         told &= _hidden(example)
     labels = np.where(told, example.mentions[:, 2], IGNORED)
     return replace(example, mention_labels={**example.mention_labels, SHOWN: labels})

@@ -13,9 +13,10 @@ import torch
 
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
+from biograft.nn.knowledge.finding import is_told
 from biograft.objectives.graph import GraphOfEntities
 from biograft.objectives.setting import Setting
-from biograft.objectives.showing import Showing
+from biograft.objectives.showing import HIDDEN, Showing
 from biograft.progress import Progress
 from biograft.recipes.grafting import graft, hash_knowledge, load_start, save_model
 from biograft.recipes.holding_out import hold_out, hold_out_together
@@ -57,13 +58,14 @@ def read_on(
     )
     objectives = {name: config.build(setting) for name, config in recipe.objectives.items()}
     reading = Reading(TextModel(grafted.lm, objectives))
+    steps = preparing(objectives, recipe.knowledge, grafted.lm)
     learned, shown = (
         hold_out(len(packed), config.seed)
         if recipe.stream.replacement is None
         else hold_out_together(packed.documents, config.seed)
     )
     make = partial(
-        TextBatches, packed, config.batch_size, in_turn(preparing(recipe.knowledge, objectives)),
+        TextBatches, packed, config.batch_size, in_turn(steps),
         seed=config.seed, strangers=recipe.stream.strangers,
         bucket_batches=recipe.stream.bucket_batches,
     )  # fmt: skip
@@ -90,10 +92,17 @@ def read_on(
     return PretrainResult(run, run / "encoder", _in_words(packed), told, trained)
 
 
-def preparing(knowledge: KnowledgeConfig | None, objectives: Mapping[str, Any]) -> list[Any]:
-    """Give all that prepares examples: objectives, and what says which entities are told."""
-    showing = [Showing(knowledge.shown)] if knowledge is not None and knowledge.tells else []
-    return [*objectives.values(), *showing]
+def preparing(
+    objectives: Mapping[str, Any], knowledge: KnowledgeConfig | None, lm: Any
+) -> list[Any]:
+    """Give all that prepares examples: objectives, and what says which entities are told.
+
+    A model that has such layers already, in a recipe that says nothing of them, is told what is
+    hidden.
+    """
+    if not is_told(lm.base_model):
+        return [*objectives.values()]
+    return [*objectives.values(), Showing(knowledge.shown if knowledge else HIDDEN)]
 
 
 def in_turn(steps: Iterable[Any]) -> tuple[Any, ...]:

@@ -13,6 +13,9 @@ from biograft.nn.precision import computing_in
 from biograft.objectives.records import SHOWN, TextBatch
 from biograft.objectives.states import TensorBatch, TextStates
 
+_EVALUATED = 17
+"""The seed of what is drawn for held-out batches."""
+
 
 class TextModel(nn.Module):
     """Losses of batches of text; everything that learns is a part of it.
@@ -115,7 +118,15 @@ class Reading:
         return {name: each.count(batch) for name, each in terms} | items
 
     def evaluate(self, batches: list[TextBatch], precision: str) -> dict[str, float]:
-        """Give the statistics of held-out batches, each weighed by what it has to say."""
+        """Give the statistics of held-out batches, each weighed by what it has to say.
+
+        What objectives draw, such as negatives, is the same each time.
+        """
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(_EVALUATED)
+            return self._evaluate(batches, precision)
+
+    def _evaluate(self, batches: list[TextBatch], precision: str) -> dict[str, float]:
         sums: dict[str, float] = {}
         totals: dict[str, int] = {}
         for batch in batches:

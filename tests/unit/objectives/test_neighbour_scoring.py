@@ -125,7 +125,7 @@ def test_under_autocast_scores_are_those_of_single_precision():
 def test_a_rival_that_is_the_true_neighbour_is_none():
     scores = torch.tensor([[1.0, 1.0, 0.5], [1.0, 2.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
     columns = torch.tensor([[7, 7, 3], [7, 2, 3], [7, 7, 7], [7, 6, 3]])
-    assert first_is_best(scores, columns).tolist() == [True, False, True, False]
+    assert first_is_best(scores, columns).tolist() == [True, False, False, False]  # best of none
 
 
 def test_negatives_are_drawn_by_their_counts_among_those_of_the_same_type():

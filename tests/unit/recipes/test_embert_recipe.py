@@ -1,8 +1,9 @@
-"""EMBERT's recipes: a new Chinese BERT, replaced entities, long ones in pieces."""
+"""Recipes of a new Chinese BERT: EMBERT's, SMedBERT's, and the mixture of all there is."""
 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,17 @@ from biograft.annotation import AnnotationConfig
 from biograft.annotation.running import Running, annotate_corpus
 from biograft.corpus.segmentation import SegmentationConfig, build_segmentation
 from biograft.errors import ConfigError
+from biograft.graph.embedding import EmbeddingRecipe, embed_graph
+from biograft.graph.neighbours import build_neighbours
+from biograft.nn import TextEncoder
 from biograft.recipes import Recipe, pretrain
 from biograft.recipes.holding_out import hold_out_together
 
 KINDS, ORGANS = ("急性", "慢性", "活动性", "反复性"), ("肝炎", "肾炎", "胃炎", "肠炎")
 CONCEPTS = [
     {"id": f"D{k}{o}", "name": kind + organ, "type": "病",
-     "names": {"zh": [kind + organ, kind[0] + organ[0]]}}
+     "names": {"zh": [kind + organ, kind[0] + organ[0]]},
+     "relations": {"form": [f"P{k}"], "place": [f"P{len(KINDS) + o}"]}}
     for k, kind in enumerate(KINDS) for o, organ in enumerate(ORGANS)
 ]  # fmt: skip
 PARTS = [{"id": f"P{n}", "name": part, "names": {"zh": [part]}, "type": "词"}
@@ -56,11 +61,22 @@ def recipe(given):
 
     def make(name="embert-cpu", *changes, steps=6):
         own = [f"stream.shards={json.dumps(str(folder / 'corpus'))}", f"training.steps={steps}"]
-        if name.startswith("embert"):
+        if name != "smedbert-cpu":
             own.append(f"stream.segmentation={json.dumps(str(folder / 'segments'))}")
         return Recipe.load(name, [*SMALL, *own, *changes])
 
     return make
+
+
+@pytest.fixture(scope="module")
+def graph(given):
+    """What recipes with neighbours read besides: the neighbours and vectors of the store."""
+    kb, folder = given
+    build_neighbours(kb, folder / "neighbours")
+    sizes = ["training.epochs=2", "model.dim=8", "model.relation_dim=6"]
+    embed_graph(kb, EmbeddingRecipe.load("transr", sizes), folder / "transr")
+    return [f"knowledge.{key}={json.dumps(str(folder / place))}"
+            for key, place in (("neighbours", "neighbours"), ("vectors", "transr"))]  # fmt: skip
 
 
 def rows(run: Path):
@@ -83,6 +99,37 @@ def test_a_run_learns_by_all_objectives_and_resumes_exactly(given, recipe, tmp_p
     pretrain(recipe(), kb, parts, resume=True)
     for name, values in weights(whole).items():
         assert torch.equal(values, weights(parts)[name])
+
+
+MIXED = (*OBJECTIVES[:2], "entity_detection", "entity_linking")
+
+
+@pytest.mark.parametrize(
+    ("name", "others"), [("sixth-cpu", MIXED), ("smedbert-cpu", ())], ids=["sixth", "smedbert"]
+)
+def test_neighbours_beside_other_objectives(given, recipe, graph, tmp_path, name, others):
+    """Two segments each, their order told; with the mixture, an entity memory and pieces, too."""
+    kb, _ = given
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    changes = [*graph, "new.layers=3"]
+    result = pretrain(recipe(name, *changes), kb, whole)
+    told = [row.get("evaluation", row) for row in rows(whole)]
+    names = {"masked_tokens", "sentence_order", "masked_neighbour", "masked_mention", *others}
+    for row in told:
+        assert {key.removesuffix(".loss") for key in row if key.endswith(".loss")} == names
+        assert all(math.isfinite(value) for value in row.values())
+    assert all(any(row[f"{each}.loss"] > 0 for row in told) for each in names)
+    pretrain(recipe(name, *changes, "training.max_minutes=0.0001"), kb, parts)
+    assert rows(parts)[-1]["step"] < 6
+    pretrain(recipe(name, *changes), kb, parts, resume=True)
+    for key, values in weights(whole).items():
+        assert torch.equal(values, weights(parts)[key])
+    encoder = TextEncoder.from_pretrained(result.encoder, device="cpu")
+    assert ("entity_memory" in encoder.model.knowledge) is bool(others)
+    assert encoder.model.knowledge["neighbour_attention"].infuse.weight.any()
+    found = encoder.tell(encoder.tokenize(["患者因急性肝炎住院治疗。"]))["entities"].tolist()
+    assert [encoder.model.entities[row].id for row in found] == ["D急肝"]
+    assert np.isfinite(encoder.encode(["患者因急性肝炎住院治疗。"])).all()
 
 
 def test_the_encoder_takes_the_place_of_the_new_one(given, tmp_path):

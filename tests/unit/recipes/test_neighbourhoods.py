@@ -14,6 +14,7 @@ from biograft.graph.neighbour_table import DIRECTIONS, NeighbourTable
 from biograft.graph.neighbours import build_neighbours, first_types
 from biograft.graph.pepr import PeprConfig
 from biograft.nn import TextEncoder
+from biograft.nn.knowledge import KnowledgeBertForMaskedLM
 from biograft.objectives.records import IGNORED, SHOWN, TextExample
 from biograft.recipes import Recipe, pretrain
 from biograft.recipes.knowledge import KnowledgeConfig
@@ -181,10 +182,19 @@ def test_what_is_told_follows_the_recipe_whatever_the_objectives_are(bench, reci
     hidden = recipe(after, asked, neighbours=None, vectors=None)
     with pytest.raises(ConfigError, match=r"nothing hides any; add objective\.masked_tokens"):
         pretrain(hidden, bench.kb, tmp_path / "run")
-    showing = preparing(hidden.knowledge, {})[0]
-    found = showing.prepare(sequence([(1, 2, 7), (4, 5, 3)], hidden=[1, 2]), None)
-    assert found.mention_labels[SHOWN].tolist() == [7, IGNORED]
-    assert preparing(recipe({"entity_memory": 1}, asked, neighbours=None).knowledge, {}) == []
+    table = np.zeros((3, 8), np.float32)
+    told, finds = (
+        KnowledgeBertForMaskedLM.from_bert(bench.encoder, table, knowledge_after={layer: 1})
+        for layer in ("entity_fusion", "entity_memory")
+    )
+    example = sequence([(1, 2, 7), (4, 5, 3)], hidden=[1, 2])
+    for knowledge in (hidden.knowledge, None):  # a recipe for plain BERTs goes on from the model
+        [showing] = preparing({}, knowledge, told)
+        assert showing.prepare(example, None).mention_labels[SHOWN].tolist() == [7, IGNORED]
+    assert (
+        preparing({}, recipe({"entity_memory": 1}, asked, neighbours=None).knowledge, finds) == []
+    )
+    assert preparing({}, None, finds.model.bert) == []
     assert Recipe.load("ernie-cpu").knowledge.shown == "all"
 
 

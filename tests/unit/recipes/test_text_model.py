@@ -155,6 +155,20 @@ def test_an_update_is_the_same_in_one_batch_or_several(reduction):
         assert evaluated[key] == pytest.approx(stats[key], rel=1e-5)
 
 
+def test_what_is_drawn_for_held_out_batches_is_the_same_each_time(monkeypatch):
+    made = reading()
+    batches = [collate(prepared(made, 3), 0)]
+    monkeypatch.setattr(
+        made.model, "forward", lambda *given: (None, {"masked_tokens.loss": float(torch.rand(()))})
+    )
+    torch.manual_seed(1)
+    found = {made.evaluate(batches, "fp32")["masked_tokens.loss"] for _ in range(3)}
+    assert len(found) == 1
+    drawn = float(torch.rand(()))
+    torch.manual_seed(1)
+    assert drawn == float(torch.rand(()))  # training draws as if there had been no evaluation
+
+
 def test_the_loss_is_the_weighted_sum_of_all_terms_and_reaches_every_weight():
     made = reading(knowing(), bidirectional_entity_masking={"shared": False, "longest": 3})
     loss, stats = made.loss(made.model, collate(prepared(made, 12), 0), {})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,14 +40,20 @@ class EntityFinder:
     Names of one character, of digits alone, and with what the tokenizer does not know are none. A
     name of several entities is that of the first one in the table, the most frequent of the text
     that the model learned from. Of the mentions a ``share`` is told, always the same ones, and of a
-    larger share those of a smaller.
+    larger share those of a smaller. Names are read as texts are, by ``prepare``.
     """
 
-    def __init__(self, entities: Iterable[Entity], tokenizer: Any, share: float = 1.0) -> None:
+    def __init__(
+        self,
+        entities: Iterable[Entity],
+        tokenizer: Any,
+        share: float = 1.0,
+        prepare: Callable[[str], str] = str,
+    ) -> None:
         self.share = share
         self._rows: dict[tuple[int, ...], int] = {}
         lengths: dict[int, set[int]] = defaultdict(set)
-        for row, tokens in _names(entities, tokenizer):
+        for row, tokens in _names(entities if share else (), tokenizer, prepare):
             self._rows.setdefault(tokens, row)
             lengths[tokens[0]].add(len(tokens))
         self._lengths = {first: sorted(some, reverse=True) for first, some in lengths.items()}
@@ -65,12 +71,16 @@ class EntityFinder:
                 self._remembered.popitem(last=False)
         return self._remembered[key]
 
-    def tell(self, input_ids: Tensor) -> dict[str, Tensor]:
-        """Give ``mentions`` and ``entities`` of a batch, as a model with knowledge takes them."""
+    def tell(self, input_ids: Tensor, attention_mask: Tensor) -> dict[str, Tensor]:
+        """Give ``mentions`` and ``entities`` of a batch, as a model with knowledge takes them.
+
+        Sequences are filled up on their right; what is found does not depend on it.
+        """
+        lengths = attention_mask.sum(1).tolist()
         rows = [
             (sequence, found.first, found.last, found.row)
-            for sequence, tokens in enumerate(input_ids.tolist())
-            for found in self.find(tokens)
+            for sequence, (tokens, n) in enumerate(zip(input_ids.tolist(), lengths, strict=True))
+            for found in self.find(tokens[:n])
         ]
         told = torch.tensor(rows, dtype=torch.long, device=input_ids.device).view(-1, 4)
         return {"mentions": told[:, :3], "entities": told[:, 3]}
@@ -94,11 +104,18 @@ class EntityFinder:
         return tuple(each for each, draw in zip(found, draws, strict=True) if draw < self.share)
 
 
-def make_finder(model: Any, tokenizer: Any) -> EntityFinder | None:
+def is_told(model: Any) -> bool:
+    """Whether a model must be told which entities a text names."""
+    return isinstance(model, KnowledgeBertModel) and model.mention_reader is not None
+
+
+def make_finder(
+    model: Any, tokenizer: Any, prepare: Callable[[str], str] = str
+) -> EntityFinder | None:
     """Make what finds the entities that a model must be told; none for one that needs none."""
-    if not isinstance(model, KnowledgeBertModel) or model.mention_reader is None:
+    if not is_told(model):
         return None
-    return EntityFinder(model.entities, tokenizer, model.config.told_share)
+    return EntityFinder(model.entities, tokenizer, model.config.told_share, prepare)
 
 
 def limit_knowledge(model: Any, share: float | None, n_neighbours: int | None) -> None:
@@ -114,14 +131,16 @@ def limit_knowledge(model: Any, share: float | None, n_neighbours: int | None) -
         model.config.n_neighbours = n_neighbours
 
 
-def _names(entities: Iterable[Entity], tokenizer: Any) -> Iterable[tuple[int, tuple[int, ...]]]:
+def _names(
+    entities: Iterable[Entity], tokenizer: Any, prepare: Callable[[str], str]
+) -> Iterable[tuple[int, tuple[int, ...]]]:
     """Give the tokens of all names, and the row each is of."""
     rows, names = [], []
     for row, entity in enumerate(entities):
         for name in dict.fromkeys(entity.names):
             if len(name) > 1 and not name.isdigit():
                 rows.append(row)
-                names.append(name)
+                names.append(prepare(name))
     for start in range(0, len(names), _NAMES_AT_ONCE):
         with quiet_transformers():
             found = tokenizer(

@@ -18,7 +18,8 @@ class MaskedMentionConfig:
     """How much it counts.
 
     With ``reduction`` ``mean`` the loss is the mean over mentions, with ``sum`` the sum over those
-    of a sequence.
+    of a sequence. What stood in a mention is known of the tokens that ``masked_tokens`` hid; others
+    count as they are.
     """
 
     reads: ClassVar[str] = "annotated_text"

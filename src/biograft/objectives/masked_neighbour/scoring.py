@@ -43,10 +43,13 @@ def losses_of_first(scores: Tensor, taken_off: Tensor) -> Tensor:
 
 
 def first_is_best(scores: Tensor, columns: Tensor) -> Tensor:
-    """Say of each edge whether column 0 scored best; where it was drawn too, it is no rival."""
+    """Say of each edge whether column 0 scored best; where it was drawn too, it is no rival.
+
+    Best of none is not right.
+    """
     again = columns[:, 1:] == columns[:, :1]
-    rivals = scores[:, 1:].detach().masked_fill(again, -torch.inf)
-    return scores[:, 0].detach() > rivals.amax(1)
+    rivals = scores[:, 1:].detach().masked_fill(again, -torch.inf).amax(1)
+    return (scores[:, 0].detach() > rivals) & rivals.isfinite()
 
 
 def _root(squares: Tensor) -> Tensor:

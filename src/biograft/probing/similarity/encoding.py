@@ -40,7 +40,7 @@ class NameEncoder:
             raise ConfigError(f"pooling: expected one of {', '.join(POOLINGS)}, found {pooling!r}")
         of_all = {"inner": "mean", "own": None}.get(pooling, pooling)
         encoder = TextEncoder.from_pretrained(name_or_folder, pooling=of_all)
-        if encoder.finder is not None and not told:
+        if encoder.is_told and not told:
             encoder.limit_knowledge(0.0, None)
         return cls(encoder, pooling)
 

@@ -72,10 +72,10 @@ def build_queries(
 
 
 def draw(n: int, limit: int, seed: int) -> Ints:
-    """Draw so many of n, in ascending order; 0: all."""
+    """Draw so many of n, in ascending order, of which a lower limit draws a part; 0: all."""
     if not limit or n <= limit:
         return np.arange(n)
-    return np.sort(np.random.default_rng(seed).choice(n, limit, replace=False))
+    return np.sort(np.random.default_rng(seed).permutation(n)[:limit])
 
 
 def _both_ways(pairs: NamePairs) -> tuple[Ints, Ints]:

@@ -41,7 +41,7 @@ class RelationModel:
         self, encoder: TextEncoder, config: RelationConfig, labels: tuple[str, ...]
     ) -> None:
         self.config, self.labels = config, labels
-        self.pairs = PairReader(encoder, config.order)
+        self.pairs = PairReader(encoder, config.order, named=config.named)
         head = LinearHead(encoder.dim, len(labels), n_places=2)
         self.network = TaskNetwork(encoder, head, config.dropout)
 

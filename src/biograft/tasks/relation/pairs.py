@@ -1,4 +1,4 @@
-"""Examples as sequences: indicators in place of the two mentions, each of them one token.
+"""Examples as sequences: indicators in place of the two mentions, or before them, a token each.
 
 What is too long loses the text behind, as long as both indicators stay. Else it is cut around
 them: what lies between keeps its two ends, what lies outside shares the room that is left.
@@ -33,7 +33,10 @@ class PairTokens:
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Text before, between and behind the indicators, and these in the text's order."""
+    """Text before, between and behind the indicators, and these in the text's order.
+
+    Where mentions keep their names, the text goes on with them.
+    """
 
     texts: tuple[str, str, str]
     indicators: tuple[str, ...]
@@ -42,14 +45,14 @@ class _Pieces:
 
 def indicators_of(examples: Iterable[RelationExample]) -> list[str]:
     """List the indicators of some examples, such as ``@DRUG$``."""
-    return sorted({name for example in examples for name in _take_apart(example).indicators})
+    return sorted({name for each in examples for name in _take_apart(each, named=False).indicators})
 
 
 class PairReader:
     """Makes sequences of examples."""
 
-    def __init__(self, encoder: TextEncoder, order: str) -> None:
-        self._tokenizer, self._order = TaskTokenizer(encoder), order
+    def __init__(self, encoder: TextEncoder, order: str, *, named: bool = False) -> None:
+        self._tokenizer, self._order, self._named = TaskTokenizer(encoder), order, named
         added = encoder.tokenizer.get_added_vocab()
         self._numbers: dict[str, list[int]] = {name: [int(row)] for name, row in added.items()}
         if self._tokenizer.room < LEAST_ROOM:
@@ -60,7 +63,7 @@ class PairReader:
 
     def read(self, examples: Sequence[RelationExample]) -> list[PairTokens]:
         """Make the sequence of each example."""
-        pieces = [_take_apart(example) for example in examples]
+        pieces = [_take_apart(example, named=self._named) for example in examples]
         texts = [text for piece in pieces for text in piece.texts]
         ids = [tokens.ids for tokens in self._tokenizer.read(texts)]
         return [
@@ -94,15 +97,14 @@ class PairReader:
         return self._numbers[name]
 
 
-def _take_apart(example: RelationExample) -> _Pieces:
+def _take_apart(example: RelationExample, *, named: bool) -> _Pieces:
     marked = anonymise(example)
-    first, second = sorted((marked.first, marked.second))
-    text = marked.text
-    name = text[slice(*first)]
-    if first == second:
-        return _Pieces((text[: first[0]], "", text[first[1] :]), (name,))
-    texts = (text[: first[0]], text[first[1] : second[0]], text[second[1] :])
-    return _Pieces(texts, (name, text[slice(*second)]))
+    indicators = tuple(marked.text[slice(*new)] for _, new in marked.edits)
+    starts = [start for (start, _), _ in marked.edits]
+    goes_on = starts if named else [end for (_, end), _ in marked.edits]
+    text = example.text
+    between = text[goes_on[0] : starts[1]] if len(starts) > 1 else ""
+    return _Pieces((text[: starts[0]], between, text[goes_on[-1] :]), indicators)
 
 
 def _cut_around(

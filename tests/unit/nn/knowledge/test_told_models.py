@@ -174,6 +174,36 @@ def test_a_share_is_always_the_same_and_within_larger_ones(bert):
     assert find(text, bert, 0.0)[0] == ()
 
 
+def test_what_is_told_does_not_depend_on_the_batch(begun, write):
+    encoder = TextEncoder.from_pretrained(write(begun()), device="cpu")
+    encoder.limit_knowledge(0.5, None)
+    text, found = "heart attack and " * 8, set()
+    for others in ([], ["mi"], ["bad " * 30], ["bad " * 35, "mi"]):
+        told = encoder.tell(encoder.tokenize([text, *others]))
+        own = told["mentions"][:, 0] == 0
+        found.add((str(told["mentions"][own].tolist()), str(told["entities"][own].tolist())))
+    assert len(found) == 1
+    assert len(encoder.finder._remembered) == 4  # each text once, whatever stood beside it
+
+
+def test_names_are_read_as_texts_are(bert):
+    tokenizer = load_masked_lm(bert).tokenizer
+    tokenizer.backend_tokenizer.normalizer = None  # one that tells cases apart
+    tokens = tokenizer("heart attack", add_special_tokens=False)["input_ids"]
+    named = [Entity("C0", "", ("Heart ATTACK",))]
+    assert EntityFinder(named, tokenizer).find(tokens) == ()
+    assert EntityFinder(named, tokenizer, prepare=str.lower).find(tokens) == (
+        FoundMention(0, 1, 0),
+    )
+
+
+def test_other_names_make_another_encoder(begun, write):
+    encoder = TextEncoder.from_pretrained(write(begun()), device="cpu")
+    before = encoder.fingerprint()
+    encoder.model.entities = (Entity("C0", "heart attack", ("mi",)), *ENTITIES[1:])
+    assert encoder.fingerprint() != before
+
+
 def test_wrong_settings_and_files_are_named(begun, tmp_path):
     with pytest.raises(ConfigError, match="told_share: expected a share from 0 to 1, found 2"):
         begun(told_share=2.0)

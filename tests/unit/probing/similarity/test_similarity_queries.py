@@ -19,6 +19,7 @@ from biograft.probing.similarity import (
     with_frequencies,
 )
 from biograft.probing.similarity import lookalikes as lookalikes_module
+from biograft.probing.similarity.queries import draw
 from biograft.text import normalise
 
 CONFIG = SimilarityConfig(same_as=("same_as",), negatives=1)
@@ -158,6 +159,13 @@ def test_a_limit_draws_pairs_and_changes_no_query(alike_store):
     others = [build_queries(alike_store, replace(config, limit=4, seed=s)) for s in range(1, 6)]
     assert any(asked_pairs(o.queries) != asked_pairs(limited.queries) for o in others)
     assert build_queries(alike_store, replace(config, limit=1000)) == every
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_lower_limit_draws_a_part(seed):
+    small, large = (set(draw(1000, limit, seed).tolist()) for limit in (30, 200))
+    assert len(small) == 30
+    assert small < large
 
 
 def test_d2_is_of_concepts_with_the_same_neighbours(alike_store):

@@ -52,6 +52,28 @@ def test_mentions_that_overlap_share_an_indicator(reading):
     assert pair.places == (2, 2)
 
 
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (
+            example("no aspirin after heart attack today", "aspirin", "heart attack"),
+            "[CLS] no @DRUG$ aspirin after @GENE$ heart attack today [SEP]",
+        ),
+        (
+            example("no heart attack", "heart attack", "attack", ("drug", "drug")),
+            "[CLS] no @DRUG-DRUG$ heart attack [SEP]",
+        ),
+    ],
+)
+def test_names_may_stay_behind_their_indicators(load, one, expected):
+    encoder = load(32)
+    add_indicators(encoder, indicators_of([one]))
+    [pair] = PairReader(encoder, "text", named=True).read([one])
+    tokens = shown(encoder, pair)
+    assert " ".join(tokens) == expected
+    assert all(tokens[place].startswith("@") for place in pair.places)
+
+
 def test_the_order_of_text_or_of_roles(reading):
     turned = example("fever after aspirin", "aspirin", "fever")
     assert reading(turned)[1].places == (1, 3)
