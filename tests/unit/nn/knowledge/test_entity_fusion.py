@@ -1,0 +1,140 @@
+"""The entity fusion: equal to its equation, an entity for the first token of its mention alone."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biograft.nn.knowledge import KnowledgeBertConfig
+from biograft.nn.knowledge.entity_fusion import EntityFusion
+from biograft.nn.knowledge.records import Told
+
+MENTIONS = torch.tensor([[0, 1, 3], [0, 4, 4], [1, 0, 2], [2, 2, 7]])
+
+
+def make(n_entities=20, width=6, dim=4, **options):
+    """Make a layer of large random weights, and a table."""
+    config = KnowledgeBertConfig(
+        hidden_size=width, num_hidden_layers=2, num_attention_heads=2, n_entities=n_entities,
+        knowledge_after={"entity_fusion": 1}, entity_dim=dim, **options,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        layer = EntityFusion(config).double().eval()
+        for weight in layer.parameters():
+            torch.nn.init.normal_(weight, std=0.5)
+        table = torch.randn(n_entities, dim, dtype=torch.double)
+    return layer, table
+
+
+def draw_states(n_sequences=3, length=8, width=6, seed=4):
+    draw = torch.Generator().manual_seed(seed)
+    return torch.randn(n_sequences, length, width, dtype=torch.double, generator=draw)
+
+
+def fuse(layer, table, states, mentions=MENTIONS, entities=None):
+    entities = torch.arange(len(mentions)) if entities is None else entities
+    return layer(Told(states, torch.ones(states.shape[:2]), table, mentions, entities)).states
+
+
+def by_loops(layer, table, states, mentions, entities):
+    """h + GELU(h W_t + e W_e + b) W_o + b_o, a mention and a number at a time."""
+    weights = {name: weight.tolist() for name, weight in layer.named_parameters()}
+    after = states.clone()
+    for (sequence, first, _), row in zip(mentions.tolist(), entities.tolist(), strict=True):
+        if row < 0:
+            continue
+        h, e = states[sequence, first].tolist(), table[row].tolist()
+        inner = []
+        for n, bias in enumerate(weights["token.bias"]):
+            x = bias + dot(h, weights["token.weight"][n]) + dot(e, weights["entity.weight"][n])
+            inner.append(x * (1 + math.erf(x / math.sqrt(2))) / 2)
+        for n, bias in enumerate(weights["infuse.bias"]):
+            after[sequence, first, n] = h[n] + dot(inner, weights["infuse.weight"][n]) + bias
+    return after
+
+
+def dot(one, two):
+    return sum(a * b for a, b in zip(one, two, strict=True))
+
+
+def same(ours, theirs):
+    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [[0, 1, 2, 3], [4, -1, 5, 6], [-1, -1, -1, -1], [19, 8, 19, 0]])
+def test_it_is_equal_to_plain_loops(rows):
+    layer, table = make()
+    states, entities = draw_states(), torch.tensor(rows)
+    expected = by_loops(layer, table, states, MENTIONS, entities)
+    same(fuse(layer, table, states, MENTIONS, entities), expected)
+
+
+def test_all_but_the_first_tokens_of_told_mentions_stay_as_they_are():
+    layer, table = make()
+    states = draw_states()
+    found = fuse(layer, table, states, entities=torch.tensor([0, 5, -1, 1]))
+    expected = torch.zeros(3, 8, dtype=torch.bool)
+    expected[0, 1] = expected[0, 4] = expected[2, 2] = True
+    assert torch.equal((found != states).any(dim=2), expected)
+    mask = torch.ones(3, 8)
+    assert layer(Told(states, mask, table)).states is states
+    assert layer(Told(states, mask, table, MENTIONS)).states is states
+    nothing = fuse(layer, table, states, torch.zeros(0, 3, dtype=torch.long), torch.zeros(0).long())
+    assert torch.equal(nothing, states)
+
+
+def test_a_token_reads_itself_and_its_own_entity_alone():
+    layer, table = make()
+    states, entities = draw_states(), torch.tensor([0, 1, 2, 3])
+    before = fuse(layer, table, states, entities=entities)
+    others = torch.full_like(table, 9.0)
+    others[:4] = table[:4]
+    assert torch.equal(fuse(layer, others, states, entities=entities), before)
+    for row, (sequence, first, _) in enumerate(MENTIONS.tolist()):
+        changed = table.clone()
+        changed[row] += 1
+        found = fuse(layer, changed, states, entities=entities)
+        assert (found != before).any(dim=2).nonzero().tolist() == [[sequence, first]]
+    behind = states.clone()
+    behind[0, 2] += 1  # within a mention, not its first token
+    found = fuse(layer, table, behind, entities=entities)
+    assert (found != before).any(dim=2).nonzero().tolist() == [[0, 2]]
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_what_else_is_in_a_batch_changes_nothing(data):
+    layer, table = make()
+    lengths = data.draw(st.lists(st.integers(3, 9), min_size=1, max_size=5))
+    width = max(lengths) + data.draw(st.integers(0, 3))
+    seed = data.draw(st.integers(0, 10_000))
+    states = draw_states(len(lengths), width, seed=seed)
+    mentions = torch.tensor([[row, 1, length - 1] for row, length in enumerate(lengths)])
+    draw = torch.Generator().manual_seed(seed)
+    entities = torch.randint(-1, 20, (len(lengths),), generator=draw)
+    together = fuse(layer, table, states, mentions, entities)
+    for row, length in enumerate(lengths):
+        own = torch.tensor([[0, 1, length - 1]])
+        alone = fuse(layer, table, states[row : row + 1, :length], own, entities[row : row + 1])
+        same(together[row, :length], alone[0])
+
+
+def test_gradients_reach_every_weight_also_where_nobody_is_told():
+    """Ranks of a distributed run must agree on which weights have one."""
+    layer, table = make()
+    for entities in (torch.arange(4), torch.full((4,), -1)):
+        layer.zero_grad()
+        fuse(layer, table, draw_states(), entities=entities).square().sum().backward()
+        told = bool((entities >= 0).any())
+        assert all(bool(weight.grad.any()) is told for weight in layer.parameters())
+
+
+def test_gradients_are_those_of_finite_differences():
+    layer, table = make()
+    inputs = (draw_states().requires_grad_(), table.requires_grad_())
+    assert torch.autograd.gradcheck(
+        lambda states, vectors: fuse(layer, vectors, states), inputs, fast_mode=True
+    )
