@@ -1,16 +1,22 @@
-"""What a step of KeBioLM, and of EMBERT, costs beside one of plain masked language modelling.
+"""What steps of KeBioLM, EMBERT and SMedBERT cost beside plain masked language modelling.
 
-All train the same encoder (random weights) on the same drawn batches: forward, backward, clip,
+All train an encoder of the same size (random weights) on drawn batches: forward, backward, clip,
 AdamW. KeBioLM adds the entity memory, detection, and linking over the whole table; EMBERT its three
-objectives, half of the mentions replaced and those of several tokens long. Steps are timed in turn
-in one process, and medians compared. ``nearest_over_mlm`` is what the exact search
-for the nearest entities takes of a plain step, at 50 thousand and a million entities;
-``approximate_over_mlm`` the same of the search in clusters (``knowledge.n_probed``) of a million,
-with the share of the exact hundred that it finds and what making the clusters takes: ``grouped``
-are unit vectors of groups and noise in equal parts, and queries near some; ``random`` are
-independent normal numbers, which have no groups, the worst case.
+objectives, half of the mentions replaced and those of several tokens long. SMedBERT reads longer
+sequences of two parts, which the plain step beside it (``long_mlm``) reads too; it adds neighbours
+of entities, vectors of 200 that do not learn, and its objectives, sentence order among them. Steps
+are timed in turn in one process, and medians compared; the first step of each, in which SMedBERT
+computes the lengths that it keeps for a whole run, does not count.
 
-    python benchmarks/pretrain_step.py --quick --json     under a minute
+``nearest_over_mlm`` is what the exact search for the nearest entities takes of a plain step, at 50
+thousand and a million entities; ``approximate_over_mlm`` the same of the search in clusters
+(``knowledge.n_probed``) of a million, with the share of the exact hundred that it finds and what
+making the clusters takes: ``grouped`` are unit vectors of groups and noise in equal parts, and
+queries near some; ``random`` are independent normal numbers, which have no groups, the worst case.
+``eq18_over_slow`` is what scoring neighbours by SMedBERT's equation 18 takes of the time that
+projecting every entity takes, for the mentions of a batch; see ``neighbour_scores.py``.
+
+    python benchmarks/pretrain_step.py --quick --json     about a minute
     python benchmarks/pretrain_step.py --json >benchmarks/results/pretrain_step.json
 """
 
@@ -18,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 from collections.abc import Callable
@@ -27,7 +34,18 @@ from typing import Any
 import numpy as np
 import torch
 from command_line import run_with, start_parser
+from drawn_text import (
+    GRAPH_DIM,
+    MASK,
+    N_NEIGHBOURS,
+    N_SPECIAL,
+    N_TOKENS,
+    draw_batches,
+    draw_graph,
+    in_two_parts,
+)
 from machine import describe_command, describe_commit, describe_machine, peak_gib
+from neighbour_scores import compare_forms
 from timing import in_turn
 from torch.nn.functional import normalize
 from transformers import BertConfig, BertForMaskedLM
@@ -37,15 +55,7 @@ from biograft.nn.knowledge.clusters import RENEWED_AFTER, Clusters
 from biograft.nn.knowledge.nearest import nearest_rows
 from biograft.objectives import OBJECTIVES
 from biograft.objectives.graph import GraphOfEntities
-from biograft.objectives.records import (
-    CONSISTENT,
-    HEAD_START,
-    IGNORED,
-    PIECE_ENDS,
-    TextBatch,
-    TextExample,
-    collate,
-)
+from biograft.objectives.records import TextBatch, TextExample, collate
 from biograft.objectives.setting import Setting
 from biograft.objectives.showing import Showing
 from biograft.objectives.states import TensorBatch
@@ -53,18 +63,18 @@ from biograft.recipes.text_model import TextModel
 from biograft.training import TrainingConfig
 from biograft.training.optimiser import make_optimiser
 
-N_TOKENS, N_SPECIAL, MASK = 30_522, 5, 4
 WIDTH, LAYERS, HEADS = 384, 6, 12
+MENTIONS_OF_100_TOKENS = 8
+"""About what annotated abstracts have."""
+LONG, MENTIONS_OF_LONG = 512, 40
+"""Tokens and mentions of a sample of SMedBERT; a batch has as many tokens as the others."""
 DIM, N_NEAREST, AFTER = 100, 100, 4
 N_PROBED, GROUP = 32, 500
 """Clusters looked into; rows of a group of the grouped table."""
-MENTIONS_OF_100_TOKENS = 8
-"""About what annotated abstracts have."""
-N_NEIGHBOURS, N_RELATIONS, N_TYPES = 10, 56, 26
-"""Of the graph of SMedBERT."""
-LONG, MENTIONS_OF_LONG = 512, 40
-"""Tokens and mentions of a sample of SMedBERT; a batch has as many tokens as the others."""
-_SMEDBERT = ("masked_tokens", "masked_neighbour", "masked_mention")
+EXACTLY_SEARCHED, CLUSTERED, CLUSTERED_QUICK = (50_000, 1_000_000), 1_000_000, 100_000
+"""Rows of the tables that are searched."""
+_SMEDBERT = ("masked_tokens", "sentence_order", "masked_neighbour", "masked_mention")
+_PLAIN = ("masked_tokens",)
 _KEBIOLM = ("masked_tokens", "entity_detection", "entity_linking")
 _EMBERT = (
     "context_entity_consistency",
@@ -75,44 +85,79 @@ _EMBERT = (
 
 
 def run(options: argparse.Namespace) -> None:
-    """Time both, and print what came out."""
+    """Time all, and print what came out."""
     draw = np.random.default_rng(0)
-    n_batches = 2 if options.quick else 6
-    sizes = (options.batch, options.length, options.entities)
-    examples = _draw_batches(
-        draw, n_batches, *sizes, options.length * MENTIONS_OF_100_TOKENS // 100
-    )
-    n_long = max(1, options.batch * options.length // LONG)
-    long_examples = _draw_batches(draw, n_batches, n_long, LONG, options.entities, MENTIONS_OF_LONG)
     torch.manual_seed(0)
+    examples, long_examples = _draw_examples(draw, options)
+    graph = draw_graph(draw, options.entities)
+    steps = _make_steps(options, examples, long_examples, graph)
+    seconds = _time_in_turn(steps, len(examples) * (2 if options.quick else options.runs))
+    mlm_seconds = statistics.median(seconds["mlm"])
+    n_queries = sum(len(example.mentions) for example in examples[0])
+    n_asked = sum(len(example.mentions) for example in long_examples[0])
+    n_clustered = CLUSTERED_QUICK if options.quick else CLUSTERED
+    told = {
+        **_describe(options, examples),
+        **_tokens_per_second(seconds, options.batch * options.length),
+        "peak_gib": round(peak_gib(), 3),
+        "nearest_over_mlm": _nearest(n_queries, mlm_seconds),
+        "approximate_over_mlm": _approximate(n_clustered, n_queries, mlm_seconds),
+        **{f"{name}_over_mlm": _ratio(seconds, name) for name in ("kebiolm", "embert")},
+        "smedbert_over_mlm": _ratio(seconds, "smedbert", "long_mlm"),
+        "smedbert": {
+            "length": LONG,
+            "mentions": MENTIONS_OF_LONG,
+            "n_neighbours": N_NEIGHBOURS,
+            "dim": GRAPH_DIM,
+        },
+        "eq18_over_slow": compare_forms(graph, n_asked, 10 if options.quick else 50),
+    }
+    print(json.dumps(told) if options.json else json.dumps(told, indent=1))
+
+
+def _make_steps(
+    options: argparse.Namespace,
+    examples: list[list[TextExample]],
+    long_examples: list[list[TextExample]],
+    graph: GraphOfEntities,
+) -> dict[str, Callable[[int], None]]:
+    """Make what does a step, of each kind."""
     bert = BertForMaskedLM(_bert_config(options.length))
-    plain = _stepper(bert, _KEBIOLM[:1], examples)
-    table = torch.randn(options.entities, DIM) / DIM**0.5
     grafted = KnowledgeBertForMaskedLM.from_bert(
-        bert, table, knowledge_after=AFTER, n_nearest=N_NEAREST
+        bert, _draw_table(options.entities, DIM), knowledge_after=AFTER, n_nearest=N_NEAREST
     )
-    steps = {"mlm": plain, "kebiolm": _stepper(grafted, _KEBIOLM, examples)}
-    steps["embert"] = _stepper(BertForMaskedLM(_bert_config(options.length)), _EMBERT, examples)
-    graph = _draw_graph(draw, options.entities)
     seeing = KnowledgeBertForMaskedLM.from_bert(
-        BertForMaskedLM(_bert_config(LONG)), table, knowledge_after={"neighbour_attention": 5},
+        BertForMaskedLM(_bert_config(LONG)), _draw_table(options.entities, GRAPH_DIM),
+        knowledge_after={"neighbour_attention": 5},
         graph={"neighbours": graph.neighbours, "types": graph.types},
         n_neighbours=N_NEIGHBOURS, freeze_entities=True,
     )  # fmt: skip
-    steps["long_mlm"] = _stepper(BertForMaskedLM(_bert_config(LONG)), _KEBIOLM[:1], long_examples)
-    steps["smedbert"] = _stepper(seeing, _SMEDBERT, long_examples, graph)
+    long_bert = BertForMaskedLM(_bert_config(LONG))
+    return {
+        "mlm": _stepper(bert, _PLAIN, examples),
+        "kebiolm": _stepper(grafted, _KEBIOLM, examples),
+        "embert": _stepper(BertForMaskedLM(_bert_config(options.length)), _EMBERT, examples),
+        "long_mlm": _stepper(long_bert, _PLAIN, long_examples),
+        "smedbert": _stepper(seeing, _SMEDBERT, long_examples, graph),
+    }
+
+
+def _time_in_turn(steps: dict[str, Callable[[int], None]], n_rounds: int) -> dict[str, list[float]]:
+    """Take the times of steps of every kind, after one of each that does not count."""
     for step in steps.values():
         step(0)
     seconds: dict[str, list[float]] = {name: [] for name in steps}
-    for n in range(n_batches * (2 if options.quick else options.runs)):
-        for name, timed in zip(
-            steps, in_turn(1, *(partial(s, n) for s in steps.values())), strict=True
-        ):
-            seconds[name].append(timed.seconds)
-    n_tokens = options.batch * options.length
-    mlm_seconds = statistics.median(seconds["mlm"])
-    n_queries = sum(len(example.mentions) for example in examples[0])
-    told = {
+    for n in range(n_rounds):
+        timed = in_turn(1, *(partial(step, n) for step in steps.values()))
+        for name, each in zip(steps, timed, strict=True):
+            seconds[name].append(each.seconds)
+    return seconds
+
+
+def _describe(options: argparse.Namespace, examples: list[list[TextExample]]) -> dict[str, Any]:
+    """Say what was measured, on what."""
+    mentions = statistics.mean(len(e.mentions) for batch in examples for e in batch)
+    return {
         "benchmark": "pretrain_step",
         "command": describe_command("pretrain_step.py", sys.argv[1:]),
         "commit": describe_commit(),
@@ -121,24 +166,16 @@ def run(options: argparse.Namespace) -> None:
         "length": options.length,
         "n_entities": options.entities,
         "n_nearest": N_NEAREST,
-        "mentions_of_a_batch": round(
-            statistics.mean(len(e.mentions) for batch in examples for e in batch) * options.batch, 1
-        ),
-        **{
-            f"{name}_tokens_per_second": n_tokens / statistics.median(found)
-            for name, found in seconds.items()
-            if name not in ("long_mlm", "smedbert")
-        },
-        "peak_gib": round(peak_gib(), 3),
-        "nearest_over_mlm": _nearest(n_queries, mlm_seconds),
-        "approximate_over_mlm": _approximate(
-            100_000 if options.quick else 1_000_000, n_queries, mlm_seconds
-        ),
-        **{f"{name}_over_mlm": _ratio(seconds, name) for name in ("kebiolm", "embert")},
-        "smedbert_over_mlm": _ratio(seconds, "smedbert", "long_mlm"),
-        "smedbert": {"length": LONG, "mentions": MENTIONS_OF_LONG, "n_neighbours": N_NEIGHBOURS},
+        "mentions_of_a_batch": round(mentions * options.batch, 1),
     }
-    print(json.dumps(told) if options.json else json.dumps(told, indent=1))
+
+
+def _tokens_per_second(seconds: dict[str, list[float]], n_tokens: int) -> dict[str, float]:
+    """Say how fast the steps on the shorter sequences are."""
+    return {
+        f"{name}_tokens_per_second": n_tokens / statistics.median(seconds[name])
+        for name in ("mlm", "kebiolm", "embert")
+    }
 
 
 def _ratio(seconds: dict[str, list[float]], name: str, plain: str = "mlm") -> float:
@@ -151,7 +188,7 @@ def _nearest(n_queries: int, step_seconds: float) -> dict[str, float]:
     """Say how much of a plain step the exact search takes, by the size of the table."""
     queries = torch.randn(n_queries, DIM)
     shares = {}
-    for n in (50_000, 1_000_000):
+    for n in EXACTLY_SEARCHED:
         table = torch.randn(n, DIM)
         (found,) = in_turn(3, partial(nearest_rows, queries, table, N_NEAREST))
         shares[str(n)] = round(found.seconds / step_seconds, 4)
@@ -192,6 +229,22 @@ def _draw_grouped(n_rows: int, n_queries: int) -> tuple[torch.Tensor, torch.Tens
     return normalize(table, dim=1), normalize(queries, dim=1)
 
 
+def _draw_table(n_entities: int, dim: int) -> torch.Tensor:
+    return torch.randn(n_entities, dim) / math.sqrt(dim)
+
+
+def _draw_examples(
+    draw: np.random.Generator, options: argparse.Namespace
+) -> tuple[list[list[TextExample]], list[list[TextExample]]]:
+    """Draw batches, and those for SMedBERT, of longer sequences in two parts."""
+    n_batches, n_entities = 2 if options.quick else 6, options.entities
+    n_mentions = options.length * MENTIONS_OF_100_TOKENS // 100
+    n_long = max(1, options.batch * options.length // LONG)
+    batches = draw_batches(draw, n_batches, options.batch, options.length, n_entities, n_mentions)
+    long = draw_batches(draw, n_batches, n_long, LONG, n_entities, MENTIONS_OF_LONG)
+    return batches, [[in_two_parts(example) for example in batch] for batch in long]
+
+
 def _bert_config(length: int) -> BertConfig:
     return BertConfig(
         vocab_size=N_TOKENS,
@@ -200,54 +253,6 @@ def _bert_config(length: int) -> BertConfig:
         num_attention_heads=HEADS,
         intermediate_size=4 * WIDTH,
         max_position_embeddings=max(512, length),
-    )
-
-
-def _draw_graph(draw: np.random.Generator, n_entities: int) -> GraphOfEntities:
-    shape = (n_entities, N_NEIGHBOURS)
-    return GraphOfEntities(
-        neighbours=draw.integers(0, n_entities, shape),
-        relations=draw.integers(0, N_RELATIONS, shape),
-        signs=draw.choice([-1, 1], shape),
-        types=draw.integers(0, N_TYPES, n_entities),
-        counts=draw.zipf(1.5, n_entities).clip(max=1_000_000),
-        relation_vectors=draw.standard_normal((N_RELATIONS, DIM), np.float32),
-        projections=draw.standard_normal((N_RELATIONS, DIM, DIM), np.float32) / DIM**0.5,
-    )
-
-
-def _draw_batches(
-    draw: np.random.Generator, n: int, batch: int, length: int, n_entities: int, mentions: int
-) -> list[list[TextExample]]:
-    return [
-        [_draw_example(draw, length, n_entities, max(1, mentions)) for _ in range(batch)]
-        for _ in range(n)
-    ]
-
-
-def _draw_example(draw: np.random.Generator, length: int, n_entities: int, n: int) -> TextExample:
-    """Draw tokens, words of one or two tokens, and disjoint mentions of one to four."""
-    tokens = draw.integers(N_SPECIAL, N_TOKENS, length)
-    tokens[[0, -1]] = 1, 2
-    words = np.cumsum(draw.random(length) < 0.7, dtype=np.int64)
-    words[[0, -1]] = -1
-    first = np.sort(draw.choice(np.arange(1, length - 5, 5), n, replace=False))
-    last = first + draw.integers(0, 4, n)
-    rows = draw.integers(0, n_entities, n)
-    mentions = np.column_stack([first, last, rows])
-    ends = np.full(length, IGNORED)
-    for begin, end in mentions[last > first, :2]:
-        ends[begin : end + 1] = 0
-        ends[[(begin + end) // 2, end]] = 1
-    heads = np.where(last > first, (first + last) // 2 + 1, IGNORED)
-    consistent = np.where(draw.random(n) < 0.5, draw.integers(0, 2, n), IGNORED)
-    return TextExample(
-        tokens,
-        np.zeros_like(tokens),
-        words,
-        mentions,
-        token_labels={PIECE_ENDS: ends},
-        mention_labels={HEAD_START: heads, CONSISTENT: consistent},
     )
 
 

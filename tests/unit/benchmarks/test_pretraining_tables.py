@@ -56,6 +56,38 @@ def test_how_models_were_fine_tuned_is_told_of_every_set(script):
     assert "*cmedqq* on 1,200 examples, 3 epochs; *ncbi* on 1,200 examples, 3 epochs, `enc" in text
 
 
+STEPS = {
+    "embert_over_mlm": 1.04,
+    "smedbert_over_mlm": 1.1,
+    "smedbert": {"length": 512, "mentions": 40, "n_neighbours": 10},
+}
+EQUATION_18 = {
+    "forward": 0.314,
+    "with_backward": 0.456,
+    "n_edges": 1600,
+    "n_negatives": 10,
+    "dim": 200,
+}
+
+
+def test_steps_are_told_as_far_as_they_were_measured(script):
+    tell = script("pretraining_tables")._other_steps
+    assert tell({}) == ""
+    before = tell(STEPS)
+    assert before.endswith(
+        "one of SMedBERT 1.10 times (sequences of 512 tokens with\n"
+        "40 mentions, 10 neighbours each).\n"
+    )
+    text = tell({**STEPS, "eq18_over_slow": EQUATION_18})
+    assert text.startswith(before)
+    told = " ".join(text.removeprefix(before).split())
+    assert told == (
+        "Scoring neighbours by its equation 18 takes 0.31 times as long as projecting every "
+        "entity, 0.46 times with the backward pass (1,600 neighbours, each beside 10 other "
+        "entities, vectors of 200 that do not learn)."
+    )
+
+
 def test_curves_are_in_the_order_of_their_numbers(script, tmp_path):
     figures = script("figures")
     values = {"told 1": 71.0, "told 0": 70.0, "told 0.5": 72.0}

@@ -1,0 +1,81 @@
+"""Batches of tokens and mentions, and a graph of entities, drawn at random."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from biograft.objectives.graph import GraphOfEntities
+from biograft.objectives.records import (
+    CONSISTENT,
+    HEAD_START,
+    IGNORED,
+    PIECE_ENDS,
+    SPECIAL,
+    TextExample,
+)
+
+N_TOKENS, N_SPECIAL, CLS, SEP, MASK = 30_522, 5, 1, 2, 4
+N_NEIGHBOURS, N_RELATIONS, N_TYPES, GRAPH_DIM = 10, 56, 26, 200
+"""Of the graph of SMedBERT."""
+
+
+def draw_graph(draw: np.random.Generator, n_entities: int) -> GraphOfEntities:
+    """Draw a graph with as many relations and types as SMedBERT's."""
+    shape, square = (n_entities, N_NEIGHBOURS), (N_RELATIONS, GRAPH_DIM, GRAPH_DIM)
+    return GraphOfEntities(
+        neighbours=draw.integers(0, n_entities, shape),
+        relations=draw.integers(0, N_RELATIONS, shape),
+        signs=draw.choice([-1, 1], shape),
+        types=draw.integers(0, N_TYPES, n_entities),
+        counts=draw.zipf(1.5, n_entities).clip(max=1_000_000),
+        relation_vectors=draw.standard_normal((N_RELATIONS, GRAPH_DIM), np.float32),
+        projections=draw.standard_normal(square, np.float32) / GRAPH_DIM**0.5,
+    )
+
+
+def draw_batches(
+    draw: np.random.Generator, n: int, batch: int, length: int, n_entities: int, mentions: int
+) -> list[list[TextExample]]:
+    """Draw some batches of sequences with so many mentions each, one at least."""
+    return [
+        [_draw_example(draw, length, n_entities, max(1, mentions)) for _ in range(batch)]
+        for _ in range(n)
+    ]
+
+
+def _draw_example(draw: np.random.Generator, length: int, n_entities: int, n: int) -> TextExample:
+    """Draw tokens, words of one or two tokens, and disjoint mentions of one to four."""
+    tokens = draw.integers(N_SPECIAL, N_TOKENS, length)
+    tokens[[0, -1]] = CLS, SEP
+    words = np.cumsum(draw.random(length) < 0.7, dtype=np.int64)
+    words[[0, -1]] = SPECIAL
+    first = np.sort(draw.choice(np.arange(1, length - 5, 5), n, replace=False))
+    last = first + draw.integers(0, 4, n)
+    rows = draw.integers(0, n_entities, n)
+    mentions = np.column_stack([first, last, rows])
+    ends = np.full(length, IGNORED)
+    for begin, end in mentions[last > first, :2]:
+        ends[begin : end + 1] = 0
+        ends[[(begin + end) // 2, end]] = 1
+    heads = np.where(last > first, (first + last) // 2 + 1, IGNORED)
+    consistent = np.where(draw.random(n) < 0.5, draw.integers(0, 2, n), IGNORED)
+    return TextExample(
+        tokens,
+        np.zeros_like(tokens),
+        words,
+        mentions,
+        token_labels={PIECE_ENDS: ends},
+        mention_labels={HEAD_START: heads, CONSISTENT: consistent},
+    )
+
+
+def in_two_parts(example: TextExample) -> TextExample:
+    """End a first part near the middle, at a place that no mention takes: a multiple of five."""
+    end = len(example.tokens) // 10 * 5
+    tokens, words = example.tokens.copy(), example.words.copy()
+    tokens[end], words[end] = SEP, SPECIAL
+    words[end + 1 : -1] += 1  # no word is in both parts
+    segments = (np.arange(len(tokens)) > end).astype(np.int64)
+    return replace(example, tokens=tokens, words=words, segments=segments)
