@@ -38,10 +38,14 @@ def refuse_lone_process(environment: Mapping[str, str]) -> None:
 def make_accelerator() -> Accelerator:
     """Make what places the model and adds up gradients; precision is the loop's own business.
 
-    BERT's pooler learns nothing, hence the search for parameters that are not used.
+    BERT's pooler learns nothing, hence the search for parameters that are not used. Buffers are
+    alike from the beginning, and what is made of equal weights stays so: they are not sent around
+    at every step, the neighbours of a large graph among them.
     """
     return Accelerator(
         mixed_precision="no",
         cpu=not torch.accelerator.is_available(),
-        kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
+        kwargs_handlers=[
+            DistributedDataParallelKwargs(find_unused_parameters=True, broadcast_buffers=False)
+        ],
     )
