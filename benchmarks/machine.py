@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import resource
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -62,4 +63,4 @@ def peak_gib() -> float:
 def describe_command(script: str, arguments: Sequence[str]) -> str:
     """Give the command that was run; of places, which are another's elsewhere, only the names."""
     shown = (_PLACE.sub(lambda found: Path(found[0]).name, part) for part in arguments)
-    return " ".join(["python", f"benchmarks/{script}", *shown])
+    return " ".join(["python", f"benchmarks/{script}", *map(shlex.quote, shown)])
