@@ -131,3 +131,5 @@ def test_a_recorded_command_tells_no_places(script):
     assert shown == "python benchmarks/a.py --encoder x=model --quick"
     shown = script("machine").describe_command("b.py", ["--set", "a.b=2", "--set=a.c=/x/y"])
     assert shown == "python benchmarks/b.py --set a.b=2 --set=a.c=y"
+    shown = script("machine").describe_command("c.py", ["--encoder", "reading alone"])
+    assert shown == "python benchmarks/c.py --encoder 'reading alone'"
