@@ -108,6 +108,7 @@ HELD_OUT = {
     },
     "smedbert_neighbours_ablations": {"masked_tokens.accuracy": "masked"},
     "told_share": {},
+    "sixth_tasks": {},
 }
 """Of each file of ablations, the figures of held-out text, and their columns' names."""
 
