@@ -94,18 +94,14 @@ def _kind(row: QueryRow, base: KnowledgeBase, unknown: frozenset[str]) -> Kind:
     return Kind.NOT_FOUND if row.rank is None else Kind.RANKED_LOWER
 
 
-def _concepts(row: QueryRow, base: KnowledgeBase) -> set[str]:
-    return {base.id_at(found) for found in base.rows_of(row.query.gold)}
-
-
 def _answers_some(row: QueryRow, base: KnowledgeBase) -> bool:
-    gold = _concepts(row, base)
+    gold = base.ids_of(row.query.gold)
     return any(ranked and ranked[0].concept in gold for ranked in row.answers)
 
 
 def _related(row: QueryRow, base: KnowledgeBase) -> Kind | None:
     """Say how the predicted concept is related to a gold one, if it is."""
-    gold = _concepts(row, base)
+    gold = base.ids_of(row.query.gold)
     for ranked in row.answers:
         if not ranked or canonical_id(ranked[0].concept) not in base:
             continue

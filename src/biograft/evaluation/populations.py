@@ -86,7 +86,7 @@ def _against_training(
 
 def is_direct_match(query: LinkQuery, base: KnowledgeBase) -> bool:
     """Whether each part of the mention is, up to normalisation, a name of a gold concept."""
-    own = {base.id_at(row) for row in base.rows_of(query.gold)}
+    own = base.ids_of(query.gold)
     return all(any(match.concept in own for match in base.find(part)) for part in query.parts)
 
 

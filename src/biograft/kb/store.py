@@ -155,6 +155,10 @@ class KnowledgeBase:
         """Find the rows of all concepts that some ids mean, in ascending order."""
         return tuple(sorted({row for each in ids for row in self._rows_by_id(each, _OWN)}))
 
+    def ids_of(self, ids: Iterable[str]) -> set[str]:
+        """Give the primary ids of all concepts that some ids mean."""
+        return {self.id_at(row) for row in self.rows_of(ids)}
+
     def by_xref(self, identifier: str) -> list[Concept]:
         """Find the concepts that carry a cross-reference."""
         return [self.concept_at(row) for row in self._rows_by_id(identifier, (IdKind.XREF,))]

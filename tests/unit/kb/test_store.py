@@ -113,6 +113,7 @@ class TestIds:
         rows = [base.row(each) for each in ("C0011860", "D003924", "D003920")]
         assert base.rows_of(["D003924", "UMLS:C0011860", "MSH:D003924", "none"]) == (*sorted(rows),)
         assert base.rows_of([]) == ()
+        assert base.ids_of(["UMLS:C0011860", "none"]) == {"C0011860", "D003924", "D003920"}
 
     @pytest.mark.parametrize("asked", ["MIM:125853", "OMIM:125853", "mim: 125853"])
     def test_a_cross_reference_leads_to_all_that_carry_it(self, base, asked):

@@ -141,7 +141,7 @@ def _examples(
         ranked = ranker.rank(chunk, config.n_candidates * _NAMES_PER_CONCEPT)
         for query, (names,) in zip(chunk, ranked, strict=True):
             candidates = first_concepts(names, config.n_candidates)
-            wanted = {kb.id_at(row) for row in kb.rows_of(query.gold)}
+            wanted = kb.ids_of(query.gold)
             right = [candidate.concept in wanted for candidate in candidates]
             nil, missed = nil + (not query.gold), missed + (bool(query.gold) and not any(right))
             context = Context(query.context, query.start or 0, query.end or 0)

@@ -8,10 +8,7 @@ from torch.nn.functional import embedding
 
 
 class FirstEmbeddings(nn.Module):
-    """A copy of the vectors of all tokens that stays as it is, whatever the model's become.
-
-    It is a parameter, not a buffer, for buffers are sent to all processes at every step.
-    """
+    """A copy of the vectors of all tokens that stays as it is, whatever the model's become."""
 
     vectors: Tensor
     """(tokens, width)"""

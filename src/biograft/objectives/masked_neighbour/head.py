@@ -13,8 +13,7 @@ class RelationProducts(nn.Module):
     """F_r = [M_r ; h_r] [M_r ; h_r]^T of every relation r, made once of TransR's; none learns.
 
     Its first columns are M_Pr: [h, s] M_Pr . e = (h M_r + s h_r) . (e M_r), with the sign s of an
-    edge. The squared lengths of both sides come of it too. They are parameters, not buffers, for
-    buffers are sent to all processes at every step.
+    edge. The squared lengths of both sides come of it too.
     """
 
     forms: Tensor
