@@ -7,39 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.errors import BiograftError
-    from biograft.kb import BuildConfig, Concept, KnowledgeBase, build_store
-    from biograft.sources import SourceConfig, read_source
+    from biograft.errors import BiograftError as BiograftError
+    from biograft.kb import (
+        BuildConfig as BuildConfig,
+        Concept as Concept,
+        KnowledgeBase as KnowledgeBase,
+        build_store as build_store,
+    )
+    from biograft.sources import SourceConfig as SourceConfig, read_source as read_source
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BiograftError",
-    "BuildConfig",
-    "Concept",
-    "KnowledgeBase",
-    "SourceConfig",
-    "__version__",
-    "build_store",
-    "read_source",
-]
 
-_HOMES = {
-    "BiograftError": "biograft.errors",
-    "BuildConfig": "biograft.kb",
-    "Concept": "biograft.kb",
-    "KnowledgeBase": "biograft.kb",
-    "SourceConfig": "biograft.sources",
-    "build_store": "biograft.kb",
-    "read_source": "biograft.sources",
-}
-
-
-__getattr__ = load_on_use(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = lazify(__name__, "__version__")

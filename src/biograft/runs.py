@@ -16,6 +16,7 @@ from threading import Event
 from typing import IO
 
 from biograft.errors import OutputError
+from biograft.locks import is_alive, lock_place
 
 _HASH_CHUNK = 1 << 20
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
@@ -43,24 +44,39 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
     Nothing is seen under the target's name until everything is written. If the block raises
     (an interrupt too), the working folder is removed and an earlier target stays as it was.
-    Working folders that a killed process of this host left behind are removed first.
+    Working folders that a killed process of this host left behind are removed first. A second
+    writer to the same place is refused as long as the block lasts.
     """
     target = Path(os.path.realpath(target))  # a link as target stays a link
     _refuse_existing(target, overwrite)
     if target.exists() and not target.is_dir():
         raise OutputError(f"{target}: is a file, and a folder is to be written there")
-    with _explained(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        remove_abandoned(target)
-        work = _work_name(target, "building")
-    try:
+    with sole_writer(target):
         with _explained(target):
-            work.mkdir()  # an interrupt right after it must find its way to the removal below
-            yield work
-            _swap(work, target, overwrite=overwrite)
-    except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
-        raise
+            remove_abandoned(target)
+            work = _work_name(target, "building")
+        try:
+            with _explained(target):
+                work.mkdir()  # an interrupt right after it must find its way to the removal below
+                yield work
+                _swap(work, target, overwrite=overwrite)
+        except BaseException:
+            shutil.rmtree(work, ignore_errors=True)
+            raise
+
+
+@contextlib.contextmanager
+def sole_writer(target: Path, *, wait: bool = False) -> Iterator[None]:
+    """Refuse, or let wait, whoever else would write to a place while the block lasts.
+
+    For what is written over a long time, or beside the place, before it is put there; a
+    ``new_folder`` of the same place, or below it, may be within.
+    """
+    with contextlib.ExitStack() as held:
+        with _explained(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(lock_place(target, wait=wait))
+        yield
 
 
 @contextlib.contextmanager
@@ -75,6 +91,7 @@ def new_file(target: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
         with _explained(target):
             with work.open("wb") as file:
                 yield file
+            _refuse_existing(target, overwrite)  # another process may have made it meanwhile
             work.replace(target)
     except BaseException:
         work.unlink(missing_ok=True)
@@ -114,7 +131,7 @@ def remove_abandoned(target: Path) -> list[Path]:
         run, _, state = folder.name.removeprefix(prefix).partition(".")
         pid = run.partition("-")[0]
         known = state in ("building", "replaced", "writing")
-        if pid.isdigit() and known and not _alive(int(pid)):
+        if pid.isdigit() and known and not is_alive(int(pid)):
             if folder.is_dir():
                 shutil.rmtree(folder, ignore_errors=True)
             else:
@@ -125,16 +142,6 @@ def remove_abandoned(target: Path) -> list[Path]:
 
 def _escaped(name: str) -> str:
     return "".join(f"[{char}]" if char in "*?[" else char for char in name)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _swap(work: Path, target: Path, *, overwrite: bool) -> None:

@@ -17,7 +17,7 @@ SRC = ROOT / "src" / "biograft"
 FILES = sorted(SRC.rglob("*.py"))
 LEVELS = (
     ("",),
-    ("sources", "starter"),
+    ("arrays", "sources", "starter"),
     ("kb",),
     ("corpus", "graph", "metrics", "nn"),
     ("objectives", "streams", "checkpoints"),
@@ -130,6 +130,38 @@ def test_no_assert_checks_what_a_user_gave():
         if isinstance(node, ast.Assert)
     }
     assert found <= set(ASSERTS)
+
+
+OURS = frozenset(
+    "TextEncoder Namer AttentionReader NameEncoder MaskedLanguageModel super()".split()
+)
+"""What has a ``from_pretrained`` of ours, which loads through :mod:`biograft.nn.loading`."""
+
+
+def loads_with_transformers(path: Path) -> list[ast.Call]:
+    """All calls by which transformers loads a configuration, a tokenizer or a model."""
+    return [
+        node
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("from_pretrained", "from_config")
+        and ast.unparse(node.func.value) not in OURS
+    ]
+
+
+def test_transformers_loads_in_one_file_and_never_code_of_a_folder():
+    """Guards: where ``trust_remote_code`` is left out, transformers asks whoever is on stdin."""
+    found = {
+        path: calls
+        for path in (*FILES, *(ROOT / "benchmarks").rglob("*.py"))
+        if (calls := loads_with_transformers(path))
+    }
+    assert set(found) == {SRC / "nn" / "loading.py"}
+    for path, calls in found.items():
+        for call in calls:
+            told = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+            assert told.get("trust_remote_code") == "False", f"{path}:{call.lineno}"
 
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]

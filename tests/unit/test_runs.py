@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+from one_writer import held_elsewhere
 
 from biograft.errors import OutputError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
@@ -254,6 +255,16 @@ def stopped_build(source, out, pattern, number):
             return process.returncode, *said
         shutil.rmtree(out)
     raise TimeoutError(f"the build always ended before signal {number}")
+
+
+def test_a_second_build_of_the_same_place_is_refused_in_one_line(tmp_path, small):
+    """Of two commands that wrote to one place the later one went on, and replaced or mixed."""
+    with held_elsewhere(tmp_path / "kb"):
+        process = start_build(small, tmp_path / "kb")
+        out, err = process.communicate()
+    assert (process.returncode, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"biograft: {tmp_path}/kb: process {os.getpid()} ")
+    assert names_in(tmp_path) == []
 
 
 READING, WRITING = ".kb.*.building", ".kb.*.building/names.arrow"

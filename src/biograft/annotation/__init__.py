@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.annotation.config import AnnotationConfig
-    from biograft.annotation.pipeline import Annotator
-    from biograft.annotation.report import AnnotationReport
-    from biograft.annotation.running import annotate_corpus
+    from biograft.annotation.config import AnnotationConfig as AnnotationConfig
+    from biograft.annotation.pipeline import Annotator as Annotator
+    from biograft.annotation.report import AnnotationReport as AnnotationReport
+    from biograft.annotation.running import annotate_corpus as annotate_corpus
 
-__all__ = ["AnnotationConfig", "AnnotationReport", "Annotator", "annotate_corpus"]
 
-_HOMES = {
-    "AnnotationConfig": "biograft.annotation.config",
-    "AnnotationReport": "biograft.annotation.report",
-    "Annotator": "biograft.annotation.pipeline",
-    "annotate_corpus": "biograft.annotation.running",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -26,7 +26,7 @@ from biograft.linking.provenance import store_fingerprint
 from biograft.manifests import MANIFEST, Kind, file_sizes
 from biograft.progress import Progress
 from biograft.registry import Registry
-from biograft.runs import hash_file
+from biograft.runs import hash_file, sole_writer
 
 PLAN = Kind(
     format="biograft-annotation",
@@ -92,11 +92,20 @@ def annotate_corpus(
     files = find_files(texts, running.form)
     job = Job(Path(kb).absolute(), out.absolute(), config)
     made_of = _made_of(base, job, files, running)
-    _begin(out, made_of, resume=running.resume)
+    with sole_writer(out):
+        _begin(out, made_of, resume=running.resume)
+        work = engine(job, files, running.workers or n_cores(), running.chunk_bytes)
+        return _annotate(work, out, made_of, progress)
+
+
+def _annotate(
+    work: Iterator[dict[str, Any]], out: Path, made_of: dict[str, Any], progress: Progress
+) -> dict[str, Any]:
+    """Have the shards made, count, and write the manifest."""
     started = time.perf_counter()
     report, n_shards = AnnotationReport(), 0
     progress.start("annotate")
-    for said in engine(job, files, running.workers or n_cores(), running.chunk_bytes):
+    for said in work:
         report.add(said)
         n_shards += 1
         progress.advance(said["counts"].get("documents", 0))

@@ -6,12 +6,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoTokenizer
-
 from biograft.checkpoints.layouts import FORMS
 from biograft.errors import NotFoundError
 from biograft.manifests import Kind
-from biograft.nn.loading import quiet_transformers
+from biograft.nn.loading import load_tokenizer, quiet_transformers
 from biograft.runs import new_folder
 
 EXPORT = Kind(
@@ -43,7 +41,7 @@ def export_checkpoint(
     }
     with new_folder(Path(out), overwrite=overwrite) as work, quiet_transformers():
         model.save_pretrained(work)
-        AutoTokenizer.from_pretrained(folder, local_files_only=True).save_pretrained(work)
+        load_tokenizer(folder).save_pretrained(work)
         for name in _BESIDE:
             if (folder / name).is_dir():
                 shutil.copytree(folder / name, work / name)

@@ -13,7 +13,7 @@ from biograft.checkpoints.layouts import LAYOUTS
 from biograft.checkpoints.published import Published, read_published
 from biograft.errors import InputError, shorten
 from biograft.manifests import Kind
-from biograft.nn.loading import quiet_transformers
+from biograft.nn.loading import load_tokenizer, quiet_transformers
 from biograft.runs import hash_file, new_folder
 
 ORIGIN = Kind(
@@ -92,12 +92,4 @@ def _recognise(published: Published) -> str:
 def _load_tokenizer(published: Published) -> Any:
     # a folder that says no kind of model, and has a list of pieces, is an old one of BERT
     old = "model_type" not in published.config and (published.folder / "vocab.txt").is_file()
-    kind: Any = BertTokenizer if old else AutoTokenizer
-    try:
-        with quiet_transformers():
-            return kind.from_pretrained(published.folder, local_files_only=True)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = shorten(str(error).strip().partition("\n")[0])
-        raise InputError(
-            f"holds no tokenizer that can be loaded ({reason})", path=published.folder
-        ) from error
+    return load_tokenizer(published.folder, BertTokenizer if old else AutoTokenizer)

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 def train_linker(options: FinetuneOptions) -> None:
     """Train what a recipe of a linker says, and print what it gained."""
     from biograft.kb import KnowledgeBase
-    from biograft.linking.recipes import Lesson, LinkingRecipe
-    from biograft.linking.recipes import finetune as run_recipe
+    from biograft.linking.recipes import Lesson, LinkingRecipe, finetune as run_recipe
     from biograft.linking.recipes.running import remove_run
 
     chosen = LinkingRecipe.load(options.recipe, options.changes, options.encoder)

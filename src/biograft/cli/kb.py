@@ -288,8 +288,7 @@ def export(
     quiet: Quiet = False,
 ) -> None:
     """Write a knowledge base out: everything as JSON lines, names as id||name, or triples."""
-    from biograft.kb import KnowledgeBase
-    from biograft.kb import export as export_store
+    from biograft.kb import KnowledgeBase, export as export_store
     from biograft.progress import Progress
 
     target = None if out == "-" else Path(out)

@@ -55,8 +55,7 @@ def pretrain(
     if nothing had happened.
     """
     from biograft.kb import KnowledgeBase
-    from biograft.recipes import Recipe
-    from biograft.recipes import pretrain as run_recipe
+    from biograft.recipes import Recipe, pretrain as run_recipe
 
     places = {
         "encoder.name": encoder,

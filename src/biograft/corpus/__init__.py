@@ -4,34 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.corpus.abbreviations import Abbreviation, LongForms, find_abbreviations
-    from biograft.corpus.dictionary import DictionaryMatch, DictionaryMatcher
-    from biograft.corpus.formats.pubtator import read_pubtator, write_pubtator
-    from biograft.corpus.patterns import DictionaryConfig
+    from biograft.corpus.abbreviations import (
+        Abbreviation as Abbreviation,
+        LongForms as LongForms,
+        find_abbreviations as find_abbreviations,
+    )
+    from biograft.corpus.dictionary import (
+        DictionaryMatch as DictionaryMatch,
+        DictionaryMatcher as DictionaryMatcher,
+    )
+    from biograft.corpus.formats.pubtator import (
+        read_pubtator as read_pubtator,
+        write_pubtator as write_pubtator,
+    )
+    from biograft.corpus.patterns import DictionaryConfig as DictionaryConfig
 
-__all__ = [
-    "Abbreviation",
-    "DictionaryConfig",
-    "DictionaryMatch",
-    "DictionaryMatcher",
-    "LongForms",
-    "find_abbreviations",
-    "read_pubtator",
-    "write_pubtator",
-]
 
-_HOMES = {
-    "Abbreviation": "biograft.corpus.abbreviations",
-    "DictionaryConfig": "biograft.corpus.patterns",
-    "DictionaryMatch": "biograft.corpus.dictionary",
-    "DictionaryMatcher": "biograft.corpus.dictionary",
-    "LongForms": "biograft.corpus.abbreviations",
-    "find_abbreviations": "biograft.corpus.abbreviations",
-    "read_pubtator": "biograft.corpus.formats.pubtator",
-    "write_pubtator": "biograft.corpus.formats.pubtator",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -15,7 +15,7 @@ Codes = npt.NDArray[np.uint32]
 Bytes = npt.NDArray[np.uint8]
 
 UNKNOWN, WORD, MARK, SINGLE, TAIL, QUOTE, BLANK, BREAK, NOTHING = range(9)
-WORD_STARTS, WORD_ENDS = 1, 2
+_STARTS, _ENDS = 1, 2
 _MOST_BYTES = 6
 """What a character may take: four bytes, and a mark on either side."""
 _S = ord("s")
@@ -107,7 +107,7 @@ def lay_out(
             starts[token] = at
             first[token] = origin[i]
             if kind == WORD:
-                at = _write(out, at, WORD_STARTS)
+                at = _write(out, at, _STARTS)
         at = _write(out, at, code)
         if kind == BREAK:
             continue
@@ -125,9 +125,9 @@ def lay_out(
 def _close(out: Bytes, at: int, plural: bool) -> tuple[int, int]:
     """Write the mark behind a word, before its plural *s*; give where its stem and it end."""
     if plural:
-        out[at - 1], out[at] = WORD_ENDS, _S
+        out[at - 1], out[at] = _ENDS, _S
         return at, at + 1
-    out[at] = WORD_ENDS
+    out[at] = _ENDS
     return at + 1, at + 1
 
 

@@ -4,32 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.graph.neighbour_table import Edges, NeighbourTable
-    from biograft.graph.neighbours import build_neighbours
-    from biograft.graph.pepr import PeprConfig
-    from biograft.graph.triples import SPLITS, Triples, read_triples
+    from biograft.graph.neighbour_table import Edges as Edges, NeighbourTable as NeighbourTable
+    from biograft.graph.neighbours import build_neighbours as build_neighbours
+    from biograft.graph.pepr import PeprConfig as PeprConfig
+    from biograft.graph.triples import (
+        SPLITS as SPLITS,
+        Triples as Triples,
+        read_triples as read_triples,
+    )
 
-__all__ = [
-    "SPLITS",
-    "Edges",
-    "NeighbourTable",
-    "PeprConfig",
-    "Triples",
-    "build_neighbours",
-    "read_triples",
-]
 
-_HOMES = {
-    "SPLITS": "biograft.graph.triples",
-    "Edges": "biograft.graph.neighbour_table",
-    "NeighbourTable": "biograft.graph.neighbour_table",
-    "PeprConfig": "biograft.graph.pepr",
-    "Triples": "biograft.graph.triples",
-    "build_neighbours": "biograft.graph.neighbours",
-    "read_triples": "biograft.graph.triples",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -21,7 +21,7 @@ from biograft.graph.ranking import Ranking, rank_all
 from biograft.graph.triples import Triples, graph_fingerprint, read_triples
 from biograft.manifests import file_sizes
 from biograft.progress import Progress
-from biograft.runs import new_folder
+from biograft.runs import new_folder, sole_writer
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
@@ -44,7 +44,20 @@ def build_neighbours(
     An interrupted call goes on where it was when it is made again.
     """
     config, progress = config or PeprConfig(), progress or Progress(enabled=False)
-    _check_place(folder, overwrite=overwrite)
+    with sole_writer(folder):
+        _check_place(folder, overwrite=overwrite)
+        return _build(kb, folder, config, start, overwrite=overwrite, progress=progress)
+
+
+def _build(
+    kb: KnowledgeBase,
+    folder: Path,
+    config: PeprConfig,
+    start: Floats | None,
+    *,
+    overwrite: bool,
+    progress: Progress,
+) -> dict[str, Any]:
     triples = _choose_relations(read_triples(kb), config.relations)
     progress.start("join neighbours")
     graph = build_adjacency(triples.heads, triples.tails, len(kb))

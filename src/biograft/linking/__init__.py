@@ -10,69 +10,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.linking.calibration import Calibration, choose_threshold, fit_calibration
-    from biograft.linking.candidates import (
-        Candidate,
-        Evidence,
-        Generator,
-        LinkedDocument,
-        LinkedMention,
-        NameHits,
+    from biograft.linking.calibration import (
+        Calibration as Calibration,
+        choose_threshold as choose_threshold,
+        fit_calibration as fit_calibration,
     )
-    from biograft.linking.config import LinkerConfig
-    from biograft.linking.detection import DictionaryDetector, GivenMentions, MentionDetector
-    from biograft.linking.fusing import FusedSearch
-    from biograft.linking.html import write_html
-    from biograft.linking.linker import Linker
-    from biograft.linking.opening import IndexConfig, build_index, open_index, update_index
+    from biograft.linking.candidates import (
+        Candidate as Candidate,
+        Evidence as Evidence,
+        Generator as Generator,
+        LinkedDocument as LinkedDocument,
+        LinkedMention as LinkedMention,
+        NameHits as NameHits,
+    )
+    from biograft.linking.config import LinkerConfig as LinkerConfig
+    from biograft.linking.detection import (
+        DictionaryDetector as DictionaryDetector,
+        GivenMentions as GivenMentions,
+        MentionDetector as MentionDetector,
+    )
+    from biograft.linking.fusing import FusedSearch as FusedSearch
+    from biograft.linking.html import write_html as write_html
+    from biograft.linking.linker import Linker as Linker
+    from biograft.linking.opening import (
+        IndexConfig as IndexConfig,
+        build_index as build_index,
+        open_index as open_index,
+        update_index as update_index,
+    )
 
-__all__ = [
-    "Calibration",
-    "Candidate",
-    "DictionaryDetector",
-    "Evidence",
-    "FusedSearch",
-    "Generator",
-    "GivenMentions",
-    "IndexConfig",
-    "LinkedDocument",
-    "LinkedMention",
-    "Linker",
-    "LinkerConfig",
-    "MentionDetector",
-    "NameHits",
-    "build_index",
-    "choose_threshold",
-    "fit_calibration",
-    "open_index",
-    "update_index",
-    "write_html",
-]
 
-_HOMES = {
-    "Calibration": "biograft.linking.calibration",
-    "Candidate": "biograft.linking.candidates",
-    "DictionaryDetector": "biograft.linking.detection",
-    "Evidence": "biograft.linking.candidates",
-    "FusedSearch": "biograft.linking.fusing",
-    "Generator": "biograft.linking.candidates",
-    "GivenMentions": "biograft.linking.detection",
-    "IndexConfig": "biograft.linking.opening",
-    "LinkedDocument": "biograft.linking.candidates",
-    "LinkedMention": "biograft.linking.candidates",
-    "Linker": "biograft.linking.linker",
-    "LinkerConfig": "biograft.linking.config",
-    "MentionDetector": "biograft.linking.detection",
-    "NameHits": "biograft.linking.candidates",
-    "build_index": "biograft.linking.opening",
-    "choose_threshold": "biograft.linking.calibration",
-    "fit_calibration": "biograft.linking.calibration",
-    "open_index": "biograft.linking.opening",
-    "update_index": "biograft.linking.opening",
-    "write_html": "biograft.linking.html",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

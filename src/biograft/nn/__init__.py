@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.nn.encoder import TextEncoder
-    from biograft.nn.pooling import POOLINGS
-    from biograft.nn.precision import PRECISIONS
-    from biograft.nn.seq2seq.namer import Namer
-    from biograft.nn.settings import EncoderSettings
+    from biograft.nn.encoder import TextEncoder as TextEncoder
+    from biograft.nn.pooling import POOLINGS as POOLINGS
+    from biograft.nn.precision import PRECISIONS as PRECISIONS
+    from biograft.nn.seq2seq.namer import Namer as Namer
+    from biograft.nn.settings import EncoderSettings as EncoderSettings
 
-__all__ = ["POOLINGS", "PRECISIONS", "EncoderSettings", "Namer", "TextEncoder"]
 
-_HOMES = {
-    "EncoderSettings": "biograft.nn.settings",
-    "Namer": "biograft.nn.seq2seq.namer",
-    "POOLINGS": "biograft.nn.pooling",
-    "PRECISIONS": "biograft.nn.precision",
-    "TextEncoder": "biograft.nn.encoder",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -1,12 +1,15 @@
 """Load a model and its tokenizer from a folder, or from the hub of models by name.
 
 A folder is never looked up anywhere else. Weights that a file does not hold are an error here:
-transformers would fill them in at random and say so only in its log.
+transformers would fill them in at random and say so only in its log. Code that a folder brings is
+never run: all that transformers loads is loaded here, with ``trust_remote_code=False``; left out,
+transformers would ask on standard input, and take what is piped into a command for the answer.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
@@ -18,11 +21,11 @@ import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError
 from safetensors import SafetensorError
-from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging
 
 import biograft.nn.knowledge  # noqa: F401 - makes transformers know our models
-from biograft.errors import ConfigError, NotFoundError, StoreError, shorten
+from biograft.errors import ConfigError, InputError, NotFoundError, StoreError, shorten
 
 _WANTED = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin"]
 _UNWANTED = ["onnx/*", "openvino/*", "tf_*", "flax_*"]
@@ -30,6 +33,8 @@ _NO_LIMIT = 100_000
 """Tokenizers that know no limit say so with a number above this."""
 _FAULTS = (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, ConfigError)
 """What transformers raises for folders that are none, damaged or foreign."""
+_TELLING = ("config.json", "tokenizer_config.json")
+"""Files in which ``auto_map`` names Python modules to load a folder with."""
 
 
 def find_encoder(name: str | Path) -> Path:
@@ -86,26 +91,63 @@ def load_model(kind: Any, folder: Path, **options: Any) -> tuple[Any, Any, Set[s
 
     ``kind`` is a class of transformers that loads models; ``options`` are for it.
     """
+    refuse_code(folder)
     try:
         with quiet_transformers():
             model, report = kind.from_pretrained(
                 folder,
                 local_files_only=True,
+                trust_remote_code=False,
                 dtype=torch.float32,
                 output_loading_info=True,
                 **options,
             )
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            tokenizer = _tokenizer(folder)
     except _FAULTS as error:
-        reason = shorten(str(error).strip().partition("\n")[0])
-        raise StoreError(
-            f"{folder}: holds no encoder that can be loaded ({reason}); expected the config.json, "
-            "weights and tokenizer of a transformers model"
-        ) from error
+        raise _unloadable(folder, "encoder", error) from error
     for key, weight in model.named_parameters():
         if not torch.isfinite(weight).all():
             raise StoreError(f"{folder}: the weights hold NaN or infinity ({key}); train it again")
     return model, tokenizer, set(report["missing_keys"])
+
+
+def load_config(folder: Path) -> Any:
+    """Read what model a folder holds, as transformers describes it."""
+    refuse_code(folder)
+    try:
+        with quiet_transformers():
+            return AutoConfig.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
+    except _FAULTS as error:
+        raise _unloadable(folder, "model", error) from error
+
+
+def load_tokenizer(folder: Path, kind: Any = AutoTokenizer) -> Any:
+    """Load a tokenizer alone; ``kind`` is a class of transformers that loads one."""
+    refuse_code(folder)
+    try:
+        with quiet_transformers():
+            return _tokenizer(folder, kind)
+    except _FAULTS as error:
+        raise InputError(
+            f"holds no tokenizer that can be loaded ({_reason(error)})", path=folder
+        ) from error
+
+
+def refuse_code(folder: Path) -> None:
+    """Refuse a folder that wants to be loaded with code of its own."""
+    for name in _TELLING:
+        try:
+            told = json.loads((folder / name).read_bytes())
+        except (OSError, ValueError, RecursionError):
+            continue  # what cannot be read is for transformers to find
+        if isinstance(told, dict) and told.get("auto_map"):
+            raise StoreError(
+                f"{folder / name}: auto_map names Python code to load the model with, and biograft "
+                "runs no code of a folder; take an encoder that transformers itself knows, or, if "
+                "this one is, take auto_map out of the file"
+            )
 
 
 def refuse_missing(folder: Path, missing: Set[str]) -> None:
@@ -126,6 +168,21 @@ def most_tokens(model: Any, tokenizer: Any) -> int:
             positions -= padding + 1
     limits = [n for n in (positions, int(tokenizer.model_max_length)) if 0 < n < _NO_LIMIT]
     return min(limits, default=512)
+
+
+def _tokenizer(folder: Path, kind: Any = AutoTokenizer) -> Any:
+    return kind.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def _unloadable(folder: Path, what: str, error: Exception) -> StoreError:
+    return StoreError(
+        f"{folder}: holds no {what} that can be loaded ({_reason(error)}); expected the "
+        "config.json, weights and tokenizer of a transformers model"
+    )
+
+
+def _reason(error: Exception) -> str:
+    return shorten(str(error).strip().partition("\n")[0])
 
 
 def _looks_like_a_path(name: str) -> bool:

@@ -4,53 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.probing.cloze import ClozeAnswers, ask, example
-    from biograft.probing.decoding import DecodingConfig, decode
-    from biograft.probing.judging import Gold, gold_of
-    from biograft.probing.queries import ClozeQueries, ClozeQuery, QueryConfig, build_queries
-    from biograft.probing.query_file import read_queries, write_queries
-    from biograft.probing.report import PARTS, ClozeReport
-    from biograft.probing.wording import read_wording
+    from biograft.probing.cloze import ClozeAnswers as ClozeAnswers, ask as ask, example as example
+    from biograft.probing.decoding import DecodingConfig as DecodingConfig, decode as decode
+    from biograft.probing.judging import Gold as Gold, gold_of as gold_of
+    from biograft.probing.queries import (
+        ClozeQueries as ClozeQueries,
+        ClozeQuery as ClozeQuery,
+        QueryConfig as QueryConfig,
+        build_queries as build_queries,
+    )
+    from biograft.probing.query_file import (
+        read_queries as read_queries,
+        write_queries as write_queries,
+    )
+    from biograft.probing.report import PARTS as PARTS, ClozeReport as ClozeReport
+    from biograft.probing.wording import read_wording as read_wording
 
-__all__ = [
-    "PARTS",
-    "ClozeAnswers",
-    "ClozeQueries",
-    "ClozeQuery",
-    "ClozeReport",
-    "DecodingConfig",
-    "Gold",
-    "QueryConfig",
-    "ask",
-    "build_queries",
-    "decode",
-    "example",
-    "gold_of",
-    "read_queries",
-    "read_wording",
-    "write_queries",
-]
 
-_HOMES = {
-    "ClozeAnswers": "biograft.probing.cloze",
-    "ClozeQueries": "biograft.probing.queries",
-    "ClozeQuery": "biograft.probing.queries",
-    "ClozeReport": "biograft.probing.report",
-    "DecodingConfig": "biograft.probing.decoding",
-    "Gold": "biograft.probing.judging",
-    "PARTS": "biograft.probing.report",
-    "QueryConfig": "biograft.probing.queries",
-    "ask": "biograft.probing.cloze",
-    "build_queries": "biograft.probing.queries",
-    "decode": "biograft.probing.decoding",
-    "example": "biograft.probing.cloze",
-    "gold_of": "biograft.probing.judging",
-    "read_queries": "biograft.probing.query_file",
-    "read_wording": "biograft.probing.wording",
-    "write_queries": "biograft.probing.query_file",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

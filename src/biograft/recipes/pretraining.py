@@ -12,6 +12,7 @@ from biograft.kb import KnowledgeBase
 from biograft.progress import Progress
 from biograft.recipes.recipe import Recipe
 from biograft.registry import Registry
+from biograft.training.run_folder import sole_run
 
 if TYPE_CHECKING:
     from biograft.training import TrainingResult
@@ -96,4 +97,5 @@ def pretrain(
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training an encoder") from error
     progress = progress or Progress(enabled=False)
-    return run(recipe, kb, Path(out), resume=resume, progress=progress)
+    with sole_run(Path(out)):
+        return run(recipe, kb, Path(out), resume=resume, progress=progress)

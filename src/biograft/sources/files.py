@@ -1,23 +1,28 @@
 """Bytes and lines of source files: gzip transparent, damage told with file and line.
 
 Everything here raises an :class:`~biograft.errors.InputError` for a file that cannot be used:
-missing, a folder, empty, cut gzip, wrong encoding, NUL bytes, a line without end.
+missing, a folder, empty, cut gzip, wrong encoding, NUL bytes, a line without end, or packed so
+that far more would come out than any text packs into (:mod:`biograft.sources.limits`).
 """
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import contextlib
 import gzip
 import io
+import lzma
+import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError
+from biograft.sources.limits import Expansion, max_value, too_large
 
 GZIP_MAGIC = b"\x1f\x8b"
 HEAD_BYTES = 1 << 16
@@ -26,12 +31,33 @@ BLOCK_BYTES = 16 << 20
 MAX_LINE_BYTES = 8 << 20
 """A line longer than this is taken for damage, not for data."""
 
-_OTHER_ARCHIVES = {b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
+_BZIP2_MAGIC, _XZ_MAGIC = b"BZh", b"\xfd7zXZ\x00"
+_OTHER_ARCHIVES = {b"PK\x03\x04": "zip", _BZIP2_MAGIC: "bzip2", _XZ_MAGIC: "xz"}
+_BOUNDED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_STEP = 1 << 20
+
+_TAR_PACKED: Mapping[bytes, Callable[[IO[bytes]], Any]] = {
+    GZIP_MAGIC: lambda raw: gzip.GzipFile(fileobj=raw),
+    _BZIP2_MAGIC: bz2.BZ2File,
+    _XZ_MAGIC: lzma.LZMAFile,
+}
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a plain or gzipped file for reading its decompressed bytes."""
+    raw, magic = _open(path)
+    for mark, kind in _OTHER_ARCHIVES.items():
+        if magic.startswith(mark):
+            raw.close()
+            raise InputError(f"is a {kind} archive", path=path, remedy="unpack it first")
+    if not magic.startswith(GZIP_MAGIC):
+        return raw
+    return cast("IO[bytes]", _Unpacked(path, raw, cast("IO[bytes]", gzip.GzipFile(fileobj=raw))))
+
+
+def _open(path: Path) -> tuple[IO[bytes], bytes]:
+    """Open a file that holds something, and give its first bytes."""
     try:
         if path.is_dir():
             raise InputError("is a folder, expected a file", path=path, remedy="name a file in it")
@@ -48,13 +74,7 @@ def open_bytes(path: Path) -> IO[bytes]:
     if not magic:
         raw.close()
         raise InputError("is empty", path=path, remedy="check that the download is complete")
-    for mark, kind in _OTHER_ARCHIVES.items():
-        if magic.startswith(mark):
-            raw.close()
-            raise InputError(f"is a {kind} archive", path=path, remedy="unpack it first")
-    if not magic.startswith(GZIP_MAGIC):
-        return raw
-    return cast("IO[bytes]", _GzipFile(path, raw))
+    return raw, magic
 
 
 @contextlib.contextmanager
@@ -71,25 +91,64 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
         ) from error
 
 
-class _GzipFile(io.RawIOBase):
-    """A gzip stream whose damage is reported as what it is."""
+def read_members(
+    archive: zipfile.ZipFile, path: Path, names: Iterable[str], most: int
+) -> Iterator[tuple[str, bytes]]:
+    """Read members of a zip, of each at most so many bytes."""
+    expansion, size, n_bytes = Expansion(path), path.stat().st_size, 0
+    for name in names:
+        if archive.getinfo(name).compress_type not in _BOUNDED:
+            # only these are unpacked by no more than is asked for
+            raise InputError(f"{name} is not packed by deflate", path=path, remedy="unpack it")
+        with archive.open(name) as member:
+            data = member.read(most)
+        n_bytes += len(data)
+        expansion.check(size, n_bytes)
+        yield name, data
 
-    def __init__(self, path: Path, raw: IO[bytes]) -> None:
-        self._path, self._raw = path, raw
-        self._file = gzip.GzipFile(fileobj=raw)
+
+@contextlib.contextmanager
+def open_tar(path: Path) -> Iterator[tarfile.TarFile]:
+    """Open a tar archive, packed or not, to be gone through once, in its order."""
+    raw, magic = _open(path)
+    unpack = next((unpack for mark, unpack in _TAR_PACKED.items() if magic.startswith(mark)), None)
+    try:
+        with (
+            _TarBytes(path, raw, unpack(raw) if unpack else raw) as file,
+            tarfile.open(fileobj=cast("IO[bytes]", file), mode="r:") as tar,
+        ):
+            yield tar
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        raise InputError(
+            f"is no tar archive, or damaged ({error})", path=path, remedy="fetch it again"
+        ) from error
+
+
+class _Unpacked(io.RawIOBase):
+    """What a packed file becomes, unless that is too much; damage is reported as what it is."""
+
+    def __init__(self, path: Path, raw: IO[bytes], file: IO[bytes]) -> None:
+        self._path, self._raw, self._file = path, raw, file
+        self._expansion, self._given = Expansion(path), 0
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
         try:
-            return self._file.read(size)
+            return self._take(size) if size >= 0 else b"".join(iter(self._take, b""))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(
                 f"its gzip data is damaged or cut short ({error})",
                 path=self._path,
                 remedy="fetch the file again",
             ) from error
+
+    def _take(self, size: int = _STEP) -> bytes:
+        data = self._file.read(size)
+        self._given += len(data)
+        self._expansion.check(self._raw.tell(), self._given)
+        return data
 
     def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
         data = self.read(len(buffer))
@@ -103,6 +162,28 @@ class _GzipFile(io.RawIOBase):
         self._file.close()
         self._raw.close()
         super().close()
+
+
+class _TarBytes(_Unpacked):
+    """The bytes of a tar archive, read forwards; no header makes it read very much at once."""
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._given
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence != io.SEEK_SET or offset < self._given:
+            raise io.UnsupportedOperation("a tar archive is read forwards")
+        while self._given < offset and self._take(min(_STEP, offset - self._given)):
+            pass
+        return self._given
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= max_value():
+            raise too_large("a header", self._path)
+        return self._take(size)
 
 
 def read_head(path: Path) -> bytes:

@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 
 from biograft.errors import ConfigError, EncodingError, FormatError
 from biograft.sources.files import open_bytes
+from biograft.sources.limits import max_value, too_large
 
 CHUNK_BYTES = 1 << 20
 _MARGIN = 16
@@ -49,7 +50,7 @@ class JsonStream:
         self._total = max(path.stat().st_size, 1)
         self._text, self._at = "", 0
         self._line, self._counted = 1, 0
-        self._ended = False
+        self._ended, self._most = False, max_value()
 
     def __enter__(self) -> JsonStream:
         return self
@@ -101,8 +102,8 @@ class JsonStream:
             if self._expect(",]") == "]":
                 return
 
-    def value(self) -> Any:
-        """Decode the value that comes next."""
+    def value(self, *, whole_characters: bool = False) -> Any:
+        """Decode the value that comes next; refuse half a surrogate pair in it if told to."""
         self._peek()
         while True:
             try:
@@ -115,22 +116,38 @@ class JsonStream:
             else:
                 # of a number that goes on, up to two characters may be here unused: 1|e-|7
                 if end + 2 < len(self._text) or self._ended:
+                    if whole_characters:
+                        self._refuse_halves(value, end)
                     self._at = end
                     return value
+            if len(self._text) - self._at > self._most:
+                raise too_large("one value", self._path, self.line)
             self._fill()
 
     def skip(self) -> None:
-        """Pass over the value that comes next; a large array costs no more than its elements."""
-        if self._peek() == "[":
-            for _ in self.elements():
+        """Pass over the value that comes next; a large one costs no more than what is in it."""
+        match self._peek():
+            case "[":
+                for _ in self.elements():
+                    self.value()
+            case "{":
+                for _ in self.members():
+                    self.value()
+            case _:
                 self.value()
-        else:
-            self.value()
 
     def finish(self) -> None:
         """Make sure that nothing follows the document."""
         if self._peek():
             self._fail("there is text after the end of the document")
+
+    def _refuse_halves(self, value: Any, end: int) -> None:
+        """Refuse what no file can hold; only an escape can bring it."""
+        if any(self._text.find(mark, self._at, end) >= 0 for mark in ("\\ud", "\\uD")):
+            try:
+                json.dumps(value, ensure_ascii=False).encode()
+            except UnicodeEncodeError:
+                self._fail("holds half a surrogate pair")
 
     def _expect(self, characters: str) -> str:
         found = self._peek()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from biograft.sources.files import read_lines
 from biograft.sources.format import SourceConfig
+from biograft.sources.limits import Held
 from biograft.sources.log import ReadLog
 
 HEADER, DAMAGED = "header", "damaged"
@@ -50,15 +51,17 @@ def is_heading(line: str) -> bool:
 
 def read_stanzas(config: SourceConfig, log: ReadLog) -> Iterator[Stanza]:
     """Read the header, then every stanza; what is under a damaged heading stays together."""
-    stanza = Stanza(HEADER, 1)
+    stanza, held = Stanza(HEADER, 1), Held("a stanza", config.path)
     for number, line in _logical_lines(config):
         if line[0] == "[":
             yield stanza
             match = _STANZA.fullmatch(line)
+            held.clear()
             stanza = Stanza(match[1] if match else DAMAGED, number)
             if not match:
                 log.reject("damaged stanza heading", number, line)
             continue
+        held.add(line, number)
         tag, colon, value = line.partition(":")
         if colon:
             stanza.tags.append((number, tag, value.strip()))
@@ -70,16 +73,18 @@ def read_stanzas(config: SourceConfig, log: ReadLog) -> Iterator[Stanza]:
 def _logical_lines(config: SourceConfig) -> Iterator[tuple[int, str]]:
     """Join lines that end in a backslash to the next; leave out blank lines and comments."""
     begun: list[str] = []
-    first = 0
+    first, held = 0, Held("a line, with those that go on with it,", config.path)
     for number, line in read_lines(config.path, config.encoding):
         if line[-1:] == "\\" and _continues(line, begun):
             first = first or number
             begun.append(line[:-1])
+            held.add(line, number)
             continue
         if begun:
             number, line = first, "".join((*begun, line))  # noqa: PLW2901
             first = 0
             begun.clear()
+            held.clear()
         text = line.strip()
         if text and text[0] != "!":
             yield number, text

@@ -23,6 +23,7 @@ from biograft.records import Record, RelationRecord
 from biograft.sources.files import read_head
 from biograft.sources.format import Format, Item, Probe, SourceConfig
 from biograft.sources.iris import short_id
+from biograft.sources.limits import Held
 from biograft.sources.log import ReadLog
 from biograft.sources.owl_entity import Entity, EntityReader
 from biograft.sources.owl_terms import (
@@ -79,7 +80,7 @@ class _Ontology:
     """Turns the triples of one file into records."""
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
-        self._log = log
+        self._log, self._path = log, config.path
         self._entities = EntityReader(config, log)
         self._open: OrderedDict[str, Entity] = OrderedDict()
         self._waiting: dict[str, Entity] = {}
@@ -93,7 +94,7 @@ class _Ontology:
 
     def read(self, triples: Triples) -> Iterator[Record]:
         """Gather the triples of each subject, then yield what it states."""
-        entity = Entity("")
+        entity = self._entity("")
         for triple in triples:
             subject = triple.subject
             if not hasattr(subject, "value"):
@@ -112,11 +113,15 @@ class _Ontology:
             yield from self._flush(entity, 1.0)
         yield from self._finish()
 
+    def _entity(self, iri: str) -> Entity:
+        return Entity(iri, Held("what is said of one subject", self._path))
+
     def _gather(self, iri: str) -> Entity:
         """Open a subject, or go on with one that is open."""
-        entity = self._open.setdefault(iri, Entity(iri))
+        if iri not in self._open:
+            self._open[iri] = self._entity(iri)
         self._open.move_to_end(iri)
-        return entity
+        return self._open[iri]
 
     def _blank(self, node: str, predicate: str, value: Any, entity: Entity) -> Iterator[Record]:
         """Keep what matters of a blank node: restrictions, and remarks on synonyms."""
@@ -147,7 +152,9 @@ class _Ontology:
         elif types & ONTOLOGY_TYPES:
             self._notes(entity)
         elif entity.is_told():
-            self._waiting.setdefault(entity.iri, Entity(entity.iri)).merge(entity)
+            if entity.iri not in self._waiting:
+                self._waiting[entity.iri] = self._entity(entity.iri)
+            self._waiting[entity.iri].merge(entity)
         else:
             self._log.filter(_why_left(types))
 

@@ -23,6 +23,7 @@ from biograft.sources import owl_terms as terms
 from biograft.sources.abbreviations import is_abbreviation
 from biograft.sources.format import SourceConfig
 from biograft.sources.iris import short_id
+from biograft.sources.limits import Held
 from biograft.sources.log import ReadLog
 
 
@@ -43,6 +44,8 @@ class Entity:
     """The triples of one subject."""
 
     iri: str
+    held: Held
+    """Watches that the triples are not too many."""
     values: dict[str, list[Any]] = field(default_factory=dict)
     remarks: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What blank nodes that followed say about this subject's statements."""
@@ -50,15 +53,21 @@ class Entity:
     def add(self, predicate: str, value: Any) -> None:
         """Add a triple."""
         self.values.setdefault(predicate, []).append(value)
+        self._hold(value)
 
     def remark(self, node: str, predicate: str, value: Any) -> None:
         """Add a triple of a statement about a statement."""
         self.remarks.setdefault(node, {})[predicate] = value
+        self._hold(value)
+
+    def _hold(self, value: Any) -> None:
+        self.held.add(getattr(value, "value", ""))
 
     def merge(self, other: Entity) -> None:
         """Add all that is known of the same subject from elsewhere."""
         for predicate, values in other.values.items():
-            self.values.setdefault(predicate, []).extend(values)
+            for value in values:
+                self.add(predicate, value)
         self.remarks.update(other.remarks)
 
     def is_told(self) -> bool:

@@ -10,6 +10,7 @@ from xml.parsers import expat
 
 from biograft.errors import EncodingError, FormatError, MissingExtraError
 from biograft.sources.files import open_bytes
+from biograft.sources.xml_guard import XmlGuard
 from biograft.sources.xml_records import root_name
 
 if TYPE_CHECKING:
@@ -41,13 +42,15 @@ def rdf_syntax(text: str) -> str:
 class _Tail:
     """A file that remembers the last bytes read and how much of it has been read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, guard: XmlGuard | None) -> None:
         self._file, self._size = open_bytes(path), max(path.stat().st_size, 1)
-        self.tail = b""
+        self._guard, self.tail = guard, b""
 
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(size)
         if data:
+            if self._guard is not None:
+                self._guard.feed(data)
             self.tail = (self.tail + data)[-_TAIL_BYTES:] if len(data) < _TAIL_BYTES else data
         return data
 
@@ -65,7 +68,7 @@ class Triples:
     def __init__(self, path: Path, syntax: str) -> None:
         self._path, self._syntax = path, syntax
         self._oxigraph = import_oxigraph()
-        self._file = _Tail(path)
+        self._file = _Tail(path, XmlGuard(path) if syntax == RDF_XML else None)
 
     @property
     def fraction(self) -> float:
@@ -86,6 +89,13 @@ class Triples:
                 raise SyntaxError("it ends before its root element does")
         except (SyntaxError, ValueError) as error:
             raise self._damage(error) from error
+        except MemoryError as error:  # the parser's own limit, of one name, text or statement
+            message = " ".join(str(error).split())
+            raise FormatError(
+                f"a name or text in the {self._syntax} is too large ({message})",
+                path=self._path,
+                remedy="check that it is what it should be, and complete",
+            ) from error
         finally:
             self._file.close()
 

@@ -7,12 +7,11 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Any
 
-from biograft.errors import FormatError
 from biograft.records import DefinitionRecord, NameKind, NameRecord, TypeRecord
-from biograft.sources.files import read_head, read_text
+from biograft.sources.files import read_head
 from biograft.sources.format import Format, Item, Probe, SourceConfig
 from biograft.sources.json_rows import read_objects
-from biograft.sources.json_text import decode_json
+from biograft.sources.json_stream import JsonStream
 from biograft.sources.log import ReadLog
 
 
@@ -49,21 +48,14 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 
 def _concepts(config: SourceConfig, log: ReadLog) -> Iterator[tuple[int, Any]]:
-    """Parse a JSON list whole, JSON lines one by one."""
+    """Decode the values of a JSON list, or of JSON lines, one by one."""
     log.opened(config.path)
     if read_head(config.path).removeprefix(BOM_UTF8).lstrip().startswith(b"["):
-        try:
-            values = decode_json(read_text(config.path, config.encoding))
-        except (ValueError, RecursionError) as error:
-            raise FormatError(
-                f"is not whole JSON ({error})",
-                path=config.path,
-                line=getattr(error, "lineno", None),
-                remedy="fetch the file again",
-            ) from error
-        for value in values:
-            log.read()
-            yield 0, value
+        with JsonStream(config.path, config.encoding) as stream:
+            for line in stream.elements():
+                log.read(fraction=stream.fraction)
+                yield line, stream.value(whole_characters=True)
+            stream.finish()
         return
     for row in read_objects(config.path, log, config.encoding):
         yield row.line, row.value

@@ -16,6 +16,8 @@ from xml.etree import ElementTree
 
 from biograft.errors import FormatError
 from biograft.sources.files import open_bytes
+from biograft.sources.limits import max_value, too_large
+from biograft.sources.xml_guard import XmlGuard
 
 _CHUNK_BYTES = 1 << 18
 _MAX_PIECE_BYTES = 8 << 20
@@ -53,23 +55,35 @@ def read_xml_records(
     opening = re.compile(rb"<(?:%s)[\s/>]" % "|".join(tags).encode())
     line = 1
     root: ElementTree.Element | None = None
+    guard, most, done = XmlGuard(path), max_value(), 0
     with open_bytes(path) as file, _damage_told(path):
         for piece in _pieces(file, tags):
-            if piece:
-                parser.feed(piece)
-            else:
-                parser.close()
+            guard.feed(piece)
+            if guard.size - done > most:
+                raise too_large(f"an element {' or '.join(tags)}", path, line)
             begun = opening.search(piece)
             start = line + piece.count(b"\n", 0, begun.start() if begun else 0)
             line += piece.count(b"\n")
-            events = cast("Iterator[tuple[str, ElementTree.Element]]", parser.read_events())
-            for event, element in events:  # the inner loop, millions of times
+            for event, element in _events(parser, piece):  # the inner loop, millions of times
                 if event == "end" and element.tag in tags and root is not None:
                     yield XmlRecord(element, root, start, min(file.tell() / size, 1.0))
                     del root[:]
+                    done = guard.size
                 elif root is None:
                     root = element
                     _check_root(root.tag, path, roots)
+
+
+def _events(
+    parser: ElementTree.XMLPullParser[ElementTree.Element], piece: bytes
+) -> Iterator[tuple[str, ElementTree.Element]]:
+    """Parse a piece, little by little, since events take more room than the text."""
+    for begin in range(0, len(piece), _CHUNK_BYTES):
+        parser.feed(piece[begin : begin + _CHUNK_BYTES])
+        yield from cast("Iterator[tuple[str, ElementTree.Element]]", parser.read_events())
+    if not piece:
+        parser.close()
+        yield from cast("Iterator[tuple[str, ElementTree.Element]]", parser.read_events())
 
 
 def _check_root(found: str, path: Path, roots: Collection[str]) -> None:

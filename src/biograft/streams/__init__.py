@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 from biograft.registry import Registry
 
 if TYPE_CHECKING:
-    from biograft.streams.naming import NamingBatches, NamingExample, NamingExamples
-    from biograft.streams.pair_batches import PairBatch, PairBatches
-    from biograft.streams.pair_config import SynonymPairsConfig
-    from biograft.streams.synonym_pairs import PairCounts, SynonymPairs
+    from biograft.streams.naming import (
+        NamingBatches as NamingBatches,
+        NamingExample as NamingExample,
+        NamingExamples as NamingExamples,
+    )
+    from biograft.streams.pair_batches import PairBatch as PairBatch, PairBatches as PairBatches
+    from biograft.streams.pair_config import SynonymPairsConfig as SynonymPairsConfig
+    from biograft.streams.synonym_pairs import (
+        PairCounts as PairCounts,
+        SynonymPairs as SynonymPairs,
+    )
 
-__all__ = [
-    "STREAMS",
-    "NamingBatches",
-    "NamingExample",
-    "NamingExamples",
-    "PairBatch",
-    "PairBatches",
-    "PairCounts",
-    "SynonymPairs",
-    "SynonymPairsConfig",
-]
 
 STREAMS: Registry[Any] = Registry(
     "stream",
@@ -44,15 +40,5 @@ STREAMS: Registry[Any] = Registry(
 )
 """The configuration of every stream."""
 
-_HOMES = {
-    "NamingBatches": "biograft.streams.naming",
-    "NamingExample": "biograft.streams.naming",
-    "NamingExamples": "biograft.streams.naming",
-    "PairBatch": "biograft.streams.pair_batches",
-    "PairBatches": "biograft.streams.pair_batches",
-    "PairCounts": "biograft.streams.synonym_pairs",
-    "SynonymPairs": "biograft.streams.synonym_pairs",
-    "SynonymPairsConfig": "biograft.streams.pair_config",
-}
 
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__, "STREAMS")

@@ -11,35 +11,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.tasks.comparing import compare_runs, compare_with_figure
-    from biograft.tasks.folder import open_task
-    from biograft.tasks.kinds import TASKS
-    from biograft.tasks.recipes import TaskRecipe
-    from biograft.tasks.running import TaskLesson, TaskResult, finetune_task
+    from biograft.tasks.comparing import (
+        compare_runs as compare_runs,
+        compare_with_figure as compare_with_figure,
+    )
+    from biograft.tasks.folder import open_task as open_task
+    from biograft.tasks.kinds import TASKS as TASKS
+    from biograft.tasks.recipes import TaskRecipe as TaskRecipe
+    from biograft.tasks.running import (
+        TaskLesson as TaskLesson,
+        TaskResult as TaskResult,
+        finetune_task as finetune_task,
+    )
 
-__all__ = [
-    "TASKS",
-    "TaskLesson",
-    "TaskRecipe",
-    "TaskResult",
-    "compare_runs",
-    "compare_with_figure",
-    "finetune_task",
-    "open_task",
-]
 
-_HOMES = {
-    "TASKS": "biograft.tasks.kinds",
-    "TaskLesson": "biograft.tasks.running",
-    "TaskRecipe": "biograft.tasks.recipes",
-    "TaskResult": "biograft.tasks.running",
-    "compare_runs": "biograft.tasks.comparing",
-    "compare_with_figure": "biograft.tasks.comparing",
-    "finetune_task": "biograft.tasks.running",
-    "open_task": "biograft.tasks.folder",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -25,7 +25,7 @@ from biograft.tasks.model import TaskModel
 from biograft.tasks.recipes import TaskRecipe
 from biograft.tasks.results import RESULT, RESULTS, chance_of, keep_test, summarise
 from biograft.training.processes import join_processes
-from biograft.training.run_folder import check_run, start_run
+from biograft.training.run_folder import check_run, sole_run, start_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +65,11 @@ class _Trial:
 
 def finetune_task(recipe: TaskRecipe, lesson: TaskLesson) -> TaskResult:
     """Train and measure what a recipe says; with ``resume``, what is still to do."""
+    with sole_run(lesson.out):
+        return _finetune(recipe, lesson)
+
+
+def _finetune(recipe: TaskRecipe, lesson: TaskLesson) -> TaskResult:
     run = _Run(recipe, lesson)
     rates = recipe.search.learning_rates or (recipe.config.training.learning_rate,)
     choosing = recipe.search.seeds[: recipe.search.choosing_seeds if len(rates) > 1 else 1]

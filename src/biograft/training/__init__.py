@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.training.config import TrainingConfig
-    from biograft.training.loop import TrainingResult, train
-    from biograft.training.task import BatchSource, Task
+    from biograft.training.config import TrainingConfig as TrainingConfig
+    from biograft.training.loop import TrainingResult as TrainingResult, train as train
+    from biograft.training.task import BatchSource as BatchSource, Task as Task
 
-__all__ = ["BatchSource", "Task", "TrainingConfig", "TrainingResult", "train"]
 
-_HOMES = {
-    "BatchSource": "biograft.training.task",
-    "Task": "biograft.training.task",
-    "TrainingConfig": "biograft.training.config",
-    "TrainingResult": "biograft.training.loop",
-    "train": "biograft.training.loop",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

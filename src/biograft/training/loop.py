@@ -26,7 +26,7 @@ from biograft.training.config import TrainingConfig
 from biograft.training.evaluating import Evaluations, is_due
 from biograft.training.optimiser import learning_rate, make_optimiser
 from biograft.training.processes import make_accelerator
-from biograft.training.run_folder import MetricsLog, check_run, start_run
+from biograft.training.run_folder import MetricsLog, check_run, sole_run, start_run
 from biograft.training.stopping import Stopping
 from biograft.training.task import Batch, Task
 from biograft.training.update import Updater
@@ -59,6 +59,18 @@ def train(
     progress: Progress | None = None,
 ) -> TrainingResult:
     """Train until the steps are done, the time is over, or an interrupt; the state is saved."""
+    with sole_run(run):
+        return _train(task, config, run, resume=resume, progress=progress)
+
+
+def _train(
+    task: Task[Batch],
+    config: TrainingConfig,
+    run: Path,
+    *,
+    resume: bool,
+    progress: Progress | None,
+) -> TrainingResult:
     n_steps, progress = count_steps(config, len(task.source)), progress or Progress(enabled=False)
     accelerator = make_accelerator()
     main = accelerator.is_main_process

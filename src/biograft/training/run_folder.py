@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from biograft.errors import ConfigError, OutputError
 from biograft.manifests import Kind
-from biograft.runs import new_file
+from biograft.runs import new_file, sole_writer
 from biograft.training.config import MAY_CHANGE
 
 RUN = Kind(
@@ -20,6 +22,22 @@ RUN = Kind(
     absent="start it without --resume",
     file="run.json",
 )
+
+
+_RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
+"""Where those that start several processes tell each which it is."""
+
+
+@contextlib.contextmanager
+def sole_run(folder: Path) -> Iterator[None]:
+    """Let one run at a time write to a folder; of processes that train together the first does."""
+    with sole_writer(folder) if is_first_process() else contextlib.nullcontext():
+        yield
+
+
+def is_first_process() -> bool:
+    """Whether this is the first of the processes that train together, or the only one."""
+    return next((os.environ[name] for name in _RANKS if name in os.environ), "0") == "0"
 
 
 def start_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+from one_writer import held_elsewhere
 
 from biograft.annotation import AnnotationConfig, annotate_corpus
 from biograft.annotation.frequencies import read_frequencies
@@ -184,3 +185,12 @@ def test_the_command_tells_by_its_exit_status(kb_folder, corpus, write, tmp_path
     assert done.exit_code == 0
     done = CliRunner().invoke(app, [*arguments[:-2], "-o", str(tmp_path / "c"), str(good)])
     assert "spans       1 (1.00 a document)" in done.stdout
+
+
+def test_one_at_a_time(kb_folder, corpus, tmp_path):
+    """Two with --resume wrote the same shards."""
+    run(kb_folder, corpus, tmp_path / "out")
+    before = parts(tmp_path / "out")
+    with held_elsewhere(tmp_path / "out"), pytest.raises(OutputError):
+        run(kb_folder, corpus, tmp_path / "out", resume=True)
+    assert parts(tmp_path / "out") == before

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -80,3 +82,27 @@ def test_what_is_there_is_kept(store, tmp_path):
     run(store, "-o", tmp_path / "I")
     assert isinstance(run(store, "-o", tmp_path / "I").exception, OutputError)
     assert isinstance(run(tmp_path / "none", "-o", tmp_path / "J").exception, StoreError)
+
+
+@pytest.mark.parametrize("model_type", ["bert", "mischief"])
+def test_code_in_an_encoder_folder_is_not_run_whatever_is_piped(
+    store, tiny_encoder, tmp_path, model_type
+):
+    """Guards: ``printf 'y\\n' | biograft index KB --encoder DIR`` ran a module of DIR."""
+    folder, witness = tiny_encoder(["flu"]), tmp_path / "it-ran"
+    (folder / "mischief.py").write_text(f"open({str(witness)!r}, 'w').close()\n")
+    config = json.loads((folder / "config.json").read_text())
+    auto_map = dict.fromkeys(("AutoConfig", "AutoModel"), "mischief.Anything")
+    told = {**config, "model_type": model_type, "auto_map": auto_map}
+    (folder / "config.json").write_text(json.dumps(told))
+    done = subprocess.run(
+        [sys.executable, "-m", "biograft", "index", store, "--encoder", folder,
+         "-o", tmp_path / "I"],
+        input="y\n" * 9, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert not witness.exists()
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"biograft: {folder}")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "I").exists()

@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from biograft.corpus import LongForms, find_abbreviations
 from biograft.corpus.abbreviations import abbreviates

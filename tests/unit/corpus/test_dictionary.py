@@ -2,8 +2,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from biograft.corpus import DictionaryConfig, DictionaryMatch, DictionaryMatcher
 from biograft.corpus.patterns import read_stop_words

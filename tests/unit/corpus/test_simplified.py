@@ -1,8 +1,7 @@
 """Traditional characters as simplified ones: one for one, whatever else stands there."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from biograft.corpus.dictionary import DictionaryMatcher
 from biograft.corpus.simplified import simplify

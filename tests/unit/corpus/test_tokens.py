@@ -1,8 +1,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from biograft.corpus.simplified import simplify
 from biograft.corpus.tokens import WORD_ENDS, WORD_STARTS, mark, mark_names

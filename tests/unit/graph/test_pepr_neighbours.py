@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
+from one_writer import held_elsewhere
 from typer.testing import CliRunner
 
 from biograft.cli.graph_neighbours import neighbours
@@ -355,3 +356,12 @@ def test_options_that_make_no_sense_are_refused(
     done = CliRunner().invoke(app, [str(kb.folder), "-o", str(tmp_path / "n"), *options])
     assert isinstance(done.exception, BiograftError)
     assert re.search(message, str(done.exception))
+
+
+def test_one_at_a_time(store: Build, tmp_path: Path) -> None:
+    """Two that ranked into one place wrote into one unfinished table."""
+    kb = store("kb", FACTS)
+    with held_elsewhere(tmp_path / "n"), pytest.raises(OutputError):
+        build_neighbours(kb, tmp_path / "n")
+    assert not (tmp_path / "n.partial").exists()
+    build_neighbours(kb, tmp_path / "n")

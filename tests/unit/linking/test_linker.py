@@ -16,8 +16,8 @@ from biograft.linking import (
     LinkerConfig,
     build_index,
     fit_calibration,
+    linker as linker_module,
 )
-from biograft.linking import linker as linker_module
 from biograft.linking.lexical import LexicalIndex
 
 

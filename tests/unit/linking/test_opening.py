@@ -6,6 +6,7 @@ import json
 import shutil
 
 import pytest
+from one_writer import elsewhere, held_elsewhere
 
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.linking import (
@@ -19,6 +20,7 @@ from biograft.linking import (
 from biograft.linking.lexical import LexicalConfig, LexicalIndex
 from biograft.linking.opening import INDEX
 from biograft.linking.weights import WEIGHTS, write_weights
+from biograft.nn import TextEncoder
 
 pytest.importorskip("torch")
 
@@ -213,3 +215,25 @@ def test_what_cannot_be_updated_or_fused(kb, encoder, tmp_path):
         update_index(kb, tmp_path / "I", encoder)
     with pytest.raises(ConfigError, match="similarity: expected cosine"):
         IndexConfig(dense=DenseConfig(similarity="dot"))
+
+
+def test_two_encoders_do_not_meet_in_one_index(kb, tiny_encoder, encoder, tmp_path):
+    """Both wrote vectors to one place: the index had those of one, and the encoder of the other."""
+    other = TextEncoder.from_pretrained(tiny_encoder(["flu"], hidden=32))
+    encode, ended = encoder.encode, []
+
+    def meanwhile(texts, **options):
+        ended.append(elsewhere(lambda: build_index(kb, tmp_path / "I", other)))
+        return encode(texts, **options)
+
+    encoder.encode = meanwhile
+    build_index(kb, tmp_path / "I", encoder)
+    encoder.encode = encode
+    assert ended
+    assert all(isinstance(error, OutputError) for error in ended)
+    dense = open_index(kb, tmp_path / "I").search.generators[1]
+    dense.verify()
+    assert dense.encoder.fingerprint() == encoder.fingerprint()
+    assert sorted(path.name for path in tmp_path.glob("*I*")) == ["I"]
+    with held_elsewhere(tmp_path / "I"), pytest.raises(OutputError):
+        update_index(kb, tmp_path / "I")

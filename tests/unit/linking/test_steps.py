@@ -2,8 +2,7 @@ import pickle
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from biograft.errors import ConfigError
 from biograft.linking.steps import DEFAULT_STEPS, STEPS, Steps

@@ -6,8 +6,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from biograft.errors import ConfigError
 from biograft.metrics import Answer, Judgements, Metric, benchmark_parts, lenient, strict

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from biograft.errors import ConfigError, StoreError
 from biograft.nn.generation import FlatTrie
@@ -118,3 +117,51 @@ def test_damage_is_told(tmp_path, name):
     np.save(tmp_path / name, np.arange(100))
     with pytest.raises(StoreError, match="damaged trie"):
         FlatTrie.open(tmp_path)
+
+
+def change(name, place, value):
+    """Set one number of an array that is there."""
+
+    def damage(folder):
+        array = np.load(folder / name).astype(np.int64)
+        array[place] = value
+        np.save(folder / name, array)
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(change("children.npy", place, 99) for place in (0, 2, -1)),
+        *(change("children.npy", place, -1) for place in (0, 2, -1)),
+        change("children.npy", 1, 1),  # a node that follows itself: no name would ever end
+        *(change("ends.npy", place, value) for place in (0, 1) for value in (-1, 99)),
+        change("ends.npy", 1, 0),
+        *(change("tokens.npy", place, -1) for place in (0, 2)),
+        lambda folder: np.save(folder / "tokens.npy", np.zeros(0, np.int64)),
+        lambda folder: np.save(folder / "children.npy", np.zeros(0, np.int64)),
+        *(
+            lambda folder, name=name, kind=kind: np.save(
+                folder / name, np.load(folder / name).astype(kind)
+            )
+            for name in FlatTrie.FILES
+            for kind in (np.float64, np.int8, ">i8")
+        ),
+    ],
+)
+def test_what_is_no_tree_is_refused(tmp_path, damage):
+    """Guards: only the last numbers were looked at, and others led out of the tree."""
+    trie, _ = build([[5, 6], [7]])
+    trie.save(tmp_path)
+    FlatTrie.open(tmp_path)
+    damage(tmp_path)
+    with pytest.raises(StoreError, match="damaged trie"):
+        FlatTrie.open(tmp_path)
+
+
+@given(SEQUENCES)
+@settings(max_examples=50, deadline=None)
+def test_the_depth_is_the_length_of_the_longest_sequence(sequences):
+    trie, _ = build(sequences)
+    assert trie.depth == max((len(sequence) + 1 for sequence in sequences), default=0)

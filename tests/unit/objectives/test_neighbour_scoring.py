@@ -7,8 +7,15 @@ import math
 import numpy as np
 import pytest
 import torch
-from graph_examples import Reader, batches, random_graph, random_table, sequence, text_states
-from graph_examples import setting as setting_of
+from graph_examples import (
+    Reader,
+    batches,
+    random_graph,
+    random_table,
+    sequence,
+    setting as setting_of,
+    text_states,
+)
 from torch.nn.functional import cosine_similarity
 
 from biograft.objectives.masked_neighbour import MaskedNeighbour, MaskedNeighbourConfig

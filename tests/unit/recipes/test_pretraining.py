@@ -9,9 +9,10 @@ import sys
 import numpy as np
 import pytest
 import torch
+from one_writer import held_elsewhere
 from transformers import AutoModel, AutoTokenizer
 
-from biograft.errors import ConfigError, NotFoundError
+from biograft.errors import ConfigError, NotFoundError, OutputError
 from biograft.nn import TextEncoder
 from biograft.recipes import pretrain
 from biograft.recipes.alignment import Alignment, Embedder
@@ -119,3 +120,9 @@ except MissingExtraError as error:
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
     assert "pip install 'biograft[models]'" in done.stderr
+
+
+def test_a_run_that_another_process_writes_is_refused_at_once(bench, tmp_path):
+    with held_elsewhere(tmp_path / "run"), pytest.raises(OutputError):
+        pretrain(bench.recipe(), bench.kb, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

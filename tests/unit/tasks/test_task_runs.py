@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from one_writer import held_elsewhere
 from two_processes import run_on_two
 
 from biograft.corpus.formats import read_documents
-from biograft.errors import ConfigError, StoreError
+from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.progress import Progress
 from biograft.tasks import (
     TaskLesson,
@@ -316,3 +317,9 @@ def test_two_processes_agree_on_what_is_done(encoder_folder, tmp_path):
     found = results(tmp_path / "run")
     assert found["n_examples"]["test"] == 2
     assert len(found["test"]["f1"]["values"]) == 2
+
+
+def test_a_run_that_another_process_writes_is_refused_at_once(recipe, lesson, tmp_path):
+    with held_elsewhere(tmp_path / "run"), pytest.raises(OutputError):
+        finetune_task(recipe(seeds=[1]), lesson())
+    assert not (tmp_path / "run").exists()

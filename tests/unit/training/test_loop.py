@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from one_writer import held_elsewhere
 from torch import nn
 from transformers import BertConfig, BertModel
 
 from biograft.errors import BiograftError, ConfigError, OutputError, StoreError
 from biograft.training import TrainingConfig, train
 from biograft.training.checkpoint import find_checkpoints
+from biograft.training.run_folder import sole_run
 
 
 def config(**options):
@@ -445,3 +447,25 @@ def test_gradients_go_through_plain_attention_and_evaluations_do_not(make_task, 
     task = make_task(model=model, compute_loss=compute_loss, evaluate=evaluate)
     train(task, config(steps=2, precision="bf16", eval_every=1), tmp_path / "run")
     assert seen == {"update": {"eager"}, "evaluation": {"sdpa"}}
+
+
+class TestOneAtATime:
+    def test_a_run_is_gone_on_with_once(self, make_task, tmp_path):
+        """Two with --resume wrote every line of metrics.jsonl twice."""
+        train(make_task(), config(steps=2), tmp_path / "run")
+        with held_elsewhere(tmp_path / "run"), pytest.raises(OutputError):
+            train(make_task(), config(steps=4), tmp_path / "run", resume=True)
+        train(make_task(), config(steps=4), tmp_path / "run", resume=True)
+        assert [entry["step"] for entry in metrics(tmp_path / "run")] == [1, 2, 3, 4]
+        assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+    @pytest.mark.parametrize("name", ["RANK", "OMPI_COMM_WORLD_RANK"])
+    def test_processes_that_train_together_are_one(self, tmp_path, monkeypatch, name):
+        with held_elsewhere(tmp_path / "run"):
+            for rank in (1, 3):
+                monkeypatch.setenv(name, str(rank))
+                with sole_run(tmp_path / "run"):
+                    pass
+            monkeypatch.setenv(name, "0")
+            with pytest.raises(OutputError), sole_run(tmp_path / "run"):
+                pass

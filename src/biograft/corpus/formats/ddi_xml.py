@@ -31,7 +31,7 @@ from biograft.corpus.formats.features import DocumentFormat, Feature
 from biograft.corpus.formats.fitting import blank_out
 from biograft.corpus.formats.placing import Placer
 from biograft.corpus.formats.text_output import XML_UNWRITABLE
-from biograft.corpus.formats.xml_input import refuse_entities, xml_files
+from biograft.corpus.formats.xml_input import parse_file, xml_files
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.errors import FormatError
 from biograft.sources.format import Probe
@@ -39,8 +39,6 @@ from biograft.sources.log import ReadLog
 from biograft.sources.xml_records import root_name
 
 _SPAN = re.compile(r"(\d+)-(\d+)")
-_MOST_BYTES = 8 << 20
-"""A file of one document that is larger is taken for damage."""
 
 
 def recognise(probe: Probe) -> bool:
@@ -53,16 +51,12 @@ def recognise(probe: Probe) -> bool:
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
     """Read the documents in the order of the names of their files; a damaged one is rejected."""
     n_files = 0
-    for place, data in xml_files(path, _MOST_BYTES):
+    for place, data in xml_files(path):
         n_files += 1
         log.opened(path if place.parts[: len(path.parts)] == path.parts != place.parts else place)
         log.read()
-        if len(data) > _MOST_BYTES:
-            log.reject("a file of over 8 MiB", 0, place.name, path=place)
-            continue
         try:
-            refuse_entities(place, data)
-            root = ElementTree.fromstring(data)
+            root = parse_file(place, data)
         except FormatError as error:
             log.reject(error.problem, 0, place.name, path=place)
         except (ElementTree.ParseError, ValueError, LookupError) as error:

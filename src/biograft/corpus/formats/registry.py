@@ -15,26 +15,51 @@ from biograft.sources.files import exists
 from biograft.sources.log import ReadLog
 from biograft.sources.sniffing import find_format, look_into
 
-_HERE = "biograft.corpus.formats"
-
 DOCUMENT_FORMATS: Registry[DocumentFormat] = Registry(
     "document format",
     {
         # tried in this order when a file is to be recognised, the most particular first
-        "bioc-xml": (f"{_HERE}.bioc_xml:FORMAT", "BioC XML collections"),
-        "ddi": (f"{_HERE}.ddi_xml:FORMAT", "DDI 2013: XML, a folder, a zip of such, or one file"),
-        "brat": (f"{_HERE}.brat:FORMAT", "brat: a folder of .txt and .ann files"),
-        "pubtator": (f"{_HERE}.pubtator:FORMAT", "PubTator: ID|t|title, ID|a|abstract, mentions"),
-        "cmdd": (f"{_HERE}.cmdd:FORMAT", "CMDD: Chinese dialogues with symptoms (read only)"),
-        "cmedqaner": (f"{_HERE}.chineseblue:CMEDQANER", "cMedQANER: JSON lines, mention_data"),
-        "cehrner": (f"{_HERE}.chineseblue:CEHRNER", "cEHRNER: the same with labels for types"),
-        "bioc-json": (f"{_HERE}.bioc_json:FORMAT", "BioC JSON collections"),
-        "cmeee": (f"{_HERE}.cmeee:FORMAT", "CMeEE: a JSON list of texts with entities"),
-        "jsonl": (f"{_HERE}.jsonl:FORMAT", "biograft's own JSON lines; holds everything"),
-        "char-tags": (f"{_HERE}.char_tags:FORMAT", "a character and its tag (B_type) a line"),
-        "conll": (f"{_HERE}.conll:FORMAT", "CoNLL: a token and its tag a line; written as IOB2"),
-        "conll-iob1": (f"{_HERE}.conll:IOB1", "the same, written as IOB1"),
-        "conll-iobes": (f"{_HERE}.conll:IOBES", "the same, written as IOBES"),
+        "bioc-xml": ("biograft.corpus.formats.bioc_xml:FORMAT", "BioC XML collections"),
+        "ddi": (
+            "biograft.corpus.formats.ddi_xml:FORMAT",
+            "DDI 2013: XML, a folder, a zip of such, or one file",
+        ),
+        "brat": ("biograft.corpus.formats.brat:FORMAT", "brat: a folder of .txt and .ann files"),
+        "pubtator": (
+            "biograft.corpus.formats.pubtator:FORMAT",
+            "PubTator: ID|t|title, ID|a|abstract, mentions",
+        ),
+        "cmdd": (
+            "biograft.corpus.formats.cmdd:FORMAT",
+            "CMDD: Chinese dialogues with symptoms (read only)",
+        ),
+        "cmedqaner": (
+            "biograft.corpus.formats.chineseblue:CMEDQANER",
+            "cMedQANER: JSON lines, mention_data",
+        ),
+        "cehrner": (
+            "biograft.corpus.formats.chineseblue:CEHRNER",
+            "cEHRNER: the same with labels for types",
+        ),
+        "bioc-json": ("biograft.corpus.formats.bioc_json:FORMAT", "BioC JSON collections"),
+        "cmeee": (
+            "biograft.corpus.formats.cmeee:FORMAT",
+            "CMeEE: a JSON list of texts with entities",
+        ),
+        "jsonl": (
+            "biograft.corpus.formats.jsonl:FORMAT",
+            "biograft's own JSON lines; holds everything",
+        ),
+        "char-tags": (
+            "biograft.corpus.formats.char_tags:FORMAT",
+            "a character and its tag (B_type) a line",
+        ),
+        "conll": (
+            "biograft.corpus.formats.conll:FORMAT",
+            "CoNLL: a token and its tag a line; written as IOB2",
+        ),
+        "conll-iob1": ("biograft.corpus.formats.conll:IOB1", "the same, written as IOB1"),
+        "conll-iobes": ("biograft.corpus.formats.conll:IOBES", "the same, written as IOBES"),
     },
 )
 

@@ -4,45 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.corpus.tasks.format import TaskConfig, TaskFormat
-    from biograft.corpus.tasks.jsonl import write_examples
-    from biograft.corpus.tasks.leakage import Overlap, overlap
-    from biograft.corpus.tasks.marks import Anonymised, anonymise
-    from biograft.corpus.tasks.reading import TASK_FORMATS, TaskSet, read_examples, read_task
-    from biograft.corpus.tasks.records import (
-        Answer,
-        ClassExample,
-        Example,
-        PairExample,
-        RankingExample,
-        RelationExample,
+    from biograft.corpus.tasks.format import TaskConfig as TaskConfig, TaskFormat as TaskFormat
+    from biograft.corpus.tasks.jsonl import write_examples as write_examples
+    from biograft.corpus.tasks.leakage import Overlap as Overlap, overlap as overlap
+    from biograft.corpus.tasks.marks import Anonymised as Anonymised, anonymise as anonymise
+    from biograft.corpus.tasks.reading import (
+        TASK_FORMATS as TASK_FORMATS,
+        TaskSet as TaskSet,
+        read_examples as read_examples,
+        read_task as read_task,
     )
-    from biograft.corpus.tasks.summary import Summary, summarise
+    from biograft.corpus.tasks.records import (
+        Answer as Answer,
+        ClassExample as ClassExample,
+        Example as Example,
+        PairExample as PairExample,
+        RankingExample as RankingExample,
+        RelationExample as RelationExample,
+    )
+    from biograft.corpus.tasks.summary import Summary as Summary, summarise as summarise
 
-__all__ = [
-    "TASK_FORMATS",
-    "Anonymised",
-    "Answer",
-    "ClassExample",
-    "Example",
-    "Overlap",
-    "PairExample",
-    "RankingExample",
-    "RelationExample",
-    "Summary",
-    "TaskConfig",
-    "TaskFormat",
-    "TaskSet",
-    "anonymise",
-    "overlap",
-    "read_examples",
-    "read_task",
-    "summarise",
-    "write_examples",
-]
 
 _MODULES = {
     "format": ("TaskConfig", "TaskFormat"),
@@ -60,6 +44,5 @@ _MODULES = {
     ),
     "summary": ("Summary", "summarise"),
 }
-_HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
 
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from biograft.corpus.formats.ddi_xml import recognise
 from biograft.corpus.formats.placing import Placer
-from biograft.corpus.formats.xml_input import refuse_entities, xml_files
+from biograft.corpus.formats.xml_input import parse_file, xml_files
 from biograft.corpus.tasks.format import TaskConfig, TaskFormat
 from biograft.corpus.tasks.records import RelationExample
 from biograft.documents import Mention
@@ -71,8 +71,7 @@ def _documents_of(path: Path) -> frozenset[str]:
 
 def _parse(path: Path, data: bytes, log: ReadLog) -> ElementTree.Element | None:
     try:
-        refuse_entities(path, data)
-        root = ElementTree.fromstring(data)
+        root = parse_file(path, data)
     except FormatError as error:
         log.reject(error.problem, 1, path.name, path=path)
         return None

@@ -13,22 +13,42 @@ from biograft.registry import Registry
 from biograft.sources.log import ReadLog
 from biograft.sources.sniffing import find_format, look_into
 
-_HOME = "biograft.corpus.tasks"
 TASK_FORMATS: Registry[TaskFormat] = Registry(
     "task format",
     {
-        "cmedqq": (f"{_HOME}.labelled_pairs:FORMAT", "label, text, text (cMedQQ, cMedQNLI); tabs"),
-        "cmedqa": (f"{_HOME}.answers:CMEDQA", "0/1, question, answer; tabs, quoted as in CSV"),
-        "webmedqa": (f"{_HOME}.answers:WEBMEDQA", "id, 0/1, department, question, answer; tabs"),
-        "cmedir": (f"{_HOME}.cmedir:FORMAT", "searches and graded pages; JSON lines"),
-        "cmedtc": (f"{_HOME}.labelled_texts:FORMAT", "class, text (cMedTC, cMedIC); a tab"),
-        "hoc": (f"{_HOME}.hoc:FORMAT", "labels 0_1,1_0,..., sentence, id; tabs"),
-        "bioasq": (f"{_HOME}.bioasq:FORMAT", "id, question, context, yes/no; tabs"),
-        "ddi": (f"{_HOME}.ddi:FORMAT", "DDI 2013: XML, the published zip or a folder"),
-        "chemprot": (f"{_HOME}.chemprot:FORMAT", "text with << >> and [[ ]], label; JSON lines"),
-        "gad": (f"{_HOME}.gad:FORMAT", "id, sentence with @GENE$ and @DISEASE$, label; tabs"),
-        "jsonl": (f"{_HOME}.jsonl:FORMAT", "biograft's own JSON lines, of any kind"),
-        "table": (f"{_HOME}.table:FORMAT", "any CSV, TSV or JSON lines with a column mapping"),
+        "cmedqq": (
+            "biograft.corpus.tasks.labelled_pairs:FORMAT",
+            "label, text, text (cMedQQ, cMedQNLI); tabs",
+        ),
+        "cmedqa": (
+            "biograft.corpus.tasks.answers:CMEDQA",
+            "0/1, question, answer; tabs, quoted as in CSV",
+        ),
+        "webmedqa": (
+            "biograft.corpus.tasks.answers:WEBMEDQA",
+            "id, 0/1, department, question, answer; tabs",
+        ),
+        "cmedir": ("biograft.corpus.tasks.cmedir:FORMAT", "searches and graded pages; JSON lines"),
+        "cmedtc": (
+            "biograft.corpus.tasks.labelled_texts:FORMAT",
+            "class, text (cMedTC, cMedIC); a tab",
+        ),
+        "hoc": ("biograft.corpus.tasks.hoc:FORMAT", "labels 0_1,1_0,..., sentence, id; tabs"),
+        "bioasq": ("biograft.corpus.tasks.bioasq:FORMAT", "id, question, context, yes/no; tabs"),
+        "ddi": ("biograft.corpus.tasks.ddi:FORMAT", "DDI 2013: XML, the published zip or a folder"),
+        "chemprot": (
+            "biograft.corpus.tasks.chemprot:FORMAT",
+            "text with << >> and [[ ]], label; JSON lines",
+        ),
+        "gad": (
+            "biograft.corpus.tasks.gad:FORMAT",
+            "id, sentence with @GENE$ and @DISEASE$, label; tabs",
+        ),
+        "jsonl": ("biograft.corpus.tasks.jsonl:FORMAT", "biograft's own JSON lines, of any kind"),
+        "table": (
+            "biograft.corpus.tasks.table:FORMAT",
+            "any CSV, TSV or JSON lines with a column mapping",
+        ),
     },
 )
 _OPTIONS = ("columns", "part", "dev_list", "grouped")

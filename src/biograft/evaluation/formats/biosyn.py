@@ -8,14 +8,14 @@ archive: ``concept_files.tar.gz::processed_test``. Composite mentions and their 
 from __future__ import annotations
 
 import tarfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from biograft.errors import InputError
 from biograft.evaluation.queries import GoldConfig, LinkQuery, gold_ids
 from biograft.metrics.linking import benchmark_parts
-from biograft.sources.files import decode, is_empty, read_lines
+from biograft.sources.files import decode, is_empty, open_tar, read_lines
+from biograft.sources.limits import EXPANSION, max_expansion, max_value, raise_limit, too_large
 from biograft.sources.log import ReadLog
 
 SUFFIXES = (".concept", ".txt")
@@ -75,13 +75,8 @@ def _lines(path: str) -> NumberedLines:
 def _lines_of_tar(archive: Path, folder: str) -> NumberedLines:
     if not archive.is_file():
         raise InputError("does not exist", path=archive, remedy="check the path")
-    try:
-        with tarfile.open(archive) as tar:
-            contents, folders = _contents(tar, folder)
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise InputError(
-            f"is no tar archive, or damaged ({error})", path=archive, remedy="fetch it again"
-        ) from error
+    with open_tar(archive) as tar:
+        contents, folders = _contents(tar, folder, archive)
     if not contents:
         raise InputError(
             f"has no *.concept file in the folder {folder!r}",
@@ -94,15 +89,26 @@ def _lines_of_tar(archive: Path, folder: str) -> NumberedLines:
             yield place, number, line
 
 
-def _contents(tar: tarfile.TarFile, folder: str) -> tuple[dict[str, bytes], set[str]]:
+def _contents(
+    tar: tarfile.TarFile, folder: str, archive: Path
+) -> tuple[dict[str, bytes], set[str]]:
     """Read the wanted files in one pass, and say which folders there are."""
-    contents, folders = {}, set()
+    contents, folders, left = {}, set(), max_expansion()
     for member in tar:
         name = PurePosixPath(member.name.removeprefix("./"))
         if not member.isfile() or name.suffix not in SUFFIXES:
             continue
         folders.add(str(name.parent))
         if str(name.parent) == (folder or "."):
+            left -= member.size
+            if member.size > max_value():
+                raise too_large(f"{name} is a file", archive)
+            if left < 0:
+                raise InputError(
+                    f"has files of over {max_expansion() >> 20} MiB in the folder {folder!r}",
+                    path=archive,
+                    remedy=raise_limit(EXPANSION),
+                )
             file = tar.extractfile(member)
             contents[str(name)] = file.read() if file else b""
     return contents, folders

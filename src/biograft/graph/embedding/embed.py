@@ -21,7 +21,7 @@ from biograft.graph.triples import SPLITS, Triples, graph_fingerprint, read_trip
 from biograft.kb import KnowledgeBase
 from biograft.manifests import Kind, file_sizes
 from biograft.progress import Progress
-from biograft.runs import new_folder, remove_abandoned
+from biograft.runs import new_folder, remove_abandoned, sole_writer
 
 STATE = Kind(
     format="biograft-embedding-state",
@@ -70,7 +70,19 @@ def embed_graph(
 ) -> EmbeddingResult:
     """Train embeddings of a store's relations and write them as a folder."""
     out = Path(out)
-    _check_place(out, resume=resume, overwrite=overwrite)
+    with sole_writer(out):
+        _check_place(out, resume=resume, overwrite=overwrite)
+        return _embed(base, recipe, out, resume=resume, progress=progress)
+
+
+def _embed(
+    base: KnowledgeBase,
+    recipe: EmbeddingRecipe,
+    out: Path,
+    *,
+    resume: bool,
+    progress: Progress | None,
+) -> EmbeddingResult:
     triples = read_triples(base)
     _check_graph(base, triples, recipe)
     train = triples.of_split("train")

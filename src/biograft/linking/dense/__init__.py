@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.linking.dense.config import DenseConfig
-    from biograft.linking.dense.index import DenseIndex
+    from biograft.linking.dense.config import DenseConfig as DenseConfig
+    from biograft.linking.dense.index import DenseIndex as DenseIndex
 
-__all__ = ["DenseConfig", "DenseIndex"]
 
-_HOMES = {
-    "DenseConfig": "biograft.linking.dense.config",
-    "DenseIndex": "biograft.linking.dense.index",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

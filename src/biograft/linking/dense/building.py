@@ -28,7 +28,7 @@ from biograft.linking.dense.vectors import Rows, Vectors, VectorTable
 from biograft.linking.provenance import store_fingerprint
 from biograft.nn.encoder import TextEncoder
 from biograft.progress import Progress
-from biograft.runs import new_file, new_folder
+from biograft.runs import new_file, new_folder, sole_writer
 
 TEXTS, STARTS, ROWS, ENCODER = "texts.arrow", "name_starts.npy", "name_rows.npy", "encoder"
 SHARD = 8192
@@ -57,7 +57,11 @@ class IndexBuilder:
 
     def build(self, folder: Path, *, overwrite: bool = False) -> None:
         """Encode all names and put the finished index in place."""
-        _refuse_foreign(folder, overwrite)
+        with sole_writer(folder):
+            _refuse_foreign(folder, overwrite)
+            self._build(folder, overwrite=overwrite)
+
+    def _build(self, folder: Path, *, overwrite: bool) -> None:
         if self.config.approximate:
             load_faiss()  # rather now than after hours of encoding
         names = gather_texts(self.kb, self.encoder.prepare, self.config.languages)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from biograft.arrays.files import check_ends, check_range
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
@@ -49,8 +50,8 @@ class DenseIndex:
         self.folder, self.manifest, self.kb = folder, manifest, kb
         self.config = from_mapping(DenseConfig, manifest["config"], f"{folder}: config.")
         self.vectors = VectorTable.open(folder, self.config.storage)
-        self._starts = cast("Rows", load_array(folder / STARTS, "<i8", n_axes=1))
-        self._rows = cast("Rows", load_array(folder / ROWS, "<i8", n_axes=1))
+        self._starts = cast("Rows", load_array(folder / STARTS, np.int64))
+        self._rows = cast("Rows", load_array(folder / ROWS, np.int64))
         self._encoder = encoder
         self._encoded_last: tuple[tuple[str, ...], Vectors, Rows] | None = None
         self._check_shapes()
@@ -218,12 +219,16 @@ class DenseIndex:
     def _check_shapes(self) -> None:
         expected = (self.manifest["n_texts"], self.manifest["dim"])
         found = (self.vectors.n_rows, self.vectors.dim)
-        starts_fit = len(self._starts) == found[0] + 1 and self._starts[-1] == len(self._rows)
-        if found != expected or not starts_fit:
+        if found != expected or len(self._starts) != found[0] + 1:
             raise StoreError(
                 f"{self.folder}: damaged: its files do not belong together; "
                 "run `biograft index` again"
             )
+        try:
+            check_ends("name_starts", self._starts, len(self._rows))
+            check_range("name_rows", self._rows, 0, self.kb.n_names - 1)
+        except ValueError as error:
+            raise DENSE_INDEX.damaged(self.folder, error) from error
 
 
 def _count_up(n_each: npt.NDArray[np.integer[Any]]) -> Rows:
@@ -245,6 +250,7 @@ def _read_texts(folder: Path) -> pa.Array:
     try:
         with pa.memory_map(str(folder / TEXTS)) as source:
             column = pa.ipc.open_file(source).read_all()["text"]
+        column.validate(full=True)  # what reads texts trusts the places where they begin
     except (pa.ArrowException, OSError, KeyError) as error:
         raise StoreError(f"{folder / TEXTS}: damaged; run `biograft index` again") from error
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -7,23 +7,28 @@ they are. With int8, ``scales.npy`` holds the number that each row is to be mult
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from biograft.errors import StoreError
+from biograft.arrays.files import Mode, check_length, open_array
+from biograft.linking.dense.manifest import DENSE_INDEX
 
 VECTORS, SCALES = "vectors.npy", "scales.npy"
 CHUNK = 8192
 """Rows worked on at once; a product with some hundred queries then stays within the caches."""
-_KEPT_AS = {"float32": "<f4", "float16": "<f2", "bfloat16": "<u2", "int8": "|i1"}
+_KEPT_AS: dict[str, type[np.generic]] = {
+    "float32": np.float32,
+    "float16": np.float16,
+    "bfloat16": np.uint16,
+    "int8": np.int8,
+}
 _LARGEST_INT8 = 127
 
 Vectors = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
-Mode = Literal["r+", "c"]
 
 
 class VectorTable:
@@ -40,7 +45,7 @@ class VectorTable:
         kept = new(folder / VECTORS, mode="w+", dtype=_KEPT_AS[storage], shape=(n_rows, dim))
         scales = None
         if storage == "int8":
-            scales = new(folder / SCALES, mode="w+", dtype="<f4", shape=(n_rows,))
+            scales = new(folder / SCALES, mode="w+", dtype=np.float32, shape=(n_rows,))
         return cls(storage, kept, scales)
 
     @classmethod
@@ -51,12 +56,11 @@ class VectorTable:
         kept = load_array(folder / VECTORS, _KEPT_AS[storage], n_axes=2, mode=mode)
         scales = None
         if storage == "int8":
-            scales = cast("Vectors", load_array(folder / SCALES, "<f4", n_axes=1, mode=mode))
-            if len(scales) != len(kept):
-                raise StoreError(
-                    f"{folder / SCALES}: damaged: expected {len(kept):,} rows, found "
-                    f"{len(scales):,}; run `biograft index` again"
-                )
+            scales = cast("Vectors", load_array(folder / SCALES, np.float32, mode=mode))
+            try:
+                check_length("scales", scales, len(kept))
+            except ValueError as error:
+                raise DENSE_INDEX.damaged(folder, error) from error
         return cls(storage, kept, scales)
 
     def write(self, rows: Rows, vectors: Vectors) -> None:
@@ -109,15 +113,11 @@ class VectorTable:
         return decoded if scales is None else decoded * torch.from_numpy(scales)[:, None]
 
 
-def load_array(path: Path, dtype: str, *, n_axes: int, mode: Mode = "c") -> npt.NDArray[np.generic]:
+def load_array(
+    path: Path, kind: type[np.generic], *, n_axes: int = 1, mode: Mode = "c"
+) -> npt.NDArray[np.generic]:
     """Map one ``.npy`` file into memory, refusing what is damaged or of another kind."""
     try:
-        array: npt.NDArray[np.generic] = np.load(path, mmap_mode=mode)
-    except (OSError, ValueError, EOFError) as error:
-        raise StoreError(f"{path}: damaged ({error}); run `biograft index` again") from error
-    if array.dtype != np.dtype(dtype) or array.ndim != n_axes:
-        raise StoreError(
-            f"{path}: damaged: expected {n_axes} axes of {np.dtype(dtype)}, found {array.ndim} of "
-            f"{array.dtype}; run `biograft index` again"
-        )
-    return array
+        return open_array(path, kind, n_axes=n_axes, mode=mode)
+    except ValueError as error:
+        raise DENSE_INDEX.damaged(path.parent, error) from error

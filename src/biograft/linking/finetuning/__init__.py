@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.linking.finetuning.config import FinetuneConfig, FinetuneTraining
-    from biograft.linking.finetuning.encoder import FinetuneResult, finetune_encoder
+    from biograft.linking.finetuning.config import (
+        FinetuneConfig as FinetuneConfig,
+        FinetuneTraining as FinetuneTraining,
+    )
+    from biograft.linking.finetuning.encoder import (
+        FinetuneResult as FinetuneResult,
+        finetune_encoder as finetune_encoder,
+    )
 
-__all__ = ["FinetuneConfig", "FinetuneResult", "FinetuneTraining", "finetune_encoder"]
 
-_HOMES = {
-    "FinetuneConfig": "biograft.linking.finetuning.config",
-    "FinetuneResult": "biograft.linking.finetuning.encoder",
-    "FinetuneTraining": "biograft.linking.finetuning.config",
-    "finetune_encoder": "biograft.linking.finetuning.encoder",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

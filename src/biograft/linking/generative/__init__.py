@@ -7,56 +7,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.linking.generative.config import (
-        GenerativeConfig,
-        GenerativeTraining,
-        NamesConfig,
+        GenerativeConfig as GenerativeConfig,
+        GenerativeTraining as GenerativeTraining,
+        NamesConfig as NamesConfig,
     )
-    from biograft.linking.generative.examples import MentionNaming, gather_mentions
-    from biograft.linking.generative.mixing import Mixing
-    from biograft.linking.generative.names import Forest, NameTrie
-    from biograft.linking.generative.ranker import GenerativeRanker, open_generative_ranker
-    from biograft.linking.generative.selection import Selection, select_names
+    from biograft.linking.generative.examples import (
+        MentionNaming as MentionNaming,
+        gather_mentions as gather_mentions,
+    )
+    from biograft.linking.generative.mixing import Mixing as Mixing
+    from biograft.linking.generative.names import Forest as Forest, NameTrie as NameTrie
+    from biograft.linking.generative.ranker import (
+        GenerativeRanker as GenerativeRanker,
+        open_generative_ranker as open_generative_ranker,
+    )
+    from biograft.linking.generative.selection import (
+        Selection as Selection,
+        select_names as select_names,
+    )
     from biograft.linking.generative.training import (
-        Mentions,
-        train_generative,
+        Mentions as Mentions,
+        train_generative as train_generative,
     )
 
-__all__ = [
-    "Forest",
-    "GenerativeConfig",
-    "GenerativeRanker",
-    "GenerativeTraining",
-    "MentionNaming",
-    "Mentions",
-    "Mixing",
-    "NameTrie",
-    "NamesConfig",
-    "Selection",
-    "gather_mentions",
-    "open_generative_ranker",
-    "select_names",
-    "train_generative",
-]
 
-_HOMES = {
-    "Forest": "biograft.linking.generative.names",
-    "GenerativeConfig": "biograft.linking.generative.config",
-    "GenerativeRanker": "biograft.linking.generative.ranker",
-    "GenerativeTraining": "biograft.linking.generative.config",
-    "MentionNaming": "biograft.linking.generative.examples",
-    "Mentions": "biograft.linking.generative.training",
-    "Mixing": "biograft.linking.generative.mixing",
-    "NameTrie": "biograft.linking.generative.names",
-    "NamesConfig": "biograft.linking.generative.config",
-    "Selection": "biograft.linking.generative.selection",
-    "gather_mentions": "biograft.linking.generative.examples",
-    "open_generative_ranker": "biograft.linking.generative.ranker",
-    "select_names": "biograft.linking.generative.selection",
-    "train_generative": "biograft.linking.generative.training",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays.files import check_ends, check_length, check_range, open_array
 from biograft.corpus.mention_text import clean_name
 from biograft.kb import KnowledgeBase
 from biograft.linking.generative.config import NamesConfig
@@ -39,7 +40,11 @@ NAME_TRIE = Kind(
     remedy="remove the folder, it is made again for the store at hand",
     keys=("store", "tokenizer", "names", "n_cut"),
 )
-_ARRAYS = ("numbers", "rows", "starts")
+_ARRAYS: dict[str, type[np.generic]] = {
+    "numbers": np.int32,
+    "rows": np.uint32,
+    "starts": np.int64,
+}
 _AT_ONCE = 1 << 16
 """Names tokenised at once: lists of tokens take many times the room of an array."""
 
@@ -175,13 +180,17 @@ class NameTrie:
             return cls.build(kb, namer, config)
         trie = FlatTrie.open(folder)
         try:
-            arrays = [np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-                      for name in _ARRAYS]  # fmt: skip
-        except (OSError, ValueError) as error:
+            _check_tokens(trie, namer)
+            numbers, rows, starts = (
+                open_array(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()
+            )
+            check_length("numbers", numbers, kb.n_names)
+            check_range("numbers", numbers, -1, trie.n_sequences - 1)
+            check_range("rows", rows, 0, kb.n_names - 1)
+            check_length("starts", starts, trie.n_sequences + 1)
+            check_ends("starts", starts, len(rows))
+        except ValueError as error:
             raise NAME_TRIE.damaged(folder, error) from error
-        numbers, rows, starts = arrays
-        if len(numbers) != kb.n_names or len(starts) != trie.n_sequences + 1:
-            raise NAME_TRIE.damaged(folder, "its arrays do not fit")
         return cls(kb, namer, config, trie, numbers, rows, starts, int(manifest["n_cut"]))
 
 
@@ -194,6 +203,13 @@ def hash_tokenizer(namer: Namer) -> str:
     """Compute the SHA-256 of what decides the tokens of a name."""
     told = [describe_tokenizer(namer.tokenizer), namer.end, longest_name(namer)]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _check_tokens(trie: FlatTrie, namer: Namer) -> None:
+    """Refuse tokens and lengths that the model cannot write: it would look beyond its tables."""
+    check_range("tokens", trie.tokens, 0, namer.model.config.vocab_size - 1)
+    if trie.depth > longest_name(namer) + 1:
+        raise ValueError(f"children: a name of {trie.depth} tokens, more than the model writes")
 
 
 def _is_for(manifest: dict[str, Any], kb: KnowledgeBase, namer: Namer, config: NamesConfig) -> bool:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.linking.lexical.building import LexicalConfig
-    from biograft.linking.lexical.index import LexicalIndex
+    from biograft.linking.lexical.building import LexicalConfig as LexicalConfig
+    from biograft.linking.lexical.index import LexicalIndex as LexicalIndex
 
-__all__ = ["LexicalConfig", "LexicalIndex"]
 
-_HOMES = {
-    "LexicalConfig": "biograft.linking.lexical.building",
-    "LexicalIndex": "biograft.linking.lexical.index",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

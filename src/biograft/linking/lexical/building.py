@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays.files import check_ends, check_length, check_range, open_array
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
+from biograft.linking.lexical.checking import check_vocabulary, check_weights
 from biograft.linking.lexical.ngrams import Vocabulary, join_texts, number_grams, spell_texts
 from biograft.linking.lexical.rewording import Rewording
 from biograft.linking.lexical.weighing import Weights, weigh
@@ -20,6 +21,19 @@ from biograft.progress import Progress
 
 MAX_LENGTH = 500
 """Texts are cut to so many characters: no name is nearly that long."""
+_KINDS: dict[str, type[np.generic]] = {
+    "keys": np.uint64,
+    "posting_starts": np.int64,
+    "gram_ends": np.int64,
+    "rarity": np.float32,
+    "inverse_norm": np.float32,
+    "block_starts": np.int64,
+    "shortest": np.float32,
+    "longest": np.float32,
+    "repeats": np.int64,
+    "row_starts": np.int64,
+}
+"""What the numbers of each array are, if not ``uint32``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,18 +64,29 @@ class Parts:
         return self.vocabulary._asdict() | self.weights._asdict() | own
 
     @classmethod
-    def load(cls, folder: Path) -> Parts:
-        """Map the arrays of a folder into memory."""
+    def load(cls, folder: Path, n_names: int) -> Parts:
+        """Map the arrays of a folder into memory; ``ValueError`` where they fit no such store."""
 
-        def arrays(names: Iterable[str]) -> list[npt.NDArray[Any]]:
+        def array(name: str) -> npt.NDArray[Any]:
             # private copies on write, which nobody makes: compiled loops want writable arrays
-            return [np.asarray(np.load(folder / f"{n}.npy", mmap_mode="c")) for n in names]
+            kind, n_axes = _KINDS.get(name, np.uint32), 2 if name == "posting_starts" else 1
+            return np.asarray(open_array(folder / f"{name}.npy", kind, n_axes=n_axes, mode="c"))
 
-        return cls(
-            Vocabulary(*arrays(Vocabulary._fields)),
-            Weights(*arrays(Weights._fields)),
-            *arrays(("rows", "row_starts")),
+        parts = cls(
+            Vocabulary(*map(array, Vocabulary._fields)),
+            Weights(*map(array, Weights._fields)),
+            array("rows"),
+            array("row_starts"),
         )
+        parts._check(n_names)
+        return parts
+
+    def _check(self, n_names: int) -> None:
+        check_weights(self.weights)
+        check_vocabulary(self.vocabulary, len(self.weights.rarity))
+        check_length("row_starts", self.row_starts, len(self.weights.inverse_norm) + 1)
+        check_ends("row_starts", self.row_starts, len(self.rows))
+        check_range("rows", self.rows, 0, n_names - 1)
 
 
 def build_parts(

@@ -125,9 +125,10 @@ class LexicalIndex:
             )
         LEXICAL_INDEX.check_files(folder, manifest)
         try:
-            parts = Parts.load(folder)
+            parts = Parts.load(folder, kb.n_names)
             config = from_mapping(LexicalConfig, manifest["config"])
-            rewording = Rewording.load(folder) if config.reword else None
+            n_forms = len(parts.weights.inverse_norm)
+            rewording = Rewording.load(folder, n_forms) if config.reword else None
         except (OSError, ValueError) as error:
             raise LEXICAL_INDEX.damaged(folder, error) from error
         return cls(kb, config, parts, rewording)

@@ -21,7 +21,7 @@ I64 = npt.NDArray[np.int64]
 
 _BITS = 21
 _STIR = np.uint64(0x9E3779B97F4A7C15)
-_FULL = 0.5
+FULL = 0.5
 """How full a table of n-grams may get."""
 _FIRST_SIZE = 1 << 16
 
@@ -177,7 +177,7 @@ def number_grams(texts: Texts) -> tuple[Vocabulary, int, int]:
     size = _FIRST_SIZE
     while True:
         keys, numbers = np.zeros(size, np.uint64), np.zeros(size, np.uint32)
-        n_keys, total = _number_grams(*texts, keys, numbers, int(size * _FULL))
+        n_keys, total = _number_grams(*texts, keys, numbers, int(size * FULL))
         if n_keys >= 0:
             return Vocabulary(keys, numbers), n_keys, total
         size *= 4

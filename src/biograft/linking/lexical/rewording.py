@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays.files import check_length, check_range, open_array
 from biograft.kb.keys import hash_text
 
 U64 = npt.NDArray[np.uint64]
@@ -191,9 +192,21 @@ class Rewording:
         np.save(folder / self.FILES[2], self.forms)
 
     @classmethod
-    def load(cls, folder: Path) -> Rewording:
-        """Read what was written; the bags stay on disk until they are needed."""
-        read = json.loads((folder / cls.FILES[0]).read_text(encoding="utf-8"))
-        exchanges = {word: [(share, other) for share, other in v] for word, v in read.items()}
-        keys, forms = (np.load(folder / name, mmap_mode="r") for name in cls.FILES[1:])
+    def load(cls, folder: Path, n_forms: int) -> Rewording:
+        """Map what was written into memory; ``ValueError`` where it is not of so many forms."""
+        try:
+            read = json.loads((folder / cls.FILES[0]).read_text(encoding="utf-8"))
+            exchanges = {
+                word: [(float(share), str(other)) for share, other in others]
+                for word, others in read.items()
+            }
+        except (AttributeError, TypeError, RecursionError) as error:
+            raise ValueError(f"{cls.FILES[0]}: {error}") from error
+        keys = open_array(folder / cls.FILES[1], np.uint64)
+        forms = open_array(folder / cls.FILES[2], np.uint32)
+        check_length("bag_keys", keys, n_forms)
+        if not bool((keys[1:] >= keys[:-1]).all()):
+            raise ValueError("bag_keys: expected keys that rise")
+        check_length("bag_forms", forms, n_forms)
+        check_range("bag_forms", forms, 0, n_forms - 1)
         return cls(exchanges, keys, forms)

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.linking.recipes.kinds import KINDS, Lesson, Outcome, RecipeKind
-    from biograft.linking.recipes.recipe import LinkingRecipe, shipped_recipes
-    from biograft.linking.recipes.running import finetune
+    from biograft.linking.recipes.kinds import (
+        KINDS as KINDS,
+        Lesson as Lesson,
+        Outcome as Outcome,
+        RecipeKind as RecipeKind,
+    )
+    from biograft.linking.recipes.recipe import (
+        LinkingRecipe as LinkingRecipe,
+        shipped_recipes as shipped_recipes,
+    )
+    from biograft.linking.recipes.running import finetune as finetune
 
-__all__ = [
-    "KINDS",
-    "Lesson",
-    "LinkingRecipe",
-    "Outcome",
-    "RecipeKind",
-    "finetune",
-    "shipped_recipes",
-]
 
-_HOMES = {
-    "KINDS": "biograft.linking.recipes.kinds",
-    "Lesson": "biograft.linking.recipes.kinds",
-    "LinkingRecipe": "biograft.linking.recipes.recipe",
-    "Outcome": "biograft.linking.recipes.kinds",
-    "RecipeKind": "biograft.linking.recipes.kinds",
-    "finetune": "biograft.linking.recipes.running",
-    "shipped_recipes": "biograft.linking.recipes.recipe",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -88,13 +88,24 @@ class RecipeKind:
         return self.encoder_key.startswith("encoder.")
 
 
-_HERE = "biograft.linking.recipes"
 KINDS: Registry[RecipeKind] = Registry(
     "kind of recipe",
     {
-        "ranker": (f"{_HERE}.ranker:KIND", "candidates ranked by what mentions teach"),
-        "encoder": (f"{_HERE}.encoder:KIND", "an encoder that finds the concepts of mentions"),
-        "rerank": (f"{_HERE}.rerank:KIND", "first candidates ranked again by context"),
-        "generative": (f"{_HERE}.generative:KIND", "names written by a model that reads the text"),
+        "ranker": (
+            "biograft.linking.recipes.ranker:KIND",
+            "candidates ranked by what mentions teach",
+        ),
+        "encoder": (
+            "biograft.linking.recipes.encoder:KIND",
+            "an encoder that finds the concepts of mentions",
+        ),
+        "rerank": (
+            "biograft.linking.recipes.rerank:KIND",
+            "first candidates ranked again by context",
+        ),
+        "generative": (
+            "biograft.linking.recipes.generative:KIND",
+            "names written by a model that reads the text",
+        ),
     },
 )

@@ -11,7 +11,7 @@ from biograft.errors import ConfigError, OutputError
 from biograft.linking.labelled import LabelledMention
 from biograft.linking.recipes.kinds import KINDS, Lesson, Outcome
 from biograft.linking.recipes.recipe import LinkingRecipe
-from biograft.training.run_folder import RUN
+from biograft.training.run_folder import RUN, is_first_process, sole_run
 
 if TYPE_CHECKING:
     from biograft.linking.rerank.examples import GoldQuery
@@ -23,7 +23,8 @@ def finetune(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
     for name, value in lesson.given.items():
         if value is not None and name not in kind.takes:
             raise ConfigError(f"{name}: a recipe of kind {recipe.kind!r} has no use for it")
-    return kind.run(recipe, lesson)
+    with sole_run(lesson.out):
+        return kind.run(recipe, lesson)
 
 
 def label_mentions(queries: Iterable[GoldQuery]) -> list[LabelledMention]:
@@ -41,9 +42,12 @@ def label_mentions(queries: Iterable[GoldQuery]) -> list[LabelledMention]:
 
 
 def remove_run(folder: Path) -> None:
-    """Remove an earlier run to make place, and nothing else."""
+    """Remove an earlier run that has ended to make place, and nothing else."""
+    if not is_first_process():
+        return
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not RUN.is_at(folder):
         raise OutputError(f"{folder}: is no run of biograft, so it is not replaced by one")
-    shutil.rmtree(folder)
+    with sole_run(folder):
+        shutil.rmtree(folder)

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.linking.supervised.config import RankerConfig
-    from biograft.linking.supervised.growing import grow_store
-    from biograft.linking.supervised.ranker import TrainedRanker, open_trained_ranker
-    from biograft.linking.supervised.training import train_network
+    from biograft.linking.supervised.config import RankerConfig as RankerConfig
+    from biograft.linking.supervised.growing import grow_store as grow_store
+    from biograft.linking.supervised.ranker import (
+        TrainedRanker as TrainedRanker,
+        open_trained_ranker as open_trained_ranker,
+    )
+    from biograft.linking.supervised.training import train_network as train_network
 
-__all__ = ["RankerConfig", "TrainedRanker", "grow_store", "open_trained_ranker", "train_network"]
 
-_HOMES = {
-    "RankerConfig": "biograft.linking.supervised.config",
-    "TrainedRanker": "biograft.linking.supervised.ranker",
-    "grow_store": "biograft.linking.supervised.growing",
-    "open_trained_ranker": "biograft.linking.supervised.ranker",
-    "train_network": "biograft.linking.supervised.training",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

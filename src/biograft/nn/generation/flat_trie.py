@@ -14,11 +14,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays.files import check_ends, check_length, check_range, open_array
 from biograft.errors import ConfigError, StoreError
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.integer[Any]]
+
+_KINDS = (np.uint16, np.uint32, np.int64)
+"""What numbers are kept as, the smallest that holds them."""
+_AT_ONCE = 1 << 20
+"""Nodes that are checked at once."""
 
 
 class FlatTrie:
@@ -69,6 +75,14 @@ class FlatTrie:
     def n_nodes(self) -> int:
         """How many nodes there are, the root included."""
         return len(self.tokens)
+
+    @property
+    def depth(self) -> int:
+        """How many tokens the longest sequence has."""
+        first, levels = 0, -1
+        while first < self.n_nodes:
+            first, levels = int(self._children[first]), levels + 1
+        return levels
 
     @property
     def n_sequences(self) -> int:
@@ -128,12 +142,11 @@ class FlatTrie:
         try:
             # a plain array over the mapped file: the class of mapped ones is slow to look into
             tokens, children, ends = (
-                np.asarray(np.load(folder / name, mmap_mode="r", allow_pickle=False))
-                for name in cls.FILES
+                np.asarray(open_array(folder / name, *_KINDS)) for name in cls.FILES
             )
-        except (OSError, ValueError, EOFError) as error:
+            _check_arrays(tokens, children, ends)
+        except ValueError as error:
             raise StoreError(f"{folder}: damaged trie ({error}); make it again") from error
-        _check_arrays(folder, tokens, children, ends)
         return cls(tokens, children, ends)
 
 
@@ -145,12 +158,19 @@ def _check(tokens: Numbers, starts: Ints, stops: Ints) -> None:
         raise ConfigError(f"tokens: expected numbers of at least 0, found {int(tokens.min())}")
 
 
-def _check_arrays(folder: Path, tokens: Numbers, children: Numbers, ends: Numbers) -> None:
-    flat = all(array.ndim == 1 and array.dtype.kind in "iu" for array in (tokens, children, ends))
-    if not flat or len(children) != len(tokens) + 1 or int(children[-1]) != len(tokens):
-        raise StoreError(f"{folder}: damaged trie (its arrays do not fit); make it again")
-    if len(ends) and int(ends[-1]) >= len(tokens):
-        raise StoreError(f"{folder}: damaged trie (a sequence ends nowhere); make it again")
+def _check_arrays(tokens: Numbers, children: Numbers, ends: Numbers) -> None:
+    """Refuse what is no tree; in one, the children of a node come after it."""
+    n_nodes = len(tokens)
+    check_length("children", children, n_nodes + 1)
+    check_ends("children", children, n_nodes, first=1)
+    for start in range(0, n_nodes, _AT_ONCE):
+        own = children[start : min(start + _AT_ONCE, n_nodes)]
+        if not bool((own > np.arange(start, start + len(own))).all()):
+            raise ValueError("children: a node comes before the one that it follows")
+    check_range("tokens", tokens, 0, np.iinfo(np.int64).max)
+    check_range("ends", ends, 0, n_nodes - 1)
+    if not bool((ends[1:] > ends[:-1]).all()):
+        raise ValueError("ends: expected nodes that rise")
 
 
 def _small(values: Numbers) -> Numbers:

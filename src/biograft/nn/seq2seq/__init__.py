@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.nn.seq2seq.config import NewSeq2Seq
-    from biograft.nn.seq2seq.creating import create_namer
-    from biograft.nn.seq2seq.namer import Namer
+    from biograft.nn.seq2seq.config import NewSeq2Seq as NewSeq2Seq
+    from biograft.nn.seq2seq.creating import create_namer as create_namer
+    from biograft.nn.seq2seq.namer import Namer as Namer
 
-__all__ = ["Namer", "NewSeq2Seq", "create_namer"]
 
-_HOMES = {
-    "Namer": "biograft.nn.seq2seq.namer",
-    "NewSeq2Seq": "biograft.nn.seq2seq.config",
-    "create_namer": "biograft.nn.seq2seq.creating",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -7,10 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForSeq2SeqLM
+from transformers import AutoModelForSeq2SeqLM
 
 from biograft.errors import ConfigError, StoreError
-from biograft.nn.loading import find_encoder, load_model, quiet_transformers, refuse_missing
+from biograft.nn.loading import (
+    find_encoder,
+    load_config,
+    load_model,
+    quiet_transformers,
+    refuse_missing,
+)
 from biograft.nn.saving import describe_tokenizer, hash_model
 from biograft.nn.seq2seq.cutting import cut_round_mention
 from biograft.runs import new_folder
@@ -174,15 +180,7 @@ class Namer:
 
 def _read_config(folder: Path) -> Any:
     """Read what model a folder holds; one that does not both read and write is refused."""
-    try:
-        with quiet_transformers():
-            config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise StoreError(
-            f"{folder}: holds no model that can be loaded ({reason}); expected the config.json, "
-            "weights and tokenizer of a transformers model"
-        ) from error
+    config = load_config(folder)
     if not config.is_encoder_decoder:
         raise StoreError(
             f"{folder}: a {config.model_type} either reads or writes; expected a model that does "

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.objectives.bidirectional_entity_masking.config import (
-        BidirectionalEntityMaskingConfig,
+        BidirectionalEntityMaskingConfig as BidirectionalEntityMaskingConfig,
     )
     from biograft.objectives.bidirectional_entity_masking.objective import (
-        BidirectionalEntityMasking,
+        BidirectionalEntityMasking as BidirectionalEntityMasking,
     )
 
-__all__ = ["BidirectionalEntityMasking", "BidirectionalEntityMaskingConfig"]
 
-_HOMES = {
-    "BidirectionalEntityMasking": "biograft.objectives.bidirectional_entity_masking.objective",
-    "BidirectionalEntityMaskingConfig": "biograft.objectives.bidirectional_entity_masking.config",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.objectives.context_entity_consistency.config import ContextEntityConsistencyConfig
-    from biograft.objectives.context_entity_consistency.objective import ContextEntityConsistency
+    from biograft.objectives.context_entity_consistency.config import (
+        ContextEntityConsistencyConfig as ContextEntityConsistencyConfig,
+    )
+    from biograft.objectives.context_entity_consistency.objective import (
+        ContextEntityConsistency as ContextEntityConsistency,
+    )
 
-__all__ = ["ContextEntityConsistency", "ContextEntityConsistencyConfig"]
 
-_HOMES = {
-    "ContextEntityConsistency": "biograft.objectives.context_entity_consistency.objective",
-    "ContextEntityConsistencyConfig": "biograft.objectives.context_entity_consistency.config",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

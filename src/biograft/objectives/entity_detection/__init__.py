@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.objectives.entity_detection.config import EntityDetectionConfig
-    from biograft.objectives.entity_detection.objective import EntityDetection
+    from biograft.objectives.entity_detection.config import (
+        EntityDetectionConfig as EntityDetectionConfig,
+    )
+    from biograft.objectives.entity_detection.objective import EntityDetection as EntityDetection
 
-__all__ = ["EntityDetection", "EntityDetectionConfig"]
 
-_HOMES = {
-    "EntityDetection": "biograft.objectives.entity_detection.objective",
-    "EntityDetectionConfig": "biograft.objectives.entity_detection.config",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

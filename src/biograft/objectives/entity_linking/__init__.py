@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.objectives.entity_linking.config import EntityLinkingConfig
-    from biograft.objectives.entity_linking.objective import EntityLinking
+    from biograft.objectives.entity_linking.config import EntityLinkingConfig as EntityLinkingConfig
+    from biograft.objectives.entity_linking.objective import EntityLinking as EntityLinking
 
-__all__ = ["EntityLinking", "EntityLinkingConfig"]
 
-_HOMES = {
-    "EntityLinking": "biograft.objectives.entity_linking.objective",
-    "EntityLinkingConfig": "biograft.objectives.entity_linking.config",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

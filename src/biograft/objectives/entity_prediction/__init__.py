@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.objectives.entity_prediction.config import EntityPredictionConfig
-    from biograft.objectives.entity_prediction.objective import EntityPrediction
+    from biograft.objectives.entity_prediction.config import (
+        EntityPredictionConfig as EntityPredictionConfig,
+    )
+    from biograft.objectives.entity_prediction.objective import EntityPrediction as EntityPrediction
 
-__all__ = ["EntityPrediction", "EntityPredictionConfig"]
 
-_HOMES = {
-    "EntityPrediction": "biograft.objectives.entity_prediction.objective",
-    "EntityPredictionConfig": "biograft.objectives.entity_prediction.config",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

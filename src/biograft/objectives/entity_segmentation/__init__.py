@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.objectives.entity_segmentation.config import EntitySegmentationConfig
-    from biograft.objectives.entity_segmentation.objective import EntitySegmentation
+    from biograft.objectives.entity_segmentation.config import (
+        EntitySegmentationConfig as EntitySegmentationConfig,
+    )
+    from biograft.objectives.entity_segmentation.objective import (
+        EntitySegmentation as EntitySegmentation,
+    )
 
-__all__ = ["EntitySegmentation", "EntitySegmentationConfig"]
 
-_HOMES = {
-    "EntitySegmentation": "biograft.objectives.entity_segmentation.objective",
-    "EntitySegmentationConfig": "biograft.objectives.entity_segmentation.config",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

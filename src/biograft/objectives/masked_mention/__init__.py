@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.objectives.masked_mention.config import MaskedMentionConfig
-    from biograft.objectives.masked_mention.objective import MaskedMention
+    from biograft.objectives.masked_mention.config import MaskedMentionConfig as MaskedMentionConfig
+    from biograft.objectives.masked_mention.objective import MaskedMention as MaskedMention
 
-__all__ = ["MaskedMention", "MaskedMentionConfig"]
 
-_HOMES = {
-    "MaskedMention": "biograft.objectives.masked_mention.objective",
-    "MaskedMentionConfig": "biograft.objectives.masked_mention.config",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.objectives.masked_neighbour.config import MaskedNeighbourConfig
-    from biograft.objectives.masked_neighbour.objective import MaskedNeighbour
+    from biograft.objectives.masked_neighbour.config import (
+        MaskedNeighbourConfig as MaskedNeighbourConfig,
+    )
+    from biograft.objectives.masked_neighbour.objective import MaskedNeighbour as MaskedNeighbour
 
-__all__ = ["MaskedNeighbour", "MaskedNeighbourConfig"]
 
-_HOMES = {
-    "MaskedNeighbour": "biograft.objectives.masked_neighbour.objective",
-    "MaskedNeighbourConfig": "biograft.objectives.masked_neighbour.config",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

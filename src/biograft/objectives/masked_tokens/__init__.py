@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.objectives.masked_tokens.config import MaskedTokensConfig
-    from biograft.objectives.masked_tokens.objective import MaskedTokens
+    from biograft.objectives.masked_tokens.config import MaskedTokensConfig as MaskedTokensConfig
+    from biograft.objectives.masked_tokens.objective import MaskedTokens as MaskedTokens
 
-__all__ = ["MaskedTokens", "MaskedTokensConfig"]
 
-_HOMES = {
-    "MaskedTokens": "biograft.objectives.masked_tokens.objective",
-    "MaskedTokensConfig": "biograft.objectives.masked_tokens.config",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

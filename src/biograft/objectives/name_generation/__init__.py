@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.objectives.name_generation.config import NameGenerationConfig
-    from biograft.objectives.name_generation.learning import EncodedBatches, NameLearning
-    from biograft.objectives.name_generation.objective import NameGeneration, SequenceBatch
+    from biograft.objectives.name_generation.config import (
+        NameGenerationConfig as NameGenerationConfig,
+    )
+    from biograft.objectives.name_generation.learning import (
+        EncodedBatches as EncodedBatches,
+        NameLearning as NameLearning,
+    )
+    from biograft.objectives.name_generation.objective import (
+        NameGeneration as NameGeneration,
+        SequenceBatch as SequenceBatch,
+    )
 
-__all__ = [
-    "EncodedBatches",
-    "NameGeneration",
-    "NameGenerationConfig",
-    "NameLearning",
-    "SequenceBatch",
-]
 
-_HOMES = {
-    "EncodedBatches": "biograft.objectives.name_generation.learning",
-    "NameGeneration": "biograft.objectives.name_generation.objective",
-    "NameGenerationConfig": "biograft.objectives.name_generation.config",
-    "NameLearning": "biograft.objectives.name_generation.learning",
-    "SequenceBatch": "biograft.objectives.name_generation.objective",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.objectives.next_sentence.config import NextSentenceConfig
-    from biograft.objectives.next_sentence.objective import NextSentence
+    from biograft.objectives.next_sentence.config import NextSentenceConfig as NextSentenceConfig
+    from biograft.objectives.next_sentence.objective import NextSentence as NextSentence
 
-__all__ = ["NextSentence", "NextSentenceConfig"]
 
-_HOMES = {
-    "NextSentence": "biograft.objectives.next_sentence.objective",
-    "NextSentenceConfig": "biograft.objectives.next_sentence.config",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

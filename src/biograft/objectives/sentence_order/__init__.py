@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.objectives.sentence_order.config import SentenceOrderConfig
-    from biograft.objectives.sentence_order.objective import SentenceOrder
+    from biograft.objectives.sentence_order.config import SentenceOrderConfig as SentenceOrderConfig
+    from biograft.objectives.sentence_order.objective import SentenceOrder as SentenceOrder
 
-__all__ = ["SentenceOrder", "SentenceOrderConfig"]
 
-_HOMES = {
-    "SentenceOrder": "biograft.objectives.sentence_order.objective",
-    "SentenceOrderConfig": "biograft.objectives.sentence_order.config",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

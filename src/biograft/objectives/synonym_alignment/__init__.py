@@ -4,30 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.objectives.synonym_alignment.config import LOSSES, SynonymAlignmentConfig
-    from biograft.objectives.synonym_alignment.histogram import cosine_histogram
-    from biograft.objectives.synonym_alignment.mining import Mined, TripletMarginMiner
-    from biograft.objectives.synonym_alignment.objective import SynonymAlignment
+    from biograft.objectives.synonym_alignment.config import (
+        LOSSES as LOSSES,
+        SynonymAlignmentConfig as SynonymAlignmentConfig,
+    )
+    from biograft.objectives.synonym_alignment.histogram import cosine_histogram as cosine_histogram
+    from biograft.objectives.synonym_alignment.mining import (
+        Mined as Mined,
+        TripletMarginMiner as TripletMarginMiner,
+    )
+    from biograft.objectives.synonym_alignment.objective import SynonymAlignment as SynonymAlignment
 
-__all__ = [
-    "LOSSES",
-    "Mined",
-    "SynonymAlignment",
-    "SynonymAlignmentConfig",
-    "TripletMarginMiner",
-    "cosine_histogram",
-]
 
-_HOMES = {
-    "LOSSES": "biograft.objectives.synonym_alignment.config",
-    "Mined": "biograft.objectives.synonym_alignment.mining",
-    "SynonymAlignment": "biograft.objectives.synonym_alignment.objective",
-    "SynonymAlignmentConfig": "biograft.objectives.synonym_alignment.config",
-    "TripletMarginMiner": "biograft.objectives.synonym_alignment.mining",
-    "cosine_histogram": "biograft.objectives.synonym_alignment.histogram",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

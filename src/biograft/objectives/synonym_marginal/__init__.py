@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.objectives.synonym_marginal.config import SynonymMarginalConfig
-    from biograft.objectives.synonym_marginal.objective import BankScorer, NameScorer, marginal_loss
+    from biograft.objectives.synonym_marginal.config import (
+        SynonymMarginalConfig as SynonymMarginalConfig,
+    )
+    from biograft.objectives.synonym_marginal.objective import (
+        BankScorer as BankScorer,
+        NameScorer as NameScorer,
+        marginal_loss as marginal_loss,
+    )
 
-__all__ = ["BankScorer", "NameScorer", "SynonymMarginalConfig", "marginal_loss"]
 
-_HOMES = {
-    "BankScorer": "biograft.objectives.synonym_marginal.objective",
-    "NameScorer": "biograft.objectives.synonym_marginal.objective",
-    "SynonymMarginalConfig": "biograft.objectives.synonym_marginal.config",
-    "marginal_loss": "biograft.objectives.synonym_marginal.objective",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -4,66 +4,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.probing.attention.config import AttentionConfig
-    from biograft.probing.attention.curves import Curves, ReplacedSentence, compare_names
-    from biograft.probing.attention.figures import draw_curves, draw_insides, draw_summary
-    from biograft.probing.attention.html import curves_page, insides_page, summary_page
-    from biograft.probing.attention.inside import InsideEntity, look_inside
-    from biograft.probing.attention.maps import AttentionMap, UnfitError
-    from biograft.probing.attention.reading import AttentionReader
-    from biograft.probing.attention.sentence_file import find_entity, read_sentences
-    from biograft.probing.attention.substitutes import SubstituteConfig, Substitutes
-    from biograft.probing.attention.summary import AttentionSummary, compare_many
+    from biograft.probing.attention.config import AttentionConfig as AttentionConfig
+    from biograft.probing.attention.curves import (
+        Curves as Curves,
+        ReplacedSentence as ReplacedSentence,
+        compare_names as compare_names,
+    )
+    from biograft.probing.attention.figures import (
+        draw_curves as draw_curves,
+        draw_insides as draw_insides,
+        draw_summary as draw_summary,
+    )
+    from biograft.probing.attention.html import (
+        curves_page as curves_page,
+        insides_page as insides_page,
+        summary_page as summary_page,
+    )
+    from biograft.probing.attention.inside import (
+        InsideEntity as InsideEntity,
+        look_inside as look_inside,
+    )
+    from biograft.probing.attention.maps import (
+        AttentionMap as AttentionMap,
+        UnfitError as UnfitError,
+    )
+    from biograft.probing.attention.reading import AttentionReader as AttentionReader
+    from biograft.probing.attention.sentence_file import (
+        find_entity as find_entity,
+        read_sentences as read_sentences,
+    )
+    from biograft.probing.attention.substitutes import (
+        SubstituteConfig as SubstituteConfig,
+        Substitutes as Substitutes,
+    )
+    from biograft.probing.attention.summary import (
+        AttentionSummary as AttentionSummary,
+        compare_many as compare_many,
+    )
 
-__all__ = [
-    "AttentionConfig",
-    "AttentionMap",
-    "AttentionReader",
-    "AttentionSummary",
-    "Curves",
-    "InsideEntity",
-    "ReplacedSentence",
-    "SubstituteConfig",
-    "Substitutes",
-    "UnfitError",
-    "compare_many",
-    "compare_names",
-    "curves_page",
-    "draw_curves",
-    "draw_insides",
-    "draw_summary",
-    "find_entity",
-    "insides_page",
-    "look_inside",
-    "read_sentences",
-    "summary_page",
-]
 
-_HOMES = {
-    "AttentionConfig": "biograft.probing.attention.config",
-    "AttentionMap": "biograft.probing.attention.maps",
-    "AttentionReader": "biograft.probing.attention.reading",
-    "AttentionSummary": "biograft.probing.attention.summary",
-    "Curves": "biograft.probing.attention.curves",
-    "InsideEntity": "biograft.probing.attention.inside",
-    "ReplacedSentence": "biograft.probing.attention.curves",
-    "SubstituteConfig": "biograft.probing.attention.substitutes",
-    "Substitutes": "biograft.probing.attention.substitutes",
-    "UnfitError": "biograft.probing.attention.maps",
-    "compare_many": "biograft.probing.attention.summary",
-    "compare_names": "biograft.probing.attention.curves",
-    "curves_page": "biograft.probing.attention.html",
-    "draw_curves": "biograft.probing.attention.figures",
-    "draw_insides": "biograft.probing.attention.figures",
-    "draw_summary": "biograft.probing.attention.figures",
-    "find_entity": "biograft.probing.attention.sentence_file",
-    "insides_page": "biograft.probing.attention.html",
-    "look_inside": "biograft.probing.attention.inside",
-    "read_sentences": "biograft.probing.attention.sentence_file",
-    "summary_page": "biograft.probing.attention.html",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

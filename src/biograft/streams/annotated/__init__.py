@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.streams.annotated.batches import TextBatches
-    from biograft.streams.annotated.building import open_packed
-    from biograft.streams.annotated.config import AnnotatedTextConfig
-    from biograft.streams.annotated.counts import PackingCounts
-    from biograft.streams.annotated.packed import PackedText
+    from biograft.streams.annotated.batches import TextBatches as TextBatches
+    from biograft.streams.annotated.building import open_packed as open_packed
+    from biograft.streams.annotated.config import AnnotatedTextConfig as AnnotatedTextConfig
+    from biograft.streams.annotated.counts import PackingCounts as PackingCounts
+    from biograft.streams.annotated.packed import PackedText as PackedText
 
-__all__ = ["AnnotatedTextConfig", "PackedText", "PackingCounts", "TextBatches", "open_packed"]
 
-_HOMES = {
-    "AnnotatedTextConfig": "biograft.streams.annotated.config",
-    "PackedText": "biograft.streams.annotated.packed",
-    "PackingCounts": "biograft.streams.annotated.counts",
-    "TextBatches": "biograft.streams.annotated.batches",
-    "open_packed": "biograft.streams.annotated.building",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

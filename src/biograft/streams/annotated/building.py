@@ -19,7 +19,7 @@ from biograft.kb import KnowledgeBase
 from biograft.manifests import MANIFEST, file_sizes
 from biograft.objectives.records import CONSISTENT, HEAD_START, PIECE_ENDS
 from biograft.progress import Progress
-from biograft.runs import hash_file, new_folder
+from biograft.runs import hash_file, new_folder, sole_writer
 from biograft.streams.annotated.config import AnnotatedTextConfig
 from biograft.streams.annotated.entities import count_entities, read_entities
 from biograft.streams.annotated.packed import (
@@ -64,11 +64,7 @@ def open_packed(
     made_from = _describe(wanted)
     folder = config.cache or _place(config.shards, made_from)
     if not PACKED.is_at(folder):
-        try:
-            _build(folder, shards, wanted, made_from, progress)
-        except OutputError:
-            if not PACKED.is_at(folder):  # else another process was first
-                raise
+        _build_once(folder, shards, wanted, made_from, progress)
     packed = PackedText.open(folder)
     _check_same(folder, made_from, packed.manifest["made_from"])
     if not len(packed):
@@ -89,6 +85,24 @@ class _Wanted(NamedTuple):
         """Name the labels that tokens and mentions have."""
         replaced = [CONSISTENT] if self.config.replacement is not None else []
         return replaced + ([PIECE_ENDS, HEAD_START] if self.config.segmentation else [])
+
+
+def _build_once(
+    folder: Path,
+    shards: Shards,
+    wanted: _Wanted,
+    made_from: Mapping[str, Any],
+    progress: Progress | None,
+) -> None:
+    """Pack the text, unless another run does; then its text is waited for."""
+    with sole_writer(folder, wait=True):
+        if PACKED.is_at(folder):
+            return
+        try:
+            _build(folder, shards, wanted, made_from, progress)
+        except OutputError:
+            if not PACKED.is_at(folder):  # else another process was first
+                raise
 
 
 def _build(

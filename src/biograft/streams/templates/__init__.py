@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.streams.templates.config import NameTemplatesConfig
-    from biograft.streams.templates.templates import NameTemplates, TemplateCounts
+    from biograft.streams.templates.config import NameTemplatesConfig as NameTemplatesConfig
+    from biograft.streams.templates.templates import (
+        NameTemplates as NameTemplates,
+        TemplateCounts as TemplateCounts,
+    )
 
-__all__ = ["NameTemplates", "NameTemplatesConfig", "TemplateCounts"]
 
-_HOMES = {
-    "NameTemplates": "biograft.streams.templates.templates",
-    "NameTemplatesConfig": "biograft.streams.templates.config",
-    "TemplateCounts": "biograft.streams.templates.templates",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

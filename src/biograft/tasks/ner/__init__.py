@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.tasks.ner.config import NerConfig
-    from biograft.tasks.ner.model import NerModel
+    from biograft.tasks.ner.config import NerConfig as NerConfig
+    from biograft.tasks.ner.model import NerModel as NerModel
 
-__all__ = ["NerConfig", "NerModel"]
 
-_HOMES = {
-    "NerConfig": "biograft.tasks.ner.config",
-    "NerModel": "biograft.tasks.ner.model",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

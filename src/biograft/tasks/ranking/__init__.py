@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.tasks.ranking.config import RankingConfig
-    from biograft.tasks.ranking.model import RankingAnswer, RankingModel
+    from biograft.tasks.ranking.config import RankingConfig as RankingConfig
+    from biograft.tasks.ranking.model import (
+        RankingAnswer as RankingAnswer,
+        RankingModel as RankingModel,
+    )
 
-__all__ = ["RankingAnswer", "RankingConfig", "RankingModel"]
 
-_HOMES = {
-    "RankingAnswer": "biograft.tasks.ranking.model",
-    "RankingConfig": "biograft.tasks.ranking.config",
-    "RankingModel": "biograft.tasks.ranking.model",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

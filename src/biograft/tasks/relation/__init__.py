@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import load_on_use
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.tasks.relation.config import RelationConfig
-    from biograft.tasks.relation.model import RelationAnswer, RelationModel
+    from biograft.tasks.relation.config import RelationConfig as RelationConfig
+    from biograft.tasks.relation.model import (
+        RelationAnswer as RelationAnswer,
+        RelationModel as RelationModel,
+    )
 
-__all__ = ["RelationAnswer", "RelationConfig", "RelationModel"]
 
-_HOMES = {
-    "RelationAnswer": "biograft.tasks.relation.model",
-    "RelationConfig": "biograft.tasks.relation.config",
-    "RelationModel": "biograft.tasks.relation.model",
-}
-
-__getattr__ = load_on_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazify(__name__)

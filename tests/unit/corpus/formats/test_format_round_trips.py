@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from drawn import documents
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from biograft.corpus.formats import DOCUMENT_FORMATS, Fitter, read_documents, write_documents
 from biograft.sources import ReadLog

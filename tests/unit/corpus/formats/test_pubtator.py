@@ -2,8 +2,7 @@ import gzip
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from biograft.corpus import read_pubtator, write_pubtator
 from biograft.corpus.formats.pubtator_lines import settle

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from biograft.corpus.segmentation import CutPoint, SegmentationConfig
 from biograft.corpus.segmentation.heads import HeadSegmenter

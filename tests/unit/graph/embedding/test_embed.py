@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from one_writer import elsewhere
 
 from biograft.errors import BiograftError, ConfigError, InputError, OutputError, StoreError
 from biograft.graph.embedding import (
@@ -284,3 +285,19 @@ def test_progress_is_of_the_whole_training(small_base, tmp_path):
     assert len(Told.shares) == 3 * 5
     assert Told.shares == sorted(Told.shares)
     assert Told.shares[4::5] == pytest.approx([4 / 6, 5 / 6, 1])
+
+
+def test_a_second_run_does_not_replace_the_first(small_base, tmp_path, monkeypatch):
+    """Begun while the first was at work it replaced its result, without --overwrite."""
+    ended, look = [], embed._look
+
+    def meanwhile(run, recipe, triples):
+        again = lambda: embed_graph(small_base, recipe_of(), tmp_path / "out")  # noqa: E731
+        ended.append(elsewhere(again))
+        return look(run, recipe, triples)
+
+    monkeypatch.setattr(embed, "_look", meanwhile)
+    embed_graph(small_base, recipe_of(), tmp_path / "out")
+    assert len(ended) == 6
+    assert all(isinstance(error, OutputError) for error in ended)
+    assert not list(tmp_path.glob(".out*"))

@@ -2,8 +2,11 @@ import json
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
+from array_damage import DAMAGES, damage as damage_array, put
+from one_writer import held_elsewhere
 
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.linking.dense import DenseConfig, DenseIndex, building
@@ -344,6 +347,37 @@ class TestOpen:
         with pytest.raises(StoreError, match=r"manifest.json|dense index of version None"):
             DenseIndex.open(index.folder, index.kb)
 
+    @pytest.mark.parametrize("how", DAMAGES)
+    @pytest.mark.parametrize("name", ["name_starts", "name_rows", "vectors"])
+    def test_arrays_out_of_order(self, index, name, how):
+        """Guards: rows that the store does not have were a traceback when they were found."""
+        if name == "vectors" and how in ("beyond", "below"):
+            pytest.skip("a vector may hold any number")
+        damage_array(index.folder, name, how)
+        with pytest.raises(StoreError, match="damaged"):
+            DenseIndex.open(index.folder, index.kb)
+
+    def test_names_that_go_back_and_forth(self, index):
+        """Guards: only the last place was looked at."""
+        starts = np.load(index.folder / "name_starts.npy")
+        starts[1] = starts[-1] + 1
+        put(index.folder, "name_starts", starts)
+        with pytest.raises(StoreError, match="damaged"):
+            DenseIndex.open(index.folder, index.kb)
+
+    def test_texts_that_begin_elsewhere(self, index, encoder):
+        """Guards: pyarrow trusts where a text begins, and reads memory that is not the file's."""
+        path = index.folder / "texts.arrow"
+        with pa.memory_map(str(path)) as source:
+            table = pa.ipc.open_file(source).read_all().combine_chunks()
+            offsets = np.frombuffer(table["text"].chunk(0).buffers()[1], np.int64)
+            content, known = path.read_bytes(), offsets.tobytes()
+        place = content.index(known)
+        wrong = np.full_like(offsets, 1 << 40).tobytes()
+        path.write_bytes(content[:place] + wrong + content[place + len(known) :])
+        with pytest.raises(StoreError, match=r"texts\.arrow: damaged"):
+            DenseIndex.update(index.folder, index.kb, encoder)
+
     def test_a_manifest_without_a_part(self, index):
         path = index.folder / "manifest.json"
         content = json.loads(path.read_text())
@@ -377,3 +411,12 @@ class TestScore:
         scores = index.score(["heart"], rows)
         held = [kb.name(row).language == "fr" for row in range(kb.n_names)]
         assert np.isfinite(scores[0]).tolist() == [*held, False]
+
+
+def test_another_build_of_the_same_place_is_refused(make_kb, encoder, tmp_path):
+    """What the one had encoded was the other's to remove and to write into."""
+    kb = make_kb()
+    with held_elsewhere(tmp_path / "I"), pytest.raises(OutputError):
+        DenseIndex.build(kb, encoder, tmp_path / "I")
+    assert not (tmp_path / "I.partial").exists()
+    DenseIndex.build(kb, encoder, tmp_path / "I").verify()

@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
+from array_damage import DAMAGES, damage as damage_array, put
 from generative_store import store_in
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from tiny_namers import tiny_namer
 
 from biograft.corpus.mention_text import clean_name
@@ -191,7 +191,7 @@ def test_another_store_tokenizer_or_choice_gives_another_trie(named, other, name
         (lambda f: _retell(f, format="other"), "no trie of names but 'other'"),
         (lambda f: _retell(f, version=9), "trie of names of version 9"),
         (lambda f: _retell(f, n_cut=None), "n_cut is missing"),
-        (lambda f: _swap(f, "starts.npy", np.zeros(3, np.int64)), "its arrays do not fit"),
+        (lambda f: _swap(f, "starts.npy", np.zeros(3, np.int64)), "starts: expected .* numbers"),
     ],
 )
 def test_damage_is_said_in_one_line(named, namer, saved, damage, problem):
@@ -199,6 +199,36 @@ def test_damage_is_said_in_one_line(named, namer, saved, damage, problem):
     with pytest.raises(StoreError, match=problem) as caught:
         NameTrie.open(saved[1], named, namer, NamesConfig())
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("name", ["numbers", "rows", "starts", "children", "ends"])
+def test_damaged_arrays_are_refused(named, namer, saved, name, how):
+    """Guards: numbers out of range were found out in the middle of linking, or not at all."""
+    if name == "numbers" and how == "below":
+        pytest.skip("-1 stands for no sequence")
+    damage_array(saved[1], name, how)
+    with pytest.raises(StoreError, match="damaged"):
+        NameTrie.open(saved[1], named, namer, NamesConfig())
+
+
+def test_tokens_that_the_model_does_not_have_are_refused(named, namer, saved):
+    """Guards: a token beyond the vocabulary took the score of another name's token."""
+    tokens = saved[0].trie.tokens.copy()
+    tokens[-1] = namer.model.config.vocab_size
+    put(saved[1], "tokens", tokens)
+    with pytest.raises(StoreError, match="damaged"):
+        NameTrie.open(saved[1], named, namer, NamesConfig())
+
+
+def test_names_longer_than_the_model_writes_are_refused(named, namer, saved):
+    """Guards: the decoder was asked for places that it does not have."""
+    folder, n = saved[1], 100
+    put(folder, "tokens", np.full(n, 5, np.uint16))
+    put(folder, "children", np.arange(1, n + 2).clip(max=n).astype(np.uint16))
+    put(folder, "ends", np.arange(n - saved[0].trie.n_sequences, n).astype(np.uint16))
+    with pytest.raises(StoreError, match="damaged"):
+        NameTrie.open(folder, named, namer, NamesConfig())
 
 
 def _retell(folder, **values):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from one_writer import held_elsewhere
 
-from biograft.errors import ConfigError
+from biograft.errors import ConfigError, OutputError
 from biograft.linking.recipes import KINDS, LinkingRecipe, shipped_recipes
+from biograft.linking.recipes.running import remove_run
+from biograft.training.run_folder import RUN, start_run
 
 RANKER = 'kind = "ranker"\n[config]\nepochs = 3\n[data]\ntrain = ["a", "b"]\nformat = "biosyn"\n'
 
@@ -76,3 +79,14 @@ def test_names_and_overrides_that_are_none(tmp_path):
         LinkingRecipe.load("linker-ranker", ["config.epoch=3"])
     with pytest.raises(ConfigError, match=r"--set: expected table\.key=value, found 'epochs=3'"):
         LinkingRecipe.load("linker-ranker", ["epochs=3"])
+
+
+def test_a_run_at_work_is_neither_joined_nor_removed(tmp_path):
+    """--overwrite removed the folder of a run that was still being written."""
+    run = tmp_path / "run"
+    start_run(run, {}, {})
+    with held_elsewhere(run), pytest.raises(OutputError):
+        remove_run(run)
+    assert RUN.is_at(run)
+    remove_run(run)
+    assert not run.exists()

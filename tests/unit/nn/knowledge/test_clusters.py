@@ -5,8 +5,7 @@ from itertools import chain, pairwise
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from safetensors.torch import load_file
 from tiny_masked_lm import tiny_masked_lm_folder
 from torch.nn.functional import normalize

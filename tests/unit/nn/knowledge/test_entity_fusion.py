@@ -4,8 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from biograft.nn.knowledge import KnowledgeBertConfig
 from biograft.nn.knowledge.entity_fusion import EntityFusion

@@ -16,9 +16,9 @@ from biograft.probing.similarity import (
     SimilarityQuery,
     gather,
     judge,
+    judging as judging_module,
     letter_similarity,
 )
-from biograft.probing.similarity import judging as judging_module
 
 QUERIES = [
     SimilarityQuery("acute fever", "acute febris", ("cute fever", "fever"), ("A", "A")),

@@ -16,9 +16,9 @@ from biograft.probing.similarity import (
     SimilarityReport,
     build_queries,
     count_names,
+    lookalikes as lookalikes_module,
     with_frequencies,
 )
-from biograft.probing.similarity import lookalikes as lookalikes_module
 from biograft.probing.similarity.queries import draw
 from biograft.text import normalise
 

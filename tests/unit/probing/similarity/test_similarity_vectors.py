@@ -9,11 +9,11 @@ from biograft.probing.similarity import (
     TrainingConfig,
     WordVectors,
     gather,
+    glove as glove_module,
     read_training_text,
     train_glove,
     train_sgns,
 )
-from biograft.probing.similarity import glove as glove_module
 from biograft.probing.similarity.glove import (
     count_neighbours,
     new_parameters,

@@ -1,0 +1,1 @@
+"""Arrays in ``.npy`` files: mapped into memory, and looked at before anything relies on them."""

@@ -1,0 +1,70 @@
+"""Open arrays of a folder, and check what is in them.
+
+Loops compiled by numba look at no bound: a number out of range reads, or writes, memory that is
+not theirs. A folder may be damaged, or made by somebody else, so what such loops index with is
+checked once when it is opened, in a pass over the file from its beginning to its end. All that
+does not fit is a ``ValueError`` that names the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from tokenize import TokenError
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Mode = Literal["r", "r+", "c"]
+
+_FAULTS = (OSError, ValueError, TypeError, ArithmeticError, SyntaxError, TokenError)
+"""What numpy raises for files that are none of its own, or damaged."""
+
+
+def open_array(path: Path, *kinds: type[np.generic], n_axes: int = 1, mode: Mode = "r") -> Array:
+    """Map one array into memory, if its numbers are of one of these kinds."""
+    try:
+        with np.errstate(over="raise"):  # of sizes that no array can have
+            array: Array = np.lib.format.open_memmap(path, mode=mode)
+    except _FAULTS as error:
+        raise ValueError(f"{path.name}: {' '.join(str(error).split())}") from error
+    if array.dtype not in map(np.dtype, kinds) or array.ndim != n_axes:
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise ValueError(
+            f"{path.name}: expected {n_axes} axes of {expected}, found {array.ndim} of "
+            f"{array.dtype}"
+        )
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        raise ValueError(f"{path.name}: its numbers do not lie as they are written here")
+    return array
+
+
+def check_length(name: str, array: Array, *shape: int) -> None:
+    """Refuse an array of another shape."""
+    if array.shape != shape:
+        raise ValueError(f"{name}: expected {_times(shape)} numbers, found {_times(array.shape)}")
+
+
+def check_range(name: str, array: Array, least: float, most: float) -> None:
+    """Refuse numbers below, above, and those that are none."""
+    if not array.size:
+        return
+    low, high = array.min().item(), array.max().item()
+    if not (least <= low and high <= most):
+        raise ValueError(f"{name}: expected {least} to {most}, found {low} to {high}")
+
+
+def check_ends(name: str, ends: Array, last: int, *, first: int = 0) -> None:
+    """Refuse places that do not lead from the first to the last without ever going back."""
+    if not ends.size or (ends.flat[0], ends.flat[-1]) != (first, last):
+        found = f"{ends.flat[0]} to {ends.flat[-1]}" if ends.size else "none"
+        raise ValueError(f"{name}: expected places from {first} to {last}, found {found}")
+    flat = ends.reshape(-1)
+    if not bool((flat[1:] >= flat[:-1]).all()):
+        raise ValueError(f"{name}: expected places that never go back")
+
+
+def _times(shape: Iterable[int]) -> str:
+    return " x ".join(map(str, shape))

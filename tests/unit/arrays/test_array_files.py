@@ -1,0 +1,124 @@
+"""Arrays on disk: what is opened, and what is refused before a compiled loop could read it."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from biograft.arrays.files import check_ends, check_length, check_range, open_array
+
+
+@pytest.mark.parametrize("shape", [0, 5])
+def test_what_was_saved_is_mapped(tmp_path, shape):
+    np.save(tmp_path / "a.npy", np.arange(shape, dtype=np.uint32))
+    array = open_array(tmp_path / "a.npy", np.uint16, np.uint32)
+    assert isinstance(array, np.memmap)
+    assert array.tolist() == list(range(shape))
+    assert not array.flags.writeable
+    assert open_array(tmp_path / "a.npy", np.uint32, mode="c").flags.writeable
+
+
+def _npy(header: str) -> bytes:
+    text = header.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(64)
+
+
+def _zip() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a.npy", b"x")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"x",
+        b"\x93NUMPY",
+        b"\x80\x04N.",
+        _zip(),
+        _npy(""),
+        _npy("("),
+        _npy("  {\n {"),
+        _npy("[1]"),
+        _npy("{'descr': '<u4', 'fortran_order': False, 'shape': (17,)}"),
+        _npy("{'descr': '<u4', 'fortran_order': False, 'shape': (-1,)}"),
+        _npy("{'descr': '<u4', 'fortran_order': False, 'shape': (1 << 70,)}"),
+        _npy(f"{{'descr': '<u4', 'fortran_order': False, 'shape': ({1 << 70},)}}"),
+        _npy(f"{{'descr': '<u4', 'fortran_order': False, 'shape': ({1 << 40}, {1 << 40})}}"),
+        _npy("{'descr': '>u4', 'fortran_order': False, 'shape': (4,)}"),
+        _npy("{'descr': '<i4', 'fortran_order': False, 'shape': (4,)}"),
+        _npy("{'descr': '|O', 'fortran_order': False, 'shape': (4,)}"),
+        _npy("{'descr': 7, 'fortran_order': False, 'shape': (4,)}"),
+        _npy("{'descr': '<u4', 'fortran_order': False, 'shape': (2, 2)}"),
+        _npy("{'descr': '<u4', 'fortran_order': False, 'shape': 4}"),
+    ],
+)
+def test_what_is_no_such_array_is_named(tmp_path, content):
+    path = tmp_path / "a.npy"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"^a\.npy: ") as caught:
+        open_array(path, np.uint32)
+    assert "\n" not in str(caught.value)
+
+
+def test_numbers_that_do_not_lie_as_ours_are_refused(tmp_path):
+    np.save(tmp_path / "f.npy", np.asfortranarray(np.zeros((3, 4), np.int64)))
+    np.save(tmp_path / "a.npy", np.zeros(3, np.int64))
+    content = (tmp_path / "a.npy").read_bytes()
+    length = int.from_bytes(content[8:10], "little")
+    shifted = (length + 1).to_bytes(2, "little") + content[10 : 9 + length] + b" \n"
+    (tmp_path / "a.npy").write_bytes(content[:8] + shifted + content[10 + length :])
+    assert np.load(tmp_path / "a.npy").tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match=r"f\.npy"):
+        open_array(tmp_path / "f.npy", np.int64, n_axes=2)
+    with pytest.raises(ValueError, match=r"a\.npy"):
+        open_array(tmp_path / "a.npy", np.int64)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"a\.npy"):
+        open_array(tmp_path / "a.npy", np.uint32)
+
+
+@pytest.mark.parametrize(
+    ("values", "fits"),
+    [([], True), ([0, 3], True), ([-1, 0], False), ([4], False), ([np.nan, 1], False)],
+)
+def test_ranges(values, fits):
+    array = np.array(values, np.float64)
+    if fits:
+        check_range("a", array, 0, 3)
+    else:
+        with pytest.raises(ValueError, match=r"^a: expected 0 to 3"):
+            check_range("a", array, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("ends", "fits"),
+    [
+        ([0, 2, 2, 4], True),
+        ([[0, 2], [2, 4]], True),
+        ([], False),
+        ([0, 3, 2, 4], False),
+        ([1, 4], False),
+        ([0, 5], False),
+        ([0, -1, 4], False),
+    ],
+)
+def test_ends(ends, fits):
+    if fits:
+        check_ends("a", np.array(ends, np.int64), 4)
+    else:
+        with pytest.raises(ValueError, match=r"^a: expected places"):
+            check_ends("a", np.array(ends, np.int64), 4)
+
+
+def test_lengths():
+    check_length("a", np.zeros((2, 3)), 2, 3)
+    with pytest.raises(ValueError, match="a: expected 3 numbers, found 2"):
+        check_length("a", np.zeros(2), 3)
