@@ -25,9 +25,9 @@ from encoder_tasks import add_settings, measure_sets
 
 from biograft.config import find_recipe, load_toml, set_value
 from biograft.kb import KnowledgeBase
+from biograft.pretraining.recipe import Recipe, shipped_recipes
+from biograft.pretraining.run import pretrain
 from biograft.progress import Progress
-from biograft.recipes import Recipe, pretrain
-from biograft.recipes.recipe import shipped_recipes
 from biograft.training.run_folder import check_config
 
 

@@ -33,8 +33,7 @@ from machine import describe_command, describe_commit, describe_machine, peak_gi
 from synthetic_names import make_names
 
 from biograft.annotation import AnnotationConfig, Annotator
-from biograft.annotation.inputs import find_files, read_chunks
-from biograft.annotation.work import annotate_chunk
+from biograft.annotation.work import annotate_chunk, find_files, read_chunks
 from biograft.corpus import DictionaryMatcher
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.sources import SourceConfig

@@ -24,11 +24,11 @@ from command_line import RESULTS, ROOT, add_data, run_with, start_parser
 from machine import describe_command, describe_commit, describe_machine
 from opencc import OpenCC
 
+from biograft.artifacts import new_file
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker, build_index
-from biograft.linking.opening import open_index
+from biograft.linking.index import open_index
 from biograft.progress import Progress
-from biograft.runs import new_file
 from biograft.sources import SourceConfig
 from biograft.sources.files import read_lines
 

@@ -13,8 +13,7 @@ import torch
 from synthetic_names import make_names
 from timing import in_turn
 
-from biograft.linking.dense.search import ExactSearch
-from biograft.linking.dense.vectors import VectorTable
+from biograft.linking.dense.search import ExactSearch, VectorTable
 from biograft.nn import TextEncoder
 from biograft.nn.precision import choose_precision
 

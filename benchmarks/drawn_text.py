@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from biograft.objectives.graph import GraphOfEntities
-from biograft.objectives.records import (
+from biograft.objectives.examples import (
     CONSISTENT,
     HEAD_START,
     IGNORED,
     PIECE_ENDS,
     SPECIAL,
+    GraphOfEntities,
     TextExample,
 )
 

@@ -40,9 +40,8 @@ from biograft.kb import KnowledgeBase
 from biograft.nn.knowledge.entities import ENTITIES
 from biograft.progress import Progress
 from biograft.tasks import TASKS, TaskLesson, TaskRecipe, finetune_task
-from biograft.tasks.comparing import compare_runs
-from biograft.tasks.kinds import TaskExamples
-from biograft.tasks.results import figure_of
+from biograft.tasks.results import compare_runs, figure_of
+from biograft.tasks.task import TaskExamples
 
 Cut = Callable[[Sequence[Any]], dict[str, Sequence[Any]]]
 

@@ -37,14 +37,15 @@ from result_rows import Results
 from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking, sub_populations
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker, build_index
-from biograft.linking.fusing import FusedSearch
+from biograft.linking.fusion import FusedSearch
 from biograft.linking.generative import GenerativeRanker
-from biograft.linking.generative.measuring import fit_mixing, measure
-from biograft.linking.opening import open_index
+from biograft.linking.generative.training import fit_mixing, measure
+from biograft.linking.index import open_index
 from biograft.linking.rankers import open_model
 from biograft.linking.recipes import Lesson, LinkingRecipe, finetune
+from biograft.pretraining.recipe import Recipe
+from biograft.pretraining.run import pretrain
 from biograft.progress import Progress
-from biograft.recipes import Recipe, pretrain
 
 VARIANTS = ("start", "main", "targets", "ensemble")
 RECIPES = {

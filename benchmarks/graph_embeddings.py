@@ -31,7 +31,7 @@ from graph_triples import draw_triples, number_rows, read_parts, read_rows
 from machine import describe_command, describe_commit, describe_machine, peak_gib
 
 from biograft.graph.embedding import EmbeddingRecipe, predict_links
-from biograft.graph.embedding.threads import n_threads
+from biograft.graph.embedding.scoring import n_threads
 from biograft.graph.embedding.training import Run, begin, train_epochs
 from biograft.graph.triples import SPLITS, Triples
 

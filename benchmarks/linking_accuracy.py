@@ -30,9 +30,9 @@ from result_rows import Results
 from biograft.evaluation import EvaluationConfig, LinkingResult, evaluate_linking
 from biograft.kb import KnowledgeBase
 from biograft.linking import Generator, Linker, build_index
-from biograft.linking.fusing import FusedSearch
+from biograft.linking.fusion import FusedSearch
+from biograft.linking.index import DENSE, LEXICAL
 from biograft.linking.lexical import LexicalIndex
-from biograft.linking.opening import DENSE, LEXICAL
 from biograft.progress import Progress
 
 KINDS = ("lexical", "dense", "both")

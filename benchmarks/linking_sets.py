@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from biograft.artifacts import new_file
 from biograft.evaluation import Gold, GoldConfig, read_gold
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.runs import new_file
 from biograft.sources import SourceConfig
 from biograft.sources.files import read_lines
 

@@ -37,8 +37,8 @@ from biograft.evaluation import (
 )
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
-from biograft.linking.fusing import FusedSearch
-from biograft.linking.opening import open_index, update_index
+from biograft.linking.fusion import FusedSearch
+from biograft.linking.index import open_index, update_index
 from biograft.linking.rankers import open_model
 from biograft.linking.recipes import Lesson, LinkingRecipe, finetune
 from biograft.progress import Progress

@@ -11,12 +11,15 @@ from timing import in_turn
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from biograft.objectives.graph import GraphOfEntities
-from biograft.objectives.masked_neighbour import MaskedNeighbourConfig
-from biograft.objectives.masked_neighbour.edges import Edges, EdgeTable
-from biograft.objectives.masked_neighbour.head import RelationProducts
-from biograft.objectives.masked_neighbour.sampling import SameType
-from biograft.objectives.masked_neighbour.scoring import Scorer
+from biograft.objectives.configs import MaskedNeighbourConfig
+from biograft.objectives.examples import GraphOfEntities
+from biograft.objectives.masked_neighbour import (
+    Edges,
+    EdgeTable,
+    RelationProducts,
+    SameType,
+    Scorer,
+)
 
 Form = Callable[..., Any]
 """Gives the scores of edges and columns from mentions' vectors and a table."""

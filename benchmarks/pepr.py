@@ -26,8 +26,8 @@ from machine import describe_command, describe_commit, describe_machine, peak_gi
 from scale_free_graph import grow
 
 from biograft.graph.adjacency import Adjacency, build_adjacency
+from biograft.graph.neighbours import rank_all
 from biograft.graph.pepr import PageRank, PeprConfig, Ranked
-from biograft.graph.ranking import rank_all
 from biograft.progress import Progress
 
 NODES, QUICK_NODES, PER_NODE = 274_000, 27_400, 16

@@ -51,17 +51,20 @@ from torch.nn.functional import normalize
 from transformers import BertConfig, BertForMaskedLM
 
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM
-from biograft.nn.knowledge.clusters import RENEWED_AFTER, Clusters
-from biograft.nn.knowledge.nearest import nearest_rows
+from biograft.nn.knowledge.nearest import RENEWED_AFTER, Clusters, nearest_rows
 from biograft.objectives import OBJECTIVES
-from biograft.objectives.graph import GraphOfEntities
-from biograft.objectives.records import TextBatch, TextExample, collate
-from biograft.objectives.setting import Setting
-from biograft.objectives.showing import Showing
-from biograft.objectives.states import TensorBatch
-from biograft.recipes.text_model import TextModel
+from biograft.objectives.base import TensorBatch
+from biograft.objectives.examples import (
+    GraphOfEntities,
+    Setting,
+    Showing,
+    TextBatch,
+    TextExample,
+    collate,
+)
+from biograft.pretraining.language_modelling import TextModel
 from biograft.training import TrainingConfig
-from biograft.training.optimiser import make_optimiser
+from biograft.training.loop import make_optimiser
 
 WIDTH, LAYERS, HEADS = 384, 6, 12
 MENTIONS_OF_100_TOKENS = 8

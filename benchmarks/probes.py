@@ -21,8 +21,8 @@ from typing import Any
 from command_line import run_with, start_parser
 from machine import describe_command, describe_commit, describe_machine
 
+from biograft.artifacts import new_file
 from biograft.errors import ConfigError
-from biograft.runs import new_file
 
 _LEFT_OUT = ("sentences", "queries")
 """Parts of an answer that repeat what was read."""

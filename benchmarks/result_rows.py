@@ -10,7 +10,7 @@ from typing import Any
 
 from machine import describe_machine
 
-from biograft.runs import new_file
+from biograft.artifacts import new_file
 
 
 class Results:

@@ -20,11 +20,12 @@ from linking_sets import SETS
 from linking_supervised import TRAINED, read_resolved
 
 from biograft.kb import KnowledgeBase
-from biograft.linking.recipes.running import label_mentions
+from biograft.linking.recipes import label_mentions
 from biograft.linking.supervised import grow_store
-from biograft.nn.characters import make_character_encoder
+from biograft.nn.scratch import make_character_encoder
+from biograft.pretraining.recipe import Recipe
+from biograft.pretraining.run import pretrain
 from biograft.progress import Progress
-from biograft.recipes import Recipe, pretrain
 
 
 def run(options: argparse.Namespace) -> None:

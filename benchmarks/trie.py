@@ -40,8 +40,7 @@ from transformers import BartConfig, BartForConditionalGeneration
 from transformers.generation.logits_process import PrefixConstrainedLogitsProcessor
 
 from biograft.nn.generation import Asked, BeamConfig, FlatTrie, generate_names
-from biograft.nn.generation.following import best_following
-from biograft.nn.generation.hypotheses import Finished, Live, choose
+from biograft.nn.generation.beam_search import Finished, Live, best_following, choose
 
 N_TOKENS, N_SPECIAL, START, END = 50_265, 4, 2, 2
 MENTIONS, BEAMS = 32, 5

@@ -116,3 +116,17 @@ def _coerce_list(value: Any, hint: Any, where: str) -> tuple[Any, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ConfigError(f"{where}: expected a list, found {value!r}")
     return tuple(_coerce(item, hint, f"{where}[{k}]") for k, item in enumerate(value))
+
+
+def check_choice(field: str, value: str, known: tuple[str, ...]) -> None:
+    """Refuse a word that is none of those known."""
+    if value not in known:
+        raise ConfigError(
+            f"{field}: expected one of {', '.join(known)}, found {value!r}; {nearest(value, known)}"
+        )
+
+
+def check_weight(weight: float) -> None:
+    """Refuse a weight that is negative or no number."""
+    if not 0 <= weight < float("inf"):
+        raise ConfigError(f"weight: expected a number of at least 0, found {weight}")

@@ -8,11 +8,17 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from biograft.errors import NotFoundError, nearest
 
 T = TypeVar("T")
+
+
+def load_object(target: str) -> Any:
+    """Import what ``module:attribute`` names."""
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,5 +50,4 @@ class Registry(Generic[T]):
         """Import the thing registered under a name."""
         if name not in self._entries:
             raise NotFoundError(f"no {self.kind} is called {name!r}; {nearest(name, self)}")
-        module, _, attribute = self._entries[name].target.partition(":")
-        return cast("T", getattr(importlib.import_module(module), attribute))
+        return cast("T", load_object(self._entries[name].target))

@@ -6,8 +6,9 @@ from collections import Counter
 from itertools import combinations
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.pretraining.stream_configs import SynonymPairsConfig
+from biograft.pretraining.synonym_pairs import PairBatches, SynonymPairs
 from biograft.sources import SourceConfig
-from biograft.streams import PairBatches, SynonymPairs, SynonymPairsConfig
 
 MEDIC = "entity_linking/medic/medic_06Jul2012.txt.gz"
 

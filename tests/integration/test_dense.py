@@ -9,10 +9,9 @@ import pytest
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking.dense import DenseIndex
-from biograft.linking.dense.search import ExactSearch
-from biograft.linking.dense.vectors import VectorTable
+from biograft.linking.dense.search import ExactSearch, VectorTable
 from biograft.nn import TextEncoder
-from biograft.nn.batching import USUAL_LENGTH, token_batches
+from biograft.nn.batches import USUAL_LENGTH, token_batches
 from biograft.sources import SourceConfig
 
 pytestmark = pytest.mark.slow

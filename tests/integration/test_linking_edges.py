@@ -9,7 +9,7 @@ from importlib.resources import files
 import pytest
 
 from biograft.evaluation import GoldConfig, evaluate_linking, read_gold
-from biograft.evaluation.calibrating import calibrate_linker
+from biograft.evaluation.calibration import calibrate_linker
 from biograft.kb import KnowledgeBase, build_starter
 from biograft.linking import Linker
 

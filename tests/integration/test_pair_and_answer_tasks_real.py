@@ -10,19 +10,18 @@ from tokenizers.processors import TemplateProcessing
 
 from biograft.corpus.tasks.records import RankingExample
 from biograft.nn import TextEncoder
-from biograft.nn.characters import make_character_encoder
+from biograft.nn.scratch import make_character_encoder
 from biograft.tasks import TASKS
-from biograft.tasks.classification import (
-    ClassAnswer,
+from biograft.tasks.classification import ClassAnswer, ClassificationModel, MatchingModel
+from biograft.tasks.configs import (
     ClassificationConfig,
-    ClassificationModel,
+    DataConfig,
     MatchingConfig,
-    MatchingModel,
+    RankingConfig,
+    TaskTraining,
 )
-from biograft.tasks.config import DataConfig, TaskTraining
-from biograft.tasks.finetuning import fit
-from biograft.tasks.ranking import RankingConfig, RankingModel
-from biograft.tasks.ranking.report import ranking_report
+from biograft.tasks.ranking import RankingModel, ranking_report
+from biograft.tasks.training import fit
 
 ZH = "zh/chineseblue"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from biograft.nn import TextEncoder
-from biograft.tasks.config import DataConfig
-from biograft.tasks.kinds import TASKS
-from biograft.tasks.ner import NerConfig, NerModel
-from biograft.tasks.relation import RelationConfig, RelationModel
+from biograft.tasks.configs import DataConfig, NerConfig, RelationConfig
+from biograft.tasks.ner import NerModel
+from biograft.tasks.relation import RelationModel
+from biograft.tasks.task import TASKS
 
 NER = {
     "BC5CDR-chem": ("train.tsv", 4560, 5203),
@@ -23,7 +23,7 @@ NER = {
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> TextEncoder:
-    from biograft.nn.characters import make_character_encoder
+    from biograft.nn.scratch import make_character_encoder
 
     folder = tmp_path_factory.mktemp("encoder")
     make_character_encoder(["abcdefghijklmnopqrstuvwxyz0123456789-()@$,.;:"], folder, width=16)

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,15 @@ SRC = ROOT / "src" / "biograft"
 FILES = sorted(SRC.rglob("*.py"))
 LEVELS = (
     ("",),
-    ("arrays", "sources", "starter"),
+    ("sources", "starter", "recipes"),
     ("kb",),
     ("corpus", "graph", "metrics", "nn"),
-    ("objectives", "streams", "checkpoints"),
+    ("objectives", "checkpoints"),
     ("training",),
-    ("recipes",),
+    ("pretraining",),
     ("linking", "tasks"),
     ("annotation", "evaluation", "probing"),
+    ("replication",),
     ("cli",),
 )
 STAGES = {package: level for level, packages in enumerate(LEVELS) for package in packages}
@@ -65,10 +67,33 @@ def test_imports_go_one_way(path):
             assert STAGES[other] <= STAGES[stage(path)], f"{path} imports {module}"
 
 
+def test_no_module_imports_itself_in_a_circle():
+    """Imports inside functions and under TYPE_CHECKING count, too.
+
+    Not counted are the ``TYPE_CHECKING`` blocks of packages, which only list their public names.
+    """
+    modules = {
+        ".".join(path.relative_to(SRC.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in FILES
+    }
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for module, path in modules.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if path.name == "__init__.py":
+            tree.body = [node for node in tree.body if not isinstance(node, ast.If)]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module in modules:
+                targets = [f"{node.module}.{alias.name}" for alias in node.names]
+                sorter.add(module, *(t if t in modules else node.module for t in targets))
+            elif isinstance(node, ast.Import):
+                sorter.add(module, *(a.name for a in node.names if a.name in modules))
+    sorter.prepare()  # raises CycleError
+
+
 @pytest.mark.parametrize("path", [p for p in FILES if stage(p) == ""], ids=lambda p: p.name)
 def test_the_ground_floor_stands_on_the_standard_library(path):
-    if path == SRC / "__init__.py":
-        return
+    if path in (SRC / "__init__.py", SRC / "arrays.py"):
+        return  # it re-exports lazily; it is numpy's arrays on disk
     for module in imports(path):
         root = module.split(".")[0]
         assert root in sys.stdlib_module_names or root == "biograft", f"{path} imports {module}"
@@ -108,7 +133,7 @@ def test_every_reader_is_registered():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))
 def test_a_file_stays_small_and_prints_nothing(path):
     text = path.read_text(encoding="utf-8")
-    assert text.count("\n") <= 400
+    assert text.count("\n") <= 500
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id != "print", f"{path}:{node.lineno}"
@@ -116,8 +141,8 @@ def test_a_file_stays_small_and_prints_nothing(path):
 
 NARROWING = "tells the type checker what polars gives for a table; no input can make it fail"
 ASSERTS = {
-    ("kb/gather.py", "isinstance(frame, pl.DataFrame)"): NARROWING,
-    ("kb/searching.py", "isinstance(column, pl.Series)"): NARROWING,
+    ("kb/collector.py", "isinstance(frame, pl.DataFrame)"): NARROWING,
+    ("kb/search.py", "isinstance(column, pl.Series)"): NARROWING,
 }
 """The asserts there are, and why each says nothing about what a user gave."""
 
@@ -135,7 +160,7 @@ def test_no_assert_checks_what_a_user_gave():
 OURS = frozenset(
     "TextEncoder Namer AttentionReader NameEncoder MaskedLanguageModel super()".split()
 )
-"""What has a ``from_pretrained`` of ours, which loads through :mod:`biograft.nn.loading`."""
+"""What has a ``from_pretrained`` of ours, which loads through :mod:`biograft.nn.pretrained`."""
 
 
 def loads_with_transformers(path: Path) -> list[ast.Call]:
@@ -157,7 +182,7 @@ def test_transformers_loads_in_one_file_and_never_code_of_a_folder():
         for path in (*FILES, *(ROOT / "benchmarks").rglob("*.py"))
         if (calls := loads_with_transformers(path))
     }
-    assert set(found) == {SRC / "nn" / "loading.py"}
+    assert set(found) == {SRC / "nn" / "pretrained.py"}
     for path, calls in found.items():
         for call in calls:
             told = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}

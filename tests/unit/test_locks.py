@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from biograft import locks
+from biograft.artifacts import new_file, new_folder, sole_writer
 from biograft.errors import OutputError
 from biograft.locks import lock_place
-from biograft.runs import new_file, new_folder, sole_writer
 
 HOLD = """
 import sys, time

@@ -9,8 +9,8 @@ from datetime import datetime
 import pytest
 
 import biograft
+from biograft.artifacts import Kind, file_sizes, peek
 from biograft.errors import OutputError, StoreError
-from biograft.manifests import Kind, file_sizes, peek
 
 BOX = Kind(
     format="a-box",

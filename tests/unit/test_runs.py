@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from one_writer import held_elsewhere
 
+from biograft.artifacts import hash_file, new_file, new_folder, remove_abandoned
 from biograft.errors import OutputError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.runs import hash_file, new_file, new_folder, remove_abandoned
 from biograft.sources import SourceConfig
 
 

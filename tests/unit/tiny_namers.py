@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import torch
 
-from biograft.nn.seq2seq import Namer, NewSeq2Seq
+from biograft.nn.scratch_configs import NewSeq2Seq
+from biograft.nn.seq2seq import Namer
 
 SMALL = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "n_tokens": 400}
 

@@ -17,18 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from biograft.kb import KnowledgeBase
-from biograft.recipes import Recipe
+from biograft.pretraining.recipe import Recipe
 
 NEEDED = [
     "accelerate",
     "biograft.nn",
-    "biograft.recipes.language_modelling",
-    "biograft.tasks.running",
+    "biograft.pretraining.language_modelling",
+    "biograft.tasks.runs",
 ]
 PRETRAINING = """
 import json, sys
 from biograft.kb import KnowledgeBase
-from biograft.recipes import Recipe, pretrain
+from biograft.pretraining import Recipe, pretrain
 
 values, kb, out = sys.argv[1:]
 recipe = Recipe.from_values("tiny", json.loads(values))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
     from biograft.annotation.config import AnnotationConfig as AnnotationConfig
     from biograft.annotation.pipeline import Annotator as Annotator
-    from biograft.annotation.report import AnnotationReport as AnnotationReport
-    from biograft.annotation.running import annotate_corpus as annotate_corpus
+    from biograft.annotation.runner import annotate_corpus as annotate_corpus
+    from biograft.annotation.work import AnnotationReport as AnnotationReport
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -1,20 +1,4 @@
-"""From documents to linked, disjoint spans.
-
-The rule, for each document:
-
-1. The dictionary finds every name of the store in the text, overlapping ones too.
-2. A name of one concept only is that concept, without any search: its score is 1 where the text
-   has the name as written (case apart), 0.99 where only the form is the same (hyphens, plural,
-   accents), as in the linker's search by letters.
-3. A name that several concepts share is *ambiguous*: the linker decides.
-4. A span that the document uses as an *abbreviation* (it defines it somewhere) is looked up by its
-   long form: as a name of the store by 2 and 3, else by the linker. Where the text uses an
-   abbreviation whose long form is a name, it is a span too, even if it is no name itself.
-5. Spans below the threshold go; of overlapping ones the longest stays, of these the best-scored,
-   of these the first. At most ``max_spans`` are kept.
-
-So the linker's search, the slow part, sees only ambiguous names and unusual long forms, each once.
-"""
+"""Which of overlapping spans stay, for many documents at once."""
 
 from __future__ import annotations
 
@@ -23,19 +7,80 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
-from biograft.annotation.choosing import Spans, take_best, take_disjoint
 from biograft.annotation.config import AnnotationConfig
-from biograft.corpus.dictionary import DictionaryMatcher, Found
-from biograft.corpus.patterns import DictionaryConfig
+from biograft.corpus.dictionary import DictionaryConfig, DictionaryMatcher, Found
 from biograft.corpus.shards import AnnotatedDocument, Span
 from biograft.documents import Document
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
-from biograft.linking.forms import Forms
 from biograft.linking.lexical.index import EXACT, NORMALISED
+from biograft.linking.mentions import Forms
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+class Spans(NamedTuple):
+    """Spans of some documents, in columns."""
+
+    document: Ints
+    """Number of the document."""
+    start: Ints
+    end: Ints
+
+    def take(self, rows: Ints | Flags) -> Spans:
+        """Take some of them."""
+        return Spans(*(column[rows] for column in self))
+
+
+def take_disjoint(spans: Spans, scores: Floats) -> Ints:
+    """Choose spans that do not overlap, in the order of the text.
+
+    The longest stays, of equally long ones the best-scored, of these the first.
+    """
+    if not len(spans.start):
+        return np.zeros(0, np.int64)
+    # documents one behind the other, so that one strip of characters does for all
+    lengths = np.zeros(spans.document.max() + 2, np.int64)
+    np.maximum.at(lengths, spans.document + 1, spans.end)
+    shift = np.cumsum(lengths)[spans.document]
+    start, end = spans.start + shift, spans.end + shift
+    order = np.lexsort((start, -scores, start - end))
+    kept: Flags = _disjoint(start[order], end[order], int(end.max()))
+    chosen = order[kept]
+    rows: Ints = chosen[np.argsort(start[chosen])]
+    return rows
+
+
+@numba.njit(cache=True)
+def _disjoint(start: Ints, end: Ints, n_characters: int) -> Flags:
+    """Take spans in their order unless one that was taken, which is no shorter, covers an end."""
+    taken = np.zeros(n_characters, np.bool_)
+    kept = np.zeros(len(start), np.bool_)
+    for n in range(len(start)):
+        if not (taken[start[n]] or taken[end[n] - 1]):
+            kept[n] = True
+            taken[start[n] : end[n]] = True
+    return kept
+
+
+def take_best(spans: Spans, scores: Floats, most: int) -> Ints:
+    """Choose so many spans of each document, in the order of the text.
+
+    They are the best-scored, of equally good ones the longest, of these the first. ``spans`` are
+    in the order of the text.
+    """
+    order = np.lexsort((spans.start, spans.start - spans.end, -scores, spans.document))
+    documents = spans.document[order]
+    before = np.searchsorted(documents, documents)
+    kept: Ints = np.sort(order[np.arange(len(order)) - before < most])
+    return kept
+
 
 _REMEMBERED = 1 << 18
 """Forms whose answer is kept; texts repeat themselves."""

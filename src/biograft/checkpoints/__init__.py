@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
-    from biograft.checkpoints.exporting import export_checkpoint as export_checkpoint
-    from biograft.checkpoints.importing import (
+    from biograft.checkpoints.export import export_checkpoint as export_checkpoint
+    from biograft.checkpoints.importer import (
         ImportReport as ImportReport,
         import_checkpoint as import_checkpoint,
     )

@@ -10,9 +10,8 @@ from collections.abc import Set
 
 from transformers import BartConfig, BartForConditionalGeneration
 
-from biograft.checkpoints.filling import fill
 from biograft.checkpoints.layouts import Converted
-from biograft.checkpoints.published import Published
+from biograft.checkpoints.published import Published, fill
 from biograft.errors import InputError
 
 _SHARED = "model.shared.weight"

@@ -14,9 +14,8 @@ from typing import Any
 
 from torch import Tensor
 
-from biograft.checkpoints.filling import fill
 from biograft.checkpoints.layouts import Converted
-from biograft.checkpoints.published import Published
+from biograft.checkpoints.published import Published, fill
 from biograft.errors import FormatError, InputError
 from biograft.nn.knowledge import (
     Entity,

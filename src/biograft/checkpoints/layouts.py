@@ -60,7 +60,7 @@ FORMS: Registry[Callable[[Path], Any]] = Registry(
     "form of checkpoint",
     {
         "bert": (
-            "biograft.checkpoints.plain:plain_bert",
+            "biograft.checkpoints.export:plain_bert",
             "the stack alone, as any program reads BERT; with its token head, if there is one",
         ),
     },

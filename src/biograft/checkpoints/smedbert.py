@@ -13,9 +13,8 @@ from typing import Any
 
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
-from biograft.checkpoints.filling import fill
 from biograft.checkpoints.layouts import Converted
-from biograft.checkpoints.published import Published
+from biograft.checkpoints.published import Published, fill
 
 _MIXER = "bert.encoder.two_hop_mixer."
 _FIRST, _SECOND = "bert.encoder.one_hop_mixer.", f"{_MIXER}entity22entity4.weight"

@@ -11,13 +11,20 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import biograft
-from biograft.cli import checkpoint, corpus, evaluate, graph, kb, probe
-from biograft.cli.demo import demo
-from biograft.cli.finetune import finetune
-from biograft.cli.index import index
-from biograft.cli.link import link
-from biograft.cli.pretrain import pretrain
-from biograft.errors import BiograftError
+from biograft.cli import (
+    checkpoint as checkpoint,
+    corpus as corpus,
+    evaluate as evaluate,
+    graph as graph,
+    kb as kb,
+    probe as probe,
+)
+from biograft.cli.demo import demo as demo
+from biograft.cli.finetune import finetune as finetune
+from biograft.cli.index import index as index
+from biograft.cli.link import link as link
+from biograft.cli.pretrain import pretrain as pretrain
+from biograft.errors import BiograftError as BiograftError
 
 app = typer.Typer(
     help="Bring any medical ontology; read medical text with it.",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biograft.cli.kb_text import print_concept, print_matches, print_report
+from biograft.cli.kb import print_concept, print_matches, print_report
 from biograft.errors import MissingExtraError, OutputError
 
 if TYPE_CHECKING:
@@ -79,13 +79,14 @@ def _show(base: KnowledgeBase, store: Path) -> None:
 def _align(base: KnowledgeBase, folder: Path) -> dict[str, Path]:
     """Train a small encoder on the synonyms; give it before and after, or nothing without torch."""
     try:
-        from biograft.nn.characters import make_character_encoder
-        from biograft.recipes import Recipe, pretrain
+        from biograft.nn.scratch import make_character_encoder
+        from biograft.pretraining.recipe import Recipe
+        from biograft.pretraining.run import pretrain
     except (ModuleNotFoundError, MissingExtraError):
         missing = MissingExtraError("models", "training an encoder")
         typer.echo(f"\nno search by vectors: {missing}")
         return {}
-    from biograft.runs import new_folder
+    from biograft.artifacts import new_folder
 
     if folder.exists() and not (folder / "untrained").is_dir():
         raise OutputError(f"{folder}: is a folder of yours; choose another place with -o")

@@ -1,15 +1,15 @@
-"""``biograft finetune``: train a linker, or a model of a task, on what people have labelled."""
+"""What ``biograft finetune`` was told, for whichever kind of recipe runs."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.cli.finetune_link import train_linker
-from biograft.cli.finetune_options import FinetuneOptions
-from biograft.cli.finetune_task import train_task
 from biograft.cli.options import (
     Changes,
     Json,
@@ -19,9 +19,228 @@ from biograft.cli.options import (
     Run,
     Types,
     split_list,
+    warn_left_out,
+    warn_unknown,
 )
 from biograft.config import find_recipe, load_toml
 from biograft.errors import ConfigError
+from biograft.progress import Progress
+
+if TYPE_CHECKING:
+    from biograft.evaluation import LinkQuery
+    from biograft.kb import KnowledgeBase
+    from biograft.linking.recipes import LinkingRecipe, Outcome
+    from biograft.tasks import TaskRecipe, TaskResult
+    from biograft.tasks.task import TaskExamples
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinetuneOptions:
+    """The options of the command, by their names; what was not given is empty."""
+
+    recipe: Path
+    out: Path
+    kb: Path | None
+    train: Sequence[str]
+    dev: Sequence[str]
+    test: Sequence[str]
+    known: Sequence[str]
+    format: str
+    types: tuple[str, ...]
+    index: Path | None
+    encoder: str
+    model: Path | None
+    seeds: tuple[str, ...]
+    changes: Sequence[str]
+    resume: bool
+    overwrite: bool
+    as_json: bool
+    quiet: bool
+
+    def refuse(self, kind: str, *names: str) -> None:
+        """Refuse options that mean nothing to a kind of recipe."""
+        for name in names:
+            if getattr(self, name):
+                raise ConfigError(f"--{name}: a recipe of kind {kind!r} has no use for it")
+
+
+def train_linker(options: FinetuneOptions) -> None:
+    """Train what a recipe of a linker says, and print what it gained."""
+    from biograft.kb import KnowledgeBase
+    from biograft.linking.recipes import Lesson, LinkingRecipe, finetune as run_recipe, remove_run
+
+    chosen = LinkingRecipe.load(options.recipe, options.changes, options.encoder)
+    options.refuse(chosen.kind, "test", "seeds")
+    if options.kb is None:
+        raise ConfigError(f"--kb: a recipe of kind {chosen.kind!r} needs a knowledge base")
+    data, kb = chosen.data, KnowledgeBase.open(options.kb)
+    asked = _Gold(options.format or data.format, options.types or data.types, kb)
+    dev = options.dev or data.dev
+    held_out = asked.read("--dev", dev) if dev else None
+    lesson = Lesson(
+        kb=asked.kb,
+        train=asked.read("--train", options.train or data.train),
+        known=asked.read("--known", options.known) if options.known else (),
+        dev=held_out,
+        out=options.out,
+        index=options.index,
+        model=options.model,
+        resume=options.resume,
+        progress=Progress(enabled=not options.quiet),
+    )
+    if options.overwrite:
+        remove_run(options.out)
+    outcome = run_recipe(chosen, lesson)
+    measured = _measure(outcome, held_out) if held_out else {}
+    if options.as_json:
+        described = {"recipe": chosen.name, "kind": chosen.kind, "run": str(options.out)}
+        values = {**described, **outcome.to_json(), **measured}
+        typer.echo(json.dumps(values, ensure_ascii=False))
+        return
+    _print_linker(chosen, outcome, measured, options.out)
+
+
+class _Gold:
+    """Reads gold standards of one format for one store."""
+
+    def __init__(self, form: str, types: tuple[str, ...], kb: KnowledgeBase) -> None:
+        self.form, self.types, self.kb = form, types, kb
+
+    def read(self, option: str, paths: Sequence[str]) -> list[LinkQuery]:
+        """Read the queries of some files as one, their ids spelled as the store does."""
+        from biograft.evaluation import GoldConfig, StoreIds, read_gold, resolve_gold
+
+        if not paths:
+            raise ConfigError(f"{option}: name a gold standard, here or as data.train in a recipe")
+        if not self.form:
+            raise ConfigError("--format: name the format of the gold standards")
+        config = GoldConfig(types=self.types, keep_nil=True)
+        queries: list[LinkQuery] = []
+        for path in paths:
+            gold = read_gold(path, self.form, config)
+            warn_left_out(gold.log.rejected.counts, "rows", f"{path}: ")
+            queries += gold.queries
+        resolved = resolve_gold(queries, StoreIds(self.kb))
+        warn_unknown(resolved.unknown, where=f"{option}: ")
+        return list(resolved.queries)
+
+
+def _measure(outcome: Outcome, dev: Sequence[LinkQuery]) -> dict[str, Any]:
+    """Measure a linker that is whole in its run, without and with what was trained."""
+    made = outcome.made
+    if not {"kb", "index", "model"} <= made.keys():
+        return {}
+    from biograft.evaluation import EvaluationConfig, evaluate_linking
+    from biograft.kb import KnowledgeBase
+    from biograft.linking import Linker
+
+    base, config = KnowledgeBase.open(made["kb"]), EvaluationConfig(ks=(1,), n_resamples=1)
+    figures = {}
+    for name, model in (("search", None), ("trained", made["model"])):
+        linker = Linker.open(base, index=made["index"], model=model)
+        figures[name] = evaluate_linking(linker, base, dev, config=config)["acc@1"]
+    return {"dev": {"n": len(dev), **{name: round(v, 6) for name, v in figures.items()}}}
+
+
+def _print_linker(
+    recipe: LinkingRecipe, outcome: Outcome, measured: Mapping[str, Any], out: Path
+) -> None:
+    for name, value in _flat({**outcome.report, **measured}):
+        shown = f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
+        typer.echo(f"  {name:28} {shown}")
+    if not outcome.finished:
+        typer.echo(f"the time is over; go on with: biograft finetune ... --resume -o {out}")
+    for name, path in outcome.made.items():
+        typer.echo(f"{name}: {path}")
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Give the numbers of a report, those of tables inside by their way."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        elif isinstance(value, int | float):
+            yield f"{before}{name}", value
+
+
+_SHOWN = 3
+"""Of the figures of a kind, how many are printed."""
+
+
+def train_task(options: FinetuneOptions) -> None:
+    """Train a model of a task and print what was found."""
+    from biograft.linking.recipes import remove_run
+    from biograft.tasks import TaskLesson, TaskRecipe, finetune_task
+
+    recipe = TaskRecipe.load(options.recipe, _overrides(options))
+    options.refuse(recipe.kind, "kb", "known", "types", "index", "model")
+    lesson = TaskLesson(
+        train=_read(recipe, "train", options),
+        dev=_read(recipe, "dev", options),
+        test=_read(recipe, "test", options) if options.test or recipe.data.test else None,
+        out=options.out,
+        resume=options.resume,
+        progress=Progress(enabled=not options.quiet),
+    )
+    if options.overwrite:
+        remove_run(options.out)
+    result = finetune_task(recipe, lesson)
+    if options.as_json:
+        said = {"run": str(result.run), "model": str(result.model), **result.results}
+        typer.echo(json.dumps(said, ensure_ascii=False))
+    else:
+        _print_task(result)
+
+
+def _overrides(options: FinetuneOptions) -> list[str]:
+    found = list(options.changes)
+    if options.encoder:
+        found.append(f"encoder.name={json.dumps(options.encoder, ensure_ascii=False)}")
+    if options.seeds:
+        if not all(seed.isascii() and seed.isdecimal() for seed in options.seeds):
+            raise ConfigError(f"--seeds: expected numbers, found {', '.join(options.seeds)}")
+        found.append(f"search.seeds=[{', '.join(str(int(seed)) for seed in options.seeds)}]")
+    return found
+
+
+def _read(recipe: TaskRecipe, part: str, options: FinetuneOptions) -> TaskExamples:
+    """Read the examples of a part, as the recipe says where the command does not."""
+    from biograft.tasks import TASKS
+
+    data = replace(recipe.data, format=options.format or recipe.data.format)
+    chosen: Sequence[str] = getattr(options, part) or getattr(recipe.data, part)
+    if not chosen:
+        raise ConfigError(f"--{part}: name a file, here or as data.{part} in a recipe")
+    found = TASKS.load(recipe.kind).read(chosen, part, data)
+    warn_left_out(found.rejected, "rows", f"--{part}: ")
+    return found
+
+
+def _print_task(result: TaskResult) -> None:
+    found = result.results
+    main = found["figure"]
+    for rate in found["rates"] if len(found["rates"]) > 1 else ():
+        score = rate[f"dev_{main}"]
+        typer.echo(f"  learning rate {rate['learning_rate']:g}: {main} {score:.4f} on dev")
+    for part in ("dev", "test"):
+        if part in found:
+            typer.echo(f"  {part:5} {_line(found[part])}")
+    for part, level in found.get("chance", {}).items():
+        typer.echo(f"  chance on {part}: {main} {level[main]:.4f}")
+    for reason, n in found["lost"].items():
+        typer.echo(f"  {n:,} {reason}", err=True)
+    typer.echo(f"model: {result.model}")
+
+
+def _line(figures: Mapping[str, Any]) -> str:
+    words = []
+    shown = [*figures.items()][:_SHOWN]
+    for name, told in shown:
+        mean, deviation = told["mean"], told["deviation"]
+        spread = f" ± {deviation:.4f}" if deviation is not None else ""
+        words.append(f"{name} {mean:.4f}{spread}")
+    n_seeds = len(shown[0][1]["values"])
+    return ", ".join(words) + f" ({n_seeds} seed{'s' if n_seeds > 1 else ''})"
 
 
 def finetune(
@@ -98,8 +317,8 @@ def finetune(
     RUN/results.json; --resume goes on with the seeds still to do.
     """
     from biograft.linking.recipes import shipped_recipes as shipped_linkers
-    from biograft.tasks.kinds import TASKS
-    from biograft.tasks.recipes import shipped_recipes as shipped_tasks
+    from biograft.tasks.recipe import shipped_recipes as shipped_tasks
+    from biograft.tasks.task import TASKS
 
     if resume and overwrite:
         raise ConfigError("--resume goes on with a run, --overwrite removes it; give one of them")

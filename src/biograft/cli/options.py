@@ -1,17 +1,35 @@
-"""Options and arguments that several commands share, each with one wording.
-
-A command takes one as the type of a parameter, and gives the default there: ``quiet: Quiet =
-False``. An option that means something of its own stands in its command.
-"""
+"""Warnings about a gold standard that several commands give, on stderr."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from biograft.languages import language_code
+
+_SHOWN_IDS = 3
+
+
+def warn_left_out(counts: Mapping[str, int], what: str, where: str = "") -> None:
+    """Say how many of what is in a gold standard could not be read, and why."""
+    for reason, n in counts.items():
+        typer.echo(f"warning: {where}{n:,} {what} left out: {reason}", err=True)
+
+
+def warn_unknown(unknown: Collection[str], effect: str = "", where: str = "") -> None:
+    """Say which gold ids the knowledge base does not know, if any, and what comes of it."""
+    if not unknown:
+        return
+    shown = ", ".join(sorted(unknown)[:_SHOWN_IDS])
+    typer.echo(
+        f"warning: {where}the knowledge base does not know {len(unknown):,} gold ids "
+        f"(such as {shown}){effect}",
+        err=True,
+    )
+
 
 _KB = "Folder of the knowledge base."
 _KB_OPTION = typer.Option("--kb", metavar="KB", help=_KB)
@@ -95,7 +113,7 @@ def split_list(value: str | None) -> tuple[str, ...]:
 
 def stop_words_of(file: Path | None) -> tuple[str, ...]:
     """Read the file of an option ``StopFile``, if there is one."""
-    from biograft.corpus.patterns import read_stop_words
+    from biograft.corpus.dictionary import read_stop_words
 
     return () if file is None else read_stop_words(file)
 

@@ -55,7 +55,8 @@ def pretrain(
     if nothing had happened.
     """
     from biograft.kb import KnowledgeBase
-    from biograft.recipes import Recipe, pretrain as run_recipe
+    from biograft.pretraining.recipe import Recipe
+    from biograft.pretraining.run import pretrain as run_recipe
 
     places = {
         "encoder.name": encoder,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
     from biograft.corpus.abbreviations import (
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         find_abbreviations as find_abbreviations,
     )
     from biograft.corpus.dictionary import (
+        DictionaryConfig as DictionaryConfig,
         DictionaryMatch as DictionaryMatch,
         DictionaryMatcher as DictionaryMatcher,
     )
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
         read_pubtator as read_pubtator,
         write_pubtator as write_pubtator,
     )
-    from biograft.corpus.patterns import DictionaryConfig as DictionaryConfig
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -8,8 +8,14 @@ guessing. A token without characters, such as ``[CLS]``, belongs to nothing.
 
 from __future__ import annotations
 
+import functools
+import re
+import unicodedata
+
 import numpy as np
 import numpy.typing as npt
+
+from biograft.text import HAN
 
 Ints = npt.NDArray[np.int64]
 
@@ -51,3 +57,24 @@ def word_numbers(offsets: npt.ArrayLike, words: npt.ArrayLike) -> Ints:
 
 def _pairs(values: npt.ArrayLike) -> Ints:
     return np.asarray(values, np.int64).reshape(-1, 2)
+
+
+_ALONE = rf"\u3005-\u30ff{HAN}"  # kana, Chinese characters
+_LETTER = rf"[^\W_{_ALONE}]"
+_LAST = 0x20000  # scripts end here
+
+
+def split_tokens(text: str) -> list[tuple[int, int]]:
+    """Say where the tokens of a text stand, in order."""
+    return [match.span() for match in _rule().finditer(text)]
+
+
+@functools.cache
+def _rule() -> re.Pattern[str]:
+    marks = "".join(
+        re.escape(chr(code))
+        for code in range(_LAST)
+        if unicodedata.category(chr(code)).startswith("M")
+    )
+    letters = rf"{_LETTER}+(?:[{marks}]+{_LETTER}*)*"
+    return re.compile(rf"{letters}|(?:[{_ALONE}]|[^\w\s]|_)[{marks}]*")

@@ -1,23 +1,233 @@
-"""Find the names of a store in text, all at once, in time linear in the text.
+"""English words that a dictionary of names must be careful with.
 
-An Aho-Corasick automaton runs over marked tokens (see :mod:`biograft.corpus.tokens`): case,
-hyphens, apostrophes, width and the plural *s* of the last word do not matter, the bounds of words
-do, except in scripts written without blanks. Offsets are those of the unaltered text.
+*Function words* are never a mention, even where a store has a concept of that name (``NO``,
+``was``). *Common words* with odd capitals are mentions only when written as the name is: ``CAT``
+the enzyme is not the animal, ``cAMP`` no place to sleep; a plain ``Skin`` is skin in any case.
 """
 
 from __future__ import annotations
 
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
 from typing import NamedTuple
 
 import ahocorasick_rs
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
-from biograft.corpus.patterns import NAMES_AT_ONCE, DictionaryConfig, Ints, Patterns
-from biograft.corpus.tokens import NAME_ENDS, Tokens, mark_joined
+from biograft.corpus.tokens import (
+    NAME_ENDS,
+    Tokens,
+    is_invisible,
+    mark_joined,
+    mark_names,
+    parts_words,
+)
+from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.languages import language_code
+from biograft.sources.files import read_lines
+from biograft.text import APOSTROPHES, normalise
+
+FUNCTION_WORDS = frozenset(
+    """
+    a about above after again against all almost alone along also although always am among an
+    and another any anyone anything are around as at away be became because been before being
+    below between both but by can cannot could did do does doing done down during each either
+    else enough etc even ever every everyone everything few for from further had has have having
+    he hence her here hers herself him himself his how however i if in indeed into is it its
+    itself just least less like made many may me might mine more most much must my myself near
+    neither never next no nobody none nor nos not nothing now of off often on once one only onto
+    or other others our ours ourselves out over own per perhaps quite rather really same several
+    shall she should since so some someone something still such than that the their theirs them
+    themselves then there therefore these they this those though through throughout thus to
+    together too toward towards two under until up upon us very via was we well were what
+    whatever when where whether which while who whoever whole whom whose why will with within
+    without would yet you your yours yourself yourselves
+    """.split()
+)
+
+COMMON_WORDS = frozenset(
+    """
+    act acts add age aged aim aims aid aids air animal ant anti arc area arm art ask ate atom
+    back bad bag ball band bar base bat bear beat bed best better bid big bin bird bit black blue
+    boat body book born box boy brain bring bus buy call came camp cap car card care case cat
+    cell center chap chart check chip chose city clam class clear clip clock close coal coat cod
+    code cold come cope copy cost crash cream cup cut dad dam dark data date day days deal deep
+    den dig dim dip dog door dot draw dream drive drop drug due ear early east easy eat edge eel
+    egg end era evening eye face fact fail fall family far farm fast fat fed feel feet fell felt
+    fig file fill find fine fire fish fit five flag flat flu fly foot form found four fox free
+    front full fun gain game gap gas gate gave gel gene get gift girl give goal gold good got gray
+    great green group grow gun half ham hand hard harm hat head heart heat held help hen high
+    hill hip hit hold home hop hot hour house huge human ice idea impact ink iron job join joint
+    jump keep key kid kind king kit knee know lab lack lady lake lamp land large last late law
+    lay lead leaf learn leg lens let level lid life light lime line link lip list live load lob
+    long look loss lost lot love low mad main make male man map mark mask mass mat match mean
+    meet men mice mid mild mile milk mill mind mint mix mode moderate mole month mood moon mouse
+    move mum mute name nap neck need net new news nice night nine node normal nose note nut oak
+    obese oil old open order pack page pain pair palm pan park part pass past patch path patient
+    patients pattern pay pear peel peg pen pet phone pick pig pill pin pit place plan plant play
+    plot point pole poll pool poor port post pot power press prior public pull pump pure push put
+    race rack rain ran range rap rare rash rat rate raw reach read real recall red rest rice rich
+    ride right ring rise risk road rob rock rod role roof room root rose row run sac sad safe
+    said salt sand sat save saw say scale school sea seal seat see seed seem seen self sell send
+    sense sent set seven sex ship shop short show side sign simple sit site six size skin sleep
+    slow small snail soft soil son soon sort speed spot stage star start state stay step stop
+    study sum sun swan table tag take talk tall tank tap task tax tea team tell ten term test
+    text tide tie time tip tired today toe told tone took tool top town track trap tree trend
+    trial tube type unit use used van view visit wait walk wall want war warm wash waste water
+    wave way week weight west wet white wide wife win wind wish woman word work world worse year
+    yes young zone
+    """.split()
+)
+
+
+OVERLAPS = ("longest", "all")
+NAMES_AT_ONCE = 100_000
+_REMEMBERED = 1 << 18
+"""Patterns whose names are kept at hand; texts repeat themselves."""
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DictionaryConfig:
+    """Which names are looked for, and how."""
+
+    languages: tuple[str, ...] = ()
+    """Only names in these languages; all by default."""
+    overlap: str = "longest"
+    """``longest``: of overlapping matches the leftmost, then the longest; ``all``: every one."""
+    min_length: int = 2
+    """Names with fewer letters and digits are left out."""
+    plurals: bool = True
+    """Also find a name whose last word has an *s* more."""
+    acronym_length: int = 4
+    """Names of so many capitals at most match only in that case; so do common words with odd
+    capitals (``cAMP``, ``GRACE``)."""
+    stop_words: tuple[str, ...] = ()
+    """Names never to look for, besides English function words."""
+
+    def __post_init__(self) -> None:
+        if self.overlap not in OVERLAPS:
+            raise ConfigError(
+                f"overlap: expected one of {', '.join(OVERLAPS)}, found {self.overlap!r}"
+            )
+        for field, low in (("min_length", 1), ("acronym_length", 0)):
+            value = getattr(self, field)
+            if value < low:
+                raise ConfigError(f"{field}: expected {low} or more, found {value}")
+
+
+class Patterns:
+    """What names are marked as, and which names (by their rows) each pattern stands for."""
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        config: DictionaryConfig,
+        rows: Sequence[int] | Ints | None = None,
+    ) -> None:
+        self.config = config
+        self.skipped: Counter[str] = Counter()
+        """How many names were left out, by reason."""
+        self._stop = FUNCTION_WORDS.union(map(normalise, config.stop_words))
+        self._cased: dict[int, str] = {}
+        numbers: list[int] = []
+        chunks: list[pa.Array] = []
+        for block, places in self._blocks(names, rows):
+            marked = mark_names(block, plurals=config.plurals)
+            kept = [key for key in marked if key]
+            numbers += [place for key, place in zip(marked, places, strict=True) if key]
+            self.skipped["no letters"] += len(marked) - len(kept)
+            chunks.append(pa.array(kept, pa.large_binary()))
+        self.skipped = +self.skipped
+        self.n_names = len(numbers)
+        keys = pa.chunked_array(chunks, pa.large_binary()).combine_chunks().dictionary_encode()
+        self.keys: list[bytes] = keys.dictionary.to_pylist()
+        """What is searched for, as UTF-8; a pattern is known by its place here."""
+        patterns = keys.indices.to_numpy()
+        order = np.array(numbers, np.int64)
+        # seen as memory: single numbers are read from it much faster than from an array
+        self._rows = order[np.lexsort((order, patterns))].data
+        self._row_ends = np.cumsum([0, *np.bincount(patterns, minlength=len(self.keys))]).data
+        self._known: dict[int, tuple[int, ...]] = {}
+
+    def rows_of(self, pattern: int, found: str) -> tuple[int, ...]:
+        """Give the names of a pattern that may be written as ``found``, which has their case."""
+        known = self._known.get(pattern)
+        if known is not None:
+            return known
+        rows = self._rows[self._row_ends[pattern] : self._row_ends[pattern + 1]].tolist()
+        if not self._cased.keys().isdisjoint(rows):
+            return tuple(r for r in rows if r not in self._cased or self._same_case(r, found))
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+        self._known[pattern] = tuple(rows)
+        return self._known[pattern]
+
+    def _same_case(self, row: int, found: str) -> bool:
+        name, text = self._cased[row], _with_case(found)
+        return text == name or (self.config.plurals and text == f"{name}s")
+
+    # ---- building
+
+    def _blocks(
+        self, names: Iterable[str], rows: Sequence[int] | Ints | None
+    ) -> Iterator[tuple[list[str], list[int]]]:
+        """Give the names to look for, many at a time, with their numbers."""
+        texts = iter(names)
+        done = 0
+        while block := list(islice(texts, NAMES_AT_ONCE)):
+            places: list[int] = list(range(done, done + len(block)))
+            if rows is not None:
+                places = np.asarray(rows[done : done + len(block)]).tolist()
+            done += len(block)
+            kept = [(t, p) for t, p in zip(block, places, strict=True) if self._wanted(t, p)]
+            yield [text for text, _ in kept], [place for _, place in kept]
+
+    def _wanted(self, name: str, row: int) -> bool:
+        """Decide about one name, noting the case it must be found in."""
+        key = normalise(name)
+        letters = sum(map(str.isalnum, key))
+        reason = ""
+        if key in self._stop:
+            reason = "stop word"
+        elif letters < self.config.min_length:
+            reason = "short"
+        elif key.replace(" ", "").isdecimal():
+            reason = "number"
+        if reason:
+            self.skipped[reason] += 1
+            return False
+        capitals = name.isupper() and letters <= self.config.acronym_length
+        odd = key in COMMON_WORDS and name not in (name.lower(), name.capitalize())
+        if odd or (capitals and " " not in name.strip()):
+            self._cased[row] = _with_case(name)
+        return True
+
+
+def _with_case(text: str) -> str:
+    """Make what two spellings have in common that differ in hyphens and blanks, not in case."""
+    plain = unicodedata.normalize("NFKC", text)
+    return plain if plain.isalnum() else " ".join("".join(map(_cased_char, plain)).split())
+
+
+def _cased_char(char: str) -> str:
+    if char in APOSTROPHES or is_invisible(char):
+        return ""
+    return " " if parts_words(char) else char
+
+
+def read_stop_words(path: Path) -> tuple[str, ...]:
+    """Read names never to look for, one a line."""
+    return tuple(line.strip() for _, line in read_lines(path) if line.strip())
+
 
 _TEXT_AT_ONCE = 1 << 18
 """Characters searched at once: many short texts together, for the cost of a call."""

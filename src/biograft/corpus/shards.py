@@ -22,9 +22,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from biograft.artifacts import Kind, new_file
 from biograft.errors import StoreError
-from biograft.manifests import Kind
-from biograft.runs import new_file
 
 SHARDS = Kind(
     format="biograft-shards",

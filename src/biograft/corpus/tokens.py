@@ -1,44 +1,180 @@
-"""Text as a run of marked tokens in which names can be looked up as plain strings.
+"""Traditional Chinese characters as simplified ones, one for one, so that offsets stay.
 
-A token is a word (letters, digits, their marks), or one character of a script written without
-blanks, or one sign. Blanks and hyphens only part tokens; apostrophes inside words and invisible
-characters vanish; characters are folded one by one (NFKD, case, traditional Chinese to
-simplified), so that each keeps the place it had in the unaltered text. (Several marks on one
-letter must stand in the same order in name and text, as they do in any normal form.) A word is
-written between two marks, which makes a plain search for a marked name stop at the bounds of words
-by itself; the plural *s* stands behind the closing mark, so that the singular is found in the
-plural but not the reverse:
-
->>> mark("Crohn’s-disease: tumors").text.replace(WORD_STARTS, "<").replace(WORD_ENDS, ">")
-'<crohn>s<disease>:<tumor>s'
-
-A compiled loop (:mod:`biograft.corpus.marking`) does it on code points, since names and corpora
-are large.
+OpenCC knows them; the few that depend on the word they stand in are taken as they mostly are, the
+same in names and in text.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
+import numpy.typing as npt
 
-from biograft.corpus.marking import (
-    BLANK,
-    BREAK,
-    MARK,
-    NOTHING,
-    QUOTE,
-    SINGLE,
-    WORD,
-    Bytes,
-    Codes,
-    Ints,
-    fold_codes,
-    lay_out,
-)
-from biograft.corpus.simplified import simplify
 from biograft.text import APOSTROPHES, HAN_RANGES
+
+
+class _Simplified(dict[int, str]):
+    """A translation table that looks a character up when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        if any(first <= code <= last for first, last in HAN_RANGES):
+            found = _converter().convert(char)
+            char = found if len(found) == 1 else char
+        self[code] = char
+        return char
+
+
+_TABLE = _Simplified()
+
+
+def simplify(text: str) -> str:
+    """Write traditional characters as simplified ones.
+
+    >>> simplify("糖尿病腎病")
+    '糖尿病肾病'
+    """
+    return text if text.isascii() else text.translate(_TABLE)
+
+
+@cache
+def _converter() -> Any:
+    from opencc import OpenCC
+
+    return OpenCC("t2s")
+
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.uint32]
+Bytes = npt.NDArray[np.uint8]
+
+UNKNOWN, WORD, MARK, SINGLE, TAIL, QUOTE, BLANK, BREAK, NOTHING = range(9)
+_STARTS, _ENDS = 1, 2
+_MOST_BYTES = 6
+"""What a character may take: four bytes, and a mark on either side."""
+_S = ord("s")
+
+
+@numba.njit(cache=True, nogil=True)
+def fold_codes(
+    codes: Codes, place: Ints, length: Ints, folded: Codes, kinds: Bytes
+) -> tuple[Codes, Bytes, Ints]:
+    """Fold characters, leave out what is nothing, and settle what a combining mark belongs to.
+
+    A mark belongs to the character it stands on; without one it is a word.
+    """
+    total = 0
+    for code in codes:
+        total += length[code]
+    out = np.empty(total, np.uint32)
+    kind_of = np.empty(total, np.uint8)
+    origin = np.empty(total, np.int64)
+    n, base = 0, BLANK
+    for i in range(len(codes)):
+        first = place[codes[i]]
+        for k in range(first, first + length[codes[i]]):
+            kind = kinds[folded[k]]
+            if kind == NOTHING:
+                continue
+            if kind == MARK:
+                kind = TAIL if base == SINGLE else WORD
+            else:
+                base = kind
+            out[n] = folded[k]
+            kind_of[n] = kind
+            origin[n] = i
+            n += 1
+    return out[:n], kind_of[:n], origin[:n]
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _write(out: Bytes, at: int, code: int) -> int:
+    """Write a character as UTF-8; give where the next one goes."""
+    if code < 0x80:
+        out[at] = code
+        return at + 1
+    if code < 0x800:
+        out[at] = 0xC0 | code >> 6
+        out[at + 1] = 0x80 | code & 0x3F
+        return at + 2
+    if code < 0x10000:
+        out[at] = 0xE0 | code >> 12
+        out[at + 1] = 0x80 | code >> 6 & 0x3F
+        out[at + 2] = 0x80 | code & 0x3F
+        return at + 3
+    out[at] = 0xF0 | code >> 18
+    out[at + 1] = 0x80 | code >> 12 & 0x3F
+    out[at + 2] = 0x80 | code >> 6 & 0x3F
+    out[at + 3] = 0x80 | code & 0x3F
+    return at + 4
+
+
+@numba.njit(cache=True, nogil=True)
+def lay_out(
+    codes: Codes, kinds: Bytes, origin: Ints, plurals: bool
+) -> tuple[Bytes, Ints, Ints, Ints, Ints, Ints]:
+    """Write the tokens one behind the other, words between their marks.
+
+    Gives the bytes, and of each token where it starts there, where it ends without and with its
+    plural *s*, and its place in the unaltered text.
+    """
+    n = len(codes)
+    out = np.empty(_MOST_BYTES * n + 1, np.uint8)
+    starts, stems, ends = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    first, last = np.empty(n, np.int64), np.empty(n, np.int64)
+    at, token, letters, before, latest = 0, -1, 0, 0, 0
+    for i in range(n + 1):
+        kind = BLANK if i == n else kinds[i]
+        if kind == QUOTE:
+            if letters and kinds[i - 1] == WORD and i + 1 < n and kinds[i + 1] == WORD:
+                continue
+            kind = BLANK
+        if kind != WORD and letters:
+            plural = plurals and _is_plural(letters, before, latest)
+            stems[token], ends[token] = _close(out, at, plural)
+            at, letters = ends[token], 0
+        if kind == BLANK:
+            continue
+        code = codes[i]
+        if kind == SINGLE or (kind == WORD and not letters):
+            token += 1
+            starts[token] = at
+            first[token] = origin[i]
+            if kind == WORD:
+                at = _write(out, at, _STARTS)
+        at = _write(out, at, code)
+        if kind == BREAK:
+            continue
+        last[token] = origin[i] + 1
+        if kind == WORD:
+            letters += 1
+            before, latest = latest, code
+        else:
+            stems[token] = ends[token] = at
+    m = token + 1
+    return out[:at], starts[:m], stems[:m], ends[:m], first[:m], last[:m]
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _close(out: Bytes, at: int, plural: bool) -> tuple[int, int]:
+    """Write the mark behind a word, before its plural *s*; give where its stem and it end."""
+    if plural:
+        out[at - 1], out[at] = _ENDS, _S
+        return at, at + 1
+    out[at] = _ENDS
+    return at + 1, at + 1
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _is_plural(letters: int, before: int, latest: int) -> bool:
+    """Say whether a word may be an English plural: two or more of a-z, 0-9 and then an *s*."""
+    letter = ord("a") <= before <= ord("z") and before != _S
+    return letters > 2 and latest == _S and (letter or ord("0") <= before <= ord("9"))
+
 
 WORD_STARTS, WORD_ENDS = "\x01", "\x02"
 NAME_ENDS = "\x00"

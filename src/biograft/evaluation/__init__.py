@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
-    from biograft.evaluation.comparison import Comparison as Comparison, paired as paired
+    from biograft.evaluation.analysis import (
+        Mistake as Mistake,
+        Population as Population,
+        find_mistakes as find_mistakes,
+        similarity_buckets as similarity_buckets,
+        sub_populations as sub_populations,
+    )
     from biograft.evaluation.end_to_end import (
         Score as Score,
         TextResult as TextResult,
@@ -19,30 +25,25 @@ if TYPE_CHECKING:
     )
     from biograft.evaluation.gold import (
         GOLD_FORMATS as GOLD_FORMATS,
-        Gold as Gold,
-        read_gold as read_gold,
-    )
-    from biograft.evaluation.gold_texts import (
         TEXT_FORMATS as TEXT_FORMATS,
+        Gold as Gold,
+        GoldConfig as GoldConfig,
         GoldTexts as GoldTexts,
+        LinkQuery as LinkQuery,
+        read_gold as read_gold,
         read_gold_texts as read_gold_texts,
     )
     from biograft.evaluation.ids import StoreIds as StoreIds, resolve_gold as resolve_gold
+    from biograft.evaluation.judge import NameRanker as NameRanker, Ranker as Ranker
     from biograft.evaluation.linking import (
+        Comparison as Comparison,
         EvaluationConfig as EvaluationConfig,
         LinkingResult as LinkingResult,
         QueryRow as QueryRow,
         evaluate_linking as evaluate_linking,
+        nil_as_linked as nil_as_linked,
+        paired as paired,
     )
-    from biograft.evaluation.mistakes import Mistake as Mistake, find_mistakes as find_mistakes
-    from biograft.evaluation.nil import nil_as_linked as nil_as_linked
-    from biograft.evaluation.populations import (
-        Population as Population,
-        similarity_buckets as similarity_buckets,
-        sub_populations as sub_populations,
-    )
-    from biograft.evaluation.queries import GoldConfig as GoldConfig, LinkQuery as LinkQuery
-    from biograft.evaluation.ranking import NameRanker as NameRanker, Ranker as Ranker
     from biograft.evaluation.report import (
         LinkingReport as LinkingReport,
         write_report as write_report,

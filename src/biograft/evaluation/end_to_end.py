@@ -21,14 +21,13 @@ from typing import Any
 
 from biograft.documents import Document
 from biograft.errors import ConfigError
+from biograft.evaluation.gold import gold_ids
 from biograft.evaluation.ids import StoreIds
-from biograft.evaluation.queries import gold_ids
 from biograft.ids import canonical_id
 from biograft.linking.candidates import LinkedDocument
 from biograft.linking.linker import Linker
-from biograft.metrics.counts import Counts
+from biograft.metrics.precision_recall import Counts, Span, document_counts, mention_counts
 from biograft.metrics.significance import LEVEL, N_RESAMPLES, Interval, bootstrap_counts
-from biograft.metrics.spans import Span, document_counts, mention_counts
 from biograft.progress import Progress
 
 LEVELS = ("spans", "mentions", "documents")

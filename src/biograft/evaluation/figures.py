@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from biograft.errors import MissingExtraError
+from biograft.evaluation.analysis import Population
 from biograft.evaluation.linking import LinkingResult
-from biograft.evaluation.populations import Population
 from biograft.metrics.calibration import given_answers, reliability
 
 try:

@@ -1,35 +1,111 @@
-"""Read a gold standard of any registered format as queries."""
+"""What is asked of a linker in an evaluation: a mention, its gold concepts, where it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import Protocol
 
-from biograft.errors import FormatError
-from biograft.evaluation.queries import GoldConfig, GoldReader, LinkQuery
+from biograft.documents import Document
+from biograft.errors import ConfigError, FormatError
 from biograft.registry import Registry
 from biograft.sources.log import ReadLog
 
-_HELP = {
-    "biosyn": "*.concept files: doc||start|end||type||mention||id; folder, file, or TAR::FOLDER",
-    "pubtator": "PubTator documents with mentions, plain or gz",
-    "aap": "AskAPatient: id, concept name, phrase; tab-separated",
-    "xlbel": "XL-BEL: ids||mention||sentence with <tgt> marks",
-    "procedures": "Chinese terms and their standard names (joined by ##); tab-separated",
-    "sample": "JSON lines of documents with mentions; 'starter' is the built-in sample",
-}
-"""What each module of ``evaluation.formats`` reads."""
+NIL_MARKS = frozenset({"", "-1", "cui-less", "-"})
+"""What benchmark files write, in any case, where no concept fits."""
 
 
-def functions_of(formats: Iterable[str], function: str) -> dict[str, tuple[str, str]]:
-    """Name a function of formats' modules, with the formats' help, for a registry."""
-    return {
-        name: (f"biograft.evaluation.formats.{name}:{function}", _HELP[name]) for name in formats
-    }
+@dataclass(frozen=True, slots=True)
+class LinkQuery:
+    """A mention to be linked.
+
+    ``gold`` are all ids that count as right, none of them: NIL. ``needed`` says how they belong
+    together: a composite mention means one concept of every group. Where the gold is given by
+    names, ``gold_names`` holds them until the store says whose names they are.
+    """
+
+    mention: str
+    gold: frozenset[str] = frozenset()
+    parts: tuple[str, ...] = ()
+    """What is looked up: the mention, or what the benchmark splits it into."""
+    needed: tuple[frozenset[str], ...] = ()
+    gold_names: tuple[str, ...] = ()
+    document: str = ""
+    start: int | None = None
+    end: int | None = None
+    context: str = ""
+    """The text that ``start`` and ``end`` count in, where the format has it."""
+    type: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            object.__setattr__(self, "parts", (self.mention,))
+        if self.gold and not self.needed:
+            object.__setattr__(self, "needed", tuple(frozenset({i}) for i in sorted(self.gold)))
+
+    @property
+    def is_nil(self) -> bool:
+        """Whether no concept fits."""
+        return not self.gold and not self.gold_names
+
+    @property
+    def is_composite(self) -> bool:
+        """Whether the mention speaks of several concepts."""
+        return len(self.needed) > 1 or len(self.gold_names) > 1
 
 
-GOLD_FORMATS: Registry[GoldReader] = Registry("gold format", functions_of(_HELP, "read"))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldConfig:
+    """Which queries of a gold file are asked, and how composites are taken."""
+
+    types: tuple[str, ...] = ()
+    """Mentions of these types only; none: all."""
+    keep_nil: bool = False
+    """Ask also where the gold answer is NIL."""
+    split_composites: bool = True
+    """Split mentions where the benchmark marks parts (BioSyn files); the published fast path
+    does not, and leaves ``+`` alone."""
+    drop_composites: bool = False
+    drop_duplicates: bool = False
+    """Ask each mention with the same gold once (case does not matter)."""
+
+
+class GoldReader(Protocol):
+    """Reads the queries of one format; what is wrong in the file goes to the log."""
+
+    def __call__(self, path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
+        """Read queries in the order of the file."""
+
+
+def gold_ids(cells: Iterable[str]) -> tuple[str, ...]:
+    """Bring the ids of a cell to what they name: blanks off, marks of NIL left out, each once."""
+    stripped = (cell.strip() for cell in cells)
+    return tuple(dict.fromkeys(cell for cell in stripped if cell.lower() not in NIL_MARKS))
+
+
+_HOME = "biograft.evaluation.gold_formats"
+_PUBTATOR = "PubTator documents with mentions, plain or gz"
+_SAMPLE = "JSON lines of documents with mentions; 'starter' is the built-in sample"
+
+GOLD_FORMATS: Registry[GoldReader] = Registry(
+    "gold format",
+    {
+        "biosyn": (
+            f"{_HOME}:read_biosyn",
+            "*.concept files: doc||start|end||type||mention||id; folder, file, or TAR::FOLDER",
+        ),
+        "pubtator": (f"{_HOME}:read_pubtator_queries", _PUBTATOR),
+        "aap": (f"{_HOME}:read_aap", "AskAPatient: id, concept name, phrase; tab-separated"),
+        "xlbel": (f"{_HOME}:read_xlbel", "XL-BEL: ids||mention||sentence with <tgt> marks"),
+        "procedures": (
+            f"{_HOME}:read_procedures",
+            "Chinese terms and their standard names (joined by ##); tab-separated",
+        ),
+        "sample": (f"{_HOME}:read_sample", _SAMPLE),
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +152,59 @@ def _wanted(queries: Iterable[LinkQuery], config: GoldConfig, log: ReadLog) -> I
                 continue
             seen.add(key)
             yield query
+
+
+class TextReader(Protocol):
+    """Reads the documents of one format; what is wrong in the file goes to the log."""
+
+    def __call__(self, path: str, log: ReadLog) -> Iterator[Document]:
+        """Read documents in the order of the file."""
+
+
+TEXT_FORMATS: Registry[TextReader] = Registry(
+    "gold format",
+    {
+        "pubtator": (f"{_HOME}:read_pubtator_documents", _PUBTATOR),
+        "sample": (f"{_HOME}:read_sample_documents", _SAMPLE),
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GoldTexts:
+    """The documents of a gold standard, and the log of what was left out of it and why."""
+
+    documents: tuple[Document, ...]
+    log: ReadLog
+
+
+def read_gold_texts(
+    path: str | Path, form: str, *, types: Collection[str] = (), limit: int = 0
+) -> GoldTexts:
+    """Read the documents of a gold standard, the first ``limit`` of them if that is not 0.
+
+    Of their mentions only those of certain types stay, if any are named; a document without any
+    stays too, since what is found in it is wrong.
+    """
+    if form in GOLD_FORMATS and form not in TEXT_FORMATS:
+        raise ConfigError(
+            f"format: {form!r} has no texts with all their mentions marked; expected one that "
+            f"has: {', '.join(TEXT_FORMATS)}"
+        )
+    log = ReadLog(Path(path))
+    read = islice(TEXT_FORMATS.load(form)(str(path), log), limit or None)
+    documents = tuple(_of_types(read, types, log))
+    if not any(document.mentions for document in documents):
+        found = f"no mention is left of {len(documents):,} documents of format {form!r}"
+        raise nothing_left(found, log, path)
+    return GoldTexts(documents, log)
+
+
+def _of_types(
+    documents: Iterable[Document], types: Collection[str], log: ReadLog
+) -> Iterator[Document]:
+    """Leave out the mentions of other types, counting them."""
+    for document in documents:
+        kept = tuple(m for m in document.mentions if not types or m.type in types)
+        log.filter("of another type", len(document.mentions) - len(kept))
+        yield replace(document, mentions=kept)

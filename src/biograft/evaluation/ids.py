@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 
-from biograft.evaluation.queries import LinkQuery
+from biograft.evaluation.gold import LinkQuery
 from biograft.ids import canonical_id
 from biograft.kb import KnowledgeBase
 from biograft.records import IdKind

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from biograft.errors import ConfigError
+from biograft.evaluation.gold import LinkQuery
 from biograft.evaluation.ids import Resolved, StoreIds, resolve_gold
-from biograft.evaluation.judging import NilRule, OwnIds, judge
-from biograft.evaluation.queries import LinkQuery
-from biograft.evaluation.ranking import Answers, NameRanker, Ranker, Search
+from biograft.evaluation.judge import Answers, NameRanker, NilRule, OwnIds, Ranker, Search, judge
 from biograft.kb import KnowledgeBase
+from biograft.linking.linker import Linker
 from biograft.metrics.calibration import given_answers
-from biograft.metrics.judgements import Judgements
 from biograft.metrics.linking import check_scorer
-from biograft.metrics.metric import Metric
+from biograft.metrics.metric import Judgements, Metric
 from biograft.metrics.significance import (
     LEVEL,
     N_RESAMPLES,
+    Difference,
     Interval,
+    approximate_randomisation,
     bootstrap_interval,
+    mcnemar_exact,
+    paired_bootstrap,
 )
 from biograft.progress import Progress
 
@@ -230,3 +234,50 @@ def _rows(
             )
         )
     return rows
+
+
+def nil_as_linked(linker: Linker, config: EvaluationConfig | None = None) -> EvaluationConfig:
+    """Take for NIL what the linker takes for it.
+
+    That is by the threshold it was opened with, else by that of its calibration; a linker with
+    neither threshold nor calibration leaves it to its ranker, some of which know a score.
+    """
+    config = config or EvaluationConfig()
+    if linker.threshold is not None:
+        return replace(config, nil_below=linker.threshold, nil_by_score=False)
+    nil_below = getattr(linker.ranker, "nil_below", None)
+    if linker.calibration is None and nil_below is not None and isfinite(nil_below):
+        return replace(config, nil_below=float(nil_below), nil_by_score=True)
+    return replace(config, nil_below=None, nil_by_score=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How two runs on the same queries differ."""
+
+    metric: str
+    bootstrap: Difference
+    randomisation_p: float
+    mcnemar_p: float | None
+    """None where queries may be half right (equal scores under the strict rule)."""
+
+
+def paired(
+    a: LinkingResult, b: LinkingResult, metric: str = "acc@1", *, seed: int = 0
+) -> Comparison:
+    """Compare two runs on the same queries, drawing documents together."""
+    asked = [[(r.query.document, r.query.mention, r.query.gold) for r in x.rows] for x in (a, b)]
+    if asked[0] != asked[1]:
+        raise ConfigError("paired: expected two runs on the same queries, in the same order")
+    values = [Metric.parse(metric).values(result.judged) for result in (a, b)]
+    first, second = values
+    if first is None or second is None:
+        raise ConfigError(f"paired: {metric} has no value for each query; choose acc@1 or mrr")
+    whole = all(np.isin(value, (0.0, 1.0)).all() for value in (first, second))
+    documents = a.judged.documents
+    return Comparison(
+        metric,
+        paired_bootstrap(first, second, documents, seed=seed),
+        approximate_randomisation(first, second, documents, seed=seed),
+        mcnemar_exact(first == 1, second == 1) if whole else None,
+    )

@@ -9,11 +9,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from biograft.artifacts import Kind, new_folder
+from biograft.evaluation.analysis import Mistake, Population, count_kinds
 from biograft.evaluation.linking import LinkingResult
-from biograft.evaluation.mistakes import Mistake, count_kinds
-from biograft.evaluation.populations import Population
-from biograft.manifests import Kind
-from biograft.runs import new_folder
 
 REPORT = Kind(
     format="biograft-linking-report",

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.artifacts import Kind
 from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.graph.triples import graph_fingerprint
-from biograft.manifests import Kind
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase

@@ -1,27 +1,162 @@
-"""Personalised entity PageRank (PEPR) of every entity's own neighbours, after SMedBERT.
-
-V_e = (1 - a) A V_e + a P, with P = 1 at e and 1/Z elsewhere. That is linear in P, so V_e is one
-vector that all entities share plus (1 - 1/Z) times the PageRank p_e of a walk that begins at e.
-Of p_e five steps are computed exactly (:mod:`~biograft.graph.pepr_steps`). The rest is where such
-a walk settles, corrected by a linear function of how far steps 2 to 5 are from settled; it is
-fitted on pilot entities that are solved exactly, and so is how far to trust it. An entity whose
-first K neighbours are not apart from the others by that margin is counted as unsure, or solved
-exactly too (``refine``), which costs a hundred times as much.
-"""
+"""Choose the best neighbours by score, and say whether the choice is beyond doubt."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 
+import numba
 import numpy as np
+import numpy.typing as npt
 
 from biograft.errors import ConfigError
 from biograft.graph.adjacency import Adjacency, Floats, Ints, Longs, settle
-from biograft.graph.pepr_choice import choose
-from biograft.graph.pepr_exact import solve, solve_at_neighbours
-from biograft.graph.pepr_steps import N_STEPS, first_steps
-from biograft.graph.pepr_tail import Tail, fit_tail
+from biograft.graph.pepr_exact import N_STEPS, first_steps, solve, solve_at_neighbours
+
+Picks = npt.NDArray[np.int64]
+
+
+@numba.njit(cache=True, nogil=True)
+def choose(
+    scores: Floats, margins: Floats, steps: Floats, rows: Ints, ends: Longs, k: int
+) -> tuple[Picks, npt.NDArray[np.bool_]]:
+    """Pick ``k`` entries of each group, the best first, of equals the lower row.
+
+    A choice is sure if no entry left out can be better than one picked, within the margins.
+    Entries whose steps are all equal are twins: their order is by row, not in doubt.
+    """
+    picks = np.full((len(ends), k), -1, np.int64)
+    sure = np.ones(len(ends), np.bool_)
+    taken = np.zeros(len(scores), np.bool_)
+    first = 0
+    for group in range(len(ends)):
+        stop = ends[group]
+        low = np.inf
+        last = -1
+        for rank in range(min(k, stop - first)):
+            last = _best(scores, rows, taken, first, stop)
+            picks[group, rank], taken[last] = last, True
+            low = min(low, scores[last] - margins[last])
+        for at in range(first, stop):
+            near = not taken[at] and scores[at] + margins[at] > low
+            if near and not _are_twins(scores, steps, at, last):
+                sure[group] = False
+                break
+        first = stop
+    return picks, sure
+
+
+@numba.njit(cache=True, nogil=True)
+def _best(scores: Floats, rows: Ints, taken: npt.NDArray[np.bool_], first: int, stop: int) -> int:
+    best = -1
+    for at in range(first, stop):
+        if taken[at]:
+            continue
+        equal = best >= 0 and scores[at] == scores[best]
+        if best < 0 or scores[at] > scores[best] or (equal and rows[at] < rows[best]):
+            best = at
+    return best
+
+
+@numba.njit(cache=True, nogil=True)
+def _are_twins(scores: Floats, steps: Floats, a: int, b: int) -> bool:
+    return scores[a] == scores[b] and bool(np.all(steps[a] == steps[b]))
+
+
+_FITTED_FROM = 2
+"""The first step is the same for all neighbours of an entity."""
+_TRUSTED = 0.99
+"""Part of the pilots' neighbours whose error lies within the margin."""
+_LEAST = 0.05
+_SINGLE = 2e-7
+"""Relative error of sums in single precision, seen against double."""
+
+Settled = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """A linear correction of the walk's rest, and how many times its own size it may be wrong.
+
+    The differences between an entity's neighbours, which decide their order, and their mean,
+    which does not, are corrected apart.
+    """
+
+    settled: Settled
+    damping: float
+    slopes: Floats
+    mean_slopes: Floats
+    doubt: float
+    n_pilots: int
+
+    def estimate(self, steps: Floats, near: Ints, ends: Longs) -> tuple[Floats, Floats]:
+        """Give the PageRank at the neighbours and its margins, leaving out what all share."""
+        known, apart = split_walk(steps, near, self.settled, self.damping)
+        means = _means(apart, ends)
+        correction = (apart - means) @ self.slopes
+        margins = self.doubt * _size(correction, ends) + _SINGLE * known
+        return known + correction + means @ self.mean_slopes, margins
+
+
+def split_walk(
+    steps: Floats, near: Ints, settled: Settled, damping: float
+) -> tuple[Floats, Floats]:
+    """Add up the known steps and a settled rest; give how far steps were from settled too."""
+    c = 1 - damping
+    powers = damping * c ** np.arange(1, N_STEPS + 1)
+    even, odd = settled[0][near], settled[1][near]
+    rest = damping * c ** (N_STEPS + 1) / (1 - c * c) * (even + c * odd)
+    by_step = [even if step % 2 == 0 else odd for step in range(_FITTED_FROM, N_STEPS + 1)]
+    apart = steps[:, _FITTED_FROM - 1 :] - np.stack(by_step, axis=1)
+    return steps @ powers + rest, apart
+
+
+def fit_tail(
+    steps: Floats, walk: Floats, near: Ints, ends: Longs, settled: Settled, damping: float
+) -> Tail:
+    """Fit the correction to walks that are known exactly, each pilot counting alike."""
+    n = N_STEPS - _FITTED_FROM + 1
+    if not len(ends):
+        return Tail(settled, damping, np.zeros(n), np.zeros(n), 1.0, 0)
+    known, apart = split_walk(steps, near, settled, damping)
+    missing = (walk - known)[:, None]
+    means, missing_means = _means(apart, ends), _means(missing, ends)
+    counts = np.diff(ends, prepend=0)
+    weight = np.sqrt(np.repeat(counts, counts))[:, None]  # what is shared out is 1 / neighbours
+    slopes = _fit(weight * (apart - means), weight * (missing - missing_means))
+    firsts = ends - counts
+    mean_slopes = _fit(
+        counts[:, None] * means[firsts],
+        counts[:, None] * missing_means[firsts],
+    )
+    correction = (apart - means) @ slopes
+    error = np.abs((missing - missing_means)[:, 0] - correction)
+    size = np.maximum(_size(correction, ends), np.finfo(float).tiny)
+    beyond = np.maximum(error - _SINGLE * known, 0) / size
+    doubt = max(float(np.quantile(beyond, _TRUSTED)), _LEAST)
+    return Tail(settled, damping, slopes, mean_slopes, doubt, len(ends))
+
+
+def _fit(x: Floats, y: Floats) -> Floats:
+    scale = np.sqrt((x * x).sum(axis=0))
+    scale[scale == 0] = 1
+    slopes: Floats = np.linalg.lstsq(x / scale, y[:, 0], rcond=1e-8)[0] / scale
+    return slopes
+
+
+def _means(values: Floats, ends: Longs) -> Floats:
+    """Give each entity's mean for each of its neighbours."""
+    counts = np.diff(ends, prepend=0)
+    means = np.add.reduceat(values, ends - counts, axis=0) / counts[:, None]
+    return np.repeat(means, counts, axis=0)
+
+
+def _size(correction: Floats, ends: Longs) -> Floats:
+    """Say how large corrections are, each beside the usual one of its entity."""
+    usual = np.sqrt(_means((correction * correction)[:, None], ends)[:, 0])
+    size: Floats = np.abs(correction) + usual
+    return size
+
 
 READINGS = {"columns": 0.0, "symmetric": 0.5, "rows": 1.0}
 """How the adjacency is normalised: A = D^-t W D^(t - 1), by the t of each reading."""

@@ -1,8 +1,4 @@
-"""Build a store: read all sources, number the concepts, write the tables, then the manifest.
-
-Everything happens in a working folder beside the target, which takes the target's name only
-when it is whole. A build that fails, is interrupted or killed leaves no store that opens.
-"""
+"""The is-a hierarchy: whether it turns back on itself."""
 
 from __future__ import annotations
 
@@ -14,10 +10,13 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from biograft.artifacts import hash_file, new_folder
 from biograft.errors import InputError, OutputError, nearest
-from biograft.kb.assemble import (
+from biograft.kb.assembly import (
     Assembly,
     Ends,
     write_definitions,
@@ -26,25 +25,83 @@ from biograft.kb.assemble import (
     write_relations,
     write_types,
 )
+from biograft.kb.collector import Gathered
 from biograft.kb.concepts import (
     Concepts,
+    keep_types,
     merge_concepts,
     number_concepts,
     with_alternates,
 )
 from biograft.kb.config import BuildConfig
-from biograft.kb.gather import Gathered
-from biograft.kb.hierarchy import find_cycle
-from biograft.kb.layout import GROUPED
-from biograft.kb.manifest import is_store, table_sizes, write_manifest
-from biograft.kb.report import BuildReport, SourceReport
-from biograft.kb.tables import Table, TableWriter
-from biograft.kb.type_filter import keep_types
+from biograft.kb.manifest import BuildReport, SourceReport, is_store, table_sizes, write_manifest
+from biograft.kb.tables import GROUPED, Table, TableWriter
 from biograft.languages import language_code
 from biograft.progress import Progress
 from biograft.records import IS_A
-from biograft.runs import hash_file, new_folder
 from biograft.sources import STARTER, ReadLog, SourceConfig, read_source, resolve
+
+Rows = npt.NDArray[np.uint32]
+MAX_PEELS = 200
+"""Deeper hierarchies than this are peeled one concept at a time."""
+
+
+def find_cycle(children: Rows, parents: Rows, n_concepts: int) -> tuple[int, list[int]]:
+    """Count the concepts that no peeling frees, and give one cycle among them (empty: none).
+
+    Peeling takes away, again and again, every concept that has no parent left or no child left;
+    in a hierarchy without cycles nothing remains.
+    """
+    for _ in range(MAX_PEELS):
+        if not len(children):
+            break
+        has_parent = np.zeros(n_concepts, bool)
+        has_child = np.zeros(n_concepts, bool)
+        has_parent[children] = True
+        has_child[parents] = True
+        kept = has_parent[parents] & has_child[children]
+        if kept.all():
+            break
+        children, parents = children[kept], parents[kept]
+    else:
+        children, parents = _peel_one_by_one(children, parents)
+    if not len(children):
+        return 0, []
+    return len(np.unique(children)), _walk(children, parents)
+
+
+def _peel_one_by_one(children: Rows, parents: Rows) -> tuple[Rows, Rows]:
+    """Peel what is left of a very deep hierarchy, in time linear in its edges.
+
+    Here only concepts without parents are taken away, so that what hangs below a cycle stays.
+    """
+    below: dict[int, list[int]] = {}
+    n_parents: dict[int, int] = {}
+    for child, parent in zip(children.tolist(), parents.tolist(), strict=True):
+        below.setdefault(parent, []).append(child)
+        n_parents[child] = n_parents.get(child, 0) + 1
+    queue = [node for node in below if node not in n_parents]
+    for node in queue:
+        for child in below.get(node, ()):
+            n_parents[child] -= 1
+            if not n_parents[child]:
+                queue.append(child)
+    free = np.array(sorted(queue), np.uint32)
+    kept = ~np.isin(parents, free)
+    return children[kept], parents[kept]
+
+
+def _walk(children: Rows, parents: Rows) -> list[int]:
+    """Go from parent to parent until a concept comes again."""
+    up = dict(zip(children.tolist(), parents.tolist(), strict=True))
+    path: list[int] = []
+    seen: dict[int, int] = {}
+    node = int(children[0])
+    while node not in seen:
+        seen[node] = len(path)
+        path.append(node)
+        node = up[node]
+    return [*path[seen[node] :], node]
 
 
 @dataclass

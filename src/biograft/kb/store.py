@@ -1,35 +1,110 @@
-"""Open a store and ask it: concepts by id and by name, neighbours, ancestors.
-
-Opening maps the tables into memory and reads only the manifest, whatever the size; several
-processes may share one store.
-"""
+"""What the store gives back: a concept and the facts about it, as plain frozen objects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from biograft.artifacts import hash_file
 from biograft.errors import NotFoundError, StoreError
 from biograft.ids import canonical_id
-from biograft.kb.concept import (
-    Concept,
-    Definition,
-    Identifier,
-    Match,
-    Name,
-    Relation,
-    SemanticType,
-)
 from biograft.kb.keys import find_entries, hash_text
-from biograft.kb.layout import ID_KINDS, NAME_KINDS, SCHEMAS, STORE
 from biograft.kb.manifest import read_manifest
-from biograft.kb.tables import Table
+from biograft.kb.tables import ID_KINDS, NAME_KINDS, SCHEMAS, STORE, Table
 from biograft.records import IS_A, IdKind
-from biograft.runs import hash_file
 from biograft.text import normalise
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name of a concept."""
+
+    text: str
+    language: str
+    kind: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A definition of a concept."""
+
+    text: str
+    language: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticType:
+    """A semantic type: its code, what it is called, and its place among types."""
+
+    code: str
+    label: str = ""
+    tree: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """A further id of a concept."""
+
+    id: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation between two concepts, by their ids and names."""
+
+    head: str
+    relation: str
+    tail: str
+    source: str
+    head_name: str = ""
+    tail_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """A concept with all that the store knows about it but its relations."""
+
+    id: str
+    name: str
+    names: tuple[Name, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+    types: tuple[SemanticType, ...] = ()
+    ids: tuple[Identifier, ...] = ()
+
+    @property
+    def definition(self) -> str:
+        """The first definition, or nothing."""
+        return self.definitions[0].text if self.definitions else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the concept as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A name that answers a query, and how it was found."""
+
+    concept: str
+    concept_name: str
+    name: str
+    language: str
+    how: str
+    """``exact``, ``normalised``, ``prefix`` or ``words``."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the match as plain values."""
+        return asdict(self)
+
 
 DIRECTIONS = ("out", "in", "both")
 _OWN = (IdKind.PRIMARY, IdKind.ALTERNATE)
@@ -354,3 +429,16 @@ def _inode(folder: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def fingerprint(
+    base: KnowledgeBase, tables: Sequence[str], vocabularies: Iterable[Sequence[str]] = ()
+) -> str:
+    """Hash some tables of a store, and some of its lists of words; equal content, equal hash."""
+    digest = hashlib.sha256()
+    for table in tables:
+        name = f"{table}.arrow"
+        digest.update(f"{name} {base.manifest['files'][name]['sha256']}\n".encode())
+    for words in vocabularies:
+        digest.update(json.dumps(list(words)).encode())
+    return digest.hexdigest()

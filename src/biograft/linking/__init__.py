@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
     from biograft.linking.calibration import (
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
         NameHits as NameHits,
     )
     from biograft.linking.config import LinkerConfig as LinkerConfig
-    from biograft.linking.detection import (
-        DictionaryDetector as DictionaryDetector,
-        GivenMentions as GivenMentions,
-        MentionDetector as MentionDetector,
-    )
-    from biograft.linking.fusing import FusedSearch as FusedSearch
-    from biograft.linking.html import write_html as write_html
-    from biograft.linking.linker import Linker as Linker
-    from biograft.linking.opening import (
+    from biograft.linking.fusion import FusedSearch as FusedSearch
+    from biograft.linking.index import (
         IndexConfig as IndexConfig,
         build_index as build_index,
         open_index as open_index,
         update_index as update_index,
     )
+    from biograft.linking.linker import Linker as Linker
+    from biograft.linking.mentions import (
+        DictionaryDetector as DictionaryDetector,
+        GivenMentions as GivenMentions,
+        MentionDetector as MentionDetector,
+    )
+    from biograft.linking.output import write_html as write_html
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

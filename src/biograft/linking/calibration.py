@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from biograft.artifacts import Kind
 from biograft.errors import ConfigError
 from biograft.linking.candidates import Candidate
-from biograft.manifests import Kind
 
 CALIBRATION = Kind(
     format="biograft-calibration",

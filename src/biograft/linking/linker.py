@@ -21,20 +21,22 @@ from pathlib import Path
 from typing import Any
 
 from biograft.config import from_mapping
-from biograft.corpus.dictionary import DictionaryMatcher
-from biograft.corpus.patterns import DictionaryConfig
+from biograft.corpus.dictionary import DictionaryConfig, DictionaryMatcher
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Candidate, Generator, LinkedDocument, LinkedMention
-from biograft.linking.choosing import CandidateMaker, best_per_concept
 from biograft.linking.config import LinkerConfig, Query
-from biograft.linking.detection import DictionaryDetector, MentionDetector
-from biograft.linking.forms import Forms, in_order
-from biograft.linking.fusing import FusedSearch, fuse_scores
-from biograft.linking.gathering import gather_nothing
-from biograft.linking.opening import open_search
+from biograft.linking.fusion import (
+    CandidateMaker,
+    FusedSearch,
+    best_per_concept,
+    fuse_scores,
+    gather_nothing,
+)
+from biograft.linking.index import open_search
+from biograft.linking.mentions import DictionaryDetector, Forms, MentionDetector, in_order
 from biograft.linking.rankers import CandidateRanker, Context, needs_search, open_model
 
 _AT_ONCE = 512

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
+from biograft.artifacts import new_file
+from biograft.html import escaped, make_page
+from biograft.kb import Concept, KnowledgeBase
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
 
 HEAD = ("place", "mention", "concept", "name", "score", "found by")
@@ -111,3 +115,164 @@ def _evidence(candidate: Candidate) -> str:
 def _one_line(text: str) -> str:
     """Keep a text from breaking the lines, or from commanding the terminal."""
     return "".join(" " if unicodedata.category(char) in ("Cc", "Cs") else char for char in text)
+
+
+_STYLE = """
+:root{color-scheme:light dark;--line:#8884;--mark:88%;--edge:38%}
+@media (prefers-color-scheme:dark){:root{--mark:26%;--edge:70%}}
+body{font:16px/1.65 system-ui,sans-serif;max-width:70rem;margin:1.5rem auto;padding:0 1rem}
+h1{font-size:1.3rem}h2{font-size:1.1rem;margin-top:2.5rem}
+.text{white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:plaintext}
+a.m{color:inherit;text-decoration:none;border-radius:.2em;padding:0 .12em;
+background:hsl(var(--hue) 70% var(--mark));border-bottom:2px solid hsl(var(--hue) 60% var(--edge));
+print-color-adjust:exact;-webkit-print-color-adjust:exact}
+a.m.nil{background:none;border-bottom:2px dotted}
+a:focus-visible{outline:3px solid Highlight}
+section.f{border-top:1px solid var(--line);padding:.4rem 0;break-inside:avoid}
+section.f:target{background:#fd03;outline:2px solid #fa08}
+h3{font-size:1rem;margin:.3rem 0}table{border-collapse:collapse;width:100%;font-size:.9rem}
+th,td{text-align:start;vertical-align:top;padding:.15rem .6rem .15rem 0}
+td.n{white-space:nowrap;font-variant-numeric:tabular-nums}
+.d,.e{opacity:.8;font-size:.85rem}.legend span{margin-inline-end:1rem}
+.wide{overflow-x:auto}
+@media print{body{max-width:none;font-size:11pt}a.back{display:none}}
+"""
+_COLUMNS = ("concept", "name", "score", "found by")
+_GOLDEN_ANGLE = 137.508
+"""Degrees between the hues of two types: far apart however many there are."""
+
+
+class _Page:
+    """What is known of concepts, and which colour each type has."""
+
+    def __init__(self, kb: KnowledgeBase) -> None:
+        self.kb = kb
+        self.hues: dict[str, int] = {}
+        self._known: dict[str, Concept | None] = {}
+
+    def concept(self, identifier: str) -> Concept | None:
+        """Look a concept up once."""
+        if identifier not in self._known:
+            row = self.kb.find_row(identifier)
+            self._known[identifier] = None if row is None else self.kb.concept_at(row)
+        return self._known[identifier]
+
+    def hue(self, identifier: str) -> int:
+        """Give each type a hue of its own, in the order they are met."""
+        concept = self.concept(identifier)
+        kind = concept.types[0] if concept is not None and concept.types else None
+        label = (kind.label or kind.code) if kind else "untyped"
+        return self.hues.setdefault(label, round(len(self.hues) * _GOLDEN_ANGLE + 200) % 360)
+
+
+def write_html(
+    documents: Iterable[LinkedDocument],
+    kb: KnowledgeBase,
+    path: str | Path,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write linked documents as one page."""
+    with new_file(Path(path), overwrite=overwrite) as file:
+        file.write(to_html(documents, kb).encode())
+
+
+def to_html(documents: Iterable[LinkedDocument], kb: KnowledgeBase) -> str:
+    """Give linked documents as one page."""
+    page = _Page(kb)
+    body = [part for n, each in enumerate(documents, 1) for part in _document(each, n, page)]
+    legend = "".join(
+        f'<span><a class="m" style="--hue:{hue}">{escaped(label)}</a></span>'
+        for label, hue in page.hues.items()
+    )
+    key = f'<p class="legend">{legend}<span><a class="m nil">NIL</a></span></p>'
+    return make_page("linked text", "Linked text", _STYLE, [key, *body])
+
+
+def _document(linked: LinkedDocument, number: int, page: _Page) -> Iterator[str]:
+    """Give the text with its marks, then what each mark stands for."""
+    text, done = linked.document.text, 0
+    sections: dict[tuple[tuple[str, str, str | None], ...], str] = {}
+    details: list[str] = []
+    marked: list[str] = []
+    for place, (start, end, mentions) in enumerate(_stretches(linked.mentions), 1):
+        key = tuple((mention.text, mention.form, mention.concept) for mention in mentions)
+        if key not in sections:
+            sections[key] = f"d{number}f{len(sections) + 1}"
+            details.append(_section(mentions, sections[key], f"d{number}m{place}", page))
+        marked.append(escaped(text[done:start]))
+        marked.append(
+            f'<a {_look(mentions, page)} id="d{number}m{place}" href="#{sections[key]}" '
+            f'title="{escaped(_title(mentions))}">{escaped(text[start:end])}</a>'
+        )
+        done = end
+    marked.append(escaped(text[done:]))
+    yield f"<h2>{escaped(linked.document.id or f'Text {number}')}</h2>"
+    yield f'<div class="text" dir="auto">{"".join(marked)}</div>'
+    yield from details
+
+
+def _stretches(
+    mentions: Sequence[LinkedMention],
+) -> Iterator[tuple[int, int, list[LinkedMention]]]:
+    """Put mentions that overlap, and the parts of one, into one stretch of text each."""
+    stretch: list[LinkedMention] = []
+    for mention in sorted(mentions, key=lambda each: (each.start, -each.end)):
+        if stretch and mention.start >= max(each.end for each in stretch):
+            yield stretch[0].start, max(each.end for each in stretch), stretch
+            stretch = []
+        stretch.append(mention)
+    if stretch:
+        yield stretch[0].start, max(each.end for each in stretch), stretch
+
+
+def _look(mentions: Sequence[LinkedMention], page: _Page) -> str:
+    """Colour a mark by the type of its first concept."""
+    first = next((mention.concept for mention in mentions if mention.concept), None)
+    return 'class="m nil"' if first is None else f'class="m" style="--hue:{page.hue(first)}"'
+
+
+def _title(mentions: Sequence[LinkedMention]) -> str:
+    found = (
+        f"{mention.concept} {mention.candidates[0].concept_name}" if mention.concept else "NIL"
+        for mention in mentions
+    )
+    return "; ".join(found)
+
+
+def _section(mentions: Sequence[LinkedMention], anchor: str, back: str, page: _Page) -> str:
+    """List the candidates of each mention of a stretch."""
+    parts = [f'<section class="f" id="{anchor}">']
+    for mention in mentions:
+        form = f" → <bdi>{escaped(mention.form)}</bdi>" if mention.form != mention.text else ""
+        answer = escaped(mention.concept or "NIL")
+        parts.append(
+            f"<h3><bdi>{escaped(mention.text)}</bdi>{form}: {answer} "
+            f'<a class="back" href="#{back}" aria-label="back to the text">↑</a></h3>'
+        )
+        rows = "".join(_row(candidate, page) for candidate in mention.candidates)
+        if rows:
+            head = "".join(f'<th scope="col">{column}</th>' for column in _COLUMNS)
+            parts.append(
+                f'<div class="wide"><table><thead><tr>{head}</tr></thead>'
+                f"<tbody>{rows}</tbody></table></div>"
+            )
+    return "\n".join([*parts, "</section>"])
+
+
+def _row(candidate: Candidate, page: _Page) -> str:
+    concept = page.concept(candidate.concept)
+    definition = concept.definitions[0].text if concept and concept.definitions else ""
+    score = f"{candidate.score:.3f}"
+    if candidate.probability is not None:
+        score += f"<br>p {candidate.probability:.2f}"
+    evidence = "<br>".join(
+        f"{escaped(each.generator)} #{each.rank} ({each.score:.3f}) <bdi>{escaped(each.name)}</bdi>"
+        for each in candidate.evidence
+    )
+    return (
+        f'<tr><td class="n">{escaped(candidate.concept)}</td>'
+        f'<td><bdi>{escaped(candidate.concept_name)}</bdi><div class="d" dir="auto">'
+        f'{escaped(definition)}</div></td><td class="n">{score}</td>'
+        f'<td class="e">{evidence}</td></tr>'
+    )

@@ -1,20 +1,57 @@
-"""Where trained linkers join: they rank again what the search has gathered.
-
-A trained linker is a folder with a ``manifest.json`` whose ``format`` is registered here.
-"""
+"""Mentions whose concepts are known: what trained linkers learn from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from biograft.artifacts import MANIFEST, peek
 from biograft.errors import MissingExtraError, StoreError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate
-from biograft.linking.gathering import Gathered
-from biograft.manifests import MANIFEST, peek
+from biograft.linking.fusion import Gathered
 from biograft.registry import Registry
+
+if TYPE_CHECKING:
+    from biograft.training import TrainingResult
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledMention:
+    """A mention, taken by itself, and the ids of the concepts that are right for it."""
+
+    text: str
+    concepts: frozenset[str]
+    document: str = ""
+    """Where it stands; mentions of one document are never on both sides of a split."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedLinker:
+    """What a run gave, and how it does on the mentions held out."""
+
+    run: Path
+    model: Path
+    """Folder of the linker."""
+    training: TrainingResult
+    report: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the result as plain values."""
+        places = {"run": str(self.run), "model": str(self.model)}
+        return {**places, "finished": self.training.finished, **self.figures()}
+
+    def figures(self) -> dict[str, Any]:
+        """Give what is told of the run itself."""
+        return {
+            "step": self.training.step,
+            "n_steps": self.training.n_steps,
+            "loss": self.training.loss,
+            "seconds": round(self.training.seconds, 3),
+            **self.report,
+        }
 
 
 class Context(NamedTuple):
@@ -66,7 +103,7 @@ class OpenModel(Protocol):
         """Open the folder."""
 
 
-GENERATIVE = "biograft-generative-linker"
+GENERATIVE_FORMAT = "biograft-generative-linker"
 """The format under which a model that reads and writes is opened, though it says nothing."""
 
 MODELS: Registry[OpenModel] = Registry(
@@ -80,7 +117,7 @@ MODELS: Registry[OpenModel] = Registry(
             "biograft.linking.rerank.reranker:open_context_reranker",
             "first candidates ranked again by context",
         ),
-        GENERATIVE: (
+        GENERATIVE_FORMAT: (
             "biograft.linking.generative.ranker:open_generative_ranker",
             "names written by a model that reads the mention in its text",
         ),
@@ -98,7 +135,7 @@ def open_model(
     """
     found = peek(Path(folder) / MANIFEST).get("format")
     if found is None and peek(Path(folder) / "config.json").get("is_encoder_decoder"):
-        found = GENERATIVE
+        found = GENERATIVE_FORMAT
     if not isinstance(found, str):
         raise StoreError(
             f"{folder}: no trained linker (no {MANIFEST} there says what it is); expected the "

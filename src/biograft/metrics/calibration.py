@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.errors import ConfigError
-from biograft.metrics.judgements import Judgements, Values
-from biograft.metrics.metric import Measure
+from biograft.metrics.metric import Judgements, Measure, Values
 
 N_BINS = 10
 

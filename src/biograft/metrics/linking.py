@@ -27,8 +27,8 @@ from typing import NamedTuple
 import numpy as np
 
 from biograft.errors import ConfigError
-from biograft.metrics.judgements import Judgements, Values
-from biograft.metrics.metric import Measure
+from biograft.metrics.metric import Flags, Judgements, Measure, Values
+from biograft.metrics.precision_recall import Counts
 
 Ids = frozenset[str]
 SCORERS = ("lenient", "strict")
@@ -201,3 +201,21 @@ def _reciprocal_rank(judged: Judgements, _cutoff: int) -> Values:
 ACCURACY = Measure(of_each=_right_at, has_cutoff=True)
 RECALL = Measure(of_each=_found_at, has_cutoff=True)
 RECIPROCAL_RANK = Measure(of_each=_reciprocal_rank)
+
+
+def nil_counts(gold: Flags, answered: Flags) -> Counts:
+    """Count right, wrong and missed NIL answers."""
+    return Counts(
+        right=int((gold & answered).sum()),
+        wrong=int((~gold & answered).sum()),
+        missed=int((gold & ~answered).sum()),
+    )
+
+
+def _counts(judged: Judgements) -> Counts:
+    return nil_counts(judged.nil, judged.answered_nil)
+
+
+NIL_PRECISION = Measure(of_all=lambda judged, _: _counts(judged).precision)
+NIL_RECALL = Measure(of_all=lambda judged, _: _counts(judged).recall)
+NIL_F1 = Measure(of_all=lambda judged, _: _counts(judged).f1)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
-    from biograft.nn.encoder import TextEncoder as TextEncoder
-    from biograft.nn.pooling import POOLINGS as POOLINGS
+    from biograft.nn.encoder import POOLINGS as POOLINGS, TextEncoder as TextEncoder
     from biograft.nn.precision import PRECISIONS as PRECISIONS
-    from biograft.nn.seq2seq.namer import Namer as Namer
+    from biograft.nn.seq2seq import Namer as Namer
     from biograft.nn.settings import EncoderSettings as EncoderSettings
 
 

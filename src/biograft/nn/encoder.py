@@ -1,10 +1,10 @@
-"""Texts to vectors with any encoder of transformers, as quickly as the machine can."""
+"""From the states of all tokens of a text to one vector."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,44 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from biograft.artifacts import new_folder
 from biograft.errors import ConfigError, StoreError, shorten
-from biograft.nn.batching import USUAL_LENGTH, pad, token_batches
-from biograft.nn.knowledge.finding import EntityFinder, is_told, limit_knowledge, make_finder
-from biograft.nn.loading import find_encoder, load_parts, most_tokens
-from biograft.nn.pooling import POOLINGS
+from biograft.nn.batches import USUAL_LENGTH, pad, token_batches
+from biograft.nn.knowledge.entity_finder import EntityFinder, is_told, limit_knowledge, make_finder
 from biograft.nn.precision import computing_in
-from biograft.nn.saving import hash_encoder, write_encoder
+from biograft.nn.pretrained import (
+    find_encoder,
+    hash_encoder,
+    load_parts,
+    most_tokens,
+    write_encoder,
+)
 from biograft.nn.settings import EncoderSettings, find_settings
 from biograft.progress import Progress
-from biograft.runs import new_folder
+from biograft.registry import Registry
+
+Pooling = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""States (batch, tokens, dim) and mask (batch, tokens) in, vectors (batch, dim) out."""
+
+POOLINGS: Registry[Pooling] = Registry(
+    "pooling",
+    {
+        "cls": ("biograft.nn.encoder:pool_first", "the state of the first token (SapBERT)"),
+        "mean": ("biograft.nn.encoder:pool_mean", "the mean of all tokens that are no padding"),
+    },
+)
+
+
+def pool_first(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Take the state of the first token, before any pooler that the model may have."""
+    return states[:, 0].float()  # (batch, dim)
+
+
+def pool_mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Average the states of the tokens that are no padding; a text of no token gives zeros."""
+    weights = mask.unsqueeze(-1).to(torch.float32)  # (batch, tokens, 1)
+    return (states.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+
 
 Vectors = npt.NDArray[np.float32]
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from biograft.errors import StoreError
-from biograft.nn.loading import load_masked_lm, most_tokens, quiet_transformers
+from biograft.nn.pretrained import load_masked_lm, most_tokens, quiet_transformers
 
 _HEADS = ("cls", "lm_head", "predictions", "vocab_transform", "generator_predictions")
 """What the classes of transformers call the (first module of the) head that predicts tokens."""

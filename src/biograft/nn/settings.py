@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from biograft.artifacts import Kind
 from biograft.errors import ConfigError, StoreError
-from biograft.manifests import Kind
 
 SETTINGS = Kind(
     format="biograft-encoder",

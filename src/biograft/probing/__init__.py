@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
-    from biograft.probing.cloze import ClozeAnswers as ClozeAnswers, ask as ask, example as example
-    from biograft.probing.decoding import DecodingConfig as DecodingConfig, decode as decode
-    from biograft.probing.judging import Gold as Gold, gold_of as gold_of
-    from biograft.probing.queries import (
+    from biograft.probing.cloze import (
+        PARTS as PARTS,
+        ClozeAnswers as ClozeAnswers,
+        ClozeReport as ClozeReport,
+        Gold as Gold,
+        ask as ask,
+        example as example,
+        gold_of as gold_of,
+    )
+    from biograft.probing.cloze_decoding import DecodingConfig as DecodingConfig, decode as decode
+    from biograft.probing.cloze_queries import (
         ClozeQueries as ClozeQueries,
         ClozeQuery as ClozeQuery,
         QueryConfig as QueryConfig,
         build_queries as build_queries,
-    )
-    from biograft.probing.query_file import (
         read_queries as read_queries,
+        read_wording as read_wording,
         write_queries as write_queries,
     )
-    from biograft.probing.report import PARTS as PARTS, ClozeReport as ClozeReport
-    from biograft.probing.wording import read_wording as read_wording
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -4,9 +4,26 @@
 >>> records = list(read_source(SourceConfig(path=Path("hp.obo.gz"))))  # doctest: +SKIP
 """
 
-from biograft.sources.format import Block, Format, Item, Probe, SourceConfig
-from biograft.sources.log import KEPT_EXAMPLES, Example, ReadLog, Rejections
-from biograft.sources.reading import FORMATS, STARTER, read_source, resolve, sniff
+from biograft.sources.format import (
+    Block as Block,
+    Format as Format,
+    Item as Item,
+    Probe as Probe,
+    SourceConfig as SourceConfig,
+)
+from biograft.sources.log import (
+    KEPT_EXAMPLES as KEPT_EXAMPLES,
+    Example as Example,
+    ReadLog as ReadLog,
+    Rejections as Rejections,
+)
+from biograft.sources.reader import (
+    FORMATS as FORMATS,
+    STARTER as STARTER,
+    read_source as read_source,
+    resolve as resolve,
+    sniff as sniff,
+)
 
 __all__ = [
     "FORMATS",

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from biograft.records import NameRecord, RelationRecord, TypeRecord
-from biograft.sources.entities import Entities
 from biograft.sources.files import read_head
 from biograft.sources.log import ReadLog
+from biograft.sources.triples import Entities
 
 CUT = ("...", "…")
 CUT_REASON = "cut short in the source"

@@ -34,8 +34,7 @@ from biograft.records import (
     TypeRecord,
 )
 from biograft.sources.format import Format, Item, Probe, SourceConfig
-from biograft.sources.json_rows import read_objects
-from biograft.sources.json_text import peek_object
+from biograft.sources.json_files import peek_object, read_objects
 from biograft.sources.log import ReadLog
 
 KEYS = ("id", "name", "names", "type", "types", "definition", "definitions", "ids", "relations")

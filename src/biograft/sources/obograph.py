@@ -23,11 +23,10 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources.abbreviations import is_abbreviation
 from biograft.sources.format import Format, Item, Probe, SourceConfig
-from biograft.sources.iris import short_id
-from biograft.sources.json_stream import JsonStream
+from biograft.sources.json_files import JsonStream
 from biograft.sources.log import ReadLog
+from biograft.sources.obo import is_abbreviation, short_id
 
 SCOPES = {
     "hasExactSynonym": NameKind.SYNONYM,

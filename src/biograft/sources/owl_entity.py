@@ -1,4 +1,4 @@
-"""One class or concept of an ontology: its triples, and the records they state."""
+"""The IRIs of OWL, SKOS and the OBO family that mean something to biograft."""
 
 from __future__ import annotations
 
@@ -19,12 +19,80 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources import owl_terms as terms
-from biograft.sources.abbreviations import is_abbreviation
 from biograft.sources.format import SourceConfig
-from biograft.sources.iris import short_id
 from biograft.sources.limits import Held
 from biograft.sources.log import ReadLog
+from biograft.sources.obo import is_abbreviation, short_id
+
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_RDFS = "http://www.w3.org/2000/01/rdf-schema#"
+_OWL = "http://www.w3.org/2002/07/owl#"
+_SKOS = "http://www.w3.org/2004/02/skos/core#"
+_OBO = "http://purl.obolibrary.org/obo/"
+_OIO = "http://www.geneontology.org/formats/oboInOwl#"
+_DCT = "http://purl.org/dc/terms/"
+_DC = "http://purl.org/dc/elements/1.1/"
+
+NAMESPACES = (_RDFS, _OWL, _SKOS)
+
+RDF_TYPE = _RDF + "type"
+CONCEPT = _SKOS + "Concept"
+CONCEPT_TYPES = frozenset({_OWL + "Class", _RDFS + "Class", CONCEPT})
+PROPERTY_TYPES = frozenset(
+    {
+        _RDF + "Property",
+        *(_OWL + f"{kind}Property" for kind in ("Object", "Annotation", "Datatype")),
+    }
+)
+ONTOLOGY_TYPES = frozenset({_OWL + "Ontology", _SKOS + "ConceptScheme"})
+INDIVIDUAL = _OWL + "NamedIndividual"
+THING = _OWL + "Thing"
+
+RDFS_LABEL = _RDFS + "label"
+PREF_LABEL = _SKOS + "prefLabel"
+SYNONYMS = {
+    _OIO + "hasExactSynonym": NameKind.SYNONYM,
+    _OIO + "hasBroadSynonym": NameKind.BROAD,
+    _OIO + "hasNarrowSynonym": NameKind.NARROW,
+    _OIO + "hasRelatedSynonym": NameKind.RELATED,
+    _OBO + "IAO_0000118": NameKind.SYNONYM,  # alternative term
+    _SKOS + "altLabel": NameKind.SYNONYM,
+    _SKOS + "hiddenLabel": NameKind.SYNONYM,  # for searching: misspellings and the like
+}
+DEFINITIONS = (_OBO + "IAO_0000115", _SKOS + "definition")
+SCOPE_NOTE = _SKOS + "scopeNote"
+
+XREFS = (_OIO + "hasDbXref", _SKOS + "exactMatch")
+LOOSE_MATCHES = tuple(_SKOS + f"{kind}Match" for kind in ("close", "broad", "narrow", "related"))
+ALTERNATIVE_ID = _OIO + "hasAlternativeId"
+NAMESPACE = _OIO + "hasOBONamespace"
+DEPRECATED = _OWL + "deprecated"
+
+SUBCLASS = _RDFS + "subClassOf"
+EQUIVALENT = _OWL + "equivalentClass"
+ON_PROPERTY = _OWL + "onProperty"
+SOME_VALUES_FROM = _OWL + "someValuesFrom"
+BROADER = _SKOS + "broader"
+NARROWER = _SKOS + "narrower"
+RELATED = _SKOS + "related"
+
+ANNOTATED_SOURCE = _OWL + "annotatedSource"
+ANNOTATED_PROPERTY = _OWL + "annotatedProperty"
+ANNOTATED_TARGET = _OWL + "annotatedTarget"
+AXIOM = (ANNOTATED_SOURCE, ANNOTATED_PROPERTY, ANNOTATED_TARGET)
+SYNONYM_TYPE = _OIO + "hasSynonymType"
+
+TELLING = frozenset(
+    {
+        *(RDFS_LABEL, PREF_LABEL, *SYNONYMS, *DEFINITIONS, SCOPE_NOTE, *XREFS, ALTERNATIVE_ID),
+        *(NAMESPACE, DEPRECATED, SUBCLASS, BROADER, NARROWER, RELATED),
+    }
+)
+"""Predicates that state something of a class or concept."""
+
+SHORTHAND = _OIO + "shorthand"
+VERSION = (_OWL + "versionIRI", _OWL + "versionInfo")
+LICENCES = (_DCT + "license", _DCT + "rights", _DC + "license", _DC + "rights")
 
 
 def _is_iri(value: Any) -> bool:
@@ -72,7 +140,7 @@ class Entity:
 
     def is_told(self) -> bool:
         """Whether any triple would state something of a class or concept."""
-        return not terms.TELLING.isdisjoint(self.values)
+        return not TELLING.isdisjoint(self.values)
 
     def has(self, predicate: str) -> bool:
         """Whether there is such a triple."""
@@ -93,17 +161,17 @@ class Entity:
 
     def parents_without_name(self) -> list[str]:
         """Give the blank nodes this is a subclass of."""
-        return [value.value for value in self.values.get(terms.SUBCLASS, ()) if _is_blank(value)]
+        return [value.value for value in self.values.get(SUBCLASS, ()) if _is_blank(value)]
 
     def abbreviations(self) -> set[tuple[str, str]]:
         """Give predicate and text of the synonyms that are remarked to be abbreviations."""
         return {
-            (remark[terms.ANNOTATED_PROPERTY].value, remark[terms.ANNOTATED_TARGET].value)
+            (remark[ANNOTATED_PROPERTY].value, remark[ANNOTATED_TARGET].value)
             for remark in self.remarks.values()
-            if terms.SYNONYM_TYPE in remark
-            and is_abbreviation(str(getattr(remark[terms.SYNONYM_TYPE], "value", "")))
-            and all(hasattr(remark.get(part), "value") for part in terms.AXIOM)
-            and remark[terms.ANNOTATED_SOURCE].value == self.iri
+            if SYNONYM_TYPE in remark
+            and is_abbreviation(str(getattr(remark[SYNONYM_TYPE], "value", "")))
+            and all(hasattr(remark.get(part), "value") for part in AXIOM)
+            and remark[ANNOTATED_SOURCE].value == self.iri
         }
 
 
@@ -144,14 +212,14 @@ class EntityReader:
         yield from self._definitions(concept, entity)
         yield from self._ids(concept, entity)
         yield from self._relations(concept, entity)
-        namespaces = entity.texts(terms.NAMESPACE)
+        namespaces = entity.texts(NAMESPACE)
         if not namespaces and is_new and self._default_type:
             namespaces = [self._default_type]
         yield from (TypeRecord(concept, namespace) for namespace in namespaces)
 
     def _withdraw(self, entity: Entity) -> bool:
         """Leave out what is deprecated; what has been told already stays, in doubt."""
-        if self._keep_suppressed or not {"true", "1"} & set(entity.texts(terms.DEPRECATED)):
+        if self._keep_suppressed or not {"true", "1"} & set(entity.texts(DEPRECATED)):
             return False
         if entity.iri in self._named:
             self._log.doubt("marked as deprecated apart from its other triples", 0, entity.iri)
@@ -173,8 +241,8 @@ class EntityReader:
 
     def _labels(self, concept: str, entity: Entity) -> Iterator[Record]:
         """Yield the labels: of each language the first is preferred, others are synonyms."""
-        predicates = [terms.RDFS_LABEL, terms.PREF_LABEL]
-        if terms.CONCEPT in entity.iris(terms.RDF_TYPE):
+        predicates = [RDFS_LABEL, PREF_LABEL]
+        if CONCEPT in entity.iris(RDF_TYPE):
             predicates.reverse()
         told = set[tuple[str, str]]()
         languages = set(self._named[entity.iri])
@@ -191,7 +259,7 @@ class EntityReader:
 
     def _synonyms(self, concept: str, entity: Entity) -> Iterator[Record]:
         short = entity.abbreviations()
-        for predicate, kind in terms.SYNONYMS.items():
+        for predicate, kind in SYNONYMS.items():
             for text, language in self._texts(entity, predicate):
                 name_kind = NameKind.ABBREVIATION if (predicate, text) in short else kind
                 yield NameRecord(concept, text, language, name_kind)
@@ -199,29 +267,29 @@ class EntityReader:
     def _definitions(self, concept: str, entity: Entity) -> Iterator[Record]:
         """Yield the definitions; a scope note stands in where its language has none."""
         told = dict[tuple[str, str], None]()
-        for predicate in terms.DEFINITIONS:
+        for predicate in DEFINITIONS:
             told |= dict.fromkeys(self._texts(entity, predicate))
         defined = {language for _, language in told}
-        for text, language in self._texts(entity, terms.SCOPE_NOTE):
+        for text, language in self._texts(entity, SCOPE_NOTE):
             if language not in defined:
                 told[text, language] = None
         yield from (DefinitionRecord(concept, text, language) for text, language in told)
 
     def _ids(self, concept: str, entity: Entity) -> Iterator[Record]:
-        for text in dict.fromkeys(map(short_id, entity.texts(*terms.XREFS))):
+        for text in dict.fromkeys(map(short_id, entity.texts(*XREFS))):
             yield IdRecord(concept, text, IdKind.XREF)
-        for text in entity.texts(terms.ALTERNATIVE_ID):
+        for text in entity.texts(ALTERNATIVE_ID):
             yield IdRecord(concept, short_id(text), IdKind.ALTERNATE)
-        loose = sum(len(entity.values.get(predicate, ())) for predicate in terms.LOOSE_MATCHES)
+        loose = sum(len(entity.values.get(predicate, ())) for predicate in LOOSE_MATCHES)
         self._log.filter("mapping to something close, broader, narrower or related", loose)
 
     def _relations(self, concept: str, entity: Entity) -> Iterator[Record]:
-        for predicate in (terms.SUBCLASS, terms.BROADER):
-            for parent in sorted(entity.iris(predicate) - {terms.THING}):
+        for predicate in (SUBCLASS, BROADER):
+            for parent in sorted(entity.iris(predicate) - {THING}):
                 yield RelationRecord(concept, IS_A, short_id(parent))
-        for child in sorted(entity.iris(terms.NARROWER)):
+        for child in sorted(entity.iris(NARROWER)):
             yield RelationRecord(short_id(child), IS_A, concept)
-        for other in sorted(entity.iris(terms.RELATED)):
+        for other in sorted(entity.iris(RELATED)):
             yield RelationRecord(concept, "related", short_id(other))
-        equivalents = entity.values.get(terms.EQUIVALENT, ())
+        equivalents = entity.values.get(EQUIVALENT, ())
         self._log.filter("logical axiom", sum(map(_is_blank, equivalents)))

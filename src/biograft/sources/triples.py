@@ -1,15 +1,4 @@
-"""Triples: ``head <tab> relation <tab> tail`` a line, with or without a header.
-
-The entities of such files have no ids but their names, so each is a concept of that name. A
-header may add ``head_type`` and ``tail_type``; further columns are left alone.
-
-A folder may hold such triples in parts: ``train``, ``valid`` (or ``dev``) and ``test``, each a
-``.txt`` or ``.tsv`` that may be gzipped. The parts that are held out are read first: of a triple
-that stands in several the store keeps the first, and none that is to be predicted may be learned.
-
-Relations may be told to mean *is another name of* (``same_as``): their tail is then a name of
-their head, and what is said of it is said of the head.
-"""
+"""Concepts that a source knows only by their name: the name is the id, told once."""
 
 from __future__ import annotations
 
@@ -18,12 +7,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from biograft.errors import InputError
-from biograft.records import NameRecord, RelationRecord
-from biograft.sources.entities import Entities
+from biograft.records import NameKind, NameRecord, RelationRecord, TypeRecord
 from biograft.sources.files import read_head, read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
-from biograft.sources.table_cells import unquoted
+from biograft.sources.table import unquoted
+
+
+class Entities:
+    """What has been said of each entity, so that nothing is said of it twice."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self._named: set[str] = set()
+        self._typed: set[tuple[str, str]] = set()
+
+    def mention(
+        self, name: str, kind: str, line: int, label: str | None = None
+    ) -> Iterator[NameRecord | TypeRecord]:
+        """Yield the name and the type of an entity, where they are new.
+
+        The type is called by its own name unless a label is given; an empty type is none.
+        """
+        if name not in self._named:
+            self._named.add(name)
+            yield NameRecord(name, name, self._language, NameKind.PREFERRED, line=line)
+        if kind and (name, kind) not in self._typed:
+            self._typed.add((name, kind))
+            yield TypeRecord(name, kind, kind if label is None else label, line=line)
+
 
 HEADER = ("head", "relation", "tail")
 FEWEST_LINES, MANY_LINES = 3, 20

@@ -1,12 +1,15 @@
-"""The elements of one kind out of a very large XML file, one at a time, each with its line.
+"""Watch the bytes of an XML document on their way to a parser: what in them could fill memory.
 
-The standard library's pull parser does the parsing. It tells no lines, so the file is fed to it
-in pieces that end where an element of that kind ends, and the line breaks are counted.
+Entities are the short hands of some ontologies (``<!ENTITY obo "http://...">``), so they are not
+refused as such. Those that stand for other entities are, for these grow by powers, and what the
+rest stand for is counted. Parsers differ in where they take a declaration to be one, hence it is
+looked for everywhere.
 """
 
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,9 +18,106 @@ from typing import IO, cast
 from xml.etree import ElementTree
 
 from biograft.errors import FormatError
-from biograft.sources.files import open_bytes
-from biograft.sources.limits import max_value, too_large
-from biograft.sources.xml_guard import XmlGuard
+from biograft.sources.files import open_bytes, open_zip, read_head, read_members, refuse_utf16
+from biograft.sources.limits import Expansion, max_value, too_large
+
+MAX_ENTITY = 4096
+"""Bytes that one entity may stand for."""
+_MARK = b"<!ENTITY"
+_OPENED = re.compile(rb"<!ENTITY\s+(?:%\s+)?([^\s\"'>]+)\s+([\"'])")
+_NESTED = re.compile(rb"&(?!#|(?:lt|gt|amp|apos|quot);)")
+_AMPERSAND = re.compile(rb"&#(?:0*38|x0*26);", re.IGNORECASE)
+_REFERENCE = re.compile(rb"&([^\s;&<#]{1,256});")
+_HELD = MAX_ENTITY + 1024
+"""Bytes of a declaration that are waited for, its name included."""
+_SEAM = 8
+"""No mark looked for is longer."""
+
+
+class XmlGuard:
+    """Sees all bytes of one document in their order, and refuses those that are not to be parsed.
+
+    ``line`` is not known here; a whole document is one call of ``feed``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._most, self._expansion = path, max_value(), Expansion(path)
+        self._lengths: dict[bytes, int] = {}
+        self._seen = self._grown = 0
+        self._declaring = self._before = b""
+        self._run = 0
+        """Bytes since the last markup began, with what entities among them stand for."""
+        self._aside: int | None = None
+        """Bytes since a comment or a section of characters began, if in one."""
+
+    @property
+    def size(self) -> int:
+        """How much has been seen, with what entities in it stand for."""
+        return self._seen + self._grown
+
+    def feed(self, data: bytes) -> None:
+        """See the next bytes."""
+        if not self._seen:
+            refuse_utf16(data[:4], self._path)
+            if b"\0" in data[:4]:
+                raise FormatError("is no UTF-8", path=self._path, remedy="convert it to UTF-8")
+        self._seen += len(data)
+        self._declare(self._declaring + data)
+        grown = 0
+        if self._lengths:
+            grown = sum(self._lengths.get(name, 0) for name in _REFERENCE.findall(data))
+            self._grown += grown
+            self._expansion.check(self._seen, self.size, "its entities are written out")
+        self._measure(data, grown)
+
+    def _declare(self, window: bytes) -> None:
+        """Learn the entities that are declared, each to its end."""
+        at = window.find(_MARK)
+        while at >= 0:
+            opened = _OPENED.match(window, at)
+            end = window.find(opened[2], opened.end()) if opened else window.find(b">", at)
+            if opened and end >= 0:
+                self._learn(opened[1], window[opened.end() : end])
+            elif end < 0:
+                if len(window) - at > _HELD:
+                    raise self._refused(f"an entity of over {MAX_ENTITY} bytes")
+                self._declaring = window[at:]
+                return
+            at = window.find(_MARK, at + len(_MARK))
+        self._declaring = window[1 - len(_MARK) :]
+
+    def _learn(self, name: bytes, value: bytes) -> None:
+        if len(value) > MAX_ENTITY:
+            raise self._refused(f"an entity of over {MAX_ENTITY} bytes")
+        if _NESTED.search(_AMPERSAND.sub(b"&", value)):
+            raise self._refused("entities that stand for other entities")
+        self._lengths[name] = max(len(value), self._lengths.get(name, 0))
+
+    def _refused(self, what: str) -> FormatError:
+        return FormatError(
+            f"the XML declares {what}, which are not read",
+            path=self._path,
+            remedy="write out what they stand for",
+        )
+
+    def _measure(self, data: bytes, grown: int) -> None:
+        """Refuse a text, tag or comment without end: parsers hold one whole."""
+        window = self._before + data
+        self._before = window[-_SEAM:]
+        last = data.rfind(b"<")
+        self._run = (len(data) - last if last >= 0 else self._run + len(data)) + grown
+        begun = max(window.rfind(b"<!--"), window.rfind(b"<![CDATA["))
+        ended = max(window.rfind(b"-->"), window.rfind(b"]]>"))
+        if begun > ended:
+            inside = self._aside is not None and ended < 0
+            self._aside = (self._aside or 0) + len(data) if inside else len(window) - begun
+        elif ended >= 0:
+            self._aside = None
+        elif self._aside is not None:
+            self._aside += len(data)
+        if max(self._run, self._aside or 0) > self._most:
+            raise too_large("a text, tag or comment", self._path)
+
 
 _CHUNK_BYTES = 1 << 18
 _MAX_PIECE_BYTES = 8 << 20
@@ -135,3 +235,45 @@ def _damage_told(path: Path) -> Iterator[None]:
             line=1,
             remedy="convert the file to UTF-8",
         ) from error
+
+
+def xml_files(path: Path) -> Iterator[tuple[Path, bytes]]:
+    """Give the place and the bytes of each XML file, in the order of their names.
+
+    Of one that is too large for one document only the beginning is given; ``parse_file`` says so.
+    """
+    size = max_value() + 1
+    if path.is_dir():
+        for each in sorted(path.rglob("*.xml")):
+            with each.open("rb") as file:
+                yield each, file.read(size)
+    elif zipfile.is_zipfile(path):
+        with open_zip(path) as archive:
+            names = sorted(n for n in archive.namelist() if n.endswith(".xml"))
+            for name, data in read_members(archive, path, names, size):
+                yield path / name, data
+    else:
+        with open_bytes(path) as file:
+            yield path, file.read(size)
+
+
+def parse_file(path: Path, data: bytes) -> ElementTree.Element:
+    """Parse a file that is one document."""
+    if len(data) > max_value():
+        raise too_large("a file", path)
+    refuse_entities(path, data)
+    return ElementTree.fromstring(data)
+
+
+def refuse_entities(path: Path, head: bytes | None = None) -> None:
+    """Refuse a document that declares entities: a few lines of them can fill all memory.
+
+    No corpus needs them. Those that stand farther in than what is looked at here are bounded as
+    those of any XML (:mod:`biograft.sources.xml_records`).
+    """
+    if b"<!ENTITY" in (read_head(path) if head is None else head):
+        raise FormatError(
+            "the XML declares entities, which are not read",
+            path=path,
+            remedy="write out what they stand for",
+        )

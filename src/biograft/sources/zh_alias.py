@@ -25,10 +25,10 @@ from biograft.sources.chinese import (
     is_cut,
     relate,
 )
-from biograft.sources.entities import Entities
 from biograft.sources.files import read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
+from biograft.sources.triples import Entities
 from biograft.text import HAN
 
 NEEDED = ("name", "alias")

@@ -13,10 +13,10 @@ from typing import Any
 from biograft.languages import language_code
 from biograft.records import DefinitionRecord, IdRecord
 from biograft.sources.chinese import CUT_REASON, chinese_encoding, is_cut, relate
-from biograft.sources.entities import Entities
 from biograft.sources.format import Format, Item, Probe, SourceConfig
-from biograft.sources.json_rows import JsonRow, read_objects
+from biograft.sources.json_files import JsonRow, read_objects
 from biograft.sources.log import ReadLog
+from biograft.sources.triples import Entities
 
 SUMMARY = "gaishu_info"
 

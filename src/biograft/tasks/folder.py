@@ -13,11 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from biograft.artifacts import Kind, file_sizes, new_folder
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, MissingExtraError, NotFoundError
-from biograft.manifests import Kind, file_sizes
-from biograft.runs import new_folder
-from biograft.tasks.kinds import TASKS
+from biograft.tasks.task import TASKS
 
 try:
     import torch

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from biograft.errors import StoreError
 from biograft.nn import TextEncoder
-from biograft.nn.batching import pad, token_batches
+from biograft.nn.batches import pad, token_batches
 from biograft.nn.precision import computing_in
 
 Outputs = tuple[Tensor, ...]
@@ -121,3 +121,20 @@ class TaskNetwork(nn.Module):
                     )
                 for place, row in enumerate(rows.tolist()):
                     yield row, tuple(out[place] for out in outputs)
+
+
+_SPREAD = 0.02
+
+
+class LinearHead(nn.Module):
+    """Scores from the states of so many places."""
+
+    def __init__(self, width: int, n_scores: int, n_places: int = 1) -> None:
+        super().__init__()
+        self.linear = nn.Linear(n_places * width, n_scores)
+        nn.init.normal_(self.linear.weight, std=_SPREAD)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, states: Tensor) -> Outputs:
+        """Score sequences: (sequences, places, width) to (sequences, scores)."""
+        return (self.linear(states.flatten(1)),)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
     from biograft.training.config import TrainingConfig as TrainingConfig
-    from biograft.training.loop import TrainingResult as TrainingResult, train as train
-    from biograft.training.task import BatchSource as BatchSource, Task as Task
+    from biograft.training.loop import (
+        BatchSource as BatchSource,
+        Task as Task,
+        TrainingResult as TrainingResult,
+        train as train,
+    )
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -17,9 +17,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, load_model, save_file, save_model
 from torch import Tensor, nn
 
+from biograft.artifacts import Kind, file_sizes, new_folder, remove_abandoned
 from biograft.errors import StoreError
-from biograft.manifests import Kind, file_sizes
-from biograft.runs import new_folder, remove_abandoned
 
 STATE = Kind(
     format="biograft-checkpoint",

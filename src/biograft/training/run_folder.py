@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from biograft.artifacts import Kind, new_file, sole_writer
 from biograft.errors import ConfigError, OutputError
-from biograft.manifests import Kind
-from biograft.runs import new_file, sole_writer
 from biograft.training.config import MAY_CHANGE
 
 RUN = Kind(

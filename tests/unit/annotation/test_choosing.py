@@ -3,7 +3,7 @@ import random
 import numpy as np
 import pytest
 
-from biograft.annotation.choosing import Spans, take_best, take_disjoint
+from biograft.annotation.pipeline import Spans, take_best, take_disjoint
 
 
 def drawn(seed):

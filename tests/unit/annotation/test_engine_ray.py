@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from biograft.annotation import annotate_corpus
-from biograft.annotation.running import Running
+from biograft.annotation.runner import Running
 from biograft.errors import MissingExtraError
 
 CHUNK = 4000

@@ -3,8 +3,7 @@ import json
 
 import pytest
 
-from biograft.annotation.inputs import find_files, read_chunks, read_records
-from biograft.annotation.report import AnnotationReport
+from biograft.annotation.work import AnnotationReport, find_files, read_chunks, read_records
 from biograft.documents import Document
 from biograft.errors import BiograftError, ConfigError, InputError
 from biograft.sources.files import MAX_LINE_BYTES

@@ -9,8 +9,7 @@ import pytest
 from one_writer import held_elsewhere
 
 from biograft.annotation import AnnotationConfig, annotate_corpus
-from biograft.annotation.frequencies import read_frequencies
-from biograft.annotation.running import ENGINES, Running
+from biograft.annotation.runner import ENGINES, Running, read_frequencies
 from biograft.corpus.cleaning import CleaningConfig
 from biograft.corpus.shards import Shards
 from biograft.errors import BiograftError, ConfigError, NotFoundError, OutputError, StoreError
@@ -127,7 +126,7 @@ class TestResuming:
         out = tmp_path / "out"
         script = (
             "import sys; from biograft.annotation import annotate_corpus\n"
-            "from biograft.annotation.running import Running\n"
+            "from biograft.annotation.runner import Running\n"
             f"running = Running(workers={workers}, chunk_bytes={CHUNK}, resume=True)\n"
             "annotate_corpus(*sys.argv[1:2], sys.argv[2:3], sys.argv[3], None, running)\n"
         )
@@ -170,7 +169,7 @@ def test_the_command_tells_by_its_exit_status(kb_folder, corpus, write, tmp_path
     from typer import Typer
     from typer.testing import CliRunner
 
-    from biograft.cli.corpus_annotate import annotate
+    from biograft.cli.corpus import annotate
 
     app = Typer()
     app.command()(annotate)

@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from biograft.arrays.files import check_ends, check_length, check_range, open_array
+from biograft.arrays import check_ends, check_length, check_range, open_array
 
 
 @pytest.mark.parametrize("shape", [0, 5])

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from biograft.objectives.masked_neighbour.edges import EdgeTable
-from biograft.objectives.masked_neighbour.head import RelationProducts
-from biograft.objectives.masked_neighbour.scoring import Scorer
+from biograft.objectives.masked_neighbour import EdgeTable, RelationProducts, Scorer
 
 SIZES = {
     "WIDTH": 24,

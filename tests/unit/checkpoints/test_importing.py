@@ -10,10 +10,10 @@ from mischief import Mischief
 from safetensors.torch import save_file
 
 from biograft.checkpoints import LAYOUTS, import_checkpoint
-from biograft.checkpoints.importing import ORIGIN
+from biograft.checkpoints.importer import ORIGIN
 from biograft.errors import BiograftError, InputError
 from biograft.nn import TextEncoder
-from biograft.nn.loading import load_masked_lm
+from biograft.nn.pretrained import load_masked_lm
 
 
 @pytest.mark.parametrize(("text_layers", "fusion_layers"), [(2, 1), (1, 2), (3, 0)])

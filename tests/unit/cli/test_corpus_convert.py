@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from biograft.cli.corpus_convert import convert, formats
+from biograft.cli.corpus import convert, formats
 from biograft.errors import OutputError
 
 app = typer.Typer()

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from biograft.cli.corpus_tasks import tasks
+from biograft.cli.corpus import tasks
 from biograft.errors import ConfigError
 
 APP = typer.Typer()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from biograft.cli.gold_warnings import warn_left_out, warn_unknown
+from biograft.cli.options import warn_left_out, warn_unknown
 
 
 def test_what_was_left_out_is_told_with_its_reason(capsys):

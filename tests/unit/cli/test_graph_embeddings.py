@@ -13,8 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from biograft.cli.graph_embed import embed
-from biograft.cli.graph_evaluate import evaluate
+from biograft.cli.graph import embed, evaluate
 from biograft.errors import BiograftError
 from biograft.graph.embedding import Embeddings
 from biograft.kb import BuildConfig, build_store

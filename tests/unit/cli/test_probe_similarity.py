@@ -112,8 +112,8 @@ def test_queries_are_kept_and_asked_again(call, kb, tmp_path):
 
 
 def test_names_are_counted_in_a_corpus(call, kb, tmp_path):
+    from biograft.artifacts import file_sizes
     from biograft.corpus.shards import SHARDS, AnnotatedDocument, Span, shard_path, write_shard
-    from biograft.manifests import file_sizes
 
     spans = tuple(Span(6 * k, 6 * k + 5, "C0", 1.0) for k in range(3))
     document = AnnotatedDocument("a", "fever fever Fever", spans)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from biograft.corpus import DictionaryConfig, DictionaryMatch, DictionaryMatcher
-from biograft.corpus.patterns import read_stop_words
+from biograft.corpus.dictionary import read_stop_words
 from biograft.errors import ConfigError, InputError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.sources import SourceConfig

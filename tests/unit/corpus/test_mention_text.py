@@ -6,13 +6,7 @@ import itertools
 
 import pytest
 
-from biograft.corpus.mention_text import (
-    clean_name,
-    clean_text,
-    mark_mention,
-    prompt_of,
-    share_room,
-)
+from biograft.corpus.mention_text import clean_name, clean_text, mark_mention, prompt_of, share_room
 from biograft.errors import ConfigError
 
 

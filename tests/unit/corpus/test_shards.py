@@ -1,6 +1,7 @@
 import pyarrow.parquet as pq
 import pytest
 
+from biograft.artifacts import file_sizes
 from biograft.corpus.shards import (
     SCHEMA,
     SHARDS,
@@ -14,7 +15,6 @@ from biograft.corpus.shards import (
     write_shard,
 )
 from biograft.errors import StoreError
-from biograft.manifests import file_sizes
 
 SPANS = (Span(0, 11, "D1", 1.0), Span(12, 14, "D1", 0.5))
 DOCUMENTS = [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from biograft.corpus.dictionary import DictionaryMatcher
-from biograft.corpus.simplified import simplify
+from biograft.corpus.tokens import simplify
 
 
 @pytest.mark.parametrize(

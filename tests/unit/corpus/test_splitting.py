@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from biograft.corpus.splitting import split_tokens
+from biograft.corpus.alignment import split_tokens
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.corpus.simplified import simplify
-from biograft.corpus.tokens import WORD_ENDS, WORD_STARTS, mark, mark_names
+from biograft.corpus.tokens import WORD_ENDS, WORD_STARTS, mark, mark_names, simplify
 
 ANY = st.text(
     st.one_of(

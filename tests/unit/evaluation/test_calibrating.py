@@ -7,7 +7,7 @@ import pytest
 
 from biograft.errors import ConfigError
 from biograft.evaluation import EvaluationConfig, LinkQuery
-from biograft.evaluation.calibrating import calibrate_result, calibration_gain
+from biograft.evaluation.calibration import calibrate_result, calibration_gain
 from biograft.evaluation.ids import Resolved
 from biograft.evaluation.linking import run_queries
 from biograft.linking.calibration import fit_calibration

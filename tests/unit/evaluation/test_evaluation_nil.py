@@ -12,7 +12,7 @@ from biograft.linking import FusedSearch, Linker
 from biograft.linking.calibration import fit_calibration
 from biograft.linking.config import LinkerConfig
 from biograft.linking.lexical import LexicalIndex
-from biograft.linking.rerank.searched import SearchRanker
+from biograft.linking.rerank.reranker import SearchRanker
 
 TEXTS = ("Influenza", "influensa", "grippe", "gripe", "ovarian cancer", "orvarian cancers", "zzz")
 

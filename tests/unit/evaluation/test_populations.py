@@ -15,8 +15,7 @@ from biograft.evaluation import (
     similarity_buckets,
     sub_populations,
 )
-from biograft.evaluation.mistakes import Kind, count_kinds
-from biograft.evaluation.populations import name_similarity
+from biograft.evaluation.analysis import Kind, count_kinds, name_similarity
 
 SMALL = EvaluationConfig(n_resamples=20)
 
@@ -65,7 +64,7 @@ def test_an_empty_population_stays_with_size_0(base, exact):
 
 
 def test_top_concepts_are_the_most_frequent(base, exact, monkeypatch):
-    monkeypatch.setattr("biograft.evaluation.populations.TOP_CONCEPTS", 1)
+    monkeypatch.setattr("biograft.evaluation.analysis.TOP_CONCEPTS", 1)
     result = evaluate_linking(exact, base, QUERIES, "lenient", SMALL)
     training = [ask("a", "D4"), ask("b", "D4"), ask("c", "D1")]
     sizes = {p.name: p.n for p in sub_populations(result, base, training)}

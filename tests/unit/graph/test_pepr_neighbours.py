@@ -14,9 +14,9 @@ import typer
 from one_writer import held_elsewhere
 from typer.testing import CliRunner
 
-from biograft.cli.graph_neighbours import neighbours
+from biograft.cli.graph import neighbours
 from biograft.errors import BiograftError, ConfigError, NotFoundError, OutputError, StoreError
-from biograft.graph import ranking
+from biograft.graph import neighbours as ranking
 from biograft.graph.neighbour_table import COLUMNS, DIRECTIONS, NeighbourTable
 from biograft.graph.neighbours import build_neighbours, hash_start
 from biograft.graph.pepr import PageRank, PeprConfig, Ranked

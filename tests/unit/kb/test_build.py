@@ -2,9 +2,16 @@ import json
 
 import pytest
 
+from biograft.artifacts import hash_file
 from biograft.errors import ConfigError, InputError, OutputError
-from biograft.kb import BuildConfig, KnowledgeBase, NameRules, assemble, build_store, gather
-from biograft.runs import hash_file
+from biograft.kb import (
+    BuildConfig,
+    KnowledgeBase,
+    NameRules,
+    assembly as assemble,
+    build_store,
+    collector as gather,
+)
 from biograft.sources import SourceConfig
 
 
@@ -395,7 +402,7 @@ class TestSpellings:
 
 def test_a_build_that_takes_long_does_not_replace_what_another_made_meanwhile(tmp_path):
     """Guards a bug: of two builds into one place the slower one deleted the other's store."""
-    from biograft.runs import new_folder
+    from biograft.artifacts import new_folder
 
     target = tmp_path / "kb"
 

@@ -7,15 +7,15 @@ import polars as pl
 import pytest
 
 from biograft.ids import canonical_id
+from biograft.kb.collector import Gathered
 from biograft.kb.concepts import (
     DROPPED,
     canonical_ids,
+    close_types,
     merge_concepts,
     number_concepts,
     renumber,
 )
-from biograft.kb.gather import Gathered
-from biograft.kb.type_filter import close_types
 from biograft.records import ConceptRecord, IdRecord, NameRecord
 from biograft.sources import ReadLog
 

@@ -5,15 +5,9 @@ import polars as pl
 import pytest
 
 from biograft.errors import FormatError
-from biograft.kb import gather
-from biograft.kb.gather import Gathered, Vocabulary, load_frame, save_frame
-from biograft.records import (
-    ConceptRecord,
-    IdRecord,
-    NameRecord,
-    RelationRecord,
-    TypeRecord,
-)
+from biograft.kb import collector as gather
+from biograft.kb.collector import Gathered, Vocabulary, load_frame, save_frame
+from biograft.records import ConceptRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
 from biograft.sources import Block, ReadLog
 
 

@@ -4,7 +4,7 @@ import random
 import numpy as np
 import pytest
 
-from biograft.kb.hierarchy import find_cycle
+from biograft.kb.build import find_cycle
 
 
 def reached(starts, edges):

@@ -5,14 +5,7 @@ import pyarrow as pa
 import pytest
 
 from biograft.kb import keys
-from biograft.kb.keys import (
-    find_entries,
-    hash_name,
-    hash_names,
-    hash_text,
-    hash_texts,
-    make_index,
-)
+from biograft.kb.keys import find_entries, hash_name, hash_names, hash_text, hash_texts, make_index
 from biograft.text import APOSTROPHES
 
 EDGES = [

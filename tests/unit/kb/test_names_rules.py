@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 from biograft.kb import NameRules
-from biograft.kb.layout import NAME_KINDS
-from biograft.kb.names_table import apply_text_rules, order_names, shared_to_drop
+from biograft.kb.assembly import apply_text_rules, order_names, shared_to_drop
+from biograft.kb.tables import NAME_KINDS
 
 
 def ruled(texts, **rules):

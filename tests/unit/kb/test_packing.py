@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from biograft.kb.packing import bits_for, first_of_runs, sort_rows
+from biograft.kb.assembly import bits_for, first_of_runs, sort_rows
 
 SIZES = {
     "one column": [50],

@@ -9,7 +9,7 @@ import pytest
 
 from biograft.errors import NotFoundError, StoreError
 from biograft.kb import Identifier, KnowledgeBase, Relation, SemanticType
-from biograft.kb.layout import GROUPED, SCHEMAS
+from biograft.kb.tables import GROUPED, SCHEMAS
 from biograft.text import normalise
 
 CONCEPTS = [

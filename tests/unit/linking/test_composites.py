@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.linking.composites import gold_parts, split_composite
+from biograft.linking.mentions import gold_parts, split_composite
 
 
 @pytest.mark.parametrize(

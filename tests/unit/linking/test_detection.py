@@ -1,6 +1,6 @@
 from biograft.corpus.dictionary import DictionaryMatcher
 from biograft.documents import Document, Mention
-from biograft.linking.detection import DictionaryDetector, GivenMentions, MentionDetector
+from biograft.linking.mentions import DictionaryDetector, GivenMentions, MentionDetector
 
 GIVEN = (Mention(0, 6, "Fevers", ("D005334",), "Disease"),)
 DOCUMENT = Document("1", "Fevers and breast-cancer.", GIVEN)

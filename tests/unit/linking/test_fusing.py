@@ -9,7 +9,7 @@ import pytest
 
 from biograft.errors import ConfigError
 from biograft.linking.candidates import NameHits
-from biograft.linking.fusing import FusedSearch
+from biograft.linking.fusion import FusedSearch
 
 
 class Fixed:

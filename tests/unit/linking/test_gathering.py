@@ -9,7 +9,7 @@ import pytest
 
 from biograft.errors import ConfigError
 from biograft.linking.candidates import NameHits
-from biograft.linking.gathering import gather
+from biograft.linking.fusion import gather
 
 
 class TableGenerator:

@@ -11,7 +11,7 @@ from biograft.documents import Document, Mention
 from biograft.errors import OutputError
 from biograft.linking import Linker, write_html
 from biograft.linking.candidates import LinkedDocument, LinkedMention
-from biograft.linking.html import to_html
+from biograft.linking.output import to_html
 
 VOID = {"meta", "br"}
 

@@ -9,7 +9,7 @@ from biograft.linking import Linker
 from biograft.linking.candidates import Candidate
 from biograft.linking.lexical import LexicalIndex
 from biograft.linking.rankers import needs_search
-from biograft.linking.rerank.searched import SearchRanker
+from biograft.linking.rerank.reranker import SearchRanker
 
 
 class Knowing:

@@ -6,9 +6,9 @@ import pytest
 
 from biograft.linking import Linker
 from biograft.linking.calibration import Calibration
-from biograft.linking.fusing import FusedSearch
+from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical import LexicalIndex
-from biograft.linking.rerank.searched import SearchRanker
+from biograft.linking.rerank.reranker import SearchRanker
 
 
 class Sceptic(SearchRanker):

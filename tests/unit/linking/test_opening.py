@@ -17,9 +17,8 @@ from biograft.linking import (
     open_index,
     update_index,
 )
+from biograft.linking.index import INDEX, WEIGHTS, write_weights
 from biograft.linking.lexical import LexicalConfig, LexicalIndex
-from biograft.linking.opening import INDEX
-from biograft.linking.weights import WEIGHTS, write_weights
 from biograft.nn import TextEncoder
 
 pytest.importorskip("torch")

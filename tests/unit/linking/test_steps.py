@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from biograft.errors import ConfigError
-from biograft.linking.steps import DEFAULT_STEPS, STEPS, Steps
+from biograft.linking.normalisation import DEFAULT_STEPS, STEPS, Steps
 
 LIKELY = st.text(
     st.one_of(
@@ -159,7 +159,7 @@ class TestSteps:
         assert copy("Tumours") == "tumor"
 
     def test_remembered_words_do_not_grow_without_end(self, monkeypatch):
-        monkeypatch.setattr("biograft.linking.steps._REMEMBERED", 3)
+        monkeypatch.setattr("biograft.linking.normalisation._REMEMBERED", 3)
         steps = Steps.parse("plural")
         assert [steps(f"tumor{k}s biopsies") for k in range(9)] == [
             f"tumor{k}s biopsy" for k in range(9)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from biograft.errors import StoreError
-from biograft.linking.weights import WEIGHTS, are_weights, read_weights, write_weights
+from biograft.linking.index import WEIGHTS, are_weights, read_weights, write_weights
 
 
 @pytest.mark.parametrize(("learned", "counts"), [(0.4, 0.4), (-0.2, 0.0)])

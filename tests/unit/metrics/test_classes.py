@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from biograft.corpus.formats.tagging import decode
+from biograft.corpus.formats.tokenised import decode
 from biograft.errors import ConfigError
 from biograft.metrics import Counts, entity_report, label_report
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from biograft.nn import TextEncoder
-from biograft.nn.characters import make_character_encoder
+from biograft.nn.scratch import make_character_encoder
 
 NAMES = ["Heart attack", "心肌梗死", "ﬁbrosis"]
 

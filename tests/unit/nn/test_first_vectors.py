@@ -7,8 +7,8 @@ from collections import Counter
 
 import torch
 
-from biograft.nn.new_bert.config import NewBert
-from biograft.nn.new_bert.first_vectors import REACH, vectors_of_places, vectors_of_tokens
+from biograft.nn.scratch import REACH, vectors_of_places, vectors_of_tokens
+from biograft.nn.scratch_configs import NewBert
 
 SEQUENCES = [[5, 6, 7, 8, 9, 5], [5, 6, 10, 8], [11], [], [7, 7, 6, 5, 9, 10, 6, 8]]
 N_TOKENS = 13

@@ -15,9 +15,9 @@ from transformers import (
 )
 
 from biograft.errors import ConfigError
-from biograft.nn.batching import pad
+from biograft.nn.batches import pad
 from biograft.nn.generation import Asked, BeamConfig, FlatTrie, Found, generate_names, score_names
-from biograft.nn.generation.hypotheses import Finished
+from biograft.nn.generation.beam_search import Finished
 
 START, END, IS = 2, 2, 16
 FOLDER = "parity/genbioel"
@@ -225,7 +225,7 @@ def test_every_mention_begins_at_its_own_node():
 def test_wide_nodes_are_searched_like_narrow_ones(monkeypatch):
     model, names, cases = bart(), random_names(200, 5), random_cases(6, 5)
     narrow = run(model, cases, names)
-    monkeypatch.setattr("biograft.nn.generation.following._WIDE", 3)
+    monkeypatch.setattr("biograft.nn.generation.beam_search._WIDE", 3)
     wide = run(model, cases, names)
     assert wide.sequences.tolist() == narrow.sequences.tolist()
     assert wide.scores == pytest.approx(narrow.scores)

@@ -14,8 +14,8 @@ from transformers import AutoModelForSeq2SeqLM, BertTokenizer
 
 from biograft.errors import BiograftError, InputError, StoreError
 from biograft.nn import Namer, TextEncoder
-from biograft.nn.loading import load_config, load_masked_lm, load_model, load_tokenizer
 from biograft.nn.masked_lm import MaskedLanguageModel
+from biograft.nn.pretrained import load_config, load_masked_lm, load_model, load_tokenizer
 
 LOADERS: list[Any] = [
     TextEncoder.from_pretrained,

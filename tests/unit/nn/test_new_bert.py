@@ -7,8 +7,8 @@ import torch
 from transformers import AutoTokenizer
 
 from biograft.errors import ConfigError
-from biograft.nn.loading import load_masked_lm
-from biograft.nn.new_bert.config import NewBert
+from biograft.nn.pretrained import load_masked_lm
+from biograft.nn.scratch_configs import NewBert
 
 TEXTS = ["患者有急性心肌梗死病史，服用 Aspirin 100mg。", "血压正常，Aspirin 有效。患者出院。"] * 3
 SMALL = NewBert(width=16, layers=1, heads=2, feed_forward=32, n_tokens=400, max_length=32)

@@ -6,11 +6,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from biograft.objectives.graph import GraphOfEntities
-from biograft.objectives.records import IGNORED, SHOWN, TextExample, collate
-from biograft.objectives.setting import Setting
-from biograft.objectives.showing import Showing
-from biograft.objectives.states import TensorBatch, TextStates
+from biograft.objectives.base import TensorBatch, TextStates
+from biograft.objectives.examples import (
+    IGNORED,
+    SHOWN,
+    GraphOfEntities,
+    Setting,
+    Showing,
+    TextExample,
+    collate,
+)
 
 WIDTH, LENGTH = 6, 12
 

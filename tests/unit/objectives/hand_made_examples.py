@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from biograft.objectives.records import CONSISTENT, HEAD_START, IGNORED, PIECE_ENDS, TextExample
-from biograft.objectives.setting import Setting
-from biograft.objectives.states import TextStates
+from biograft.objectives.base import TextStates
+from biograft.objectives.examples import (
+    CONSISTENT,
+    HEAD_START,
+    IGNORED,
+    PIECE_ENDS,
+    Setting,
+    TextExample,
+)
 
 CLS, SEP, MASK, N_TOKENS, WIDTH = 2, 3, 4, 60, 6
 SETTING = Setting(mask=MASK, n_tokens=N_TOKENS, special=(0, 1, 2, 3, 4), width=WIDTH)

@@ -17,12 +17,10 @@ from hand_made_examples import (
 from toy_learning import CLS, SEP, learned_accuracy
 
 from biograft.errors import ConfigError
-from biograft.objectives.context_entity_consistency import (
-    ContextEntityConsistency,
-    ContextEntityConsistencyConfig,
-)
-from biograft.objectives.records import CONSISTENT, TextExample, collate
-from biograft.objectives.states import TensorBatch
+from biograft.objectives.base import TensorBatch
+from biograft.objectives.configs import ContextEntityConsistencyConfig
+from biograft.objectives.context_entity_consistency import ContextEntityConsistency
+from biograft.objectives.examples import CONSISTENT, TextExample, collate
 
 DRAW = np.random.default_rng(0)
 

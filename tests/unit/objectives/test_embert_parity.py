@@ -8,18 +8,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from biograft.objectives.bidirectional_entity_masking import (
-    BidirectionalEntityMasking,
+from biograft.objectives.base import TensorBatch, TextStates
+from biograft.objectives.bidirectional_entity_masking import BidirectionalEntityMasking
+from biograft.objectives.configs import (
     BidirectionalEntityMaskingConfig,
-)
-from biograft.objectives.context_entity_consistency import (
-    ContextEntityConsistency,
     ContextEntityConsistencyConfig,
+    EntitySegmentationConfig,
 )
-from biograft.objectives.entity_segmentation import EntitySegmentation, EntitySegmentationConfig
-from biograft.objectives.records import CONSISTENT, HEAD_START, IGNORED, PIECE_ENDS
-from biograft.objectives.setting import Setting
-from biograft.objectives.states import TensorBatch, TextStates
+from biograft.objectives.context_entity_consistency import ContextEntityConsistency
+from biograft.objectives.entity_segmentation import EntitySegmentation
+from biograft.objectives.examples import CONSISTENT, HEAD_START, IGNORED, PIECE_ENDS, Setting
 
 SETTING = Setting(mask=4, n_tokens=60, special=(0, 1, 2, 3, 4), width=20)
 EXACT = {"rtol": 1e-9, "atol": 1e-12}

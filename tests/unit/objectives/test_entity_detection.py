@@ -11,9 +11,10 @@ import torch
 from safetensors.torch import load_file
 
 from biograft.errors import ConfigError
-from biograft.objectives.entity_detection import EntityDetection, EntityDetectionConfig
-from biograft.objectives.records import IGNORED, TextExample, collate
-from biograft.objectives.states import TensorBatch, TextStates
+from biograft.objectives.base import TensorBatch, TextStates
+from biograft.objectives.configs import EntityDetectionConfig
+from biograft.objectives.entity_detection import EntityDetection
+from biograft.objectives.examples import IGNORED, TextExample, collate
 
 
 def example(n_tokens, mentions):

@@ -11,12 +11,21 @@ import torch
 from safetensors.torch import load_file
 
 from biograft.errors import ConfigError
-from biograft.objectives.entity_linking import EntityLinking, EntityLinkingConfig
-from biograft.objectives.entity_linking.softmax import draw_entities, full_losses, sampled_losses
-from biograft.objectives.records import TextExample, collate
-from biograft.objectives.states import TensorBatch, TextStates
+from biograft.objectives.base import TensorBatch, TextStates
+from biograft.objectives.configs import EntityLinkingConfig
+from biograft.objectives.entity_linking import (
+    EntityLinking,
+    draw_entities,
+    full_losses,
+    sampled_losses,
+)
+from biograft.objectives.examples import Setting, TextExample, collate
 
 ENTITIES = [3, -1, 0, 6, 6]
+
+
+def setting(counts: np.ndarray) -> Setting:
+    return Setting(mask=1, n_tokens=4, special=(), width=4, entity_counts=counts)
 
 
 def tensors(entities):
@@ -120,7 +129,7 @@ def test_many_samples_have_the_sum_of_the_whole_table_and_so_its_loss():
     counts = np.array([50, 0, 9, 3, 1, 20, 4])
     _, batch = tensors([3, 0, 6, 1, 2])
     full, _ = EntityLinking().loss(states(queries, table), batch)
-    made = EntityLinking(EntityLinkingConfig(n_sampled=200_000), counts)
+    made = EntityLinking(EntityLinkingConfig(n_sampled=200_000), setting(counts))
     torch.manual_seed(0)
     sampled, _ = made.loss(states(queries, table), batch)
     assert float(sampled.detach()) == pytest.approx(float(full.detach()), rel=0.01)
@@ -146,7 +155,7 @@ def test_models_without_a_table_or_with_another_one_are_refused():
         EntityLinking().loss(states(None, None), batch)
     with pytest.raises(ConfigError, match=r"the table holds no entity; lower stream\.min_count"):
         EntityLinking().loss(states(queries, table[:0]), tensors([-1, -1, -1, -1, -1])[1])
-    made = EntityLinking(EntityLinkingConfig(n_sampled=2), np.ones(6, np.int64))
+    made = EntityLinking(EntityLinkingConfig(n_sampled=2), setting(np.ones(6, np.int64)))
     with pytest.raises(ConfigError, match="the table has 7 entities, and counts are known of 6"):
         made.loss(states(queries, table), batch)
 

@@ -20,10 +20,10 @@ from graph_examples import (
 )
 
 from biograft.errors import ConfigError
-from biograft.objectives.entity_prediction import EntityPrediction, EntityPredictionConfig
-from biograft.objectives.records import IGNORED, SHOWN, TextBatch
-from biograft.objectives.showing import show
-from biograft.objectives.states import TensorBatch
+from biograft.objectives.base import TensorBatch
+from biograft.objectives.configs import EntityPredictionConfig
+from biograft.objectives.entity_prediction import EntityPrediction
+from biograft.objectives.examples import IGNORED, SHOWN, TextBatch, show
 
 NAME = "entity_prediction"
 MENTIONS = [(0, 1, 5), (2, 2, 9), (4, 6, 0), (7, 7, -1), (8, 8, 9), (9, 9, 13)]

@@ -18,9 +18,10 @@ from hand_made_examples import (
 from toy_learning import CLS, SEP, learned_accuracy
 
 from biograft.errors import ConfigError
-from biograft.objectives.entity_segmentation import EntitySegmentation, EntitySegmentationConfig
-from biograft.objectives.records import IGNORED, PIECE_ENDS, TextExample, collate
-from biograft.objectives.states import TensorBatch
+from biograft.objectives.base import TensorBatch
+from biograft.objectives.configs import EntitySegmentationConfig
+from biograft.objectives.entity_segmentation import EntitySegmentation
+from biograft.objectives.examples import IGNORED, PIECE_ENDS, TextExample, collate
 
 EXAMPLES = [
     example(8, [(1, 4, 3, None), (6, 7, None, None)]),

@@ -10,7 +10,8 @@ from graph_examples import Reader, batches, sequence, setting, text_states
 from torch import nn
 
 from biograft.errors import ConfigError
-from biograft.objectives.masked_mention import MaskedMention, MaskedMentionConfig
+from biograft.objectives.configs import MaskedMentionConfig
+from biograft.objectives.masked_mention import MaskedMention
 
 TEXT = [
     sequence([(0, 1, 5), (2, 2, 9), (4, 6, 0), (7, 7, -1)], hidden=(2, 4, 5, 6, 7)),

@@ -20,8 +20,8 @@ from graph_examples import (
 )
 
 from biograft.errors import ConfigError
-from biograft.objectives.masked_neighbour import MaskedNeighbour, MaskedNeighbourConfig
-from biograft.objectives.masked_neighbour.sampling import SameType
+from biograft.objectives.configs import MaskedNeighbourConfig
+from biograft.objectives.masked_neighbour import MaskedNeighbour, SameType
 
 GRAPH = random_graph()
 TEXT = [

@@ -12,11 +12,10 @@ import torch
 from safetensors.torch import load_file
 
 from biograft.errors import ConfigError
-from biograft.objectives.masked_tokens import MaskedTokens, MaskedTokensConfig
-from biograft.objectives.masked_tokens.choosing import choose_units, number_units
-from biograft.objectives.records import IGNORED, SPECIAL, TextExample, collate
-from biograft.objectives.setting import Setting
-from biograft.objectives.states import TensorBatch, TextStates
+from biograft.objectives.base import TensorBatch, TextStates
+from biograft.objectives.configs import MaskedTokensConfig
+from biograft.objectives.examples import IGNORED, SPECIAL, Setting, TextExample, collate
+from biograft.objectives.masked_tokens import MaskedTokens, choose_units, number_units
 
 MASK = 4
 SETTING = Setting(mask=MASK, n_tokens=30, special=(0, 1, 2, 3, 4), width=3)

@@ -12,8 +12,9 @@ from tiny_namers import tiny_namer
 from transformers import AutoModelForSeq2SeqLM
 
 from biograft.errors import ConfigError
-from biograft.objectives.name_generation import NameGeneration, NameGenerationConfig, NameLearning
-from biograft.streams import NamingExample
+from biograft.objectives.configs import NameGenerationConfig
+from biograft.objectives.name_examples import NamingExample
+from biograft.objectives.name_generation import NameGeneration, NameLearning
 
 EXAMPLES = [
     NamingExample("no START heart attack END seen", "heart attack is", "myocardial infarction"),

@@ -18,11 +18,15 @@ from graph_examples import (
 )
 from torch.nn.functional import cosine_similarity
 
-from biograft.objectives.masked_neighbour import MaskedNeighbour, MaskedNeighbourConfig
-from biograft.objectives.masked_neighbour.edges import EdgeTable
-from biograft.objectives.masked_neighbour.head import RelationProducts
-from biograft.objectives.masked_neighbour.sampling import SameType
-from biograft.objectives.masked_neighbour.scoring import Scorer, first_is_best
+from biograft.objectives.configs import MaskedNeighbourConfig
+from biograft.objectives.masked_neighbour import (
+    EdgeTable,
+    MaskedNeighbour,
+    RelationProducts,
+    SameType,
+    Scorer,
+    first_is_best,
+)
 
 LARGE = {"n_entities": 3000, "dim": 100, "n_relations": 14, "most": 10, "dim_r": 100}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from biograft.objectives.records import IGNORED, TextExample, collate
+from biograft.objectives.examples import IGNORED, TextExample, collate
 
 
 def example(n_tokens, mentions, sequence_label=0):

@@ -12,7 +12,7 @@ from tiny_models import tiny_tokenizer
 
 from biograft.errors import ConfigError
 from biograft.objectives import OBJECTIVES
-from biograft.objectives.setting import Setting
+from biograft.objectives.examples import Setting
 
 OF_TEXT = [
     name

@@ -10,13 +10,12 @@ import pytest
 import torch
 
 from biograft.errors import ConfigError
-from biograft.objectives.next_sentence import NextSentence, NextSentenceConfig
-from biograft.objectives.pair_head import PairHead
-from biograft.objectives.records import HEAD_START, IGNORED, SPECIAL, TextExample, collate
-from biograft.objectives.sentence_order import SentenceOrder, SentenceOrderConfig
-from biograft.objectives.sentence_order.swapping import swap_segments
-from biograft.objectives.setting import Setting
-from biograft.objectives.states import TensorBatch, TextStates
+from biograft.objectives.base import TensorBatch, TextStates
+from biograft.objectives.configs import NextSentenceConfig, SentenceOrderConfig
+from biograft.objectives.examples import HEAD_START, IGNORED, SPECIAL, Setting, TextExample, collate
+from biograft.objectives.heads import PairHead
+from biograft.objectives.next_sentence import NextSentence
+from biograft.objectives.sentence_order import SentenceOrder, swap_segments
 
 SETTING = Setting(mask=4, n_tokens=30, special=(0, 1, 2, 3, 4), width=5)
 CLS, SEP = 2, 3

@@ -9,8 +9,7 @@ import pytest
 from graph_examples import sequence, told
 
 from biograft.errors import ConfigError
-from biograft.objectives.records import SHOWN
-from biograft.objectives.showing import show
+from biograft.objectives.examples import SHOWN, show
 
 MENTIONS = [(1, 2, 7), (3, 3, 0), (4, 6, 5), (8, 9, -1), (10, 11, 8)]
 HIDDEN = (1, 2, 3, 4, 6, 8, 9)

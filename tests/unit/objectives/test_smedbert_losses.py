@@ -11,13 +11,11 @@ from graph_examples import setting
 from safetensors.torch import load_file
 from torch.nn.functional import gelu, layer_norm
 
-from biograft.objectives.graph import GraphOfEntities
-from biograft.objectives.masked_mention import MaskedMention, MaskedMentionConfig
-from biograft.objectives.masked_neighbour import MaskedNeighbour, MaskedNeighbourConfig
-from biograft.objectives.masked_neighbour.sampling import SameType
-from biograft.objectives.masked_neighbour.scoring import losses_of_first
-from biograft.objectives.records import IGNORED, SHOWN
-from biograft.objectives.states import TensorBatch, TextStates
+from biograft.objectives.base import TensorBatch, TextStates
+from biograft.objectives.configs import MaskedMentionConfig, MaskedNeighbourConfig
+from biograft.objectives.examples import IGNORED, SHOWN, GraphOfEntities
+from biograft.objectives.masked_mention import MaskedMention
+from biograft.objectives.masked_neighbour import MaskedNeighbour, SameType, losses_of_first
 
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
 READINGS = {

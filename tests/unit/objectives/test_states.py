@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from biograft.objectives.records import TextExample, collate
-from biograft.objectives.states import TensorBatch
+from biograft.objectives.base import TensorBatch
+from biograft.objectives.examples import TextExample, collate
 
 
 def test_every_field_becomes_a_tensor_of_the_same_numbers():

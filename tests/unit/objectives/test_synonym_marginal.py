@@ -11,13 +11,13 @@ from tiny_models import tiny_encoder_folder
 
 from biograft.errors import ConfigError
 from biograft.nn import TextEncoder
+from biograft.objectives.configs import SynonymMarginalConfig
 from biograft.objectives.synonym_marginal import (
     BankScorer,
     NameScorer,
-    SynonymMarginalConfig,
+    cut_in_pieces,
     marginal_loss,
 )
-from biograft.objectives.synonym_marginal.objective import cut_in_pieces
 
 TEXTS = [
     "belly ache",

@@ -8,9 +8,8 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
-from biograft.objectives.records import TextBatch, TextExample, collate
-from biograft.objectives.setting import Setting
-from biograft.recipes.text_model import Reading, TextModel
+from biograft.objectives.examples import Setting, TextBatch, TextExample, collate
+from biograft.pretraining.language_modelling import Reading, TextModel
 
 CLS, SEP, MASK, N_TOKENS, WIDTH = 2, 3, 4, 50, 32
 

@@ -5,13 +5,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from biograft.errors import ConfigError, FormatError, OutputError
-from biograft.probing import (
-    ClozeQuery,
-    QueryConfig,
-    build_queries,
-    read_queries,
-    write_queries,
-)
+from biograft.probing import ClozeQuery, QueryConfig, build_queries, read_queries, write_queries
 
 
 def plainly(base, language, words):

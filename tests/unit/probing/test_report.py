@@ -7,7 +7,7 @@ import pytest
 
 from biograft.probing import PARTS, ClozeQuery, ClozeReport, DecodingConfig, Gold, ask, gold_of
 from biograft.probing.cloze import QueryAnswers, example
-from biograft.probing.decoding import Filling, decode
+from biograft.probing.cloze_decoding import Filling, decode
 
 RELATIONS = ("treats", "is-a", "causes", "same-as", "part-of")
 

@@ -4,7 +4,7 @@ import pytest
 
 from biograft.errors import FormatError
 from biograft.probing import ClozeQuery, gold_of, read_wording
-from biograft.probing.wording import answer_key, clean_name, relation_text
+from biograft.probing.cloze_queries import answer_key, clean_name, relation_text
 
 
 @pytest.mark.parametrize(

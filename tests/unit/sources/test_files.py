@@ -9,13 +9,7 @@ import pytest
 
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError
 from biograft.sources import files
-from biograft.sources.files import (
-    open_bytes,
-    read_head,
-    read_line_blocks,
-    read_lines,
-    read_text,
-)
+from biograft.sources.files import open_bytes, read_head, read_line_blocks, read_lines, read_text
 
 
 def lines_of(path, encoding="utf-8"):

@@ -1,6 +1,6 @@
 import pytest
 
-from biograft.sources.iris import OBO, short_id
+from biograft.sources.obo import OBO, short_id
 
 
 @pytest.mark.parametrize(

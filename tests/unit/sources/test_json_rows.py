@@ -6,8 +6,7 @@ import pytest
 
 from biograft.errors import EncodingError, InputError
 from biograft.sources import ReadLog
-from biograft.sources.json_rows import JsonRow, read_objects
-from biograft.sources.json_text import peek_object
+from biograft.sources.json_files import JsonRow, peek_object, read_objects
 
 
 @pytest.fixture

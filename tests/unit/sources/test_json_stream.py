@@ -4,8 +4,8 @@ import random
 import pytest
 
 from biograft.errors import ConfigError, EncodingError, FormatError
-from biograft.sources import json_stream
-from biograft.sources.json_stream import JsonStream
+from biograft.sources import json_files as json_stream
+from biograft.sources.json_files import JsonStream
 
 
 @pytest.fixture(params=[1, 2, 3, 7, 64])

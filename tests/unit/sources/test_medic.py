@@ -3,13 +3,7 @@ import gzip
 import pytest
 
 from biograft.errors import EncodingError, FormatError, InputError
-from biograft.records import (
-    DefinitionRecord,
-    IdRecord,
-    NameRecord,
-    RelationRecord,
-    TypeRecord,
-)
+from biograft.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
 from biograft.sources import Probe, biosyn
 from biograft.sources.medic import recognise
 

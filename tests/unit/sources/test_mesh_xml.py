@@ -18,8 +18,7 @@ from biograft.records import (
 )
 from biograft.sources.files import read_head
 from biograft.sources.format import Probe
-from biograft.sources.mesh_names import registry_id
-from biograft.sources.mesh_xml import CATEGORIES, FORMAT
+from biograft.sources.mesh import CATEGORIES, FORMAT, registry_id
 
 HEAD = '<?xml version="1.0"?>\n<!DOCTYPE DescriptorRecordSet SYSTEM "desc.dtd">\n'
 

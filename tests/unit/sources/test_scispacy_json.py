@@ -10,7 +10,7 @@ import pytest
 from biograft.errors import EncodingError, FormatError, InputError
 from biograft.records import DefinitionRecord, NameRecord, TypeRecord
 from biograft.sources import Probe
-from biograft.sources.scispacy_json import recognise
+from biograft.sources.scispacy import recognise
 
 FLU = {
     "concept_id": "C1",

@@ -10,7 +10,7 @@ import pytest
 from biograft.errors import EncodingError, InputError, UnrecognisedError
 from biograft.registry import Registry
 from biograft.sources import Probe
-from biograft.sources.sniffing import find_format, look_at, look_into
+from biograft.sources.format import find_format, look_at, look_into
 
 
 @dataclass(frozen=True)

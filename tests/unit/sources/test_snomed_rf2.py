@@ -17,8 +17,7 @@ from biograft.records import (
 )
 from biograft.sources.files import read_head
 from biograft.sources.format import Probe
-from biograft.sources.snomed_names import DEFINITION, FULLY_SPECIFIED, PREFERRED, SYNONYM
-from biograft.sources.snomed_rf2 import FORMAT
+from biograft.sources.snomed import DEFINITION, FORMAT, FULLY_SPECIFIED, PREFERRED, SYNONYM
 
 HEADERS = {
     "concept": "id effectiveTime active moduleId definitionStatusId",

@@ -6,13 +6,7 @@ from functools import partial
 import pytest
 
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError
-from biograft.records import (
-    DefinitionRecord,
-    IdRecord,
-    NameRecord,
-    RelationRecord,
-    TypeRecord,
-)
+from biograft.records import DefinitionRecord, IdRecord, NameRecord, RelationRecord, TypeRecord
 from biograft.sources import Probe
 from biograft.sources.table import recognise
 

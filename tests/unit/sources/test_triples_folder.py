@@ -9,7 +9,7 @@ from biograft.graph.triples import SPLITS, read_triples
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.records import RelationRecord
 from biograft.sources import Probe, SourceConfig
-from biograft.sources.reading import sniff
+from biograft.sources.reader import sniff
 from biograft.sources.triples import recognise
 
 LINES = {

@@ -4,7 +4,7 @@ import pytest
 
 from biograft.errors import EncodingError, FormatError
 from biograft.sources.limits import VALUE
-from biograft.sources.xml_guard import MAX_ENTITY, XmlGuard
+from biograft.sources.xml_records import MAX_ENTITY, XmlGuard
 
 MIB = 1 << 20
 FINE = b"""<?xml version="1.0"?>

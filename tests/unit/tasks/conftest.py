@@ -11,7 +11,7 @@ import pytest
 from biograft.corpus.tasks.records import RelationExample
 from biograft.documents import Document, Mention
 from biograft.nn import TextEncoder
-from biograft.tasks.config import TaskTraining
+from biograft.tasks.configs import TaskTraining
 
 SENTENCES = (
     "aspirin helps with heart attack today",

@@ -7,12 +7,7 @@ import json
 import pytest
 
 from biograft.corpus.tasks.jsonl import write_examples
-from biograft.corpus.tasks.records import (
-    Answer,
-    ClassExample,
-    PairExample,
-    RankingExample,
-)
+from biograft.corpus.tasks.records import Answer, ClassExample, PairExample, RankingExample
 from biograft.errors import ConfigError, InputError
 from biograft.tasks import (
     TASKS,
@@ -23,7 +18,7 @@ from biograft.tasks import (
     finetune_task,
     open_task,
 )
-from biograft.tasks.config import DataConfig
+from biograft.tasks.configs import DataConfig
 
 TRAINING = {"epochs": 3, "batch_size": 4, "learning_rate": 5e-3, "precision": "fp32"}
 WORDS = ("aspirin", "fever", "lung", "cold")

@@ -13,20 +13,21 @@ from biograft.errors import ConfigError
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import Entity, KnowledgeBertConfig, KnowledgeBertModel
 from biograft.tasks import TaskLesson, TaskRecipe, finetune_task
-from biograft.tasks.classification import (
+from biograft.tasks.classification import ClassificationModel, InferenceModel, MatchingModel
+from biograft.tasks.configs import (
     ClassificationConfig,
-    ClassificationModel,
     InferenceConfig,
-    InferenceModel,
     MatchingConfig,
-    MatchingModel,
+    NerConfig,
+    RankingConfig,
+    RelationConfig,
 )
-from biograft.tasks.finetuning import fit
 from biograft.tasks.folder import open_task, write_model
-from biograft.tasks.kinds import TaskExamples
-from biograft.tasks.ner import NerConfig, NerModel
-from biograft.tasks.ranking import RankingConfig, RankingModel
-from biograft.tasks.relation import RelationConfig, RelationModel
+from biograft.tasks.ner import NerModel
+from biograft.tasks.ranking import RankingModel
+from biograft.tasks.relation import RelationModel
+from biograft.tasks.task import TaskExamples
+from biograft.tasks.training import fit
 
 MEMORY, FUSION, NEIGHBOURS = "entity_memory", "entity_fusion", "neighbour_attention"
 NAMES = ("heart attack", "fever", "lung", "aspirin", "cancer", "pain", "stops")

@@ -24,8 +24,8 @@ from biograft.tasks import (
     finetune_task,
     open_task,
 )
-from biograft.tasks.kinds import TaskExamples
 from biograft.tasks.results import RESULTS
+from biograft.tasks.task import TaskExamples
 
 VALUES = {
     "kind": "ner",
@@ -285,7 +285,7 @@ import torch
 sys.path.insert(0, sys.argv[1])
 from conftest import SENTENCES, document
 from biograft.tasks import TaskLesson, TaskRecipe, finetune_task, running
-from biograft.tasks.kinds import TaskExamples
+from biograft.tasks.task import TaskExamples
 from biograft.tasks.results import RESULTS
 
 documents = [document(number, text) for number, text in enumerate(SENTENCES)]

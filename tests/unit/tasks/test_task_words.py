@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from tiny_tokenizers import byte_tokenizer, unigram_tokenizer
 
-from biograft.corpus.splitting import split_tokens
-from biograft.tasks.tokens import TaskTokenizer
-from biograft.tasks.words import tokens_of_words
+from biograft.corpus.alignment import split_tokens
+from biograft.tasks.tokens import TaskTokenizer, tokens_of_words
 
 ENGLISH = "acute cough, diabetes."
 CHINESE = "糖尿病患者咳嗽。"

@@ -9,11 +9,10 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 
 from biograft.errors import ConfigError
 from biograft.nn import TextEncoder
-from biograft.nn.characters import make_character_encoder
-from biograft.tasks.batches import LengthBatches
-from biograft.tasks.heads import LinearHead
-from biograft.tasks.network import TaskNetwork
-from biograft.tasks.sequences import TextReader
+from biograft.nn.scratch import make_character_encoder
+from biograft.tasks.model import LengthBatches
+from biograft.tasks.network import LinearHead, TaskNetwork
+from biograft.tasks.tokens import TextReader
 
 TEXTS = [("no fever",), ("aspirin and fever", "he took aspirin"), ("",), ("a cold", "")]
 

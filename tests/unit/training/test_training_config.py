@@ -10,8 +10,7 @@ from torch import nn
 from biograft.config import from_mapping
 from biograft.errors import ConfigError
 from biograft.training import TrainingConfig
-from biograft.training.loop import count_steps
-from biograft.training.optimiser import learning_rate, make_optimiser
+from biograft.training.loop import count_steps, learning_rate, make_optimiser
 
 
 @pytest.mark.parametrize(

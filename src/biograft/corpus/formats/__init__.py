@@ -4,14 +4,18 @@
 >>> losses = write_documents(read_documents("corpus.xml"), "corpus.jsonl")  # doctest: +SKIP
 """
 
-from biograft.corpus.formats.converting import Conversion, convert
-from biograft.corpus.formats.features import DocumentFormat, Feature
-from biograft.corpus.formats.fitting import Fitter
+from biograft.corpus.formats.format import (
+    DocumentFormat as DocumentFormat,
+    Feature as Feature,
+    Fitter as Fitter,
+)
 from biograft.corpus.formats.registry import (
-    DOCUMENT_FORMATS,
-    read_documents,
-    sniff,
-    write_documents,
+    DOCUMENT_FORMATS as DOCUMENT_FORMATS,
+    Conversion as Conversion,
+    convert as convert,
+    read_documents as read_documents,
+    sniff as sniff,
+    write_documents as write_documents,
 )
 
 __all__ = [

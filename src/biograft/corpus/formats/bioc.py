@@ -1,24 +1,107 @@
-"""What BioC XML and BioC JSON have in common: a document as nested objects, read and written.
-
-A document has passages (or sentences within them) with offsets, these have annotations with
-locations, and relations name annotations. Infons are the names and values of everything else;
-``type`` and the ids of concepts are kept, others are counted as filtered.
-"""
+"""A document as the nested objects that BioC XML and BioC JSON both write."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element
 
-from biograft.corpus.formats.features import EVERYTHING, Feature
-from biograft.corpus.formats.fitting import blank_out, keep_flat_passages
-from biograft.corpus.formats.json_fields import MalformedError, field, fields
-from biograft.corpus.formats.placing import Placer
-from biograft.corpus.formats.text_output import XML_UNWRITABLE, parted
+from biograft.artifacts import new_file
+from biograft.corpus.formats.fields import MalformedError, Placer, field, fields, refuse_empty
+from biograft.corpus.formats.format import (
+    EVERYTHING,
+    DocumentFormat,
+    Feature,
+    blank_out,
+    keep_flat_passages,
+)
+from biograft.corpus.formats.output import XML_UNWRITABLE, element, encoded, joined, opening, parted
 from biograft.documents import Document, Mention, Passage, Relation
+from biograft.sources.format import Probe
+from biograft.sources.json_files import JsonStream
 from biograft.sources.log import ReadLog
+from biograft.sources.xml_records import read_xml_records, refuse_entities, root_name
+
+_TAKEN = {"", "type", "relation", "of"}
+
+
+def to_bioc(document: Document) -> dict[str, Any]:
+    """Give the nested objects of a document whose passages do not overlap."""
+    passages: list[dict[str, Any]] = [
+        {
+            "offset": start,
+            "infons": {} if kind is None else {"type": kind},
+            "text": document.text[start:end],
+            "annotations": [],
+        }
+        for start, end, kind in _section_bounds(document)
+    ]
+    starts = [passage["offset"] for passage in passages]
+    for mention in document.mentions:
+        home = max(bisect_right(starts, mention.start) - 1, 0)
+        passages[home]["annotations"].append(_annotation_object(mention, document))
+    return {
+        "id": document.id,
+        "infons": {"language": document.language} if document.language else {},
+        "passages": passages,
+        "relations": [_relation_object(relation) for relation in document.relations],
+    }
+
+
+def order_by_section(document: Document) -> tuple[Document, int]:
+    """Order mentions as the passages that hold them; nothing is lost."""
+    starts = [start for start, _, _ in _section_bounds(document)]
+    ordered = sorted(document.mentions, key=lambda m: bisect_right(starts, m.start))
+    return replace(document, mentions=tuple(ordered)), 0
+
+
+def _section_bounds(document: Document) -> Iterator[tuple[int, int, str | None]]:
+    """Cover the text with its passages, and what lies between with sections of no kind.
+
+    Blanks before a passage need none, since its offset tells of them.
+    """
+    end = 0
+    for passage in document.passages:
+        if document.text[end : passage.start].strip(" "):
+            yield end, passage.start, None
+        yield passage.start, passage.end, passage.kind
+        end = passage.end
+    if end < len(document.text):
+        yield end, len(document.text), None
+
+
+def _annotation_object(mention: Mention, document: Document) -> dict[str, Any]:
+    infons = {
+        "type": mention.type,
+        "identifier": joined(mention.concepts, document, "concept"),
+        "parts": joined(mention.parts, document, "part"),
+    }
+    return {
+        "id": mention.id,
+        "infons": {key: value for key, value in infons.items() if value},
+        "text": mention.text,
+        "locations": [{"offset": a, "length": b - a} for a, b in mention.spans],
+    }
+
+
+def _relation_object(relation: Relation) -> dict[str, Any]:
+    """Write a relation of concepts as BC5CDR does, in infons, where the roles allow it."""
+    infons = {"type": relation.type}
+    roles = [role for role, _ in relation.arguments]
+    nodes = [{"refid": ref, "role": role} for role, ref in relation.arguments]
+    if relation.of == "concepts":
+        if nodes and len(set(roles)) == len(roles) and not _TAKEN & set(roles):
+            infons |= dict(relation.arguments)
+            nodes = []
+        else:
+            infons["of"] = "concepts"
+    return {"id": relation.id, "infons": infons, "nodes": nodes}
+
 
 HOLDS = EVERYTHING
 STEPS = (
@@ -151,3 +234,180 @@ def _text(value: Any, key: str) -> str:
     if not isinstance(found, str | int):
         raise MalformedError(f"{key} is no text")
     return str(found)
+
+
+_DOCUMENTS = ("documents", "PubTator3")
+"""The keys under which a collection has its documents."""
+_JSON_HEAD = {"source": "biograft", "date": "", "key": "", "infons": {}}
+
+
+def recognise_json(probe: Probe) -> bool:
+    """An object with a list of documents that have passages."""
+    text = probe.text
+    begins = re.match(r"\s*\{", text) and any(f'"{key}"' in text for key in _DOCUMENTS)
+    return bool(begins) and ('"passages"' in text or '"key"' in text)
+
+
+def read_json(path: Path, log: ReadLog) -> Iterator[Document]:
+    """Read the documents of a collection."""
+    log.opened(path)
+    found = False
+    with JsonStream(path) as stream:
+        for key in stream.members():
+            if key not in _DOCUMENTS:
+                stream.skip()
+                continue
+            found = True
+            for line in stream.elements():
+                log.read(fraction=stream.fraction)
+                value = stream.value()
+                try:
+                    document = parse(_json_object(value), log, path, line)
+                except MalformedError as error:
+                    log.reject(str(error), line, json.dumps(value, ensure_ascii=False), path=path)
+                    continue
+                yield document
+        stream.finish()
+    if not found:
+        raise refuse_empty(path)
+
+
+def _json_object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise MalformedError("expected an object")
+    return value
+
+
+def write_json(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
+    """Write a collection, a document a line."""
+    with new_file(path, overwrite=overwrite) as file:
+        head = json.dumps(_JSON_HEAD)
+        file.write(f'{head[:-1]}, "documents": ['.encode())
+        for number, document in enumerate(documents):
+            line = json.dumps(to_bioc(document), ensure_ascii=False)
+            file.write(encoded(f",\n{line}" if number else f"\n{line}", document))
+        file.write(b"\n]}\n")
+
+
+BIOC_JSON = DocumentFormat(
+    recognise=recognise_json,
+    read=read_json,
+    write=write_json,
+    holds=HOLDS,
+    steps=(*STEPS, ("order", order_by_section)),
+)
+
+
+_XML_HEAD = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE collection SYSTEM "BioC.dtd">\n'
+    "<collection><source>biograft</source><date></date><key></key>\n"
+)
+_LISTS = {
+    "passage": "passages", "sentence": "sentences", "annotation": "annotations",
+    "relation": "relations", "location": "locations", "node": "nodes",
+}  # fmt: skip
+
+
+def recognise_xml(probe: Probe) -> bool:
+    """XML whose root is a collection."""
+    return root_name(probe.text) == "collection"
+
+
+def read_xml(path: Path, log: ReadLog) -> Iterator[Document]:
+    """Read the documents of a collection."""
+    log.opened(path)
+    refuse_entities(path)
+    for record in read_xml_records(path, ("collection",), ("document",)):
+        log.read(fraction=record.fraction)
+        identifier = record.element.findtext("id") or ""
+        try:
+            document = parse(_xml_object(record.element), log, path, record.line)
+        except MalformedError as error:
+            log.reject(str(error), record.line, f"document {identifier}", path=path)
+            continue
+        yield document
+
+
+def _xml_object(node: Element) -> dict[str, Any]:
+    """Give an element as the object that BioC JSON has for it."""
+    value: dict[str, Any] = {
+        key: _number(each) if key in ("offset", "length") else each
+        for key, each in node.attrib.items()
+    }
+    for child in node:
+        if child.tag == "infon":
+            value.setdefault("infons", {})[child.get("key", "")] = child.text or ""
+        elif child.tag in _LISTS:
+            value.setdefault(_LISTS[child.tag], []).append(_xml_object(child))
+        else:
+            text = child.text or ""
+            value[child.tag] = _number(text) if child.tag == "offset" else text
+    return value
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise MalformedError("an offset is no whole number") from error
+
+
+def write_xml(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
+    """Write a collection, a document a line."""
+    with new_file(path, overwrite=overwrite) as file:
+        file.write(_XML_HEAD.encode())
+        for document in documents:
+            file.write(encoded(_document_xml(to_bioc(document)) + "\n", document))
+        file.write(b"</collection>\n")
+
+
+def _document_xml(value: dict[str, Any]) -> str:
+    inside = [
+        element("id", value["id"]),
+        *_infons_xml(value),
+        *map(_passage_xml, value["passages"]),
+        *map(_relation_xml, value["relations"]),
+    ]
+    return f"<document>{''.join(inside)}</document>"
+
+
+def _passage_xml(value: dict[str, Any]) -> str:
+    inside = [
+        *_infons_xml(value),
+        element("offset", str(value["offset"])),
+        element("text", value["text"]),
+        *map(_annotation_xml, value["annotations"]),
+    ]
+    return f"<passage>{''.join(inside)}</passage>"
+
+
+def _annotation_xml(value: dict[str, Any]) -> str:
+    locations = [_empty("location", location) for location in value["locations"]]
+    inside = [*_infons_xml(value), *locations, element("text", value["text"])]
+    return f"<{opening('annotation', _id(value))}>{''.join(inside)}</annotation>"
+
+
+def _relation_xml(value: dict[str, Any]) -> str:
+    inside = [*_infons_xml(value), *(_empty("node", node) for node in value["nodes"])]
+    return f"<{opening('relation', _id(value))}>{''.join(inside)}</relation>"
+
+
+def _empty(tag: str, attributes: dict[str, Any]) -> str:
+    return f"<{opening(tag, {key: str(value) for key, value in attributes.items()})}/>"
+
+
+def _id(value: dict[str, Any]) -> dict[str, str]:
+    return {"id": value["id"]} if value["id"] else {}
+
+
+def _infons_xml(value: dict[str, Any]) -> list[str]:
+    return [element("infon", text, key=key) for key, text in value["infons"].items()]
+
+
+BIOC_XML = DocumentFormat(
+    recognise=recognise_xml,
+    read=read_xml,
+    write=write_xml,
+    holds=HOLDS,
+    steps=(*STEPS, ("order", order_by_section)),
+)

@@ -1,38 +1,214 @@
-"""brat: a folder of texts (``.txt``) with their annotations beside them (``.ann``).
-
-    T1<TAB>Disease 0 5;16 23<TAB>heart failure
-    R1<TAB>Treats Arg1:T2 Arg2:T1
-    N1<TAB>Reference T1 MESH:D006333<TAB>Heart Failure
-
-An event ``E`` is a relation whose first argument, its trigger, has the role "Trigger". Concepts
-are references; one without the name of its resource is written with the resource ``id``.
-Attributes, notes and events about events are counted as filtered.
-"""
+"""The lines of a brat annotation file, read into a document."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from biograft.corpus.formats.brat_lines import AnnReading
-from biograft.corpus.formats.brat_output import (
-    drop_dangling,
-    lines_of,
-    settle_mention_ids,
-    settle_names,
-    settle_relation_ids,
-)
-from biograft.corpus.formats.features import EVERYTHING, DocumentFormat, Feature
-from biograft.corpus.formats.fitting import blank_out
-from biograft.corpus.formats.folders import file_for
-from biograft.corpus.formats.text_output import encoded
-from biograft.documents import Document
-from biograft.errors import InputError
-from biograft.runs import new_folder
+from biograft.artifacts import new_folder
+from biograft.corpus.formats.fields import Placer
+from biograft.corpus.formats.format import EVERYTHING, DocumentFormat, Feature, blank_out
+from biograft.corpus.formats.output import encoded, file_for
+from biograft.documents import Document, Mention, Relation
+from biograft.errors import InputError, OutputError
 from biograft.sources.files import is_empty, open_bytes, read_lines
 from biograft.sources.format import Probe
 from biograft.sources.log import ReadLog
+
+TRIGGER = "Trigger"
+RESOURCE = "id"
+"""The resource of a concept that names none."""
+_SPAN = re.compile(r"(\d+) (\d+)")
+_LEFT_OUT = {"A": "attribute", "M": "attribute", "#": "note"}
+
+
+class AnnReading:
+    """The annotations of one text, as far as they have been read."""
+
+    def __init__(self, text: str, log: ReadLog, path: Path) -> None:
+        self._log, self._path = log, path
+        self._placer = Placer(text, log, path)
+        self._mentions: dict[str, Mention] = {}
+        self._relations: list[tuple[Relation, int, str]] = []
+        self._references: list[tuple[str, str, int, str]] = []
+
+    def add(self, line: str, number: int) -> None:
+        """Read a line; references may come before what they refer to."""
+        identifier, _, rest = line.partition("\t")
+        reader = {
+            "T": self._add_mention, "R": self._add_relation, "E": self._add_relation,
+            "*": self._add_relation, "N": self._add_reference,
+        }.get(identifier[:1])  # fmt: skip
+        if identifier[:1] in _LEFT_OUT:
+            self._log.filter(_LEFT_OUT[identifier[:1]])
+        elif reader is None or not reader(identifier, rest, number, line):
+            self._log.reject("is no line of a brat file", number, line, path=self._path)
+
+    def _add_mention(self, identifier: str, rest: str, number: int, line: str) -> bool:
+        described, _, text = rest.partition("\t")
+        kind, _, places = described.partition(" ")
+        pieces = [_SPAN.fullmatch(piece) for piece in places.split(";")]
+        spans = tuple((int(p[1]), int(p[2])) for p in pieces if p)
+        if not kind or len(spans) < len(pieces) or identifier in self._mentions:
+            return False
+        mention = self._placer.mention(spans, text, number, line)
+        if mention is not None:
+            self._mentions[identifier] = replace(mention, type=kind, id=identifier)
+        return True
+
+    def _add_relation(self, identifier: str, rest: str, number: int, line: str) -> bool:
+        kind, *words = rest.split() or [""]
+        if identifier.startswith("E"):
+            kind, _, trigger = kind.partition(":")
+            words = [f"{TRIGGER}:{trigger}", *words]
+        if identifier == "*":
+            identifier, words = "", [f":{word}" for word in words]
+        pairs = [word.partition(":") for word in words]
+        if not kind or not pairs or not all(colon and ref for _, colon, ref in pairs):
+            return False
+        arguments = tuple((role, ref) for role, _, ref in pairs)
+        self._relations.append((Relation(kind, arguments, identifier), number, line))
+        return True
+
+    def _add_reference(self, identifier: str, rest: str, number: int, line: str) -> bool:
+        words = rest.partition("\t")[0].split()
+        if len(words) != 3:
+            return False
+        self._references.append((words[1], words[2], number, line))
+        return True
+
+    def finish(self, document: Document) -> Document:
+        """Add what has been read to its document."""
+        for target, concept, number, line in self._references:
+            mention = self._mentions.get(target)
+            if mention is None:
+                self._log.reject("refers to what is not there", number, line, path=self._path)
+                continue
+            known = (*mention.concepts, concept.removeprefix(f"{RESOURCE}:"))
+            self._mentions[target] = replace(mention, concepts=known)
+        relations = tuple(r for r, number, line in self._relations if self._holds(r, number, line))
+        return replace(document, mentions=tuple(self._mentions.values()), relations=relations)
+
+    def _holds(self, relation: Relation, number: int, line: str) -> bool:
+        missing = [ref for _, ref in relation.arguments if ref not in self._mentions]
+        if missing and all(ref.startswith("E") for ref in missing):
+            self._log.filter("event about events")
+        elif missing:
+            self._log.reject("refers to what is not there", number, line, path=self._path)
+        return not missing
+
+
+_MENTION_ID = re.compile(r"T\d+")
+_PARTING = re.compile(r"[\s:;]+")
+_NAMED_RESOURCE = re.compile(r"[^\s:]+:\S+")
+
+
+def drop_dangling(document: Document) -> tuple[Document, int]:
+    """Leave out relations that refer to no mention of the document."""
+    ids = {mention.id for mention in document.mentions if mention.id}
+    kept = tuple(
+        r for r in document.relations if r.arguments and all(ref in ids for _, ref in r.arguments)
+    )
+    return replace(document, relations=kept), len(document.relations) - len(kept)
+
+
+def settle_mention_ids(document: Document) -> tuple[Document, int]:
+    """Give every mention an id of the form ``T1``; where all have one they keep it."""
+    ids = [mention.id for mention in document.mentions]
+    if len(set(ids)) == len(ids) and all(map(_MENTION_ID.fullmatch, ids)):
+        return document, 0
+    renamed: dict[str, str] = {}
+    mentions = []
+    for number, mention in enumerate(document.mentions, 1):
+        renamed.setdefault(mention.id, f"T{number}")
+        mentions.append(replace(mention, id=f"T{number}"))
+    relations = tuple(
+        replace(r, arguments=tuple((role, renamed[ref]) for role, ref in r.arguments))
+        for r in document.relations
+    )
+    changed = replace(document, mentions=tuple(mentions), relations=relations)
+    return changed, sum(bool(each) for each in ids)
+
+
+def settle_relation_ids(document: Document) -> tuple[Document, int]:
+    """Give relations ids of the form ``R1``, events ``E1``, and those without roles none."""
+    given = [relation.id for relation in document.relations]
+    fine = [bool(re.fullmatch(rf"{_letter(r)}\d+", r.id)) for r in document.relations]
+    has_id = [bool(_letter(r)) for r in document.relations]
+    unique = len(set(filter(None, given))) == sum(has_id)
+    if unique and all(ok if has else not r.id for ok, has, r in zip(
+        fine, has_id, document.relations, strict=True
+    )):  # fmt: skip
+        return document, 0
+    renamed = tuple(
+        replace(r, id=f"{_letter(r)}{number}" if _letter(r) else "")
+        for number, r in enumerate(document.relations, 1)
+    )
+    return replace(document, relations=renamed), sum(bool(each) for each in given)
+
+
+def _letter(relation: Relation) -> str:
+    roles = [role for role, _ in relation.arguments]
+    if not any(roles):
+        return ""
+    return "E" if roles[0] == TRIGGER else "R"
+
+
+def settle_names(document: Document) -> tuple[Document, int]:
+    """Write names of types and roles as brat can, and name those that have none."""
+    n = 0
+
+    def name(given: str, default: str) -> str:
+        nonlocal n
+        found = _PARTING.sub("_", given) or default
+        n += found != given
+        return found
+
+    mentions = tuple(replace(m, type=name(m.type, "Entity")) for m in document.mentions)
+    relations = []
+    for r in document.relations:
+        roles = [role for role, _ in r.arguments]
+        if any(roles):
+            roles = [name(role, f"Arg{i}") for i, role in enumerate(roles, 1)]
+        pairs = tuple((role, ref) for role, (_, ref) in zip(roles, r.arguments, strict=True))
+        default = "Relation" if any(roles) else "Equiv"
+        relations.append(replace(r, type=name(r.type, default), arguments=pairs))
+    return replace(document, mentions=mentions, relations=tuple(relations)), n
+
+
+def lines_of(document: Document) -> Iterator[str]:
+    """Write mentions, then the concepts of each, then relations."""
+    for m in document.mentions:
+        places = ";".join(f"{start} {end}" for start, end in m.spans)
+        text = re.sub(r"[\n\r]", " ", m.text)
+        yield f"{m.id}\t{m.type} {places}\t{text}"
+    references = [(m.id, concept) for m in document.mentions for concept in m.concepts]
+    for number, (target, concept) in enumerate(references, 1):
+        yield f"N{number}\tReference {target} {_resource(concept, document)}\t{concept}"
+    for r in document.relations:
+        yield _relation_line(r)
+
+
+def _relation_line(relation: Relation) -> str:
+    letter = _letter(relation)
+    if not letter:
+        return f"*\t{relation.type} {' '.join(ref for _, ref in relation.arguments)}"
+    words = [f"{role}:{ref}" for role, ref in relation.arguments]
+    if letter == "E":
+        words[0] = words[0].replace(TRIGGER, relation.type, 1)
+    else:
+        words.insert(0, relation.type)
+    return f"{relation.id}\t{' '.join(words)}"
+
+
+def _resource(concept: str, document: Document) -> str:
+    if not concept or re.search(r"\s", concept):
+        raise OutputError(f"document {document.id}: concept {concept!r} is empty or holds a blank")
+    named = _NAMED_RESOURCE.fullmatch(concept) and not concept.startswith(f"{RESOURCE}:")
+    return concept if named else f"{RESOURCE}:{concept}"
 
 
 def recognise(probe: Probe) -> bool:

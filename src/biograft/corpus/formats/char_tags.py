@@ -10,13 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from biograft.corpus.formats.features import DocumentFormat, Feature
-from biograft.corpus.formats.fitting import blank_out
-from biograft.corpus.formats.tagging import Scheme, decode, encode, is_tag
-from biograft.corpus.formats.text_output import encoded
+from biograft.artifacts import new_file
+from biograft.corpus.formats.format import DocumentFormat, Feature, blank_out
+from biograft.corpus.formats.output import encoded
+from biograft.corpus.formats.tokenised import Scheme, decode, encode, is_tag
 from biograft.documents import Document, Mention
 from biograft.errors import OutputError
-from biograft.runs import new_file
 from biograft.sources.files import read_lines
 from biograft.sources.format import Probe
 from biograft.sources.log import ReadLog

@@ -14,14 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from biograft.corpus.formats.features import DocumentFormat, Feature
-from biograft.corpus.formats.json_fields import MalformedError, field, fields, first_object
-from biograft.corpus.formats.placing import Placer
-from biograft.corpus.formats.text_output import encoded, joined, parted
+from biograft.artifacts import new_file
+from biograft.corpus.formats.fields import MalformedError, Placer, field, fields, first_object
+from biograft.corpus.formats.format import DocumentFormat, Feature
+from biograft.corpus.formats.output import encoded, joined, parted
 from biograft.documents import Document, Mention
-from biograft.runs import new_file
 from biograft.sources.format import Probe
-from biograft.sources.json_rows import read_objects
+from biograft.sources.json_files import read_objects
 from biograft.sources.log import ReadLog
 
 

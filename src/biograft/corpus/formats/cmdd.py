@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from biograft.corpus.formats.features import DocumentFormat
-from biograft.corpus.formats.json_fields import MalformedError, field, fields, first_object
+from biograft.corpus.formats.fields import MalformedError, field, fields, first_object
+from biograft.corpus.formats.format import DocumentFormat
 from biograft.documents import Document, Mention, Passage
 from biograft.sources.format import Probe
-from biograft.sources.json_rows import read_objects
+from biograft.sources.json_files import read_objects
 from biograft.sources.log import ReadLog
 
 _MENTION = re.compile("BI*")

@@ -9,14 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from biograft.corpus.formats.features import DocumentFormat, Feature
-from biograft.corpus.formats.json_fields import MalformedError, field, fields
-from biograft.corpus.formats.placing import Placer
-from biograft.corpus.formats.text_output import encoded
+from biograft.artifacts import new_file
+from biograft.corpus.formats.fields import MalformedError, Placer, field, fields
+from biograft.corpus.formats.format import DocumentFormat, Feature
+from biograft.corpus.formats.output import encoded
 from biograft.documents import Document, Mention
-from biograft.runs import new_file
 from biograft.sources.format import Probe
-from biograft.sources.json_stream import JsonStream
+from biograft.sources.json_files import JsonStream
 from biograft.sources.log import ReadLog
 
 

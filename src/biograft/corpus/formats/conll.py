@@ -16,13 +16,20 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from biograft.corpus.formats.features import DocumentFormat, Feature
-from biograft.corpus.formats.tagging import Scheme, decode, encode, is_tag
-from biograft.corpus.formats.text_output import encoded
-from biograft.corpus.formats.tokenised import TOKENISING, TOKENS, tokens_of
+from biograft.artifacts import new_file
+from biograft.corpus.formats.format import DocumentFormat, Feature
+from biograft.corpus.formats.output import encoded
+from biograft.corpus.formats.tokenised import (
+    TOKENISING,
+    TOKENS,
+    Scheme,
+    decode,
+    encode,
+    is_tag,
+    tokens_of,
+)
 from biograft.documents import Document, Mention, Passage
 from biograft.errors import OutputError
-from biograft.runs import new_file
 from biograft.sources.files import read_lines
 from biograft.sources.format import Probe
 from biograft.sources.log import ReadLog

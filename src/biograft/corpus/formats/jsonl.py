@@ -18,14 +18,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from biograft.corpus.formats.features import EVERYTHING, DocumentFormat
-from biograft.corpus.formats.json_fields import MalformedError, field, fields, first_object
-from biograft.corpus.formats.placing import Placer
-from biograft.corpus.formats.text_output import encoded
+from biograft.artifacts import new_file
+from biograft.corpus.formats.fields import MalformedError, Placer, field, fields, first_object
+from biograft.corpus.formats.format import EVERYTHING, DocumentFormat
+from biograft.corpus.formats.output import encoded
 from biograft.documents import Document, Mention, Passage, Relation
-from biograft.runs import new_file
 from biograft.sources.format import Probe
-from biograft.sources.json_rows import read_objects
+from biograft.sources.json_files import read_objects
 from biograft.sources.log import ReadLog
 
 _KEYS = {"id", "text", "mentions", "language", "relations", "passages"}

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from biograft.corpus.formats.features import DocumentFormat
-from biograft.corpus.formats.fitting import Fitter
+from biograft.corpus.formats.format import DocumentFormat, Fitter
 from biograft.documents import Document
-from biograft.errors import ConfigError, InputError
+from biograft.errors import ConfigError, FormatError, InputError, OutputError
 from biograft.registry import Registry
 from biograft.sources.files import exists
+from biograft.sources.format import find_format, look_into
 from biograft.sources.log import ReadLog
-from biograft.sources.sniffing import find_format, look_into
 
 DOCUMENT_FORMATS: Registry[DocumentFormat] = Registry(
     "document format",
     {
         # tried in this order when a file is to be recognised, the most particular first
-        "bioc-xml": ("biograft.corpus.formats.bioc_xml:FORMAT", "BioC XML collections"),
+        "bioc-xml": ("biograft.corpus.formats.bioc:BIOC_XML", "BioC XML collections"),
         "ddi": (
-            "biograft.corpus.formats.ddi_xml:FORMAT",
+            "biograft.corpus.formats.ddi:FORMAT",
             "DDI 2013: XML, a folder, a zip of such, or one file",
         ),
         "brat": ("biograft.corpus.formats.brat:FORMAT", "brat: a folder of .txt and .ann files"),
@@ -41,7 +42,7 @@ DOCUMENT_FORMATS: Registry[DocumentFormat] = Registry(
             "biograft.corpus.formats.chineseblue:CEHRNER",
             "cEHRNER: the same with labels for types",
         ),
-        "bioc-json": ("biograft.corpus.formats.bioc_json:FORMAT", "BioC JSON collections"),
+        "bioc-json": ("biograft.corpus.formats.bioc:BIOC_JSON", "BioC JSON collections"),
         "cmeee": (
             "biograft.corpus.formats.cmeee:FORMAT",
             "CMeEE: a JSON list of texts with entities",
@@ -102,3 +103,96 @@ def write_fitted(
         writable = [n for n in DOCUMENT_FORMATS if DOCUMENT_FORMATS.load(n).write is not None]
         raise ConfigError(f"{form} is only read, never written; choose of {', '.join(writable)}")
     write(documents, path, overwrite)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What a conversion read, wrote, rejected and lost."""
+
+    source: str
+    target: str
+    counts: Counter[str]
+    """Documents, mentions and relations that were read."""
+    losses: Counter[str]
+    log: ReadLog
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the report as JSON has it."""
+        return {
+            "from": self.source,
+            "to": self.target,
+            "read": dict(self.counts),
+            "filtered": dict(self.log.filtered),
+            "rejected": self.log.rejected.to_json(),
+            "doubtful": self.log.doubtful.to_json(),
+            "lost": dict(self.losses.most_common()),
+        }
+
+
+def convert(
+    path: Path,
+    target: Path,
+    to: str,
+    form: str = "",
+    *,
+    overwrite: bool = False,
+    strict: bool = False,
+) -> Conversion:
+    """Read documents of one format and write them in another.
+
+    ``strict`` refuses, and writes nothing, when anything is rejected or would be lost.
+    """
+    if not path.exists():
+        raise InputError("does not exist", path=path, remedy="check the path")
+    form = form or sniff(path)
+    log = ReadLog(path)
+    conversion = Conversion(form, to, Counter(), Counter(), log)
+    fitter = Fitter(DOCUMENT_FORMATS.load(to))
+    read = read_documents(path, form, log)
+    fitted = _fitted(read, fitter, conversion, _refuse(path, strict=strict))
+    write_fitted(fitted, target, to, overwrite=overwrite)
+    return conversion
+
+
+def _fitted(
+    documents: Iterator[Document],
+    fitter: Fitter,
+    conversion: Conversion,
+    check: Callable[[Conversion], None],
+) -> Iterator[Document]:
+    """Fit and count the documents; the check comes while nothing is in place yet."""
+    for document in documents:
+        conversion.counts["documents"] += 1
+        conversion.counts["mentions"] += len(document.mentions)
+        conversion.counts["relations"] += len(document.relations)
+        yield fitter.fit(document)
+    conversion.losses.update(fitter.losses)
+    check(conversion)
+
+
+def _refuse(path: Path, *, strict: bool) -> Callable[[Conversion], None]:
+    def check(conversion: Conversion) -> None:
+        if not conversion.counts["documents"]:
+            raise FormatError(
+                f"holds no document of format {conversion.source} that can be read"
+                + _reasons(conversion.log.rejected.counts),
+                path=path,
+                remedy="name the right format",
+            )
+        if not strict:
+            return
+        if rejected := conversion.log.rejected.counts:
+            raise OutputError(
+                f"{path}: records were rejected{_reasons(rejected)}; nothing was written (--strict)"
+            )
+        if lost := conversion.losses + conversion.log.filtered:
+            raise OutputError(
+                f"{path}: {conversion.target} cannot hold all of it{_reasons(lost)}; "
+                "nothing was written (--strict)"
+            )
+
+    return check
+
+
+def _reasons(counts: Counter[str]) -> str:
+    return f" ({', '.join(f'{n:,} {what}' for what, n in counts.most_common())})" if counts else ""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
-    from biograft.corpus.segmentation.building import build_segmentation as build_segmentation
     from biograft.corpus.segmentation.config import SegmentationConfig as SegmentationConfig
     from biograft.corpus.segmentation.cut_points import (
         CutPoint as CutPoint,
@@ -15,6 +14,11 @@ if TYPE_CHECKING:
         read_cut_points as read_cut_points,
         write_cut_points as write_cut_points,
     )
+    from biograft.corpus.segmentation.folder import (
+        Segmentation as Segmentation,
+        build_segmentation as build_segmentation,
+    )
+    from biograft.corpus.segmentation.heads import Segmented as Segmented
     from biograft.corpus.segmentation.phrases import (
         Phrase as Phrase,
         PhraseConfig as PhraseConfig,
@@ -22,8 +26,6 @@ if TYPE_CHECKING:
         read_phrases as read_phrases,
         write_phrases as write_phrases,
     )
-    from biograft.corpus.segmentation.segmentation import Segmentation as Segmentation
-    from biograft.corpus.segmentation.segmented import Segmented as Segmented
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

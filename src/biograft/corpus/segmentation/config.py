@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from biograft.corpus.segmentation.phrases import PhraseConfig
-from biograft.corpus.segmentation.units import CHINESE
-from biograft.corpus.segmentation.words import WORDS
+from biograft.corpus.segmentation.words import CHINESE, WORDS
 from biograft.errors import ConfigError
 
 

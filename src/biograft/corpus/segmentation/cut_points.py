@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from biograft.corpus.segmentation.units import Unit
-from biograft.corpus.segmentation.vocabulary import Vocabulary
+from biograft.artifacts import new_file
+from biograft.corpus.segmentation.words import Unit, Vocabulary
 from biograft.errors import ConfigError, FormatError
-from biograft.runs import new_file
 from biograft.sources.files import read_lines
 
 BEFORE, AFTER = "before", "after"

@@ -14,24 +14,46 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from biograft.corpus.segmentation.cut_points import CutPoint, write_cut_points
-from biograft.corpus.segmentation.heads import HeadSegmenter
-from biograft.corpus.segmentation.phrases import MinedPhrases, write_phrases
-from biograft.corpus.segmentation.segmented import Segmented
+from biograft.artifacts import Kind, file_sizes, hash_file, new_file, new_folder
+from biograft.config import from_mapping
+from biograft.corpus.segmentation.config import SegmentationConfig
+from biograft.corpus.segmentation.cut_points import (
+    CutPoint,
+    find_cut_points,
+    read_cut_points,
+    write_cut_points,
+)
+from biograft.corpus.segmentation.heads import HeadSegmenter, Segmented, whole
+from biograft.corpus.segmentation.phrases import (
+    MinedPhrases,
+    mine_phrases,
+    read_corpus,
+    write_phrases,
+)
 from biograft.corpus.segmentation.segmenter import ChineseSegmenter
-from biograft.corpus.segmentation.units import read_units
-from biograft.errors import FormatError, NotFoundError
+from biograft.corpus.segmentation.words import (
+    CHINESE,
+    Unit,
+    Vocabulary,
+    fit_vocabulary,
+    join,
+    open_words,
+    read_units,
+    runs,
+)
+from biograft.errors import ConfigError, FormatError, NotFoundError, StoreError
 from biograft.kb import KnowledgeBase, fingerprint
-from biograft.manifests import Kind, file_sizes
-from biograft.runs import new_file
+from biograft.progress import Progress
 from biograft.sources.files import read_lines
 
 SEGMENTATION = Kind(
@@ -157,3 +179,171 @@ def read_words(path: Path) -> Iterator[tuple[str, float, str]]:
             raise FormatError(
                 "expected a word, a count and a kind", path=path, line=number, text=line
             ) from error
+
+
+class Segmentation:
+    """The segmentation of a store's names, mapped into memory."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+        self.config = from_mapping(SegmentationConfig, manifest["config"], "config.")
+        self.rows = self._load("rows")
+        self._starts, self._pieces = self._load("starts"), self._load("pieces")
+        self._parts = self._load("parts")
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Segmentation:
+        """Open the segmentation in a folder."""
+        folder = Path(folder)
+        manifest = SEGMENTATION.read(folder)
+        SEGMENTATION.check_files(folder, manifest)
+        return cls(folder, manifest)
+
+    def __len__(self) -> int:
+        """How many rows of the table of names are long."""
+        return len(self.rows)
+
+    def check_store(self, base: KnowledgeBase) -> None:
+        """Refuse a store that these rows do not belong to."""
+        if fingerprint(base, NAMED_BY) != self.manifest["store"]:
+            raise StoreError(
+                f"{self.folder}: made for another knowledge base than {base.folder}; "
+                f"{SEGMENTATION.remedy}"
+            )
+
+    def of_name(self, base: KnowledgeBase, row: int) -> Segmented:
+        """Give the segmentation of a row of the store's table of names."""
+        text = base.table("names").column("text")[row].as_py()
+        place = int(np.searchsorted(self.rows, row))
+        if place == len(self.rows) or self.rows[place] != row:
+            return whole(text)
+        spans = self._pieces[self._starts[place] : self._starts[place + 1]].tolist()
+        adjective, head = self._parts[place].tolist()
+        return Segmented(text, tuple((s, e) for s, e in spans), tuple(adjective), tuple(head))
+
+    def segment(self, text: str) -> Segmented:
+        """Segment any entity by the same rules and words."""
+        return self.segmenter.segment(text)
+
+    @cached_property
+    def cut_points(self) -> list[CutPoint]:
+        """The cut-point characters; none where the language has blanks."""
+        path = self.folder / "cut_points.tsv"
+        return read_cut_points(path) if self.config.language == CHINESE else []
+
+    @cached_property
+    def segmenter(self) -> ChineseSegmenter | HeadSegmenter:
+        """The segmenter that made this, with its dictionary."""
+        by_kind: dict[str, dict[str, float]] = {kind: {} for kind in WORD_KINDS}
+        for word, count, kind in read_words(self.folder / "words.tsv"):
+            by_kind[kind][word] = count
+        heads = by_kind.pop("head")
+        counts = {word: n for words in by_kind.values() for word, n in words.items() if n}
+        vocabulary = Vocabulary(dict(sorted(counts.items())), self.config.language)
+        if self.config.language != CHINESE:
+            return HeadSegmenter(vocabulary, {h: int(n) for h, n in heads.items()}, self.config)
+        words = open_words(self.config.words, vocabulary, by_kind["phrase"])
+        segmenter = ChineseSegmenter(vocabulary, words, self.cut_points, self.config)
+        for word in by_kind["short"]:
+            segmenter.add_word(word)
+        return segmenter
+
+    def _load(self, name: str) -> npt.NDArray[Any]:
+        path = self.folder / f"{name}.npy"
+        try:
+            return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        except (OSError, ValueError, EOFError) as error:
+            raise SEGMENTATION.damaged(path, error) from error
+
+
+def build_segmentation(
+    base: KnowledgeBase,
+    texts: Sequence[Path],
+    out: Path,
+    config: SegmentationConfig | None = None,
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Segment all names of a store in one language, and keep all that it rests on in a folder.
+
+    Phrases are mined from ``texts`` (a document a line) and from the names themselves. Gives the
+    manifest of the folder.
+    """
+    config, progress = config or SegmentationConfig(), progress or Progress(enabled=False)
+    names = StoreNames.of(base, config.language)
+    reviewed = read_cut_points(config.cut_points) if config.cut_points else None
+    with new_folder(out, overwrite=overwrite) as folder:
+        progress.start("phrases")
+        mined = mine_phrases(
+            (text for source in (read_corpus(texts), names.texts) for text in source),
+            config.phrases,
+            language=config.language,
+            advance=progress.advance,
+        )
+        progress.start("vocabulary")
+        grouped = [run for name in names.texts for run in runs(name, config.language)]
+        counts = _count_words(mined, names.texts, config.language)
+        vocabulary = fit_vocabulary(counts, grouped, config.language)
+        progress.start("segments")
+        segmenter, points = _make_segmenter(vocabulary, grouped, names, config, reviewed)
+        segmenter.learn(names.texts)
+        segmented = []
+        for name in names.texts:
+            segmented.append(segmenter.segment(name))
+            progress.advance(1, len(segmented) / len(names.texts))
+        progress.finish()
+        content = {
+            **_tell_origin(config, texts),
+            "n_units": mined.n_units,
+            "n_runs_forgotten": mined.pruned,
+            "n_phrases": len(mined.phrases),
+            "seconds": {stage: round(took, 3) for stage, took in progress.seconds.items()},
+        }
+        return write_folder(folder, base, names, (mined, segmenter, points), segmented, content)
+
+
+def _count_words(mined: MinedPhrases, names: Sequence[str], language: str) -> dict[str, float]:
+    """Count the words of the entity vocabulary: phrases, and names that no sign parts."""
+    counts: dict[str, float] = {phrase.text: phrase.count for phrase in mined.phrases}
+    for name in names:
+        grouped = runs(name, language)
+        if len(grouped) == 1 and language == CHINESE:
+            forms = [unit.form for unit in grouped[0]]
+            counts[join(forms, language)] = max(mined.count(forms), 1)
+    return counts
+
+
+def _make_segmenter(
+    vocabulary: Vocabulary,
+    grouped: list[list[Unit]],
+    names: StoreNames,
+    config: SegmentationConfig,
+    reviewed: list[CutPoint] | None,
+) -> tuple[ChineseSegmenter | HeadSegmenter, list[CutPoint]]:
+    if config.language != CHINESE:
+        if reviewed is not None:
+            raise ConfigError("cut_points: are for Chinese; leave them out")
+        return HeadSegmenter(vocabulary, config=config), []
+    points = reviewed
+    if points is None:
+        points = find_cut_points(
+            grouped, vocabulary, n=config.n_cut_points, min_share=config.min_cut_share
+        )
+    phrases = [word for word in vocabulary.counts if word not in names.forms]
+    words = open_words(config.words, vocabulary, phrases)
+    return ChineseSegmenter(vocabulary, words, points, config), points
+
+
+def _tell_origin(config: SegmentationConfig, texts: Sequence[Path]) -> dict[str, Any]:
+    return {
+        "config": _plain(config),
+        "cut_points_sha256": hash_file(config.cut_points) if config.cut_points else None,
+        "texts": [{"name": text.name, "sha256": hash_file(text)} for text in texts],
+    }
+
+
+def _plain(config: SegmentationConfig) -> dict[str, Any]:
+    """Write a configuration as plain values; of a file its name alone."""
+    name = config.cut_points.name if config.cut_points else None
+    return {**dataclasses.asdict(config), "cut_points": name}

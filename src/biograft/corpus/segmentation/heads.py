@@ -1,24 +1,53 @@
-"""Split entities of languages written with blanks into words, and find the head noun.
-
-Weaker than the Chinese rules: without a parser, what modifies what is guessed from a list of
-prepositions and from the names of the store themselves. What follows a preposition, a comma or a
-bracket, and a number or a letter at the end, comes after the noun group. The head is the shortest
-end of the noun group that is a name of one word, or that several different words precede in
-names, none of them nearly always: ``cancer`` in *breast cancer*, but ``diabetes mellitus``, since
-hardly anything but *diabetes* stands before *mellitus*.
-"""
+"""What segmentation gives of an entity: its sub-entities, and its two halves."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+from biograft.corpus.dictionary import FUNCTION_WORDS
 from biograft.corpus.segmentation.config import SegmentationConfig
-from biograft.corpus.segmentation.segmented import Segmented, Span, span_of, whole
-from biograft.corpus.segmentation.units import Unit, join, read_units
-from biograft.corpus.segmentation.vocabulary import Vocabulary
-from biograft.corpus.words import FUNCTION_WORDS
+from biograft.corpus.segmentation.words import Unit, Vocabulary, join, read_units
+
+Span = tuple[int, int]
+NOTHING: Span = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Segmented:
+    """An entity in pieces; a short one has one piece, its head.
+
+    Pieces ascend and do not overlap; between them stand signs and blanks alone.
+    """
+
+    text: str
+    pieces: tuple[Span, ...]
+    adjective: Span
+    """What modifies the head; ``(0, 0)`` in a short entity."""
+    head: Span
+    """The atomic part, the core of the entity."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether there is anything besides the head."""
+        return self.adjective != NOTHING
+
+    def cut(self, span: Span) -> str:
+        """Give the text of a piece, the adjective part or the head."""
+        return self.text[span[0] : span[1]]
+
+
+def whole(text: str) -> Segmented:
+    """Give a short entity, which is one piece."""
+    return Segmented(text, ((0, len(text)),) if text else (), NOTHING, (0, len(text)))
+
+
+def span_of(units: Sequence[Unit]) -> Span:
+    """Say where neighbouring units stand."""
+    return units[0].start, units[-1].end
+
 
 LONGEST_HEAD = 3
 """Words of the longest head."""

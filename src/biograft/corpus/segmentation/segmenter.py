@@ -12,10 +12,8 @@ from collections.abc import Iterable, Sequence
 
 from biograft.corpus.segmentation.config import SegmentationConfig
 from biograft.corpus.segmentation.cut_points import AFTER, BEFORE, CutPoint
-from biograft.corpus.segmentation.segmented import Segmented, span_of, whole
-from biograft.corpus.segmentation.units import CHINESE, Unit, join, runs
-from biograft.corpus.segmentation.vocabulary import Vocabulary
-from biograft.corpus.segmentation.words import Words
+from biograft.corpus.segmentation.heads import Segmented, span_of, whole
+from biograft.corpus.segmentation.words import CHINESE, Unit, Vocabulary, Words, join, runs
 
 Pieces = list[Sequence[Unit]]
 

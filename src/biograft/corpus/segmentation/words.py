@@ -1,18 +1,171 @@
-"""Word segmenters whose dictionary is the short entities: rjieba's, or one of our own.
+"""What phrases and pieces are made of: characters in Chinese, words elsewhere.
 
-``rjieba`` (extra ``zh``) brings a dictionary of everyday Chinese and guesses at words in neither;
-``own`` knows the short entities and the mined phrases alone, and needs no package.
+In Chinese a run of Latin letters, Greek letters or digits is one unit (``HPV``, ``B12``), and so
+are single characters tied by hyphens, as transliterated names are (``洛-穆-比``). Signs and blanks
+belong to no unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Protocol
 
-from biograft.corpus.segmentation.units import CHINESE, Unit, join
-from biograft.corpus.segmentation.vocabulary import Vocabulary
 from biograft.errors import ConfigError, MissingExtraError
+
+CHINESE = "zh"
+
+_LATIN = "A-Za-z0-9\u00c0-\u024f\u0370-\u03ff\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"
+_TIED = r"[^\W_](?:-[^\W_]){2,}|(?<![^\W_])[^\W_]-[^\W_]"
+_IN_CHINESE = re.compile(
+    rf"[{_LATIN}]+(?:[-/.'’][{_LATIN}]+)*|{_TIED}|[^\W_]",
+)
+_IN_WORDS = re.compile(r"[^\W_]+(?:[-'’./+][^\W_]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A character or a word: where it stands, and the form in which it is compared."""
+
+    start: int
+    end: int
+    form: str
+
+
+def read_units(text: str, language: str) -> list[Unit]:
+    """Take a text apart; what lies between units are signs and blanks."""
+    pattern = _IN_CHINESE if language == CHINESE else _IN_WORDS
+    return [Unit(*found.span(), fold(found[0])) for found in pattern.finditer(text)]
+
+
+def runs(text: str, language: str) -> list[list[Unit]]:
+    """Group the units of a text that no sign parts; in Chinese no blank either."""
+    grouped: list[list[Unit]] = []
+    end = -1
+    for unit in read_units(text, language):
+        gap = text[end : unit.start] if end >= 0 else ""
+        if end < 0 or (gap if language == CHINESE else gap.strip()):
+            grouped.append([])
+        grouped[-1].append(unit)
+        end = unit.end
+    return grouped
+
+
+@lru_cache(1 << 16)
+def fold(text: str) -> str:
+    """Make the form in which units are compared: NFKC, case folded."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def join(forms: Sequence[str], language: str) -> str:
+    """Write the forms of neighbouring units as one text."""
+    return ("" if language == CHINESE else " ").join(forms)
+
+
+def is_number(form: str) -> bool:
+    """Whether a unit is a number, which says nothing about the phrase around it."""
+    return not any(char.isalpha() for char in form)
+
+
+ROUNDS = 2
+_ALONE = 0.02
+"""What a unit that is no word counts for, as a share of what a word met once does."""
+
+
+class Vocabulary:
+    """Words with counts; splits runs of units by the product of their probabilities."""
+
+    def __init__(
+        self, counts: Mapping[str, float], language: str, total: float | None = None
+    ) -> None:
+        """Take words with counts; ``total``: what they are shares of, if words are yet to come."""
+        self.language = language
+        self.counts = dict(counts)
+        self.total = math.fsum(self.counts.values()) if total is None else total
+        self._log_total = math.log(self.total + 1)
+        self._alone = math.log(_ALONE) - self._log_total
+        self._longest = 1
+        self._log = {word: math.log(n) - self._log_total for word, n in self.counts.items()}
+        for word in self.counts:
+            self._longest = max(self._longest, self._length(word))
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._log
+
+    def __len__(self) -> int:
+        return len(self._log)
+
+    def add(self, word: str, count: float = 1.0) -> None:
+        """Add a word, or make a known one as frequent as this."""
+        if count > self.counts.get(word, 0.0):
+            self.counts[word] = count
+            self._log[word] = math.log(count) - self._log_total
+            self._longest = max(self._longest, self._length(word))
+
+    def split(self, run: Sequence[Unit], *, whole: bool = True) -> list[Sequence[Unit]]:
+        """Split a run where that is most probable; ``whole=False`` forbids leaving it whole.
+
+        Of splits that are equally probable the one with the longer last word is taken.
+        """
+        forms = [unit.form for unit in run]
+        n = len(run)
+        best, cut = [0.0] + [-math.inf] * n, [0] * (n + 1)
+        for end in range(1, n + 1):
+            for start in range(max(0, end - self._longest), end):
+                if not whole and end - start == n > 1:
+                    continue
+                chance = best[start] + self._chance(forms[start:end])
+                if chance > best[end]:
+                    best[end], cut[end] = chance, start
+        pieces: list[Sequence[Unit]] = []
+        while n:
+            pieces.append(run[cut[n] : n])
+            n = cut[n]
+        return pieces[::-1]
+
+    def _chance(self, forms: Sequence[str]) -> float:
+        known = self._log.get(forms[0] if len(forms) == 1 else join(forms, self.language))
+        if known is not None:
+            return known
+        return self._alone if len(forms) == 1 else -math.inf
+
+    def _length(self, word: str) -> int:
+        """Bound a word's length in units from above."""
+        return word.count(" ") + 1 if " " in word else len(word)
+
+
+def fit_vocabulary(
+    counts: Mapping[str, float], names: Iterable[Sequence[Unit]], language: str
+) -> Vocabulary:
+    """Fit the probabilities of words to the names that they make up.
+
+    ``names`` are runs of units. None is left whole, since how it falls apart is the question; a
+    word that no split uses keeps a small count.
+    """
+    runs = [run for run in names if len(run) > 1]
+    vocabulary = Vocabulary(counts, language)
+    for _ in range(ROUNDS):
+        used: Counter[str] = Counter()
+        for run in runs:
+            for piece in vocabulary.split(run, whole=False):
+                used[join([unit.form for unit in piece], language)] += 1
+        fresh = {word: used.get(word, 0) + _kept(counts[word]) for word in counts}
+        vocabulary = Vocabulary(fresh, language)
+    return vocabulary
+
+
+def _kept(count: float) -> float:
+    """Let the corpus speak softly: its everyday words are not those of names."""
+    return 0.1 + 0.1 * math.log1p(count)
+
 
 WORDS = ("rjieba", "own")
 

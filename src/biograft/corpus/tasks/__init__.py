@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
-    from biograft.corpus.tasks.format import TaskConfig as TaskConfig, TaskFormat as TaskFormat
     from biograft.corpus.tasks.jsonl import write_examples as write_examples
-    from biograft.corpus.tasks.leakage import Overlap as Overlap, overlap as overlap
-    from biograft.corpus.tasks.marks import Anonymised as Anonymised, anonymise as anonymise
-    from biograft.corpus.tasks.reading import (
-        TASK_FORMATS as TASK_FORMATS,
-        TaskSet as TaskSet,
-        read_examples as read_examples,
-        read_task as read_task,
-    )
     from biograft.corpus.tasks.records import (
+        Anonymised as Anonymised,
         Answer as Answer,
         ClassExample as ClassExample,
         Example as Example,
         PairExample as PairExample,
         RankingExample as RankingExample,
         RelationExample as RelationExample,
+        anonymise as anonymise,
     )
-    from biograft.corpus.tasks.summary import Summary as Summary, summarise as summarise
+    from biograft.corpus.tasks.registry import (
+        TASK_FORMATS as TASK_FORMATS,
+        TaskConfig as TaskConfig,
+        TaskFormat as TaskFormat,
+        TaskSet as TaskSet,
+        read_examples as read_examples,
+        read_task as read_task,
+    )
+    from biograft.corpus.tasks.summary import (
+        Overlap as Overlap,
+        Summary as Summary,
+        overlap as overlap,
+        summarise as summarise,
+    )
 
 
 _MODULES = {

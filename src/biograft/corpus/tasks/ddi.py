@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from biograft.corpus.formats.ddi_xml import recognise
-from biograft.corpus.formats.placing import Placer
-from biograft.corpus.formats.xml_input import parse_file, xml_files
-from biograft.corpus.tasks.format import TaskConfig, TaskFormat
+from biograft.corpus.formats.ddi import recognise
+from biograft.corpus.formats.fields import Placer
 from biograft.corpus.tasks.records import RelationExample
+from biograft.corpus.tasks.registry import TaskConfig, TaskFormat
 from biograft.documents import Mention
 from biograft.errors import ConfigError, FormatError
 from biograft.sources.files import read_lines
+from biograft.sources.xml_records import parse_file, xml_files
 
 if TYPE_CHECKING:
     from biograft.sources.log import ReadLog

@@ -13,12 +13,11 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from biograft.corpus.tasks.format import TaskConfig, TaskFormat, by_lines
+from biograft.artifacts import new_file
 from biograft.corpus.tasks.records import KINDS, Answer, Example
+from biograft.corpus.tasks.registry import TaskConfig, TaskFormat, by_lines
 from biograft.documents import Mention
-from biograft.runs import new_file
-from biograft.sources.json_rows import read_objects
-from biograft.sources.json_text import peek_object
+from biograft.sources.json_files import peek_object, read_objects
 
 if TYPE_CHECKING:
     from biograft.sources.log import ReadLog

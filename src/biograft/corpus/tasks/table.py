@@ -12,14 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from biograft.corpus.tasks.answers import Judged, gather, relevance
-from biograft.corpus.tasks.format import TaskConfig, TaskFormat
 from biograft.corpus.tasks.records import Answer, ClassExample, Example, PairExample
-from biograft.corpus.tasks.rows import read_csv
+from biograft.corpus.tasks.registry import TaskConfig, TaskFormat
+from biograft.corpus.tasks.rows import Judged, gather, read_csv, relevance
 from biograft.errors import ConfigError, FormatError, nearest
 from biograft.sources.files import read_lines
-from biograft.sources.json_rows import read_objects
-from biograft.sources.table_cells import find_delimiter, unquoted
+from biograft.sources.json_files import read_objects
+from biograft.sources.table import find_delimiter, unquoted
 
 if TYPE_CHECKING:
     from biograft.sources.log import ReadLog

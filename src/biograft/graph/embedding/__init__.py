@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
     from biograft.graph.embedding.config import (
         EmbeddingRecipe as EmbeddingRecipe,
         shipped_embeddings as shipped_embeddings,
     )
-    from biograft.graph.embedding.embed import (
-        EmbeddingResult as EmbeddingResult,
-        embed_graph as embed_graph,
-    )
-    from biograft.graph.embedding.folder import Embeddings as Embeddings
-    from biograft.graph.embedding.link_prediction import (
+    from biograft.graph.embedding.embeddings import Embeddings as Embeddings
+    from biograft.graph.embedding.ranking import (
         LinkPrediction as LinkPrediction,
         predict_links as predict_links,
+    )
+    from biograft.graph.embedding.training import (
+        EmbeddingResult as EmbeddingResult,
+        embed_graph as embed_graph,
     )
     from biograft.graph.triples import (
         SPLITS as SPLITS,

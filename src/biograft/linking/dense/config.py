@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from biograft.artifacts import Kind, file_sizes, hash_file
 from biograft.errors import ConfigError
 
 STORAGES = {
@@ -42,3 +45,30 @@ class DenseConfig:
                 raise ConfigError(f"{field}: expected one of {', '.join(known)}, found {value!r}")
         if self.batch_size < 1:
             raise ConfigError(f"batch_size: expected at least 1, found {self.batch_size}")
+
+
+DENSE_INDEX = Kind(
+    format="biograft-dense-index",
+    version=1,
+    called="dense index",
+    remedy="run `biograft index` again",
+    absent="make one with `biograft index`",
+    keys=("config", "store", "encoder", "n_texts", "n_names", "dim", "largest_norm", "files"),
+)
+
+
+def write_manifest(folder: Path, content: dict[str, Any]) -> None:
+    """Write the manifest of a finished folder, with the size and hash of every file."""
+    (folder / DENSE_INDEX.file).unlink(missing_ok=True)  # of an attempt that was not put in place
+    files = {
+        name: {"bytes": size, "sha256": hash_file(folder / name)}
+        for name, size in file_sizes(folder).items()
+    }
+    DENSE_INDEX.write(folder, {**content, "files": files})
+
+
+def check_hashes(folder: Path, manifest: dict[str, Any]) -> None:
+    """Refuse an index of which a file is not as it was written."""
+    for name, entry in manifest["files"].items():
+        if hash_file(folder / name) != entry["sha256"]:
+            raise DENSE_INDEX.damaged(folder / name, "not as it was written")

@@ -11,25 +11,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from biograft.arrays.files import check_ends, check_range
+from biograft.arrays import check_ends, check_range
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import NameHits, Scores
-from biograft.linking.dense.approximate import GraphSearch
-from biograft.linking.dense.building import (
-    ENCODER,
-    ROWS,
-    STARTS,
-    TEXTS,
-    IndexBuilder,
-    Known,
-    encode,
+from biograft.linking.dense.build import ENCODER, ROWS, STARTS, TEXTS, IndexBuilder, Known, encode
+from biograft.linking.dense.config import DENSE_INDEX, DenseConfig, check_hashes
+from biograft.linking.dense.search import (
+    ExactSearch,
+    GraphSearch,
+    RowHits,
+    Rows,
+    Vectors,
+    VectorTable,
+    load_array,
+    no_hits,
+    rescore,
 )
-from biograft.linking.dense.config import DenseConfig
-from biograft.linking.dense.manifest import DENSE_INDEX, check_hashes
-from biograft.linking.dense.search import ExactSearch, RowHits, no_hits, rescore
-from biograft.linking.dense.vectors import Rows, Vectors, VectorTable, load_array
 from biograft.linking.provenance import store_fingerprint
 from biograft.nn.encoder import TextEncoder
 from biograft.progress import Progress

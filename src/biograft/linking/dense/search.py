@@ -1,23 +1,130 @@
-"""Exact search: a quick scan of all vectors, then exact scores for what might be among the best.
+"""Vectors on disk: plain ``.npy`` files, memory-mapped, in four sizes.
 
-The scan computes in bfloat16 where the processor is quick in it, else in 32 bits, and keeps some
-more rows than are asked for. Those are scored anew in 64 bits. How far the scan may be wrong is
-known, so it is also known whether a row that was not kept could still belong to the answer; for
-the queries where one could, the scan is made again, finer and wider. The result is therefore the
-one that a comparison of all pairs gives, ties included: equal scores by lower row first.
+``vectors.npy`` holds a row a vector; bfloat16, which numpy does not know, as the 16 bits that
+they are. With int8, ``scales.npy`` holds the number that each row is to be multiplied by.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import numba
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from biograft.linking.dense.vectors import CHUNK, Rows, Vectors, VectorTable
+from biograft.arrays import Mode, check_ends, check_length, check_range, open_array
+from biograft.errors import MissingExtraError, StoreError
+from biograft.linking.dense.config import DENSE_INDEX
 from biograft.nn.precision import processor_has_bf16
+
+VECTORS, SCALES = "vectors.npy", "scales.npy"
+CHUNK = 8192
+"""Rows worked on at once; a product with some hundred queries then stays within the caches."""
+_KEPT_AS: dict[str, type[np.generic]] = {
+    "float32": np.float32,
+    "float16": np.float16,
+    "bfloat16": np.uint16,
+    "int8": np.int8,
+}
+_LARGEST_INT8 = 127
+
+Vectors = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.int64]
+
+
+class VectorTable:
+    """The vectors of an index, rows of equal length."""
+
+    def __init__(self, storage: str, kept: npt.NDArray[np.generic], scales: Vectors | None) -> None:
+        self.storage, self._kept, self._scales = storage, kept, scales
+        self.n_rows, self.dim = kept.shape
+
+    @classmethod
+    def create(cls, folder: Path, storage: str, n_rows: int, dim: int) -> VectorTable:
+        """Make the files for so many vectors, to be written in any order."""
+        new = np.lib.format.open_memmap
+        kept = new(folder / VECTORS, mode="w+", dtype=_KEPT_AS[storage], shape=(n_rows, dim))
+        scales = None
+        if storage == "int8":
+            scales = new(folder / SCALES, mode="w+", dtype=np.float32, shape=(n_rows,))
+        return cls(storage, kept, scales)
+
+    @classmethod
+    def open(cls, folder: Path, storage: str, *, writable: bool = False) -> VectorTable:
+        """Map the files of a folder into memory."""
+        # "c" shares the pages of the file too; torch warns of arrays that it could not write to
+        mode: Mode = "r+" if writable else "c"
+        kept = load_array(folder / VECTORS, _KEPT_AS[storage], n_axes=2, mode=mode)
+        scales = None
+        if storage == "int8":
+            scales = cast("Vectors", load_array(folder / SCALES, np.float32, mode=mode))
+            try:
+                check_length("scales", scales, len(kept))
+            except ValueError as error:
+                raise DENSE_INDEX.damaged(folder, error) from error
+        return cls(storage, kept, scales)
+
+    def write(self, rows: Rows, vectors: Vectors) -> None:
+        """Put vectors into rows."""
+        if self.storage == "bfloat16":
+            halves = torch.from_numpy(vectors).to(torch.bfloat16)
+            self._kept[rows] = halves.view(torch.int16).numpy().view(np.uint16)
+        elif self._scales is not None:
+            largest = np.abs(vectors).max(axis=1, initial=0)
+            scales = np.maximum(largest, np.finfo(np.float32).tiny) / _LARGEST_INT8
+            self._kept[rows] = np.rint(vectors / scales[:, None]).astype(np.int8)
+            self._scales[rows] = scales
+        else:
+            self._kept[rows] = vectors
+
+    def copy(self, rows: Rows, other: VectorTable, other_rows: Rows) -> None:
+        """Put rows of another table of the same storage into rows, bit for bit."""
+        self._kept[rows] = other._kept[other_rows]
+        if self._scales is not None and other._scales is not None:
+            self._scales[rows] = other._scales[other_rows]
+
+    def flush(self) -> None:
+        """See that everything written so far is on disk."""
+        for array in (self._kept, self._scales):
+            if isinstance(array, np.memmap):
+                array.flush()
+
+    def chunk(self, start: int, stop: int) -> torch.Tensor:
+        """Give neighbouring rows: (stop - start, dim), 32 bits."""
+        rows = slice(start, stop)
+        return self._decode(self._kept[rows], None if self._scales is None else self._scales[rows])
+
+    def take(self, rows: Rows) -> Vectors:
+        """Give any rows: (rows, dim), 32 bits; the same numbers as ``chunk``."""
+        scales = None if self._scales is None else self._scales[rows]
+        return self._decode(self._kept[rows], scales).numpy()
+
+    def largest_norm(self) -> float:
+        """Measure the longest vector, as it is kept."""
+        norms = [
+            float(torch.linalg.vector_norm(self.chunk(start, start + CHUNK), dim=1).max())
+            for start in range(0, self.n_rows, CHUNK)
+        ]
+        return max(norms, default=0.0)
+
+    def _decode(self, kept: npt.NDArray[np.generic], scales: Vectors | None) -> torch.Tensor:
+        if self.storage == "bfloat16":
+            return torch.from_numpy(kept.view(np.int16)).view(torch.bfloat16).float()
+        decoded = torch.from_numpy(kept).float()
+        return decoded if scales is None else decoded * torch.from_numpy(scales)[:, None]
+
+
+def load_array(
+    path: Path, kind: type[np.generic], *, n_axes: int = 1, mode: Mode = "c"
+) -> npt.NDArray[np.generic]:
+    """Map one ``.npy`` file into memory, refusing what is damaged or of another kind."""
+    try:
+        return open_array(path, kind, n_axes=n_axes, mode=mode)
+    except ValueError as error:
+        raise DENSE_INDEX.damaged(path.parent, error) from error
+
 
 SPARE = {"coarse": 118, "fine": 22}
 """How many rows a scan keeps beyond those asked for."""
@@ -220,3 +327,98 @@ def rank(scores: Vectors, rows: Rows) -> tuple[Rows, Vectors]:
     """Order the rows of each query by score, equal ones by lower row first."""
     order = np.lexsort((rows, -scores), axis=1)
     return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
+
+
+GRAPH = "graph.faiss"
+_LINKS, _BUILD_WIDTH, _SEARCH_WIDTH = 32, 100, 64
+
+
+def load_faiss() -> Any:
+    """Import faiss, or say which extra brings it."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise MissingExtraError("faiss", "approximate dense search") from error
+    return faiss
+
+
+class GraphSearch:
+    """Finds rows by walking the graph."""
+
+    def __init__(self, graph: Any, vectors: VectorTable) -> None:
+        self._graph, self.vectors = graph, vectors
+
+    @classmethod
+    def build(cls, vectors: VectorTable, folder: Path) -> None:
+        """Link all vectors and write the graph into a folder."""
+        faiss = load_faiss()
+        graph = faiss.IndexHNSWFlat(vectors.dim, _LINKS, faiss.METRIC_INNER_PRODUCT)
+        graph.hnsw.efConstruction = _BUILD_WIDTH
+        for start in range(0, vectors.n_rows, CHUNK):
+            graph.add(vectors.chunk(start, start + CHUNK).numpy())
+        faiss.write_index(graph, str(folder / GRAPH))
+
+    @classmethod
+    def open(cls, vectors: VectorTable, folder: Path) -> GraphSearch:
+        """Read the graph of a folder."""
+        path = folder / GRAPH
+        try:
+            graph = load_faiss().read_index(str(path))
+        except RuntimeError as error:
+            raise StoreError(f"{path}: damaged; run `biograft index` again") from error
+        if (graph.ntotal, graph.d) != (vectors.n_rows, vectors.dim):
+            raise StoreError(f"{path}: is of other vectors; run `biograft index` again")
+        try:
+            _check_graph(graph)
+        except ValueError as error:
+            raise DENSE_INDEX.damaged(path, error) from error
+        return cls(graph, vectors)
+
+    def search(self, queries: Vectors, k: int) -> RowHits:
+        """Find about the k best rows of each query: queries (n, dim)."""
+        hits = no_hits(len(queries), k)
+        n_found = min(k, self.vectors.n_rows)
+        if not n_found or not len(queries):
+            return hits
+        self._graph.hnsw.efSearch = max(_SEARCH_WIDTH, 2 * k)
+        _, rows = self._graph.search(np.ascontiguousarray(queries), n_found)
+        rows, scores = rank(rescore(self.vectors, queries, rows), rows)
+        hits.rows[:, :n_found], hits.scores[:, :n_found] = rows, scores
+        return hits
+
+
+def _check_graph(graph: Any) -> None:
+    """Refuse links that lead out of the graph, or to a place that is not on their level.
+
+    faiss, which follows them unseen, looks at some of this itself, and at no level.
+    """
+    faiss = load_faiss()
+    storage = faiss.downcast_index(graph.storage) if isinstance(graph, faiss.IndexHNSW) else None
+    if not isinstance(storage, faiss.IndexFlat) or storage.d != graph.d:
+        raise ValueError("expected a graph of whole vectors")
+    check_length("codes", _view(storage.codes), graph.ntotal * graph.d * 4)
+    hnsw = graph.hnsw
+    levels, offsets, links = _view(hnsw.levels), _view(hnsw.offsets), _view(hnsw.neighbors)
+    before = faiss.vector_to_array(hnsw.cum_nneighbor_per_level).astype(np.int64)
+    check_length("levels", levels, graph.ntotal)
+    check_length("offsets", offsets, graph.ntotal + 1)
+    check_ends("levels below", before, before[-1] if len(before) else 0)
+    check_range("levels", levels, 1, len(before) - 1)
+    check_ends("offsets", offsets, len(links))
+    if (np.diff(offsets.astype(np.int64)) != before[levels]).any():
+        raise ValueError("offsets: expected as many links as there are on the levels of a vector")
+    check_range("links", links, -1, graph.ntotal - 1)
+    for level in range(1, int(levels.max(initial=1))):
+        on_it = offsets[:-1][levels > level].astype(np.int64)
+        found = links[on_it[:, None] + np.arange(before[level], before[level + 1])]
+        if (levels[found[found >= 0]] <= level).any():
+            raise ValueError("links: one leads to a vector that is not on its level")
+    if graph.ntotal:
+        check_range("entry", np.array(hnsw.entry_point), 0, graph.ntotal - 1)
+        check_range("highest level", np.array(hnsw.max_level), 0, int(levels[hnsw.entry_point]) - 1)
+
+
+def _view(vector: Any) -> Any:
+    """Look into a vector of C++ without copying it."""
+    size = vector.size()
+    return load_faiss().rev_swig_ptr(vector.data(), size) if size else np.zeros(0, np.int64)

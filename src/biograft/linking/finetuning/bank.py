@@ -18,13 +18,11 @@ import torch
 from torch import Tensor
 
 from biograft.linking.candidates import Rows
-from biograft.linking.dense.building import encode
+from biograft.linking.dense.build import encode
 from biograft.linking.dense.config import DenseConfig
-from biograft.linking.finetuning.batches import EpochOrder
-from biograft.linking.finetuning.candidates import Flags
+from biograft.linking.finetuning.candidates import EpochOrder, Flags, load_vectors, save_vectors
 from biograft.linking.finetuning.config import FinetuneConfig
-from biograft.linking.finetuning.keeping import load_vectors, save_vectors
-from biograft.linking.finetuning.lessons import Lessons
+from biograft.linking.finetuning.training_data import Lessons
 from biograft.linking.lexical.index import LexicalIndex
 from biograft.nn import TextEncoder
 from biograft.text import normalise

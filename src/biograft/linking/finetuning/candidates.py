@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
+from biograft.artifacts import new_file
+from biograft.errors import ConfigError, StoreError
 from biograft.linking.candidates import Rows, Scores
-from biograft.linking.dense.building import encode
+from biograft.linking.dense.build import encode
 from biograft.linking.dense.config import DenseConfig
-from biograft.linking.dense.search import ExactSearch
-from biograft.linking.dense.vectors import VectorTable
+from biograft.linking.dense.search import ExactSearch, VectorTable
 from biograft.linking.finetuning.config import FinetuneConfig
-from biograft.linking.finetuning.lessons import Lessons, equal_texts
+from biograft.linking.finetuning.training_data import Lessons, equal_texts
 from biograft.linking.lexical.index import LexicalIndex
 from biograft.nn import TextEncoder
 
@@ -132,3 +137,147 @@ def fill_up(lines: Sequence[Sequence[int]], width: int) -> Rows:
     for row, line in enumerate(lines):
         filled[row, : len(line)] = line
     return filled
+
+
+CANDIDATES, VECTORS = "biograft-candidates 1", "biograft-bank 1"
+"""Name and version in one: of several entries the order in the file would be left to chance."""
+_KINDS = {"texts": np.int64, "lexical": np.float32, "gold": np.bool_, "found": np.bool_}
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+
+
+def path_of(folder: Path, epoch: int) -> Path:
+    """Say where the candidates, or vectors, of an epoch are."""
+    return folder / f"epoch-{epoch:04d}.safetensors"
+
+
+def save_candidates(folder: Path, epoch: int, candidates: Candidates) -> None:
+    """Write the candidates of an epoch, whole or not at all."""
+    _save(path_of(folder, epoch), CANDIDATES, {n: getattr(candidates, n) for n in _KINDS})
+
+
+def load_candidates(folder: Path, epoch: int, n_lessons: int) -> Candidates:
+    """Read the candidates of an epoch."""
+    return Candidates(**_load(path_of(folder, epoch), CANDIDATES, _KINDS, n_lessons))
+
+
+def save_vectors(folder: Path, epoch: int, vectors: npt.NDArray[np.float16]) -> None:
+    """Write the vectors of an epoch's bank, whole or not at all."""
+    _save(path_of(folder, epoch), VECTORS, {"vectors": vectors})
+
+
+def load_vectors(folder: Path, epoch: int, n_names: int) -> npt.NDArray[np.float16]:
+    """Read the vectors of an epoch's bank."""
+    return _load(path_of(folder, epoch), VECTORS, {"vectors": np.float16}, n_names)["vectors"]
+
+
+def _save(path: Path, form: str, arrays: Arrays) -> None:
+    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    with new_file(path, overwrite=True) as file:
+        file.write(save(whole, metadata={"format": form}))
+
+
+def _load(path: Path, form: str, expected: Mapping[str, type], length: int) -> Arrays:
+    try:
+        with safe_open(path, "numpy") as file:
+            metadata = file.metadata() or {}
+            arrays: Arrays = {n: file.get_tensor(n) for n in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise StoreError(
+            f"{path}: missing or damaged ({error}); the run cannot go on without it: start it anew"
+        ) from error
+    if metadata.get("format") != form:
+        raise StoreError(
+            f"{path}: expected {form!r}, found {metadata.get('format')!r}; start the run anew"
+        )
+    kinds = {name: array.dtype for name, array in arrays.items()}
+    if kinds != expected or any(len(array) != length for array in arrays.values()):
+        raise StoreError(f"{path}: does not belong to these mentions; start the run anew")
+    return arrays
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateBatch:
+    """Mentions, the distinct names that are candidates of any, and which are whose."""
+
+    mentions: tuple[str, ...]
+    names: tuple[str, ...]
+    places: Rows  # (mentions, k): place among the names, -1: none
+    lexical: Scores  # (mentions, k)
+    gold: Flags  # (mentions, k)
+    found: Flags  # (mentions,)
+
+    def __len__(self) -> int:
+        return len(self.mentions)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Which part of every epoch a process reads: the ``rank``-th of ``world``."""
+
+    rank: int = 0
+    world: int = 1
+
+
+class EpochOrder:
+    """Lessons shuffled by seed and epoch, and dealt to processes and batches.
+
+    What does not divide among processes is left out of the epoch, so that all have equally many
+    batches. The last batch may be smaller.
+    """
+
+    def __init__(self, n_lessons: int, batch_size: int, seed: int, share: Share) -> None:
+        self.n_lessons, self.batch_size, self.seed, self.share = n_lessons, batch_size, seed, share
+        self._n_own = n_lessons // share.world
+        if not self._n_own:
+            raise ConfigError(
+                f"mentions: {n_lessons} are too few for {share.world} processes; use fewer"
+            )
+
+    def __len__(self) -> int:
+        """How many batches an epoch has for one process."""
+        return (self._n_own + self.batch_size - 1) // self.batch_size
+
+    def batches(self, epoch: int, position: int) -> Iterator[Rows]:
+        """Give the places of the lessons of each batch of an epoch from a position on."""
+        order = np.random.default_rng([self.seed, epoch]).permutation(self.n_lessons)
+        order = order[self.share.rank : self._n_own * self.share.world : self.share.world]
+        for start in range(position * self.batch_size, len(order), self.batch_size):
+            yield order[start : start + self.batch_size]
+
+
+class CandidateBatches:
+    """Batches that can be taken up anywhere: each epoch's candidates are kept in ``folder``."""
+
+    def __init__(self, finder: CandidateFinder, folder: Path, order: EpochOrder) -> None:
+        self.finder, self.folder, self.order = finder, folder, order
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def batches(self, epoch: int, position: int = 0) -> Iterator[CandidateBatch]:
+        """Give the batches of an epoch from a position on."""
+        candidates = self._load(epoch) if position else self._find(epoch)
+        for places in self.order.batches(epoch, position):
+            yield self._batch(candidates, places)
+
+    def _find(self, epoch: int) -> Candidates:
+        """Find the candidates of an epoch that begins; every process finds the same."""
+        candidates = self.finder.find(self._load(epoch - 1) if epoch else None)
+        if self.order.share.rank == 0:
+            save_candidates(self.folder, epoch, candidates)
+        return candidates
+
+    def _load(self, epoch: int) -> Candidates:
+        return load_candidates(self.folder, epoch, len(self.finder.lessons))
+
+    def _batch(self, candidates: Candidates, rows: Rows) -> CandidateBatch:
+        lessons, texts = self.finder.lessons, candidates.texts[rows]
+        numbers = np.unique(texts[texts >= 0])
+        return CandidateBatch(
+            mentions=tuple(lessons.lessons[row].text for row in rows.tolist()),
+            names=tuple(lessons.names.take(numbers)),
+            places=np.where(texts >= 0, np.searchsorted(numbers, texts), -1),
+            lexical=candidates.lexical[rows],
+            gold=candidates.gold[rows],
+            found=candidates.found[rows],
+        )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from biograft.errors import ConfigError, nearest
-from biograft.linking.lexical.building import LexicalConfig
-from biograft.objectives.synonym_alignment import SynonymAlignmentConfig
-from biograft.objectives.synonym_marginal import SynonymMarginalConfig
+from biograft.linking.lexical.index import LexicalConfig
+from biograft.objectives.configs import SynonymAlignmentConfig, SynonymMarginalConfig
 from biograft.training.config import TrainingConfig
 
 CHOICES = {

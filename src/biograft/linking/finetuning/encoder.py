@@ -1,28 +1,222 @@
-"""Fine-tune an encoder: mentions in, an encoder and the weight of letters beside it out."""
+"""Mentions in pairs with another mention, or a name, of the same concept."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from biograft.errors import MissingExtraError
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from biograft.artifacts import new_folder
+from biograft.errors import ConfigError, MissingExtraError
 from biograft.kb import KnowledgeBase
+from biograft.linking.finetuning.bank import BankBatch, BankBatches, NameBank
+from biograft.linking.finetuning.candidates import (
+    CandidateBatch,
+    CandidateBatches,
+    CandidateFinder,
+    EpochOrder,
+    Share,
+)
 from biograft.linking.finetuning.config import FinetuneConfig
-from biograft.linking.labelled import LabelledMention
+from biograft.linking.finetuning.training_data import Lesson, Lessons
+from biograft.linking.index import write_weights
+from biograft.linking.lexical.index import LexicalIndex
 from biograft.linking.provenance import store_fingerprint
-from biograft.linking.weights import write_weights
+from biograft.linking.rankers import LabelledMention
+from biograft.nn import TextEncoder
+from biograft.objectives.synonym_marginal import (
+    BankScorer,
+    NameScorer,
+    cut_in_pieces,
+    marginal_loss,
+)
+from biograft.pretraining.alignment import Alignment, Embedder
+from biograft.pretraining.synonym_pairs import PairBatch
 from biograft.progress import Progress
-from biograft.runs import new_folder
+from biograft.text import normalise
+from biograft.training import Task
+from biograft.training.processes import join_processes
+
+
+class MentionPairs:
+    """Every mention once an epoch, with a partner that is drawn anew each time.
+
+    A partner is never the mention itself, up to case and signs. Mentions that have none are
+    partners of none either, and are left out.
+    """
+
+    def __init__(self, lessons: Lessons, seed: int) -> None:
+        self.seed, self._lessons = seed, lessons
+        self._mentions = _mentions_of_concepts(lessons)
+        self._partners: dict[tuple[int, ...], list[str]] = {}
+        self._group = _group_concepts(lessons)
+        self.paired = [lesson for lesson in lessons.lessons if self._has_partner(lesson)]
+        lessons.counts.n_nameless += len(lessons) - len(self.paired)
+        lessons.counts.n_lessons = len(self.paired)
+        if not self.paired:
+            raise ConfigError(
+                f"mentions: none of {len(lessons)} has a partner: another mention, or a name, of "
+                "the same concept; give more mentions or a knowledge base with more names"
+            )
+
+    def __len__(self) -> int:
+        return len(self.paired)
+
+    def draw(self, epoch: int, places: list[int]) -> PairBatch:
+        """Pair some mentions with the partners that they have in an epoch."""
+        chosen = [self.paired[place] for place in places]
+        return PairBatch(
+            left=tuple(lesson.text for lesson in chosen),
+            right=tuple(self._draw(epoch, place) for place in places),
+            labels=np.array([self._group[lesson.concepts[0]] for lesson in chosen]),
+        )
+
+    def partners(self, lesson: Lesson) -> list[str]:
+        """Give the mentions and names of what a lesson's mention means, in a fixed order."""
+        if lesson.concepts not in self._partners:
+            names = self._lessons.names
+            found = {names.text(int(n)) for c in lesson.concepts for n in names.of_concept(c)}
+            for concept in lesson.concepts:
+                found |= self._mentions[concept]
+            self._partners[lesson.concepts] = sorted(found)
+        return self._partners[lesson.concepts]
+
+    def _draw(self, epoch: int, place: int) -> str:
+        """Draw at random, and take the next if that is the mention itself."""
+        lesson = self.paired[place]
+        partners, own = self.partners(lesson), normalise(lesson.text)
+        first = int(np.random.default_rng([self.seed, epoch, place]).integers(len(partners)))
+        turned = (*partners[first:], *partners[:first])
+        return next(text for text in turned if normalise(text) != own)
+
+    def _has_partner(self, lesson: Lesson) -> bool:
+        own = normalise(lesson.text)
+        return any(normalise(text) != own for text in self.partners(lesson))
+
+
+class MentionPairBatches:
+    """Batches of pairs that can be taken up at any epoch and position."""
+
+    def __init__(self, pairs: MentionPairs, order: EpochOrder) -> None:
+        self.pairs, self.order = pairs, order
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def batches(self, epoch: int, position: int = 0) -> Iterator[PairBatch]:
+        """Give the batches of an epoch from a position on."""
+        for places in self.order.batches(epoch, position):
+            yield self.pairs.draw(epoch, places.tolist())
+
+
+def _mentions_of_concepts(lessons: Lessons) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for lesson in lessons.lessons:
+        for concept in lesson.concepts:
+            found.setdefault(concept, set()).add(lesson.text)
+    return found
+
+
+def _group_concepts(lessons: Lessons) -> dict[int, int]:
+    """Number concepts so that those which any mention means together have one number.
+
+    Otherwise two mentions of one concept, one of which may mean another too, would be negatives.
+    """
+    group: dict[int, int] = {}
+
+    def root(concept: int) -> int:
+        while group.setdefault(concept, concept) != concept:
+            concept = group[concept]
+        return concept
+
+    for lesson in lessons.lessons:
+        first, *others = sorted({root(concept) for concept in lesson.concepts})
+        for other in others:
+            group[other] = first
+    return {concept: root(concept) for concept in list(group)}
+
+
+def make_task(
+    encoder: TextEncoder, lessons: Lessons, config: FinetuneConfig, run: Path
+) -> Task[Any]:
+    """Make what the configured loss asks; what an epoch begins with is kept in ``run``."""
+    makers = {"marginal": _marginal, "bank": _bank, "contrastive": _contrastive}
+    return makers[config.loss](encoder, lessons, config, run)
+
+
+def _marginal(
+    encoder: TextEncoder, lessons: Lessons, config: FinetuneConfig, run: Path
+) -> Task[Any]:
+    lexical = LexicalIndex.build(lessons.kb, config.lexical)
+    finder = CandidateFinder(lessons, lexical, encoder, config)
+    return Task(
+        model=NameScorer(encoder, config.marginal),
+        source=CandidateBatches(finder, run / "candidates", _order(len(lessons), config)),
+        compute_loss=partial(_marginal_loss, encoder),
+    )
+
+
+def _marginal_loss(
+    encoder: TextEncoder, model: nn.Module, batch: CandidateBatch
+) -> tuple[Tensor, dict[str, float]]:
+    """Score the candidates of a batch, all its texts in one pass, and give the loss."""
+    pieces = cut_in_pieces(encoder, [*batch.mentions, *batch.names])
+    places, lexical = torch.from_numpy(batch.places), torch.from_numpy(batch.lexical)
+    scores = model(pieces, places, lexical)
+    loss, statistics = marginal_loss(scores, torch.from_numpy(batch.gold).to(scores.device))
+    return loss, {**statistics, "gold_found": float(batch.found.mean())}
+
+
+def _bank(encoder: TextEncoder, lessons: Lessons, config: FinetuneConfig, run: Path) -> Task[Any]:
+    bank, order = NameBank(lessons, encoder, config), _order(len(lessons), config)
+    return Task(
+        model=BankScorer(encoder, config.marginal),
+        source=BankBatches(bank, run / "bank", order),
+        compute_loss=partial(_bank_loss, encoder),
+    )
+
+
+def _bank_loss(
+    encoder: TextEncoder, model: nn.Module, batch: BankBatch
+) -> tuple[Tensor, dict[str, float]]:
+    """Score the whole bank for mentions, and for the names encoded with them."""
+    pieces = cut_in_pieces(encoder, batch.texts)
+    fresh, withheld = torch.from_numpy(batch.fresh), torch.from_numpy(batch.withheld)
+    scores = model(pieces, batch.bank, fresh, withheld)
+    loss, statistics = marginal_loss(scores, torch.from_numpy(batch.gold).to(scores.device))
+    return loss, dict(statistics)
+
+
+def _contrastive(
+    encoder: TextEncoder, lessons: Lessons, config: FinetuneConfig, _: Path
+) -> Task[Any]:
+    pairs = MentionPairs(lessons, config.training.seed)
+    alignment = Alignment(encoder, {"synonym_alignment": config.contrastive.build()})
+    return Task(
+        model=Embedder(encoder),
+        source=MentionPairBatches(pairs, _order(len(pairs), config)),
+        compute_loss=alignment.loss,
+    )
+
+
+def _order(n_lessons: int, config: FinetuneConfig) -> EpochOrder:
+    processes, training = join_processes(), config.training
+    share = Share(processes.process_index, processes.num_processes)
+    return EpochOrder(n_lessons, training.batch_size, training.seed, share)
+
 
 try:
-    from biograft.linking.finetuning.lessons import LessonCounts, make_lessons
-    from biograft.linking.finetuning.tasks import make_task
+    from biograft.linking.finetuning.training_data import LessonCounts, make_lessons
     from biograft.nn import TextEncoder
-    from biograft.objectives.synonym_marginal.objective import NameScorer
+    from biograft.objectives.synonym_marginal import NameScorer
     from biograft.training import TrainingResult, train
     from biograft.training.processes import join_processes
 except ModuleNotFoundError as error:

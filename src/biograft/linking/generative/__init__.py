@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
     from biograft.linking.generative.config import (
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
         MentionNaming as MentionNaming,
         gather_mentions as gather_mentions,
     )
-    from biograft.linking.generative.mixing import Mixing as Mixing
-    from biograft.linking.generative.names import Forest as Forest, NameTrie as NameTrie
+    from biograft.linking.generative.folder import Mixing as Mixing
+    from biograft.linking.generative.names import (
+        Forest as Forest,
+        NameTrie as NameTrie,
+        Selection as Selection,
+        select_names as select_names,
+    )
     from biograft.linking.generative.ranker import (
         GenerativeRanker as GenerativeRanker,
         open_generative_ranker as open_generative_ranker,
-    )
-    from biograft.linking.generative.selection import (
-        Selection as Selection,
-        select_names as select_names,
     )
     from biograft.linking.generative.training import (
         Mentions as Mentions,

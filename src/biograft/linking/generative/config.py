@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from biograft.errors import ConfigError
 from biograft.nn.generation.config import BeamConfig
-from biograft.nn.seq2seq.config import NewSeq2Seq
-from biograft.objectives.name_generation.config import NameGenerationConfig
+from biograft.nn.scratch_configs import NewSeq2Seq
+from biograft.objectives.configs import NameGenerationConfig
 from biograft.training.config import TrainingConfig
 
 TARGETS = ("similar", "shortest", "random")

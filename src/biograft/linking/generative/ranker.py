@@ -1,31 +1,131 @@
-"""A generative linker at work: names written by a model that reads the mention in its text.
+"""What a generative linker reads of a mention: its text with the mention marked, and the prompt.
 
-Nothing is searched unless the model is to be mixed with a search. The score of a name is the
-probability of its tokens on average. A name that several concepts share gives a candidate for
-each of them, with equal scores; the rank in the evidence is that of the name.
+Where another form is looked up than what stands in the text (the long form of an abbreviation, a
+part of a composite), that form stands in the mention's place. Training and linking ask alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from biograft.corpus.mention_text import clean_text, mark_mention, prompt_of
+from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate, Rows
-from biograft.linking.choosing import CandidateMaker
-from biograft.linking.gathering import Gathered, widen
-from biograft.linking.generative.asking import Question, ask
+from biograft.linking.fusion import CandidateMaker, Gathered, widen
 from biograft.linking.generative.config import GenerativeConfig
-from biograft.linking.generative.folder import open_folder
-from biograft.linking.generative.mixing import GENERATIVE, Mixing
-from biograft.linking.generative.names import NameTrie
-from biograft.linking.generative.writing import Writer
+from biograft.linking.generative.folder import GENERATIVE, Mixing, open_folder
+from biograft.linking.generative.names import NameTrie, longest_name
 from biograft.linking.rankers import Context
-from biograft.nn.generation import Found
+from biograft.nn.batches import pad
+from biograft.nn.generation import Asked, Found, generate_names, score_names
 from biograft.nn.seq2seq import Namer
+
+
+class Question(NamedTuple):
+    """What the model reads, and what its answer begins with."""
+
+    source: str
+    prompt: str
+
+
+def ask(form: str, context: Context, config: GenerativeConfig) -> Question:
+    """Write what is asked of a mention; one without a known place stands alone."""
+    text, start, end = context
+    if not 0 <= start <= end <= len(text):
+        raise ConfigError(
+            f"context: expected a mention within the {len(text):,} characters of its text, found "
+            f"one from {start:,} to {end:,}"
+        )
+    placed = bool(text[start:end].strip())
+    left, right = (text[:start], text[end:]) if placed else ("", "")
+    lower = config.names.lower
+    source = mark_mention(left, form, right, words=config.context_words, lower=lower)
+    return Question(source, prompt_of(clean_text(form, lower=lower)) if config.prompt else "")
+
+
+class Writer:
+    """Asks a model for names, many mentions at once."""
+
+    def __init__(self, namer: Namer, names: NameTrie, config: GenerativeConfig) -> None:
+        self._namer, self._names = namer, names
+        self._beam, self._batch = config.beam, config.batch
+
+    def write(
+        self, questions: Sequence[Question], lists: Sequence[Sequence[int]] | None = None
+    ) -> Found:
+        """Write the likeliest names of each mention, best first.
+
+        ``lists`` are rows of the store: of each mention only the names of its list are written.
+        """
+        shape = (len(questions), self._beam.beams)
+        sequences, scores = np.full(shape, -1, np.int64), np.full(shape, -np.inf, np.float32)
+        with self._without_learning():
+            for places, asked in self._batches(questions):
+                own = None if lists is None else [lists[place] for place in places]
+                sequences[places], scores[places] = self._write(asked, own)
+        return Found(sequences, scores)
+
+    def _write(self, asked: Asked, lists: Sequence[Sequence[int]] | None) -> Found:
+        model, start, beam = self._namer.model, self._namer.start, self._beam
+        if lists is None:
+            return generate_names(model, asked, self._names.trie, start=start, config=beam)
+        trie, roots, numbers = self._names.for_candidates(lists)
+        found = generate_names(model, asked, trie, start=start, roots=roots, config=beam)
+        there = found.sequences >= 0
+        return Found(np.where(there, numbers[found.sequences], -1), found.scores)
+
+    def score(
+        self, questions: Sequence[Question], names: Sequence[Mapping[int, int]]
+    ) -> list[dict[int, float]]:
+        """Score names of one's choice, by sequence a row of the store that is written so."""
+        scored: list[dict[int, float]] = [{} for _ in questions]
+        with self._without_learning():
+            for places, asked in self._batches(questions):
+                rows = [row for place in places for row in names[place].values()]
+                tokens = iter(self._names.tokens_of(rows))
+                written = [[[*next(tokens), self._namer.end] for _ in names[place]]
+                           for place in places]  # fmt: skip
+                found = score_names(
+                    self._namer.model,
+                    asked,
+                    written,
+                    start=self._namer.start,
+                    length_penalty=self._beam.length_penalty,
+                )
+                for place, own in zip(places, found, strict=True):
+                    scored[place] = dict(zip(names[place], own.tolist(), strict=True))
+        return scored
+
+    def _batches(self, questions: Sequence[Question]) -> Iterator[tuple[list[int], Asked]]:
+        """Put mentions of like length together, the longest first; give their places, too."""
+        sources = self._namer.source_tokens([question.source for question in questions])
+        prompts = self._namer.prompts_tokens([question.prompt for question in questions])
+        room = self._namer.max_target - 1 - longest_name(self._namer)
+        order = sorted(range(len(sources)), key=lambda place: -len(sources[place]))
+        for start in range(0, len(order), self._batch):
+            places = order[start : start + self._batch]
+            padded = pad([sources[place] for place in places], self._namer.padding)
+            # of a prompt that is too long the end says most: it ends with "is"
+            own = [prompts[place][-room:] for place in places]
+            yield places, Asked(padded["input_ids"], padded["attention_mask"], own)
+
+    @contextlib.contextmanager
+    def _without_learning(self) -> Iterator[None]:
+        """Put the model in its inference mode for a while."""
+        model = self._namer.model
+        training = model.training
+        model.eval()
+        try:
+            yield
+        finally:
+            model.train(training)
+
 
 Written: TypeAlias = dict[int, tuple[float, int]]
 """By sequence of the trie, the mean log-probability of a name and its rank; 0 if not found."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
-    from biograft.linking.lexical.building import LexicalConfig as LexicalConfig
-    from biograft.linking.lexical.index import LexicalIndex as LexicalIndex
+    from biograft.linking.lexical.index import (
+        LexicalConfig as LexicalConfig,
+        LexicalIndex as LexicalIndex,
+    )
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -8,12 +8,15 @@ bits each, so that two n-grams never share a number.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
+
+from biograft.arrays import check_ends, check_length, check_range
 
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
@@ -188,3 +191,156 @@ def spell_texts(texts: Texts, vocabulary: Vocabulary, total: int) -> tuple[U32, 
     grams, ends = np.empty(total, np.uint32), np.zeros(len(texts.starts), np.int64)
     _spell_texts(*texts, *vocabulary, grams, ends)
     return grams, ends
+
+
+F32 = npt.NDArray[np.float32]
+
+_BLOCKS, _LEAST_BLOCK = 128, 4096
+"""How many blocks there are, and how many texts a block has at least."""
+_MOST_REPEATS = 4
+"""Texts are told apart by how often an n-gram occurs in them, up to so often."""
+
+
+class Weights(NamedTuple):
+    """The n-grams of all texts from both sides, and how much each counts; the texts in blocks."""
+
+    postings: U32  # texts of each n-gram, repeated as often as it occurs in them
+    posting_starts: I64  # (n-grams, blocks + 1): where those of each block begin
+    grams: U32  # n-grams of each text, ascending, repeated as they occur
+    gram_ends: I64  # (texts + 1,)
+    rarity: F32  # (n-grams,)
+    inverse_norm: F32  # (texts,)
+    ranks: U32  # (texts,): which one of those given; of equally near texts the lower wins
+    block_starts: I64  # (blocks + 1,)
+    shortest: F32  # (blocks,): least length of a text
+    longest: F32  # (blocks,): greatest length
+    repeats: I64  # (blocks,): how often an n-gram occurs in a text, at most
+
+
+def weigh(grams: U32, ends: I64, n_grams: int) -> Weights:
+    """Weigh texts, each given by its n-grams in ascending order, and put them in blocks."""
+    n_texts = len(ends) - 1
+    rarity = np.log((1 + n_texts) / (1 + count_texts(grams, ends, n_grams))) + 1
+    lengths, repeats = _measure(grams, ends, rarity.astype(np.float32))
+    order = np.lexsort((lengths, np.minimum(repeats, _MOST_REPEATS)))
+    grams, ends = reorder_texts(grams, ends, order)
+    lengths, repeats = lengths[order], repeats[order]
+    bounds = _bound_blocks(lengths, repeats)
+    postings, starts = invert(grams, ends, n_grams)
+    some = lengths > 0
+    return Weights(
+        postings,
+        _cut_lists(postings, starts, bounds[0]),
+        grams,
+        ends,
+        rarity.astype(np.float32),
+        np.divide(1, lengths, where=some, out=np.zeros_like(lengths)),
+        order.astype(np.uint32),
+        *bounds,
+    )
+
+
+@numba.njit(nogil=True, cache=True)
+def _measure(grams: U32, ends: I64, rarity: F32) -> tuple[F32, I64]:
+    """Compute the length of every text's vector, and how often its most frequent n-gram occurs."""
+    lengths, repeats = np.zeros(len(ends) - 1, np.float32), np.zeros(len(ends) - 1, np.int64)
+    for text in range(len(ends) - 1):
+        total, run = 0.0, 0
+        for place in range(ends[text], ends[text + 1]):
+            run += 1
+            if place + 1 == ends[text + 1] or grams[place + 1] != grams[place]:
+                total += (run * rarity[grams[place]]) ** 2
+                repeats[text] = max(repeats[text], run)
+                run = 0
+        lengths[text] = np.sqrt(total)
+    return lengths, repeats
+
+
+def _bound_blocks(lengths: F32, repeats: I64) -> tuple[I64, F32, F32, I64]:
+    """Cut texts that are in order into blocks of alike ones; find what bounds each block."""
+    size = max(_LEAST_BLOCK, -(-len(lengths) // _BLOCKS))
+    kinds = np.searchsorted(np.minimum(repeats, _MOST_REPEATS), np.arange(_MOST_REPEATS + 2))
+    starts = np.concatenate([np.arange(*ends, size) for ends in itertools.pairwise(kinds)])
+    block_starts = np.append(starts, len(lengths)).astype(np.int64)
+    if not len(starts):
+        return block_starts, lengths, lengths, repeats
+    shortest, longest = (f.reduceat(lengths, starts) for f in (np.minimum, np.maximum))
+    return block_starts, shortest, longest, np.maximum.reduceat(repeats, starts)
+
+
+@numba.njit(nogil=True, cache=True)
+def _cut_lists(postings: U32, starts: I64, block_starts: I64) -> I64:
+    """Find where the texts of each block begin in each list."""
+    cuts = np.empty((len(starts) - 1, len(block_starts)), np.int64)
+    for gram in range(len(cuts)):
+        texts = postings[starts[gram] : starts[gram + 1]]
+        cuts[gram] = starts[gram] + np.searchsorted(texts, block_starts)
+    return cuts
+
+
+def check_vocabulary(vocabulary: Vocabulary, n_grams: int) -> None:
+    """Refuse a table in which a search would not end, or find n-grams that there are not."""
+    keys, size = vocabulary.keys, len(vocabulary.keys)
+    if not size or size & (size - 1):
+        raise ValueError(f"keys: expected a power of two, found {size} places")
+    found = int(np.count_nonzero(keys))
+    if found != n_grams or found > size * FULL:
+        raise ValueError(f"keys: expected {n_grams} keys in {size} places, found {found}")
+    check_length("numbers", vocabulary.numbers, size)
+    check_range("numbers", vocabulary.numbers, 0, max(n_grams - 1, 0))
+
+
+def check_weights(weights: Weights) -> None:
+    """Refuse n-grams, texts and blocks that do not fit together."""
+    n_texts, n_grams = len(weights.inverse_norm), len(weights.rarity)
+    n_blocks = len(weights.shortest)
+    check_length("block_starts", weights.block_starts, n_blocks + 1)
+    check_ends("block_starts", weights.block_starts, n_texts)
+    check_length("posting_starts", weights.posting_starts, n_grams, n_blocks + 1)
+    check_length("gram_ends", weights.gram_ends, n_texts + 1)
+    check_ends("gram_ends", weights.gram_ends, len(weights.grams))
+    check_length("postings", weights.postings, len(weights.grams))
+    check_range("grams", weights.grams, 0, n_grams - 1)
+    check_length("ranks", weights.ranks, n_texts)
+    check_range("ranks", weights.ranks, 0, n_texts - 1)
+    _check_postings(weights)
+    rarest = float(np.log(1 + n_texts) + 1)
+    # a share that rounds to nothing would let a text be met twice
+    check_range("rarity", weights.rarity, 1, rarest)
+    check_range("inverse_norm", weights.inverse_norm, 0, 1)
+    _check_blocks(weights, rarest * len(weights.grams))
+
+
+def _check_postings(weights: Weights) -> None:
+    starts = weights.posting_starts
+    if starts.size or weights.postings.size:
+        check_ends("posting_starts", starts, len(weights.postings))
+    if not _lie_in_blocks(weights.postings, starts, weights.block_starts):
+        raise ValueError("postings: texts do not lie in the blocks where they stand")
+
+
+def _check_blocks(weights: Weights, largest: float) -> None:
+    n_blocks = len(weights.shortest)
+    for name, bounds in (("longest", weights.longest), ("repeats", weights.repeats)):
+        check_length(name, bounds, n_blocks)
+    check_range("shortest", weights.shortest, 0, largest)
+    check_range("longest", weights.longest, 0, largest)
+    check_range("repeats", weights.repeats, 0, len(weights.postings))
+    starts = weights.posting_starts
+    used = (starts[:, 1:] > starts[:, :-1]).any(axis=0)
+    check_range("shortest", weights.shortest[used], 1, largest)
+    check_range("repeats", weights.repeats[used], 1, len(weights.postings))
+
+
+@numba.njit(nogil=True, cache=True)
+def _lie_in_blocks(postings: U32, starts: I64, block_starts: I64) -> bool:
+    """Say whether each part of each list holds texts of its block; the starts are within."""
+    for gram in range(starts.shape[0]):
+        for block in range(starts.shape[1] - 1):
+            least, above = block_starts[block], block_starts[block + 1]
+            fits = True
+            for place in range(starts[gram, block], starts[gram, block + 1]):
+                fits &= least <= postings[place] < above  # without a branch: many at once
+            if not fits:
+                return False
+    return True

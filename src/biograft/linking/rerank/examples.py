@@ -20,7 +20,7 @@ from biograft.linking.linker import Linker
 from biograft.linking.provenance import store_fingerprint
 from biograft.linking.rankers import Context
 from biograft.linking.rerank.config import RerankConfig
-from biograft.linking.rerank.reading import Asked, first_concepts
+from biograft.linking.rerank.reranker import Asked, first_concepts
 
 _NAMES_PER_CONCEPT = 4
 """Names asked for each concept wanted, since a concept may come by several."""

@@ -1,14 +1,8 @@
-"""A re-ranker at work: the first candidates of each mention in a new order, by its context.
-
-The score of a candidate is its log-odds against NIL, so that scores of different mentions can be
-compared: above 0 it is likelier than no concept at all. Probabilities are shared among the
-concepts that were read and NIL. Names of one concept share what the context says of it and
-differ by the first ranking. Candidates behind those that were read stay behind them, in order.
-"""
+"""Mentions with their candidates as pairs for the cross-encoder, and its scores of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -17,15 +11,101 @@ import numpy as np
 
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
-from biograft.linking.candidates import Candidate, Evidence
-from biograft.linking.gathering import Gathered
+from biograft.linking.candidates import Candidate, Evidence, NameHits, Rows, Scores
+from biograft.linking.fusion import CandidateMaker, FusedSearch, Gathered
 from biograft.linking.rankers import CandidateRanker, Context, open_model
 from biograft.linking.rerank.config import RerankConfig
-from biograft.linking.rerank.folder import RANKER, read_description
-from biograft.linking.rerank.mixing import Floats, Mix
-from biograft.linking.rerank.model import CrossEncoder
-from biograft.linking.rerank.reading import Asked, PairReader, first_concepts
-from biograft.linking.rerank.searched import SearchRanker
+from biograft.linking.rerank.folder import RANKER, Floats, Mix, read_description
+from biograft.linking.rerank.model import CandidateTexts, CrossEncoder, PairTokens
+
+
+class Asked(NamedTuple):
+    """A mention and its candidates, best first."""
+
+    text: str
+    context: Context
+    candidates: Sequence[Candidate]
+
+
+class PairReader:
+    """Reads each candidate of a mention, and in the last place the text that stands for none."""
+
+    def __init__(self, kb: KnowledgeBase, model: CrossEncoder, config: RerankConfig) -> None:
+        self.model, self.config = model, config
+        self._texts = CandidateTexts(kb, config)
+
+    def read(self, asked: Sequence[Asked]) -> list[PairTokens]:
+        """Make the pairs of some mentions, one mention's behind the other's."""
+        shown = self.model.pairs.show_mentions([(each.text, each.context) for each in asked])
+        left, right = [], []
+        for mention, each in zip(shown, asked, strict=True):
+            told = [self._texts.tell(c.concept, c.name) for c in each.candidates]
+            right += [*told, self.config.nil_text]
+            left += [mention] * (len(told) + 1)
+        return self.model.pairs.tokenize(left, right)
+
+    def score(self, asked: Sequence[Asked], precision: str = "auto") -> list[Floats]:
+        """Score the candidates of mentions, and NIL in the last place of each."""
+        ends = np.cumsum([len(each.candidates) + 1 for each in asked], dtype=np.int64)
+        scores = self.model.score(self.read(asked), nil_places(asked), precision)
+        return np.split(scores, ends[:-1]) if len(asked) else []
+
+
+def nil_places(asked: Sequence[Asked]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Say which pairs of some mentions stand for no concept."""
+    ends = np.cumsum([len(each.candidates) + 1 for each in asked], dtype=np.int64)
+    places = np.zeros(int(ends[-1]) if len(ends) else 0, np.bool_)
+    places[ends - 1] = True
+    return places
+
+
+def first_concepts(candidates: Iterable[Candidate], n: int) -> list[Candidate]:
+    """Give the first candidate of each of the first n concepts."""
+    kept: dict[str, Candidate] = {}
+    for candidate in candidates:
+        if len(kept) == n:
+            break
+        kept.setdefault(candidate.concept, candidate)
+    return list(kept.values())
+
+
+class SearchRanker:
+    """Ranks names as the search did whose weights it knows."""
+
+    name = "search"
+    uses_context = False
+
+    def __init__(self, kb: KnowledgeBase, weights: Mapping[str, float]) -> None:
+        self.weights = dict(weights)
+        self._maker = CandidateMaker(kb)
+        self._fused = FusedSearch([_Finished(name) for name in self.weights], self.weights)
+
+    def rank_candidates(
+        self, texts: Sequence[str], gathered: Gathered, contexts: Sequence[Context]
+    ) -> list[list[Candidate]]:
+        """Give every name as a candidate, best first; equal scores by the lower row."""
+        if set(gathered.generators) != set(self.weights):
+            raise StoreError(
+                "the re-ranker learned from candidates that "
+                f"{' and '.join(sorted(self.weights))} found, the index has "
+                f"{' and '.join(sorted(gathered.generators))}; use the kind of index it was "
+                "trained with"
+            )
+        return self._maker.by_name(gathered, self._fused.fuse(gathered), gathered.rows.shape[1])
+
+
+class _Finished:
+    """Stands for a generator that has found already: fusing asks for no more than its name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def search(self, texts: Sequence[str], k: int) -> NameHits:
+        raise NotImplementedError
+
+    def score(self, texts: Sequence[str], rows: Rows) -> Scores:
+        raise NotImplementedError
+
 
 EVIDENCE = "context"
 

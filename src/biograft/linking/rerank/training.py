@@ -17,13 +17,12 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from biograft.errors import ConfigError
+from biograft.linking.rankers import TrainedLinker
 from biograft.linking.rerank.config import RerankConfig
 from biograft.linking.rerank.examples import RerankData, RerankExample
-from biograft.linking.rerank.folder import Description, write_reranker
-from biograft.linking.rerank.mixing import Mix, ScoredMention, fit_mix
+from biograft.linking.rerank.folder import Description, Mix, ScoredMention, fit_mix, write_reranker
 from biograft.linking.rerank.model import CrossEncoder
-from biograft.linking.rerank.reading import PairReader, nil_places
-from biograft.linking.trained import TrainedLinker
+from biograft.linking.rerank.reranker import PairReader, nil_places
 from biograft.objectives.synonym_marginal import marginal_loss
 from biograft.progress import Progress
 from biograft.training import Task, train

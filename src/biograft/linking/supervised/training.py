@@ -1,35 +1,66 @@
-"""Train a ranker of candidates on mentions whose concepts are known.
+"""A store grown by training mentions: each becomes a name of the concept it was linked to.
 
-A store that holds the training mentions as names (``grow_store``) finds each of them by itself,
-which no new mention will. So documents are dealt to folds, and for a mention everything learned
-from its own fold alone is hidden: names that were mentions only there, and counts. What the
-ranker then sees is what it will see of a new document, seen and unseen mentions alike.
-
-The loss marginalises over right answers: -log of the share of the softmax over a mention's
-candidates that falls to right ones.
+That is how the field's test dictionaries were made, and it makes everything else simple: the
+grown store is indexed, searched and linked to like any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import tempfile
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from biograft.errors import ConfigError
-from biograft.kb import KnowledgeBase
-from biograft.linking.fusing import FusedSearch
-from biograft.linking.gathering import Gathered
-from biograft.linking.labelled import LabelledMention
+from biograft.kb import BuildConfig, KnowledgeBase, build_store, export
+from biograft.linking.fusion import FusedSearch, Gathered
+from biograft.linking.rankers import LabelledMention
 from biograft.linking.supervised.config import RankerConfig
-from biograft.linking.supervised.features import FeatureMaker
-from biograft.linking.supervised.growing import MENTIONS
-from biograft.linking.supervised.memory import KNOWN, MentionMemory, deal_folds
-from biograft.linking.supervised.network import Network
+from biograft.linking.supervised.features import KNOWN, FeatureMaker, MentionMemory, deal_folds
+from biograft.linking.supervised.ranker import Network
 from biograft.objectives.synonym_marginal import marginal_loss
 from biograft.progress import Progress
+from biograft.sources import SourceConfig
+
+MENTIONS = "mentions"
+"""The source of names that were mentions."""
+
+
+def grow_store(
+    kb: KnowledgeBase, mentions: Iterable[LabelledMention], out: Path, *, overwrite: bool = False
+) -> KnowledgeBase:
+    """Build a copy of a store with the texts of mentions as further names.
+
+    They are in the language of the concept's own name, so that what is one already stays so.
+    """
+    names: dict[int, dict[str, None]] = {}
+    for mention in mentions:
+        text = mention.text.strip()
+        for row in kb.rows_of(mention.concepts) if text else ():
+            names.setdefault(row, {})[text] = None
+    with tempfile.TemporaryDirectory() as work:
+        base, grown = Path(work) / "base.jsonl", Path(work) / "mentions.jsonl"
+        export(kb, base, "jsonl")
+        with grown.open("w", encoding="utf-8") as file:
+            for row, texts in names.items():
+                told = {"source": MENTIONS, **_language(kb, row)}
+                line = {"id": kb.id_at(row), "names": [{"text": text, **told} for text in texts]}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        paths = [base, grown] if names else [base]
+        sources = tuple(SourceConfig(path=path, format="jsonl") for path in paths)
+        build_store(BuildConfig(sources=sources), out, overwrite=overwrite)
+    return KnowledgeBase.open(out)
+
+
+def _language(kb: KnowledgeBase, row: int) -> dict[str, str]:
+    own = kb.concept_at(row).names[:1]
+    return {"language": own[0].language} if own else {}
+
 
 _CHUNK = 512
 _CONSTANT = 1e-5

@@ -5,11 +5,19 @@ Importing this package makes ``AutoModel`` know its folders.
 
 from __future__ import annotations
 
-from biograft.nn.knowledge.config import KnowledgeBertConfig
-from biograft.nn.knowledge.entities import Entity, entity_table, read_entities, write_entities
-from biograft.nn.knowledge.masked_lm import KnowledgeBertForMaskedLM
-from biograft.nn.knowledge.model import KnowledgeBertModel, KnowledgeBertOutput
-from biograft.nn.knowledge_layers import KNOWLEDGE_LAYERS
+from biograft.nn.knowledge.config import KnowledgeBertConfig as KnowledgeBertConfig
+from biograft.nn.knowledge.entities import (
+    Entity as Entity,
+    entity_table as entity_table,
+    read_entities as read_entities,
+    write_entities as write_entities,
+)
+from biograft.nn.knowledge.model import (
+    KnowledgeBertForMaskedLM as KnowledgeBertForMaskedLM,
+    KnowledgeBertModel as KnowledgeBertModel,
+    KnowledgeBertOutput as KnowledgeBertOutput,
+)
+from biograft.nn.knowledge_layers import KNOWLEDGE_LAYERS as KNOWLEDGE_LAYERS
 
 __all__ = [
     "KNOWLEDGE_LAYERS",

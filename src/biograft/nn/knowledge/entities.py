@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.artifacts import new_file
 from biograft.errors import ConfigError, FormatError, StoreError
-from biograft.runs import new_file
 
 ENTITIES = "entities.jsonl"
 

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from biograft.nn.knowledge.config import KnowledgeBertConfig
-from biograft.nn.knowledge.infusion import Infusion
-from biograft.nn.knowledge.records import Knowledge, Told
+from biograft.nn.knowledge.inputs import Infusion, Knowledge, Told
 
 
 class EntityFusion(nn.Module):

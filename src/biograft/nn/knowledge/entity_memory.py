@@ -21,11 +21,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from biograft.nn.knowledge.clusters import Clusters
 from biograft.nn.knowledge.config import KnowledgeBertConfig
-from biograft.nn.knowledge.mentions import covering, spans_of_tags
-from biograft.nn.knowledge.nearest import nearest_rows
-from biograft.nn.knowledge.records import Knowledge, Told
+from biograft.nn.knowledge.inputs import Knowledge, Told, covering, spans_of_tags
+from biograft.nn.knowledge.nearest import Clusters, nearest_rows
 from biograft.nn.knowledge_layers import MEMORY
 
 _N_TAGS = 3

@@ -24,10 +24,7 @@ from torch.nn.functional import gelu
 
 from biograft.errors import ConfigError
 from biograft.nn.knowledge.config import KnowledgeBertConfig
-from biograft.nn.knowledge.infusion import Infusion
-from biograft.nn.knowledge.mentions import tokens_of
-from biograft.nn.knowledge.pooling import MentionReader
-from biograft.nn.knowledge.records import Knowledge, Told
+from biograft.nn.knowledge.inputs import Infusion, Knowledge, MentionReader, Told, tokens_of
 
 
 class NeighbourAttention(nn.Module):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
-    from biograft.probing.attention.config import AttentionConfig as AttentionConfig
     from biograft.probing.attention.curves import (
+        AttentionSummary as AttentionSummary,
         Curves as Curves,
+        InsideEntity as InsideEntity,
         ReplacedSentence as ReplacedSentence,
+        compare_many as compare_many,
         compare_names as compare_names,
+        look_inside as look_inside,
     )
     from biograft.probing.attention.figures import (
         draw_curves as draw_curves,
@@ -23,15 +26,12 @@ if TYPE_CHECKING:
         insides_page as insides_page,
         summary_page as summary_page,
     )
-    from biograft.probing.attention.inside import (
-        InsideEntity as InsideEntity,
-        look_inside as look_inside,
-    )
     from biograft.probing.attention.maps import (
+        AttentionConfig as AttentionConfig,
         AttentionMap as AttentionMap,
+        AttentionReader as AttentionReader,
         UnfitError as UnfitError,
     )
-    from biograft.probing.attention.reading import AttentionReader as AttentionReader
     from biograft.probing.attention.sentence_file import (
         find_entity as find_entity,
         read_sentences as read_sentences,
@@ -39,10 +39,6 @@ if TYPE_CHECKING:
     from biograft.probing.attention.substitutes import (
         SubstituteConfig as SubstituteConfig,
         Substitutes as Substitutes,
-    )
-    from biograft.probing.attention.summary import (
-        AttentionSummary as AttentionSummary,
-        compare_many as compare_many,
     )
 
 

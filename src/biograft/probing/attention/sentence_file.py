@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from biograft.corpus.formats import read_documents
-from biograft.corpus.formats.json_fields import MalformedError, field
+from biograft.corpus.formats.fields import MalformedError, field
 from biograft.corpus.sentences import split_sentences
 from biograft.corpus.shards import SHARDS, Shards
 from biograft.documents import Document
@@ -22,7 +22,7 @@ from biograft.errors import ConfigError, FormatError, InputError, shorten
 from biograft.languages import language_code
 from biograft.probing.attention.curves import ReplacedSentence
 from biograft.sources.files import exists, is_empty, read_lines
-from biograft.sources.json_text import decode_json, peek_object
+from biograft.sources.json_files import decode_json, peek_object
 from biograft.sources.log import ReadLog
 
 OWN = "sentences"

@@ -7,16 +7,21 @@ on when it was written, so that equal queries give equal files.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 import biograft
-from biograft.corpus.formats.json_fields import MalformedError, field, fields
+from biograft.corpus.formats.fields import MalformedError, field, fields
+from biograft.corpus.shards import Shards
 from biograft.errors import FormatError
 from biograft.probing.similarity.queries import SimilarityQuery
+from biograft.progress import Progress
 from biograft.sources.files import read_lines
-from biograft.sources.json_text import decode_json
+from biograft.sources.json_files import decode_json
+from biograft.text import normalise
 
 FORMAT, VERSION = "biograft-similarity-queries", 1
 
@@ -93,3 +98,30 @@ def _query(value: Any, n_negatives: int) -> SimilarityQuery:
     if len(concepts) != 2 or len(found) not in (0, 2):
         raise MalformedError("expected two concepts, and two frequencies or none")
     return query
+
+
+def count_names(folder: Path, progress: Progress | None = None) -> Counter[str]:
+    """Count the spans of annotated text by the normalised key of what stands there."""
+    shards = Shards.open(folder)
+    found: Counter[str] = Counter()
+    for n, document in enumerate(shards, 1):
+        found.update(document.text[span.start : span.end] for span in document.spans)
+        if progress:
+            progress.advance(1, n / max(len(shards), 1))
+    counts: Counter[str] = Counter()
+    for text, n in found.items():
+        counts[normalise(text)] += n
+    return counts
+
+
+def with_frequencies(
+    queries: Sequence[SimilarityQuery], counts: Counter[str]
+) -> list[SimilarityQuery]:
+    """Note with queries how often each of their two names was found."""
+    return [
+        replace(
+            query,
+            frequencies=(counts[normalise(query.query)], counts[normalise(query.positive)]),
+        )
+        for query in queries
+    ]

@@ -6,10 +6,10 @@ import zipfile
 import pytest
 
 from biograft.corpus.formats import read_documents
-from biograft.corpus.formats.xml_input import xml_files
 from biograft.errors import InputError
 from biograft.sources import ReadLog
 from biograft.sources.limits import EXPANSION, VALUE
+from biograft.sources.xml_records import xml_files
 
 MIB = 1 << 20
 DDI = '<document id="d"><sentence id="d.s0" text="{}"/></document>'

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from biograft.corpus.formats.placing import Placer
+from biograft.corpus.formats.fields import Placer
 from biograft.documents import Mention
 from biograft.sources import ReadLog
 

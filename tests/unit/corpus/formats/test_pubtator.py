@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from biograft.corpus import read_pubtator, write_pubtator
-from biograft.corpus.formats.pubtator_lines import settle
+from biograft.corpus.formats.pubtator import settle
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.errors import FormatError, InputError, OutputError
 from biograft.sources import ReadLog

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.corpus.formats.tagging import Scheme, decode, encode, is_tag
+from biograft.corpus.formats.tokenised import Scheme, decode, encode, is_tag
 
 SPANS = [(0, 1, "X"), (1, 3, "X"), (3, 4, "Y"), (5, 7, "")]
 

@@ -2,8 +2,8 @@ import zipfile
 
 import pytest
 
-from biograft.corpus.formats.xml_input import xml_files
 from biograft.errors import InputError
+from biograft.sources.xml_records import xml_files
 
 
 def test_a_folder_a_zip_and_a_file_give_the_same(write, tmp_path):

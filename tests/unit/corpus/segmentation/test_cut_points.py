@@ -10,8 +10,7 @@ from biograft.corpus.segmentation import (
     read_cut_points,
     write_cut_points,
 )
-from biograft.corpus.segmentation.units import runs
-from biograft.corpus.segmentation.vocabulary import Vocabulary, fit_vocabulary
+from biograft.corpus.segmentation.words import Vocabulary, fit_vocabulary, runs
 from biograft.errors import ConfigError, FormatError
 
 WORDS = {"急性": 5.0, "慢性": 5.0, "肝炎": 5.0, "肾炎": 5.0, "病毒": 5.0}

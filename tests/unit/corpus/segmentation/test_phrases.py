@@ -12,13 +12,13 @@ import pytest
 from biograft.corpus.segmentation import (
     Phrase,
     PhraseConfig,
-    counting,
     mine_phrases,
+    phrases as counting,
     read_phrases,
     write_phrases,
 )
 from biograft.corpus.segmentation.phrases import read_corpus
-from biograft.corpus.segmentation.units import runs
+from biograft.corpus.segmentation.words import runs
 from biograft.errors import ConfigError, FormatError, InputError
 
 ALL = PhraseConfig(min_count=2, max_length=4, min_cohesion=0.0, min_entropy=0.0)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from biograft.cli.corpus_segment import segment as command
+from biograft.cli.corpus import segment as command
 from biograft.corpus.segmentation import Segmentation, SegmentationConfig, build_segmentation
 from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store

@@ -10,9 +10,7 @@ from hypothesis import given, strategies as st
 from biograft.corpus.segmentation import CutPoint, SegmentationConfig
 from biograft.corpus.segmentation.heads import HeadSegmenter
 from biograft.corpus.segmentation.segmenter import ChineseSegmenter
-from biograft.corpus.segmentation.units import read_units, runs
-from biograft.corpus.segmentation.vocabulary import Vocabulary
-from biograft.corpus.segmentation.words import open_words
+from biograft.corpus.segmentation.words import Vocabulary, open_words, read_units, runs
 from biograft.errors import ConfigError, MissingExtraError
 
 POINTS = [CutPoint("性", "after", 0, 9, 1.0), CutPoint("小", "before", 9, 0, 1.0)]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from biograft.corpus.tasks import RelationExample, anonymise
-from biograft.corpus.tasks.marks import unmark
+from biograft.corpus.tasks.records import unmark
 from biograft.documents import Mention
 
 TEXT = "Aspirin and old or new statins interact."

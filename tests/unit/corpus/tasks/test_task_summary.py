@@ -15,7 +15,7 @@ from biograft.corpus.tasks import (
     overlap,
     summarise,
 )
-from biograft.corpus.tasks.chance import first_right, majority, random_ranking, reciprocal_rank
+from biograft.corpus.tasks.summary import first_right, majority, random_ranking, reciprocal_rank
 from biograft.documents import Mention
 
 

@@ -42,7 +42,7 @@ def drawn_graph(graph):
 @pytest.fixture
 def pykeen(shared_data):
     """What PyKEEN gave: tensors and JSON."""
-    from biograft.graph.embedding.tensors import read_tensors
+    from biograft.graph.embedding.embeddings import read_tensors
 
     folder: Path = shared_data("parity/kge")
     told = json.loads((folder / "expected.json").read_text())

@@ -11,12 +11,12 @@ from biograft.errors import BiograftError, ConfigError, InputError, OutputError,
 from biograft.graph.embedding import (
     EmbeddingRecipe,
     Embeddings,
-    embed,
     embed_graph,
     predict_links,
     read_triples,
     shipped_embeddings,
     training,
+    training as embed,
 )
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.progress import Progress

@@ -5,8 +5,7 @@ import pytest
 
 from biograft.errors import InputError
 from biograft.graph.embedding.config import EmbeddingRecipe, ModelConfig
-from biograft.graph.embedding.entity_ranks import rank_triples
-from biograft.graph.embedding.link_prediction import LinkPrediction, predict_links
+from biograft.graph.embedding.ranking import LinkPrediction, predict_links, rank_triples
 from biograft.graph.embedding.scoring import L1, L2, L2_SQUARED, Tables, distance, project, shorten
 from biograft.graph.embedding.training import begin, with_inverse
 
@@ -97,7 +96,7 @@ def test_equal_vectors_tie_at_any_place(graph):
 
 
 def test_figures_are_in_percent_and_say_so(graph):
-    from biograft.graph.embedding.entity_ranks import Counts
+    from biograft.graph.embedding.ranking import Counts
 
     one = np.array([0, 3]), np.array([0, 1])
     counts = {"tail": Counts(*one), "head": Counts(*one)}

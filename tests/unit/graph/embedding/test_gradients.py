@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 
 from biograft.graph.embedding.config import EmbeddingRecipe, LossConfig, ModelConfig
-from biograft.graph.embedding.gradients import Batch, batch_slopes, make_slots, matrix_slopes
-from biograft.graph.embedding.losses import make_rules
+from biograft.graph.embedding.gradients import (
+    Batch,
+    batch_slopes,
+    make_rules,
+    make_slots,
+    matrix_slopes,
+)
 from biograft.graph.embedding.scoring import Tables
 from biograft.graph.embedding.training import begin
 
@@ -77,7 +82,7 @@ def test_slopes_are_differences(drawn_graph, model, norm, loss):
 
 
 def test_threads_change_nothing(drawn_graph, monkeypatch):
-    from biograft.graph.embedding import threads
+    from biograft.graph.embedding import scoring as threads
 
     recipe, batch = EmbeddingRecipe(model=ModelConfig(dim=8)), make_batch(300, 4)
     tables = begin(drawn_graph(), recipe).tables

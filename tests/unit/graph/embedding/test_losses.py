@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from biograft.graph.embedding.config import LossConfig, ModelConfig
-from biograft.graph.embedding.losses import cost_slopes, log_sigmoid, make_rules, sigmoid
+from biograft.graph.embedding.gradients import cost_slopes, log_sigmoid, make_rules, sigmoid
 
 
 def rules_of(kind, **options):

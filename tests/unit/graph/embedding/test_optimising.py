@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from biograft.graph.embedding.config import OptimiserConfig
-from biograft.graph.embedding.optimising import group_rows, make_moments, make_rule, step_table
+from biograft.graph.embedding.optimiser import group_rows, make_moments, make_rule, step_table
 
 ROWS = np.array([[3, 1, 3, -1], [0, 1, -1, 3], [-1, -1, 5, 0]], np.int32)
 

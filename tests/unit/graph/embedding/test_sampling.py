@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from biograft.graph.embedding.config import SamplingConfig
-from biograft.graph.embedding.sampling import bernoulli_shares, draw_batch, make_sampler
+from biograft.graph.embedding.negatives import bernoulli_shares, draw_batch, make_sampler
 
 
 def sample(triples, n_negatives=40, seed=3, **options):

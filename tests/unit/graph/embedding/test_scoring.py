@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from biograft.graph.embedding.losses import Rules, cost_slopes
+from biograft.graph.embedding.gradients import Rules, cost_slopes
 from biograft.graph.embedding.scoring import (
     L1,
     L2,

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from biograft.graph.embedding.tensors import read_tensors, write_tensors
+from biograft.graph.embedding.embeddings import read_tensors, write_tensors
 
 ARRAYS = {
     "b": np.arange(6, dtype=np.float32).reshape(2, 3),

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from biograft.errors import MissingExtraError, StoreError
-from biograft.linking.dense.approximate import GRAPH, GraphSearch
-from biograft.linking.dense.vectors import VectorTable
+from biograft.linking.dense.search import GRAPH, GraphSearch, VectorTable
 
 
 @pytest.fixture

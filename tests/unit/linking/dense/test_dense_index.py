@@ -9,7 +9,7 @@ from array_damage import DAMAGES, damage as damage_array, put
 from one_writer import held_elsewhere
 
 from biograft.errors import ConfigError, OutputError, StoreError
-from biograft.linking.dense import DenseConfig, DenseIndex, building
+from biograft.linking.dense import DenseConfig, DenseIndex, build as building
 from biograft.linking.dense.config import STORAGES
 from biograft.nn import TextEncoder
 

@@ -1,7 +1,7 @@
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.dense.names import gather_texts
+from biograft.linking.dense.build import gather_texts
 
 
 def plain(kb, prepare, languages=()):

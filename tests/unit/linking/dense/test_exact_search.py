@@ -3,8 +3,7 @@ import pytest
 
 from biograft.linking.dense import search as module
 from biograft.linking.dense.config import STORAGES
-from biograft.linking.dense.search import ExactSearch
-from biograft.linking.dense.vectors import VectorTable
+from biograft.linking.dense.search import ExactSearch, VectorTable
 
 
 @pytest.fixture(autouse=True)

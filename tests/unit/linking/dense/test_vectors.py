@@ -3,7 +3,7 @@ import pytest
 
 from biograft.errors import StoreError
 from biograft.linking.dense.config import STORAGES
-from biograft.linking.dense.vectors import CHUNK, SCALES, VECTORS, VectorTable
+from biograft.linking.dense.search import CHUNK, SCALES, VECTORS, VectorTable
 
 RELATIVE_ERROR = {"float32": 0, "float16": 2**-11, "bfloat16": 2**-8}
 

@@ -12,9 +12,9 @@ from biograft.config import from_mapping
 from biograft.kb import KnowledgeBase
 from biograft.linking.finetuning import FinetuneConfig
 from biograft.linking.finetuning.candidates import CandidateFinder
-from biograft.linking.finetuning.lessons import make_lessons
-from biograft.linking.labelled import LabelledMention
+from biograft.linking.finetuning.training_data import make_lessons
 from biograft.linking.lexical import LexicalIndex
+from biograft.linking.rankers import LabelledMention
 from biograft.nn import TextEncoder
 
 COMPLAINTS = [

@@ -8,9 +8,9 @@ import torch
 
 from biograft.errors import StoreError
 from biograft.linking.finetuning.bank import BankBatches, NameBank
-from biograft.linking.finetuning.batches import EpochOrder, Share
-from biograft.linking.finetuning.lessons import make_lessons
-from biograft.linking.labelled import LabelledMention
+from biograft.linking.finetuning.candidates import EpochOrder, Share
+from biograft.linking.finetuning.training_data import make_lessons
+from biograft.linking.rankers import LabelledMention
 from biograft.text import normalise
 
 

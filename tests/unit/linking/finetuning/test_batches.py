@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.finetuning.batches import CandidateBatches, EpochOrder, Share
+from biograft.linking.finetuning.candidates import CandidateBatches, EpochOrder, Share
 
 
 def order(n_lessons=8, batch_size=3, seed=1, rank=0, world=1):

@@ -16,13 +16,13 @@ from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.linking import IndexConfig, build_index, open_index
 from biograft.linking.dense import DenseConfig, DenseIndex
 from biograft.linking.finetuning import finetune_encoder
-from biograft.linking.finetuning.keeping import path_of
-from biograft.linking.labelled import LabelledMention
+from biograft.linking.finetuning.candidates import path_of
+from biograft.linking.index import WEIGHTS, read_weights
 from biograft.linking.lexical import LexicalIndex
-from biograft.linking.weights import WEIGHTS, read_weights
+from biograft.linking.rankers import LabelledMention
 from biograft.nn import TextEncoder
-from biograft.objectives.synonym_marginal import NameScorer, SynonymMarginalConfig
-from biograft.objectives.synonym_marginal.objective import cut_in_pieces
+from biograft.objectives.configs import SynonymMarginalConfig
+from biograft.objectives.synonym_marginal import NameScorer, cut_in_pieces
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ from pathlib import Path
 from biograft.config import from_mapping
 from biograft.kb import KnowledgeBase
 from biograft.linking.finetuning import FinetuneConfig, finetune_encoder
-from biograft.linking.labelled import LabelledMention
+from biograft.linking.rankers import LabelledMention
 from biograft.nn import TextEncoder
 
 kb, folder, mentions, options, out = sys.argv[1:]

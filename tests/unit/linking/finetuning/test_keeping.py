@@ -7,8 +7,12 @@ import pytest
 from safetensors.numpy import save_file
 
 from biograft.errors import StoreError
-from biograft.linking.finetuning.candidates import Candidates
-from biograft.linking.finetuning.keeping import load_candidates, path_of, save_candidates
+from biograft.linking.finetuning.candidates import (
+    Candidates,
+    load_candidates,
+    path_of,
+    save_candidates,
+)
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.finetuning.lessons import NameTexts, make_lessons
-from biograft.linking.labelled import LabelledMention
+from biograft.linking.finetuning.training_data import NameTexts, make_lessons
+from biograft.linking.rankers import LabelledMention
 
 
 def mention(text, *concepts):

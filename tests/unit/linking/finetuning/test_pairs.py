@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.finetuning.batches import EpochOrder, Share
-from biograft.linking.finetuning.lessons import make_lessons
-from biograft.linking.finetuning.pairs import MentionPairBatches, MentionPairs
-from biograft.linking.labelled import LabelledMention
+from biograft.linking.finetuning.candidates import EpochOrder, Share
+from biograft.linking.finetuning.encoder import MentionPairBatches, MentionPairs
+from biograft.linking.finetuning.training_data import make_lessons
+from biograft.linking.rankers import LabelledMention
 
 
 def mention(text, *concepts):

@@ -7,11 +7,10 @@ import pytest
 from generative_store import Query, ask_in
 
 from biograft.errors import ConfigError, StoreError
-from biograft.linking.fusing import FusedSearch
-from biograft.linking.gathering import Gathered, gather_nothing, widen
+from biograft.linking.fusion import FusedSearch, Gathered, gather_nothing, widen
 from biograft.linking.generative import GenerativeConfig, GenerativeRanker, Mixing, NameTrie
-from biograft.linking.generative.measuring import fit_mixing, measure
-from biograft.linking.generative.mixing import SHARES, Held, accuracy, fit_share
+from biograft.linking.generative.folder import SHARES, Held, accuracy, fit_share
+from biograft.linking.generative.training import fit_mixing, measure
 from biograft.linking.lexical import LexicalIndex
 from biograft.nn.generation import BeamConfig
 

@@ -10,7 +10,7 @@ import pytest
 
 from biograft.errors import BiograftError, StoreError
 from biograft.linking import Linker
-from biograft.linking.gathering import gather_nothing
+from biograft.linking.fusion import gather_nothing
 from biograft.linking.generative import GenerativeConfig, GenerativeRanker, Mixing, NameTrie
 from biograft.linking.generative.folder import Description, open_folder, write_folder
 from biograft.linking.rankers import open_model

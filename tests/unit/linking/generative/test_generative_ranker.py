@@ -10,8 +10,7 @@ from tiny_namers import tiny_namer
 
 from biograft.corpus.mention_text import clean_name
 from biograft.linking import Linker
-from biograft.linking.fusing import FusedSearch
-from biograft.linking.gathering import gather_nothing
+from biograft.linking.fusion import FusedSearch, gather_nothing
 from biograft.linking.generative import (
     GenerativeConfig,
     GenerativeRanker,
@@ -19,7 +18,7 @@ from biograft.linking.generative import (
     NamesConfig,
     NameTrie,
 )
-from biograft.linking.generative.asking import ask
+from biograft.linking.generative.ranker import ask
 from biograft.linking.lexical import LexicalIndex
 from biograft.linking.rankers import Context, NameFinder, needs_search
 from biograft.nn.generation import BeamConfig

@@ -13,7 +13,7 @@ from tiny_namers import SMALL
 
 from biograft.errors import ConfigError, OutputError
 from biograft.linking import Linker
-from biograft.linking.fusing import FusedSearch
+from biograft.linking.fusion import FusedSearch
 from biograft.linking.generative import (
     GenerativeConfig,
     GenerativeTraining,
@@ -24,7 +24,7 @@ from biograft.linking.generative import (
 from biograft.linking.lexical import LexicalIndex
 from biograft.linking.rankers import open_model
 from biograft.nn.generation import BeamConfig
-from biograft.nn.seq2seq import NewSeq2Seq
+from biograft.nn.scratch_configs import NewSeq2Seq
 
 SAID = {
     "too much sugar": "D1",

@@ -9,11 +9,10 @@ from generative_store import Query, ask_in
 
 from biograft.errors import ConfigError
 from biograft.linking.generative import GenerativeConfig, NamesConfig, gather_mentions, select_names
-from biograft.linking.generative.asking import ask
-from biograft.linking.generative.examples import overlapping
-from biograft.linking.generative.targets import TargetChooser
+from biograft.linking.generative.examples import TargetChooser, overlapping
+from biograft.linking.generative.ranker import ask
 from biograft.linking.rankers import Context
-from biograft.streams.naming import NamingExample
+from biograft.objectives.name_examples import NamingExample
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from generative_store import store_in
 
 from biograft.linking.generative import NamesConfig, select_names
-from biograft.linking.generative.targets import PLAIN, TargetChooser
-from biograft.linking.steps import Steps
+from biograft.linking.generative.examples import PLAIN, TargetChooser
+from biograft.linking.normalisation import Steps
 
 
 def grams(text):

@@ -11,8 +11,8 @@ import pytest
 from array_damage import DAMAGES, damage, put, retell
 
 from biograft.errors import StoreError
+from biograft.linking.index import build_index
 from biograft.linking.lexical import LexicalConfig, LexicalIndex
-from biograft.linking.opening import build_index
 
 ARRAYS = (
     *("keys", "numbers", "postings", "posting_starts", "grams", "gram_ends", "rarity"),

@@ -10,10 +10,9 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from biograft.linking.lexical import weighing
-from biograft.linking.lexical.ngrams import grams_of, join_texts, number_grams, spell_texts
-from biograft.linking.lexical.retrieval import score_texts, search_texts
-from biograft.linking.lexical.weighing import weigh
+from biograft.linking.lexical import ngrams as weighing
+from biograft.linking.lexical.ngrams import grams_of, join_texts, number_grams, spell_texts, weigh
+from biograft.linking.lexical.search import score_texts, search_texts
 
 WORDS = (
     "acute chronic heart kidney failure disease of the type cancer breast infarction 2 ii syndrome "

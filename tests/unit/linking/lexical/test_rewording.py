@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from biograft.linking.lexical import LexicalConfig, LexicalIndex
-from biograft.linking.lexical.rewording import (
+from biograft.linking.lexical.synonyms import (
     LEAST_CONCEPTS,
     LEAST_SHARE,
     Rewording,

@@ -6,8 +6,7 @@ import pytest
 from one_writer import held_elsewhere
 
 from biograft.errors import ConfigError, OutputError
-from biograft.linking.recipes import KINDS, LinkingRecipe, shipped_recipes
-from biograft.linking.recipes.running import remove_run
+from biograft.linking.recipes import KINDS, LinkingRecipe, remove_run, shipped_recipes
 from biograft.training.run_folder import RUN, start_run
 
 RANKER = 'kind = "ranker"\n[config]\nepochs = 3\n[data]\ntrain = ["a", "b"]\nformat = "biosyn"\n'

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from biograft.linking.rankers import Context
-from biograft.linking.rerank.pairs import PairTokenizer
+from biograft.linking.rerank.model import PairTokenizer
 from biograft.nn import TextEncoder
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from biograft.errors import ConfigError, NotFoundError
 from biograft.linking.rankers import Context
-from biograft.linking.rerank.rendering import CandidateTexts, mark_mention
+from biograft.linking.rerank.model import CandidateTexts, mark_mention
 
 TEXT = "A common cold was seen in the patient."
 

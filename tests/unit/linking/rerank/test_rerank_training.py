@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.linking.rerank import ContextReranker, gather_examples, train_reranker
-from biograft.linking.rerank.searched import SearchRanker
+from biograft.linking.rerank.reranker import SearchRanker
 from biograft.linking.rerank.training import ExampleBatches, listwise_loss
 from biograft.objectives.synonym_marginal import marginal_loss
 

@@ -12,9 +12,8 @@ from biograft.linking import Linker
 from biograft.linking.candidates import Candidate
 from biograft.linking.rankers import Context
 from biograft.linking.rerank import ContextReranker, open_context_reranker
-from biograft.linking.rerank.mixing import Mix
-from biograft.linking.rerank.reading import Asked
-from biograft.linking.rerank.searched import SearchRanker
+from biograft.linking.rerank.folder import Mix
+from biograft.linking.rerank.reranker import Asked, SearchRanker
 
 
 @pytest.fixture(scope="module")

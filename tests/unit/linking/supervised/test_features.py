@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from biograft.linking.candidates import NameHits
-from biograft.linking.fusing import FusedSearch
+from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical import LexicalIndex
-from biograft.linking.steps import DEFAULT_STEPS
-from biograft.linking.supervised.features import FeatureMaker, feature_names
-from biograft.linking.supervised.memory import ALL, MentionMemory
+from biograft.linking.normalisation import DEFAULT_STEPS
+from biograft.linking.supervised.features import ALL, FeatureMaker, MentionMemory, feature_names
 
 TEXTS = ["MS", "cold", "Mitral  stenosis", "failure of a kidney", "heart", "qqqq", ""]
 

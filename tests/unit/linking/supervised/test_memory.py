@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.linking.supervised.memory import ALL, MentionMemory, deal_folds
+from biograft.linking.supervised.features import ALL, MentionMemory, deal_folds
 
 N = 4
 added = st.lists(

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from biograft.errors import StoreError
-from biograft.linking.supervised.network import Network
+from biograft.linking.supervised.ranker import Network
 
 N_FEATURES, HIDDEN, NETWORKS = 5, 4, 3
 

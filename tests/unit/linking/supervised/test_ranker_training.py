@@ -7,11 +7,11 @@ import torch
 
 from biograft.errors import ConfigError
 from biograft.linking import Linker
-from biograft.linking.fusing import FusedSearch
-from biograft.linking.labelled import LabelledMention
+from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical import LexicalIndex
+from biograft.linking.rankers import LabelledMention
 from biograft.linking.supervised import TrainedRanker, grow_store, train_network
-from biograft.linking.supervised.memory import MentionMemory, deal_folds
+from biograft.linking.supervised.features import MentionMemory, deal_folds
 from biograft.linking.supervised.training import _fit_one, _Hiding
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from biograft.errors import OutputError, StoreError
 from biograft.linking import Linker
-from biograft.linking.fusing import FusedSearch
+from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical import LexicalIndex
 from biograft.linking.rankers import open_model
 from biograft.linking.supervised import TrainedRanker, open_trained_ranker, train_network

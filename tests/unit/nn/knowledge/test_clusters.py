@@ -13,15 +13,14 @@ from transformers import AutoModel, AutoModelForMaskedLM
 
 from biograft.errors import ConfigError, StoreError
 from biograft.nn import TextEncoder
-from biograft.nn.knowledge import KnowledgeBertForMaskedLM, clusters
-from biograft.nn.knowledge.clusters import Clusters
-from biograft.nn.knowledge.nearest import nearest_rows
-from biograft.nn.loading import load_masked_lm, quiet_transformers
-from biograft.recipes import Recipe
-from biograft.recipes.grafting import graft, load_start
+from biograft.nn.knowledge import KnowledgeBertForMaskedLM, nearest as clusters
+from biograft.nn.knowledge.nearest import Clusters, nearest_rows
+from biograft.nn.pretrained import load_masked_lm, quiet_transformers
+from biograft.pretraining.knowledge_model import graft, load_start
+from biograft.pretraining.recipe import Recipe
 from biograft.training import TrainingConfig
 from biograft.training.checkpoint import Place, load_checkpoint, save_checkpoint
-from biograft.training.optimiser import make_optimiser
+from biograft.training.loop import make_optimiser
 
 MENTIONS = torch.tensor([[0, 1, 3], [0, 4, 4], [2, 2, 7]])
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from biograft.nn.knowledge import KnowledgeBertConfig
 from biograft.nn.knowledge.entity_fusion import EntityFusion
-from biograft.nn.knowledge.records import Told
+from biograft.nn.knowledge.inputs import Told
 
 MENTIONS = torch.tensor([[0, 1, 3], [0, 4, 4], [1, 0, 2], [2, 2, 7]])
 

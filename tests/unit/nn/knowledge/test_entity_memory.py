@@ -14,8 +14,7 @@ from biograft.checkpoints.kebiolm import KEBIOLM
 from biograft.checkpoints.published import read_published
 from biograft.nn.knowledge import KnowledgeBertConfig
 from biograft.nn.knowledge.entity_memory import EntityMemory
-from biograft.nn.knowledge.mentions import spans_of_tags
-from biograft.nn.knowledge.records import Told
+from biograft.nn.knowledge.inputs import Told, spans_of_tags
 
 BATCHES = ("gold", "predicted", "many", "none")
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from biograft.nn.knowledge.mentions import covering, spans_of_tags
+from biograft.nn.knowledge.inputs import covering, spans_of_tags
 
 
 def scan(tags, length, most=0):

@@ -21,7 +21,7 @@ from biograft.nn.knowledge import (
     KnowledgeBertModel,
     entity_table,
 )
-from biograft.nn.loading import load_masked_lm, quiet_transformers
+from biograft.nn.pretrained import load_masked_lm, quiet_transformers
 
 TEXTS = ["heart attack is bad for you"]
 ENTITIES = tuple(Entity(f"C{n}", f"thing {n}") for n in range(7))

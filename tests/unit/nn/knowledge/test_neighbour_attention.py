@@ -10,8 +10,8 @@ from torch.nn.functional import gelu, layer_norm
 
 from biograft.errors import ConfigError
 from biograft.nn.knowledge import KnowledgeBertConfig
+from biograft.nn.knowledge.inputs import Told
 from biograft.nn.knowledge.neighbour_attention import NeighbourAttention
-from biograft.nn.knowledge.records import Told
 
 WEIGHTS = {
     "read.pool.score.weight": "pool_w",

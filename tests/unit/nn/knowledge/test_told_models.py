@@ -9,8 +9,8 @@ from transformers import AutoModel
 from biograft.errors import ConfigError, FormatError
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import Entity, KnowledgeBertForMaskedLM, read_entities
-from biograft.nn.knowledge.finding import EntityFinder, FoundMention
-from biograft.nn.loading import load_masked_lm, quiet_transformers
+from biograft.nn.knowledge.entity_finder import EntityFinder, FoundMention
+from biograft.nn.pretrained import load_masked_lm, quiet_transformers
 
 TEXTS = ["heart attack and heart failure are bad for hearts , mi 12 is short"]
 ENTITIES = (

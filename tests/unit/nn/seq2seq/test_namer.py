@@ -12,7 +12,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, T5Config, T5ForCo
 
 from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.nn import Namer
-from biograft.nn.seq2seq import NewSeq2Seq
+from biograft.nn.scratch_configs import NewSeq2Seq
 
 TEXTS = ["START heart attack END is the same as myocardial infarction", "heart failure is chronic"]
 
@@ -44,7 +44,7 @@ class TestTokens:
         assert prompt + name == namer.name_tokens("heart is attack")
 
     def test_many_at_once_are_as_one_by_one(self, namer, monkeypatch):
-        monkeypatch.setattr("biograft.nn.seq2seq.namer._CHUNK", 2)
+        monkeypatch.setattr("biograft.nn.seq2seq._CHUNK", 2)
         names = ["heart", "", "attack of the heart", "σ-factor 心脏", "chronic"]
         expected = [namer.name_tokens(name) for name in names]
         assert namer.names_tokens(names) == namer.prompts_tokens(names) == expected

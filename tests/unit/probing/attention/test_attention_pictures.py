@@ -23,8 +23,8 @@ from biograft.probing.attention import (
     insides_page,
     summary_page,
 )
-from biograft.probing.attention.fonts import OWN, choose_fonts, drawable
-from biograft.probing.attention.summary import EncoderSummary
+from biograft.probing.attention.curves import EncoderSummary
+from biograft.probing.attention.figures import OWN, choose_fonts, drawable
 
 RARE = "\U0002a6d6\U0002b740"
 """Signs of Chinese that hardly any font has."""

@@ -7,9 +7,9 @@ from tiny_models import tiny_tokenizer
 from transformers import AutoModel, AutoTokenizer, DistilBertConfig, DistilBertModel
 
 from biograft.errors import BiograftError
-from biograft.nn.loading import quiet_transformers
+from biograft.nn.pretrained import quiet_transformers
 from biograft.probing.attention import AttentionReader, UnfitError
-from biograft.probing.attention.config import AttentionConfig, choose_layer
+from biograft.probing.attention.maps import AttentionConfig, choose_layer
 
 TEXT = "患者有高血压 and acute heart attack 史"
 

@@ -8,12 +8,7 @@ import pytest
 
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.probing.attention import (
-    ReplacedSentence,
-    SubstituteConfig,
-    Substitutes,
-    UnfitError,
-)
+from biograft.probing.attention import ReplacedSentence, SubstituteConfig, Substitutes, UnfitError
 from biograft.sources import SourceConfig
 
 CONCEPTS = [

@@ -10,14 +10,14 @@ from tiny_masked_lm import tiny_masked_lm_folder
 from biograft.errors import ConfigError, StoreError
 from biograft.linking.lexical.ngrams import grams_of, join_texts
 from biograft.nn.knowledge import Entity, KnowledgeBertForMaskedLM
-from biograft.nn.loading import load_masked_lm
+from biograft.nn.pretrained import load_masked_lm
 from biograft.probing.similarity import (
     NameEncoder,
     SimilarityQuery,
     gather,
     judge,
-    judging as judging_module,
     letter_similarity,
+    report as judging_module,
 )
 
 QUERIES = [

@@ -16,7 +16,7 @@ from biograft.probing.similarity import (
     SimilarityReport,
     build_queries,
     count_names,
-    lookalikes as lookalikes_module,
+    queries as lookalikes_module,
     with_frequencies,
 )
 from biograft.probing.similarity.queries import draw
@@ -184,9 +184,9 @@ def test_d2_is_of_concepts_with_the_same_neighbours(alike_store):
 
 
 def test_d3_is_of_names_rare_in_text(alike_store, tmp_path):
-    from biograft.annotation.frequencies import write_frequencies
+    from biograft.annotation.runner import write_frequencies
+    from biograft.artifacts import file_sizes
     from biograft.corpus.shards import SHARDS, shard_path, write_shard
-    from biograft.manifests import file_sizes
 
     text = "acute fever, ACUTE-FEVER and acute fevers; acute febris"
     spans = [(0, 11), (13, 24), (29, 41)]

@@ -9,17 +9,17 @@ from biograft.probing.similarity import (
     TrainingConfig,
     WordVectors,
     gather,
-    glove as glove_module,
     read_training_text,
     train_glove,
     train_sgns,
+    word_vectors as glove_module,
 )
-from biograft.probing.similarity.glove import (
+from biograft.probing.similarity.word_vectors import (
     count_neighbours,
     new_parameters,
+    tokenize,
     update,
 )
-from biograft.probing.similarity.word_vectors import tokenize
 
 LINES = ["the acute fever, the Fever", "头痛 the pain of the head", "", "头痛头痛 fever rare"] * 3
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
 from biograft.errors import ConfigError
-from biograft.tasks.classification.report import choice_report
+from biograft.tasks.classification import choice_report
 
 NAMES = ("a", "b", "c")
 

@@ -12,14 +12,12 @@ from biograft.corpus.tasks.records import ClassExample, PairExample
 from biograft.errors import ConfigError
 from biograft.tasks.classification import (
     ClassAnswer,
-    ClassificationConfig,
     ClassificationModel,
-    InferenceConfig,
     InferenceModel,
-    MatchingConfig,
     MatchingModel,
 )
-from biograft.tasks.finetuning import fit
+from biograft.tasks.configs import ClassificationConfig, InferenceConfig, MatchingConfig
+from biograft.tasks.training import fit
 
 HERE, THERE = ("aspirin", "he", "took", "helps"), ("lung", "heart", "cancer", "pain")
 FRAMES = ("{}", "no {} today", "a {} was found")

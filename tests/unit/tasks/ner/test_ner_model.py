@@ -9,8 +9,9 @@ import torch
 
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
-from biograft.tasks.finetuning import fit
-from biograft.tasks.ner import NerConfig, NerModel
+from biograft.tasks.configs import NerConfig
+from biograft.tasks.ner import NerModel
+from biograft.tasks.training import fit
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 from tiny_tokenizers import unigram_tokenizer
 
 from biograft.documents import Document, Mention, Passage
-from biograft.tasks.ner.tags import TagSet
-from biograft.tasks.ner.texts import find_spans, read_texts
+from biograft.tasks.ner_text import TagSet, find_spans, read_texts
 from biograft.tasks.tokens import TaskTokenizer
 
 

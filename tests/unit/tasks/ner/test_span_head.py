@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from biograft.tasks.ner.span_head import SpanHead
-from biograft.tasks.ner.texts import ReadText
-from biograft.tasks.ner.windows import Window, cut_windows
+from biograft.tasks.ner_heads import SpanHead
+from biograft.tasks.ner_text import ReadText, Window, cut_windows
 from biograft.tasks.network import score
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from biograft.tasks.ner.heads import CrfHead, TagHead, log_partition, sequence_scores, viterbi
-from biograft.tasks.ner.tags import TagSet
-from biograft.tasks.ner.windows import Window
+from biograft.tasks.ner_heads import CrfHead, TagHead, log_partition, sequence_scores, viterbi
+from biograft.tasks.ner_text import TagSet, Window
 from biograft.tasks.network import score
 
 LENGTHS, N_TAGS = (4, 1, 3), 3

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from biograft.tasks.ner.tags import TagSet
+from biograft.tasks.ner_text import TagSet
 
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])

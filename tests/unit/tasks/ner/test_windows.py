@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from biograft.errors import ConfigError
-from biograft.tasks.ner.texts import ReadText
-from biograft.tasks.ner.windows import cut_windows, owner_of
+from biograft.tasks.ner_text import ReadText, cut_windows, owner_of
 
 
 class Framing:

@@ -7,7 +7,7 @@ from math import exp, log
 import pytest
 import torch
 
-from biograft.tasks.ranking.losses import listwise, pairwise
+from biograft.tasks.ranking import listwise, pairwise
 
 GROUPS = [[0.2, 0.1, -0.5], [1.0, 1.4], [-2.0, 3.0, 0.0, -1.0]]
 SIZES = [len(group) for group in GROUPS]

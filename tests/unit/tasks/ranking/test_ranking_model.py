@@ -11,10 +11,11 @@ import torch
 
 from biograft.corpus.tasks.records import Answer, RankingExample
 from biograft.errors import ConfigError
-from biograft.tasks.finetuning import fit
+from biograft.tasks.configs import NerConfig, RankingConfig
 from biograft.tasks.model import ChoosingModel
-from biograft.tasks.ner import NerConfig, NerModel
-from biograft.tasks.ranking import RankingAnswer, RankingConfig, RankingModel
+from biograft.tasks.ner import NerModel
+from biograft.tasks.ranking import RankingAnswer, RankingModel
+from biograft.tasks.training import fit
 
 TOPICS = ("fever", "cancer", "attack", "pain")
 FRAMES = ("{}", "no {} today", "a {} was found", "he took {}")

@@ -9,7 +9,7 @@ import pytest
 
 from biograft.corpus.tasks.records import Answer, RankingExample
 from biograft.errors import ConfigError
-from biograft.tasks.ranking.report import ranking_report
+from biograft.tasks.ranking import ranking_report
 
 
 def question(*relevances):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.tasks.kinds import TASKS, TaskKind
-from biograft.tasks.recipes import TaskRecipe, shipped_recipes
+from biograft.tasks.recipe import TaskRecipe, shipped_recipes
+from biograft.tasks.task import TASKS, TaskKind
 
 
 @pytest.mark.parametrize("name", list(shipped_recipes()))

@@ -7,8 +7,7 @@ import pytest
 from biograft.corpus.tasks.records import RelationExample
 from biograft.documents import Mention
 from biograft.errors import ConfigError
-from biograft.tasks.relation.model import add_indicators
-from biograft.tasks.relation.pairs import PairReader, indicators_of
+from biograft.tasks.relation import PairReader, add_indicators, indicators_of
 
 
 def example(text, first, second, kinds=("drug", "gene")):

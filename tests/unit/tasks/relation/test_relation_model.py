@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from biograft.errors import ConfigError
-from biograft.tasks.finetuning import fit
-from biograft.tasks.relation import RelationAnswer, RelationConfig, RelationModel
+from biograft.tasks.configs import RelationConfig
+from biograft.tasks.relation import RelationAnswer, RelationModel
+from biograft.tasks.training import fit
 
 
 @pytest.fixture

@@ -1,0 +1,324 @@
+"""The JSON manifest of what biograft writes: its format, its version, and who made it.
+
+A :class:`Kind` stands once beside the thing that it describes. It writes the manifest, and reads
+it so that what is missing, damaged, another thing or of another version is refused in one line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+from typing import IO, Any
+
+import biograft
+from biograft.errors import OutputError, StoreError, shorten
+from biograft.locks import is_alive, lock_place
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of thing on disk, in the words of its messages."""
+
+    format: str
+    version: int
+    called: str
+    """What people call it, such as ``dense index``."""
+    remedy: str
+    """What to do about one that is damaged."""
+    absent: str = ""
+    """What to do where there is none, if that is not the same."""
+    file: str = MANIFEST
+    """The manifest's name in the folder that it describes; empty: a file stands for itself."""
+    keys: tuple[str, ...] = ()
+    """What the manifest cannot do without."""
+
+    def write(
+        self, place: Path, content: Mapping[str, Any], *, overwrite: bool = False
+    ) -> dict[str, Any]:
+        """Write the manifest of a folder, or the file; give all that it says."""
+        manifest = {
+            "format": self.format,
+            "version": self.version,
+            "made_by": f"biograft {biograft.__version__}",
+            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            **content,
+        }
+        with new_file(place / self.file, overwrite=overwrite) as file:
+            file.write((json.dumps(manifest, ensure_ascii=False, indent=1) + "\n").encode())
+            file.flush()
+            os.fsync(file.fileno())  # whoever finds a manifest relies on it
+        return manifest
+
+    def read(self, place: Path) -> dict[str, Any]:
+        """Read the manifest of a folder, or the file."""
+        manifest = self._load(place)
+        found = manifest.get("format") if isinstance(manifest, dict) else None
+        if found is None:
+            raise StoreError(
+                f"{place / self.file}: states no format, so it is no {self.called}; {self._none}"
+            )
+        if found != self.format:
+            raise StoreError(f"{place}: no {self.called} but {shorten(repr(found))}; {self._none}")
+        version = manifest.get("version")
+        if version != self.version:
+            newer = isinstance(version, int) and version > self.version
+            raise StoreError(
+                f"{place}: {self.called} of version {shorten(repr(version))}, this biograft reads "
+                f"version {self.version}; {'update biograft, or ' if newer else ''}{self.remedy}"
+            )
+        for key in self.keys:
+            if key not in manifest:
+                raise self.damaged(place / self.file, f"{key} is missing")
+        return dict(manifest)
+
+    def is_at(self, place: Path) -> bool:
+        """Whether a place holds such a thing, of any version."""
+        return bool(peek(place / self.file).get("format") == self.format)
+
+    def check_files(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+        """Refuse a folder in which a file is not as long as its manifest says.
+
+        ``files`` maps names to sizes in bytes, or to tables in which ``bytes`` is the size.
+        """
+        files = manifest.get("files")
+        if not isinstance(files, Mapping):
+            raise self.damaged(folder / self.file, "the sizes of files are missing")
+        for name, entry in files.items():
+            path, expected = folder / name, entry
+            if isinstance(entry, Mapping):
+                expected = entry.get("bytes")
+            size = path.stat().st_size if path.is_file() else None
+            if size != expected:
+                found = "no file" if size is None else f"{size} bytes"
+                raise self.damaged(path, f"expected {expected} bytes, found {found}")
+
+    def damaged(self, path: Path, why: object) -> StoreError:
+        """Say that a file is damaged, and what to do."""
+        return StoreError(f"{path}: damaged ({why}); {self.remedy}")
+
+    @property
+    def _none(self) -> str:
+        return self.absent or self.remedy
+
+    def _load(self, place: Path) -> Any:
+        path = place / self.file
+        try:
+            return json.loads(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if self.file and place.is_dir():
+                message = f"{place}: holds no {self.file}, so it is no {self.called}; {self._none}"
+            else:
+                message = f"{place}: no such {self.called}; {self._none}"
+            raise StoreError(message) from error
+        except OSError as error:
+            message = f"{place}: no {self.called} can be read ({error.strerror}); {self._none}"
+            raise StoreError(message) from error
+        except (ValueError, RecursionError) as error:
+            raise self.damaged(path, error) from error
+
+
+def peek(path: Path) -> dict[str, Any]:
+    """Read a manifest of any format and version; nothing if there is none or it is damaged."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def file_sizes(folder: Path) -> dict[str, int]:
+    """Give the size in bytes of every file in a folder, and in the folders inside."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in paths}
+
+
+_HASH_CHUNK = 1 << 20
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+"""Of Linux's renameat2: paths as they are, and the flag to exchange them."""
+_NO_PLACE = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS),
+    *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG),
+    *(errno.EBUSY, errno.ENOTEMPTY),
+}
+"""What the system says of a target that cannot be, such as a folder below a file."""
+
+
+def hash_file(path: Path, stop: Event | None = None) -> str:
+    """Compute the SHA-256 of a file's bytes as stored; give up early once told to stop."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while (chunk := file.read(_HASH_CHUNK)) and not (stop and stop.is_set()):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give an empty working folder that becomes ``target`` when the block ends well.
+
+    Nothing is seen under the target's name until everything is written. If the block raises
+    (an interrupt too), the working folder is removed and an earlier target stays as it was.
+    Working folders that a killed process of this host left behind are removed first. A second
+    writer to the same place is refused as long as the block lasts.
+    """
+    target = Path(os.path.realpath(target))  # a link as target stays a link
+    _refuse_existing(target, overwrite)
+    if target.exists() and not target.is_dir():
+        raise OutputError(f"{target}: is a file, and a folder is to be written there")
+    with sole_writer(target):
+        with _explained(target):
+            remove_abandoned(target)
+            work = _work_name(target, "building")
+        try:
+            with _explained(target):
+                work.mkdir()  # an interrupt right after it must find its way to the removal below
+                yield work
+                _swap(work, target, overwrite=overwrite)
+        except BaseException:
+            shutil.rmtree(work, ignore_errors=True)
+            raise
+
+
+@contextlib.contextmanager
+def sole_writer(target: Path, *, wait: bool = False) -> Iterator[None]:
+    """Refuse, or let wait, whoever else would write to a place while the block lasts.
+
+    For what is written over a long time, or beside the place, before it is put there; a
+    ``new_folder`` of the same place, or below it, may be within.
+    """
+    with contextlib.ExitStack() as held:
+        with _explained(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(lock_place(target, wait=wait))
+        yield
+
+
+@contextlib.contextmanager
+def new_file(target: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
+    """Open a file for writing that appears under its name only when the block ends well."""
+    _refuse_existing(target, overwrite)
+    with _explained(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(target)
+    work = _work_name(target, "writing")
+    try:
+        with _explained(target):
+            with work.open("wb") as file:
+                yield file
+            _refuse_existing(target, overwrite)  # another process may have made it meanwhile
+            work.replace(target)
+    except BaseException:
+        work.unlink(missing_ok=True)
+        raise
+
+
+def _refuse_existing(target: Path, overwrite: bool) -> None:
+    with _explained(target):
+        exists = target.exists() and not _is_empty_folder(target)
+    if exists and not overwrite:
+        raise _exists(target)
+
+
+def _exists(target: Path) -> OutputError:
+    return OutputError(
+        f"{target}: exists already; remove it, choose another place, or allow it to be replaced "
+        "(--overwrite)"
+    )
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
+
+
+def _work_name(target: Path, state: str) -> Path:
+    """Name a hidden place beside a target that tells which process of which host works there."""
+    if not target.name:
+        raise OutputError(f"{target}: is no place for a result; name a folder or file in it")
+    host, run = socket.gethostname(), f"{os.getpid()}-{secrets.token_hex(4)}"
+    return target.with_name(f".{target.name}.{host}.{run}.{state}")
+
+
+def remove_abandoned(target: Path) -> list[Path]:
+    """Remove working folders and files of ``target`` whose process on this host is gone."""
+    prefix, removed = f".{target.name}.{socket.gethostname()}.", []
+    for folder in target.parent.glob(f"{_escaped(prefix)}*"):
+        run, _, state = folder.name.removeprefix(prefix).partition(".")
+        pid = run.partition("-")[0]
+        known = state in ("building", "replaced", "writing")
+        if pid.isdigit() and known and not is_alive(int(pid)):
+            if folder.is_dir():
+                shutil.rmtree(folder, ignore_errors=True)
+            else:
+                folder.unlink(missing_ok=True)
+            removed.append(folder)
+    return removed
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
+
+
+def _swap(work: Path, target: Path, *, overwrite: bool) -> None:
+    """Put the finished folder in place; an older one is kept aside until that is done."""
+    if _is_empty_folder(target):
+        target.rmdir()
+    if not target.exists():
+        work.rename(target)
+        return
+    if not overwrite:
+        raise _exists(target)  # another process made it meanwhile
+    if _exchange(work, target):
+        shutil.rmtree(work, ignore_errors=True)
+        return
+    old = work.with_suffix(".replaced")
+    target.rename(old)
+    try:
+        work.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(a: Path, b: Path) -> bool:
+    """Give two folders each other's name in one step, so that neither is ever missing.
+
+    Only Linux can, and not on every file system; says whether it was done.
+    """
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (AttributeError, TypeError, OSError):
+        return False
+    done: int = rename(_AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), _RENAME_EXCHANGE)
+    return done == 0
+
+
+@contextlib.contextmanager
+def _explained(target: Path) -> Iterator[None]:
+    """Turn what the operating system says while writing into one clear line."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise OutputError(
+                f"{target}: the disk is full; nothing was kept; free space or choose another place"
+            ) from error
+        if error.errno in _NO_PLACE:
+            raise OutputError(
+                f"{target}: cannot be written ({error.strerror}); choose another place"
+            ) from error
+        raise

@@ -1,0 +1,74 @@
+"""Question pairs: label, first text, second text, with tabs between and no quoting.
+
+cMedQQ is written so (1: the same question). cMedQNLI is read in the same form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from biograft.corpus.tasks.records import Answer, ClassExample, PairExample, RankingExample
+from biograft.corpus.tasks.registry import TaskConfig, TaskFormat, by_lines
+from biograft.corpus.tasks.rows import read_tabbed, relevance
+from biograft.sources.json_files import read_objects
+
+if TYPE_CHECKING:
+    from biograft.sources.log import ReadLog
+
+
+def read_pairs(config: TaskConfig, log: ReadLog) -> Iterator[PairExample]:
+    """Read pairs in the order of the lines."""
+    for row in read_tabbed(config, log, 3, "label, text, text"):
+        label, first, second = row.cells
+        if not (label.strip() and first.strip() and second.strip()):
+            log.reject("label or text is blank", row.line, row.text)
+            continue
+        yield PairExample(first, second, label.strip())
+
+
+CMEDQQ = TaskFormat("pair", read_pairs)
+
+
+def read_texts(config: TaskConfig, log: ReadLog) -> Iterator[ClassExample]:
+    """Read texts in the order of the lines."""
+    for row in read_tabbed(config, log, 2, "class, text"):
+        label, text = row.cells
+        if not label.strip() or not text.strip():
+            log.reject("class or text is blank", row.line, row.text)
+            continue
+        yield ClassExample(text, (label.strip(),))
+
+
+CMEDTC = TaskFormat("class", read_texts)
+
+
+def read_cmedir(config: TaskConfig, log: ReadLog) -> Iterator[RankingExample]:
+    """Read searches in the order of the lines."""
+    for row in read_objects(config.path, log, config.encoding):
+        query, documents = row.value.get("query"), row.value.get("documents")
+        if not isinstance(query, str) or not query.strip() or not isinstance(documents, list):
+            log.reject("not of the form query, documents", row.line, row.text)
+            continue
+        answers = tuple(map(_answer, documents))
+        if not answers or None in answers:
+            log.reject("a document without title or grade", row.line, row.text)
+            continue
+        yield RankingExample(query, tuple(answer for answer in answers if answer is not None))
+
+
+def _answer(value: Any) -> Answer | None:
+    if not isinstance(value, dict):
+        return None
+    title, grade = value.get("title"), relevance(str(value.get("label", "")))
+    if not isinstance(title, str) or not title.strip() or grade is None:
+        return None
+    return Answer(title, grade, str(value.get("url", "")))
+
+
+def _is_cmedir(lines: list[str]) -> bool:
+    head = lines[0]
+    return head.startswith("{") and all(f'"{key}"' in head for key in ("query", "documents"))
+
+
+CMEDIR = TaskFormat("ranking", read_cmedir, by_lines(_is_cmedir))

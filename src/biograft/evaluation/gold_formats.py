@@ -1,0 +1,273 @@
+"""The mentions of an annotated document as queries; several gold ids are meant together."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator
+from importlib.resources import as_file, files
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from biograft.corpus.formats.pubtator import read_pubtator
+from biograft.documents import Document, Mention
+from biograft.errors import EncodingError, FormatError, InputError
+from biograft.evaluation.gold import GoldConfig, LinkQuery, gold_ids
+from biograft.metrics.linking import benchmark_parts
+from biograft.sources.files import decode, is_empty, open_tar, read_lines
+from biograft.sources.limits import EXPANSION, max_expansion, max_value, raise_limit, too_large
+from biograft.sources.log import ReadLog
+
+
+def queries_of(document: Document) -> Iterator[LinkQuery]:
+    """Give a query for each mention."""
+    for mention in document.mentions:
+        ids = gold_ids(mention.concepts)
+        yield LinkQuery(
+            mention.text,
+            frozenset(ids),
+            needed=tuple(frozenset({i}) for i in ids),
+            document=document.id,
+            start=mention.start,
+            end=mention.end,
+            context=document.text,
+            type=mention.type,
+        )
+
+
+def read_aap(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
+    """Read queries in the order of the lines."""
+    for number, line in _aap_lines(Path(path)):
+        if not line.strip():
+            continue
+        log.read()
+        cells = line.split("\t")
+        if len(cells) != 3 or not cells[2].strip():
+            log.reject("not of the form id, name, phrase (tabs between)", number, line)
+            continue
+        yield LinkQuery(cells[2].strip(), frozenset(gold_ids([cells[0]])))
+
+
+def _aap_lines(path: Path) -> list[tuple[int, str]]:
+    try:
+        return list(read_lines(path))
+    except EncodingError:
+        return list(read_lines(path, "cp1252"))
+
+
+SUFFIXES = (".concept", ".txt")
+IN_TAR = "::"
+NumberedLines = Iterator[tuple[Path, int, str]]
+
+
+def read_biosyn(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
+    """Read queries file by file, in the order of the files' names."""
+    for file, number, line in _biosyn_lines(path):
+        if not line.strip():
+            continue
+        log.read()
+        cells = line.split("||")
+        if len(cells) < 5 or not cells[3].strip():
+            log.reject("not of the form doc||start|end||type||mention||id", number, line, path=file)
+            continue
+        # a mention may hold the separator itself; the first three and the last cell may not
+        yield _query(cells, "||".join(cells[3:-1]), config)
+
+
+def _query(cells: list[str], mention: str, config: GoldConfig) -> LinkQuery:
+    document, span, kind, cell = cells[0].strip(), cells[1], cells[2].strip(), cells[-1]
+    start, _, end = span.partition("|")
+    split = config.split_composites
+    ids = gold_ids(benchmark_parts(cell) if split else cell.split("|"))
+    return LinkQuery(
+        mention,
+        frozenset(ids),
+        parts=benchmark_parts(mention) if split else (mention,),
+        needed=tuple(frozenset({i}) for i in ids),
+        document=document,
+        start=int(start) if start.isdecimal() else None,
+        end=int(end) if end.isdecimal() else None,
+        type=kind,
+    )
+
+
+def _biosyn_lines(path: str) -> NumberedLines:
+    archive, marked, folder = path.partition(IN_TAR)
+    if marked:
+        yield from _lines_of_tar(Path(archive), folder.strip("/"))
+        return
+    place = Path(path)
+    files = [place]
+    if place.is_dir():
+        files = sorted(file for file in place.iterdir() if file.suffix in SUFFIXES)
+        if not files:
+            raise InputError("has no *.concept file", path=place, remedy="name the folder of them")
+    for file in files:
+        if place.is_dir() and is_empty(file):  # a document without mentions
+            continue
+        for number, line in read_lines(file):
+            yield file, number, line
+
+
+def _lines_of_tar(archive: Path, folder: str) -> NumberedLines:
+    if not archive.is_file():
+        raise InputError("does not exist", path=archive, remedy="check the path")
+    with open_tar(archive) as tar:
+        contents, folders = _contents(tar, folder, archive)
+    if not contents:
+        raise InputError(
+            f"has no *.concept file in the folder {folder!r}",
+            path=archive,
+            remedy=f"its folders: {', '.join(sorted(folders))}",
+        )
+    for name in sorted(contents):
+        place = Path(f"{archive}{IN_TAR}{name}")
+        for number, line in enumerate(decode(contents[name], place, 1, "utf-8").splitlines(), 1):
+            yield place, number, line
+
+
+def _contents(
+    tar: tarfile.TarFile, folder: str, archive: Path
+) -> tuple[dict[str, bytes], set[str]]:
+    """Read the wanted files in one pass, and say which folders there are."""
+    contents, folders, left = {}, set(), max_expansion()
+    for member in tar:
+        name = PurePosixPath(member.name.removeprefix("./"))
+        if not member.isfile() or name.suffix not in SUFFIXES:
+            continue
+        folders.add(str(name.parent))
+        if str(name.parent) == (folder or "."):
+            left -= member.size
+            if member.size > max_value():
+                raise too_large(f"{name} is a file", archive)
+            if left < 0:
+                raise InputError(
+                    f"has files of over {max_expansion() >> 20} MiB in the folder {folder!r}",
+                    path=archive,
+                    remedy=raise_limit(EXPANSION),
+                )
+            file = tar.extractfile(member)
+            contents[str(name)] = file.read() if file else b""
+    return contents, folders
+
+
+HEADER = ["原始词", "标准词"]
+JOINED = "##"
+
+
+def read_procedures(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
+    """Read queries in the order of the lines."""
+    for number, line in read_lines(Path(path)):
+        cells = [cell.strip() for cell in line.split("\t")]
+        if not line.strip() or cells == HEADER:
+            continue
+        log.read()
+        names = tuple(name.strip() for name in cells[-1].split(JOINED) if name.strip())
+        if len(cells) != 2 or not cells[0] or not names:
+            log.reject("not of the form term, standard names (a tab between)", number, line)
+            continue
+        yield LinkQuery(cells[0], gold_names=names)
+
+
+def read_pubtator_queries(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
+    """Read queries in the order of the documents."""
+    for document in read_pubtator_documents(path, log):
+        yield from queries_of(document)
+
+
+def read_pubtator_documents(path: str, log: ReadLog) -> Iterator[Document]:
+    """Read the documents; a mention that does not stand in its text is left out and counted."""
+    yield from read_pubtator(Path(path), log)
+
+
+STARTER = "starter"
+
+
+def read_sample(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
+    """Read queries in the order of the documents."""
+    for document in read_sample_documents(path, log):
+        yield from queries_of(document)
+
+
+def read_sample_documents(path: str, log: ReadLog) -> Iterator[Document]:
+    """Read the documents, or those of the sample that ships with biograft."""
+    if path != STARTER:
+        yield from _read_file(Path(path), log)
+        return
+    with as_file(files("biograft.starter") / "sample.jsonl") as shipped:
+        yield from _read_file(shipped, log)
+
+
+def _read_file(path: Path, log: ReadLog) -> Iterator[Document]:
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        log.read()
+        try:
+            document = _document(json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FormatError(
+                f"no document with mentions ({error!r})",
+                path=path,
+                line=number,
+                text=line,
+                remedy="expected an object with id, text and mentions (start, end, text, concepts)",
+            ) from error
+        for mention in document.mentions:
+            if document.text[mention.start : mention.end] != mention.text:
+                raise FormatError(
+                    f"the text from {mention.start} to {mention.end} is not the mention",
+                    path=path,
+                    line=number,
+                    text=mention.text,
+                )
+        yield document
+
+
+def _document(value: dict[str, Any]) -> Document:
+    mentions = tuple(
+        Mention(
+            int(m["start"]),
+            int(m["end"]),
+            str(m["text"]),
+            tuple(map(str, m["concepts"])),
+            str(m.get("type", "")),
+        )
+        for m in value["mentions"]
+    )
+    return Document(str(value["id"]), str(value["text"]), mentions, str(value.get("language", "")))
+
+
+OPEN, CLOSE = "<tgt>", "</tgt>"
+
+
+def read_xlbel(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
+    """Read queries in the order of the lines."""
+    for number, line in read_lines(Path(path)):
+        if not line.strip():
+            continue
+        log.read()
+        cells = line.split("||", 2)
+        if len(cells) < 2 or not cells[1].strip():
+            log.reject("not of the form ids||mention||sentence", number, line)
+            continue
+        ids, mention = frozenset(gold_ids(cells[0].split("|"))), cells[1].strip()
+        context, span = _unmark(cells[2] if len(cells) > 2 else "")
+        yield LinkQuery(
+            mention,
+            ids,
+            needed=(ids,) if ids else (),
+            document=f"line {number}",
+            start=span[0] if span else None,
+            end=span[1] if span else None,
+            context=context,
+        )
+
+
+def _unmark(sentence: str) -> tuple[str, tuple[int, int] | None]:
+    """Take the marks out of a sentence and say where the mention stands then."""
+    before, opened, rest = sentence.partition(OPEN)
+    inside, closed, after = rest.partition(CLOSE)
+    if not (opened and closed):
+        return sentence, None
+    return before + inside + after, (len(before), len(before) + len(inside))

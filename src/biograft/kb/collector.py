@@ -1,0 +1,205 @@
+"""Gather records from readers into tables, in memory while they fit and on disk beyond.
+
+Words of small vocabularies (languages, sources, types, relations) become numbers here; ids stay
+text until all concepts are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from biograft.errors import FormatError
+from biograft.kb.tables import ID_KINDS, NAME_KINDS
+from biograft.records import RECORD_TYPES, Record, TypeRecord
+from biograft.sources import Block, Item, ReadLog
+
+FLUSH_RECORDS = 100_000
+MEMORY_BUDGET = 1 << 30
+"""Bytes of gathered tables kept in memory; what comes after goes to disk."""
+
+_KEPT_COLUMNS: dict[str, dict[str, Any]] = {
+    "concepts": {"concept": pl.String},
+    "names": {
+        "concept": pl.String,
+        "text": pl.String,
+        "language": pl.UInt16,
+        "kind": pl.UInt8,
+        "source": pl.UInt16,
+    },
+    "definitions": {
+        "concept": pl.String,
+        "text": pl.String,
+        "language": pl.UInt16,
+        "source": pl.UInt16,
+    },
+    "types": {"concept": pl.String, "type": pl.UInt32},
+    "ids": {"concept": pl.String, "id": pl.String, "kind": pl.UInt8},
+    "relations": {
+        "head": pl.String,
+        "relation": pl.UInt16,
+        "tail": pl.String,
+        "source": pl.UInt16,
+    },
+}
+
+
+class Vocabulary:
+    """Words and their numbers, in order of first appearance."""
+
+    def __init__(self, what: str, words: tuple[str, ...] = (), limit: int = 1 << 16) -> None:
+        self.what, self.limit = what, limit
+        self._numbers = {word: number for number, word in enumerate(words)}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def words(self) -> list[str]:
+        """All words by number."""
+        return list(self._numbers)
+
+    def number(self, word: str) -> int:
+        """Give the number of a word, a new one if it is new."""
+        return self._numbers.setdefault(word, len(self._numbers))
+
+    def encode(self, series: pl.Series, dtype: Any, path: Path) -> pl.Series:
+        """Turn a column of words into numbers."""
+        distinct = series.unique(maintain_order=True).to_list()
+        numbers = [self.number(word) for word in distinct]
+        if len(self) > self.limit:
+            raise FormatError(
+                f"gives over {self.limit:,} different {self.what}",
+                path=path,
+                text=distinct[-1],
+                remedy="check the format and the columns",
+            )
+        if len(distinct) == 1:
+            return pl.Series(series.name, [numbers[0]], dtype=dtype).new_from_index(0, len(series))
+        return series.replace_strict(distinct, numbers, return_dtype=dtype)
+
+
+class Gathered:
+    """The tables as read so far."""
+
+    def __init__(self, work: Path, memory_budget: int = MEMORY_BUDGET) -> None:
+        self.files: list[Path] = []
+        self.logs: list[ReadLog] = []
+        self.vocabularies = {
+            "language": Vocabulary("languages"),
+            "source": Vocabulary("sources"),
+            "relation": Vocabulary("relations"),
+            "type": Vocabulary("types", limit=1 << 32),
+        }
+        self.labels: dict[str, tuple[str, str]] = {}
+        self.n_rows = dict.fromkeys(_KEPT_COLUMNS, 0)
+        self._kinds = {
+            "names": Vocabulary("kinds", tuple(map(str, NAME_KINDS)), len(NAME_KINDS)),
+            "ids": Vocabulary("kinds", tuple(map(str, ID_KINDS)), len(ID_KINDS)),
+        }
+        self._frames: dict[str, list[pl.DataFrame | Path]] = {name: [] for name in _KEPT_COLUMNS}
+        self._pending: dict[type[Record], list[Record]] = {kind: [] for kind in RECORD_TYPES}
+        self._work, self._left = work, memory_budget
+        self._path, self._file = Path(), 0
+        self._log: ReadLog | None = None
+
+    def add(self, item: Item, log: ReadLog) -> None:
+        """Take a record or a block of records, read from the file that was opened last."""
+        path = log.files[-1] if log.files else log.path
+        if path is not self._path or log is not self._log:
+            self.flush()
+            self._path, self._log, self._file = path, log, self._number_file(path, log)
+        if isinstance(item, Block):
+            self._flush(item.record)
+            self._add_frame(item.record.table, item.frame)
+            return
+        pending = self._pending[type(item)]
+        pending.append(item)
+        if len(pending) >= FLUSH_RECORDS:
+            self._flush(type(item))
+
+    def flush(self) -> None:
+        """Bring all single records into the tables."""
+        for record in RECORD_TYPES:
+            self._flush(record)
+
+    def frames(self, table: str) -> Iterator[pl.DataFrame]:
+        """Give the gathered frames of a table in the order in which they came."""
+        for part in self._frames[table]:
+            yield part if isinstance(part, pl.DataFrame) else load_frame(part)
+
+    def drop(self, table: str) -> None:
+        """Forget a table that is no longer needed."""
+        for part in self._frames[table]:
+            if isinstance(part, Path):
+                part.unlink()
+        self._frames[table] = []
+
+    def _flush(self, record: type[Record]) -> None:
+        pending = self._pending[record]
+        if pending:
+            self._pending[record] = []
+            names = record.__slots__
+            columns = {name: [getattr(item, name) for item in pending] for name in names}
+            schema = {name: pl.UInt32 if name == "line" else pl.String for name in names}
+            self._add_frame(record.table, pl.DataFrame(columns, schema))
+
+    def _add_frame(self, table: str, frame: pl.DataFrame) -> None:
+        if not frame.height:
+            return
+        if table == TypeRecord.table:
+            self._note_labels(frame)
+        columns = _KEPT_COLUMNS[table]
+        if "source" in columns and (frame["source"] == "").any():
+            frame = frame.with_columns(pl.col("source").replace({"": self._path.name}))
+        encoded = [self._encode(table, frame[name], dtype) for name, dtype in columns.items()]
+        number = pl.Series("file", [self._file], dtype=pl.UInt16).new_from_index(0, frame.height)
+        line = frame["line"].cast(pl.UInt32)
+        self._keep(table, pl.DataFrame([*encoded, number, line]))
+
+    def _encode(self, table: str, series: pl.Series, dtype: Any) -> pl.Series:
+        if dtype == pl.String:
+            return series
+        vocabulary = self._kinds[table] if series.name == "kind" else self.vocabularies[series.name]
+        return vocabulary.encode(series, dtype, self._path)
+
+    def _keep(self, table: str, frame: pl.DataFrame) -> None:
+        self.n_rows[table] += frame.height
+        size = int(frame.estimated_size())
+        if size <= self._left:
+            self._left -= size
+            self._frames[table].append(frame)
+            return
+        path = self._work / f"{table}-{len(self._frames[table]):06d}.arrow"
+        save_frame(frame, path)
+        self._frames[table].append(path)
+
+    def _number_file(self, path: Path, log: ReadLog) -> int:
+        self.files.append(path)
+        self.logs.append(log)
+        return len(self.files) - 1
+
+    def _note_labels(self, frame: pl.DataFrame) -> None:
+        labels = frame.select("type", "label", "tree").unique(maintain_order=True)
+        for code, label, tree in labels.rows():
+            if code not in self.labels or not self.labels[code][0]:
+                self.labels[code] = (label, tree)
+
+
+def save_frame(frame: pl.DataFrame, path: Path) -> None:
+    """Put a frame on disk."""
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def load_frame(path: Path) -> pl.DataFrame:
+    """Take a frame back from disk."""
+    with pa.memory_map(str(path)) as source:
+        frame = pl.from_arrow(pa.ipc.open_file(source).read_all())
+    assert isinstance(frame, pl.DataFrame)
+    return frame

@@ -1,0 +1,105 @@
+"""Write a store out: losslessly as JSON lines, or as a BioSyn dictionary or triples."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from biograft.artifacts import new_file
+from biograft.errors import NotFoundError, nearest
+from biograft.kb.store import Concept, KnowledgeBase
+from biograft.progress import Progress
+from biograft.records import IdKind
+
+
+def export(
+    base: KnowledgeBase,
+    target: Path | None,
+    form: str,
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> int:
+    """Write a store to a file (gzipped if its name ends so) or to stdout; give the line count."""
+    if form not in EXPORTS:
+        raise NotFoundError(f"no export format is called {form!r}; {nearest(form, EXPORTS)}")
+    lines = EXPORTS[form](base)
+    progress = progress or Progress(enabled=False)
+    progress.start(f"writing {form}")
+    try:
+        if target is None:
+            return _write(lines, sys.stdout.buffer, progress)
+        with new_file(target, overwrite=overwrite) as file:
+            if target.name.endswith(".gz"):
+                # no time and no name inside, so that equal stores give equal files
+                with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                    return _write(lines, packed, progress)
+            return _write(lines, file, progress)
+    finally:
+        progress.finish()
+
+
+def _write(lines: Iterator[str], file: IO[bytes] | gzip.GzipFile, progress: Progress) -> int:
+    n = 0
+    for line in lines:
+        file.write(line.encode() + b"\n")
+        n += 1
+        if n % 1000 == 0:
+            progress.advance(1000)
+    return n
+
+
+def _to_jsonl(base: KnowledgeBase) -> Iterator[str]:
+    """One concept a line, with everything the store knows; reads back as the same store."""
+    for row in range(len(base)):
+        concept = base.concept_at(row)
+        value: dict[str, Any] = {"id": concept.id}
+        value["names"] = [
+            {"text": n.text, "language": n.language, "kind": n.kind, "source": n.source}
+            for n in concept.names
+        ]
+        value["definitions"] = [
+            {"text": d.text, "language": d.language, "source": d.source}
+            for d in concept.definitions
+        ]
+        value["types"] = [{"type": t.code, "label": t.label, "tree": t.tree} for t in concept.types]
+        value["ids"] = [{"id": i.id, "kind": i.kind} for i in concept.ids]
+        value["relations"] = [
+            {"relation": relation, "tail": tail, "source": source}
+            for relation, tail, source in base.outgoing(row)
+        ]
+        yield json.dumps({k: v for k, v in value.items() if v or k == "names"}, ensure_ascii=False)
+
+
+def _to_biosyn(base: KnowledgeBase) -> Iterator[str]:
+    """``id||name`` a line; a concept with several ids writes them as ``A|B``."""
+    for row in range(len(base)):
+        concept = base.concept_at(row)
+        ids = "|".join(_own_ids(concept))
+        for name in concept.names:
+            yield f"{ids}||{' '.join(name.text.split())}"
+
+
+def _own_ids(concept: Concept) -> list[str]:
+    alternates = [i.id for i in concept.ids if i.kind == IdKind.ALTERNATE]
+    joined = concept.id == "|".join(alternates)  # a dictionary of BioSyn was the source
+    return alternates if joined else [concept.id, *alternates]
+
+
+def _to_triples(base: KnowledgeBase) -> Iterator[str]:
+    """Head, relation and tail a line, by id."""
+    for row in range(len(base)):
+        head = base.id_at(row)
+        for relation, tail, _ in base.outgoing(row):
+            yield f"{head}\t{relation}\t{tail}"
+
+
+EXPORTS: dict[str, Callable[[KnowledgeBase], Iterator[str]]] = {
+    "jsonl": _to_jsonl,
+    "biosyn": _to_biosyn,
+    "triples": _to_triples,
+}

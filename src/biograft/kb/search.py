@@ -1,0 +1,92 @@
+"""Search names as a person would: the exact name first, then what begins so, then all words.
+
+This is for looking around in a store, not for linking: it scans all names once, which takes
+about a second for ten million of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from biograft.kb.store import KnowledgeBase, Match
+from biograft.text import APOSTROPHES, normalise
+
+MAX_CANDIDATES = 20_000
+"""Names looked at closely, the shortest where more hold all words of a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    rank: tuple[int, int, int]
+    row: int
+    how: str
+
+
+def search(
+    base: KnowledgeBase, text: str, *, limit: int = 10, language: str | None = None
+) -> list[Match]:
+    """Find at most ``limit`` concepts by a name or a part of one, the nearest first."""
+    found = {match.concept: match for match in base.find(text, language=language)}
+    if len(found) < limit:
+        for candidate in _scan(base, text, language):
+            match = base.match(candidate.row, candidate.how)
+            found.setdefault(match.concept, match)
+            if len(found) >= limit:
+                break
+    return list(found.values())[:limit]
+
+
+def _scan(base: KnowledgeBase, text: str, language: str | None) -> list[_Candidate]:
+    """Look through all names for those that hold every word of the query."""
+    query = normalise(text)
+    words = query.split()
+    if not words or not query.isprintable():
+        return []
+    table = base.table("names")
+    column = pl.from_arrow(table.column("text"))
+    assert isinstance(column, pl.Series)
+    rows = np.arange(len(column), dtype=np.intp)
+    if language is not None:
+        tag = base.languages.index(language) if language in base.languages else -1
+        rows = np.flatnonzero(table.column("language").to_numpy() == tag)
+    for word in sorted(set(words), key=len, reverse=True):
+        rows = rows[_rows_with(column[rows], word)]
+    candidates = []
+    for row in _shortest(column, rows).tolist():
+        key = normalise(column[row])
+        if all(word in key for word in words):
+            prefix = key.startswith(query)
+            rank = (0 if prefix else 1, len(key), row)
+            candidates.append(_Candidate(rank, row, "prefix" if prefix else "words"))
+    return sorted(candidates, key=lambda candidate: candidate.rank)
+
+
+def _shortest(names: pl.Series, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Keep the shortest of very many names, which a person would want first."""
+    if len(rows) <= MAX_CANDIDATES:
+        return rows
+    lengths = names[rows].str.len_bytes().to_numpy()
+    return rows[np.argsort(lengths, kind="stable")[:MAX_CANDIDATES]]
+
+
+def _rows_with(names: pl.Series, word: str) -> npt.NDArray[np.intp]:
+    """Find the names whose keys may hold a word.
+
+    In plain ASCII only the case may differ; the few other names are first brought near their keys.
+    """
+    hit = names.str.contains_any([word], ascii_case_insensitive=True).to_numpy().copy()
+    foreign = names.str.len_bytes() != names.str.len_chars()
+    special = (foreign | names.str.contains_any(["'", "`"])).to_numpy()
+    near = (
+        names.filter(pl.Series(special))
+        .str.replace_many(dict.fromkeys(APOSTROPHES, ""))
+        .str.normalize("NFKC")
+        .str.to_lowercase()
+        .str.replace_many({"ß": "ss", "ς": "σ"})
+    )
+    hit[special] = near.str.contains(word, literal=True).to_numpy()
+    return np.flatnonzero(hit)

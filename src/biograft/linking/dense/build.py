@@ -1,0 +1,244 @@
+"""The distinct texts of the names of a store, and which names each of them stands for."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from biograft.artifacts import new_file, new_folder, sole_writer
+from biograft.errors import ConfigError, OutputError, StoreError, nearest
+from biograft.kb import KnowledgeBase
+from biograft.linking.dense.config import DENSE_INDEX, DenseConfig, write_manifest
+from biograft.linking.dense.search import GraphSearch, Rows, Vectors, VectorTable, load_faiss
+from biograft.linking.provenance import store_fingerprint
+from biograft.nn.encoder import TextEncoder
+from biograft.progress import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class NameTexts:
+    """Distinct texts in the order of their first names.
+
+    The names of text t are ``rows[starts[t]:starts[t + 1]]``, rows of the store's table, rising.
+    """
+
+    texts: pa.Array
+    starts: Rows
+    rows: Rows
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def gather_texts(
+    kb: KnowledgeBase, prepare: Callable[[str], str], languages: Sequence[str]
+) -> NameTexts:
+    """Prepare the names of a store as an encoder sees them, each distinct text once.
+
+    A name of which nothing is left stands for no text.
+    """
+    names = kb.table("names")
+    rows = np.arange(names.num_rows)
+    if languages:
+        rows = rows[np.isin(names["language"].to_numpy(), _codes(kb, languages))]
+    written = _combined(names["text"].take(pa.array(rows))).dictionary_encode()
+    prepared = [prepare(text) or None for text in written.dictionary.to_pylist()]
+    distinct = pa.array(prepared, pa.large_string()).dictionary_encode()
+    texts = _numbers(distinct.indices)[_numbers(written.indices)]  # (names,): -1 for no text
+    rows, texts = rows[texts >= 0], texts[texts >= 0]
+    n_names = np.bincount(texts, minlength=len(distinct.dictionary))
+    starts = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(n_names)))
+    return NameTexts(distinct.dictionary, starts, rows[np.argsort(texts, kind="stable")])
+
+
+def find_texts(texts: pa.Array, known: pa.Array) -> Rows:
+    """Find where each text stands among known ones: -1 where it does not."""
+    return _numbers(pc.index_in(texts, value_set=known))
+
+
+def _codes(kb: KnowledgeBase, languages: Sequence[str]) -> list[int]:
+    for language in languages:
+        if language not in kb.languages:
+            raise ConfigError(
+                f"languages: {kb.folder} has no names in {language!r}; "
+                f"{nearest(language, kb.languages)}"
+            )
+    return [kb.languages.index(language) for language in languages]
+
+
+def _combined(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined.combine_chunks() if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _numbers(indices: pa.Array) -> Rows:
+    numbers: npt.NDArray[np.generic] = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False)
+    return numbers.astype(np.int64)
+
+
+TEXTS, STARTS, ROWS, ENCODER = "texts.arrow", "name_starts.npy", "name_rows.npy", "encoder"
+SHARD = 8192
+"""Texts between two saves: some seconds of work."""
+_STATE, _CONTENT = "state.json", "index"
+"""In ``FOLDER.partial``: how far it has come, and the folder that becomes the index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Vectors that an earlier index has already."""
+
+    texts: pa.Array
+    vectors: VectorTable
+
+
+@dataclass(slots=True)
+class IndexBuilder:
+    """Everything that goes into one index."""
+
+    kb: KnowledgeBase
+    encoder: TextEncoder
+    config: DenseConfig
+    known: Known | None = None
+    progress: Progress = field(default_factory=lambda: Progress(enabled=False))
+
+    def build(self, folder: Path, *, overwrite: bool = False) -> None:
+        """Encode all names and put the finished index in place."""
+        with sole_writer(folder):
+            _refuse_foreign(folder, overwrite)
+            self._build(folder, overwrite=overwrite)
+
+    def _build(self, folder: Path, *, overwrite: bool) -> None:
+        if self.config.approximate:
+            load_faiss()  # rather now than after hours of encoding
+        names = gather_texts(self.kb, self.encoder.prepare, self.config.languages)
+        provenance = self._provenance(names)
+        partial = Path(os.path.realpath(folder)).with_name(f"{folder.name}.partial")
+        vectors = self._encode_names(partial, names, provenance)
+        self._finish(partial / _CONTENT, names, vectors, provenance)
+        with new_folder(folder, overwrite=overwrite) as work:
+            for path in (partial / _CONTENT).iterdir():
+                path.rename(work / path.name)
+        shutil.rmtree(partial)
+
+    def _encode_names(
+        self, partial: Path, names: NameTexts, provenance: dict[str, Any]
+    ) -> VectorTable:
+        """Write the vectors shard by shard, from where an interrupted build has come to."""
+        vectors, n_done = self._take_up(partial, len(names), provenance)
+        self.progress.start("encode names")
+        for start in range(n_done, len(names), SHARD):
+            rows = np.arange(start, min(start + SHARD, len(names)))
+            self._fill(vectors, rows, names.texts[start : start + SHARD])
+            vectors.flush()
+            _write_state(partial, provenance, int(rows[-1]) + 1)
+            self.progress.advance(len(rows), (rows[-1] + 1) / len(names))
+        self.progress.finish()
+        return vectors
+
+    def _take_up(
+        self, partial: Path, n_texts: int, provenance: dict[str, Any]
+    ) -> tuple[VectorTable, int]:
+        """Open what an interrupted build of the same index has left, or begin afresh."""
+        n_done = _read_state(partial, provenance)
+        if n_done:
+            with contextlib.suppress(StoreError):
+                vectors = VectorTable.open(partial / _CONTENT, self.config.storage, writable=True)
+                if (vectors.n_rows, vectors.dim) == (n_texts, self.encoder.dim):
+                    return vectors, n_done
+        if partial.exists():
+            shutil.rmtree(partial)
+        content = partial / _CONTENT
+        content.mkdir(parents=True)
+        return VectorTable.create(content, self.config.storage, n_texts, self.encoder.dim), 0
+
+    def _provenance(self, names: NameTexts) -> dict[str, Any]:
+        config = asdict(self.config)
+        return {
+            "config": {**config, "languages": list(self.config.languages)},
+            "store": {"fingerprint": store_fingerprint(self.kb)},
+            "encoder": {"fingerprint": self.encoder.fingerprint(), "name": self.encoder.name},
+            "n_texts": len(names),
+            "n_names": len(names.rows),
+            "dim": self.encoder.dim,
+        }
+
+    def _fill(self, vectors: VectorTable, rows: Rows, texts: pa.Array) -> None:
+        """Write one shard: what is known is copied, the rest encoded."""
+        places = np.full(len(rows), -1, dtype=np.int64)
+        if self.known is not None:
+            places = find_texts(texts, self.known.texts)
+            vectors.copy(rows[places >= 0], self.known.vectors, places[places >= 0])
+        fresh = np.flatnonzero(places < 0)
+        if len(fresh):
+            wanted = texts.take(pa.array(fresh)).to_pylist()
+            vectors.write(rows[fresh], encode(self.encoder, self.config, wanted))
+
+    def _finish(
+        self, folder: Path, names: NameTexts, vectors: VectorTable, provenance: dict[str, Any]
+    ) -> None:
+        """Write all that belongs to an index besides the vectors, the manifest last."""
+        table = pa.table({"text": names.texts})
+        with (
+            pa.OSFile(str(folder / TEXTS), "wb") as sink,
+            pa.ipc.new_file(sink, table.schema) as writer,
+        ):
+            writer.write_table(table)
+        np.save(folder / STARTS, names.starts)
+        np.save(folder / ROWS, names.rows)
+        self.encoder.save(folder / ENCODER, overwrite=True)
+        if self.config.approximate:
+            self.progress.start("link neighbours")
+            GraphSearch.build(vectors, folder)
+            self.progress.finish()
+        write_manifest(folder, {**provenance, "largest_norm": vectors.largest_norm()})
+
+
+def encode(encoder: TextEncoder, config: DenseConfig, texts: Sequence[str]) -> Vectors:
+    """Compute the vectors of texts as an index wants them."""
+    return encoder.encode(
+        texts,
+        batch_size=config.batch_size,
+        precision=config.precision,
+        normalize=config.similarity == "cosine",
+    )
+
+
+def _refuse_foreign(folder: Path, overwrite: bool) -> None:
+    """Say before the long work that its result could not be put in place."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not overwrite:
+        raise OutputError(
+            f"{folder}: exists already; remove it, choose another place, or allow it to be "
+            "replaced (--overwrite)"
+        )
+    if not DENSE_INDEX.is_at(folder):
+        raise OutputError(f"{folder}: is no dense index, so it is not replaced by one")
+
+
+def _read_state(partial: Path, provenance: dict[str, Any]) -> int | None:
+    """Say how many texts an interrupted build of the same index has done; None if there is none."""
+    try:
+        state = json.loads((partial / _STATE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(state, dict) or state.get("provenance") != provenance:
+        return None
+    return int(state["n_done"])
+
+
+def _write_state(partial: Path, provenance: dict[str, Any], n_done: int) -> None:
+    content = json.dumps({"provenance": provenance, "n_done": n_done})
+    with new_file(partial / _STATE, overwrite=True) as file:
+        file.write(content.encode())

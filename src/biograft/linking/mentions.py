@@ -1,0 +1,276 @@
+"""Where the mentions of a document are: given with it, or found by a dictionary."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Protocol
+
+from biograft.corpus.abbreviations import LongForms, abbreviates, find_abbreviations
+from biograft.corpus.dictionary import DictionaryMatcher
+from biograft.documents import Document, Mention
+from biograft.kb import KnowledgeBase
+from biograft.linking.config import Query
+from biograft.linking.rankers import Context
+from biograft.text import HAN
+
+
+class MentionDetector(Protocol):
+    """Whatever finds the mentions of a document; their concepts are not its business."""
+
+    def detect(self, document: Document) -> list[Mention]:
+        """Find the mentions of a document, in the order of the text."""
+
+
+class GivenMentions:
+    """The mentions that a document brings along, such as those of a benchmark."""
+
+    def detect(self, document: Document) -> list[Mention]:
+        """Give the document's own mentions as they are."""
+        return list(document.mentions)
+
+
+class DictionaryDetector:
+    """The names of a store, wherever they stand in the text."""
+
+    def __init__(self, matcher: DictionaryMatcher) -> None:
+        self._matcher = matcher
+
+    def detect(self, document: Document) -> list[Mention]:
+        """Find the names in the text of a document; which concepts they mean is left open."""
+        return [
+            Mention(match.start, match.end, match.text)
+            for match in self._matcher.find(document.text)
+        ]
+
+
+Parts = tuple[str, ...]
+
+_AND = r"\s*,?\s+(?:and/or|and|or)\s+"
+_CONJUNCTION = re.compile(rf"{_AND}|\s+&\s+", re.IGNORECASE)
+_SEPARATOR = re.compile(rf"{_AND}|\s+&\s+|,\s+", re.IGNORECASE)
+_SLASH = re.compile(r"(?<=[^\W\d_]{2})\s?/\s?(?=[^\W\d_]{2})")
+_PLUS = re.compile(r"(?<=\w)\+(?=\w)|\s\+\s")
+_BOTH = re.compile(r"^both\s+", re.IGNORECASE)
+_PREPOSITION = re.compile(r"^(.*\s(?:of|in)\s+(?:the\s+)?)(\S.*)$", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+[a-z]?|[IVX]+|[ivx]+|[A-Z]", re.ASCII)
+_COUNTED = re.compile(r"(types|grades|stages|classes|phases|factors|groups)", re.IGNORECASE)
+_WHOLE = re.compile(
+    r"(?:\w+(?:itis|oma|osis|emia|uria|algia|pathy|plegia|penia|trophy|rrhea|rrhage|tension|ia)"
+    r"|asthma|diabetes|disease|cancer|carcinoma|tumou?r|syndrome|disorder|deficiency|infection"
+    r"|failure|injury|pain|fever|lesion|defect|stroke|toxicity|nausea|edema)(?:s|es)?",
+    re.IGNORECASE,
+)
+"""Words that are the head of a name: nothing is missing behind them."""
+
+_HAN_CONJUNCTION = re.compile(rf"(?<=[{HAN}])(?:以及|和|与|及|或|、)(?=[{HAN}])")
+_HAN_HEADS = (
+    "综合征", "综合症", "功能障碍", "后遗症", "肿瘤", "感染", "损伤", "骨折", "出血", "溃疡",
+    "癌", "瘤", "炎", "病", "症", "痛",
+)  # fmt: skip
+
+
+def gold_parts(text: str) -> Parts:
+    """Split a mention or gold cell as the benchmarks write them: on ``|`` and ``+``, no more."""
+    return tuple(text.replace("+", "|").split("|"))
+
+
+def split_composite(text: str, is_name: Callable[[str], bool] | None = None) -> Parts:
+    """Take a mention apart into the names it stands for; one that is no composite stays whole.
+
+    ``is_name`` says what the dictionary knows. A known name is never taken apart, and a reading
+    counts only if it has a known name; of equally good ones the first, the likeliest, is taken.
+    """
+    whole = (text,)
+    if is_name is not None and is_name(text):
+        return whole
+    readings = [parts for parts in _readings(text) if len(parts) > 1 and all(parts)]
+    if not readings:
+        return whole
+    if is_name is None:
+        return readings[0]
+    known = [sum(map(is_name, parts)) / len(parts) for parts in readings]
+    best = max(known)
+    return readings[known.index(best)] if best else whole
+
+
+def _readings(text: str) -> Iterator[Parts]:
+    """Give the ways to take a text apart, the likeliest first."""
+    text = text.strip()
+    if "|" in text or _PLUS.search(text):
+        yield _stripped(re.split(rf"\||{_PLUS.pattern}", text))
+    elif _HAN_CONJUNCTION.search(text):
+        yield from _han_readings(_stripped(_HAN_CONJUNCTION.split(text)))
+    elif _CONJUNCTION.search(text):
+        yield from _coordinated(_stripped(_SEPARATOR.split(_BOTH.sub("", text))))
+    elif _SLASH.search(text):
+        yield from _slashed(text)
+
+
+def _stripped(parts: list[str]) -> Parts:
+    return tuple(part.strip() for part in parts)
+
+
+def _coordinated(items: Parts) -> Iterator[Parts]:
+    """Read *A, B and C* in the ways that English has to leave words out."""
+    if not all(items):
+        return
+    yield from _numbered(items)
+    yield from _behind_preposition(items)
+    *before, last = items
+    complete = any(_WHOLE.fullmatch(item.split()[-1]) for item in before)
+    if complete:
+        yield items
+    words = last.split()
+    for first in range(len(words) - 1, 0, -1):  # the shared end of the last item
+        head = " ".join(words[first:])
+        yield (*(f"{item} {head}" for item in before), last)
+    if not complete:
+        yield items
+    begin = items[0].split()
+    for stop in range(len(begin) - 1, 0, -1):  # the shared beginning of the first
+        shared = " ".join(begin[:stop])
+        yield (items[0], *(f"{shared} {item}" for item in items[1:]))
+
+
+def _numbered(items: Parts) -> Iterator[Parts]:
+    """Read *type 1 and 2 diabetes* and *hepatitis B and C*."""
+    *begin, number = items[0].split()
+    last, *end = items[-1].split()
+    numbers = [number, *items[1:-1], last]
+    if not begin or not all(_NUMBER.fullmatch(each) for each in numbers):
+        return
+    if _COUNTED.fullmatch(begin[-1]):
+        begin[-1] = {"classes": "class"}.get(begin[-1].lower(), begin[-1][:-1])
+    yield tuple(" ".join([*begin, each, *end]) for each in numbers)
+
+
+def _behind_preposition(items: Parts) -> Iterator[Parts]:
+    """Read *cancer of the breast and ovary*, unless what follows is complete in itself."""
+    match = _PREPOSITION.match(items[0])
+    if match and not any(_WHOLE.fullmatch(item.split()[-1]) for item in items[1:]):
+        yield (items[0], *(f"{match[1]}{item}" for item in items[1:]))
+
+
+def _slashed(text: str) -> Iterator[Parts]:
+    """Read *colon/rectal cancer*: the words around the slashes are exchanged."""
+    items = _SLASH.split(text)
+    if len(items) == 2 and " " not in text:
+        yield tuple(items)
+        return
+    begin, first = _cut(items[0], -1)
+    last, end = _cut(items[-1], 1)
+    options = [first, *items[1:-1], last]
+    if not any(" " in option for option in options):
+        yield tuple(" ".join(filter(None, [begin, option, end])) for option in options)
+    yield tuple(items)
+
+
+def _cut(text: str, at: int) -> tuple[str, str]:
+    words = text.split()
+    return " ".join(words[:at]), " ".join(words[at:])
+
+
+def _han_readings(items: Parts) -> Iterator[Parts]:
+    """Read 乳腺和卵巢癌: the end of the last item belongs to all that have none."""
+    *before, last = items
+    head = next((head for head in _HAN_HEADS if last.endswith(head) and last != head), "")
+    if head and not any(item.endswith(_HAN_HEADS) for item in before):
+        yield (*(f"{item}{head}" for item in before), last)
+    yield items
+
+
+_REMEMBERED = 1 << 16
+"""Forms of which it is kept what they are; texts repeat themselves."""
+_WORD = re.compile(r"\w+(?:-\w+)*")
+_BEGINS, _ENDS = re.compile(r"(?<!\w)(?<!\w-)"), re.compile(r"s?(?!\w)(?!-\w)")
+"""What stands around a word that is whole: nothing of it before, at most an *s* behind."""
+
+
+class Forms:
+    """Says what to look up for mentions, by the names that a store has."""
+
+    def __init__(self, kb: KnowledgeBase, *, abbreviations: bool, composites: bool) -> None:
+        self._abbreviations, self._composites = abbreviations, composites
+        is_name = lru_cache(_REMEMBERED)(lambda text: bool(kb.find(text)))
+        split = lru_cache(_REMEMBERED)(lambda form: split_composite(form, is_name))
+        self._is_name, self._split = is_name, split
+
+    def long_forms(self, text: str, mentions: Iterable[str] = ()) -> LongForms:
+        """Collect a document's abbreviations, if they are to be expanded.
+
+        They are those that the text defines, and mentions that are no names of the store but the
+        letters of another mention beside them.
+        """
+        if not self._abbreviations:
+            return LongForms(())
+        texts = list(dict.fromkeys(mentions))
+        short = [t for t in texts if " " not in t and not self._is_name(t)]
+        bare = {s: long for s in short for long in texts[::-1] if abbreviates(s, long)}
+        return LongForms(find_abbreviations(text), bare)
+
+    def of(self, mention: Mention, long_forms: LongForms) -> Parts:
+        """Give what to look up for a mention."""
+        form = long_forms.expand(mention.text) or mention.text
+        return self._split(form) if self._composites else (form,)
+
+    def of_queries(self, queries: Sequence[Query]) -> list[tuple[str, Context]]:
+        """Give what to look up for each part of each query, and where it stands.
+
+        Abbreviations are expanded by the text around a query, where it is known, and by the other
+        queries of its document. Parts are taken as they are. A place in a text that is not given
+        (BioSyn files tell only where it was) says nothing.
+        """
+        mentions: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        for query in queries:
+            mentions[query.document, query.context].extend(query.parts)
+        forms = {key: self.long_forms(key[1], parts) for key, parts in mentions.items()}
+        return [
+            (
+                forms[query.document, query.context].expand(part) or part,
+                Context(query.context, query.start or 0, query.end or 0)
+                if query.context
+                else Context(),
+            )
+            for query in queries
+            for part in query.parts
+        ]
+
+    def short_mentions(
+        self, text: str, mentions: Sequence[Mention], long_forms: LongForms
+    ) -> list[Mention]:
+        """Find where else a text uses its own abbreviations of names, beside known mentions.
+
+        ``mentions`` do not overlap and stand in the order of the text.
+        """
+        places: dict[int, int] = {}
+        for short, long in long_forms.items():
+            if self._is_name(long) and _WORD.fullmatch(short):
+                for start, end in _whole_words(text, short):
+                    places.setdefault(start, end)
+        starts = [mention.start for mention in mentions]
+        found = []
+        for start, end in sorted(places.items()):
+            before = bisect_right(starts, start) - 1
+            free = before < 0 or mentions[before].end <= start
+            if free and (before + 1 == len(starts) or starts[before + 1] >= end):
+                found.append(Mention(start, end, text[start:end]))
+        return found
+
+
+def _whole_words(text: str, word: str) -> Iterator[tuple[int, int]]:
+    """Find where a word stands by itself, or with an *s*; not as a part of a hyphenated one."""
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        if _BEGINS.match(text, start) and (bounds := _ENDS.match(text, end)):
+            yield start, bounds.end()
+        start = text.find(word, start + 1)
+
+
+def in_order(mentions: Sequence[Mention]) -> Iterator[Mention]:
+    """Give mentions from left to right, the longer first."""
+    return iter(sorted(mentions, key=lambda mention: (mention.start, -mention.end)))

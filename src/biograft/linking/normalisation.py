@@ -1,0 +1,383 @@
+"""Normalisation of Chinese names: half-width signs, numbers of types, no blanks."""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from biograft.corpus.tokens import simplify
+from biograft.errors import ConfigError, nearest
+from biograft.text import APOSTROPHES, HAN
+
+_WIDE = dict(zip(range(0xFF01, 0xFF5F), map(chr, range(0x21, 0x7F)), strict=True))
+_SIGNS = _WIDE | str.maketrans("、。【】〔〕《》〈〉「」『』·\u3000", ',.[][]<><>""""  ')
+_DIGITS = {char: number for number, char in enumerate("一二三四五六七八九", 1)}
+_ROMAN = {
+    "i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6, "vii": 7, "viii": 8, "ix": 9, "x": 10,
+    **{chr(0x2160 + k): k + 1 for k in range(12)},
+    **{chr(0x2170 + k): k + 1 for k in range(12)},
+}  # fmt: skip
+_KINDS = "型期级度"
+_NUMBER = re.compile(
+    rf"(?<![A-Za-z一二三四五六七八九十百])"
+    rf"(?:([一二三四五六七八九十]{{1,3}})|([ivxIVX]{{1,4}}|[\u2160-\u216b\u2170-\u217b]))"
+    rf"\s*(?=[{_KINDS}])"
+)
+_BLANKS = re.compile(rf"(?<=[{HAN}])\s+|\s+(?=[{HAN}])")
+"""Blanks beside a Chinese character, which some write around Latin words and numbers."""
+
+
+def chinese(text: str) -> str:
+    """Make signs half-width, number the types, drop blanks: 二型, II型 and Ⅱ 型 become 2型."""
+    if text.isascii():
+        return text
+    plain = text.translate(_SIGNS)
+    if any(kind in plain for kind in _KINDS):
+        plain = _NUMBER.sub(_as_digits, plain)
+    return _BLANKS.sub("", plain) if not plain.isspace() else text
+
+
+def _as_digits(match: re.Match[str]) -> str:
+    han, roman = match[1], match[2]
+    number = _read_han(han) if han else _ROMAN.get(roman.lower())
+    return str(number) if number else match[0]
+
+
+def _read_han(text: str) -> int | None:
+    """Read a number from 1 to 99 as it is spoken: 二, 十, 十二, 二十, 二十三."""
+    tens, ten, ones = text.partition("十")
+    if not ten:
+        return _DIGITS.get(text)
+    if (tens and tens not in _DIGITS) or (ones and ones not in _DIGITS):
+        return None
+    return 10 * _DIGITS.get(tens, 1) + _DIGITS.get(ones, 0)
+
+
+_SINGULARS = frozenset(
+    """
+    always ascites atlas biceps caries chaos cosmos diabetes facies forceps gas herpes lens measles
+    menses mumps news pancreas pons pubes quadriceps rabies rickets scabies series shingles species
+    tabes triceps yaws
+    """.split()
+)
+_NO_OSIS = frozenset(
+    """
+    celluloses composes doses fructoses glucoses hoses lactoses maltoses noses overdoses poses
+    purposes riboses roses sucroses
+    """.split()
+)
+
+
+def singular(word: str) -> str:
+    """Give the singular of an English plural; words that only look like one stay.
+
+    >>> [singular(w) for w in "diagnoses diseases abscesses arteries viruses diabetes".split()]
+    ['diagnosis', 'disease', 'abscess', 'artery', 'virus', 'diabetes']
+    """
+    plain = word.isascii() and word.isalpha() and len(word) > 3 and word.endswith("s")
+    if not plain or word.endswith(("ss", "us", "is")) or word in _SINGULARS:
+        return word
+    if word.endswith("es"):
+        return _singular_of_es(word)
+    return word[:-1]
+
+
+def _singular_of_es(word: str) -> str:
+    if word.endswith("ies"):
+        return f"{word[:-3]}y" if len(word) > 4 else word[:-1]
+    if word.endswith("itides"):
+        return f"{word[:-3]}s"
+    greek = word.endswith(("stases", "lyses", "theses"))
+    if greek or (word.endswith("oses") and word not in _NO_OSIS):
+        return f"{word[:-2]}is"
+    hissing = word.endswith(("sses", "xes", "ches", "shes"))
+    latin = word.endswith("uses") and not word.endswith(("auses", "ouses", "fuses"))
+    if (hissing and not word.endswith("aches")) or latin:
+        return word[:-2]
+    return word[:-1]
+
+
+_ONE_SOUND = re.compile(
+    # ae becomes e, but not in aero-, -ael and the Latin ending
+    r"ae(?=[a-z])(?!r[oi]|l)"
+    # oe only where it is one sound: not in gastroenteritis, leukoencephalopathy
+    r"|oe(?=soph|stro|stra|dem|t(?:us|al))|(?<=c)oe(?=l[io])|(?<=rrh|.pn)oe(?=[ai])"
+    r"|(?<=m)oe(?=[bo])",
+    re.IGNORECASE,
+)
+_AMERICAN = tuple(
+    (re.compile(pattern, re.IGNORECASE), american)
+    for pattern, american in (
+        (r"(tum|col|behavi|hum|od|harb|fav|vap|lab|neighb)ou(r)", r"\1o\2"),
+        (r"(cent|fib|lit|met|tit|goit|calib)re(s?)\b", r"\1er\2"),
+        (r"(?<=[a-z]i)s(?=ations?\b)", "z"),
+        (r"(sul)ph", r"\1f"),
+        (r"(leu)c(?=ocyt|open|oenc|em)", r"\1k"),
+        (r"(alumin)i(um)\b", r"\1\2"),
+    )
+)
+
+
+def british(word: str) -> str:
+    """Write a British word the American way: haemorrhage, oesophagus, tumour, fibre, sulphate."""
+    for joined, parted in (("æ", "ae"), ("œ", "oe"), ("Æ", "Ae"), ("Œ", "Oe")):
+        word = word.replace(joined, parted)
+    word = _ONE_SOUND.sub(_as_e, word)
+    for pattern, american in _AMERICAN:
+        word = pattern.sub(american, word)
+    return word
+
+
+def _as_e(match: re.Match[str]) -> str:
+    return "E" if match[0][0].isupper() else "e"
+
+
+_NUMBERS = {
+    name: str(number)
+    for number, name in enumerate("i ii iii iv v vi vii viii ix x xi xii xiii".split(), 1)
+}
+_NEEDS_KIND = frozenset("ivx")
+"""Letters of their own: a number only behind one of the words below."""
+_NUMBERED_KINDS = frozenset(
+    "type types grade grades stage stages class classes phase phases factor factors group groups"
+    .split()
+)  # fmt: skip
+_TOKENS = re.compile(r"[^\W_]+")
+_MAY_BE_ROMAN = re.compile(r"[ivxIVX]+\b")
+"""Quick to say no, which it does of nearly all names."""
+
+
+def roman(text: str) -> str:
+    """Write roman numbers as digits: *type II* becomes *type 2*, *factor X* *factor 10*."""
+    if not _MAY_BE_ROMAN.search(text):
+        return text
+    parts, done, before = [], 0, ""
+    for match in _TOKENS.finditer(text):
+        word = match[0]
+        number = _NUMBERS.get(word.lower()) if word in (word.lower(), word.upper()) else None
+        if number and (word.lower() not in _NEEDS_KIND or before in _NUMBERED_KINDS):
+            parts += [text[done : match.start()], number]
+            done = match.end()
+        before = word.lower()
+    return "".join([*parts, text[done:]])
+
+
+def _never_empty(result: str, text: str) -> str:
+    """Keep a text of which a step would leave nothing."""
+    return result if result and not result.isspace() else text
+
+
+class _SignTable(dict[int, str]):
+    """A translation table that turns signs, separators and control characters into blanks."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        self[code] = value = " " if unicodedata.category(char)[0] in "PSZC" else char
+        return value
+
+
+_DASHES = "‐‑‒–—―−"
+_DOUBLE_QUOTES = "“”„‟«»″"
+_INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
+_BEFORE = str.maketrans({"´": "'", **dict.fromkeys(_INVISIBLE)})  # NFKC would split the accent
+_AFTER = str.maketrans(
+    dict.fromkeys(APOSTROPHES + "′", "'")
+    | dict.fromkeys(_DASHES, "-")
+    | dict.fromkeys(_DOUBLE_QUOTES, '"')
+)
+_NO_APOSTROPHES = str.maketrans(dict.fromkeys(APOSTROPHES))
+_ASCII_SIGNS = str.maketrans(dict.fromkeys(string.punctuation, " ")) | _NO_APOSTROPHES
+_OTHER_SIGNS = _SignTable()
+
+_GREEK = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta",
+    "η": "eta", "θ": "theta", "ι": "iota", "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu",
+    "ξ": "xi", "ο": "omicron", "π": "pi", "ρ": "rho", "σ": "sigma", "ς": "sigma", "τ": "tau",
+    "υ": "upsilon", "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega",
+}  # fmt: skip
+_REMEMBERED = 1 << 18
+"""Words whose form is kept at hand."""
+_STOPWORDS = frozenset("of the in with by to for from on nos and or".split())
+
+
+def unicode(text: str) -> str:
+    """Bring compatible characters, quotes and dashes to one form (NFKC), drop invisible ones."""
+    if text.isascii():
+        return text.replace("`", "'") if "`" in text else text
+    plain = unicodedata.normalize("NFKC", text.translate(_BEFORE)).translate(_AFTER)
+    return _never_empty(plain, text)
+
+
+def case(text: str) -> str:
+    """Fold the case."""
+    return text.lower() if text.isascii() else unicodedata.normalize("NFC", text.casefold())
+
+
+def greek(text: str) -> str:
+    """Spell out Greek letters that stand alone; words written in Greek stay."""
+    if text.isascii():
+        return text
+    letters = []
+    for place, char in enumerate(text):
+        before, after = text[place - 1 : place], text[place + 1 : place + 2]
+        name = _GREEK.get("μ" if char == "µ" else char.lower())
+        if name is None or _is_greek(before) or _is_greek(after):
+            letters.append(char)
+            continue
+        left = " " if before.isalnum() else ""
+        right = " " if after.isalnum() else ""
+        letters.append(f"{left}{name}{right}")
+    return "".join(letters)
+
+
+def _is_greek(char: str) -> bool:
+    return "\u0370" <= char <= "\u03ff" or "\u1f00" <= char <= "\u1fff"
+
+
+def hyphens(text: str) -> str:
+    """Turn hyphens, slashes and all other signs into blanks; apostrophes vanish."""
+    if text.isascii():
+        plain = text.translate(_ASCII_SIGNS)
+    else:
+        plain = text.translate(_NO_APOSTROPHES).translate(_OTHER_SIGNS)
+    return " ".join(plain.split()) or text
+
+
+def possessive(text: str) -> str:
+    """Drop the possessive: *Crohn's* becomes *Crohn*, *Graves'* becomes *Graves*."""
+    if "'" not in text and "’" not in text:
+        return text
+    return " ".join(map(_without_possessive, text.split(" ")))
+
+
+def _without_possessive(word: str) -> str:
+    stem = word.rstrip("'’")
+    if len(stem) < len(word) and stem[-1:] in ("s", "S") and stem[-2:-1].isalpha():
+        word = stem
+    while word[-1:] in ("s", "S") and word[-2:-1] in ("'", "’") and word[-3:-2].isalpha():
+        word = word[:-2]
+    return word
+
+
+def stopwords(text: str) -> str:
+    """Drop *of, the, in, with, by, to, for, from, on, nos, and, or*."""
+    words = text.split()
+    return " ".join(word for word in words if word.lower() not in _STOPWORDS) or text
+
+
+def sorted_words(text: str) -> str:
+    """Put the words in alphabetical order."""
+    return " ".join(sorted(text.split())) or text
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One way to make two spellings of a name alike."""
+
+    function: Callable[[str], str]
+    help: str
+    per_word: bool = False
+    """The function is of single words, to be applied to each of a text."""
+
+
+STEPS = {
+    "unicode": Step(unicode, "NFKC, plain quotes and dashes, no invisible characters"),
+    "simplified": Step(simplify, "traditional Chinese characters to simplified ones"),
+    "chinese": Step(chinese, "Chinese text without blanks, signs half-width; 二型 and Ⅱ型 to 2型"),
+    "greek": Step(greek, "α to alpha"),
+    "possessive": Step(possessive, "Crohn's to Crohn"),
+    "case": Step(case, "lower case"),
+    "hyphens": Step(hyphens, "hyphens, slashes and other signs to blanks"),
+    "roman": Step(roman, "type II to type 2"),
+    "british": Step(british, "British spelling to American: anaemia to anemia", per_word=True),
+    "plural": Step(singular, "English plurals to singulars: biopsies to biopsy", per_word=True),
+    "stopwords": Step(stopwords, "no of, the, in, with, by, to, for, from, on, nos, and, or"),
+    "sorted_words": Step(sorted_words, "words in alphabetical order"),
+}
+
+
+class _PerWord:
+    """Applies steps of single words to a text; names share most words, so they are remembered."""
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self._steps = tuple(steps)
+        self._known: dict[str, str] = {}
+
+    def __call__(self, text: str) -> str:
+        known = self._known
+        words = text.split(" ")
+        try:
+            return " ".join([known[word] for word in words])
+        except KeyError:
+            if len(known) + len(words) > _REMEMBERED:
+                known.clear()
+            for word in words:
+                known[word] = self._of_word(word)
+            return " ".join([known[word] for word in words])
+
+    def _of_word(self, word: str) -> str:
+        for step in self._steps:
+            word = step.function(word)
+        return word
+
+
+def _functions(steps: Sequence[Step]) -> Iterator[Callable[[str], str]]:
+    """Give one function of texts per step, or per run of steps that work on single words."""
+    for per_word, run in groupby(steps, key=lambda step: step.per_word):
+        if per_word:
+            yield _PerWord(run)
+        else:
+            yield from (step.function for step in run)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Some steps in an order; called with a text they give its normalised form.
+
+    The text form is the names with commas, so that an index can record it and read it back.
+    """
+
+    names: tuple[str, ...]
+    _functions: tuple[Callable[[str], str], ...] = field(init=False, compare=False, repr=False)
+
+    def __init__(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name not in STEPS:
+                raise ConfigError(f"steps: no step is called {name!r}; {nearest(name, STEPS)}")
+        object.__setattr__(self, "names", tuple(names))
+        object.__setattr__(self, "_functions", tuple(_functions([STEPS[name] for name in names])))
+
+    @classmethod
+    def parse(cls, text: str) -> Steps:
+        """Read the text form; an empty one means that nothing is done."""
+        return cls([name.strip() for name in text.split(",")] if text.strip() else [])
+
+    def __str__(self) -> str:
+        return ",".join(self.names)
+
+    def __call__(self, text: str) -> str:
+        """Normalise one text."""
+        for function in self._functions:
+            text = function(text)
+        return text
+
+
+DEFAULT_STEPS = Steps(
+    (
+        "unicode",
+        "simplified",
+        "chinese",
+        "greek",
+        "possessive",
+        "case",
+        "hyphens",
+        "roman",
+        "british",
+        "plural",
+    )
+)
+"""What the lexical index does; word order and small words are left to its weights."""

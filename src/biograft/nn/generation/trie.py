@@ -1,0 +1,180 @@
+"""A prefix tree in three flat arrays: sequences of tokens, made in bulk, read from disk as it is.
+
+Nodes are numbered level by level, so that the children of a node stand side by side, ascending
+by token, and those of the next node follow them. Two numbers a node are then all there is: the
+token that leads to it, and where its children begin. A search that remembers the node it is at
+finds what may follow in two look-ups, however many nodes there are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.arrays import check_ends, check_length, check_range, open_array
+from biograft.errors import ConfigError, StoreError
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.integer[Any]]
+
+_KINDS = (np.uint16, np.uint32, np.int64)
+"""What numbers are kept as, the smallest that holds them."""
+_AT_ONCE = 1 << 20
+"""Nodes that are checked at once."""
+
+
+class FlatTrie:
+    """Distinct sequences of tokens as a tree; a sequence has a number, by where it ends."""
+
+    FILES = ("tokens.npy", "children.npy", "ends.npy")
+    root = 0
+
+    def __init__(self, tokens: Numbers, children: Numbers, ends: Numbers) -> None:
+        self.tokens = tokens
+        """The token that leads to each node; that of the root says nothing."""
+        self._children = children  # (nodes + 1,): where the children of each node begin
+        self._ends = ends  # nodes at which a sequence ends, ascending
+
+    @classmethod
+    def build(cls, tokens: Numbers, ends: Numbers) -> tuple[FlatTrie, Ints]:
+        """Make a trie of sequences that stand one after the other, each up to its end.
+
+        Gives the trie and the number of each sequence in it; equal ones share a number.
+        """
+        stops = np.asarray(ends, np.int64)
+        starts = np.concatenate([np.zeros(1, np.int64), stops[:-1]]) if len(stops) else stops
+        _check(tokens, starts, stops)
+        at = np.zeros(len(stops), np.int64)  # the node that each sequence has come to
+        levels = [np.zeros(1, np.int64)]
+        n_children = []
+        n_nodes, level_starts, depth = 1, 0, 0
+        active = np.flatnonzero(stops > starts)
+        width = int(tokens.max(initial=0)) + 1
+        while len(active):
+            steps = at[active] * width + tokens[starts[active] + depth]
+            distinct, place = np.unique(steps, return_inverse=True)
+            n_children.append(
+                np.bincount(distinct // width - level_starts, minlength=n_nodes - level_starts)
+            )
+            at[active] = n_nodes + place
+            levels.append(distinct % width)
+            level_starts, n_nodes, depth = n_nodes, n_nodes + len(distinct), depth + 1
+            active = active[stops[active] - starts[active] > depth]
+        n_children.append(np.zeros(n_nodes - level_starts, np.int64))
+        children = 1 + np.concatenate(
+            [np.zeros(1, np.int64), np.cumsum(np.concatenate(n_children))]
+        )
+        last, numbers = np.unique(at, return_inverse=True)
+        return cls(_small(np.concatenate(levels)), _small(children), _small(last)), numbers
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are, the root included."""
+        return len(self.tokens)
+
+    @property
+    def depth(self) -> int:
+        """How many tokens the longest sequence has."""
+        first, levels = 0, -1
+        while first < self.n_nodes:
+            first, levels = int(self._children[first]), levels + 1
+        return levels
+
+    @property
+    def n_sequences(self) -> int:
+        """How many distinct sequences there are."""
+        return len(self._ends)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory, or disk, the arrays take."""
+        return int(self.tokens.nbytes + self._children.nbytes + self._ends.nbytes)
+
+    def children(self, nodes: Numbers) -> tuple[Numbers, Numbers]:
+        """Give the range of nodes that follow each node: from the first to before the last."""
+        return self._children.take(nodes), self._children.take(nodes + 1)
+
+    def child(self, node: int, token: int) -> int:
+        """Give the node to which a token leads, -1 if it leads nowhere."""
+        first, last = int(self._children[node]), int(self._children[node + 1])
+        place = first + int(np.searchsorted(self.tokens[first:last], token))
+        return place if place < last and self.tokens[place] == token else -1
+
+    def sequence_of(self, nodes: Numbers) -> Ints:
+        """Give the number of the sequence that ends at each node, -1 where none does."""
+        if not self.n_sequences:
+            return np.full(np.shape(nodes), -1, np.int64)
+        places = np.minimum(np.searchsorted(self._ends, nodes), self.n_sequences - 1)
+        return np.where(self._ends[places] == nodes, places, -1).astype(np.int64)
+
+    def subset(self, keep: Flags) -> tuple[FlatTrie, Ints]:
+        """Make the trie of some sequences, and give their numbers in this one, ascending."""
+        if keep.shape != (self.n_sequences,):
+            raise ConfigError(
+                f"keep: expected {self.n_sequences:,} flags, one a sequence, found {keep.shape}"
+            )
+        kept = np.flatnonzero(keep)
+        wanted = np.zeros(self.n_nodes, np.bool_)
+        wanted[0] = True
+        above = np.repeat(np.arange(self.n_nodes), np.diff(self._children))  # parent of node n + 1
+        level = self._ends[kept].astype(np.int64)
+        while len(level):
+            wanted[level] = True
+            level = np.unique(above[level[level > 0] - 1])
+            level = level[~wanted[level]]
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
+        children = before[self._children[np.append(wanted, True)].astype(np.int64)]
+        ends = before[self._ends[kept].astype(np.int64)]
+        return FlatTrie(_small(self.tokens[wanted]), _small(children), _small(ends)), kept
+
+    def save(self, folder: Path) -> None:
+        """Write the arrays into a folder that is there."""
+        for name, array in zip(self.FILES, (self.tokens, self._children, self._ends), strict=True):
+            np.save(folder / name, array, allow_pickle=False)
+
+    @classmethod
+    def open(cls, folder: Path) -> FlatTrie:
+        """Map the arrays of a folder into memory."""
+        try:
+            # a plain array over the mapped file: the class of mapped ones is slow to look into
+            tokens, children, ends = (
+                np.asarray(open_array(folder / name, *_KINDS)) for name in cls.FILES
+            )
+            _check_arrays(tokens, children, ends)
+        except ValueError as error:
+            raise StoreError(f"{folder}: damaged trie ({error}); make it again") from error
+        return cls(tokens, children, ends)
+
+
+def _check(tokens: Numbers, starts: Ints, stops: Ints) -> None:
+    fits = bool((stops >= starts).all()) and (int(stops[-1]) if len(stops) else 0) == len(tokens)
+    if not fits:
+        raise ConfigError(f"ends: expected ascending numbers up to {len(tokens):,}, the tokens")
+    if len(tokens) and int(tokens.min()) < 0:
+        raise ConfigError(f"tokens: expected numbers of at least 0, found {int(tokens.min())}")
+
+
+def _check_arrays(tokens: Numbers, children: Numbers, ends: Numbers) -> None:
+    """Refuse what is no tree; in one, the children of a node come after it."""
+    n_nodes = len(tokens)
+    check_length("children", children, n_nodes + 1)
+    check_ends("children", children, n_nodes, first=1)
+    for start in range(0, n_nodes, _AT_ONCE):
+        own = children[start : min(start + _AT_ONCE, n_nodes)]
+        if not bool((own > np.arange(start, start + len(own))).all()):
+            raise ValueError("children: a node comes before the one that it follows")
+    check_range("tokens", tokens, 0, np.iinfo(np.int64).max)
+    check_range("ends", ends, 0, n_nodes - 1)
+    if not bool((ends[1:] > ends[:-1]).all()):
+        raise ValueError("ends: expected nodes that rise")
+
+
+def _small(values: Numbers) -> Numbers:
+    """Keep numbers in as few bytes as they need."""
+    largest = int(values.max(initial=0))
+    kind = np.uint16 if largest < 1 << 16 else np.uint32 if largest < 1 << 32 else np.int64
+    return values.astype(kind)

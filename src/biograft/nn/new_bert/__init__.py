@@ -1,1 +1,0 @@
-"""Small models of BERT's kind, made from scratch."""

@@ -1,0 +1,293 @@
+"""Load a model and its tokenizer from a folder, or from the hub of models by name.
+
+A folder is never looked up anywhere else. Weights that a file does not hold are an error here:
+transformers would fill them in at random and say so only in its log. Code that a folder brings is
+never run: all that transformers loads is loaded here, with ``trust_remote_code=False``; left out,
+transformers would ask on standard input, and take what is piped into a command for the answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from logging import ERROR
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import HfHubHTTPError
+from safetensors import SafetensorError
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
+from transformers.utils import logging
+
+from biograft.errors import ConfigError, InputError, NotFoundError, StoreError, shorten
+from biograft.nn.settings import EncoderSettings, write_settings
+
+_WANTED = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin"]
+_UNWANTED = ["onnx/*", "openvino/*", "tf_*", "flax_*"]
+_NO_LIMIT = 100_000
+"""Tokenizers that know no limit say so with a number above this."""
+_FAULTS = (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, ConfigError)
+"""What transformers raises for folders that are none, damaged or foreign."""
+_TELLING = ("config.json", "tokenizer_config.json")
+"""Files in which ``auto_map`` names Python modules to load a folder with."""
+
+
+def find_encoder(name: str | Path) -> Path:
+    """Find the folder of an encoder: the one named, or a copy from the hub, kept or fetched."""
+    folder = Path(name)
+    if folder.is_dir():
+        return folder
+    if isinstance(name, Path) or folder.exists() or _looks_like_a_path(name):
+        raise NotFoundError(f"{name}: no such folder; expected the folder of an encoder")
+    try:
+        return Path(snapshot_download(name, local_files_only=True))
+    except (OSError, ValueError):
+        pass
+    try:
+        return Path(snapshot_download(name, allow_patterns=_WANTED, ignore_patterns=_UNWANTED))
+    except (OSError, ValueError, HfHubHTTPError) as error:
+        raise NotFoundError(
+            f"{name}: is no folder here, and nothing of that name could be downloaded; name the "
+            "folder of an encoder, or fetch it where there is a network and bring the folder"
+        ) from error
+
+
+def load_parts(folder: Path) -> tuple[Any, Any]:
+    """Load the model and the tokenizer of a folder; weights in 32 bits, whole and finite."""
+    model, tokenizer, missing = load_model(AutoModel, folder)
+    # no pooling of ours reads the pooler
+    refuse_missing(folder, {key for key in missing if "pooler." not in key})
+    return model, tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedLM:
+    """A model that scores the vocabulary at every token, and its tokenizer."""
+
+    model: Any
+    tokenizer: Any
+    new_head: bool
+    """Whether the folder had no head, so that one was drawn; it has to be trained before use."""
+
+
+def load_masked_lm(name_or_folder: str | Path, *, seed: int = 0) -> MaskedLM:
+    """Load a model with its token head; where there is none, one is drawn by the seed."""
+    folder = find_encoder(name_or_folder)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model, tokenizer, missing = load_model(AutoModelForMaskedLM, folder)
+    body = {key for key in missing if key.startswith(f"{model.base_model_prefix}.")}
+    refuse_missing(folder, body)
+    return MaskedLM(model, tokenizer, new_head=bool(missing - body))
+
+
+def load_model(kind: Any, folder: Path, **options: Any) -> tuple[Any, Any, Set[str]]:
+    """Give model, tokenizer, and the names of weights that the folder lacks.
+
+    ``kind`` is a class of transformers that loads models; ``options`` are for it.
+    """
+    refuse_code(folder)
+    try:
+        with quiet_transformers():
+            model, report = kind.from_pretrained(
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
+                dtype=torch.float32,
+                output_loading_info=True,
+                **options,
+            )
+            tokenizer = _tokenizer(folder)
+    except _FAULTS as error:
+        raise _unloadable(folder, "encoder", error) from error
+    for key, weight in model.named_parameters():
+        if not torch.isfinite(weight).all():
+            raise StoreError(f"{folder}: the weights hold NaN or infinity ({key}); train it again")
+    return model, tokenizer, set(report["missing_keys"])
+
+
+def load_config(folder: Path) -> Any:
+    """Read what model a folder holds, as transformers describes it."""
+    refuse_code(folder)
+    try:
+        with quiet_transformers():
+            return AutoConfig.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
+    except _FAULTS as error:
+        raise _unloadable(folder, "model", error) from error
+
+
+def load_tokenizer(folder: Path, kind: Any = AutoTokenizer) -> Any:
+    """Load a tokenizer alone; ``kind`` is a class of transformers that loads one."""
+    refuse_code(folder)
+    try:
+        with quiet_transformers():
+            return _tokenizer(folder, kind)
+    except _FAULTS as error:
+        raise InputError(
+            f"holds no tokenizer that can be loaded ({_reason(error)})", path=folder
+        ) from error
+
+
+def refuse_code(folder: Path) -> None:
+    """Refuse a folder that wants to be loaded with code of its own."""
+    for name in _TELLING:
+        try:
+            told = json.loads((folder / name).read_bytes())
+        except (OSError, ValueError, RecursionError):
+            continue  # what cannot be read is for transformers to find
+        if isinstance(told, dict) and told.get("auto_map"):
+            raise StoreError(
+                f"{folder / name}: auto_map names Python code to load the model with, and biograft "
+                "runs no code of a folder; take an encoder that transformers itself knows, or, if "
+                "this one is, take auto_map out of the file"
+            )
+
+
+def refuse_missing(folder: Path, missing: Set[str]) -> None:
+    """Refuse a folder whose weights are not whole."""
+    if missing:
+        raise StoreError(
+            f"{folder}: the file of weights lacks {len(missing)} of the model's tensors "
+            f"({min(missing)}, ...); get the encoder again, or convert it first"
+        )
+
+
+def most_tokens(model: Any, tokenizer: Any) -> int:
+    """Count the tokens that a model takes; RoBERTa's kin number them after the padding's id."""
+    positions = int(getattr(model.config, "max_position_embeddings", _NO_LIMIT))
+    for name, module in model.named_modules():
+        padding = getattr(module, "padding_idx", None)
+        if name.endswith("position_embeddings") and padding is not None:
+            positions -= padding + 1
+    limits = [n for n in (positions, int(tokenizer.model_max_length)) if 0 < n < _NO_LIMIT]
+    return min(limits, default=512)
+
+
+def _tokenizer(folder: Path, kind: Any = AutoTokenizer) -> Any:
+    return kind.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def _unloadable(folder: Path, what: str, error: Exception) -> StoreError:
+    return StoreError(
+        f"{folder}: holds no {what} that can be loaded ({_reason(error)}); expected the "
+        "config.json, weights and tokenizer of a transformers model"
+    )
+
+
+def _reason(error: Exception) -> str:
+    return shorten(str(error).strip().partition("\n")[0])
+
+
+def _looks_like_a_path(name: str) -> bool:
+    return name.startswith((".", "~", os.sep)) or name.count("/") > 1 or "\\" in name
+
+
+@contextlib.contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Keep transformers from drawing bars and warning on stderr; faults are raised all the same."""
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(ERROR)
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+_MODULES = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
+_SETTING_KEYS = ("model_type", "num_attention_heads", "hidden_act", "layer_norm_eps")
+"""Of a model's configuration: what changes its vectors and is not seen in its weights."""
+_OF_KNOWLEDGE = (
+    *("knowledge_after", "n_nearest", "max_mentions", "compat"),
+    *("type_attention", "node_attention", "told_share"),
+)
+"""The same of models with a knowledge layer; others have none of these."""
+
+
+def write_encoder(folder: Path, model: Any, tokenizer: Any, settings: EncoderSettings) -> None:
+    """Write model, tokenizer and settings into a folder."""
+    with quiet_transformers():
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    write_settings(folder, settings)
+    for place, content in _sentence_transformers(model.config.hidden_size, settings).items():
+        path = folder / place
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _sentence_transformers(dim: int, settings: EncoderSettings) -> dict[str, Any]:
+    """Say the settings in the words that every version of sentence-transformers reads."""
+    return {
+        "modules.json": [
+            {
+                "idx": row,
+                "name": str(row),
+                "path": path,
+                "type": f"sentence_transformers.models.{kind}",
+            }
+            for row, (path, kind) in enumerate(_MODULES)
+        ],
+        "sentence_bert_config.json": {
+            "max_seq_length": settings.max_length,
+            "do_lower_case": settings.lower,
+        },
+        "config_sentence_transformers.json": {"similarity_fn_name": "cosine"},
+        "1_Pooling/config.json": {
+            "word_embedding_dimension": dim,
+            "pooling_mode_cls_token": settings.pooling == "cls",
+            "pooling_mode_mean_tokens": settings.pooling == "mean",
+        },
+        "2_Normalize/config.json": {},
+    }
+
+
+def hash_encoder(model: Any, tokenizer: Any, settings: EncoderSettings) -> str:
+    """Compute the SHA-256 of all that decides which vector a text gets."""
+    config = {key: str(getattr(model.config, key, None)) for key in _SETTING_KEYS}
+    told = (key for key in _OF_KNOWLEDGE if hasattr(model.config, key))
+    config |= {key: str(getattr(model.config, key)) for key in told}
+    if getattr(model.config, "n_probed", 0):  # models from before it was there search exactly
+        config["n_probed"] = str(model.config.n_probed)
+    names = [list(entity.names) for entity in getattr(model, "entities", ())]
+    if any(names):  # by which a model is told what a text names
+        config["names"] = hashlib.sha256(json.dumps(names).encode()).hexdigest()
+    plain = {
+        "config": config,
+        "tokenizer": describe_tokenizer(tokenizer),
+        "pooling": settings.pooling,
+        "max_length": settings.max_length,
+        "lower": settings.lower,
+    }
+    return hash_model(plain, model)
+
+
+def hash_model(described: Mapping[str, Any], model: Any) -> str:
+    """Compute the SHA-256 of a description and of a model's weights."""
+    digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
+    for key, tensor in sorted(model.state_dict().items()):
+        if "pooler." in key:
+            continue  # no pooling of ours reads it, and it may be random
+        digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        digest.update(memoryview(flat.view(torch.uint8).numpy()))
+    return digest.hexdigest()
+
+
+def describe_tokenizer(tokenizer: Any) -> Any:
+    """Give what a tokenizer is, without the padding and truncation of its last call."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return [sorted(tokenizer.get_vocab().items()), str(tokenizer.special_tokens_map)]
+    content = json.loads(backend.to_str())
+    return {key: value for key, value in content.items() if key not in ("padding", "truncation")}

@@ -1,0 +1,17 @@
+"""Recipes: an encoder, a stream, objectives and training in one TOML file; and running them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from biograft.lazy import lazify as lazify
+
+if TYPE_CHECKING:
+    from biograft.pretraining.recipe import (
+        EncoderConfig as EncoderConfig,
+        Recipe as Recipe,
+        shipped_recipes as shipped_recipes,
+    )
+    from biograft.pretraining.run import PretrainResult as PretrainResult, pretrain as pretrain
+
+__getattr__, __dir__, __all__ = lazify(__name__)

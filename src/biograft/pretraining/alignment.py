@@ -1,0 +1,132 @@
+"""What aligning an encoder asks of the loop: the loss of a batch of pairs, and how it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from biograft.artifacts import hash_file
+from biograft.kb import KnowledgeBase, fingerprint
+from biograft.kb.tables import SCHEMAS
+from biograft.nn import TextEncoder
+from biograft.nn.precision import computing_in
+from biograft.objectives.synonym_alignment import SynonymAlignment, cosine_histogram
+from biograft.pretraining.recipe import Recipe
+from biograft.pretraining.run import PretrainResult
+from biograft.pretraining.synonym_pairs import PairBatch, PairBatches, SynonymPairs
+from biograft.progress import Progress
+from biograft.training import Task, train
+from biograft.training.processes import join_processes
+
+
+class Embedder(nn.Module):
+    """An encoder as one module, so that several processes can share its gradients."""
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        super().__init__()
+        self.model: nn.Module = encoder.model
+        self._encoder = encoder
+
+    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """Give the vectors of a tokenised batch, as they are pooled."""
+        return self._encoder.embed(batch)
+
+
+class Alignment:
+    """Losses of pairs of names; both names go through the encoder in one pass."""
+
+    def __init__(self, encoder: TextEncoder, objectives: Mapping[str, SynonymAlignment]) -> None:
+        self.encoder, self.objectives = encoder, objectives
+
+    def loss(self, model: nn.Module, batch: PairBatch) -> tuple[Tensor, dict[str, float]]:
+        """Give the sum of the objectives' losses, and their statistics."""
+        embeddings, labels = self._embed(model, batch)
+        total, statistics = embeddings.new_zeros((), dtype=torch.float32), {}
+        for name, objective in self.objectives.items():
+            loss, stats = objective.loss(embeddings, {"labels": labels})
+            prefix = f"{name}." if len(self.objectives) > 1 else ""
+            total = total + loss
+            statistics.update({f"{prefix}{key}": value for key, value in stats.items()})
+        return total, statistics
+
+    def evaluate(self, model: nn.Module, batch: PairBatch, precision: str) -> dict[str, Any]:
+        """Say how near the names of a batch are, as numbers and as histograms."""
+        with computing_in(precision, self.encoder.device):
+            embeddings, labels = self._embed(model, batch)
+        found = {}
+        for name, objective in self.objectives.items():
+            loss, stats = objective.loss(embeddings, {"labels": labels})
+            cosines = cosine_histogram(embeddings, labels, objective.miner)
+            found[name] = {"loss": float(loss), **stats, "cosines": cosines}
+        return found
+
+    def _embed(self, model: nn.Module, batch: PairBatch) -> tuple[Tensor, Tensor]:
+        tokens = self.encoder.tokenize([*batch.left, *batch.right])
+        embeddings: Tensor = model(tokens)  # (2 pairs, width)
+        labels = torch.from_numpy(batch.labels).to(embeddings.device)
+        return embeddings, labels.repeat(2)
+
+
+EVALUATED_PAIRS = 256
+"""How many pairs, the same ones each time, show how near names are before and after."""
+
+
+def align(
+    recipe: Recipe, kb: KnowledgeBase | None, run: Path, *, resume: bool, progress: Progress
+) -> PretrainResult:
+    """Bring the names of a concept together; the encoder is written to ``run/encoder``."""
+    progress.start("pairs")
+    pairs = SynonymPairs(kb, recipe.stream)
+    processes, config = join_processes(), recipe.training
+    source = PairBatches(
+        pairs,
+        config.batch_size,
+        seed=config.seed,
+        rank=processes.process_index,
+        world=processes.num_processes,
+    )
+    progress.start("encoder")
+    encoder = _load_encoder(recipe)
+    alignment = Alignment(encoder, {name: c.build() for name, c in recipe.objectives.items()})
+    shown = next(PairBatches(pairs, EVALUATED_PAIRS, seed=config.seed).batches(0))
+    model = Embedder(encoder)
+    task = Task(
+        model=model,
+        source=source,
+        compute_loss=alignment.loss,
+        evaluate=partial(alignment.evaluate, model, shown, config.precision),
+        described=recipe.to_json(),
+        provenance=_provenance(recipe, kb, encoder, pairs),
+    )
+    trained = train(task, config, run, resume=resume, progress=progress)
+    if processes.is_main_process:
+        encoder.save(run / "encoder", overwrite=True)
+    counts = pairs.counts
+    learned = f"{counts.n_pairs:,} pairs of names of {counts.n_concepts:,} concepts"
+    return PretrainResult(run, run / "encoder", learned, {"pairs": counts.to_json()}, trained)
+
+
+def _load_encoder(recipe: Recipe) -> TextEncoder:
+    lower = recipe.encoder.lower
+    if lower is None and recipe.stream.lowercase:
+        lower = True  # what learnt from lower case is to be asked in lower case
+    return replace(recipe.encoder, lower=lower).load()
+
+
+def _provenance(
+    recipe: Recipe, kb: KnowledgeBase | None, encoder: TextEncoder, pairs: SynonymPairs
+) -> dict[str, Any]:
+    """Say what a run is made from, by hashes."""
+    extra = recipe.stream.extra_pairs
+    return {
+        "kb": fingerprint(kb, tuple(SCHEMAS)) if kb is not None else None,
+        "extra_pairs": hash_file(extra) if extra else None,
+        "encoder": encoder.fingerprint(),
+        "pairs": pairs.counts.to_json(),
+    }

@@ -1,0 +1,223 @@
+"""A .npy file that grows: rows are added at its end, and memory holds few of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from biograft.artifacts import Kind
+from biograft.objectives.examples import (
+    CONSISTENT,
+    HEAD_START,
+    IGNORED,
+    PIECE_ENDS,
+    Ints,
+    TextExample,
+)
+from biograft.pretraining.packing import PackedSequence
+
+
+class GrowingArray:
+    """Writes rows as they come; the file is a whole .npy once the block ends."""
+
+    def __init__(self, path: Path, dtype: type[np.integer], width: int = 0) -> None:
+        self.n_rows, self._width = 0, width
+        self._dtype: np.dtype[np.integer] = np.dtype(dtype)
+        self._file = path.open("wb")
+        self._write_header()
+
+    def __enter__(self) -> GrowingArray:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._file.seek(0)
+                self._write_header()
+        finally:
+            self._file.close()
+
+    def add(self, rows: npt.NDArray[np.integer]) -> None:
+        """Add rows."""
+        self._file.write(np.ascontiguousarray(rows, self._dtype).tobytes())
+        self.n_rows += len(rows)
+
+    def _write_header(self) -> None:
+        """Write the header, which numpy makes equally long whatever the number of rows."""
+        shape = (self.n_rows, self._width) if self._width else (self.n_rows,)
+        described = {
+            "descr": np.lib.format.dtype_to_descr(self._dtype),
+            "fortran_order": False,
+            "shape": shape,
+        }
+        np.lib.format.write_array_header_1_0(self._file, described)
+
+
+PACKED = Kind(
+    format="biograft-packed-text",
+    version=1,
+    called="folder of packed text",
+    remedy="remove the folder; it is made again",
+    keys=("made_from", "special", "counts"),
+)
+ENTITIES = "entities.parquet"
+_ARRAYS: dict[str, tuple[type[np.integer], int]] = {
+    "tokens": (np.int32, 0),
+    "words": (np.int16, 0),
+    "mentions": (np.int32, 3),
+    "sequences": (np.int64, 4),
+}
+"""The type of each array, and how many numbers a row has (0: it is one number)."""
+_LABEL: tuple[type[np.integer], int] = (np.int16, 0)
+TOKEN_LABELS, MENTION_LABELS = (PIECE_ENDS,), (CONSISTENT, HEAD_START)
+"""The labels that text may be packed with; ``HEAD_START`` counts from the mention's first token."""
+
+
+def write_sequences(
+    folder: Path, sequences: Iterable[PackedSequence], labels: Iterable[str] = ()
+) -> None:
+    """Write the arrays, and those of labels that all sequences have."""
+    labels = tuple(labels)
+    kinds = {**_ARRAYS, **dict.fromkeys(labels, _LABEL)}
+    with contextlib.ExitStack() as stack:
+        arrays = {
+            name: stack.enter_context(GrowingArray(folder / f"{name}.npy", *kind))
+            for name, kind in kinds.items()
+        }
+        for sequence in sequences:
+            for name in labels:
+                own = {**sequence.token_labels, **sequence.mention_labels}
+                arrays[name].add(own[name])
+            arrays["tokens"].add(sequence.tokens)
+            arrays["words"].add(sequence.words)
+            arrays["mentions"].add(sequence.mentions)
+            ends = (arrays["tokens"].n_rows, arrays["mentions"].n_rows)
+            arrays["sequences"].add(np.array([[*ends, sequence.second, sequence.document]]))
+
+
+def write_entities(folder: Path, entities: pa.Table) -> None:
+    """Write the rows of the table of entities."""
+    pq.write_table(entities, folder / ENTITIES, compression="zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class PackedText:
+    """Packed text, open for reading; any sequence can be had by its number."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    entities: tuple[str, ...]
+    """Ids of the entities, in the order of the table's rows."""
+    entity_counts: Ints
+    """How often each was found in the annotated text."""
+    _tokens: npt.NDArray[np.int32]
+    _words: npt.NDArray[np.int16]
+    _mentions: npt.NDArray[np.int32]
+    _sequences: Ints
+    _labels: Mapping[str, npt.NDArray[np.int16]]
+
+    @classmethod
+    def open(cls, folder: str | Path) -> PackedText:
+        """Open a finished folder; a file that is missing or cut short is refused by name."""
+        folder = Path(folder)
+        manifest = PACKED.read(folder)
+        PACKED.check_files(folder, manifest)
+        try:
+            tokens, words, mentions, sequences = (_load(folder, name) for name in _ARRAYS)
+            labels = {name: _load(folder, name) for name in manifest.get("labels", ())}
+            entities = pq.read_table(folder / ENTITIES)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise PACKED.damaged(folder, error) from error
+        ids = tuple(entities["id"].to_pylist())
+        counts = entities["count"].to_numpy().astype(np.int64)
+        arrays = (tokens, words, mentions, sequences, labels)
+        return cls(folder, manifest, ids, counts, *arrays)
+
+    def __len__(self) -> int:
+        """How many sequences there are."""
+        return len(self._sequences)
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens all sequences have, special ones included."""
+        return len(self._tokens)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What became of documents and spans; see ``PackingCounts``."""
+        return dict(self.manifest["counts"])
+
+    @property
+    def padding(self) -> int:
+        """The token that fills up short sequences."""
+        return int(self.manifest["special"]["padding"])
+
+    @property
+    def max_length(self) -> int:
+        """How many tokens a sequence has at most."""
+        return int(self.manifest["made_from"]["max_length"])
+
+    @property
+    def documents(self) -> Ints:
+        """The number of the (first) document of each sequence; copies have that of the original."""
+        return np.asarray(self._sequences[:, 3])
+
+    @property
+    def lengths(self) -> Ints:
+        """How many tokens each sequence has."""
+        return np.diff(self._sequences[:, 0], prepend=0)
+
+    def example(self, number: int) -> TextExample:
+        """Give a sequence as it was packed, with the labels that it was packed with."""
+        end, end_of_mentions, second, _ = self._sequences[number].tolist()
+        start, start_of_mentions = self._sequences[number - 1, :2].tolist() if number else (0, 0)
+        tokens = self._tokens[start:end].astype(np.int64)
+        segments = np.zeros_like(tokens)
+        if second:
+            segments[second:] = 1
+        mentions = self._mentions[start_of_mentions:end_of_mentions].astype(np.int64)
+        return TextExample(
+            tokens=tokens,
+            segments=segments,
+            words=self._words[start:end].astype(np.int64),
+            mentions=mentions,
+            token_labels={
+                name: self._labels[name][start:end].astype(np.int64)
+                for name in TOKEN_LABELS
+                if name in self._labels
+            },
+            mention_labels={
+                name: _from_the_start(
+                    name, self._labels[name][start_of_mentions:end_of_mentions], mentions
+                )
+                for name in MENTION_LABELS
+                if name in self._labels
+            },
+        )
+
+
+def _load(folder: Path, name: str) -> npt.NDArray[Any]:
+    loaded: npt.NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r")
+    return loaded
+
+
+def _from_the_start(name: str, labels: npt.NDArray[np.int16], mentions: Ints) -> Ints:
+    """Count places from the start of the sequence, not of the mention."""
+    found = labels.astype(np.int64)
+    if name == HEAD_START:
+        found = np.where(found == IGNORED, IGNORED, found + mentions[:, 0])
+    return found

@@ -1,0 +1,70 @@
+"""Names compared by their letters alone: the cosine of their n-grams, weighted by rarity.
+
+The n-grams are those of the index by letters: three characters, of Chinese single ones and pairs.
+An edit distance would take few values on short names, and tie where it cannot tell; and
+Jaro-Winkler has already chosen the look-alikes.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from biograft.linking.lexical.ngrams import count_texts, join_texts, number_grams, spell_texts
+from biograft.probing.similarity.report import AskedNames, Scores
+from biograft.progress import Progress
+from biograft.text import normalise
+
+_U32 = npt.NDArray[np.uint32]
+_I64 = npt.NDArray[np.int64]
+_F64 = npt.NDArray[np.float64]
+
+
+def letter_similarity(names: AskedNames, progress: Progress | None = None) -> Scores:
+    """Score what is offered to each query; n-grams that few of the names have weigh more."""
+    texts = join_texts([normalise(text) for text in names.texts])
+    vocabulary, n_grams, total = number_grams(texts)
+    grams, ends = spell_texts(texts, vocabulary, total)
+    weights = np.log(len(names.texts) / count_texts(grams, ends, n_grams)) + 1
+    scores: _F64 = _cosines(grams, ends, weights, names.places)
+    return scores
+
+
+@numba.njit(cache=True)
+def _cosines(grams: _U32, ends: _I64, weights: _F64, places: _I64) -> _F64:
+    """Compare the first text of each row with the others of the row."""
+    n_rows, n_columns = places.shape
+    norms = np.empty(len(ends) - 1)
+    for text in range(len(norms)):
+        norms[text] = np.sqrt(_product(grams, ends, weights, text, text))
+    scores = np.zeros((n_rows, n_columns - 1))
+    for row in range(n_rows):
+        query = places[row, 0]
+        for column in range(1, n_columns):
+            other = places[row, column]
+            scale = norms[query] * norms[other]
+            if scale > 0:
+                product = _product(grams, ends, weights, query, other)
+                scores[row, column - 1] = product / scale
+    return scores
+
+
+@numba.njit(cache=True)
+def _product(grams: _U32, ends: _I64, weights: _F64, a: int, b: int) -> float:
+    """Multiply the weighted counts of two texts, whose n-grams are ascending."""
+    i, j, total = ends[a], ends[b], 0.0
+    while i < ends[a + 1] and j < ends[b + 1]:
+        gram = grams[i]
+        if gram < grams[j]:
+            i += 1
+        elif gram > grams[j]:
+            j += 1
+        else:
+            start_i, start_j = i, j
+            while i < ends[a + 1] and grams[i] == gram:
+                i += 1
+            while j < ends[b + 1] and grams[j] == gram:
+                j += 1
+            total += (i - start_i) * (j - start_j) * weights[gram] ** 2
+    return total

@@ -1,0 +1,243 @@
+"""Decode a JSON text that must be fit for a store."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn
+
+from biograft.errors import ConfigError, EncodingError, FormatError
+from biograft.sources.files import open_bytes, read_lines
+from biograft.sources.limits import max_value, too_large
+from biograft.sources.log import ReadLog
+
+
+def decode_json(text: str) -> Any:
+    """Decode JSON; half a surrogate pair, which no file can hold, is a ``ValueError`` too.
+
+    >>> decode_json('"x"')
+    'x'
+    """
+    value = json.loads(text)
+    if "\\ud" in text or "\\uD" in text:  # only such an escape can bring one
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def peek_object(text: str) -> dict[str, Any]:
+    """Decode an object to recognise a file by; empty if the text is none.
+
+    >>> peek_object('{"id": 1}'), peek_object("prose")
+    ({'id': 1}, {})
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+CHUNK_BYTES = 1 << 20
+_MARGIN = 16
+"""An error this near the end of what is read may only mean that the text goes on."""
+
+_decode = json.JSONDecoder().raw_decode
+_BLANK = re.compile(r"[ \t\r\n]*")
+
+
+class JsonStream:
+    """A place in a JSON document, which moves on as it is read."""
+
+    def __init__(self, path: Path, encoding: str = "utf-8") -> None:
+        self._path, self._encoding = path, encoding
+        name = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+        try:
+            b" ".decode(name, "ignore")  # refuses codecs that are not of text, as hex
+            self._decoder = codecs.getincrementaldecoder(name)()
+        except LookupError as error:
+            raise ConfigError(f"no encoding is called {encoding!r}") from error
+        self._file = open_bytes(path)
+        self._total = max(path.stat().st_size, 1)
+        self._text, self._at = "", 0
+        self._line, self._counted = 1, 0
+        self._ended, self._most = False, max_value()
+
+    def __enter__(self) -> JsonStream:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    @property
+    def line(self) -> int:
+        """The line of the next character, from 1."""
+        self._line += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line
+
+    @property
+    def fraction(self) -> float:
+        """How much of the file has been read."""
+        return min(self._file.tell() / self._total, 1.0)
+
+    def members(self) -> Iterator[str]:
+        """Walk an object: after each key, its value must be read, walked or skipped."""
+        self._expect("{")
+        if self._peek() == "}":
+            self._at += 1
+            return
+        while True:
+            if self._peek() != '"':
+                self._fail("expected a key in quotes")
+            key = str(self.value())
+            self._expect(":")
+            yield key
+            if self._expect(",}") == "}":
+                return
+
+    def elements(self) -> Iterator[int]:
+        """Walk an array: give the line of each element, which must be read, walked or skipped."""
+        self._expect("[")
+        if self._peek() == "]":
+            self._at += 1
+            return
+        while True:
+            self._peek()
+            yield self.line
+            if self._expect(",]") == "]":
+                return
+
+    def value(self, *, whole_characters: bool = False) -> Any:
+        """Decode the value that comes next; refuse half a surrogate pair in it if told to."""
+        self._peek()
+        while True:
+            try:
+                value, end = _decode(self._text, self._at)
+            except RecursionError:
+                self._fail("is nested too deeply")
+            except ValueError as error:
+                if not self._may_go_on(error):
+                    self._fail("is not valid JSON", str(getattr(error, "msg", error)))
+            else:
+                # of a number that goes on, up to two characters may be here unused: 1|e-|7
+                if end + 2 < len(self._text) or self._ended:
+                    if whole_characters:
+                        self._refuse_halves(value, end)
+                    self._at = end
+                    return value
+            if len(self._text) - self._at > self._most:
+                raise too_large("one value", self._path, self.line)
+            self._fill()
+
+    def skip(self) -> None:
+        """Pass over the value that comes next; a large one costs no more than what is in it."""
+        match self._peek():
+            case "[":
+                for _ in self.elements():
+                    self.value()
+            case "{":
+                for _ in self.members():
+                    self.value()
+            case _:
+                self.value()
+
+    def finish(self) -> None:
+        """Make sure that nothing follows the document."""
+        if self._peek():
+            self._fail("there is text after the end of the document")
+
+    def _refuse_halves(self, value: Any, end: int) -> None:
+        """Refuse what no file can hold; only an escape can bring it."""
+        if any(self._text.find(mark, self._at, end) >= 0 for mark in ("\\ud", "\\uD")):
+            try:
+                json.dumps(value, ensure_ascii=False).encode()
+            except UnicodeEncodeError:
+                self._fail("holds half a surrogate pair")
+
+    def _expect(self, characters: str) -> str:
+        found = self._peek()
+        if not found or found not in characters:
+            self._fail(f"expected {' or '.join(characters)}")
+        self._at += 1
+        return found
+
+    def _peek(self) -> str:
+        """Pass over blanks and give the next character, empty at the end."""
+        while True:
+            match = _BLANK.match(self._text, self._at)
+            self._at = match.end() if match else self._at
+            if self._at < len(self._text) or self._ended:
+                return self._text[self._at : self._at + 1]
+            self._fill()
+
+    def _may_go_on(self, error: ValueError) -> bool:
+        if self._ended or not isinstance(error, json.JSONDecodeError):
+            return False
+        return error.pos >= len(self._text) - _MARGIN or error.msg.startswith("Unterminated")
+
+    def _fill(self) -> None:
+        """Read on, at least as much as is held: what grows is decoded again only a few times."""
+        first = self.line
+        self._text = self._text[self._at :]
+        self._at = self._counted = 0
+        data = self._file.read(max(CHUNK_BYTES, len(self._text)))
+        self._ended = not data
+        try:
+            self._text += self._decoder.decode(data, final=self._ended)
+        except UnicodeError as error:
+            problem, line = f"is not {self._encoding} ({error})", first + self._text.count("\n")
+            if isinstance(error, UnicodeDecodeError):
+                problem = f"byte 0x{error.object[error.start]:02x} is not {self._encoding}"
+                line += error.object.count(b"\n", 0, error.start)
+            raise EncodingError(
+                problem, path=self._path, line=line, remedy="name the encoding"
+            ) from error
+
+    def _fail(self, problem: str, detail: str = "") -> NoReturn:
+        rest = self._text[self._at : self._at + 200].partition("\n")[0]
+        raise FormatError(
+            f"{problem} ({detail})" if detail else problem,
+            path=self._path,
+            line=self.line,
+            text=rest or "the end of the file",
+            remedy="check that the file is JSON and complete",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JsonRow:
+    """An object, the line it stands in, and the text of that line."""
+
+    line: int
+    value: dict[str, Any]
+    text: str
+
+
+def read_objects(path: Path, log: ReadLog, encoding: str = "utf-8") -> Iterator[JsonRow]:
+    """Read the objects of a file; lines that hold none are rejected."""
+    log.opened(path)
+    for number, line in read_lines(path, encoding):
+        if not line.strip():
+            continue
+        log.read()
+        try:
+            value = decode_json(line)
+        except UnicodeEncodeError:
+            log.reject("holds half a surrogate pair", number, line, path=path)
+        except (ValueError, RecursionError) as error:
+            log.reject("not JSON", number, f"{line[:40]} ({error})", path=path)
+        else:
+            if isinstance(value, dict):
+                yield JsonRow(number, value, line)
+            else:
+                log.reject("not a JSON object", number, line, path=path)

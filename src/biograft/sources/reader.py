@@ -1,0 +1,144 @@
+"""Find the reader of a source, and read it under the filters that hold for every format."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+from biograft.artifacts import MANIFEST, peek
+from biograft.errors import InputError, UnrecognisedError
+from biograft.languages import language_code
+from biograft.records import DefinitionRecord, NameRecord, RelationRecord
+from biograft.registry import Registry
+from biograft.sources.files import exists
+from biograft.sources.format import Block, Format, Item, SourceConfig, find_format, look_at
+from biograft.sources.log import ReadLog
+
+STARTER = "starter"
+"""The path that stands for the knowledge base shipped inside the package."""
+
+FORMATS: Registry[Format] = Registry(
+    "source format",
+    {
+        # tried in this order when a file is to be recognised, the most particular first
+        "umls": ("biograft.sources.umls_rrf:FORMAT", "UMLS RRF: a META folder or single files"),
+        "snomed": ("biograft.sources.snomed:FORMAT", "SNOMED CT RF2: a release folder"),
+        "mesh": ("biograft.sources.mesh:FORMAT", "MeSH descriptor or supplementary XML"),
+        "obo": ("biograft.sources.obo:FORMAT", "OBO 1.2 and 1.4"),
+        "owl": ("biograft.sources.owl:FORMAT", "OWL ontologies and SKOS in RDF/XML, Turtle, ..."),
+        "obograph": ("biograft.sources.obograph:FORMAT", "OBO Graphs JSON"),
+        "medic": ("biograft.sources.medic:FORMAT", "MEDIC: CTD's TSV or CSV, or the 2012 form"),
+        "zh-disease": ("biograft.sources.zh_disease:FORMAT", "Chinese disease pages, JSON lines"),
+        "zh-alias": ("biograft.sources.zh_alias:FORMAT", "Chinese disease table with aliases, CSV"),
+        "scispacy": ("biograft.sources.scispacy:FORMAT", "scispaCy's JSON and JSONL concepts"),
+        "jsonl": ("biograft.sources.jsonl:FORMAT", "biograft's own JSON lines, one concept each"),
+        "biosyn": ("biograft.sources.biosyn:FORMAT", "BioSyn dictionary, id||name"),
+        "triples": ("biograft.sources.triples:FORMAT", "head, relation, tail in a TSV"),
+        "table": ("biograft.sources.table:FORMAT", "any CSV or TSV with a column mapping"),
+    },
+)
+
+
+_HOW_TO_NAME = (
+    "head, relation, tail without a header are `--format triples`; any other table needs "
+    "`--columns`"
+)
+_STORE_FORMAT = "biograft-kb"
+
+
+def sniff(path: Path) -> str:
+    """Name the format of a file or folder by its content."""
+    probe = look_at(path)
+    problem = f"no reader knows this {'content' if probe.head else 'folder'}"
+    return find_format(probe, FORMATS, problem, _HOW_TO_NAME)
+
+
+def resolve(config: SourceConfig) -> SourceConfig:
+    """Complete a configuration: the starter's place, the format by content, language codes."""
+    languages = tuple(language_code(tag) for tag in config.languages)
+    is_there = exists(config.path)
+    if config.path == Path(STARTER) and not is_there:
+        return replace(config, path=starter_folder(), format="jsonl", languages=languages)
+    if not is_there:
+        raise InputError("does not exist", path=config.path, remedy="check the path")
+    _refuse_store(config.path)
+    name = config.format or (_sniff_table(config.path) if config.columns else sniff(config.path))
+    FORMATS.load(name)
+    return replace(config, format=name, languages=languages)
+
+
+def read_source(config: SourceConfig, log: ReadLog | None = None) -> Generator[Item, None, None]:
+    """Read a source as a stream of records (and of blocks of records, where it is huge)."""
+    config = resolve(config)
+    log = log or ReadLog(config.path)
+    unnamed: set[str] = set()
+    for item in FORMATS.load(config.format).read(config, log):
+        kept = _keep(item, config, log, unnamed)
+        if kept is not None:
+            yield kept
+    if unnamed:
+        log.leave_out(unnamed)
+
+
+def _sniff_table(path: Path) -> str:
+    """Name the format of a source given with columns: a table, unless it can be none."""
+    try:
+        name = sniff(path)
+    except UnrecognisedError:
+        return "table"
+    return "table" if FORMATS.load(name).tabular else name
+
+
+def _refuse_store(path: Path) -> None:
+    """Say what is to be done about a folder that is a built store."""
+    if peek(path / MANIFEST).get("format") == _STORE_FORMAT:
+        raise InputError(
+            "is a built knowledge base, not a source",
+            path=path,
+            remedy="export it with `biograft kb export` and name that file",
+        )
+
+
+def starter_folder() -> Path:
+    """Find the concepts of the starter knowledge base inside the package."""
+    return Path(str(resources.files("biograft.starter"))) / "concepts"
+
+
+def _keep(item: Item, config: SourceConfig, log: ReadLog, unnamed: set[str]) -> Item | None:
+    """Apply the filters on languages and relations, which no reader need repeat."""
+    if isinstance(item, Block):
+        return _keep_rows(item, config, log)
+    if isinstance(item, NameRecord | DefinitionRecord):
+        if config.languages and item.language not in config.languages:
+            log.filter("language")
+            if isinstance(item, NameRecord):
+                unnamed.add(item.concept)
+            return None
+    elif (
+        isinstance(item, RelationRecord)
+        and config.relations
+        and item.relation not in config.relations
+    ):
+        log.filter("relation")
+        return None
+    return item
+
+
+def _keep_rows(block: Block, config: SourceConfig, log: ReadLog) -> Block:
+    wanted: tuple[str, ...] = ()
+    column = ""
+    if block.record in (NameRecord, DefinitionRecord):
+        wanted, column = config.languages, "language"
+    elif block.record is RelationRecord:
+        wanted, column = config.relations, "relation"
+    if not wanted:
+        return block
+    frame = block.frame.filter(block.frame[column].is_in(wanted))
+    log.filter(column, block.frame.height - frame.height)
+    if block.record is NameRecord and frame.height < block.frame.height:
+        from biograft.sources.delimited import ids_lost
+
+        log.leave_out(ids_lost(block.frame["concept"], frame["concept"]))
+    return Block(block.record, frame)

@@ -1,0 +1,119 @@
+"""Where documents are cut, on documents made by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from biograft.pretraining.packing import (
+    Packer,
+    choose_end,
+    choose_middle,
+    free_places,
+    last_sentence_end,
+)
+from biograft.pretraining.stream_configs import AnnotatedTextConfig
+from biograft.pretraining.tokenisation import TokenisedDocument
+
+
+def document(words, mentions=(), sentences=(), number=0):
+    """Give a document whose tokens are 100, 101, ..."""
+    return TokenisedDocument(
+        number=number,
+        tokens=100 + np.arange(len(words)),
+        words=np.array(words),
+        mentions=np.array([(*span, 0) for span in mentions], np.int64).reshape(-1, 3),
+        scores=np.ones(len(mentions)),
+        sentences=np.array(sentences, np.int64),
+    )
+
+
+EACH = list(range(20))
+"""Twenty words of one token."""
+
+
+@pytest.mark.parametrize(
+    ("made", "start", "room", "end"),
+    [
+        (document(EACH), 12, 8, 20),  # all of it
+        (document(EACH, sentences=[6, 9]), 0, 10, 9),  # between sentences
+        (document(EACH, sentences=[5]), 0, 10, 5),  # half full
+        (document(EACH, sentences=[4]), 0, 10, 10),  # a sentence's end would leave too much empty
+        (document([0, 0, 1, 1, 1, 1, 2]), 0, 4, 2),  # between words
+        (document(EACH, mentions=[(8, 11)]), 0, 10, 8),  # before a mention
+        (document(EACH, mentions=[(8, 9)]), 0, 10, 10),  # behind a mention
+        (document(EACH, mentions=[(10, 11)]), 0, 10, 10),
+        (document(EACH, mentions=[(0, 15)]), 0, 10, 10),  # a mention longer than the room
+        (document([0] * 20), 3, 5, 8),  # a word longer than the room
+    ],
+)
+def test_a_piece_ends_at_the_best_place(made, start, room, end):
+    assert choose_end(made, start, room) == end
+
+
+@pytest.mark.parametrize(
+    ("made", "middle"),
+    [
+        (document(EACH, sentences=[2, 9, 15]), 9),
+        (document(EACH), 10),
+        (document(EACH, mentions=[(9, 13)]), 9),
+        (document([0] * 20), None),
+        (document([0]), None),
+    ],
+)
+def test_the_middle_is_the_nearest_place(made, middle):
+    assert choose_middle(made, 0, len(made.tokens)) == middle
+
+
+def test_the_last_sentence_end_is_behind_the_start():
+    made = document(EACH, sentences=[4, 9])
+    assert last_sentence_end(made, 0, 8) == 4
+    assert last_sentence_end(made, 4, 8) is None
+    assert last_sentence_end(made, 4, 9) == 9
+
+
+@st.composite
+def documents(draw, number=0):
+    words = np.cumsum(draw(st.lists(st.integers(0, 1), min_size=1, max_size=40)))
+    places = sorted(draw(st.sets(st.integers(0, len(words) - 1), max_size=8)))
+    mentions = [(places[k], places[k + 1]) for k in range(0, len(places) - 1, 2)]
+    inside = {place for first, last in mentions for place in range(first + 1, last + 1)}
+    sentences = draw(st.sets(st.integers(1, max(1, len(words) - 1)), max_size=4))
+    kept = sorted(s for s in sentences if s not in inside and s < len(words))
+    return document(words - words[0], mentions, kept, number)
+
+
+@settings(deadline=None)
+@given(documents(), st.data())
+def test_free_places_are_within_no_word_and_no_mention(made, data):
+    start = data.draw(st.integers(0, len(made.tokens) - 1))
+    stop = data.draw(st.integers(start, len(made.tokens)))
+    expected = [
+        place
+        for place in range(start + 1, stop)
+        if made.words[place] != made.words[place - 1]
+        and not any(first < place <= last for first, last, _ in made.mentions)
+    ]
+    assert free_places(made, start, stop).tolist() == expected
+
+
+@settings(deadline=None)
+@given(st.lists(documents(), max_size=5), st.integers(8, 30), st.booleans())
+def test_packing_keeps_every_token_and_counts_every_mention(made, max_length, pack):
+    config = AnnotatedTextConfig(shards="x", max_length=max_length, pack=pack, max_mentions=3)
+    packer = Packer(config, 1, 2)
+    sequences = list(packer.pack(made))
+    tokens = [t for s in sequences for t in s.tokens.tolist() if t not in (1, 2)]
+    assert tokens == [t for each in made for t in each.tokens.tolist()]
+    counts = packer.counts
+    n_mentions = sum(len(each.mentions) for each in made)
+    assert counts.n_mentions + counts.n_cut + counts.n_beyond == n_mentions
+    assert counts.n_mentions == sum(len(s.mentions) for s in sequences)
+    lengths = {(m[1] - m[0], int(each.tokens[m[0]])) for each in made for m in each.mentions}
+    for sequence in sequences:
+        assert len(sequence.tokens) <= max_length
+        assert len(sequence.mentions) <= 3
+        for first, last, _ in sequence.mentions:
+            assert (last - first, int(sequence.tokens[first])) in lengths
+            assert (np.diff(sequence.tokens[first : last + 1]) == 1).all()

@@ -1,0 +1,181 @@
+"""Recipes of a new Chinese BERT: EMBERT's, SMedBERT's, and the mixture of all there is."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from generative_store import store_in
+from transformers import AutoModelForMaskedLM
+
+from biograft.annotation import AnnotationConfig
+from biograft.annotation.runner import Running, annotate_corpus
+from biograft.corpus.segmentation import SegmentationConfig, build_segmentation
+from biograft.errors import ConfigError
+from biograft.graph.embedding import EmbeddingRecipe, embed_graph
+from biograft.graph.neighbours import build_neighbours
+from biograft.nn import TextEncoder
+from biograft.pretraining.recipe import Recipe
+from biograft.pretraining.run import hold_out_together, pretrain
+
+KINDS, ORGANS = ("急性", "慢性", "活动性", "反复性"), ("肝炎", "肾炎", "胃炎", "肠炎")
+CONCEPTS = [
+    {"id": f"D{k}{o}", "name": kind + organ, "type": "病",
+     "names": {"zh": [kind + organ, kind[0] + organ[0]]},
+     "relations": {"form": [f"P{k}"], "place": [f"P{len(KINDS) + o}"]}}
+    for k, kind in enumerate(KINDS) for o, organ in enumerate(ORGANS)
+]  # fmt: skip
+PARTS = [{"id": f"P{n}", "name": part, "names": {"zh": [part]}, "type": "词"}
+         for n, part in enumerate((*KINDS, *ORGANS))]  # fmt: skip
+SMALL = ["new.width=16", "new.layers=1", "new.heads=2", "new.feed_forward=32", "new.n_tokens=400",
+         "stream.max_length=48", "training.batch_size=8", "training.learning_rate=2e-3",
+         "training.save_every=3", "training.eval_every=6", 'training.precision="fp32"']  # fmt: skip
+OBJECTIVES = ("context_entity_consistency", "entity_segmentation", "bidirectional_entity_masking")
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory):
+    """A store of diseases of two parts, text that speaks of them, and their segmentation."""
+    folder = tmp_path_factory.mktemp("embert")
+    kb = store_in(folder, [*CONCEPTS, *PARTS])
+    names = [concept["name"] for concept in CONCEPTS]
+    lines = [
+        f"第{n}位患者因{names[n % 16]}住院治疗。出院后又有{names[(5 * n + 3) % 16]}，继续服药。"
+        for n in range(120)
+    ]
+    (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    config = AnnotationConfig(cleaning=None, language="zh")
+    annotate_corpus(kb.folder, [folder / "text.txt"], folder / "corpus", config, Running(workers=1))
+    wanted = SegmentationConfig(words="own")
+    build_segmentation(kb, [folder / "text.txt"], folder / "segments", wanted)
+    return kb, folder
+
+
+@pytest.fixture
+def recipe(given):
+    _, folder = given
+
+    def make(name="embert-cpu", *changes, steps=6):
+        own = [f"stream.shards={json.dumps(str(folder / 'corpus'))}", f"training.steps={steps}"]
+        if name != "smedbert-cpu":
+            own.append(f"stream.segmentation={json.dumps(str(folder / 'segments'))}")
+        return Recipe.load(name, [*SMALL, *own, *changes])
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def graph(given):
+    """What recipes with neighbours change: three layers, and what is known of the store's graph."""
+    kb, folder = given
+    build_neighbours(kb, folder / "neighbours")
+    sizes = ["training.epochs=2", "model.dim=8", "model.relation_dim=6"]
+    embed_graph(kb, EmbeddingRecipe.load("transr", sizes), folder / "transr")
+    places = {"neighbours": folder / "neighbours", "vectors": folder / "transr"}
+    read = [f"knowledge.{key}={json.dumps(str(place))}" for key, place in places.items()]
+    return [*read, "new.layers=3"]
+
+
+def rows(run: Path):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def weights(run: Path):
+    return AutoModelForMaskedLM.from_pretrained(run / "encoder").state_dict()
+
+
+def test_a_run_learns_by_all_objectives_and_resumes_exactly(given, recipe, tmp_path):
+    kb, _ = given
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    pretrain(recipe(), kb, whole)
+    last = [row for row in rows(whole) if "evaluation" in row][-1]["evaluation"]
+    for name in (*OBJECTIVES, "masked_tokens", "next_sentence"):
+        assert any(key.startswith(f"{name}.") for key in last)
+    pretrain(recipe("embert-cpu", "training.max_minutes=0.0001"), kb, parts)
+    assert rows(parts)[-1]["step"] < 6
+    pretrain(recipe(), kb, parts, resume=True)
+    for name, values in weights(whole).items():
+        assert torch.equal(values, weights(parts)[name])
+
+
+MIXED = (*OBJECTIVES[:2], "entity_detection", "entity_linking")
+
+
+@pytest.mark.parametrize(
+    ("name", "others"), [("sixth-cpu", MIXED), ("smedbert-cpu", ())], ids=["sixth", "smedbert"]
+)
+def test_neighbours_beside_other_objectives(given, recipe, graph, tmp_path, name, others):
+    """Two segments each, their order told; in the mixture an entity memory and pieces, too."""
+    kb, _ = given
+    result = pretrain(recipe(name, *graph), kb, tmp_path)
+    told = [row.get("evaluation", row) for row in rows(tmp_path)]
+    names = {"masked_tokens", "sentence_order", "masked_neighbour", "masked_mention", *others}
+    for row in told:
+        assert {key.removesuffix(".loss") for key in row if key.endswith(".loss")} == names
+        assert all(math.isfinite(value) for value in row.values())
+    assert all(any(row[f"{each}.loss"] > 0 for row in told) for each in names)
+    encoder = TextEncoder.from_pretrained(result.encoder, device="cpu")
+    assert ("entity_memory" in encoder.model.knowledge) is bool(others)
+    assert encoder.model.knowledge["neighbour_attention"].infuse.weight.any()
+    texts = ["患者因急性肝炎住院治疗。"]
+    found = encoder.tell(encoder.tokenize(texts))["entities"].tolist()
+    assert [encoder.model.entities[row].name for row in found] == ["急性肝炎"]
+    assert np.isfinite(encoder.encode(texts)).all()
+
+
+def test_the_mixture_resumes_exactly(given, recipe, graph, tmp_path):
+    kb, _ = given
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    pretrain(recipe("sixth-cpu", *graph, steps=4), kb, whole)
+    pretrain(recipe("sixth-cpu", *graph, "training.max_minutes=0.0001", steps=4), kb, parts)
+    assert rows(parts)[-1]["step"] < 4
+    pretrain(recipe("sixth-cpu", *graph, steps=4), kb, parts, resume=True)
+    ours, theirs = weights(parts), weights(whole)
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_the_encoder_takes_the_place_of_the_new_one(given, tmp_path):
+    kb, folder = given
+    own = [f"stream.shards={json.dumps(str(folder / 'corpus'))}",
+           f"stream.segmentation={json.dumps(str(folder / 'segments'))}"]  # fmt: skip
+    sizes = [change for change in SMALL if not change.startswith("new.")]
+    starter_shards = own[:1]
+    base = Recipe.load("bert-zh-cpu", [*SMALL, *starter_shards, "training.steps=2"])
+    pretrain(base, None, tmp_path / "base")
+    place = json.dumps(str(tmp_path / "base" / "encoder"))
+    chosen = [*sizes, *own, f"encoder.name={place}", "training.steps=2"]
+    recipe = Recipe.load("embert-cpu", chosen)
+    assert recipe.new is None
+    result = pretrain(recipe, kb, tmp_path / "further")
+    assert result.training.finished
+    before = AutoModelForMaskedLM.from_pretrained(tmp_path / "base" / "encoder").state_dict()
+    after = weights(tmp_path / "further")
+    assert before.keys() == after.keys()
+    assert not all(torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("stream.replacement.share=2.0", "share: expected a share from 0 to 1, found 2"),
+        ("stream.max_length=600", "the new model takes 512 tokens at most, found 600"),
+        ('new.kind="bart"', "new.kind: bart is for stream.kind = name_templates"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(given, recipe, tmp_path, change, message):
+    kb, _ = given
+    with pytest.raises(ConfigError, match=message):
+        pretrain(recipe("embert-cpu", change), kb, tmp_path / "run")
+
+
+def test_copies_of_what_is_held_out_are_not_learned_from():
+    groups = np.tile(np.arange(500), 3)
+    learned, shown = hold_out_together(groups, 7)
+    assert len(shown) == 15
+    assert not set(groups[learned]) & set(groups[shown])
+    assert sorted([*learned, *shown]) == list(range(1500))
+    assert hold_out_together(groups, 8)[1].tolist() != shown.tolist()

@@ -1,0 +1,154 @@
+"""Pre-training of models that write names: a toy run learns, resumes, and adds up batches."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from tiny_namers import SMALL
+from two_processes import pretrain_on_two
+
+from biograft.errors import ConfigError, StoreError
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.nn import Namer
+from biograft.nn.scratch_configs import NewSeq2Seq
+from biograft.pretraining.recipe import Recipe
+from biograft.pretraining.run import pretrain
+from biograft.sources import SourceConfig
+
+TRAINING = {"steps": 10, "batch_size": 8, "precision": "fp32", "learning_rate": 3e-3}
+PARTS = ("heart", "kidney", "liver", "lung", "skin", "bone", "brain", "colon")
+KINDS = ("cancer", "failure", "injury", "pain")
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory):
+    """32 concepts of four names each, a third of them with a definition."""
+    folder = tmp_path_factory.mktemp("generating")
+    lines = [
+        {
+            "id": f"{part}-{kind}",
+            "names": [f"{part} {kind}", f"{kind} of {part}", f"{kind} of the {part}",
+                      f"{part} {kind} disease"],
+            **({"definition": f"A {kind} that concerns the {part}."} if kind == "pain" else {}),
+        }
+        for part in PARTS
+        for kind in KINDS
+    ]  # fmt: skip
+    (folder / "kb.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    build_store(BuildConfig(sources=(SourceConfig(path=folder / "kb.jsonl"),)), folder / "kb")
+    return KnowledgeBase.open(folder / "kb")
+
+
+@pytest.fixture
+def recipe():
+    def make(encoder=None, objective=None, stream=None, **training):
+        begun = {"encoder": encoder} if encoder else {
+            "new": {"kind": "bart", "max_length": 48, "dropout": 0.0, **SMALL}
+        }  # fmt: skip
+        return Recipe.from_values("tiny", {
+            **begun,
+            "stream": {"kind": "name_templates", **(stream or {})},
+            "objective": {"name_generation": objective or {}},
+            "training": TRAINING | training,
+        })  # fmt: skip
+
+    return make
+
+
+def metrics(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def losses(run):
+    return [line["loss"] for line in metrics(run) if "loss" in line]
+
+
+def fingerprint(result):
+    return Namer.from_pretrained(result.encoder, device="cpu").fingerprint()
+
+
+def test_a_toy_run_learns(kb, recipe, tmp_path):
+    result = pretrain(recipe(steps=40, eval_every=20), kb, tmp_path / "run")
+    found = losses(tmp_path / "run")
+    assert sum(found[-5:]) < 0.75 * sum(found[:5])
+    shown = [line["evaluation"] for line in metrics(tmp_path / "run") if "evaluation" in line]
+    assert len(shown) == 3
+    assert set(shown[0]) == {"loss", "nll", "accuracy", "exact"}
+    assert shown[-1]["loss"] < shown[0]["loss"]
+    assert result.counts["names"]["n_names"] == 128
+    assert result.learned == (
+        "128 names of 32 concepts: 8 with a definition, 24 with several names, 0 with one"
+    )
+    plain = result.to_json()
+    assert json.loads(json.dumps(plain)) == plain
+    described = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert described["config"]["new"]["kind"] == "bart"
+    assert described["config"]["new"]["width"] == SMALL["width"]
+
+
+def test_a_resumed_run_gives_the_same_model(kb, recipe, tmp_path):
+    whole = pretrain(recipe(save_every=5, stream={"bucket_batches": 3}), kb, tmp_path / "whole")
+    stopped = recipe(max_minutes=1e-9, stream={"bucket_batches": 3})
+    early = pretrain(stopped, kb, tmp_path / "parts")
+    assert early.training.step == 1
+    rest = pretrain(
+        recipe(stream={"bucket_batches": 3}), kb, tmp_path / "parts", resume=True
+    )  # fmt: skip
+    assert rest.training.finished
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+    assert fingerprint(rest) == fingerprint(whole)
+
+
+def test_five_steps_and_five_are_ten(kb, recipe, tmp_path):
+    pretrain(recipe(save_every=5), kb, tmp_path / "whole")
+    shutil.rmtree(tmp_path / "whole/checkpoints/step-00000010")
+    again = pretrain(recipe(save_every=5), kb, tmp_path / "whole", resume=True)
+    other = pretrain(recipe(save_every=5), kb, tmp_path / "other")
+    assert losses(tmp_path / "whole") == losses(tmp_path / "other")
+    assert fingerprint(again) == fingerprint(other)
+
+
+def test_accumulated_batches_are_as_one(kb, recipe, tmp_path):
+    pretrain(recipe(steps=4), kb, tmp_path / "one")
+    pretrain(recipe(steps=4, batch_size=4, accumulate=2), kb, tmp_path / "two")
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
+    for one, two in zip(metrics(tmp_path / "one"), metrics(tmp_path / "two"), strict=True):
+        for key in ("accuracy", "exact", "nll"):
+            if key in one:
+                assert two[key] == pytest.approx(one[key], abs=1e-5)
+
+
+@pytest.mark.slow
+def test_two_processes_are_as_one(kb, recipe, tmp_path):
+    pretrain(recipe(steps=4), kb, tmp_path / "one")
+    pretrain_on_two(recipe(steps=4, batch_size=4), kb, tmp_path / "two")
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
+
+
+def test_a_model_that_is_there_learns_on(kb, recipe, tmp_path):
+    made = NewSeq2Seq(max_length=48, dropout=0.0, **SMALL).create(["heart pain"] * 9, 0)
+    made.save(tmp_path / "bart")
+    before = made.fingerprint()
+    begun = {"name": str(tmp_path / "bart"), "max_length": 40, "dropout": 0.1}
+    result = pretrain(
+        recipe(encoder=begun, objective={"r_drop": 0.5}, steps=1), kb, tmp_path / "run"
+    )
+    after = Namer.from_pretrained(result.encoder, device="cpu")
+    assert after.fingerprint() != before
+    assert after.model.config.attention_dropout == 0.1
+    assert after.name_tokens("heart pain") == made.name_tokens("heart pain")
+
+
+def test_what_cannot_be_trained(kb, recipe, tmp_path):
+    with pytest.raises(ConfigError, match="learns the names of a knowledge base; give --kb"):
+        pretrain(recipe(), None, tmp_path / "run")
+    NewSeq2Seq(max_length=48, **SMALL).create(["x"], 0).save(tmp_path / "bart")
+    long = recipe(encoder={"name": str(tmp_path / "bart"), "max_length": 99})
+    with pytest.raises(ConfigError, match=r"max_source: expected 8 to 48 for .*, found 99"):
+        pretrain(long, kb, tmp_path / "run")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StoreError, match="holds no model"):
+        pretrain(recipe(encoder={"name": str(tmp_path / "empty")}), kb, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

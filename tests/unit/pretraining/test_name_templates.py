@@ -1,0 +1,207 @@
+"""Sentences about concepts: exactly those that the rules allow, all of them, by seed and number."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import polars as pl
+import pytest
+
+from biograft.corpus.mention_text import clean_name
+from biograft.errors import ConfigError
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.pretraining.stream_configs import NameTemplatesConfig
+from biograft.pretraining.templates import NameTemplates, _cleaned
+from biograft.sources import SourceConfig
+
+CONCEPTS = {
+    "A": (["Alpha-One", "alpha one", "Beta", "Gamma"], ["First &lt;Thing>, at last."]),
+    "B": (["Only (b)"], ["x one.", "y two.", "z three."]),
+    "C": (["C First", "C-Second"], []),
+    "D": (["d1", "d2", "d3", "d4", "d5"], []),
+    "E": (["Alone!"], []),
+}
+DEFINED = ("START {a} END is defined as {c}", "START {a} END is described as {c}",
+           "{c} are the definitions of START {a} END", "{c} describe START {a} END")  # fmt: skip
+SEVERAL = ("{c} are the synonyms of START {a} END",
+           "{c} indicate the same concept as START {a} END",
+           "START {a} END has synonyms such as {c}",
+           "START {a} END refers to the same concepts as {c}")  # fmt: skip
+SINGLE = ("{c} is START {a} END", "{c} is the same as START {a} END",
+          "START {a} END is {c}", "START {a} END is the same as {c}")  # fmt: skip
+
+
+def possible(names, definitions, target, *, synonyms=3, most=2):
+    """Give all that may be said where one of a concept's (cleaned) names is the target."""
+    others = [name for name in names if name != target]
+    for a in others or [target]:
+        if definitions:
+            templates, chosen = DEFINED, itertools.permutations(
+                definitions, min(most, len(definitions))
+            )  # fmt: skip
+            known = [" ".join(some) for some in chosen]
+        elif others:
+            unused = [name for name in others if name != a] or [target]
+            chosen = itertools.permutations(unused, min(synonyms, len(unused)))
+            templates, known = SEVERAL, [", ".join(some) for some in chosen]
+        else:
+            templates, known = SINGLE, [a]
+        for template, c in itertools.product(templates, known):
+            yield template.format(a=a, c=c), f"{a} is", target
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("kb"), CONCEPTS)
+
+
+def make(folder, concepts):
+    lines = [
+        {
+            "id": identifier,
+            "names": [_tagged(name) for name in names],
+            "definitions": [_tagged(text) for text in definitions],
+        }
+        for identifier, (names, definitions) in concepts.items()
+    ]
+    (folder / "kb.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    build_store(BuildConfig(sources=(SourceConfig(path=folder / "kb.jsonl"),)), folder / "kb")
+    return KnowledgeBase.open(folder / "kb")
+
+
+def _tagged(text):
+    text, _, language = text.partition("@")
+    return {"text": text, "language": language or "en"}
+
+
+def triple(example):
+    return example.source, example.prompt, example.target
+
+
+def plain(identifier):
+    names, definitions = CONCEPTS[identifier]
+    cleaned = list(dict.fromkeys(clean_name(name) for name in names))
+    return cleaned, [text.replace("&lt;", "<").lower() for text in definitions]
+
+
+def test_every_name_is_a_target_once(kb):
+    templates = NameTemplates(kb)
+    expected = sorted(name for identifier in CONCEPTS for name in plain(identifier)[0])
+    assert sorted(templates.example(0, n).target for n in range(len(templates))) == expected
+    assert templates.counts.to_json() == {
+        "n_names": 12, "n_concepts": 5, "n_defined": 2, "n_several": 2, "n_single": 1,
+        "n_definitions": 4,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("identifier", list(CONCEPTS))
+def test_all_that_the_rules_allow_is_said_and_nothing_else(kb, identifier):
+    templates = NameTemplates(kb)
+    names, definitions = plain(identifier)
+    number = next(n for n in range(len(templates)) if templates.example(0, n).target == names[-1])
+    allowed = set(possible(names, definitions, names[-1]))
+    seen = {triple(templates.example(epoch, number)) for epoch in range(700)}
+    assert seen == allowed
+
+
+def test_of_two_names_the_other_is_given(kb):
+    templates = NameTemplates(kb)
+    numbers = [n for n in range(len(templates)) if templates.example(0, n).target == "c second"]
+    example = templates.example(3, numbers[0])
+    assert "START c first END" in example.source
+    assert "c second" in example.source
+
+
+def test_an_example_follows_from_seed_epoch_and_number(kb):
+    one, two = NameTemplates(kb), NameTemplates(kb)
+    all_of = [[triple(t.example(epoch, n)) for n in range(len(t)) for epoch in range(3)]
+              for t in (one, two)]  # fmt: skip
+    assert all_of[0] == all_of[1]
+    other = NameTemplates(kb, NameTemplatesConfig(seed=34))
+    drawn = [[triple(t.example(epoch, 8)) for epoch in range(20)] for t in (one, other)]
+    assert drawn[0] != drawn[1]
+    assert len(set(drawn[0])) > 10
+
+
+def test_options(kb):
+    few = NameTemplates(kb, NameTemplatesConfig(max_synonyms=1, max_definitions=1, prompt=False))
+    names, definitions = plain("B")
+    number = next(n for n in range(len(few)) if few.example(0, n).target == "only b")
+    allowed = {(source, "", target) for source, _, target in possible(
+        names, definitions, "only b", most=1)}  # fmt: skip
+    assert {triple(few.example(epoch, number)) for epoch in range(200)} == allowed
+    names, _ = plain("D")
+    number = next(n for n in range(len(few)) if few.example(0, n).target == "d1")
+    allowed = {(source, "", target) for source, _, target in possible(names, [], "d1", synonyms=1)}
+    assert {triple(few.example(epoch, number)) for epoch in range(400)} == allowed
+    cased = NameTemplates(kb, NameTemplatesConfig(lower=False))
+    assert cased.counts.n_names == 13  # Alpha One is not alpha one
+    assert {"Alpha One", "alpha one", "Only b"} <= {
+        cased.example(0, n).target for n in range(len(cased))
+    }
+
+
+def test_long_definitions_keep_the_words_nearest_the_mention(kb):
+    templates = NameTemplates(kb, NameTemplatesConfig(definition_words=3))
+    number = next(n for n in range(len(templates)) if templates.example(0, n).target == "beta")
+    seen = {templates.example(epoch, number).source for epoch in range(100)}
+    assert "START gamma END is defined as first <thing>, at" in seen
+    assert "<thing>, at last. describe START gamma END" in seen
+    assert all(len(source.split()) <= 3 + 4 + 4 for source in seen)
+
+
+def test_languages(tmp_path):
+    concepts = {
+        "A": (["flu", "grippe@fr", "influenza"], ["une maladie@fr"]),
+        "B": (["rhume@fr"], ["a cold"]),
+    }
+    kb = make(tmp_path, concepts)
+    english = NameTemplates(kb, NameTemplatesConfig(languages=("en",)))
+    assert english.counts.to_json() == {
+        "n_names": 2, "n_concepts": 1, "n_defined": 0, "n_several": 1, "n_single": 0,
+        "n_definitions": 0,
+    }  # fmt: skip
+    french = NameTemplates(kb, NameTemplatesConfig(languages=("fr",)))
+    assert (french.counts.n_names, french.counts.n_defined) == (2, 1)
+    assert NameTemplates(kb).counts.n_defined == 2
+    with pytest.raises(ConfigError, match="no names in 'de'"):
+        NameTemplates(kb, NameTemplatesConfig(languages=("de",)))
+
+
+def test_columns_are_cleaned_as_names_are():
+    names = [
+        "A-B",
+        " (+) (-) ",
+        "Ünï_code\u00a0x",
+        "%%",
+        "tab\there",
+        "ΣΑΣ",
+        "2型,糖尿病",
+        "a\\b`c",
+    ]
+    for lower in (True, False):
+        column = pl.DataFrame({"text": names}).select(_cleaned(pl.col("text"), lower=lower))
+        assert column["text"].to_list() == [clean_name(name, lower=lower) for name in names]
+
+
+def test_texts_for_a_tokenizer(kb):
+    templates = NameTemplates(kb)
+    texts = list(templates.texts(1000))
+    assert len(texts) == 2 * len(templates)
+    first = templates.example(0, 0)
+    assert texts[:2] == [first.source, f"{first.prompt} {first.target}"]
+    assert len(list(templates.texts(3))) == 6
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"max_synonyms": 0}, "max_synonyms: expected a number of at least 1, found 0"),
+        ({"definition_words": 0}, "definition_words: expected a number of at least 1"),
+        ({"seed": -1}, "seed: expected a number of at least 0, found -1"),
+    ],
+)
+def test_settings_that_mean_nothing(setting, message):
+    with pytest.raises(ConfigError, match=message):
+        NameTemplatesConfig(**setting)

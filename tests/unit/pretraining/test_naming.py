@@ -1,0 +1,101 @@
+"""Batches of examples: each once an epoch, shared out evenly, taken up where they were left."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from biograft.errors import ConfigError
+from biograft.objectives.name_examples import NamingBatches, NamingExample
+
+
+class Numbered:
+    """Examples that say which they are, of uneven length; it counts how many were made."""
+
+    def __init__(self, n):
+        self.n, self.n_made = n, 0
+
+    def __len__(self):
+        return self.n
+
+    def example(self, epoch, number):
+        self.n_made += 1
+        return NamingExample(f"{epoch}:{number}", "x" * (7 * number % 13), "")
+
+
+def numbers(batches):
+    return [[int(each.source.partition(":")[2]) for each in batch] for batch in batches]
+
+
+def flat(lists):
+    return [each for some in lists for each in some]
+
+
+@pytest.mark.parametrize("bucket", [0, 1, 3, 100])
+def test_every_example_once_an_epoch(bucket):
+    source = NamingBatches(Numbered(53), 8, seed=4, bucket_batches=bucket)
+    for epoch in range(3):
+        batches = list(source.batches(epoch))
+        assert [len(batch) for batch in batches] == [8] * 6 + [5]
+        assert len(batches) == len(source) == 7
+        assert all(each.source.startswith(f"{epoch}:") for batch in batches for each in batch)
+        assert sorted(flat(numbers(batches))) == list(range(53))
+
+
+@pytest.mark.parametrize("bucket", [0, 1, 3])
+def test_resuming_gives_the_batches_that_were_left(bucket):
+    source = NamingBatches(Numbered(53), 8, seed=4, bucket_batches=bucket)
+    whole = list(source.batches(2))
+    for position in range(len(source) + 1):
+        again = NamingBatches(Numbered(53), 8, seed=4, bucket_batches=bucket)
+        assert list(again.batches(2, position)) == whole[position:]
+
+
+def test_only_what_is_asked_for_is_made():
+    examples = Numbered(1000)
+    next(NamingBatches(examples, 8, seed=4).batches(0, 100))
+    assert examples.n_made == 8
+
+
+def test_epochs_and_seeds_have_their_own_order():
+    first = numbers(NamingBatches(Numbered(53), 8, seed=4).batches(0))
+    assert first != numbers(NamingBatches(Numbered(53), 8, seed=4).batches(1))
+    assert first != numbers(NamingBatches(Numbered(53), 8, seed=5).batches(0))
+
+
+@pytest.mark.parametrize("world", [2, 4, 5])
+def test_processes_share_what_one_reads(world):
+    parts = [
+        numbers(NamingBatches(Numbered(53), 8, seed=4, rank=rank, world=world).batches(1))
+        for rank in range(world)
+    ]
+    assert {len(part) for part in parts} == {len(parts[0])}
+    together = numbers(NamingBatches(Numbered(53), 8 * world, seed=4).batches(1))
+    for step, batches in enumerate(zip(*parts, strict=True)):
+        seen = sorted(flat(batches))
+        assert len(seen) == len(set(seen))
+        assert set(seen) <= set(together[step])
+    assert sum(map(len, flat(parts))) == 53 // world * world
+
+
+def test_batches_of_like_length():
+    lengths = {}
+
+    def by_prompt(examples):
+        return [len(each.prompt) for each in examples]
+
+    for bucket in (0, 100):
+        source = NamingBatches(
+            Numbered(160), 8, seed=4, bucket_batches=bucket, lengths=by_prompt if bucket else None
+        )
+        lengths[bucket] = [max(map(len, (e.prompt for e in b))) for b in source.batches(0)]
+    assert sum(lengths[100]) < 0.7 * sum(lengths[0])
+    assert lengths[100] != sorted(lengths[100])
+
+
+def test_some_examples_of_all():
+    chosen = np.array([3, 5, 7, 11])
+    source = NamingBatches(Numbered(53), 3, seed=4, numbers=chosen)
+    assert sorted(flat(numbers(source.batches(0)))) == chosen.tolist()
+    with pytest.raises(ConfigError, match="4 examples are too few for 5 processes"):
+        NamingBatches(Numbered(53), 3, seed=4, numbers=chosen, world=5)

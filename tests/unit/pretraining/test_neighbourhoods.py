@@ -1,0 +1,229 @@
+"""Recipes whose mentions see neighbours: the graph by rows of a table, and runs on it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from transformers import AutoModel, AutoModelForMaskedLM
+
+from biograft.errors import ConfigError
+from biograft.graph.embedding import EmbeddingRecipe, Embeddings, embed_graph
+from biograft.graph.neighbour_table import DIRECTIONS, NeighbourTable
+from biograft.graph.neighbours import build_neighbours, first_types
+from biograft.graph.pepr import PeprConfig
+from biograft.nn import TextEncoder
+from biograft.nn.knowledge import KnowledgeBertForMaskedLM
+from biograft.objectives.examples import IGNORED, SHOWN, TextExample
+from biograft.pretraining.language_modelling import preparing
+from biograft.pretraining.neighbourhoods import read_neighbourhood
+from biograft.pretraining.recipe import KnowledgeConfig, Recipe
+from biograft.pretraining.run import pretrain
+
+TRAINING = {"steps": 6, "batch_size": 8, "precision": "fp32", "learning_rate": 2e-3}
+OBJECTIVES = {
+    "masked_tokens": {"mode": "whole_entity", "mask_share": 0.4},
+    "masked_neighbour": {"n_negatives": 3},
+    "masked_mention": {},
+}
+
+
+@pytest.fixture(scope="module")
+def neighbours(bench, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graph") / "neighbours"
+    build_neighbours(bench.kb, folder, PeprConfig(k=4))
+    return folder
+
+
+def make_transr(kb, folder, seed=33):
+    sizes = ["training.epochs=2", "model.dim=8", "model.relation_dim=6", f"training.seed={seed}"]
+    embed_graph(kb, EmbeddingRecipe.load("transr", sizes), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def transr(bench, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graph") / "transr"
+    return make_transr(bench.kb, folder)
+
+
+@pytest.fixture
+def recipe(bench, starter_shards, neighbours, transr):
+    def make(after=None, objectives=None, **knowledge):
+        return Recipe.from_values(
+            "tiny",
+            {
+                "encoder": {"name": str(bench.encoder)},
+                "knowledge": {
+                    "after": after or {"neighbour_attention": 1},
+                    "neighbours": str(neighbours), "vectors": str(transr),
+                    "n_neighbours": 4, "freeze": True, **knowledge,
+                },
+                "stream": {
+                    "kind": "annotated_text", "shards": str(starter_shards), "max_length": 32,
+                    "pack": False,
+                },
+                "objective": OBJECTIVES if objectives is None else objectives,
+                "training": TRAINING,
+            },
+        )  # fmt: skip
+
+    return make
+
+
+def some_ids(kb, n=40):
+    return [kb.id_at(row) for row in range(0, 3 * n, 3)]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_graph_is_the_store_s_by_rows_of_the_table(bench, neighbours, transr, whole):
+    kb, ids = bench.kb, some_ids(bench.kb)
+    config = KnowledgeConfig(
+        after={"neighbour_attention": 1}, neighbours=neighbours, vectors=transr,
+        n_neighbours=4, whole_graph=whole,
+    )  # fmt: skip
+    counts = np.arange(len(ids))
+    found = read_neighbourhood(config, ids, counts, kb, grows=True)
+    table, graph = NeighbourTable.open(neighbours, kb), found.graph
+    assert list(found.ids[: len(ids)]) == ids
+    assert len(set(found.ids)) == len(found.ids)
+    assert len(found.ids) > len(ids)
+    for row, identifier in enumerate(found.ids):
+        edges = table[kb.row(identifier)]
+        own = [found.ids[n] for n in graph.neighbours[row] if n >= 0]
+        theirs = [kb.id_at(int(n)) for n in edges.neighbours[:4]]
+        if whole or row < len(ids):
+            assert own == theirs
+        else:
+            assert own == [each for each in theirs if each in found.ids]
+            continue
+        signs = [1 if DIRECTIONS[d] == "out" else -1 for d in edges.directions[:4]]
+        assert graph.signs[row, : len(own)].tolist() == signs
+        assert graph.relations[row, : len(own)].tolist() == edges.relations[:4].tolist()
+        assert graph.types[row] == first_types(kb)[kb.row(identifier)]
+    assert (graph.relations[graph.neighbours < 0] == -1).all()
+    assert not graph.signs[graph.neighbours < 0].any()
+    assert graph.counts[: len(ids)].tolist() == counts.tolist()
+    assert not graph.counts[len(ids) :].any()
+    assert graph.projections.shape == (len(kb.relation_names), 8, 6)
+    fixed = read_neighbourhood(config, ids, counts, kb, grows=False)
+    assert list(fixed.ids) == ids
+
+
+def test_a_run_gives_a_model_that_finds_what_it_is_told(bench, recipe, tmp_path):
+    result = pretrain(recipe(), bench.kb, tmp_path / "run")
+    model = AutoModelForMaskedLM.from_pretrained(result.encoder)
+    names = {name.text for name in bench.kb.concept_at(bench.kb.row(model.entities[0].id)).names}
+    assert set(model.entities[0].names) == names
+    entry = json.loads((tmp_path / "run/metrics.jsonl").read_text().splitlines()[-2])
+    assert {f"{name}.loss" for name in OBJECTIVES} < set(entry)
+    encoder = TextEncoder.from_pretrained(result.encoder, device="cpu")
+    batch = encoder.tokenize([f"{model.entities[0].name} is bad"])
+    assert 0 in encoder.tell(batch)["entities"].tolist()
+    table = AutoModel.from_pretrained(result.encoder).entity_table.weight
+    assert not table.requires_grad
+
+
+def test_several_layers_and_a_model_trained_further(bench, recipe, tmp_path):
+    both = {"entity_memory": 1, "neighbour_attention": 1}
+    objectives = {**OBJECTIVES, "entity_detection": {}, "entity_linking": {}}
+    first = pretrain(recipe(both, objectives, n_nearest=3), bench.kb, tmp_path / "first")
+    values = recipe(both, objectives, n_nearest=3).to_json()
+    del values["recipe"]
+    values["encoder"] = {"name": str(first.encoder)}
+    again = Recipe.from_values("tiny", values)
+    second = pretrain(again, bench.kb, tmp_path / "second")
+    one, two = (AutoModel.from_pretrained(each.encoder) for each in (first, second))
+    assert [e.id for e in one.entities] == [e.id for e in two.entities]
+    others = {"vectors": make_transr(bench.kb, tmp_path / "vectors", seed=1)}
+    for key, folder in {**others, "neighbours": tmp_path / "neighbours"}.items():
+        if key == "neighbours":
+            build_neighbours(bench.kb, folder, PeprConfig(k=4, damping=0.9))
+        changed = {**values, "knowledge": {**values["knowledge"], key: str(folder)}}
+        with pytest.raises(ConfigError, match=rf"knowledge\.{key}: .* other {key}"):
+            pretrain(Recipe.from_values("tiny", changed), bench.kb, tmp_path / "third")
+
+
+def test_what_is_told_and_asked_for(bench, recipe, tmp_path):
+    """Entity fusion and its objective, also without vectors."""
+    objectives = {"masked_tokens": {}, "entity_prediction": {}}
+    fusion = recipe({"entity_fusion": 1}, objectives, neighbours=None, vectors=None)
+    run = pretrain(fusion, bench.kb, tmp_path / "run")
+    assert "entity_fusion" in AutoModel.from_pretrained(run.encoder).knowledge
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_layer_that_is_told_entities_knows_all_that_have_vectors(
+    bench, recipe, transr, tmp_path, whole
+):
+    objectives = {"masked_tokens": {}, "entity_prediction": {}}
+    fusion = recipe(
+        {"entity_fusion": 1}, objectives, neighbours=None, vectors=str(transr), whole_graph=whole
+    )
+    run = pretrain(fusion, bench.kb, tmp_path / "run")
+    model = AutoModel.from_pretrained(run.encoder)
+    of_text = run.counts["text"]["n_entities"]
+    ids, embeddings = [entity.id for entity in model.entities], Embeddings.open(transr)
+    assert len(set(ids)) == len(ids)
+    if not whole:
+        assert len(ids) == of_text
+        return
+    assert set(ids[of_text:]) == set(embeddings.entity_ids) - set(ids[:of_text])
+    assert all(entity.names for entity in model.entities)
+    place = embeddings.entity_ids.index(ids[-1])
+    np.testing.assert_allclose(
+        model.entity_table.weight[-1].detach(), embeddings.tables.entity[place]
+    )
+
+
+def test_what_is_told_follows_the_recipe_whatever_the_objectives_are(bench, recipe, tmp_path):
+    after, asked = {"entity_fusion": 1}, {"entity_prediction": {}}
+    hidden = recipe(after, asked, neighbours=None, vectors=None)
+    with pytest.raises(ConfigError, match=r"nothing hides any; add objective\.masked_tokens"):
+        pretrain(hidden, bench.kb, tmp_path / "run")
+    table = np.zeros((3, 8), np.float32)
+    told, finds = (
+        KnowledgeBertForMaskedLM.from_bert(bench.encoder, table, knowledge_after={layer: 1})
+        for layer in ("entity_fusion", "entity_memory")
+    )
+    example = sequence([(1, 2, 7), (4, 5, 3)], hidden=[1, 2])
+    for knowledge in (hidden.knowledge, None):  # a recipe for plain BERTs goes on from the model
+        [showing] = preparing({}, knowledge, told)
+        assert showing.prepare(example, None).mention_labels[SHOWN].tolist() == [7, IGNORED]
+    assert (
+        preparing({}, recipe({"entity_memory": 1}, asked, neighbours=None).knowledge, finds) == []
+    )
+    assert preparing({}, None, finds.model.bert) == []
+    assert Recipe.load("ernie-cpu").knowledge.shown == "all"
+
+
+def sequence(mentions, hidden):
+    labels = np.full(8, IGNORED)
+    labels[hidden] = 9
+    zeros = np.zeros(8, np.int64)
+    return TextExample(
+        tokens=zeros, segments=zeros, words=zeros, mentions=np.array(mentions),
+        token_labels={"masked_tokens": labels},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("knowledge", "message"),
+    [
+        ({"n_neighbours": 5}, r"keeps 4 of each entity, found 5; make it again with -k 5"),
+        ({"after": {"neighbour_atention": 1}}, "did you mean 'neighbour_attention'"),
+        ({"after": {"neighbour_attention": 3}}, r"knowledge\.after: .* has 2 layers, found 3"),
+        ({"shown": "none"}, r"knowledge\.shown: expected one of hidden, all, found 'none'"),
+        ({"after": {"entity_memory": 1}}, r"no layer of the recipe reads neighbours"),
+    ],
+)
+def test_wrong_settings_are_named(bench, recipe, tmp_path, knowledge, message):
+    with pytest.raises(ConfigError, match=message):
+        pretrain(recipe(**knowledge), bench.kb, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_neighbours_are_read_with_their_store(bench, recipe, tmp_path):
+    with pytest.raises(ConfigError, match="name it with --kb"):
+        pretrain(recipe(), None, tmp_path / "run")

@@ -1,0 +1,218 @@
+"""Pieces of long mentions: where they stand in tokens, packed, cut and joined to strangers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from annotated_texts import annotate
+from generative_store import store_in
+from tiny_models import tiny_tokenizer
+
+from biograft.corpus.segmentation import Segmentation, SegmentationConfig, build_segmentation
+from biograft.corpus.segmentation.heads import HeadSegmenter, Segmented
+from biograft.corpus.segmentation.words import Vocabulary
+from biograft.errors import ConfigError
+from biograft.objectives.examples import CONSISTENT, HEAD_START, IGNORED, PIECE_ENDS, collate
+from biograft.pretraining.stream_configs import AnnotatedTextConfig
+from biograft.pretraining.substitution import ReplacementConfig
+from biograft.pretraining.text_batches import join_stranger
+from biograft.pretraining.text_builder import open_packed
+from biograft.pretraining.tokenisation import PackingCounts, PieceFinder
+
+NAMES = [["急性肝炎", "急肝"], ["慢性肝炎", "慢肝"], ["急性肾炎", "急肾"], ["慢性肾炎", "慢肾"],
+         ["慢性活动性肝炎", "活动肝"]]  # fmt: skip
+CONCEPTS = [
+    {"id": f"D{row}", "name": first, "names": {"zh": [first, second]}, "type": "病"}
+    for row, (first, second) in enumerate(NAMES)
+] + [{"id": f"P{row}", "name": name, "names": {"zh": [name]}, "type": "词"}
+     for row, name in enumerate(["急性", "慢性", "肝炎", "肾炎"])]  # fmt: skip
+KNOWN = {name: f"D{row}" for row, names in enumerate(NAMES) for name in names}
+TEXTS = [
+    "患者有急性肝炎病史。服药后好转，血压正常，无急肾。",
+    "诊断为慢性活动性肝炎。又有慢肾，需要住院。",
+    "没有什么。一切正常。",
+    "慢性肾炎与慢性肝炎，急肝。复查后出院。",
+]
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory):
+    return store_in(tmp_path_factory.mktemp("pieces"), CONCEPTS)
+
+
+@pytest.fixture(scope="module")
+def segmentation(kb, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("segments")
+    corpus = folder / "corpus.txt"
+    names = [first for first, _ in NAMES]
+    lines = [f"{a}患者有{b}症状" for a in names for b in ("甲", "乙", "丙", "丁")]
+    corpus.write_text("\n".join(lines), encoding="utf-8")
+    build_segmentation(kb, [corpus], folder / "out", SegmentationConfig(words="own"))
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def chinese():
+    return tiny_tokenizer([*TEXTS, *(name for names in NAMES for name in names)])
+
+
+@pytest.fixture
+def packed(shards, chinese, kb, segmentation):
+    folder = shards([annotate(text, KNOWN) for text in TEXTS])
+
+    def make(**config):
+        chosen = AnnotatedTextConfig(shards=folder, segmentation=segmentation, **config)
+        return open_packed(chosen, chinese, kb=kb)
+
+    return make
+
+
+def told(example, tokenizer, segmentation):
+    """Compare every mention's labels with the segmentation of its own characters."""
+    cut = Segmentation.open(segmentation)
+    text = tokenizer.convert_ids_to_tokens(example.tokens)
+    inside = np.zeros(len(text), bool)
+    n_long = 0
+    for (first, last, _), head in zip(
+        example.mentions.tolist(), example.mention_labels[HEAD_START].tolist(), strict=True
+    ):
+        name = "".join(text[first : last + 1])
+        found = cut.segment(name)
+        ends = example.token_labels[PIECE_ENDS][first : last + 1].tolist()
+        if not found.is_long:
+            assert head == IGNORED
+            assert set(ends) == {IGNORED}
+            continue
+        n_long += 1
+        inside[first : last + 1] = True
+        assert "".join(text[head : last + 1]) == found.cut(found.head)
+        wanted = {end - 1 for _, end in found.pieces}
+        assert ends == [int(place in wanted) for place in range(len(name))]
+    assert (example.token_labels[PIECE_ENDS][~inside] == IGNORED).all()
+    return n_long
+
+
+@pytest.mark.parametrize("pack", [True, False])
+@pytest.mark.parametrize("max_length", [12, 20, 200])
+def test_labels_stand_at_the_tokens_of_their_pieces(
+    packed, chinese, segmentation, pack, max_length
+):
+    text = packed(pack=pack, max_length=max_length)
+    n_long = sum(told(text.example(n), chinese, segmentation) for n in range(len(text)))
+    assert n_long == 4 if max_length > 12 else n_long <= 4
+
+
+def test_strangers_bring_their_labels(packed, chinese, segmentation):
+    text = packed(pack=False, two_segments=True, max_length=64)
+    examples = [text.example(number) for number in range(len(text))]
+    n_long = 0
+    for one in examples:
+        for other in examples:
+            n_long += told(join_stranger(one, other, 64), chinese, segmentation)
+    assert n_long > 8
+
+
+def test_batches_list_the_labels(packed):
+    text = packed(pack=False, replacement=ReplacementConfig(share=1.0))
+    examples = [text.example(number) for number in range(len(text))]
+    batch = collate(examples, text.padding)
+    assert len(batch.mention_labels[HEAD_START]) == len(batch.mentions)
+    assert batch.token_labels[PIECE_ENDS].shape == batch.tokens.shape
+    sizes = [len(example.mentions) for example in examples]
+    assert batch.mention_labels[CONSISTENT].tolist() == [
+        label for e in examples for label in e.mention_labels[CONSISTENT].tolist()
+    ]
+    assert sum(sizes) == len(batch.mentions)
+
+
+def test_copies_are_read_behind_the_originals(packed, chinese, segmentation):
+    replacement = ReplacementConfig(share=1.0, same_type=0.0)
+    text = packed(pack=False, replacement=replacement)
+    assert text.documents.tolist() == [0, 1, 2, 3, 0, 1, 3]
+    originals, copies = (
+        np.concatenate([text.example(n).mention_labels[CONSISTENT] for n in numbers])
+        for numbers in (range(4), range(4, 7))
+    )
+    assert set(originals.tolist()) == {IGNORED}
+    assert {0, 1} <= set(copies.tolist())
+    assert all(told(text.example(n), chinese, segmentation) >= 0 for n in range(7))
+
+
+def test_what_text_was_packed_with_is_told_apart(packed, shards, chinese, kb, segmentation):
+    text = packed(pack=False)
+    assert packed(pack=False).folder == text.folder
+    assert packed(pack=False, replacement=ReplacementConfig()).folder != text.folder
+    one = packed(pack=False, replacement=ReplacementConfig(seed=1)).folder
+    assert packed(pack=False, replacement=ReplacementConfig(seed=2)).folder != one
+
+
+def test_text_packed_under_earlier_rules_is_packed_anew(packed):
+    made_from = packed(pack=False, replacement=ReplacementConfig()).manifest["made_from"]
+    assert (made_from["pieces"], made_from["replacing"]) == (2, 2)
+    assert "replacing" not in packed(pack=False).manifest["made_from"]
+
+
+def test_a_document_and_its_copies_are_not_packed(packed):
+    with pytest.raises(ConfigError, match=r"replacement: .* held out together.*set pack = false"):
+        packed(replacement=ReplacementConfig())
+
+
+def test_names_are_taken_from_a_store(shards, chinese):
+    config = AnnotatedTextConfig(shards=shards(TEXTS), pack=False, replacement=ReplacementConfig())
+    with pytest.raises(ConfigError, match=r"stream\.replacement: .*--kb"):
+        open_packed(config, chinese)
+
+
+def test_parts_that_share_a_token_are_not_told_apart():
+    class Halves:
+        def segment(self, text):
+            middle = len(text) // 2
+            parts = ((0, middle), (middle, len(text)))
+            return Segmented(text, parts, *parts)
+
+    finder, counts = PieceFinder(Halves()), PackingCounts()
+    of_letters = np.array([[0, 1], [1, 2], [2, 3], [3, 4]])
+    found = finder.find("abcd", of_letters, np.array([[0, 3]]), [(0, 4)], counts)
+    assert found.heads.tolist() == [2]
+    assert found.ends.tolist() == [0, 1, 0, 1]
+    of_pieces = np.array([[0, 1], [1, 3], [3, 4]])
+    assert (counts.n_without_pieces, counts.n_without_head) == (0, 0)
+    found = finder.find("abcd", of_pieces, np.array([[0, 2]]), [(0, 4)], counts)
+    assert found.heads.tolist() == [IGNORED]
+    assert set(found.ends.tolist()) == {IGNORED}
+    assert (counts.n_without_pieces, counts.n_without_head) == (1, 0)
+
+
+HEAD_FIRST = HeadSegmenter(Vocabulary({"wall": 3.0}, "en"))
+BRACKET = Segmented("甲乙（丙）", ((0, 1), (1, 2), (3, 4)), (0, 1), (1, 2))
+
+
+class Known:
+    def segment(self, text):
+        return BRACKET if text == BRACKET.text else HEAD_FIRST.segment(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "ends", "head"),
+    [
+        ("acute infarction of wall", [1, 1, 0, 1], None),  # acute | infarction | of wall
+        ("infarction, acute", [1, 0, 1], None),
+        ("甲乙（丙）", [1, 1, 0, 0, 1], None),  # 甲 | 乙 | 丙）
+        ("acute infarction", [1, 1], 1),
+    ],
+)
+def test_pieces_are_told_whatever_follows_the_head_and_the_last_one_ends_the_entity(
+    name, ends, head
+):
+    tokens = re.findall(r"[a-z]+|[^a-z ]", name)
+    starts = [name.index(token) for token in tokens]
+    offsets = np.array([[s, s + len(t)] for s, t in zip(starts, tokens, strict=True)])
+    counts = PackingCounts()
+    mentions = np.array([[0, len(tokens) - 1]])
+    found = PieceFinder(Known()).find(name, offsets, mentions, [(0, len(name))], counts)
+    assert found.ends.tolist() == ends
+    assert found.heads.tolist() == [IGNORED if head is None else head]
+    assert (counts.n_without_pieces, counts.n_without_head) == (0, int(head is None))

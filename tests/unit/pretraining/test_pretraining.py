@@ -1,0 +1,128 @@
+"""A whole run on the starter knowledge base with a tiny encoder."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from one_writer import held_elsewhere
+from transformers import AutoModel, AutoTokenizer
+
+from biograft.errors import ConfigError, NotFoundError, OutputError
+from biograft.nn import TextEncoder
+from biograft.pretraining.alignment import Alignment, Embedder
+from biograft.pretraining.run import pretrain
+from biograft.pretraining.synonym_pairs import PairBatches, SynonymPairs
+
+
+def metrics(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_run_brings_names_of_a_concept_together(bench, tmp_path):
+    result = pretrain(bench.recipe(steps=40, eval_every=20), bench.kb, tmp_path / "run")
+    assert result.training.finished
+    shown = [line["evaluation"] for line in metrics(tmp_path / "run") if "evaluation" in line]
+    first, last = shown[0]["synonym_alignment"], shown[-1]["synonym_alignment"]
+    assert len(shown) == 3
+    assert last["loss"] < first["loss"]
+
+    def gap(found):
+        return found["positive_cosine"] - found["negative_cosine"]
+
+    assert gap(last) > gap(first) + 0.1
+    assert sum(first["cosines"]["before_mining"]["positive"]) > 0
+    described = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert described["provenance"]["pairs"] == result.counts["pairs"]
+    assert described["config"]["training"]["steps"] == 40
+    plain = result.to_json()
+    assert json.loads(json.dumps(plain)) == plain
+
+
+def test_the_result_loads_everywhere_and_gives_the_same_vectors(bench, tmp_path):
+    result = pretrain(bench.recipe(), bench.kb, tmp_path / "run")
+    texts = ["heart attack", "Myocardial Infarction"]
+    ours = TextEncoder.from_pretrained(result.encoder)
+    assert (ours.pooling, ours.max_length, ours.lower) == ("mean", 16, True)
+    vectors = ours.encode(texts, precision="fp32")
+    start = TextEncoder.from_pretrained(bench.encoder, pooling="mean")
+    assert not np.allclose(vectors, start.encode(texts, precision="fp32"), atol=1e-3)
+    tokenizer, model = (c.from_pretrained(result.encoder) for c in (AutoTokenizer, AutoModel))
+    with torch.inference_mode():
+        tokens = tokenizer(texts, padding=True, return_tensors="pt")
+        states = model(**tokens).last_hidden_state
+    mask = tokens["attention_mask"][..., None]
+    mean = torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=1)
+    np.testing.assert_allclose(vectors, mean.numpy(), atol=1e-5)
+
+
+def test_a_resumed_run_gives_the_same_encoder(bench, tmp_path):
+    whole = pretrain(bench.recipe(steps=6), bench.kb, tmp_path / "whole")
+    part = pretrain(bench.recipe(steps=6, max_minutes=1e-9), bench.kb, tmp_path / "parts")
+    assert not part.training.finished
+    rest = pretrain(bench.recipe(steps=6), bench.kb, tmp_path / "parts", resume=True)
+    assert rest.training.finished
+    one, two = (TextEncoder.from_pretrained(r.encoder).fingerprint() for r in (whole, rest))
+    assert one == two
+    with pytest.raises(ConfigError, match=r"begun with training.steps = 6, now it is 7"):
+        pretrain(bench.recipe(steps=7), bench.kb, tmp_path / "parts", resume=True)
+
+
+def test_pairs_of_a_file_need_no_knowledge_base(bench, tmp_path, write):
+    path = write("pairs.txt", "A||heart attack||myocardial infarction\nB||flu||influenza\n")
+    recipe = bench.recipe(stream={"extra_pairs": str(path)}, steps=1)
+    assert pretrain(recipe, None, tmp_path / "run").counts["pairs"]["n_extra"] == 2
+
+
+def test_both_names_go_through_the_encoder_in_one_pass(bench):
+    encoder = TextEncoder.from_pretrained(bench.encoder, pooling="mean", max_length=16)
+    objectives = {name: part.build() for name, part in bench.recipe().objectives.items()}
+    model, sizes = Embedder(encoder), []
+    model.register_forward_pre_hook(lambda _, inputs: sizes.append(inputs[0]["input_ids"].shape))
+    batch = next(PairBatches(SynonymPairs(bench.kb), 16).batches(0))
+    loss, stats = Alignment(encoder, objectives).loss(model, batch)
+    assert [n_rows for n_rows, _ in sizes] == [32]
+    assert sizes[0][1] == max(len(encoder.tokenize([t])["input_ids"][0])
+                              for t in (*batch.left, *batch.right))  # fmt: skip
+    vectors = torch.cat([model(encoder.tokenize(list(side))) for side in (batch.left, batch.right)])
+    expected, _ = objectives["synonym_alignment"].loss(
+        vectors, {"labels": torch.from_numpy(np.tile(batch.labels, 2))}
+    )
+    torch.testing.assert_close(loss, expected, rtol=1e-4, atol=1e-5)
+    assert 0 < stats["anchors_kept"] <= 1
+
+
+def test_an_encoder_that_is_not_there(bench, tmp_path):
+    recipe = bench.recipe()
+    values = {**recipe.to_json(), "encoder": {"name": str(tmp_path / "none")}}
+    values.pop("recipe")
+    values["stream"].pop("extra_pairs")
+    with pytest.raises(NotFoundError, match="no such folder"):
+        pretrain(type(recipe).from_values("x", values), bench.kb, tmp_path / "run")
+
+
+def test_without_torch_the_extra_is_named():
+    script = """
+import sys
+sys.modules["torch"] = None
+from biograft.errors import MissingExtraError
+try:
+    from biograft.pretraining import Recipe, pretrain
+    pretrain(Recipe.load("sapbert-cpu"), None, "none")
+except MissingExtraError as error:
+    sys.exit(str(error))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert "pip install 'biograft[models]'" in done.stderr
+
+
+def test_a_run_that_another_process_writes_is_refused_at_once(bench, tmp_path):
+    with held_elsewhere(tmp_path / "run"), pytest.raises(OutputError):
+        pretrain(bench.recipe(), bench.kb, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

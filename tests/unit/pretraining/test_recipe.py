@@ -1,0 +1,202 @@
+"""Recipes: every shipped one loads, overrides are typed, mistakes are named."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from biograft.errors import ConfigError
+from biograft.objectives.examples import GraphOfEntities, Setting
+from biograft.pretraining.recipe import NEW_MODELS, Recipe, shipped_recipes
+from biograft.pretraining.stream_configs import STREAMS
+
+SMALL = """
+[encoder]
+name = "some/folder"
+[objective.synonym_alignment]
+"""
+
+
+GRAPH = GraphOfEntities(
+    neighbours=np.array([[1], [0]]), relations=np.zeros((2, 1), np.int64),
+    signs=np.ones((2, 1), np.int64), types=np.zeros(2, np.int64), counts=np.ones(2, np.int64),
+    relation_vectors=np.zeros((1, 3), np.float32), projections=np.zeros((1, 3, 3), np.float32),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(shipped_recipes()))
+def test_every_shipped_recipe_loads(name):
+    recipe = Recipe.load(name)
+    assert recipe.about
+    assert recipe.to_json()["recipe"] == name
+    setting = Setting(
+        mask=4, n_tokens=100, special=(0, 1, 2, 3, 4), width=8,
+        entity_counts=np.ones(2, np.int64), graph=GRAPH, embeddings=torch.zeros(100, 8),
+    )  # fmt: skip
+    for objective in recipe.objectives.values():
+        objective.build(*[setting] * (recipe.reads == "annotated_text"))
+
+
+def test_the_published_settings():
+    recipe = Recipe.load("sapbert")
+    plain = recipe.to_json()
+    assert plain["encoder"]["pooling"] == "cls"
+    assert plain["encoder"]["max_length"] == 25
+    assert plain["stream"]["max_pairs"] == 50
+    assert plain["objective"]["synonym_alignment"] == {
+        "loss": "multi_similarity",
+        "parameters": {"alpha": 1.0, "beta": 60.0, "base": 0.5},
+        "miner": "all",
+        "margin": 0.2,
+        "weight": 1.0,
+    }
+    training = recipe.training
+    assert (training.batch_size, training.learning_rate, training.epochs) == (256, 2e-5, 1)
+    assert (training.weight_decay, training.decay_all, training.steps) == (0.01, True, 0)
+    assert (training.schedule, training.warmup, training.clip) == ("constant", 0, 0)
+
+
+def test_overrides_are_typed_and_may_be_bare_words(write):
+    path = write("mine.toml", SMALL)
+    recipe = Recipe.load(
+        path,
+        [
+            "training.steps=7",
+            "training.learning_rate=1",
+            "objective.synonym_alignment.loss=infonce",
+            "objective.synonym_alignment.parameters.temperature=0.1",
+            'stream.languages=["en", "zh"]',
+            "stream.extra_pairs=pairs.txt",
+            "stream.lowercase=false",
+            "encoder.name=/a = b/c",
+        ],
+    )
+    assert recipe.name == "mine"
+    assert recipe.training.steps == 7
+    assert recipe.training.learning_rate == 1.0
+    assert recipe.objectives["synonym_alignment"].loss == "infonce"
+    assert recipe.objectives["synonym_alignment"].parameters == {"temperature": 0.1}
+    assert recipe.stream.languages == ("en", "zh")
+    assert recipe.stream.extra_pairs == Path("pairs.txt")
+    assert recipe.stream.lowercase is False
+    assert recipe.encoder.name == "/a = b/c"
+    assert recipe.to_json()["stream"]["extra_pairs"] == "pairs.txt"
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.stepz=7", r"training: unknown key 'stepz'; did you mean 'steps'"),
+        ("training.steps=many", r"training.steps: expected int, found 'many'"),
+        ("steps=7", r"--set: expected table.key=value, found 'steps=7'"),
+        ("training.steps", r"--set: expected table.key=value"),
+        ("trainin.steps=7", r"unknown key 'trainin'; did you mean 'training'"),
+        ("objective.synonym_alinment.loss=x", r"objective: no objective is called .*did you mean"),
+        ("objective.synonym_alignment=x", r"objective.synonym_alignment: expected a table"),
+        ("encoder.name.x=1", r"--set encoder.name.x=1: name is no table"),
+        (
+            "stream.kind=texts",
+            r"stream.kind: no stream is called 'texts'; known: annotated_text",
+        ),
+        ("stream.max_pair=1", r"stream: unknown key 'max_pair'; did you mean 'max_pairs'"),
+        ("encoder.polling=cls", r"encoder: unknown key 'polling'; did you mean 'pooling'"),
+    ],
+)
+def test_mistakes_are_named(write, override, message):
+    with pytest.raises(ConfigError, match=message):
+        Recipe.load(write("mine.toml", SMALL), [override])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('[encoder]\nname = "x"\n', "names no objective; known: synonym_alignment"),
+        ("[objective.synonym_alignment]\n", r"expected either encoder\.name, .*; found neither"),
+        (f'{SMALL}[new]\nkind = "bart"\n', r"or a table \[new\] .*; found both"),
+        ('encoder = "x"\n', "encoder: expected a table, found 'x'"),
+        ("[encoder\n", "not valid TOML"),
+    ],
+)
+def test_incomplete_recipes_are_refused(write, content, message):
+    with pytest.raises(ConfigError, match=message):
+        Recipe.load(write("mine.toml", content))
+
+
+def test_an_unknown_recipe():
+    with pytest.raises(ConfigError, match=r"no recipe is called 'sapbart'; did you mean 'sapbert'"):
+        Recipe.load("sapbart")
+    with pytest.raises(ConfigError, match=r"nothing.toml: cannot be read"):
+        Recipe.load("nothing.toml")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "override", "message"),
+    [
+        ("mlm-cpu", "knowledge.vectors=V", r"mlm-cpu: has no knowledge layer to which"),
+        ("kebiolm-cpu", "knowledge.n_nearest=0", r"knowledge\.n_nearest: expected at least 1"),
+        ("kebiolm-cpu", "encoder.pooling=cls", r"encoder\.pooling: says how a text becomes"),
+        ("kebiolm-cpu", "objective.synonym_alignment.loss=circle", r"is for .* synonym_pairs"),
+        ("sapbert-cpu", "objective.masked_tokens.mode=token", r"is for .* annotated_text"),
+        ("sapbert-cpu", "encoder.dropout=0.1", r"encoder\.dropout: is for models that write"),
+        ("genbioel-pretrain", "encoder.pooling=cls", r"encoder\.pooling: says how .* one vector"),
+        ("genbioel-pretrain", "encoder.dropout=1", r"dropout: expected a share from 0 to below 1"),
+        ("genbioel-pretrain", "new.width=64", r"either encoder\.name, .* \[new\] .*; found both"),
+        ("genbioel-pretrain-cpu", "encoder.dropout=0.1", r"has new\.dropout instead"),
+        ("genbioel-pretrain-cpu", "new.kind=gpt", r"new\.kind: no kind of new model is called"),
+        ("genbioel-pretrain-cpu", "new.kind=bert", r"new\.kind: bert is for stream\.kind = "),
+        ("genbioel-pretrain-cpu", "new.wdth=1", r"new: unknown key 'wdth'; did you mean 'width'"),
+        ("genbioel-pretrain-cpu", "new.heads=5", r"heads: expected a divisor of the width 192"),
+    ],
+)
+def test_what_a_stream_has_no_use_for_is_refused(recipe, override, message):
+    with pytest.raises(ConfigError, match=message):
+        Recipe.load(recipe, [override])
+
+
+def test_a_model_from_scratch_or_one_that_is_there():
+    recipe = Recipe.load("genbioel-pretrain-cpu", ["new.layers=1"])
+    assert recipe.new_kind == "bart"
+    assert recipe.new.layers == 1
+    assert recipe.encoder.name == ""
+    plain = recipe.to_json()
+    assert plain["new"] == {"kind": "bart", **dataclasses.asdict(recipe.new)}
+    plain.pop("recipe")
+    plain["encoder"] = {"name": ""}
+    assert Recipe.from_values(recipe.name, plain).to_json()["new"] == plain["new"]
+    begun = Recipe.load("genbioel-pretrain-cpu", ["encoder.name=some/bart", "encoder.dropout=0.2"])
+    assert begun.new is None
+    assert (begun.encoder.name, begun.encoder.dropout) == ("some/bart", 0.2)
+    with pytest.raises(ConfigError, match="found both"):
+        Recipe.load("genbioel-pretrain-cpu", ["encoder.name=some/bart", "new.layers=1"])
+
+
+def test_a_new_model_says_what_it_can_learn_from(write):
+    content = '[new]\nkind = "bart"\n[objective.synonym_alignment]\n'
+    message = r"new\.kind: bart is for stream\.kind = name_templates, found synonym_pairs"
+    with pytest.raises(ConfigError, match=message):
+        Recipe.load(write("mine.toml", content))
+    with pytest.raises(ConfigError, match=r"new: missing key 'kind'; known: bart"):
+        Recipe.load(write("mine.toml", content.replace('kind = "bart"', "width = 8")))
+
+
+@pytest.mark.parametrize("kind", list(NEW_MODELS))
+def test_every_kind_of_new_model_names_streams(kind):
+    config = NEW_MODELS.load(kind)()
+    assert config.reads
+    assert set(config.reads) <= set(STREAMS)
+    assert callable(config.create)
+
+
+def test_the_published_settings_of_name_generation():
+    recipe = Recipe.load("genbioel-pretrain")
+    training = recipe.training
+    assert training.batch_size * training.accumulate * 6 == 384
+    assert (training.steps, training.warmup * training.steps) == (80_000, 1_600)
+    assert (training.learning_rate, training.weight_decay, training.clip) == (4e-5, 0.01, 0.1)
+    assert recipe.objectives["name_generation"].label_smoothing == 0.1
+    assert recipe.encoder.dropout == 0.1
+    assert (recipe.stream.max_synonyms, recipe.stream.max_definitions) == (3, 2)

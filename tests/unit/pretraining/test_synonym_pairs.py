@@ -1,0 +1,142 @@
+"""Pairs of names from small stores: which there are, and what becomes of the rest."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from biograft.config import from_mapping
+from biograft.errors import ConfigError, EncodingError, FormatError, InputError
+from biograft.pretraining.stream_configs import STREAMS, SynonymPairsConfig
+from biograft.pretraining.synonym_pairs import SynonymPairs
+
+
+def pairs_of(kb, **options):
+    """The pairs as (label, {name, name}), sorted."""
+    pairs = SynonymPairs(kb, SynonymPairsConfig(**options))
+    return sorted(
+        (int(label), *sorted((pairs.text(left), pairs.text(right))))
+        for (left, right), label in zip(pairs.rows.tolist(), pairs.labels, strict=True)
+    ), pairs.counts
+
+
+def test_all_unordered_pairs_and_no_singletons(store):
+    kb = store({"A": ["one", "two", "three"], "B": ["alone"], "C": ["x", "y"]})
+    found, counts = pairs_of(kb)
+    expected = [(0, *sorted(pair)) for pair in combinations(["one", "two", "three"], 2)]
+    assert found == sorted([*expected, (2, "x", "y")])
+    assert counts.to_json() == {
+        "n_concepts": 2,
+        "n_singletons": 1,
+        "n_names": 6,
+        "n_capped": 0,
+        "n_pairs": 4,
+        "n_extra": 0,
+    }
+
+
+def test_names_that_differ_in_case_are_one(store):
+    kb = store({"A": ["Flu", "flu", "FLU", "grippe"], "B": ["Cold", "cold"]})
+    found, counts = pairs_of(kb)
+    assert found == [(0, "flu", "grippe")]
+    assert counts.n_singletons == 1
+    as_given, _ = pairs_of(kb, lowercase=False)
+    assert (1, "Cold", "cold") in as_given
+    assert len(as_given) == 7
+
+
+def test_the_cap_samples(store):
+    kb = store({"A": [f"name {k}" for k in range(20)], "B": ["x", "y"]})
+    found, counts = pairs_of(kb, max_pairs=10)
+    assert len(found) == 11
+    assert counts.n_capped == 1
+    assert pairs_of(kb, max_pairs=10)[0] == found
+    assert pairs_of(kb, max_pairs=10, seed=1)[0] != found
+    assert len(pairs_of(kb, max_pairs=0)[0]) == 191
+
+
+def test_languages(store):
+    kb = store({"A": ["pain", ("Schmerz", "de"), ("dolor", "es"), "ache"], "B": ["flu", "grippe"]})
+    assert pairs_of(kb, languages=("en",))[0] == [(0, "ache", "pain"), (1, "flu", "grippe")]
+    crossed, counts = pairs_of(kb, cross_language=True)
+    assert ("ache", "pain") not in {pair[1:] for pair in crossed}
+    assert len(crossed) == 5
+    assert counts.n_singletons == 1
+    assert pairs_of(kb, cross_language=True, languages=("de", "es"))[0] == [(0, "dolor", "schmerz")]
+    with pytest.raises(ConfigError, match=r"languages: .* no names in 'fr'; .*en"):
+        pairs_of(kb, languages=("fr",))
+
+
+@pytest.mark.parametrize("relation", ["has_tradename", "tradename_of"])
+def test_trade_names_are_lent_both_ways(store, relation):
+    names = {"A": ["ibuprofen"], "B": ["Advil", "advil 200"], "C": ["aspirin"]}
+    kb = store(names, [("A", relation, "B"), ("C", "treats", "A")])
+    assert pairs_of(kb)[0] == [(1, "advil", "advil 200")]
+    found, counts = pairs_of(kb, trade_names=True)
+    triples = list(combinations(["advil", "advil 200", "ibuprofen"], 2))
+    assert found == [(0, *pair) for pair in triples] + [(1, *pair) for pair in triples]
+    assert counts.n_singletons == 1
+
+
+def test_trade_names_in_a_store_without_such_relations(store):
+    kb = store({"A": ["x", "y"]}, [])
+    assert pairs_of(kb, trade_names=True)[0] == [(0, "x", "y")]
+
+
+def test_extra_pairs_of_a_file(store, write):
+    kb = store({"A": ["one", "two"], "B": ["alone"]})
+    path = write("pairs.txt", "B||alone||Lonely\n\nZ||zwei||二\nZ || 2 || zwei\n")
+    found, counts = pairs_of(kb, extra_pairs=path)
+    assert found == [(0, "one", "two"), (1, "alone", "lonely"), (3, "2", "zwei"), (3, "zwei", "二")]
+    assert (counts.n_extra, counts.n_pairs, counts.n_concepts) == (3, 4, 1)
+    alone, _ = pairs_of(None, extra_pairs=path)
+    assert [label for label, *_ in alone] == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        ("A||x||y\nA||x\n", FormatError, r"pairs.txt:2: expected id\|\|name\|\|name.*'A\|\|x'"),
+        ("A||x||y||z\n", FormatError, "pairs.txt:1: expected"),
+        ("A||||y\n", FormatError, "pairs.txt:1: expected"),
+        ("\n\n", InputError, "holds no pairs"),
+        (b"A||\xff||y\n", EncodingError, "is not UTF-8"),
+    ],
+)
+def test_a_bad_file_of_pairs_is_refused(write, content, error, message):
+    path = write("pairs.txt", content)
+    with pytest.raises(error, match=message):
+        SynonymPairs(None, SynonymPairsConfig(extra_pairs=path))
+
+
+def test_a_missing_file_of_pairs(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        SynonymPairs(None, SynonymPairsConfig(extra_pairs=tmp_path / "none"))
+
+
+def test_nothing_to_pair(store):
+    with pytest.raises(ConfigError, match="no concept has two names"):
+        SynonymPairs(store({"A": ["one"], "B": ["two"]}))
+    with pytest.raises(ConfigError, match="neither a knowledge base nor extra_pairs"):
+        SynonymPairs(None)
+
+
+def test_lengths_are_of_the_longer_name(store, write):
+    kb = store({"A": ["a", "abcd"]})
+    path = write("pairs.txt", "Z||二三||x\n")
+    pairs = SynonymPairs(kb, SynonymPairsConfig(extra_pairs=path))
+    assert pairs.lengths().tolist() == [4, 6]
+
+
+@pytest.mark.parametrize("name", ["max_pairs", "bucket_batches", "seed"])
+def test_a_wrong_configuration_is_refused(name):
+    with pytest.raises(ConfigError, match=f"{name}: expected a number of at least 0, found -1"):
+        from_mapping(SynonymPairsConfig, {name: -1})
+
+
+def test_every_registered_stream_is_there_and_pairs_have_defaults():
+    for name in STREAMS:
+        assert STREAMS.load(name)
+        assert STREAMS.help()[name]
+    assert STREAMS.load("synonym_pairs")() == SynonymPairsConfig()

@@ -1,0 +1,233 @@
+"""Order, sharding and resume of batches, and that a batch's other sequences change nothing."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+import numpy as np
+import pytest
+from annotated_texts import TEXTS
+
+from biograft.errors import ConfigError
+from biograft.objectives import OBJECTIVES
+from biograft.objectives.examples import SPECIAL, Setting
+from biograft.pretraining.stream_configs import AnnotatedTextConfig
+from biograft.pretraining.text_batches import TextBatches, join_stranger
+from biograft.pretraining.text_builder import open_packed
+
+FIELDS = ("tokens", "mask", "segments", "mentions", "entities")
+
+
+@pytest.fixture
+def packed(shards, tokenizer):
+    """Sequences of one document each, enough for some batches."""
+    return open_packed(
+        AnnotatedTextConfig(shards=shards([*TEXTS] * 4), pack=False, max_length=64), tokenizer
+    )
+
+
+@pytest.fixture
+def pairs(shards, tokenizer):
+    """The same in two segments."""
+    config = AnnotatedTextConfig(
+        shards=shards([*TEXTS] * 2), pack=False, two_segments=True, max_length=64
+    )
+    return open_packed(config, tokenizer)
+
+
+@pytest.fixture
+def objectives(tokenizer):
+    """Those of KeBioLM."""
+    setting = Setting.of(tokenizer, width=4)
+    names = ("masked_tokens", "entity_detection", "entity_linking")
+    return tuple(OBJECTIVES.load(name)().build(setting) for name in names)
+
+
+def plain(batch):
+    """All that is in a batch, as plain lists."""
+    found = {name: getattr(batch, name).tolist() for name in FIELDS}
+    for name in ("token_labels", "mention_labels", "labels"):
+        found.update({key: values.tolist() for key, values in getattr(batch, name).items()})
+    return found
+
+
+def second_part(example):
+    """The tokens of the second segment."""
+    return example.tokens[example.segments == 1].tolist()
+
+
+def rows(batch):
+    """The sequences of a batch without padding, as plain lists."""
+    found = []
+    for row in range(len(batch)):
+        held = batch.mask[row] == 1
+        mentions = batch.mentions[batch.mentions[:, 0] == row, 1:]
+        labels = [values[row][held].tolist() for values in batch.token_labels.values()]
+        entities = batch.entities[batch.mentions[:, 0] == row]
+        found.append((batch.tokens[row][held].tolist(), mentions.tolist(), entities.tolist(),
+                      labels, [int(values[row]) for values in batch.labels.values()]))  # fmt: skip
+    return found
+
+
+def test_an_epoch_has_every_sequence_once_in_an_order_of_its_own(packed):
+    source = TextBatches(packed, 3, seed=1)
+    assert len(packed) == 20
+    assert len(source) == 7
+    epochs = [[row for batch in source.batches(epoch) for row in rows(batch)] for epoch in (0, 1)]
+    whole = sorted(map(str, rows(source.batch(np.arange(20)))))
+    assert sorted(map(str, epochs[0])) == sorted(map(str, epochs[1])) == whole
+    assert epochs[0] != epochs[1]
+    again = [row for batch in TextBatches(packed, 3, seed=1).batches(0) for row in rows(batch)]
+    other = [row for batch in TextBatches(packed, 3, seed=2).batches(0) for row in rows(batch)]
+    assert again == epochs[0] != other
+
+
+def test_any_position_taken_up_gives_the_same_batches(packed, objectives):
+    source = TextBatches(packed, 3, objectives)
+    whole = [plain(batch) for batch in source.batches(2)]
+    assert len(whole) == len(source)
+    for position in range(len(source) + 1):
+        assert [plain(batch) for batch in source.batches(2, position)] == whole[position:]
+
+
+@pytest.mark.parametrize("n", [20, 18, 13, 12, 9])
+@pytest.mark.parametrize("world", [2, 3])
+def test_ranks_together_see_what_one_with_the_larger_batch_sees(packed, objectives, n, world):
+    numbers = np.arange(n)
+    one = list(TextBatches(packed, 2 * world, objectives, numbers=numbers).batches(1))
+    ranks = [
+        TextBatches(packed, 2, objectives, rank=rank, world=world, numbers=numbers)
+        for rank in range(world)
+    ]
+    assert len({len(source) for source in ranks}) == 1
+    updates = list(zip_longest(*[source.batches(1) for source in ranks]))
+    assert len(updates) == len(ranks[0])
+    for alone, together in zip(one, updates, strict=False):
+        seen = [row for batch in together for row in rows(batch)]
+        assert seen == rows(alone)[: len(seen)]
+        assert len(rows(alone)) - len(seen) < world
+    assert sum(len(batch) for update in updates for batch in update) == n - n % world
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_ranks_are_the_parts_of_one_that_accumulates(packed, objectives, world):
+    one = [plain(batch) for batch in TextBatches(packed, 2, objectives).batches(0)]
+    ranks = [TextBatches(packed, 2, objectives, rank=r, world=world) for r in range(world)]
+    updates = zip(*[source.batches(0) for source in ranks], strict=True)
+    seen = [plain(batch) for update in updates for batch in update]
+    whole = len(one) // world * world
+    assert seen[:whole] == one[:whole]
+
+
+def test_sequences_of_like_length_meet(packed, objectives):
+    plain_source = TextBatches(packed, 3, objectives)
+    source = TextBatches(packed, 3, objectives, bucket_batches=4)
+    batches = list(source.batches(1))
+    assert [len(batch) for batch in batches] == [3] * 6 + [2]
+    found = [row for batch in batches for row in rows(batch)]
+    given = [row for batch in plain_source.batches(1) for row in rows(batch)]
+    assert sorted(map(str, found)) == sorted(map(str, given))  # each once, hidden as without
+    places = [sum(batch.mask.size for batch in each.batches(1)) for each in (source, plain_source)]
+    assert places[0] < places[1]
+    widths = [batch.tokens.shape[1] for batch in batches]
+    assert widths != sorted(widths)
+    for position in range(len(source) + 1):
+        again = [plain(batch) for batch in source.batches(1, position)]
+        assert again == [plain(batch) for batch in batches[position:]]
+
+
+def test_ranks_share_out_sequences_of_like_length(packed, objectives):
+    one = list(TextBatches(packed, 4, objectives, bucket_batches=2).batches(0))
+    ranks = [
+        TextBatches(packed, 2, objectives, rank=r, world=2, bucket_batches=2).batches(0)
+        for r in range(2)
+    ]
+    for alone, *together in zip(one, *ranks, strict=True):
+        assert [row for batch in together for row in rows(batch)] == rows(alone)
+
+
+def test_what_else_is_in_a_batch_changes_nothing(packed, objectives):
+    source = TextBatches(packed, 4, objectives)
+    whole = rows(source.batch(np.arange(20), epoch=3))
+    alone = [rows(source.batch(np.array([number]), epoch=3))[0] for number in range(20)]
+    assert whole == alone
+    sizes = [TextBatches(packed, size, objectives).batches(3) for size in (1, 5)]
+    first, second = ([row for batch in each for row in rows(batch)] for each in sizes)
+    assert first == second
+
+
+def test_what_is_hidden_differs_between_sequences_and_epochs(packed, objectives):
+    source = TextBatches(packed, 4, objectives)
+    twins = [0, 5, 10, 15]  # the same text
+    assert len({str(source.example(number, 0).tokens) for number in twins}) > 1
+    assert len({str(source.example(0, epoch).tokens) for epoch in range(6)}) > 1
+
+
+def test_sequences_may_be_chosen(packed):
+    source = TextBatches(packed, 2, numbers=np.array([3, 8, 11]))
+    assert len(source) == 2
+    seen = [row for batch in source.batches(0) for row in rows(batch)]
+    assert sorted(map(str, seen)) == sorted(str(rows(source.batch(np.array([n])))[0])
+                                            for n in (3, 8, 11))  # fmt: skip
+
+
+def test_too_few_sequences_for_the_processes_are_refused(packed):
+    with pytest.raises(ConfigError, match="3 sequences are too few for 4 processes"):
+        TextBatches(packed, 2, world=4, numbers=np.arange(3))
+
+
+def test_half_of_the_second_parts_are_strangers(pairs):
+    source = TextBatches(pairs, 4, strangers=0.5)
+    follows = []
+    for epoch in range(40):
+        for number in range(len(pairs)):
+            made, own = source.example(number, epoch), pairs.example(number)
+            second = int(np.argmax(own.segments))
+            assert made.tokens[:second].tolist() == own.tokens[:second].tolist()
+            same = made.tokens.tolist() == own.tokens.tolist()
+            follows.append(made.labels["follows"])
+            if follows[-1]:
+                assert same
+                assert made.mentions.tolist() == own.mentions.tolist()
+    assert np.mean(follows) == pytest.approx(0.5, abs=0.1)
+    assert "follows" not in TextBatches(pairs, 4).example(0, 0).labels
+
+
+def test_strangers_are_of_the_sequences_that_are_read(pairs):
+    """Guard against held-out sequences being learned from as second parts of others."""
+    read = np.array([0, 1])
+    source = TextBatches(pairs, 2, strangers=1.0, numbers=read)
+    starts = {str(second_part(pairs.example(number))[:3]) for number in (0, 1)}
+    assert len({str(second_part(pairs.example(n))[:3]) for n in range(len(pairs))}) > len(starts)
+    made = [source.example(int(number), epoch) for epoch in range(20) for number in read]
+    assert {example.labels["follows"] for example in made} == {0}
+    assert {str(second_part(example)[:3]) for example in made} == starts
+
+
+@pytest.mark.parametrize("max_length", [64, 30, 26])
+def test_a_stranger_brings_its_mentions_and_loses_whole_words(pairs, tokenizer, max_length):
+    for first in range(len(pairs)):
+        for other in range(len(pairs)):
+            own, theirs = pairs.example(first), pairs.example(other)
+            if np.argmax(own.segments) + 2 > max_length:
+                continue
+            made = join_stranger(own, theirs, max_length)
+            second, start = int(np.argmax(made.segments)), int(np.argmax(theirs.segments))
+            assert len(made.tokens) <= max_length
+            assert made.tokens[-1] == tokenizer.sep_token_id
+            n_taken = len(made.tokens) - 1 - second
+            assert made.tokens[second:-1].tolist() == theirs.tokens[start:][:n_taken].tolist()
+            end = start + n_taken
+            if end < len(theirs.tokens) - 1:
+                one_word = theirs.words[end - 1] == theirs.words[start]  # longer than the room
+                assert theirs.words[end] != theirs.words[end - 1] or one_word
+            expected = [
+                [a + second - start, b + second - start, row]
+                for a, b, row in theirs.mentions.tolist()
+                if start <= a and b < end
+            ]
+            kept = [m for m in own.mentions.tolist() if m[1] < second]
+            assert made.mentions.tolist() == kept + expected
+            ordinary = made.words[made.words != SPECIAL]
+            assert set(np.diff(ordinary)) <= {0, 1}
+            assert len(made.segments) == len(made.words) == len(made.tokens)
