@@ -3,9 +3,9 @@
 Names are synthetic (see synthetic_names.py), four to a concept. The text is a file of one
 document a line (--text, such as text/english_abstracts.txt.gz of the real data) or, without one,
 made of the names themselves. Times are those of the processor, so other work on the machine counts
-little. Each number of names runs in a process of its own. Beside it stand a bare automaton over
+little. Each number of names runs in a process of its own. Beside it run a bare automaton over
 the same names and text, which knows neither words nor case, and QuickUMLS on the first 100 kB of
-it, which also finds names that are only alike: pip install quickumls==1.4.2 in an environment of
+it, which also finds names that are only similar: pip install quickumls==1.4.2 in an environment of
 its own, named with --quickumls-python.
 
     python benchmarks/annotation_speed.py --quick --json    73,000 names, 1 MB, under a minute
@@ -29,13 +29,14 @@ from typing import Any
 
 import ahocorasick_rs
 from command_line import run_with, start_parser
-from machine import describe_command, describe_commit, describe_machine, peak_gib
+from machine import describe_command, peak_gib
 from synthetic_names import make_names
 
 from biograft.annotation import AnnotationConfig, Annotator
 from biograft.annotation.work import annotate_chunk, find_files, read_chunks
 from biograft.corpus import DictionaryMatcher
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.replication.results import describe_commit, describe_machine
 from biograft.sources import SourceConfig
 from biograft.sources.files import open_bytes
 
@@ -45,16 +46,16 @@ PUBMED_ABSTRACTS, ABSTRACT_BYTES = 35_000_000, 1320
 documents)."""
 _QUICKUMLS = Path(__file__).with_name("quickumls_matching.py")
 _QUICKUMLS_NAMES, _QUICKUMLS_BYTES = 100_000, 100_000
-"""The most it is given: taking names in is slow."""
+"""Limits of what it gets, because it indexes names slowly."""
 _NO_QUICKUMLS = "not measured: name an interpreter that has it with --quickumls-python"
 _WORKERS = (1, 16, 64)
 
 
 def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str, Any]:
-    """Time matching and annotating against a bare automaton, in turn, on one core."""
+    """Time matching and annotating against a bare automaton, interleaved, on one core."""
     names = make_names(n_names)
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         (folder / "text.txt").write_bytes(text)
         store = _build_store(names, folder)
         started = time.perf_counter()
@@ -72,7 +73,7 @@ def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str,
                 annotate_chunk(annotator, chunk, folder)
 
         matcher.search(lines[:10])
-        seconds_of = _in_turn(
+        seconds_of = _interleave(
             options.runs,
             lambda: matcher.search(lines),
             annotate,
@@ -90,7 +91,7 @@ def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str,
             name: limits.get(name, find if isinstance(find, str) else None)
             for name, find in others.items()
         },
-        "matching_share_of_limit": rates[0] / limits["ahocorasick_rs"],
+        "matching_over_limit": rates[0] / limits["ahocorasick_rs"],
         "quickumls": quickumls,
         "open_seconds": seconds,
         "peak_gib_of_annotator": gib,
@@ -119,23 +120,23 @@ def _quickumls(
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return "failed: " + (done.stderr.strip().splitlines() or ["no message"])[-1]
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
-def _in_turn(runs: int, *calls: Callable[[], Any]) -> list[float]:
-    """Give the median time of each that this process had a core, so that others do not count."""
+def _interleave(runs: int, *calls: Callable[[], Any]) -> list[float]:
+    """Return the median processor time of each call, interleaved."""
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(runs):
-        for place, call in enumerate(calls):
+        for row, call in enumerate(calls):
             start = time.process_time()
             call()
-            times[place].append(time.process_time() - start)
+            times[row].append(time.process_time() - start)
     return [statistics.median(each) for each in times]
 
 
 def project(mb_per_second: float) -> dict[str, Any]:
-    """Say how long PubMed takes, with the arithmetic; reading and writing are in the speed."""
+    """Return the projected time for PubMed; the speed includes reading and writing."""
     megabytes = PUBMED_ABSTRACTS * ABSTRACT_BYTES / 1e6
     return {
         "abstracts": PUBMED_ABSTRACTS,
@@ -160,13 +161,13 @@ def _bare_rust(names: Sequence[str]) -> Callable[[str], Any]:
 
 
 def _bare_others(names: Sequence[str]) -> dict[str, Callable[[str], Any] | str]:
-    """Give the other automaton where it is installed, else say that it is not."""
+    """Return pyahocorasick where it is installed, else why it is not measured."""
     if importlib.util.find_spec("ahocorasick") is None:
         return {"pyahocorasick": "not measured: pyahocorasick is not installed"}
     module = importlib.import_module("ahocorasick")
     bare = module.Automaton()
-    for number, name in enumerate(names):
-        bare.add_word(name, number)
+    for row, name in enumerate(names):
+        bare.add_word(name, row)
     bare.make_automaton()
     return {"pyahocorasick": lambda text: sum(1 for _ in bare.iter_long(text))}
 
@@ -180,7 +181,7 @@ def _build_store(names: Sequence[str], folder: Path) -> KnowledgeBase:
 
 
 def _text(path: Path | None, n_bytes: int) -> bytes:
-    """Take whole lines of a file, or make some of names, one of five words from a name."""
+    """Return whole lines of a file, or lines made of names, one word in five from a name."""
     if path is None:
         words = " was found in the patients who had no other cause of it and then".split()
         names = make_names(20_000)
@@ -200,7 +201,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--names", default="73000,1000000", help="numbers of names, by commas")
     parser.add_argument("--text", type=Path, help="a file of one document a line")
     parser.add_argument("--mb", type=int, default=4, help="how much of it")
-    parser.add_argument("--runs", type=int, default=3, help="runs of which the median is told")
+    parser.add_argument("--runs", type=int, default=3, help="runs for the median")
     parser.add_argument("--quickumls-python", default="", help="an interpreter that has QuickUMLS")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -218,14 +219,14 @@ def run(options: argparse.Namespace) -> None:
         command = [sys.executable, __file__, *sys.argv[1:], "--one", size]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         results[size] = json.loads(done.stdout.splitlines()[-1])
-    told = {
+    result = {
         "benchmark": "annotation_speed",
         "command": describe_command("annotation_speed.py", sys.argv[1:]),
         "commit": describe_commit(),
         "machine": describe_machine(),
         "names": results,
     }
-    print(json.dumps(told) if options.json else json.dumps(told, indent=1))
+    print(json.dumps(result) if options.json else json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,32 +1,28 @@
-"""What the command lines of the benchmarks share: places, lists of names, errors in one line."""
+"""Options and errors that the command lines of the benchmarks share."""
 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Collection
 from pathlib import Path
 
 from biograft.errors import BiograftError
-
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
+from biograft.replication.runner import data_folder
 
 
-def start_parser(told: str | None) -> argparse.ArgumentParser:
-    """Make a parser that tells the first line of a script's docstring."""
-    return argparse.ArgumentParser(description=(told or "").partition("\n")[0])
+def start_parser(docstring: str | None) -> argparse.ArgumentParser:
+    """Return a parser that describes a script by the first line of its docstring."""
+    return argparse.ArgumentParser(description=(docstring or "").partition("\n")[0])
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says where real data are."""
-    data = Path(os.environ.get("BIOGRAFT_DATA") or ROOT.parent / "shared" / "data")
-    told = "folder of real data; default: BIOGRAFT_DATA"
-    parser.add_argument("--data", type=Path, default=data, help=told)
+    """Add the option of the folder of real data."""
+    help_text = "folder of real data; default: BIOGRAFT_DATA"
+    parser.add_argument("--data", type=Path, default=data_folder(), help=help_text)
 
 
 def some_of(known: Collection[str]) -> Callable[[str], list[str]]:
-    """Make the parser of a list of some known names."""
+    """Return the parser of a list of some known names."""
 
     def parse(text: str) -> list[str]:
         chosen = [name for name in text.split(",") if name]
@@ -35,11 +31,6 @@ def some_of(known: Collection[str]) -> Callable[[str], list[str]]:
         return chosen
 
     return parse
-
-
-def seeds(text: str) -> list[int]:
-    """Parse a list of seeds."""
-    return [int(seed) for seed in text.split(",")]
 
 
 def run_with(run: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> None:

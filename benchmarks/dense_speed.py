@@ -1,4 +1,4 @@
-"""How fast texts are encoded and vectors searched, against the published way and faiss."""
+"""Speed of encoding and of exact dense search, against the published way and faiss."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from synthetic_names import make_names
-from timing import in_turn
+from timing import interleave
 
 from biograft.linking.dense.search import ExactSearch, VectorTable
 from biograft.nn import TextEncoder
@@ -40,7 +40,7 @@ def compare_encoding(options: dict[str, Any]) -> dict[str, Any]:
     texts = make_names(options["texts"])
     encoder.encode(texts[:QUERIES_AT_ONCE])
     _encode_as_published(encoder, texts[:PUBLISHED_BATCH])
-    ours, published = in_turn(
+    ours, published = interleave(
         options["runs"],
         lambda: encoder.encode(texts, normalize=False),
         lambda: _encode_as_published(encoder, texts),
@@ -93,7 +93,7 @@ def compare_search(options: dict[str, Any]) -> dict[str, Any]:
             calls.append(lambda: _in_batches(theirs, queries))
         for call in calls:
             call()
-        timed = in_turn(options["runs"], *calls)
+        timed = interleave(options["runs"], *calls)
     result = {
         "n_vectors": table.n_rows,
         "dim": table.dim,

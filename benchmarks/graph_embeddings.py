@@ -1,16 +1,16 @@
-"""How good embeddings of graphs are, and how soon, beside PyKEEN's.
+"""Speed and ranking accuracy of graph embeddings, beside PyKEEN's.
 
 quality  TransE and TransR on UMLS-135 at equal settings (dim, epochs, batch, margin loss, one
          negative, Adam, its rate), mean of seeds; ours with sparse Adagrad beside them
 speed    one epoch of synthetic triples: sparse Adagrad and dense Adam against PyKEEN's Adam
-chinese  TransE on the Chinese disease graph, a part held out by a seeded draw
-pharmkg  TransE learned from PharmKG's valid part (its train part is not at hand), asked for test
+chinese  TransE on the Chinese disease graph, with a seeded random split
+pharmkg  TransE trained on PharmKG's valid split (the train split is not available), ranked on test
 
     python benchmarks/graph_embeddings.py --quick --json
     python benchmarks/graph_embeddings.py --pykeen-python other/bin/python --json
 
 PyKEEN runs in an environment of its own: pip install torch==2.13.0 pykeen==1.11.1. Without one
-its side is left out by name. MRR and hits are in percent.
+its side is reported as skipped. MRR and hits are in percent.
 """
 
 from __future__ import annotations
@@ -27,26 +27,27 @@ from typing import Any
 
 import numpy as np
 from command_line import add_data, run_with, some_of, start_parser
-from graph_triples import draw_triples, number_rows, read_parts, read_rows
-from machine import describe_command, describe_commit, describe_machine, peak_gib
+from graph_triples import number_rows, read_parts, read_rows, sample_triples
+from machine import describe_command, peak_gib
 
-from biograft.graph.embedding import EmbeddingRecipe, predict_links
-from biograft.graph.embedding.scoring import n_threads
-from biograft.graph.embedding.training import Run, begin, train_epochs
+from biograft.graph.embedding import GraphRecipe, predict_links
+from biograft.graph.embedding.parallel import n_threads
+from biograft.graph.embedding.training import EmbeddingRun, new_run, train_epochs
 from biograft.graph.triples import SPLITS, Triples
+from biograft.replication.results import describe_commit, describe_machine
 
 PARTS = ("quality", "speed", "chinese", "pharmkg")
 EQUAL = {"dim": 50, "batch": 256, "margin": 1.0, "negatives": 1, "learning_rate": 0.01}
 EPOCHS = 100
 SPEED = {"dim": 100, "batch": 4096, "margin": 1.0, "negatives": 1, "learning_rate": 0.001}
 SIZES = {"transe": 1_000_000, "transr": 100_000}
-"""Triples timed; seconds are told for a million."""
+"""Triples timed; seconds are reported for a million."""
 _SCRIPT = Path(__file__).with_name("pykeen_embeddings.py")
 _NO_PYKEEN = {"skipped": "PyKEEN: name an interpreter that has it with --pykeen-python"}
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure the parts and print what came out."""
+    """Measure the parts and print the result."""
     measures = {
         "quality": _quality,
         "speed": _speed,
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
         "pharmkg": _pharmkg,
     }
     results = {name: measures[name](options) for name in options.parts}
-    told = {
+    result = {
         "benchmark": "graph_embeddings",
         "command": describe_command("graph_embeddings.py", sys.argv[1:]),
         "commit": describe_commit(),
@@ -62,10 +63,10 @@ def run(options: argparse.Namespace) -> None:
         **results,
         "peak_gib": round(peak_gib(), 3),
     }
-    print(json.dumps(told, ensure_ascii=False) if options.json else json.dumps(told, indent=1))
+    print(json.dumps(result, ensure_ascii=False) if options.json else json.dumps(result, indent=1))
 
 
-def _recipe(model: str, settings: dict[str, Any], kind: str, rate: float) -> EmbeddingRecipe:
+def _recipe(model: str, settings: dict[str, Any], kind: str, rate: float) -> GraphRecipe:
     bounds = {"transe": ("unit", "none"), "transr": ("ball", "ball")}[model]
     values = {
         "model.kind": model,
@@ -83,12 +84,12 @@ def _recipe(model: str, settings: dict[str, Any], kind: str, rate: float) -> Emb
         "training.epochs": settings["epochs"],
         "training.seed": settings["seed"],
     }
-    return EmbeddingRecipe.load("transe", [f"{k}={json.dumps(v)}" for k, v in values.items()])
+    return GraphRecipe.load("transe", [f"{k}={json.dumps(v)}" for k, v in values.items()])
 
 
-def _train(triples: Triples, recipe: EmbeddingRecipe) -> tuple[Run, float]:
+def _train(triples: Triples, recipe: GraphRecipe) -> tuple[EmbeddingRun, float]:
     train = triples.of_split("train")
-    started = begin(train, recipe)
+    started = new_run(train, recipe)
     start = time.perf_counter()
     done = train_epochs(train, recipe, started, lambda _: False)
     return done, time.perf_counter() - start
@@ -99,11 +100,11 @@ def _ours(
 ) -> dict[str, Any]:
     recipe = _recipe(model, settings, *how)
     done, seconds = _train(triples, recipe)
-    told = {"seconds": seconds, "loss": done.losses[-1]}
+    result = {"seconds": seconds, "loss": done.losses[-1]}
     if (triples.splits == SPLITS.index("test")).any():
-        figures = predict_links(done.tables, recipe.model, triples).to_json()
-        told |= {name: figures[name] for name in ("mrr", "hits@10")}
-    return told
+        metrics = predict_links(done.tables, recipe.model, triples).to_json()
+        result |= {name: metrics[name] for name in ("mrr", "hits@10")}
+    return result
 
 
 def _pykeen(python: str, triples: Triples, model: str, settings: dict[str, Any]) -> dict[str, Any]:
@@ -114,11 +115,11 @@ def _pykeen(python: str, triples: Triples, model: str, settings: dict[str, Any])
                 rows = np.stack([part.heads, part.relations, part.tails], 1)
                 np.save(Path(folder) / f"{split}.npy", rows)
         sizes = {"n_entities": triples.n_entities, "n_relations": len(triples.relation_names)}
-        asked = {**settings, **sizes, "model": model, "folder": folder}
-        asked |= {"optimiser": "Adam", "threads": n_threads()}
+        request = {**settings, **sizes, "model": model, "folder": folder}
+        request |= {"optimiser": "Adam", "threads": n_threads()}
         done = subprocess.run(
             [python, str(_SCRIPT)],
-            input=json.dumps(asked),
+            input=json.dumps(request),
             capture_output=True,
             text=True,
             check=False,
@@ -126,8 +127,8 @@ def _pykeen(python: str, triples: Triples, model: str, settings: dict[str, Any])
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         return {"skipped": f"PyKEEN failed: {last}"}
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def _mean(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -146,10 +147,10 @@ def _quality(options: argparse.Namespace) -> dict[str, Any]:
         return {"skipped": "kg/umls135 is not there"}
     seeds = range(1 if options.quick else options.seeds)
     epochs = 20 if options.quick else EPOCHS
-    told: dict[str, Any] = {"settings": {**EQUAL, "epochs": epochs}}
+    result: dict[str, Any] = {"settings": {**EQUAL, "epochs": epochs}}
     for model in options.models:
         each = [{**EQUAL, "epochs": epochs, "seed": seed} for seed in seeds]
-        told[model] = {
+        result[model] = {
             "seeds": len(seeds),
             "adam": _mean([_ours(triples, model, s, ("adam", s["learning_rate"])) for s in each]),
             "adagrad": _mean([_ours(triples, model, s, ("adagrad", 0.1)) for s in each]),
@@ -157,19 +158,19 @@ def _quality(options: argparse.Namespace) -> dict[str, Any]:
         }
         if options.pykeen_python:
             python = options.pykeen_python
-            told[model]["pykeen"] = _mean([_pykeen(python, triples, model, s) for s in each])
-    return told
+            result[model]["pykeen"] = _mean([_pykeen(python, triples, model, s) for s in each])
+    return result
 
 
 def _speed(options: argparse.Namespace) -> dict[str, Any]:
-    told: dict[str, Any] = {"settings": SPEED}
+    result: dict[str, Any] = {"settings": SPEED}
     settings = {**SPEED, "epochs": 1, "seed": 0}
     for model in options.models:
         size = SIZES[model]
         n = size // 10 if options.quick else size
-        triples = draw_triples(n)
-        _ours(draw_triples(5000), model, settings, ("adagrad", 0.1))  # compiles
-        _ours(draw_triples(5000), model, settings, ("adam", 0.001))
+        triples = sample_triples(n)
+        _ours(sample_triples(5000), model, settings, ("adagrad", 0.1))  # compiles
+        _ours(sample_triples(5000), model, settings, ("adam", 0.001))
         scale = 1_000_000 / n
         part: dict[str, Any] = {"n_triples": n}
         for kind, rate in (("adagrad", 0.1), ("row-adagrad", 0.1), ("adam", 0.001)):
@@ -182,8 +183,8 @@ def _speed(options: argparse.Namespace) -> dict[str, Any]:
         if isinstance(part["pykeen"], float):
             for kind in ("adagrad", "row-adagrad", "adam"):
                 part[f"{kind}_over_pykeen"] = round(part["pykeen"] / part[kind], 2)
-        told[model] = part
-    return told
+        result[model] = part
+    return result
 
 
 def _chinese(options: argparse.Namespace) -> dict[str, Any]:
@@ -192,7 +193,7 @@ def _chinese(options: argparse.Namespace) -> dict[str, Any]:
         return {"skipped": "zh/medical_kg is not there"}
     rows = list(dict.fromkeys(read_rows(path)))
     splits = np.random.default_rng(0).choice(3, len(rows), p=[0.9, 0.05, 0.05])
-    return _usual(number_rows(rows, splits), options)
+    return _train_by_recipe(number_rows(rows, splits), options)
 
 
 def _pharmkg(options: argparse.Namespace) -> dict[str, Any]:
@@ -200,25 +201,25 @@ def _pharmkg(options: argparse.Namespace) -> dict[str, Any]:
     if not folder.exists():
         return {"skipped": "kg/pharmkg8k is not there"}
     learned = list(dict.fromkeys(read_rows(folder / "valid.tsv.gz")))
-    asked = [row for row in read_rows(folder / "test.tsv.gz") if row not in set(learned)]
-    splits = np.repeat([0, 2], [len(learned), len(asked)])
-    return _usual(number_rows(learned + asked, splits), options)
+    queries = [row for row in read_rows(folder / "test.tsv.gz") if row not in set(learned)]
+    splits = np.repeat([0, 2], [len(learned), len(queries)])
+    return _train_by_recipe(number_rows(learned + queries, splits), options)
 
 
-def _usual(triples: Triples, options: argparse.Namespace) -> dict[str, Any]:
-    """Train by the usual recipe and rank the test part."""
+def _train_by_recipe(triples: Triples, options: argparse.Namespace) -> dict[str, Any]:
+    """Train by the recipe ``transe`` and rank the test split."""
     epochs = 2 if options.quick else 30
-    recipe = EmbeddingRecipe.load("transe", [f"training.epochs={epochs}", "training.batch=4096"])
+    recipe = GraphRecipe.load("transe", [f"training.epochs={epochs}", "training.batch=4096"])
     done, seconds = _train(triples, recipe)
     start = time.perf_counter()
-    told = predict_links(done.tables, recipe.model, triples).to_json()
+    result = predict_links(done.tables, recipe.model, triples).to_json()
     return {
         "n_train": len(triples.of_split("train")),
         "n_entities": triples.n_entities,
         "epochs": epochs,
         "seconds": round(seconds, 1),
         "ranking_seconds": round(time.perf_counter() - start, 1),
-        **{key: told[key] for key in ("mrr", "hits@1", "hits@3", "hits@10", "mean_rank", "n")},
+        **{key: result[key] for key in ("mrr", "hits@1", "hits@3", "hits@10", "mean_rank", "n")},
     }
 
 
@@ -229,8 +230,8 @@ def main() -> None:
     parser.add_argument("--parts", type=some_of(PARTS), default=list(PARTS))
     parser.add_argument("--models", type=some_of(SIZES), default=list(SIZES))
     parser.add_argument("--pykeen-python", default="", help="an interpreter that has PyKEEN")
-    parser.add_argument("--seeds", type=int, default=3, help="seeds of which the mean is told")
-    parser.add_argument("--runs", type=int, default=3, help="runs of which the median is told")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds for the mean")
+    parser.add_argument("--runs", type=int, default=3, help="runs for the median")
     parser.add_argument("--quick", action="store_true", help="under a minute")
     parser.add_argument("--json", action="store_true", help="one line")
     run_with(run, parser.parse_args())

@@ -1,4 +1,4 @@
-"""The triples that graph_embeddings.py learns from: real files, and drawn ones."""
+"""Triples for graph_embeddings.py: from real files, and random ones."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from biograft.graph.triples import SPLITS, Triples
 N_ENTITIES, N_RELATIONS = 100_000, 50
 
 
-def draw_triples(n: int) -> Triples:
-    """Draw triples at random, all of them to learn from."""
-    draw = np.random.default_rng(0)
-    ends = [draw.integers(0, N_ENTITIES, n, np.int32) for _ in range(2)]
-    relations = draw.integers(0, N_RELATIONS, n, np.int32)
+def sample_triples(n: int) -> Triples:
+    """Sample random triples, all of the train split."""
+    rng = np.random.default_rng(0)
+    ends = [rng.integers(0, N_ENTITIES, n, np.int32) for _ in range(2)]
+    relations = rng.integers(0, N_RELATIONS, n, np.int32)
     names = tuple(str(k) for k in range(N_RELATIONS))
     splits = np.zeros(n, np.uint8)
     return Triples(ends[0], relations, ends[1], splits, N_ENTITIES, names)
 
 
 def read_parts(folder: Path, ending: str) -> Triples | None:
-    """Read a folder of train, valid and test; none if it is not there."""
+    """Read a folder of train, valid and test; return None if it is missing."""
     if not folder.exists():
         return None
     parts = [list(read_rows(folder / f"{name}{ending}")) for name in SPLITS]
@@ -35,7 +35,7 @@ def read_parts(folder: Path, ending: str) -> Triples | None:
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Read head, relation and tail of each line, but of a header."""
+    """Read head, relation and tail of each line, without the header."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8") as file:
         for line in file:

@@ -6,15 +6,13 @@ same, and times opening and lookups.
 
     python benchmarks/kb_build.py --json >benchmarks/results/kb_build.json    5M + 5M rows
     python benchmarks/kb_build.py --quick --json       under a minute
-    python benchmarks/kb_build.py --names 15000000 --relations 15000000 --no-python
+    python benchmarks/kb_build.py --names 15000000 --relations 5000000 --no-python
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import sqlite3
 import statistics
 import subprocess
@@ -28,11 +26,12 @@ import numpy as np
 import polars as pl
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.replication.results import describe_commit, describe_machine
 from biograft.sources import SourceConfig
 from biograft.text import normalise
 
 NAMES_PER_CONCEPT = 4
-ISA_SHARE = 0.1
+ISA_RATIO = 0.1
 CHUNK = 1_000_000
 
 
@@ -97,7 +96,7 @@ def _relations(start: int, n: int, n_concepts: int, rng: np.random.Generator) ->
             "n": np.arange(start, start + n),
             "a": np.sort(rng.integers(0, n_concepts, n)),
             "b": rng.integers(0, n_concepts, n),
-            "isa": rng.random(n) < ISA_SHARE,
+            "isa": rng.random(n) < ISA_RATIO,
         }
     )
     name = pl.when("isa").then(pl.lit("CHD")).otherwise(pl.lit("RO"))
@@ -119,7 +118,7 @@ def _lines(frame: pl.DataFrame) -> bytes:
 
 
 def build_with_biograft(source: Path, out: Path) -> dict[str, Any]:
-    """Build with biograft; give counts, seconds and peak memory."""
+    """Build with biograft; return counts, seconds and peak memory."""
     start = time.perf_counter()
     config = BuildConfig(sources=(SourceConfig(path=source, format="umls"),))
     report = build_store(config, out, overwrite=True)
@@ -223,9 +222,9 @@ def measure_lookups(folder: Path, n: int = 2000) -> dict[str, float]:
         base = KnowledgeBase.open(folder)
         opened.append(time.perf_counter() - start)
     rng = np.random.default_rng(7)
-    picked = [int(row) for row in rng.integers(0, len(base), n)]
-    ids = [base.id_at(row) for row in picked]
-    names = [base.name_at(row) for row in picked]
+    rows = [int(row) for row in rng.integers(0, len(base), n)]
+    ids = [base.id_at(row) for row in rows]
+    names = [base.name_at(row) for row in rows]
     return {
         "open_ms": statistics.median(opened) * 1e3,
         "id_us": _median_us(base.row, ids),
@@ -237,9 +236,9 @@ def _median_us(function: Any, arguments: list[str]) -> float:
     times = []
     for argument in arguments:
         start = time.perf_counter()
-        found = function(argument)
+        result = function(argument)
         times.append(time.perf_counter() - start)
-        assert found is not None
+        assert result is not None
     return statistics.median(times) * 1e6
 
 
@@ -292,23 +291,7 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
                 "speedup_over_python": theirs["seconds"] / ours["seconds"],
                 "seconds_over_python_reading": ours["seconds"] / reading["seconds"],
             }
-    result["machine"] = {
-        "python": platform.python_version(),
-        "processor": platform.machine(),
-        "n_cores": os.cpu_count(),
-    }
-    result["commit"] = _commit()
-    return result
-
-
-def _commit() -> str:
-    """Name the commit that was measured; empty outside a clone."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return done.stdout.strip()
+    return {**result, "machine": describe_machine(), "commit": describe_commit()}
 
 
 def main() -> None:
@@ -318,7 +301,7 @@ def main() -> None:
     parser.add_argument("--relations", type=int, default=5_000_000)
     parser.add_argument("--quick", action="store_true", help="500,000 rows of each")
     parser.add_argument("--json", action="store_true", help="only the result, as one JSON object")
-    parser.add_argument("--no-python", action="store_true", help="leave the plain build out")
+    parser.add_argument("--no-python", action="store_true", help="skip the plain build")
     parser.add_argument("--folder", help="where to put the files while it runs")
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     parser.add_argument("--source", type=Path, help=argparse.SUPPRESS)

@@ -1,4 +1,4 @@
-"""How fast names are found by their letters, against scikit-learn and scispaCy."""
+"""Speed of lexical search, against scikit-learn and scispaCy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from machine import peak_gib
 from sklearn.feature_extraction.text import TfidfVectorizer
 from synthetic_names import make_mentions, make_names
-from timing import in_turn, on_one_core
+from timing import interleave, on_one_core
 
 from biograft.evaluation import read_gold
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
@@ -27,7 +27,7 @@ NAMES_PER_CONCEPT = 4
 _BATCH = 256
 _NCBI = "entity_linking/ncbi_disease/biosyn"
 _WARM_UP = 8
-"""Mentions asked before the clock runs: compiled loops are loaded at their first use."""
+"""Mentions searched before timing, because compiled loops are loaded at first use."""
 
 
 class Vocabulary(NamedTuple):
@@ -54,29 +54,29 @@ class SklearnSearch:
 
     def search_sparse(self, mentions: Sequence[str], k: int) -> npt.NDArray[np.int64]:
         """Find the k nearest names of each mention: (mentions, k), -1 where there are fewer."""
-        found = np.full((len(mentions), k), -1, np.int64)
+        rows = np.full((len(mentions), k), -1, np.int64)
         for start in range(0, len(mentions), _BATCH):
             scores = self.vectorizer.transform(mentions[start : start + _BATCH]) @ self.names
-            for row in range(scores.shape[0]):
-                inside = slice(scores.indptr[row], scores.indptr[row + 1])
-                found[start + row, :] = _best(scores.indices[inside], scores.data[inside], k)
-        return found
+            for n in range(scores.shape[0]):
+                inside = slice(scores.indptr[n], scores.indptr[n + 1])
+                rows[start + n, :] = _best(scores.indices[inside], scores.data[inside], k)
+        return rows
 
     def search(self, mentions: Sequence[str], k: int) -> npt.NDArray[np.int64]:
         """Find the k nearest names of each mention: (mentions, k), in no order."""
-        found = np.empty((len(mentions), k), np.int64)
+        rows = np.empty((len(mentions), k), np.int64)
         for start in range(0, len(mentions), _BATCH):
             scores = self.vectorizer.transform(mentions[start : start + _BATCH]) @ self.names
-            found[start : start + _BATCH] = np.argpartition(-scores.toarray(), k, axis=1)[:, :k]
-        return found
+            rows[start : start + _BATCH] = np.argpartition(-scores.toarray(), k, axis=1)[:, :k]
+        return rows
 
 
-def _best(places: npt.NDArray[Any], scores: npt.NDArray[Any], k: int) -> npt.NDArray[np.int64]:
+def _best(rows: npt.NDArray[Any], scores: npt.NDArray[Any], k: int) -> npt.NDArray[np.int64]:
     if len(scores) > k:
         chosen = np.argpartition(-scores, k)[:k]
-        places, scores = places[chosen], scores[chosen]
+        rows, scores = rows[chosen], scores[chosen]
     best = np.full(k, -1, np.int64)
-    best[: len(places)] = places[np.argsort(-scores)]
+    best[: len(rows)] = rows[np.argsort(-scores)]
     return best
 
 
@@ -102,7 +102,7 @@ def measure_large(options: dict[str, Any]) -> dict[str, Any]:
         with_store = peak_gib()
         index, ours = _build_index(base, Path(folder) / "index")
         index.search(vocabulary.mentions[:_WARM_UP], K)
-        (timed,) = in_turn(options["runs"], lambda: index.search(vocabulary.mentions, K))
+        (timed,) = interleave(options["runs"], lambda: index.search(vocabulary.mentions, K))
         return {
             **ours,
             "n_names": base.n_names,
@@ -152,7 +152,7 @@ def _compare(vocabulary: Vocabulary, folder: Path, n_runs: int) -> dict[str, Any
     mentions = vocabulary.mentions
     some = mentions[: max(1, len(mentions) // 4)]  # the slowest way
     index.search(mentions[:_WARM_UP], K)
-    fast, sparse, slow = in_turn(
+    fast, sparse, slow = interleave(
         n_runs,
         lambda: index.search(mentions, K),
         lambda: plain.search_sparse(mentions, K),
@@ -174,21 +174,19 @@ def _compare(vocabulary: Vocabulary, folder: Path, n_runs: int) -> dict[str, Any
     }
     with on_one_core() as pinned:
         if pinned:
-            (alone,) = in_turn(n_runs, lambda: index.search(mentions, K))
+            (alone,) = interleave(n_runs, lambda: index.search(mentions, K))
             result["over_sklearn_on_one_core"] = len(mentions) / alone.seconds / plain_rate
     if vocabulary.origins:
-        result["found"] = _share_found(names, fast.result.rows, vocabulary.origins)
-        result["sklearn_found"] = _share_found(names, sparse.result, vocabulary.origins)
+        result["found"] = _recall(names, fast.result.rows, vocabulary.origins)
+        result["sklearn_found"] = _recall(names, sparse.result, vocabulary.origins)
     return result
 
 
-def _share_found(
-    names: Sequence[str], rows: npt.NDArray[np.int64], origins: Sequence[str]
-) -> float:
-    """Say for how many mentions the name they were made from is among the answers."""
+def _recall(names: Sequence[str], rows: npt.NDArray[np.int64], origins: Sequence[str]) -> float:
+    """Return the fraction of mentions whose original name is among the results."""
     pairs = zip(rows.tolist(), origins, strict=True)
-    right = sum(any(names[row] == origin for row in found if row >= 0) for found, origin in pairs)
-    return right / len(origins)
+    hits = sum(any(names[row] == origin for row in top if row >= 0) for top, origin in pairs)
+    return hits / len(origins)
 
 
 def _build_index(base: KnowledgeBase, folder: Path) -> tuple[LexicalIndex, dict[str, Any]]:
@@ -210,7 +208,7 @@ def _synthetic(folder: Path, options: dict[str, Any]) -> Vocabulary:
     source = folder / "dictionary.txt"
     with source.open("w", encoding="utf-8") as file:
         file.writelines(
-            f"D{number // NAMES_PER_CONCEPT:07}||{name}\n" for number, name in enumerate(names)
+            f"D{row // NAMES_PER_CONCEPT:07}||{name}\n" for row, name in enumerate(names)
         )
     return Vocabulary(source, *make_mentions(names, options["mentions"]))
 
@@ -220,7 +218,7 @@ def _has_ncbi(options: dict[str, Any]) -> bool:
 
 
 def _ncbi(options: dict[str, Any]) -> Vocabulary:
-    """Take the dictionary of the train part, and the distinct mentions of the train part."""
+    """Take the dictionary and the distinct mentions of the train split."""
     folder = Path(options["data"]) / _NCBI
     gold = read_gold(f"{folder / 'concept_files.tar.gz'}::processed_train", "biosyn")
     mentions = list(dict.fromkeys(query.mention for query in gold.queries))

@@ -1,6 +1,6 @@
-"""How fast names are found, encoded and searched, against what the field uses for the same.
+"""Speed of lexical search, encoding and dense search, against what the field uses.
 
-Each part runs in a process of its own; both sides of a comparison run in turn in that process,
+Each part runs in a process of its own; both sides of a comparison alternate in that process,
 and medians are compared. Names are synthetic (see synthetic_names.py) unless a part says NCBI.
 
 lexical        LexicalIndex.search against scikit-learn's tf-idf of trigrams, product, top k
@@ -8,7 +8,7 @@ encode         TextEncoder against the evaluation of SapBERT as published (25 to
 search         ExactSearch against faiss.IndexFlatIP, batches of 256 queries, faiss with BLAS
 lexical_large  4 million names: time to build, bytes, memory, speed                     (--full)
 search_large   1 million vectors                                                        (--full)
-ncbi           lexical, on the NCBI dictionary and the mentions of its train part        (--full)
+ncbi           lexical, on the NCBI dictionary and the mentions of its train split        (--full)
 scispacy       scispaCy 0.6.2's candidate generator on the same                          (--full)
 
     python benchmarks/linking_speed.py --quick --json       under a minute
@@ -27,7 +27,9 @@ import time
 from typing import Any
 
 from command_line import add_data, some_of, start_parser
-from machine import describe_command, describe_commit, describe_machine, peak_gib
+from machine import describe_command, peak_gib
+
+from biograft.replication.results import describe_commit, describe_machine
 
 PARTS = {
     "lexical": "lexical_speed:compare_lexical",
@@ -44,7 +46,7 @@ RATIOS = {
     "encode_over_published": ("encode", "over_published"),
     "search_over_faiss_flat": ("search", "over_faiss_flat"),
 }
-"""The figures that scripts rely on: which part measures each, and what it calls it."""
+"""The ratios that scripts rely on: the part that measures each, and its key there."""
 QUICK = {
     "names": 73_000,
     "mentions": 1000,
@@ -71,7 +73,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         ratio: parts.get(p, {}).get(key) for ratio, (p, key) in RATIOS.items()
     }
     missing = {name: part["skipped"] for name, part in parts.items() if "skipped" in part}
-    missing |= {name: "not asked for" for name in PARTS if name not in parts}
+    missing |= {name: "not requested" for name in PARTS if name not in parts}
     if result["search_over_faiss_flat"] is None and "faiss" in parts.get("search", {}):
         missing["faiss"] = parts["search"]["faiss"]
     return {
@@ -98,7 +100,7 @@ def _part_options(name: str, options: argparse.Namespace) -> dict[str, Any]:
 def _run_apart(name: str, part_options: dict[str, Any]) -> dict[str, Any]:
     """Run one part in a process of its own, so that memory and threads do not mix.
 
-    One that fails is told as not measured: what the others measured is not lost.
+    A part that fails is reported as not measured; the results of the others are kept.
     """
     command = [sys.executable, __file__, "--step", name]
     done = subprocess.run(
@@ -112,7 +114,7 @@ def _run_apart(name: str, part_options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_step(name: str) -> dict[str, Any]:
-    """Be the process of one part."""
+    """Run as the process of one part."""
     module, _, function = PARTS[name].partition(":")
     start = time.perf_counter()
     result: dict[str, Any] = getattr(importlib.import_module(module), function)(

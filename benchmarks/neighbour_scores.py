@@ -1,4 +1,4 @@
-"""The fast form of SMedBERT's equation 18 beside projecting every entity that is scored."""
+"""Speed of the fast form of SMedBERT's equation 18, beside projecting every scored entity."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from functools import partial
 from typing import Any
 
 import torch
-from timing import in_turn
+from timing import interleave
 from torch import Tensor
 from torch.nn.functional import embedding
 
 from biograft.objectives.configs import MaskedNeighbourConfig
-from biograft.objectives.examples import GraphOfEntities
+from biograft.objectives.examples import EntityGraph
 from biograft.objectives.masked_neighbour import (
-    Edges,
     EdgeTable,
+    NeighbourEdges,
     RelationProducts,
-    SameType,
     Scorer,
+    TypeSampler,
 )
 
 Form = Callable[..., Any]
-"""Gives the scores of edges and columns from mentions' vectors and a table."""
+"""Returns the scores of edges and columns, given the vectors of mentions and a table."""
 
 
-def compare_forms(graph: GraphOfEntities, n_mentions: int, n_runs: int) -> dict[str, Any]:
-    """Score true neighbours and drawn entities in both ways, and set their times side by side.
+def compare_forms(graph: EntityGraph, n_mentions: int, n_runs: int) -> dict[str, Any]:
+    """Score true neighbours and sampled entities in both ways, and compare the times.
 
     The table does not learn, as in SMedBERT's recipe, so the fast form keeps the lengths of
     projected entities; they are made before anything is timed.
@@ -35,12 +35,12 @@ def compare_forms(graph: GraphOfEntities, n_mentions: int, n_runs: int) -> dict[
     vectors, table = torch.randn(n_mentions, dim), torch.randn(n_entities, dim)
     edges = EdgeTable.of(graph).edges(torch.randint(n_entities, (n_mentions,)))
     n_negatives = MaskedNeighbourConfig().n_negatives
-    drawn = SameType.of(graph).draw(edges.neighbour, n_negatives)
-    given = (vectors, table, edges, torch.cat([edges.neighbour[:, None], drawn], 1))
+    sampled = TypeSampler.of(graph).sample(edges.neighbour, n_negatives)
+    given = (vectors, table, edges, torch.cat([edges.neighbour[:, None], sampled], 1))
     forms = (Scorer(RelationProducts(graph), "eq16"), Projecting(graph))
     calls = [partial(way, form, *given) for way in (_forward, _forward_and_back) for form in forms]
-    in_turn(1, *calls)
-    fast, slow, fast_back, slow_back = in_turn(n_runs, *calls)
+    interleave(1, *calls)
+    fast, slow, fast_back, slow_back = interleave(n_runs, *calls)
     return {
         "forward": round(fast.seconds / slow.seconds, 3),
         "with_backward": round(fast_back.seconds / slow_back.seconds, 3),
@@ -56,12 +56,14 @@ def compare_forms(graph: GraphOfEntities, n_mentions: int, n_runs: int) -> dict[
 class Projecting:
     """Cosines of equation 16 as it is written: mentions and entities go through the relation."""
 
-    def __init__(self, graph: GraphOfEntities) -> None:
+    def __init__(self, graph: EntityGraph) -> None:
         projections = torch.from_numpy(graph.projections)
         vectors = torch.from_numpy(graph.relation_vectors)
         self.both = torch.cat([projections, vectors[:, None]], 1)  # (relations, dim + 1, d_r)
 
-    def __call__(self, vectors: Tensor, table: Tensor, edges: Edges, columns: Tensor) -> Tensor:
+    def __call__(
+        self, vectors: Tensor, table: Tensor, edges: NeighbourEdges, columns: Tensor
+    ) -> Tensor:
         """Score the entities of columns (edges, n), rows of the table, for mentions' vectors."""
         signed = torch.cat([vectors[edges.mention], edges.sign[:, None].to(vectors.dtype)], 1)
         entities = embedding(columns, table)  # (edges, n, dim)

@@ -1,4 +1,4 @@
-"""How fast, and how right, the neighbours of all entities are ranked (PEPR).
+"""Speed and accuracy of ranking the neighbours of all entities (PEPR).
 
 The graph grows by preferential attachment (scale_free_graph.py, seed 0, 16 edges a node): 274,000
 nodes and 4.4 million edges as the paper's, a tenth of that with --quick. All entities are ranked;
@@ -22,13 +22,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from machine import describe_command, describe_commit, describe_machine, peak_gib
+from machine import describe_command, peak_gib
 from scale_free_graph import grow
 
 from biograft.graph.adjacency import Adjacency, build_adjacency
 from biograft.graph.neighbours import rank_all
 from biograft.graph.pepr import PageRank, PeprConfig, Ranked
 from biograft.progress import Progress
+from biograft.replication.results import describe_commit, describe_machine
 
 NODES, QUICK_NODES, PER_NODE = 274_000, 27_400, 16
 SAMPLE, QUICK_SAMPLE = 200, 48
@@ -46,17 +47,17 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     generator = np.random.default_rng(17)
     n_sample = QUICK_SAMPLE if options.quick else SAMPLE
     sample = np.sort(generator.choice(graph.n_linked, n_sample, replace=False)).astype(np.int32)
-    found = Ranked(ranking.places[sample], ranking.scores[sample], 0, 0, 0)
+    ranked = Ranked(ranking.positions[sample], ranking.scores[sample], 0, 0, 0)
     exact, peer_seconds = rank_by_powers(graph, sample)
     pushed = PageRank(graph, PeprConfig(exact=True)).rank(sample[:_BATCH])
-    equal = found.places == exact.places
-    same = np.sort(found.places, axis=1) == np.sort(exact.places, axis=1)
+    equal = ranked.positions == exact.positions
+    same = np.sort(ranked.positions, axis=1) == np.sort(exact.positions, axis=1)
     return {
         "ms_per_source": 1000 * seconds["all"] / graph.n_linked,
         "top10_equal": float(same.all(axis=1).mean()),
         "top10_in_order": float(equal.all(axis=1).mean()),
-        "largest_score_error": float(np.abs(found.scores - exact.scores).max()),
-        "exact_agrees": bool((pushed.places == exact.places[:_BATCH]).all()),
+        "largest_score_error": float(np.abs(ranked.scores - exact.scores).max()),
+        "exact_agrees": bool((pushed.positions == exact.positions[:_BATCH]).all()),
         "peak_gib": memory,
         "seconds": seconds,
         "n_entities": graph.n_entities,
@@ -97,7 +98,7 @@ def rank_by_powers(graph: Adjacency, sample: npt.NDArray[np.int32]) -> tuple[Ran
     ones = np.ones(len(graph.neighbours))
     joined = sparse.csr_array((ones, graph.neighbours, graph.ends), shape=(n, n))
     moves = sparse.csr_array(joined @ sparse.diags_array(1 / graph.degrees))
-    places, scores, seconds = [], [], 0.0
+    positions, scores, seconds = [], [], 0.0
     for first in range(0, len(sample), _BATCH):
         batch = sample[first : first + _BATCH]
         jump = np.full((n, len(batch)), _DAMPING / z)
@@ -106,12 +107,12 @@ def rank_by_powers(graph: Adjacency, sample: npt.NDArray[np.int32]) -> tuple[Ran
         for _ in range(_ROUNDS):
             values = (1 - _DAMPING) * (moves @ values) + jump
         seconds += time.perf_counter() - started
-        for lane, place in enumerate(batch):
-            near = graph.neighbours[graph.ends[place] : graph.ends[place + 1]]
-            order = np.lexsort((graph.row_at[near], -values[near, lane]))[:10]
-            places.append(near[order])
+        for lane, position in enumerate(batch):
+            near = graph.neighbours[graph.ends[position] : graph.ends[position + 1]]
+            order = np.lexsort((graph.row_of[near], -values[near, lane]))[:10]
+            positions.append(near[order])
             scores.append(values[near[order], lane])
-    return Ranked(np.array(places), np.array(scores), 0, 0, 0), seconds
+    return Ranked(np.array(positions), np.array(scores), 0, 0, 0), seconds
 
 
 def main() -> None:
@@ -122,7 +123,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a graph of a tenth, a smaller sample")
     parser.add_argument("--json", action="store_true", help="only the result, as one JSON object")
     parser.add_argument("--threads", type=int, default=0, help="default: one for each core")
-    parser.add_argument("--refine", action="store_true", help="solve unsure entities exactly")
+    parser.add_argument("--refine", action="store_true", help="solve uncertain entities exactly")
     options = parser.parse_args()
     result = measure(options)
     print(json.dumps(result, indent=None if options.json else 1))

@@ -1,17 +1,17 @@
-"""What steps of KeBioLM, EMBERT and SMedBERT cost beside plain masked language modelling.
+"""Cost of a training step of KeBioLM, EMBERT and SMedBERT, beside plain masked language modelling.
 
-All train an encoder of the same size (random weights) on drawn batches: forward, backward, clip,
+All train an encoder of the same size (random weights) on random batches: forward, backward, clip,
 AdamW. KeBioLM adds the entity memory, detection, and linking over the whole table; EMBERT its three
 objectives, half of the mentions replaced and those of several tokens long. SMedBERT reads longer
-sequences of two parts, which the plain step beside it (``long_mlm``) reads too; it adds neighbours
+segment pairs, which the plain step beside it (``long_mlm``) reads too; it adds neighbours
 of entities, vectors of 200 that do not learn, and its objectives, sentence order among them. Steps
-are timed in turn in one process, and medians compared; the first step of each, in which SMedBERT
+alternate in one process, and medians compared; the first step of each, in which SMedBERT
 computes the lengths that it keeps for a whole run, does not count.
 
 ``nearest_over_mlm`` is what the exact search for the nearest entities takes of a plain step, at 50
 thousand and a million entities; ``approximate_over_mlm`` the same of the search in clusters
-(``knowledge.n_probed``) of a million, with the share of the exact hundred that it finds and what
-making the clusters takes: ``grouped`` are unit vectors of groups and noise in equal parts, and
+(``knowledge.n_probed``) of a million, with its recall of the exact hundred and the cost of
+making the clusters: ``grouped`` are unit vectors of groups and noise in equal parts, and
 queries near some; ``random`` are independent normal numbers, which have no groups, the worst case.
 ``eq18_over_slow`` is what scoring neighbours by SMedBERT's equation 18 takes of the time that
 projecting every entity takes, for the mentions of a batch; see ``neighbour_scores.py``.
@@ -27,26 +27,26 @@ import json
 import math
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from command_line import run_with, start_parser
-from drawn_text import (
+from machine import describe_command, peak_gib
+from neighbour_scores import compare_forms
+from sampled_text import (
     GRAPH_DIM,
     MASK,
     N_NEIGHBOURS,
     N_SPECIAL,
     N_TOKENS,
-    draw_batches,
-    draw_graph,
-    in_two_parts,
+    as_segment_pair,
+    sample_batches,
+    sample_graph,
 )
-from machine import describe_command, describe_commit, describe_machine, peak_gib
-from neighbour_scores import compare_forms
-from timing import in_turn
+from timing import interleave
 from torch.nn.functional import normalize
 from transformers import BertConfig, BertForMaskedLM
 
@@ -55,14 +55,16 @@ from biograft.nn.knowledge.nearest import RENEWED_AFTER, Clusters, nearest_rows
 from biograft.objectives import OBJECTIVES
 from biograft.objectives.base import TensorBatch
 from biograft.objectives.examples import (
-    GraphOfEntities,
+    EntityGraph,
+    EntityVisibility,
     Setting,
-    Showing,
     TextBatch,
     TextExample,
     collate,
+    sort_by_order,
 )
 from biograft.pretraining.language_modelling import TextModel
+from biograft.replication.results import describe_commit, describe_machine
 from biograft.training import TrainingConfig
 from biograft.training.loop import make_optimiser
 
@@ -73,7 +75,7 @@ LONG, MENTIONS_OF_LONG = 512, 40
 """Tokens and mentions of a sample of SMedBERT; a batch has as many tokens as the others."""
 DIM, N_NEAREST, AFTER = 100, 100, 4
 N_PROBED, GROUP = 32, 500
-"""Clusters looked into; rows of a group of the grouped table."""
+"""Clusters searched; rows of a group of the grouped table."""
 EXACTLY_SEARCHED, CLUSTERED, CLUSTERED_QUICK = (50_000, 1_000_000), 1_000_000, 100_000
 """Rows of the tables that are searched."""
 _SMEDBERT = ("masked_tokens", "sentence_order", "masked_neighbour", "masked_mention")
@@ -88,18 +90,18 @@ _EMBERT = (
 
 
 def run(options: argparse.Namespace) -> None:
-    """Time all, and print what came out."""
-    draw = np.random.default_rng(0)
+    """Time everything and print the result."""
+    rng = np.random.default_rng(0)
     torch.manual_seed(0)
-    examples, long_examples = _draw_examples(draw, options)
-    graph = draw_graph(draw, options.entities)
+    examples, long_examples = _sample_examples(rng, options)
+    graph = sample_graph(rng, options.entities)
     steps = _make_steps(options, examples, long_examples, graph)
-    seconds = _time_in_turn(steps, len(examples) * (2 if options.quick else options.runs))
+    seconds = _time_steps(steps, len(examples) * (2 if options.quick else options.runs))
     mlm_seconds = statistics.median(seconds["mlm"])
     n_queries = sum(len(example.mentions) for example in examples[0])
-    n_asked = sum(len(example.mentions) for example in long_examples[0])
+    n_mentions = sum(len(example.mentions) for example in long_examples[0])
     n_clustered = CLUSTERED_QUICK if options.quick else CLUSTERED
-    told = {
+    result = {
         **_describe(options, examples),
         **_tokens_per_second(seconds, options.batch * options.length),
         "peak_gib": round(peak_gib(), 3),
@@ -113,24 +115,24 @@ def run(options: argparse.Namespace) -> None:
             "n_neighbours": N_NEIGHBOURS,
             "dim": GRAPH_DIM,
         },
-        "eq18_over_slow": compare_forms(graph, n_asked, 10 if options.quick else 50),
+        "eq18_over_slow": compare_forms(graph, n_mentions, 10 if options.quick else 50),
     }
-    print(json.dumps(told) if options.json else json.dumps(told, indent=1))
+    print(json.dumps(result) if options.json else json.dumps(result, indent=1))
 
 
 def _make_steps(
     options: argparse.Namespace,
     examples: list[list[TextExample]],
     long_examples: list[list[TextExample]],
-    graph: GraphOfEntities,
+    graph: EntityGraph,
 ) -> dict[str, Callable[[int], None]]:
-    """Make what does a step, of each kind."""
+    """Return a function that runs a step, for each kind."""
     bert = BertForMaskedLM(_bert_config(options.length))
-    grafted = KnowledgeBertForMaskedLM.from_bert(
-        bert, _draw_table(options.entities, DIM), knowledge_after=AFTER, n_nearest=N_NEAREST
+    kebiolm = KnowledgeBertForMaskedLM.from_bert(
+        bert, _sample_table(options.entities, DIM), knowledge_after=AFTER, n_nearest=N_NEAREST
     )
-    seeing = KnowledgeBertForMaskedLM.from_bert(
-        BertForMaskedLM(_bert_config(LONG)), _draw_table(options.entities, GRAPH_DIM),
+    smedbert = KnowledgeBertForMaskedLM.from_bert(
+        BertForMaskedLM(_bert_config(LONG)), _sample_table(options.entities, GRAPH_DIM),
         knowledge_after={"neighbour_attention": 5},
         graph={"neighbours": graph.neighbours, "types": graph.types},
         n_neighbours=N_NEIGHBOURS, freeze_entities=True,
@@ -138,27 +140,27 @@ def _make_steps(
     long_bert = BertForMaskedLM(_bert_config(LONG))
     return {
         "mlm": _stepper(bert, _PLAIN, examples),
-        "kebiolm": _stepper(grafted, _KEBIOLM, examples),
+        "kebiolm": _stepper(kebiolm, _KEBIOLM, examples),
         "embert": _stepper(BertForMaskedLM(_bert_config(options.length)), _EMBERT, examples),
         "long_mlm": _stepper(long_bert, _PLAIN, long_examples),
-        "smedbert": _stepper(seeing, _SMEDBERT, long_examples, graph),
+        "smedbert": _stepper(smedbert, _SMEDBERT, long_examples, graph),
     }
 
 
-def _time_in_turn(steps: dict[str, Callable[[int], None]], n_rounds: int) -> dict[str, list[float]]:
-    """Take the times of steps of every kind, after one of each that does not count."""
+def _time_steps(steps: dict[str, Callable[[int], None]], n_rounds: int) -> dict[str, list[float]]:
+    """Time steps of every kind, interleaved, after one of each that does not count."""
     for step in steps.values():
         step(0)
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for n in range(n_rounds):
-        timed = in_turn(1, *(partial(step, n) for step in steps.values()))
+        timed = interleave(1, *(partial(step, n) for step in steps.values()))
         for name, each in zip(steps, timed, strict=True):
             seconds[name].append(each.seconds)
     return seconds
 
 
 def _describe(options: argparse.Namespace, examples: list[list[TextExample]]) -> dict[str, Any]:
-    """Say what was measured, on what."""
+    """Return the settings of the measurement."""
     mentions = statistics.mean(len(e.mentions) for batch in examples for e in batch)
     return {
         "benchmark": "pretrain_step",
@@ -174,7 +176,7 @@ def _describe(options: argparse.Namespace, examples: list[list[TextExample]]) ->
 
 
 def _tokens_per_second(seconds: dict[str, list[float]], n_tokens: int) -> dict[str, float]:
-    """Say how fast the steps on the shorter sequences are."""
+    """Return the speed of the steps on the shorter sequences."""
     return {
         f"{name}_tokens_per_second": n_tokens / statistics.median(seconds[name])
         for name in ("mlm", "kebiolm", "embert")
@@ -182,70 +184,70 @@ def _tokens_per_second(seconds: dict[str, list[float]], n_tokens: int) -> dict[s
 
 
 def _ratio(seconds: dict[str, list[float]], name: str, plain: str = "mlm") -> float:
-    """Give the median ratio to plain steps of the same turn."""
+    """Return the median ratio to plain steps of the same round."""
     pairs = zip(seconds[name], seconds[plain], strict=True)
     return round(statistics.median(ours / theirs for ours, theirs in pairs), 3)
 
 
 def _nearest(n_queries: int, step_seconds: float) -> dict[str, float]:
-    """Say how much of a plain step the exact search takes, by the size of the table."""
+    """Return the time of the exact search over that of a plain step, by table size."""
     queries = torch.randn(n_queries, DIM)
-    shares = {}
+    ratios = {}
     for n in EXACTLY_SEARCHED:
         table = torch.randn(n, DIM)
-        (found,) = in_turn(3, partial(nearest_rows, queries, table, N_NEAREST))
-        shares[str(n)] = round(found.seconds / step_seconds, 4)
-    return shares
+        (timed,) = interleave(3, partial(nearest_rows, queries, table, N_NEAREST))
+        ratios[str(n)] = round(timed.seconds / step_seconds, 4)
+    return ratios
 
 
 def _approximate(n_rows: int, n_queries: int, step_seconds: float) -> dict[str, Any]:
-    """Say how much of a plain step the search in clusters takes, and what it finds."""
-    told: dict[str, Any] = {
+    """Return the time of the search in clusters over that of a plain step, and its recall."""
+    result: dict[str, Any] = {
         "n_entities": n_rows, "n_probed": N_PROBED, "renewed_after": RENEWED_AFTER
     }  # fmt: skip
     for name, (table, queries) in {
-        "grouped": _draw_grouped(n_rows, n_queries),
+        "grouped": _sample_grouped(n_rows, n_queries),
         "random": (torch.randn(n_rows, DIM), torch.randn(n_queries, DIM)),
     }.items():
         clusters = Clusters(n_rows, DIM, N_PROBED).eval()
-        (making,) = in_turn(1, partial(clusters.make, table))
-        exact, near = in_turn(
+        (making,) = interleave(1, partial(clusters.make, table))
+        exact, near = interleave(
             3,
             partial(nearest_rows, queries, table, N_NEAREST),
             partial(clusters.search, queries, table, N_NEAREST),
         )
         same = (near.result.unsqueeze(2) == exact.result.unsqueeze(1)).sum()
-        told[name] = {
+        result[name] = {
             "over_mlm": round(near.seconds / step_seconds, 4),
             "exact_over_mlm": round(exact.seconds / step_seconds, 4),
             "making_over_mlm": round(making.seconds / step_seconds, 2),
             f"recall_at_{N_NEAREST}": round(int(same) / exact.result.numel(), 4),
         }
-    return told
+    return result
 
 
-def _draw_grouped(n_rows: int, n_queries: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw unit vectors, of groups and noise in equal parts, and some with more noise to seek."""
+def _sample_grouped(n_rows: int, n_queries: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sample unit vectors, of groups and noise in equal parts, and noisier ones as queries."""
     centres = torch.randn(n_rows // GROUP, DIM)
     table = centres.repeat(GROUP, 1) + torch.randn(n_rows, DIM)
     queries = table[torch.randint(n_rows, (n_queries,))] + torch.randn(n_queries, DIM)
     return normalize(table, dim=1), normalize(queries, dim=1)
 
 
-def _draw_table(n_entities: int, dim: int) -> torch.Tensor:
+def _sample_table(n_entities: int, dim: int) -> torch.Tensor:
     return torch.randn(n_entities, dim) / math.sqrt(dim)
 
 
-def _draw_examples(
-    draw: np.random.Generator, options: argparse.Namespace
+def _sample_examples(
+    rng: np.random.Generator, options: argparse.Namespace
 ) -> tuple[list[list[TextExample]], list[list[TextExample]]]:
-    """Draw batches, and those for SMedBERT, of longer sequences in two parts."""
+    """Sample batches, and those for SMedBERT, of longer segment pairs."""
     n_batches, n_entities = 2 if options.quick else 6, options.entities
     n_mentions = options.length * MENTIONS_OF_100_TOKENS // 100
     n_long = max(1, options.batch * options.length // LONG)
-    batches = draw_batches(draw, n_batches, options.batch, options.length, n_entities, n_mentions)
-    long = draw_batches(draw, n_batches, n_long, LONG, n_entities, MENTIONS_OF_LONG)
-    return batches, [[in_two_parts(example) for example in batch] for batch in long]
+    batches = sample_batches(rng, n_batches, options.batch, options.length, n_entities, n_mentions)
+    long = sample_batches(rng, n_batches, n_long, LONG, n_entities, MENTIONS_OF_LONG)
+    return batches, [[as_segment_pair(example) for example in batch] for batch in long]
 
 
 def _bert_config(length: int) -> BertConfig:
@@ -263,16 +265,16 @@ def _stepper(
     lm: Any,
     names: tuple[str, ...],
     examples: list[list[TextExample]],
-    graph: GraphOfEntities | None = None,
+    graph: EntityGraph | None = None,
 ) -> Callable[[int], None]:
-    """Make what does one whole step on a batch."""
+    """Return a function that runs one whole step on a batch."""
     setting = Setting(
         mask=MASK, n_tokens=N_TOKENS, special=tuple(range(N_SPECIAL)), width=WIDTH,
         graph=graph, embeddings=lm.get_input_embeddings().weight,
     )  # fmt: skip
     built = {name: OBJECTIVES.load(name)().build(setting) for name in names}
-    telling = [] if graph is None else [Showing(setting.shown)]
-    steps = sorted([*built.values(), *telling], key=lambda each: getattr(each, "turn", 0))
+    transforms = [] if graph is None else [EntityVisibility(setting.entity_visibility)]
+    steps = sort_by_order([*built.values(), *transforms])
     model = TextModel(lm, built).train()
     optimiser = make_optimiser(model, TrainingConfig())
     batches = [_prepared(of_batch, steps) for of_batch in examples]
@@ -287,12 +289,12 @@ def _stepper(
     return step
 
 
-def _prepared(examples: list[TextExample], steps: list[Any]) -> TextBatch:
-    draw, made = np.random.default_rng(1), []
+def _prepared(examples: list[TextExample], steps: Sequence[Any]) -> TextBatch:
+    rng, made = np.random.default_rng(1), []
     for example in examples:
         prepared = example
         for step in steps:
-            prepared = step.prepare(prepared, draw)
+            prepared = step.prepare(prepared, rng)
         made.append(prepared)
     return collate(made, 0)
 

@@ -1,8 +1,8 @@
-"""Constrained generation as it was published: nested dictionaries, a callback, no cache.
+"""Constrained generation as published: nested dictionaries, a callback, no cache.
 
-The plain counterpart that ours is measured against, written from its description: the prompt is
-forced token by token, the whole prefix is read anew at every step, and the tokens that may follow
-are asked for hypothesis by hypothesis, from the root.
+The baseline of trie.py, written from its description: the prompt is forced token by token, the
+whole prefix is read again at every step, and the allowed tokens are looked up from the root, one
+hypothesis at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def nest(names: Iterable[Sequence[int]]) -> Trie:
 
 
 def allowed(trie: Trie, prefix: Iterable[int]) -> list[int]:
-    """Walk from the root, and give the tokens that may follow."""
+    """Walk from the root and return the tokens that may follow."""
     node = trie
     for token in prefix:
         if token not in node:
@@ -38,12 +38,12 @@ def allowed(trie: Trie, prefix: Iterable[int]) -> list[int]:
 
 
 @torch.inference_mode()
-def write_name(
+def generate_name(
     model: Any, source: Tensor, begun: Sequence[int], trie: Trie, *, end: int, beams: int
 ) -> list[Hypothesis]:
-    """Give the names of one mention, best first: mean log-probability, tokens with the end.
+    """Return the names of one mention, best first: mean log-probability, tokens with the end.
 
-    ``begun`` is what the decoder is given: its first token and the prompt.
+    ``begun`` is the input of the decoder: its first token and the prompt.
     """
     states = model.get_encoder()(input_ids=source)
     live: list[Hypothesis] = [(0.0, [])]
@@ -61,18 +61,18 @@ def write_name(
             mask[row, allowed(trie, tokens)] = 0
         totals = scores + mask + torch.tensor([total for total, _ in live])[:, None]
         best = totals.flatten().topk(min(beams, totals.numel()))
-        going_on: list[Hypothesis] = []
+        continued: list[Hypothesis] = []
         room = beams - len(finished)
-        for rank, (total, place) in enumerate(
+        for rank, (total, position) in enumerate(
             zip(best.values.tolist(), best.indices.tolist(), strict=True)
         ):
             if total == -torch.inf:
                 continue
-            row, token = divmod(place, scores.shape[1])
+            row, token = divmod(position, scores.shape[1])
             tokens = [*live[row][1], token]
             if token != end:
-                going_on.append((total, tokens))
+                continued.append((total, tokens))
             elif rank < room:
                 finished.append((total / len(tokens), tokens))
-        live = going_on
+        live = continued
     return sorted(finished, reverse=True)[:beams]

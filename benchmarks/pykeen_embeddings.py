@@ -57,10 +57,10 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
         batch_size=settings["batch"],
         use_tqdm=False,
     )
-    told = {"seconds": time.perf_counter() - start, "loss": float(losses[-1])}
+    result = {"seconds": time.perf_counter() - start, "loss": float(losses[-1])}
     if "test" in parts:
-        told |= rank(pykeen["evaluation"], model, parts)
-    return told
+        result |= rank(pykeen["evaluation"], model, parts)
+    return result
 
 
 def make_model(torch: Any, models: Any, factory: Any, settings: dict[str, Any]) -> Any:

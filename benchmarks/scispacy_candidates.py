@@ -41,8 +41,8 @@ def measure(folder: Path, k: int, n_runs: int) -> dict[str, Any]:
     times = []
     for _ in range(n_runs):
         start = time.perf_counter()
-        for place in range(0, len(mentions), MENTIONS_AT_ONCE):
-            generator(mentions[place : place + MENTIONS_AT_ONCE], k)
+        for start_row in range(0, len(mentions), MENTIONS_AT_ONCE):
+            generator(mentions[start_row : start_row + MENTIONS_AT_ONCE], k)
         times.append(time.perf_counter() - start)
     return {
         "n_names": len(aliases),

@@ -1,4 +1,4 @@
-"""Times two ways of doing the same in turn, so that both meet the machine in the same mood."""
+"""Timing of alternatives, interleaved so that the load of the machine affects all alike."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from typing import Any, NamedTuple
 
 
 class Timed(NamedTuple):
-    """The median time of something that was done several times, and what it gave last."""
+    """The median time of several calls, and the last result."""
 
     seconds: float
     result: Any
 
 
-def in_turn(n_runs: int, *calls: Callable[[], Any]) -> list[Timed]:
-    """Do all of them, then all again, and so on."""
+def interleave(n_runs: int, *calls: Callable[[], Any]) -> list[Timed]:
+    """Time every call once, then every call again, and so on."""
     times: list[list[float]] = [[] for _ in calls]
     results: list[Any] = [None] * len(calls)
     for _ in range(n_runs):
-        for place, call in enumerate(calls):
+        for row, call in enumerate(calls):
             start = time.perf_counter()
-            results[place] = call()
-            times[place].append(time.perf_counter() - start)
+            results[row] = call()
+            times[row].append(time.perf_counter() - start)
     medians = map(statistics.median, times)
     return [Timed(*pair) for pair in zip(medians, results, strict=True)]
 
 
 @contextlib.contextmanager
 def on_one_core() -> Iterator[bool]:
-    """Keep this thread, and those it starts, on one core; say whether the system can."""
+    """Pin this thread, and those it starts, to one core; yield whether the system can."""
     if not hasattr(os, "sched_setaffinity"):
         yield False
         return

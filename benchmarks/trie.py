@@ -1,4 +1,4 @@
-"""Names of a vocabulary as a trie, and what keeping to them costs a decoder.
+"""Memory and speed of a trie of names, and the cost of constrained decoding.
 
 Three questions, each answered in one run on the same names (random tokens of a Zipf distribution,
 five to ten and an end) and the same weights (a random BART of 2 + 2 layers, 256 wide):
@@ -8,7 +8,7 @@ five to ten and an end) and the same weights (a random BART of 2 + 2 layers, 256
   but the first, at which the published way lists every first token 160 times;
 * step: from log-probabilities to the chosen continuations, against the callback and mask of
   transformers' ``prefix_allowed_tokens_fn``, the median over depths, the first left out too;
-* generation: mentions a second against transformers' ``generate`` without any constraint, for as
+* generation: mentions per second against transformers' ``generate`` without any constraint, for as
   many tokens, and against the published way (one mention at a time, no cache, callback), whose
   answers must be the same.
 
@@ -33,14 +33,15 @@ from typing import Any
 import numpy as np
 import torch
 from command_line import run_with, start_parser
-from machine import describe_command, describe_commit, describe_machine
-from published_generation import allowed, nest, write_name
-from timing import in_turn
+from machine import describe_command
+from published_generation import allowed, generate_name, nest
+from timing import interleave
 from transformers import BartConfig, BartForConditionalGeneration
 from transformers.generation.logits_process import PrefixConstrainedLogitsProcessor
 
-from biograft.nn.generation import Asked, BeamConfig, FlatTrie, generate_names
-from biograft.nn.generation.beam_search import Finished, Live, best_following, choose
+from biograft.nn.generation import BeamConfig, FlatTrie, GenerationInputs, generate_names
+from biograft.nn.generation.beam_search import FinishedNames, Hypotheses, best_continuations, select_hypotheses
+from biograft.replication.results import describe_commit, describe_machine
 
 N_TOKENS, N_SPECIAL, START, END = 50_265, 4, 2, 2
 MENTIONS, BEAMS = 32, 5
@@ -49,13 +50,13 @@ SEED = 0
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure, and print what came out."""
+    """Measure and print the result."""
     sizes = {}
     for n in (108_000,) if options.quick else (108_000, 900_000):
         print(f"{n:,} names", file=sys.stderr)
         sizes[str(n)] = _measure(n, quick=options.quick)
     last = sizes[str(max(map(int, sizes)))]
-    told = {
+    result = {
         "benchmark": "trie",
         "command": describe_command("trie.py", sys.argv[1:]),
         "commit": describe_commit(),
@@ -68,26 +69,26 @@ def run(options: argparse.Namespace) -> None:
         "over_published": last["over_published"],
         "same_answers": last["same_answers"],
     }
-    print(json.dumps(told) if options.json else json.dumps(told, indent=1))
+    print(json.dumps(result) if options.json else json.dumps(result, indent=1))
 
 
-def draw_names(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw names as one row of tokens, each with its end, and where each ends."""
-    draw = np.random.default_rng(SEED)
-    lengths = draw.integers(5, 11, n)
+def sample_names(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sample names as one row of tokens, each with its end, and where each ends."""
+    rng = np.random.default_rng(SEED)
+    lengths = rng.integers(5, 11, n)
     ends = np.cumsum(lengths + 1)
-    shares = 1 / np.arange(1, N_TOKENS - N_SPECIAL + 1)
+    probabilities = 1 / np.arange(1, N_TOKENS - N_SPECIAL + 1)
     tokens = np.full(ends[-1], END, np.int64)
     inner = np.ones(ends[-1], bool)
     inner[ends - 1] = False
-    tokens[inner] = N_SPECIAL + draw.choice(
-        N_TOKENS - N_SPECIAL, int(lengths.sum()), p=shares / shares.sum()
+    tokens[inner] = N_SPECIAL + rng.choice(
+        N_TOKENS - N_SPECIAL, int(lengths.sum()), p=probabilities / probabilities.sum()
     )
     return tokens, ends
 
 
 def split(tokens: np.ndarray, ends: np.ndarray) -> Iterator[list[int]]:
-    """Give the names one by one."""
+    """Return the names one by one."""
     start = 0
     for end in ends.tolist():
         yield tokens[start:end].tolist()
@@ -96,8 +97,8 @@ def split(tokens: np.ndarray, ends: np.ndarray) -> Iterator[list[int]]:
 
 def _measure(n: int, *, quick: bool) -> dict[str, Any]:
     dict_mib = _apart("--dictionaries", n)["mib"]
-    tokens, ends = draw_names(n)
-    (flat_s, (flat, _)), (dict_s, nested) = in_turn(
+    tokens, ends = sample_names(n)
+    (flat_s, (flat, _)), (dict_s, nested) = interleave(
         1, lambda: FlatTrie.build(tokens, ends), lambda: nest(split(tokens, ends))
     )
     prefixes = _prefixes(tokens, ends)
@@ -118,13 +119,13 @@ def _apart(option: str, n: int) -> dict[str, Any]:
     """Measure in a process of its own, whose memory nothing else has touched."""
     command = [sys.executable, __file__, option, str(n)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 def weigh_dictionaries(n: int) -> dict[str, float]:
-    """Say how much memory nested dictionaries of the names take."""
-    tokens, ends = draw_names(n)
+    """Return the memory that nested dictionaries of the names take."""
+    tokens, ends = sample_names(n)
     before = _resident_mib()
     trie = nest(split(tokens, ends))
     return {"mib": _resident_mib() - before, "n": len(trie)}
@@ -138,9 +139,9 @@ def _resident_mib() -> float:
 
 
 def _prefixes(tokens: np.ndarray, ends: np.ndarray) -> list[list[list[int]]]:
-    """Give the prefixes of the hypotheses of each step, those of some names."""
-    draw = np.random.default_rng(SEED + 1)
-    chosen = draw.choice(len(ends), MENTIONS * BEAMS, replace=False)
+    """Return the prefixes of the hypotheses of each step, taken from some names."""
+    rng = np.random.default_rng(SEED + 1)
+    chosen = rng.choice(len(ends), MENTIONS * BEAMS, replace=False)
     names = [tokens[ends[k - 1] if k else 0 : ends[k]].tolist() for k in chosen.tolist()]
     return [[name[: min(step, len(name) - 1)] for name in names] for step in range(8)]
 
@@ -187,10 +188,10 @@ def _of_sums(rows: list[dict[str, float]]) -> float:
     return round(sum(row["dict_us"] for row in rows) / sum(row["us"] for row in rows), 1)
 
 
-def _per_call(call: Callable[[], Any], least: float = 0.05) -> float:
-    """Give the median time of a call, of five rounds that each take a while."""
+def _per_call(call: Callable[[], Any], min_seconds: float = 0.05) -> float:
+    """Return the median time of a call over five rounds."""
     n, seconds = 1, 0.0
-    while seconds < least / 5:
+    while seconds < min_seconds / 5:
         start = time.perf_counter()
         for _ in range(n):
             call()
@@ -216,21 +217,21 @@ def _steps(flat: FlatTrie, nested: Any, steps: Any, n_runs: int) -> dict[str, An
     mentions = np.repeat(np.arange(MENTIONS), BEAMS)
     zeros, rows = np.zeros(MENTIONS * BEAMS), []
     for prefixes in steps[:6]:
-        live = Live(mentions, _nodes(flat, prefixes), zeros, zeros.astype(np.int64))
+        live = Hypotheses(mentions, _nodes(flat, prefixes), zeros, zeros.astype(np.int64))
         sequences = torch.tensor([[START, *prefix] for prefix in prefixes])
         processor = PrefixConstrainedLogitsProcessor(
             lambda _, prefix: allowed(nested, prefix.tolist()[1:]) or [END], BEAMS
         )
 
-        def ours(live: Live = live, *, renormalise: bool = True) -> Any:
+        def ours(live: Hypotheses = live, *, renormalise: bool = True) -> Any:
             config = BeamConfig(beams=BEAMS, renormalise=renormalise)
-            following = best_following(scores, flat, live.nodes, config)
-            return choose(live, following, flat, Finished(MENTIONS, config), config)
+            continuations = best_continuations(scores, flat, live.nodes, config)
+            return select_hypotheses(live, continuations, flat, FinishedNames(MENTIONS, config), config)
 
         def theirs(sequences: Any = sequences, processor: Any = processor) -> Any:
             return processor(sequences, scores).view(MENTIONS, -1).topk(2 * BEAMS)
 
-        timed = in_turn(
+        timed = interleave(
             n_runs, ours, theirs, partial(ours, renormalise=False), partial(scores.log_softmax, -1)
         )
         ms = [round(each.seconds * 1e3, 3) for each in timed]
@@ -250,16 +251,16 @@ def _steps(flat: FlatTrie, nested: Any, steps: Any, n_runs: int) -> dict[str, An
 def _generation(flat: FlatTrie, nested: Any, n_runs: int, n_published: int) -> dict[str, Any]:
     """Time whole mentions, in turn."""
     model = _model()
-    draw = np.random.default_rng(SEED + 2)
-    sources = torch.from_numpy(draw.integers(N_SPECIAL, N_TOKENS, (MENTIONS, SOURCE)))
+    rng = np.random.default_rng(SEED + 2)
+    sources = torch.from_numpy(rng.integers(N_SPECIAL, N_TOKENS, (MENTIONS, SOURCE)))
     mask = torch.ones_like(sources)
-    prompts = draw.integers(N_SPECIAL, N_TOKENS, (MENTIONS, PROMPT)).tolist()
+    prompts = rng.integers(N_SPECIAL, N_TOKENS, (MENTIONS, PROMPT)).tolist()
     counted = _Counted(model)
 
     def ours(published: bool = False) -> Any:
         config = BeamConfig(beams=BEAMS, published=published)
         return generate_names(
-            counted, Asked(sources, mask, prompts), flat, start=START, config=config
+            counted, GenerationInputs(sources, mask, prompts), flat, start=START, config=config
         )
 
     ours()
@@ -273,24 +274,24 @@ def _generation(flat: FlatTrie, nested: Any, n_runs: int, n_published: int) -> d
             do_sample=False,
         )  # fmt: skip
 
-    constrained, unconstrained = in_turn(n_runs, ours, free)
+    constrained, unconstrained = interleave(n_runs, ours, free)
 
     def published() -> Any:
         return [
-            write_name(
+            generate_name(
                 model, sources[row : row + 1], [START, *prompts[row]], nested, end=END, beams=BEAMS
             )
             for row in range(n_published)
         ]
 
-    (slow,) = in_turn(1, published)
+    (slow,) = interleave(1, published)
     as_published = ours(True)
-    numbers = [
-        [_number(flat, tokens) for _, tokens in names] for names in slow.result
+    rows = [
+        [_row(flat, tokens) for _, tokens in names] for names in slow.result
     ]  # fmt: skip
     same = all(
         own == row[row >= 0].tolist()
-        for own, row in zip(numbers, as_published.sequences[:n_published], strict=True)
+        for own, row in zip(rows, as_published.sequences[:n_published], strict=True)
     )
     rate, slow_rate = MENTIONS / constrained.seconds, n_published / slow.seconds
     return {
@@ -318,7 +319,7 @@ class _Counted:
         return getattr(self._model, name)
 
 
-def _number(flat: FlatTrie, tokens: list[int]) -> int:
+def _row(flat: FlatTrie, tokens: list[int]) -> int:
     node = flat.root
     for token in tokens:
         node = flat.child(node, token)

@@ -1,4 +1,4 @@
-"""Fixtures for all tests: where the real files are, and how a snippet becomes a source."""
+"""Fixtures for all tests: paths of data files, reading of sources, snippets as files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from biograft.records import Record
 from biograft.sources import Item, ReadLog, SourceConfig, read_source
 
 DATA = Path(os.environ.get("BIOGRAFT_DATA") or Path(__file__).parents[2] / "shared" / "data")
+VENDORED = Path(__file__).parent / "data"
+"""Small files that are part of the repository, used where ``DATA`` lacks them."""
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _full_precision() -> Iterator[None]:
-    """Let precision ``auto`` be 32 bits on every machine; tests of bfloat16 ask for it."""
+    """Make precision ``auto`` mean 32 bits on every machine; tests of bfloat16 name it."""
     import torch
 
     with pytest.MonkeyPatch.context() as patch:
@@ -28,20 +30,20 @@ def _full_precision() -> Iterator[None]:
 
 @pytest.fixture
 def shared_data() -> Callable[[str], Path]:
-    """Find a real file, or skip with its name."""
+    """Return the path of a data file, or skip the test and name the missing file."""
 
     def find(name: str) -> Path:
-        path = DATA / name
-        if not path.exists():
-            pytest.skip(f"real file {name} is not there (set BIOGRAFT_DATA)")
-        return path
+        for path in (DATA / name, VENDORED / name):
+            if path.exists():
+                return path
+        pytest.skip(f"data file {name} is missing (set BIOGRAFT_DATA)")
 
     return find
 
 
 @dataclass
 class Reading:
-    """Everything one reading gave."""
+    """The records and the log of a source."""
 
     items: list[Item]
     log: ReadLog
@@ -62,7 +64,7 @@ class Reading:
 
     @property
     def records(self) -> list[Record]:
-        """All records, those inside blocks too."""
+        """All records, including those in blocks."""
         records: list[Record] = []
         for item in self.items:
             if hasattr(item, "frame"):
@@ -77,13 +79,13 @@ class Reading:
 
     @property
     def concepts(self) -> set[str]:
-        """The concepts that exist by a concept or a name record."""
+        """The concepts that have a concept record or a name record."""
         return {r.concept for r in self.records if type(r).table in ("concepts", "names")}
 
 
 @pytest.fixture
 def reading() -> Callable[..., Reading]:
-    """Read a source whole: ``reading(path, format="obo", languages=("en",))``."""
+    """Read a source: ``reading(path, format="obo", languages=("en",))``."""
 
     def read(path: Path, **options: object) -> Reading:
         config = SourceConfig(path=path, **options)

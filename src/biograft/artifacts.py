@@ -1,7 +1,7 @@
-"""The JSON manifest of what biograft writes: its format, its version, and who made it.
+"""Artifacts on disk: atomic writes, and a JSON manifest with format, version and provenance.
 
-A :class:`Kind` stands once beside the thing that it describes. It writes the manifest, and reads
-it so that what is missing, damaged, another thing or of another version is refused in one line.
+Each kind of artifact declares an :class:`ArtifactKind`. It writes the manifest; on reading, it
+refuses in one line a folder that is missing, damaged, of another kind or of another version.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class ArtifactKind:
     """One kind of thing on disk, in the words of its messages."""
 
     format: str

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import json
+import math
+import numbers
 import tomllib
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
 
 from biograft.errors import ConfigError, nearest
 
@@ -23,6 +27,29 @@ def load_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
+
+
+def to_toml(values: Mapping[str, Any], table: str = "") -> str:
+    """Write plain values as TOML: first the values of a table, then the tables in it."""
+    plain = {key: value for key, value in values.items() if not isinstance(value, Mapping)}
+    lines = [f"{key} = {_toml_value(value)}" for key, value in plain.items()]
+    if table and (lines or not values):
+        lines.insert(0, f"[{table}]")
+    parts = ["\n".join(lines)] if lines else []
+    parts += [
+        to_toml(value, f"{table}.{key}".lstrip("."))
+        for key, value in values.items()
+        if isinstance(value, Mapping)
+    ]
+    return "\n\n".join(parts)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def set_value(values: dict[str, Any], override: str) -> None:
@@ -40,19 +67,6 @@ def set_value(values: dict[str, Any], override: str) -> None:
         table[key] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         table[key] = text
-
-
-def find_recipe(name_or_path: str | Path, shipped: Mapping[str, Path]) -> Path:
-    """Find a recipe: a TOML file, or one of those that come with biograft by its name."""
-    path = Path(name_or_path)
-    if path.suffix == ".toml":
-        return path
-    if str(name_or_path) not in shipped:
-        raise ConfigError(
-            f"no recipe is called {str(name_or_path)!r}; {nearest(str(name_or_path), shipped)}, "
-            "or give a .toml file"
-        )
-    return shipped[str(name_or_path)]
 
 
 def from_mapping(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
@@ -78,6 +92,8 @@ def from_mapping(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
 
 def _coerce(value: Any, hint: Any, where: str) -> Any:
     """Check one value against its annotation; lists become tuples, tables dataclasses."""
+    if hint is Any:
+        return value
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return _coerce_union(value, arguments, where)
@@ -118,15 +134,133 @@ def _coerce_list(value: Any, hint: Any, where: str) -> tuple[Any, ...]:
     return tuple(_coerce(item, hint, f"{where}[{k}]") for k, item in enumerate(value))
 
 
-def check_choice(field: str, value: str, known: tuple[str, ...]) -> None:
-    """Refuse a word that is none of those known."""
-    if value not in known:
-        raise ConfigError(
-            f"{field}: expected one of {', '.join(known)}, found {value!r}; {nearest(value, known)}"
+class Constraint(Protocol):
+    """What ``Annotated`` may say of a field beside its type."""
+
+    def check(self, field: str, value: Any) -> None:
+        """Raise ``ConfigError`` for a value that is not allowed."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """A finite number within bounds: from ``min`` to ``max``, or ``above`` and ``below`` them."""
+
+    min: float | None = None
+    max: float | None = None
+    above: float | None = None
+    below: float | None = None
+
+    def check(self, field: str, value: Any) -> None:
+        """Refuse a number out of range, infinity, nan, and what is no number."""
+        if not (
+            isinstance(value, numbers.Real) and not isinstance(value, bool) and self._has(value)
+        ):
+            raise ConfigError(f"{field}: expected {self}, found {value!r}")
+
+    def _has(self, value: numbers.Real) -> bool:
+        return (
+            math.isfinite(value)
+            and (self.min is None or value >= self.min)
+            and (self.max is None or value <= self.max)
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
         )
 
+    def __str__(self) -> str:
+        """Describe the range in words."""
+        low, high = (self.min, self.above), (self.max, self.below)
+        if high == (None, None):
+            return f"at least {self.min}" if self.above is None else f"a number above {self.above}"
+        if low == (None, None):
+            return f"at most {self.max}" if self.below is None else f"a number below {self.below}"
+        if self.above is not None:
+            upper = f"and at most {self.max}" if self.below is None else f"and below {self.below}"
+            return f"a number above {self.above} {upper}"
+        upper = f"{self.max}" if self.below is None else f"below {self.below}"
+        return f"a number from {self.min} to {upper}"
 
-def check_weight(weight: float) -> None:
-    """Refuse a weight that is negative or no number."""
-    if not 0 <= weight < float("inf"):
-        raise ConfigError(f"weight: expected a number of at least 0, found {weight}")
+
+def AtLeast(bound: float) -> Range:  # noqa: N802 - reads as the constraint that it makes
+    """Constrain a number to at least a bound."""
+    return Range(min=bound)
+
+
+def Above(bound: float) -> Range:  # noqa: N802 - reads as the constraint that it makes
+    """Constrain a number to above a bound."""
+    return Range(above=bound)
+
+
+class Choice:
+    """One of several words: ``Annotated[str, Choice("mean", "sum")]``."""
+
+    __slots__ = ("known",)
+
+    def __init__(self, *known: str) -> None:
+        self.known = known
+
+    def check(self, field: str, value: Any) -> None:
+        """Refuse a word that is none of those known."""
+        check_choice(field, value, self.known)
+
+
+Ratio: TypeAlias = Annotated[float, Range(min=0, max=1)]
+"""A number from 0 to 1."""
+Weight: TypeAlias = Annotated[float, AtLeast(0)]
+"""How much a loss counts."""
+
+
+class Config:
+    """A configuration dataclass whose fields state their constraints.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Dropout(Config):
+    ...     rate: Annotated[float, Range(min=0, below=1)] = 0.1
+    >>> Dropout(rate=1.5)
+    Traceback (most recent call last):
+    biograft.errors.ConfigError: rate: expected a number from 0 to below 1, found 1.5
+
+    A subclass that checks more in ``__post_init__`` calls :func:`check_fields` first.
+    """
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def check_fields(config: Any, prefix: str = "") -> None:
+    """Check the fields of a dataclass against the constraints of their annotations."""
+    for name, hint in _constrained_fields(type(config)):
+        _check_value(getattr(config, name), hint, f"{prefix}{name}")
+
+
+@functools.cache
+def _constrained_fields(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
+    hints = typing.get_type_hints(cls, include_extras=True)
+    plain = typing.get_type_hints(cls)
+    names = [field.name for field in dataclasses.fields(cls)]
+    return tuple((name, hints[name]) for name in names if hints[name] != plain[name])
+
+
+def _check_value(value: Any, hint: Any, where: str) -> None:
+    """Check a value, or each item of a tuple; ``None`` passes where the type allows it."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        for constraint in hint.__metadata__:
+            constraint.check(where, value)
+        _check_value(value, arguments[0], where)
+    elif origin in (typing.Union, types.UnionType) and value is not None:
+        for option in arguments:
+            _check_value(value, option, where)
+    elif origin is tuple:
+        for k, item in enumerate(value):
+            _check_value(item, arguments[0], f"{where}[{k}]")
+
+
+def check_choice(field: str, value: Any, known: Iterable[str]) -> None:
+    """Refuse a word that is none of those known."""
+    if value not in (names := tuple(known)):
+        raise ConfigError(
+            f"{field}: expected one of {', '.join(names)}, found {value!r}; "
+            f"{nearest(str(value), names)}"
+        )

@@ -1,16 +1,24 @@
 """Registries: a name maps to ``module:attribute`` and one line of help.
 
-Listing the names imports nothing; an entry is imported when it is asked for.
+Listing the names imports nothing; an entry is imported when it is loaded. Other packages add
+entries through an entry point group::
+
+    [project.entry-points."biograft.objectives"]
+    my_objective = "my_package.objectives:MyObjectiveConfig"
 """
 
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import entry_points
+from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
-from biograft.errors import NotFoundError, nearest
+from biograft.errors import ConfigError, NotFoundError, nearest
 
 T = TypeVar("T")
 
@@ -18,7 +26,7 @@ T = TypeVar("T")
 def load_object(target: str) -> Any:
     """Import what ``module:attribute`` names."""
     module, _, attribute = target.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    return attrgetter(attribute)(importlib.import_module(module))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +35,45 @@ class Entry:
 
     target: str
     help: str
+    package: str = ""
+    """The package that adds the entry; empty: biograft."""
 
 
 class Registry(Generic[T]):
-    """The named things of one kind, each loaded on first use."""
+    """The named things of one kind, each imported on first use.
 
-    def __init__(self, kind: str, entries: Mapping[str, tuple[str, str]]) -> None:
-        self.kind = kind
-        self._entries = {name: Entry(*entry) for name, entry in entries.items()}
+    ``home`` is the package that the targets are relative to. Installed packages add entries
+    through the entry points of the ``group``, which are read on first use.
+    """
+
+    def __init__(
+        self, kind: str, entries: Mapping[str, tuple[str, str]], *, group: str = "", home: str = ""
+    ) -> None:
+        self.kind, self.group = kind, group
+        self._shipped = {
+            name: Entry(f"{home}.{target}" if home else target, about)
+            for name, (target, about) in entries.items()
+        }
+
+    @cached_property
+    def _entries(self) -> dict[str, Entry]:
+        return {**self._shipped, **self._installed()} if self.group else self._shipped
+
+    def _installed(self) -> dict[str, Entry]:
+        """Read the entry points of the group; a name may be taken only once."""
+        added: dict[str, Entry] = {}
+        for point in entry_points(group=self.group):
+            package = point.dist.name if point.dist else "an installed package"
+            other = self._shipped.get(point.name) or added.get(point.name)
+            entry = Entry(f"{point.module}:{point.attr}", f"from the package {package}", package)
+            if other is not None and other != entry:
+                raise ConfigError(
+                    f"package {package}: its {self.kind} {point.name!r} (entry point group "
+                    f"{self.group}) has the name of one of {other.package or 'biograft'}; "
+                    "uninstall the package, or rename the entry point"
+                )
+            added[point.name] = entry
+        return added
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -43,11 +82,30 @@ class Registry(Generic[T]):
         return name in self._entries
 
     def help(self) -> dict[str, str]:
-        """Give the line of help of every name."""
+        """Return the line of help of every name."""
         return {name: entry.help for name, entry in self._entries.items()}
+
+    def load_all(self) -> Iterator[tuple[str, T]]:
+        """Import the entries in order; of other packages, those that fail are left out."""
+        for name, entry in self._entries.items():
+            try:
+                yield name, self.load(name)
+            except ConfigError as error:
+                if not entry.package:
+                    raise
+                warnings.warn(str(error), stacklevel=2)
 
     def load(self, name: str) -> T:
         """Import the thing registered under a name."""
         if name not in self._entries:
             raise NotFoundError(f"no {self.kind} is called {name!r}; {nearest(name, self)}")
-        return cast("T", load_object(self._entries[name].target))
+        entry = self._entries[name]
+        if not entry.package:
+            return cast("T", load_object(entry.target))
+        try:
+            return cast("T", load_object(entry.target))
+        except Exception as error:  # whatever code of others raises
+            raise ConfigError(
+                f"package {entry.package}: its {self.kind} {name!r} cannot be loaded from "
+                f"{entry.target} ({type(error).__name__}: {error}); mend or uninstall the package"
+            ) from error

@@ -4,28 +4,34 @@ from itertools import islice
 
 import pytest
 
-from biograft.corpus.formats import DOCUMENT_FORMATS, Fitter, read_documents, sniff, write_documents
+from biograft.corpus.formats import (
+    DOCUMENT_FORMATS,
+    FormatAdapter,
+    read_documents,
+    sniff,
+    write_documents,
+)
 from biograft.sources import ReadLog
 
 CDR = "entity_linking/bc5cdr/pubtator/CDR_{}Set.PubTator.txt.gz"
 BIOC = "entity_linking/bc5cdr/bioc/CDR_{}Set.BioC.xml.gz"
 NCBI = "entity_linking/ncbi_disease/original/NCBI{}set_corpus.txt"
-MENDED, OTHERWISE = "offsets were set right", "the text is written otherwise"
+CORRECTED, OTHER_CASE = "offsets were corrected", "the text is written otherwise"
 
-MOST = 200
-"""So many documents of a file are written in a format that is not their own."""
+N_CONVERTED = 200
+"""Documents of a file that are written in another format."""
 
 # path, format, documents, mentions, relations, what the log finds doubtful
 FILES = [
     (CDR.format("Training"), "pubtator", 500, 5_203 + 4_182, 1_038, {}),
     (CDR.format("Development"), "pubtator", 500, 5_347 + 4_244, 1_012, {}),
     (CDR.format("Test"), "pubtator", 500, 5_385 + 4_424, 1_066, {}),
-    (NCBI.format("train") + ".gz", "pubtator", 593, 5_145, 0, {MENDED: 1}),
+    (NCBI.format("train") + ".gz", "pubtator", 593, 5_145, 0, {CORRECTED: 1}),
     (NCBI.format("develop"), "pubtator", 100, 787, 0, {}),
     (NCBI.format("test"), "pubtator", 100, 960, 0, {}),
     ("entity_linking/scispacy_fixtures/med_mentions.txt", "pubtator", 3, 115, 0, {}),
-    (BIOC.format("Training"), "bioc-xml", 500, 9_570, 1_038, {MENDED: 3}),
-    (BIOC.format("Development"), "bioc-xml", 500, 9_773, 1_012, {MENDED: 1}),
+    (BIOC.format("Training"), "bioc-xml", 500, 9_570, 1_038, {CORRECTED: 3}),
+    (BIOC.format("Development"), "bioc-xml", 500, 9_773, 1_012, {CORRECTED: 1}),
     (BIOC.format("Test"), "bioc-xml", 500, 9_928, 1_066, {}),
     ("ner_en/BC5CDR-chem/train.tsv", "conll", 4_560, 5_203, 0, {}),
     ("ner_en/BC5CDR-chem/devel.tsv", "conll", 4_581, 5_347, 0, {}),
@@ -50,10 +56,10 @@ FILES = [
         1_673,
         12_625,
         0,
-        {OTHERWISE: 67, MENDED: 15},
+        {OTHER_CASE: 67, CORRECTED: 15},
     ),
-    ("zh/chineseblue/cMedQANER/dev.json", "cmedqaner", 175, 1_035, 0, {OTHERWISE: 4}),
-    ("zh/chineseblue/cMedQANER/test.json", "cmedqaner", 215, 1_350, 0, {OTHERWISE: 4}),
+    ("zh/chineseblue/cMedQANER/dev.json", "cmedqaner", 175, 1_035, 0, {OTHER_CASE: 4}),
+    ("zh/chineseblue/cMedQANER/test.json", "cmedqaner", 215, 1_350, 0, {OTHER_CASE: 4}),
     ("zh/chineseblue/cEHRNER/train.json.gz", "cehrner", 914, 16_136, 0, {}),
     ("zh/chineseblue/cEHRNER/dev.json", "cehrner", 44, 749, 0, {}),
     ("zh/chineseblue/cEHRNER/test.json", "cehrner", 41, 632, 0, {}),
@@ -68,7 +74,7 @@ FILES = [
     ("zh/cmdd/test.jsonl.gz", "cmdd", 413, None, 0, None),
     ("zh/cmeee_v2/CMeEE-V2_dev.json.gz", "cmeee", 5_000, 26_081, 0, {}),
     ("zh/cmeee_v2/CMeEE-V2_test_unlabelled.json", "cmeee", 3_000, 0, 0, {}),
-    ("re_en/ddi2013/DDICorpus-2013.zip", "ddi", 1_017, 18_491, 5_000, {MENDED: 1}),
+    ("re_en/ddi2013/DDICorpus-2013.zip", "ddi", 1_017, 18_491, 5_000, {CORRECTED: 1}),
 ]
 
 
@@ -80,7 +86,7 @@ def check_offsets(documents):
 
 
 @pytest.mark.parametrize("row", FILES, ids=[name for name, *_ in FILES])
-def test_a_real_file_is_read_whole_and_comes_back(shared_data, tmp_path, row):
+def test_a_real_file_reads_back_after_writing(shared_data, tmp_path, row):
     name, form, n_documents, n_mentions, n_relations, doubtful = row
     path = shared_data(name)
     assert sniff(path) == form
@@ -90,13 +96,13 @@ def test_a_real_file_is_read_whole_and_comes_back(shared_data, tmp_path, row):
     assert not log.rejected.counts
     assert doubtful is None or log.doubtful.counts == doubtful
     assert (len(documents), sum(len(d.relations) for d in documents)) == (n_documents, n_relations)
-    found = sum(len(d.mentions) for d in documents)
-    assert found > 0 if n_mentions is None else found == n_mentions
+    n_found = sum(len(d.mentions) for d in documents)
+    assert n_found > 0 if n_mentions is None else n_found == n_mentions
     for to in dict.fromkeys([form, "jsonl", "bioc-json"]):
         if DOCUMENT_FORMATS.load(to).write is None:
             continue
         if to != form:
-            documents = documents[:MOST]
+            documents = documents[:N_CONVERTED]
         losses = write_documents(documents, tmp_path / to, to)
         back = list(read_documents(tmp_path / to, to))
         if form == "ddi" == to:
@@ -105,23 +111,23 @@ def test_a_real_file_is_read_whole_and_comes_back(shared_data, tmp_path, row):
         assert not losses
 
 
-def test_the_one_wrong_offset_of_ncbi_is_told_with_its_line(shared_data):
+def test_the_wrong_offset_of_ncbi_is_logged_with_its_line(shared_data):
     log = ReadLog(shared_data(NCBI.format("train") + ".gz"))
     list(read_documents(log.path, log=log))
-    (example,) = log.doubtful.examples[MENDED]
+    (example,) = log.doubtful.examples[CORRECTED]
     assert example.line > 0
     assert example.text.startswith("10923035\t711\t761\tgeneralized epilepsy")
 
 
 @pytest.mark.parametrize("name", [BIOC.format("Development"), NCBI.format("test")])
-def test_between_formats_what_reads_back_is_what_the_losses_leave(shared_data, tmp_path, name):
+def test_conversion_reads_back_as_adapted(shared_data, tmp_path, name):
     documents = list(islice(read_documents(shared_data(name)), 100))
     for to in ("brat", "conll", "pubtator", "ddi", "cmeee", "bioc-xml"):
-        fitter = Fitter(DOCUMENT_FORMATS.load(to))
-        fitted = [fitter.fit(document) for document in documents]
-        assert write_documents(documents, tmp_path / to, to) == fitter.losses
+        adapter = FormatAdapter(DOCUMENT_FORMATS.load(to))
+        adapted = [adapter.adapt(document) for document in documents]
+        assert write_documents(documents, tmp_path / to, to) == adapter.losses
         back = list(read_documents(tmp_path / to))
-        assert sorted(back, key=str) == sorted(fitted, key=str)
+        assert sorted(back, key=str) == sorted(adapted, key=str)
         check_offsets(back)
 
 

@@ -73,7 +73,7 @@ def test_probabilities_are_fitted_to_a_part_and_hold_on_the_other(kb, linker):
     queries = read_gold("starter", "sample", GoldConfig(keep_nil=True)).queries
     fitted, asked = queries[::2], queries[1::2]
     calibration = calibrate_linker(linker, fitted, kb, aim="f1")
-    assert calibration.search == linker.described
+    assert calibration.search == linker.score_source
     assert 0 <= calibration.threshold <= 1
     calibrated = Linker(kb, linker.search, calibration=calibration)
     result = evaluate_linking(calibrated, kb, asked)

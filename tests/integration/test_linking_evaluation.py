@@ -93,7 +93,7 @@ def test_the_lenient_rule_gives_the_published_figures(shared_data, run, config):
         for text, part in zip(parts, query["parts"], strict=True):
             assert ranker.rows(text, 10).tolist() == part["top10_rows"]
         by_part = np.maximum.accumulate([part["right"] for part in query["parts"]], axis=1)
-        assert result.judged.right[place].tolist() == by_part.min(axis=0).tolist()
+        assert result.judgements.right[place].tolist() == by_part.min(axis=0).tolist()
 
 
 def test_ties_keep_the_stable_order(shared_data):
@@ -187,7 +187,7 @@ def test_exact_names_on_ncbi(shared_data, tmp_path):
     assert lenient["acc@1"] > 0.7
     assert strict["acc@1"] <= lenient["acc@1"] + 1e-9
     assert lenient.intervals["acc@1"].low < lenient["acc@1"] < lenient.intervals["acc@1"].high
-    assert len(set(lenient.judged.documents)) == 100
+    assert len(set(lenient.judgements.documents)) == 100
 
 
 def test_all_gold_procedures_are_in_the_code_list(shared_data, tmp_path):

@@ -12,10 +12,10 @@ from biograft.corpus.tasks.records import RankingExample
 from biograft.nn import TextEncoder
 from biograft.nn.scratch import make_character_encoder
 from biograft.tasks import TASKS
-from biograft.tasks.classification import ClassAnswer, ClassificationModel, MatchingModel
+from biograft.tasks.classification import ClassPrediction, ClassificationModel, MatchingModel
 from biograft.tasks.configs import (
     ClassificationConfig,
-    DataConfig,
+    TaskDataConfig,
     MatchingConfig,
     RankingConfig,
     TaskTraining,
@@ -31,7 +31,7 @@ def read(shared_data):
     """Read a file as a kind of task does: ``read("matching", "cMedQQ/dev.txt", "cmedqq")``."""
 
     def of(kind, name, form):
-        return TASKS.load(kind).read([str(shared_data(name))], "dev", DataConfig(format=form))
+        return TASKS.load(kind).read([str(shared_data(name))], "dev", TaskDataConfig(format=form))
 
     return of
 
@@ -57,8 +57,8 @@ def test_question_pairs(read, tmp_path):
     assert (len(found.examples), dict(found.rejected)) == (1793, {})
     examples = found.examples[:200]
     encoder = characters([e.first + e.second for e in examples], tmp_path / "encoder")
-    model = MatchingModel.start(encoder, MatchingConfig(training=training()), examples)
-    items, lost = model.learnable(examples)
+    model = MatchingModel.from_examples(encoder, MatchingConfig(training=training()), examples)
+    items, lost = model.training_items(examples)
     assert (len(items), set(lost)) == (200, {"texts cut to 64 tokens"})
     assert all(len(item.tokens) == len(item.segments) <= 64 for item in items)
     fitted = fit(model, examples[:64], examples[64:128], tmp_path / "run", seed=1)
@@ -78,7 +78,7 @@ def test_classes_of_sentences_are_learned(read, tmp_path):
     encoder = characters([example.text for example in some], tmp_path / "encoder")
     config = ClassificationConfig(training=training(epochs=6))
     torch.manual_seed(1)
-    model = ClassificationModel.start(encoder, config, examples)
+    model = ClassificationModel.from_examples(encoder, config, examples)
     assert len(model.labels) == 44
     assert not model.config.several
     fitted = fit(model, some, dev, tmp_path / "run", seed=1)
@@ -88,16 +88,16 @@ def test_classes_of_sentences_are_learned(read, tmp_path):
 def test_hallmarks_are_several_and_yes_or_no_has_a_context(read, tmp_path):
     hallmarks = read("classification", "other_en/hoc/dev.tsv", "hoc").examples
     encoder = characters([example.text for example in hallmarks[:100]], tmp_path / "encoder")
-    model = ClassificationModel.start(encoder, ClassificationConfig(), hallmarks)
+    model = ClassificationModel.from_examples(encoder, ClassificationConfig(), hallmarks)
     assert model.config.several
     assert model.labels == tuple("0123456789")
     none = sum(not example.labels for example in hallmarks)
-    report = model.report(hallmarks, [ClassAnswer((), ())] * 1798)
-    assert (report.n, report.chance["answer"]) == (1798, [])
+    report = model.report(hallmarks, [ClassPrediction((), ())] * 1798)
+    assert (report.n, report.chance["labels"]) == (1798, [])
     assert report.chance["accuracy"] == report.accuracy == pytest.approx(none / 1798)
-    answers = read("classification", "other_en/bioasq_yesno/dev.tsv", "bioasq").examples
-    model = ClassificationModel.start(encoder, ClassificationConfig(), answers)
-    items, _ = model.learnable(answers)
+    predictions = read("classification", "other_en/bioasq_yesno/dev.tsv", "bioasq").examples
+    model = ClassificationModel.from_examples(encoder, ClassificationConfig(), predictions)
+    items, _ = model.training_items(predictions)
     assert (len(items), model.labels) == (75, ("no", "yes"))
     assert all(any(item.segments) for item in items)
 
@@ -125,8 +125,8 @@ def test_answers_of_questions(read, tmp_path):
     some = [example for example in examples if example.decidable][:12]
     encoder = characters([a.text for e in some for a in e.candidates], tmp_path / "encoder")
     config = RankingConfig(training=training(batch_size=4))
-    model = RankingModel.start(encoder, config, examples)
-    items, lost = model.learnable(examples)
+    model = RankingModel.from_examples(encoder, config, examples)
+    items, lost = model.training_items(examples)
     assert lost["questions without a right answer"] == 677
     assert all(item.wrong for item in items)
     fitted = fit(model, some, some, tmp_path / "run", seed=1)

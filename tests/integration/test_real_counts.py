@@ -206,10 +206,10 @@ def test_disease_ontology_and_medic_merge_by_xrefs_without_heaps(tmp_path, share
 
 
 def test_a_store_exported_and_read_again_is_the_same(built, tmp_path):
-    from biograft.kb import export
+    from biograft.kb import export_store
 
     _, base = built("ontologies/owl/DO_infectious_disease_slim.owl.gz")
     path = Path(tmp_path / "out.jsonl.gz")
-    export(base, path, "jsonl")
+    export_store(base, path, "jsonl")
     build_store(BuildConfig(sources=(SourceConfig(path=path),)), tmp_path / "again")
     assert list(KnowledgeBase.open(tmp_path / "again")) == list(base)

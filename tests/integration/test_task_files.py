@@ -49,13 +49,13 @@ def read(shared_data):
     def read_and_check(name, form="", **options):
         if "dev_list" in options:
             options["dev_list"] = shared_data(options["dev_list"])
-        found = read_task(TaskConfig(path=shared_data(name), format=form, **options))
-        if found.kind == "relation":
-            for example in found.examples:
+        result = read_task(TaskConfig(path=shared_data(name), format=form, **options))
+        if result.kind == "relation":
+            for example in result.examples:
                 for mention in (example.first, example.second):
                     pieces = (example.text[start:end] for start, end in mention.spans)
                     assert " ".join(pieces) == mention.text
-        return found
+        return result
 
     return read_and_check
 
@@ -63,37 +63,37 @@ def read(shared_data):
 @pytest.mark.parametrize("name", FILES)
 def test_every_row_is_an_example(read, name):
     form, n = FILES[name]
-    found = read(name, form)
-    assert (len(found.examples), found.log.n_read) == (n, n)
-    assert not found.log.rejected.counts
-    assert not found.log.doubtful.counts
+    result = read(name, form)
+    assert (len(result.examples), result.log.n_read) == (n, n)
+    assert not result.log.rejected.counts
+    assert not result.log.doubtful.counts
 
 
 LABELS = ("false", "effect", "mechanism", "advise", "int")
 
 
 @pytest.mark.parametrize(
-    ("part", "counts", "n_documents", "n_doubtful"),
+    ("split", "counts", "n_documents", "n_doubtful"),
     [
         ("train", (21_744, 1_486, 1_163, 725, 178), 545, 2),
         ("dev", (2_027, 201, 156, 101, 11), 79, 0),
         ("test", (4_737, 360, 302, 221, 96), 191, 0),
     ],
 )
-def test_drug_interactions_in_the_parts_of_the_paper(read, part, counts, n_documents, n_doubtful):
-    found = read(DDI, part=part, dev_list="re_en/ddi2013/blurb_dev.tsv")
-    summary = summarise(found.examples)
-    assert summary.n_examples == {"train": 25_296, "dev": 2_496, "test": 5_716}[part]
+def test_ddi_splits_have_the_sizes_of_the_paper(read, split, counts, n_documents, n_doubtful):
+    result = read(DDI, split=split, dev_list="re_en/ddi2013/blurb_dev.tsv")
+    summary = summarise(result.examples)
+    assert summary.n_examples == {"train": 25_296, "dev": 2_496, "test": 5_716}[split]
     assert tuple(summary.labels[label] for label in LABELS) == counts
-    assert len({example.id for example in found.examples}) == summary.n_examples == sum(counts)
+    assert len({example.id for example in result.examples}) == summary.n_examples == sum(counts)
     assert summary.extra["n_documents"] == n_documents
-    assert found.log.doubtful.counts.total() == n_doubtful
+    assert result.log.doubtful.counts.total() == n_doubtful
 
 
-def test_anonymised_drugs_are_those_of_blurb(read):
+def test_anonymised_drugs_equal_those_of_blurb(read):
     """All but the pairs of two sentences, whose line ends moved BLURB's offsets."""
     published = {x.id: x for x in read("re_en/ddi2013/blurb_dev.tsv").examples}
-    ours = read(DDI, part="dev", dev_list="re_en/ddi2013/blurb_dev.tsv").examples
+    ours = read(DDI, split="dev", dev_list="re_en/ddi2013/blurb_dev.tsv").examples
     assert {f"DDI-{x.label}" == published[x.id].label for x in ours} == {True}
     blanks = str.maketrans("\r\n", "  ")
     differing = [x for x in ours if anonymise(x).text.translate(blanks) != published[x.id].text]
@@ -106,19 +106,19 @@ def test_anonymised_drugs_are_those_of_blurb(read):
     [("dev", 5_475, 895, 106, 218), ("test", 6_149, 897, 112, 225)],
 )
 def test_answers_by_question(read, name, n_rows, n_questions, n_with_one, n_decidable):
-    found = read(f"{ZH}/cMedQA/{name}.txt.gz", "cmedqa")
-    assert (found.log.n_read, dict(found.log.rejected.counts)) == (n_rows, {})
-    extra = summarise(found.examples).extra
-    assert (len(found.examples), extra["n_candidates"]) == (n_questions, n_rows)
+    result = read(f"{ZH}/cMedQA/{name}.txt.gz", "cmedqa")
+    assert (result.log.n_read, dict(result.log.rejected.counts)) == (n_rows, {})
+    extra = summarise(result.examples).extra
+    assert (len(result.examples), extra["n_candidates"]) == (n_questions, n_rows)
     assert (extra["n_with_one_answer"], extra["n_decidable"]) == (n_with_one, n_decidable)
-    answers = [answer.text for example in found.examples for answer in example.candidates]
+    answers = [answer.text for example in result.examples for answer in example.candidates]
     assert not any('医""乳癖""范' in answer for answer in answers)
     assert any('医"乳癖"范' in answer for answer in answers)
 
 
 def test_chemprot_in_groups(read):
-    found = read("re_en/chemprot/train.jsonl.gz", grouped=True)
-    assert summarise(found.examples).labels == {
+    result = read("re_en/chemprot/train.jsonl.gz", grouped=True)
+    assert summarise(result.examples).labels == {
         "CPR:4": 2_260,
         "CPR:3": 777,
         "CPR:9": 727,
@@ -129,28 +129,28 @@ def test_chemprot_in_groups(read):
 
 def test_tables_of_other_forms(read):
     columns = {"text": "title", "label": "department", "context": "ask"}
-    found = read("zh/toyhom_qa/internal_medicine_sample.csv.gz", columns=columns)
-    assert (len(found.examples), dict(found.log.rejected.counts)) == (7_644, {})
-    assert len(summarise(found.examples).labels) == 11
+    result = read("zh/toyhom_qa/internal_medicine_sample.csv.gz", columns=columns)
+    assert (len(result.examples), dict(result.log.rejected.counts)) == (7_644, {})
+    assert len(summarise(result.examples).labels) == 11
     terms = {"first": "原始词", "second": "标准词"}
     for name, n in (("train", 4_000), ("dev", 1_000), ("test", 2_000)):
         path = f"zh/term_normalisation/procedures_{name}.tsv"
         assert len(read(path, columns=terms).examples) == n
 
 
-def test_what_the_splits_have_in_common(read):
+def test_overlap_of_splits(read):
     train, test = (
         read(f"{ZH}/cMedQQ/{name}", "cmedqq").examples for name in ("train.txt.gz", "test.txt")
     )
-    found = overlap(train, test)
-    assert (found.n_seen, found.n_texts, found.n_texts_seen) == (0, 3_453, 1_970)
+    result = overlap(train, test)
+    assert (result.n_seen, result.n_texts, result.n_texts_seen) == (0, 3_453, 1_970)
     dev, test = (read(f"{ZH}/cMedQA/{name}.txt.gz", "cmedqa").examples for name in ("dev", "test"))
     answers = overlap(dev, test)
     assert (answers.n_seen, answers.n_texts_seen, answers.n_judgements_seen) == (0, 1_201, 0)
 
 
 @pytest.mark.parametrize(
-    ("name", "form", "part"),
+    ("name", "form", "split"),
     [
         (DDI, "", "test"),
         ("re_en/chemprot/dev.jsonl", "", ""),
@@ -159,7 +159,7 @@ def test_what_the_splits_have_in_common(read):
         (f"{ZH}/cMedQQ/dev.txt", "cmedqq", ""),
     ],
 )
-def test_real_files_survive_json_lines(read, tmp_path, name, form, part):
-    examples = read(name, form, part=part).examples
+def test_real_files_round_trip_as_json_lines(read, tmp_path, name, form, split):
+    examples = read(name, form, split=split).examples
     write_examples(examples, tmp_path / "a.jsonl")
     assert read_task(TaskConfig(path=tmp_path / "a.jsonl")).examples == examples

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from biograft.nn import TextEncoder
-from biograft.tasks.configs import DataConfig, NerConfig, RelationConfig
+from biograft.tasks.configs import TaskDataConfig, NerConfig, RelationConfig
 from biograft.tasks.ner import NerModel
 from biograft.tasks.relation import RelationModel
 from biograft.tasks.task import TASKS
@@ -34,24 +34,24 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> TextEncoder:
 def test_every_entity_of_a_public_set_is_learned_whole(name, encoder, shared_data):
     file, n_sentences, n_entities = NER[name]
     path = shared_data(f"ner_en/{name}/{file}")
-    found = TASKS.load("ner").read([str(path)], "train", DataConfig())
+    found = TASKS.load("ner").read([str(path)], "train", TaskDataConfig())
     documents = found.examples
     assert sum(len(document.passages) for document in documents) == n_sentences
     assert not found.rejected
-    model = NerModel.start(encoder, NerConfig(overlap=16), documents)
+    model = NerModel.from_examples(encoder, NerConfig(overlap=16), documents)
     whole = model.report(documents, documents)
     assert (whole.micro.right, list(whole.classes)) == (n_entities, list(model.labels))
-    windows, lost = model.learnable(documents[:500])
+    windows, lost = model.training_items(documents[:500])
     assert not lost
     begun = sum(1 for w in windows for word, tag in enumerate(w.tags)
                 if tag == 1 and w.own[0] <= w.first + word < w.own[1])  # fmt: skip
     assert begun == sum(len(document.mentions) for document in documents[:500])
 
 
-def ddi(shared_data, part) -> tuple[Path, DataConfig]:
+def ddi(shared_data, part) -> tuple[Path, TaskDataConfig]:
     listed = shared_data("re_en/ddi2013/blurb_dev.tsv")
     path = shared_data("re_en/ddi2013/DDICorpus-2013.zip")
-    return path, DataConfig(format="ddi", dev_list=str(listed))
+    return path, TaskDataConfig(format="ddi", dev_list=str(listed))
 
 
 @pytest.mark.parametrize(("part", "n"), [("train", 25296), ("dev", 2496), ("test", 5716)])
@@ -64,20 +64,20 @@ def test_ddi_is_parted_as_blurb_parts_it(part, n, shared_data):
 def test_ddi_has_its_labels_and_indicators(encoder, shared_data):
     path, data = ddi(shared_data, "dev")
     examples = TASKS.load("relation").read([str(path)], "dev", data).examples
-    model = RelationModel.start(encoder, RelationConfig(), examples)
+    model = RelationModel.from_examples(encoder, RelationConfig(), examples)
     assert model.labels == ("false", "advise", "effect", "int", "mechanism")
     assert model.positive == model.labels[1:]
-    pairs, lost = model.learnable(examples[:200])
+    pairs, lost = model.training_items(examples[:200])
     drug = encoder.tokenizer.convert_tokens_to_ids("@DRUG$")
-    assert all(pair.tokens[pair.places[1]] == drug for pair in pairs)
+    assert all(pair.tokens[pair.positions[1]] == drug for pair in pairs)
     assert set(lost) <= {"texts cut around their mentions"}
 
 
 def test_gad_and_chemprot_are_read(shared_data):
     read = TASKS.load("relation").read
-    gad = read([str(shared_data("re_en/gad/test.tsv"))], "test", DataConfig())
+    gad = read([str(shared_data("re_en/gad/test.tsv"))], "test", TaskDataConfig())
     assert len(gad.examples) == 534
     chemprot = shared_data("re_en/chemprot/dev.jsonl")
-    grouped = read([str(chemprot)], "dev", DataConfig(grouped=True))
+    grouped = read([str(chemprot)], "dev", TaskDataConfig(grouped=True))
     assert len(grouped.examples) == 2427
     assert {e.label for e in grouped.examples} == {f"CPR:{n}" for n in (3, 4, 5, 6, 9)}

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 from snippets import SNIPPETS
 
 from biograft.errors import BiograftError
-from biograft.kb import BuildConfig, KnowledgeBase, build_store, export
+from biograft.kb import BuildConfig, KnowledgeBase, build_store, export_store
 from biograft.records import RECORD_TYPES, IdKind, NameKind
 from biograft.sources import FORMATS, Block, ReadLog, SourceConfig, read_source, sniff
 
@@ -243,7 +243,7 @@ def build_and_export(source: Path, place: Path, name: str) -> Path:
     report = build_store(config, place / "KB", overwrite=True)
     assert report.sources[0].rejected == {}
     out = place / name
-    export(KnowledgeBase.open(place / "KB"), out, "jsonl", overwrite=True)
+    export_store(KnowledgeBase.open(place / "KB"), out, "jsonl", overwrite=True)
     return out
 
 

@@ -9,10 +9,10 @@ from datetime import datetime
 import pytest
 
 import biograft
-from biograft.artifacts import Kind, file_sizes, peek
+from biograft.artifacts import ArtifactKind, file_sizes, peek
 from biograft.errors import OutputError, StoreError
 
-BOX = Kind(
+BOX = ArtifactKind(
     format="a-box",
     version=2,
     called="wooden box",
@@ -20,7 +20,7 @@ BOX = Kind(
     absent="saw one",
     keys=("lid",),
 )
-LETTER = Kind(format="a-letter", version=1, called="letter", remedy="write it again", file="")
+LETTER = ArtifactKind(format="a-letter", version=1, called="letter", remedy="write it again", file="")
 
 
 def test_what_is_written_is_read(tmp_path):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from biograft.kb import KnowledgeBase
-from biograft.pretraining.recipe import Recipe
+from biograft.pretraining.recipe import PretrainingRecipe
 
 NEEDED = [
     "accelerate",
@@ -28,10 +28,10 @@ NEEDED = [
 PRETRAINING = """
 import json, sys
 from biograft.kb import KnowledgeBase
-from biograft.pretraining import Recipe, pretrain
+from biograft.pretraining import PretrainingRecipe, pretrain
 
 values, kb, out = sys.argv[1:]
-recipe = Recipe.from_values("tiny", json.loads(values))
+recipe = PretrainingRecipe.from_values("tiny", json.loads(values))
 pretrain(recipe, KnowledgeBase.open(kb) if kb else None, out)
 """
 
@@ -74,16 +74,16 @@ def _enter(script: str, arguments: list[str], rank: int, port: int, log: str) ->
         os._exit(1)
 
 
-def pretrain_on_two(recipe: Recipe, kb: KnowledgeBase | None, out: Path) -> None:
+def pretrain_on_two(recipe: PretrainingRecipe, kb: KnowledgeBase | None, out: Path) -> None:
     """Run a recipe on two processes that share its updates out."""
     values = json.dumps(as_values(recipe))
     run_on_two(PRETRAINING, values, kb.folder if kb else "", out, log=out.with_suffix(".log"))
 
 
-def as_values(recipe: Recipe) -> dict[str, Any]:
+def as_values(recipe: PretrainingRecipe) -> dict[str, Any]:
     """Give what a file of the recipe would hold."""
     values = without_none(recipe.to_json())
-    values.pop("recipe")
+    values.pop("name")
     if "new" in values:
         del values["encoder"]
     return values

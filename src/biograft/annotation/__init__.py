@@ -1,10 +1,10 @@
-"""Annotate text at scale: a store and text in, Parquet shards of linked spans out."""
+"""Corpus annotation: dictionary matching and entity linking of text into Parquet shards."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.annotation.config import AnnotationConfig as AnnotationConfig

@@ -1,4 +1,4 @@
-"""How text is annotated: which names, what score, how many spans, what is cleaned."""
+"""Settings of corpus annotation: names, score threshold, number of spans, cleaning."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from biograft.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotationConfig:
-    """What decides about the spans; where the work is done (engine, workers) changes nothing."""
+    """The settings that determine the spans, unlike those of the execution (engine, workers)."""
 
     threshold: float = 0.85
-    """Spans below this score are left out: the probability where the linker is calibrated, else
-    the score of its search; a name as written has 1, one of the same form 0.99."""
+    """Minimum score of a span: the probability if the linker is calibrated, else the score of its
+    search; an exact name has 1, a name of the same normal form 0.99."""
     max_spans: int = 0
-    """How many spans a document keeps: the best-scored, of these the longest, of these the
-    first; 50 a sequence in KeBioLM; 0: all."""
+    """Maximum spans of a document: the best-scored, of these the longest, of these the first; 50
+    per sequence in KeBioLM; 0: all."""
     abbreviations: bool = True
-    """Let an abbreviation that a document defines stand for its long form."""
+    """Whether to link an abbreviation that a document defines as its long form."""
     language: str = ""
-    """Only names in this language, which is also noted as that of the documents; empty: all."""
+    """Language of the names, and of the documents; empty: all."""
     stop_words: tuple[str, ...] = ()
-    """Names never to look for, such as *included*."""
+    """Names never to match, such as *included*."""
     index: Path | None = None
-    """The index that the linker searches, which may have vectors; none: one by letters."""
+    """The index that the linker searches, possibly a dense one; none: lexical search."""
     cleaning: CleaningConfig | None = field(default_factory=CleaningConfig)
-    """What is cleaned before; none: text stays as it is."""
+    """How text is cleaned before; none: text stays as it is."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.threshold) and 0 <= self.threshold <= 1):
@@ -40,11 +40,11 @@ class AnnotationConfig:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages of names, as a linker takes them."""
+        """The languages of names, as arguments of a linker."""
         return (self.language,) if self.language else ()
 
     def to_json(self) -> dict[str, Any]:
-        """Give all settings as plain values."""
+        """Return all settings as plain values."""
         return {
             **asdict(self),
             "index": str(self.index) if self.index else None,

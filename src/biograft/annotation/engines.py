@@ -1,8 +1,8 @@
-"""All cores of this machine, one process each.
+"""Annotation engines: local processes, or Ray Data actors.
 
-What annotates is opened once, before the processes part from this one, so that they share its
-memory; where an index needs torch, or processes cannot part so, each opens its own. Chunks wait in
-a queue of bounded length, so memory does not grow with the input.
+The local engine opens the annotator once and forks, so that the workers share its memory; if an
+index needs torch, or the system cannot fork, each worker opens its own. Chunks wait in a bounded
+queue, so that memory does not grow with the input.
 """
 
 from __future__ import annotations
@@ -20,75 +20,82 @@ from pathlib import Path
 from typing import Any
 
 from biograft.annotation.pipeline import Annotator
-from biograft.annotation.work import Chunk, Job, TextFile, annotate_chunk, done_before, read_chunks
+from biograft.annotation.work import (
+    Chunk,
+    Job,
+    TextFile,
+    annotate_chunk,
+    read_chunks,
+    read_finished,
+)
 from biograft.corpus.shards import read_report, shard_path
 from biograft.errors import MissingExtraError, OutputError
 
-_WAITING = 2
-"""Chunks that are read ahead for each worker."""
+_CHUNKS_PER_WORKER = 2
+"""Chunks that are read ahead per worker."""
 
-_working: Annotator | None = None
-"""What this process annotates with, if it is a worker."""
+_annotator: Annotator | None = None
+"""The annotator of this process, if it is a worker."""
 
 
 def run_local(job: Job, chunks: Iterable[Chunk], workers: int) -> Iterator[dict[str, Any]]:
-    """Annotate chunks, and give their reports in order; shards that are there are not made again.
+    """Annotate chunks, and yield their reports in order; finished shards are not made again.
 
-    One worker is this process itself.
+    A single worker is this process itself.
     """
     if workers == 1:
-        yield from _run_here(job, chunks)
+        yield from _run_inline(job, chunks)
         return
     forked = job.config.index is None and "fork" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("fork" if forked else "spawn")
     opened: Annotator | Job = job.open() if forked else job
-    pool = ProcessPoolExecutor(workers, context, _begin, (opened,))
+    pool = ProcessPoolExecutor(workers, context, _start_worker, (opened,))
     try:
-        yield from _run_in(pool, job, chunks, workers * _WAITING)
+        yield from _run_pool(pool, job, chunks, workers * _CHUNKS_PER_WORKER)
     except BrokenProcessPool as error:
         raise OutputError(
-            f"{job.out}: a worker ended before its time (out of memory?); take fewer --workers "
-            "and go on with --resume"
+            f"{job.out}: a worker ended early (out of memory?); take fewer --workers and continue "
+            "with --resume"
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _run_here(job: Job, chunks: Iterable[Chunk]) -> Iterator[dict[str, Any]]:
+def _run_inline(job: Job, chunks: Iterable[Chunk]) -> Iterator[dict[str, Any]]:
     annotator: Annotator | None = None
     for chunk in chunks:
-        said = done_before(job.out, chunk.number)
-        if said is None:
+        report = read_finished(job.out, chunk.index)
+        if report is None:
             annotator = annotator or job.open()
-            said = annotate_chunk(annotator, chunk, job.out)
-        yield said
+            report = annotate_chunk(annotator, chunk, job.out)
+        yield report
 
 
-def _run_in(
-    pool: ProcessPoolExecutor, job: Job, chunks: Iterable[Chunk], most: int
+def _run_pool(
+    pool: ProcessPoolExecutor, job: Job, chunks: Iterable[Chunk], max_pending: int
 ) -> Iterator[dict[str, Any]]:
-    """Keep so many chunks on their way at most."""
-    waiting: deque[Future[dict[str, Any]] | dict[str, Any]] = deque()
+    """Annotate chunks in a pool with at most ``max_pending`` of them submitted."""
+    pending: deque[Future[dict[str, Any]] | dict[str, Any]] = deque()
     for chunk in chunks:
-        while len(waiting) >= most:
-            yield _report(waiting.popleft())
-        said = done_before(job.out, chunk.number)
-        waiting.append(pool.submit(_work_off, chunk, job.out) if said is None else said)
-    while waiting:
-        yield _report(waiting.popleft())
+        while len(pending) >= max_pending:
+            yield _report(pending.popleft())
+        report = read_finished(job.out, chunk.index)
+        pending.append(pool.submit(_work, chunk, job.out) if report is None else report)
+    while pending:
+        yield _report(pending.popleft())
 
 
-def _report(waiting: Future[dict[str, Any]] | dict[str, Any]) -> dict[str, Any]:
-    return waiting if isinstance(waiting, dict) else waiting.result()
+def _report(pending: Future[dict[str, Any]] | dict[str, Any]) -> dict[str, Any]:
+    return pending if isinstance(pending, dict) else pending.result()
 
 
-def _begin(opened: Annotator | Job) -> None:
-    """Make a process a worker: it ends with its parent, and leaves interrupts to it."""
-    global _working  # noqa: PLW0603 - the one thing a worker keeps from chunk to chunk
+def _start_worker(opened: Annotator | Job) -> None:
+    """Set up a worker process, which ends with its parent and leaves interrupts to it."""
+    global _annotator  # noqa: PLW0603 - the one thing a worker keeps from chunk to chunk
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _working = opened.open() if isinstance(opened, Job) else opened
+    _annotator = opened.open() if isinstance(opened, Job) else opened
 
 
 def _end_with_parent() -> None:
@@ -98,75 +105,75 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work_off(chunk: Chunk, out: Any) -> dict[str, Any]:
-    if _working is None:
-        raise RuntimeError("a worker was given work before it was ready")
-    return annotate_chunk(_working, chunk, out)
+def _work(chunk: Chunk, out: Any) -> dict[str, Any]:
+    if _annotator is None:
+        raise RuntimeError("a worker got a chunk before it was ready")
+    return annotate_chunk(_annotator, chunk, out)
 
 
-_ROOM = 2
-"""Cores beyond one for each actor: Ray Data hangs if its reading tasks find none."""
+_EXTRA_CORES = 2
+"""Cores besides one per actor: Ray Data hangs if its reading tasks find none."""
 
 
 def run_ray(
     job: Job, files: Sequence[TextFile], workers: int, chunk_bytes: int
 ) -> Iterator[dict[str, Any]]:
-    """Annotate the chunks of all files with so many actors; give the reports in order."""
+    """Annotate the chunks of all files with Ray actors; yield the reports in order."""
     try:
         import ray
         import ray.data
     except ModuleNotFoundError as error:
         raise MissingExtraError("ray", "annotating with --engine ray") from error
-    opened_here = not ray.is_initialized()
-    if opened_here:
+    is_owner = not ray.is_initialized()
+    if is_owner:
         _start(ray, workers)
     try:
         counting = ray.remote(_count_chunks)
         counts = ray.get([counting.remote(file, chunk_bytes) for file in files])
         if sum(counts):
-            _work_under_ray(ray, job, _plan(files, counts, chunk_bytes), workers)
+            _run_ray_data(ray, job, _plan_chunks(files, counts, chunk_bytes), workers)
     finally:
-        if opened_here:
+        if is_owner:
             ray.shutdown()
-    for number in range(sum(counts)):
-        yield read_report(shard_path(job.out, number))
+    for index in range(sum(counts)):
+        yield read_report(shard_path(job.out, index))
 
 
 def _start(ray: Any, workers: int) -> None:
-    """Join the cluster that the environment names, or start one on this machine."""
+    """Join the cluster of ``RAY_ADDRESS``, or start one on this machine."""
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     if os.environ.get("RAY_ADDRESS"):
         ray.init(**quiet)
     else:
-        ray.init(num_cpus=workers + _ROOM, include_dashboard=False, **quiet)
+        ray.init(num_cpus=workers + _EXTRA_CORES, include_dashboard=False, **quiet)
 
 
 def _count_chunks(file: TextFile, chunk_bytes: int) -> int:
     return sum(1 for _ in read_chunks([file], chunk_bytes))
 
 
-def _plan(
+def _plan_chunks(
     files: Sequence[TextFile], counts: Sequence[int], chunk_bytes: int
 ) -> list[dict[str, Any]]:
-    """Say for each file which shard is its first."""
+    """Return a row per file, with the index of its first shard."""
     rows, first = [], 0
     for file, count in zip(files, counts, strict=True):
         if count:
-            rows.append({**_plain(file), "number": first, "chunk_bytes": chunk_bytes})
+            rows.append({**_file_columns(file), "index": first, "chunk_bytes": chunk_bytes})
         first += count
     return rows
 
 
-def _plain(file: TextFile) -> dict[str, str]:
-    """Give a file as columns of a table."""
-    return {"path": str(file.path), "form": file.form, "shown": file.shown}
+def _file_columns(file: TextFile) -> dict[str, str]:
+    """Return a file as columns of a table."""
+    return {"path": str(file.path), "form": file.form, "display_path": file.display_path}
 
 
 def _file(row: dict[str, Any]) -> TextFile:
-    return TextFile(Path(str(row["path"])), str(row["form"]), str(row["shown"]))
+    return TextFile(Path(str(row["path"])), str(row["form"]), str(row["display_path"]))
 
 
-def _work_under_ray(ray: Any, job: Job, rows: list[dict[str, Any]], workers: int) -> None:
+def _run_ray_data(ray: Any, job: Job, rows: list[dict[str, Any]], workers: int) -> None:
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()
     bars, context.enable_progress_bars = context.enable_progress_bars, False
@@ -175,7 +182,7 @@ def _work_under_ray(ray: Any, job: Job, rows: list[dict[str, Any]], workers: int
             _read, fn_args=(job,)
         )
         written = chunks.map_batches(
-            _Worker,
+            _RayActor,
             fn_constructor_args=(job,),
             batch_size=1,
             batch_format="numpy",
@@ -183,7 +190,7 @@ def _work_under_ray(ray: Any, job: Job, rows: list[dict[str, Any]], workers: int
             compute=ray.data.ActorPoolStrategy(size=workers),
         )
         for _ in written.iter_batches(batch_size=None):
-            pass  # what is written lies in the folder
+            pass  # the shards are written by the actors
     finally:
         context.enable_progress_bars = bars
 
@@ -191,13 +198,13 @@ def _work_under_ray(ray: Any, job: Job, rows: list[dict[str, Any]], workers: int
 def _read(row: dict[str, Any], job: Job) -> Iterator[dict[str, Any]]:
     """Read the chunks of a file that have no shard yet."""
     file = _file(row)
-    for chunk in read_chunks([file], int(row["chunk_bytes"]), int(row["number"])):
-        if done_before(job.out, chunk.number) is None:
-            place = {"number": chunk.number, "first": chunk.first}
-            yield {**_plain(file), **place, "data": chunk.data}
+    for chunk in read_chunks([file], int(row["chunk_bytes"]), int(row["index"])):
+        if read_finished(job.out, chunk.index) is None:
+            position = {"index": chunk.index, "first": chunk.first}
+            yield {**_file_columns(file), **position, "data": chunk.data}
 
 
-class _Worker:
+class _RayActor:
     """An actor of Ray Data with an annotator of its own."""
 
     def __init__(self, job: Job) -> None:
@@ -207,6 +214,6 @@ class _Worker:
         keys = list(batch)
         for values in zip(*batch.values(), strict=True):
             row = dict(zip(keys, values, strict=True))
-            chunk = Chunk(int(row["number"]), _file(row), int(row["first"]), bytes(row["data"]))
+            chunk = Chunk(int(row["index"]), _file(row), int(row["first"]), bytes(row["data"]))
             annotate_chunk(self._annotator, chunk, self._job.out)
-        return {"number": batch["number"]}
+        return {"index": batch["index"]}

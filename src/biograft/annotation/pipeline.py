@@ -1,4 +1,4 @@
-"""Which of overlapping spans stay, for many documents at once."""
+"""The annotator: dictionary matching, abbreviations, linking, and selection of disjoint spans."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.annotation.config import AnnotationConfig
-from biograft.corpus.dictionary import DictionaryConfig, DictionaryMatcher, Found
-from biograft.corpus.shards import AnnotatedDocument, Span
+from biograft.corpus.dictionary import DictionaryConfig, DictionaryMatcher, PatternMatches
+from biograft.corpus.shards import AnnotatedDocument, LinkedSpan
 from biograft.documents import Document
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
 from biograft.linking.lexical.index import EXACT, NORMALISED
-from biograft.linking.mentions import Forms
+from biograft.linking.mentions import MentionForms
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -26,26 +26,26 @@ Flags = npt.NDArray[np.bool_]
 
 
 class Spans(NamedTuple):
-    """Spans of some documents, in columns."""
+    """Spans of several documents, in columns."""
 
     document: Ints
-    """Number of the document."""
+    """Index of the document."""
     start: Ints
     end: Ints
 
     def take(self, rows: Ints | Flags) -> Spans:
-        """Take some of them."""
+        """Return the spans of some rows."""
         return Spans(*(column[rows] for column in self))
 
 
-def take_disjoint(spans: Spans, scores: Floats) -> Ints:
-    """Choose spans that do not overlap, in the order of the text.
+def select_disjoint(spans: Spans, scores: Floats) -> Ints:
+    """Return the rows of spans that do not overlap, sorted by position.
 
-    The longest stays, of equally long ones the best-scored, of these the first.
+    Of overlapping spans the longest is kept, of equally long ones the best-scored, then the first.
     """
     if not len(spans.start):
         return np.zeros(0, np.int64)
-    # documents one behind the other, so that one strip of characters does for all
+    # concatenate the documents, so that one array of characters serves all
     lengths = np.zeros(spans.document.max() + 2, np.int64)
     np.maximum.at(lengths, spans.document + 1, spans.end)
     shift = np.cumsum(lengths)[spans.document]
@@ -59,7 +59,7 @@ def take_disjoint(spans: Spans, scores: Floats) -> Ints:
 
 @numba.njit(cache=True)
 def _disjoint(start: Ints, end: Ints, n_characters: int) -> Flags:
-    """Take spans in their order unless one that was taken, which is no shorter, covers an end."""
+    """Take spans in order unless an end is covered by a taken one, which is at least as long."""
     taken = np.zeros(n_characters, np.bool_)
     kept = np.zeros(len(start), np.bool_)
     for n in range(len(start)):
@@ -69,36 +69,36 @@ def _disjoint(start: Ints, end: Ints, n_characters: int) -> Flags:
     return kept
 
 
-def take_best(spans: Spans, scores: Floats, most: int) -> Ints:
-    """Choose so many spans of each document, in the order of the text.
+def select_best(spans: Spans, scores: Floats, n: int) -> Ints:
+    """Return the rows of the ``n`` best spans of each document, sorted by position.
 
-    They are the best-scored, of equally good ones the longest, of these the first. ``spans`` are
-    in the order of the text.
+    The best-scored are kept, of equal scores the longest, then the first. ``spans`` are sorted by
+    position.
     """
     order = np.lexsort((spans.start, spans.start - spans.end, -scores, spans.document))
     documents = spans.document[order]
     before = np.searchsorted(documents, documents)
-    kept: Ints = np.sort(order[np.arange(len(order)) - before < most])
+    kept: Ints = np.sort(order[np.arange(len(order)) - before < n])
     return kept
 
 
-_REMEMBERED = 1 << 18
-"""Forms whose answer is kept; texts repeat themselves."""
+_CACHE_SIZE = 1 << 18
+"""Forms whose results are cached, since texts repeat them."""
 
 
-class Answer(NamedTuple):
-    """The concept of a form, and how it was found; no concept: score 0."""
+class LookupResult(NamedTuple):
+    """The concept of a form, with its score and the method; score 0 if there is none."""
 
     concept: str
     score: float
     how: str
 
 
-_NOTHING = Answer("", 0.0, "nothing")
+_NO_CONCEPT = LookupResult("", 0.0, "nothing")
 
 
-class _Asked(NamedTuple):
-    """Spans of which is to be said what they mean, of each its form and whether it is short."""
+class _SpanBatch(NamedTuple):
+    """Spans to be linked, with their forms and whether each is an abbreviation."""
 
     spans: Spans
     forms: list[str]
@@ -106,7 +106,7 @@ class _Asked(NamedTuple):
 
 
 class Annotator:
-    """Annotates documents with the concepts of a store."""
+    """Annotates documents with the concepts of a knowledge base."""
 
     def __init__(
         self, kb: KnowledgeBase, linker: Linker, config: AnnotationConfig | None = None
@@ -116,16 +116,16 @@ class Annotator:
         names = DictionaryConfig(languages=self.config.languages, stop_words=self.config.stop_words)
         self._matcher = DictionaryMatcher.from_store(kb, names)
         self._concepts: npt.NDArray[np.uint32] = kb.table("names").column("concept").to_numpy()
-        self._forms = Forms(kb, abbreviations=self.config.abbreviations, composites=False)
-        self._known: dict[str, Answer] = {}
+        self._forms = MentionForms(kb, abbreviations=self.config.abbreviations, composites=False)
+        self._results: dict[str, LookupResult] = {}
         self._wrong_case: set[str] = set()
-        """Stretches of text that are names but for their case."""
+        """Spans of text that match names except for their case."""
 
     @classmethod
     def open(
         cls, kb: KnowledgeBase | str | Path, config: AnnotationConfig | None = None
     ) -> Annotator:
-        """Open an annotator for a store; without an index its linker searches by letters."""
+        """Open an annotator for a store; without an index its linker uses lexical search."""
         kb = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
         config = config or AnnotationConfig()
         linker = Linker.open(kb, config.index, k=1, composites=False, languages=config.languages)
@@ -134,14 +134,14 @@ class Annotator:
     def annotate(
         self, documents: Sequence[Document], counts: Counter[str] | None = None
     ) -> Iterator[AnnotatedDocument]:
-        """Annotate some documents together; ``counts`` takes up what became of their spans."""
+        """Annotate a batch of documents; ``counts`` collects statistics of their spans."""
         counts = Counter() if counts is None else counts
-        if len(self._known) + len(self._wrong_case) > _REMEMBERED:
-            self._known.clear()
+        if len(self._results) + len(self._wrong_case) > _CACHE_SIZE:
+            self._results.clear()
             self._wrong_case.clear()
-        asked = self._ask([document.text for document in documents])
-        self._answer_rest(asked.forms)
-        spans = self._choose(asked, len(documents), counts)
+        batch = self._find_spans([document.text for document in documents])
+        self._look_up_rest(batch.forms)
+        spans = self._select(batch, len(documents), counts)
         for document, kept in zip(documents, spans, strict=True):
             counts["documents"] += 1
             counts["characters"] += len(document.text)
@@ -149,39 +149,39 @@ class Annotator:
             language = document.language or self.config.language
             yield AnnotatedDocument(document.id, document.text, tuple(kept), language)
 
-    # ---- what is asked
+    # ---- spans to be linked
 
-    def _ask(self, texts: Sequence[str]) -> _Asked:
-        """Say what is to be looked up in texts; what the dictionary knows is answered."""
-        found = self._matcher.search(texts)
-        places = _different(found)
-        columns = [column[places].tolist() for column in (found.text, found.start, found.end)]
+    def _find_spans(self, texts: Sequence[str]) -> _SpanBatch:
+        """Find the spans of texts to be linked; unambiguous names are resolved at once."""
+        matches = self._matcher.search(texts)
+        places = _first_of_span(matches)
+        columns = [column[places].tolist() for column in (matches.text, matches.start, matches.end)]
         forms = [texts[n][start:end] for n, start, end in zip(*columns, strict=True)]
         for n, form in zip(places, forms, strict=True):
-            if form not in self._known and form not in self._wrong_case:
-                self._answer_by_names(form, self._names_at(found, n, form))
+            if form not in self._results and form not in self._wrong_case:
+                self._look_up_names(form, self._rows_at(matches, n, form))
         if not self._wrong_case.isdisjoint(forms):
             right = [form not in self._wrong_case for form in forms]
             places = places[right]
             forms = [form for form, kept in zip(forms, right, strict=True) if kept]
-        spans = Spans(found.text[places], found.start[places], found.end[places])
-        asked = _Asked(spans, forms, [False] * len(forms))
-        return self._expanded(asked, texts) if self.config.abbreviations else asked
+        spans = Spans(matches.text[places], matches.start[places], matches.end[places])
+        batch = _SpanBatch(spans, forms, [False] * len(forms))
+        return self._expand_abbreviations(batch, texts) if self.config.abbreviations else batch
 
-    def _names_at(self, found: Found, n: int, form: str) -> tuple[int, ...]:
-        """Give the names that stand at the place of match ``n``; of several patterns the first."""
-        place = (found.text[n], found.start[n], found.end[n])
-        for k in range(n, len(found.text)):
-            if (found.text[k], found.start[k], found.end[k]) != place:
+    def _rows_at(self, matches: PatternMatches, n: int, form: str) -> tuple[int, ...]:
+        """Return the rows of the names at the span of match ``n``, of the first pattern."""
+        span = (matches.text[n], matches.start[n], matches.end[n])
+        for k in range(n, len(matches.text)):
+            if (matches.text[k], matches.start[k], matches.end[k]) != span:
                 break
-            rows = self._matcher.patterns.rows_of(int(found.pattern[k]), form)
+            rows = self._matcher.patterns.rows_of(int(matches.pattern[k]), form)
             if rows:
                 return rows
         return ()
 
-    def _expanded(self, asked: _Asked, texts: Sequence[str]) -> _Asked:
-        """Put long forms for abbreviations, and add those that are no name but short for one."""
-        spans, forms, abbreviated = asked
+    def _expand_abbreviations(self, batch: _SpanBatch, texts: Sequence[str]) -> _SpanBatch:
+        """Replace abbreviations by long forms, and add abbreviations that are no names."""
+        spans, forms, abbreviated = batch
         cuts = np.searchsorted(spans.document, np.arange(len(texts) + 1)).tolist()
         more: list[tuple[int, int, int]] = []
         for n, text in enumerate(texts):
@@ -202,10 +202,10 @@ class Annotator:
                     abbreviated.append(True)
         added = np.array(more, np.int64).reshape(-1, 3).T
         both = [np.concatenate(columns) for columns in zip(spans, added, strict=True)]
-        return _Asked(Spans(*both), forms, abbreviated)
+        return _SpanBatch(Spans(*both), forms, abbreviated)
 
-    def _answer_by_names(self, form: str, rows: Sequence[int]) -> None:
-        """Note the concept of a form by the names that it is, unless there are several."""
+    def _look_up_names(self, form: str, rows: Sequence[int]) -> None:
+        """Store the concept of the names of a form, unless there are several."""
         if not rows:
             self._wrong_case.add(form)
             return
@@ -215,55 +215,59 @@ class Annotator:
         low = form.casefold()
         written = any(self._kb.name(row).text.casefold() == low for row in rows)
         score = EXACT if written else NORMALISED
-        self._known[form] = Answer(self._kb.id_at(concepts.pop()), score, "name")
+        self._results[form] = LookupResult(self._kb.id_at(concepts.pop()), score, "name")
 
-    def _answer_rest(self, forms: Iterable[str]) -> None:
-        """Note the concepts of forms that are no name of one concept."""
-        rest = [form for form in dict.fromkeys(forms) if form not in self._known]
-        asked = []
+    def _look_up_rest(self, forms: Iterable[str]) -> None:
+        """Store the concepts of the remaining forms, by name or by the linker."""
+        rest = [form for form in dict.fromkeys(forms) if form not in self._results]
+        batch = []
         for form in rest:
-            (found,) = self._matcher.find_many([form])
-            whole = [match for match in found if (match.start, match.end) == (0, len(form))]
+            (matches,) = self._matcher.find_many([form])
+            whole = [match for match in matches if (match.start, match.end) == (0, len(form))]
             if whole:
-                self._answer_by_names(form, whole[0].name_rows)
-            if form not in self._known:
-                asked.append(form)
-        for form, candidates in zip(asked, self._linker.link_mentions(asked, 1), strict=True):
-            self._known[form] = _NOTHING
+                self._look_up_names(form, whole[0].name_rows)
+            if form not in self._results:
+                batch.append(form)
+        for form, candidates in zip(batch, self._linker.link_mentions(batch, 1), strict=True):
+            self._results[form] = _NO_CONCEPT
             if candidates:
                 best = candidates[0]
                 score = best.score if best.probability is None else best.probability
-                # rounded, since a batch of other texts may change the last digits of a network
-                self._known[form] = Answer(best.concept, round(min(score, 1.0), 4), "linker")
+                # rounded, since the other texts of a batch may change the last digits
+                self._results[form] = LookupResult(
+                    best.concept, round(min(score, 1.0), 4), "linker"
+                )
 
-    # ---- what is kept
+    # ---- selection
 
-    def _choose(self, asked: _Asked, n_documents: int, counts: Counter[str]) -> list[list[Span]]:
-        """Choose disjoint spans that are good enough, of each document in the order of the text."""
-        answers = [self._known[form] for form in asked.forms]
+    def _select(
+        self, batch: _SpanBatch, n_documents: int, counts: Counter[str]
+    ) -> list[list[LinkedSpan]]:
+        """Select the disjoint spans of each document that pass the threshold, by position."""
+        answers = [self._results[form] for form in batch.forms]
         scores = np.fromiter((answer.score for answer in answers), np.float64, len(answers))
         rows = np.flatnonzero(scores >= self.config.threshold)
         if len(rows) < len(answers):
             counts["below threshold"] += len(answers) - len(rows)
-        rows = rows[take_disjoint(asked.spans.take(rows), scores[rows])]
+        rows = rows[select_disjoint(batch.spans.take(rows), scores[rows])]
         if self.config.max_spans:
-            best = take_best(asked.spans.take(rows), scores[rows], self.config.max_spans)
+            best = select_best(batch.spans.take(rows), scores[rows], self.config.max_spans)
             if len(best) < len(rows):
-                counts["over the most spans"] += len(rows) - len(best)
+                counts["over max_spans"] += len(rows) - len(best)
             rows = rows[best]
-        kept: list[list[Span]] = [[] for _ in range(n_documents)]
-        columns = [column.tolist() for column in (rows, *asked.spans.take(rows))]
+        kept: list[list[LinkedSpan]] = [[] for _ in range(n_documents)]
+        columns = [column.tolist() for column in (rows, *batch.spans.take(rows))]
         for row, document, start, end in zip(*columns, strict=True):
             concept, score, how = answers[row]
-            counts["by abbreviation" if asked.abbreviated[row] else f"by {how}"] += 1
-            kept[document].append(Span(start, end, concept, score))
+            counts["by abbreviation" if batch.abbreviated[row] else f"by {how}"] += 1
+            kept[document].append(LinkedSpan(start, end, concept, score))
         return kept
 
 
-def _different(found: Found) -> npt.NDArray[np.int64]:
-    """Give the first match of each place; others are there by their plural only."""
-    new = np.ones(len(found.text), np.bool_)
+def _first_of_span(matches: PatternMatches) -> npt.NDArray[np.int64]:
+    """Return the first match of each span; the others are plural matches."""
+    new = np.ones(len(matches.text), np.bool_)
     new[1:] = False
-    for column in (found.text, found.start, found.end):
+    for column in (matches.text, matches.start, matches.end):
         new[1:] |= column[1:] != column[:-1]
     return np.flatnonzero(new)

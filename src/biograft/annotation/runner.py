@@ -1,4 +1,4 @@
-"""How often each concept was found in a corpus: the Q(e) of SMedBERT's sampling, and a check."""
+"""Run corpus annotation over files with an engine; concept frequencies (Q(e) of SMedBERT)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from biograft.annotation.work import (
     n_cores,
     read_chunks,
 )
-from biograft.artifacts import MANIFEST, Kind, file_sizes, hash_file, new_file, sole_writer
+from biograft.artifacts import MANIFEST, ArtifactKind, file_sizes, hash_file, new_file, sole_writer
 from biograft.corpus.shards import SHARDS, shard_path
 from biograft.errors import ConfigError, OutputError
 from biograft.kb import KnowledgeBase
@@ -35,7 +35,7 @@ FREQUENCIES = "frequencies.parquet"
 
 
 def count_concepts(shards: Iterable[Path]) -> pa.Table:
-    """Count the spans of each concept: columns ``concept`` and ``count``, the most first."""
+    """Count the spans of each concept: columns ``concept`` and ``count``, most frequent first."""
     total = pa.table({"concept": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
     for path in shards:
         with pq.ParquetFile(path) as file:
@@ -50,7 +50,7 @@ def count_concepts(shards: Iterable[Path]) -> pa.Table:
 
 
 def write_frequencies(folder: Path, shards: Iterable[Path]) -> pa.Table:
-    """Count and write the frequencies beside the shards."""
+    """Count concepts and write the frequencies to the folder of the shards."""
     table = count_concepts(shards)
     with new_file(folder / FREQUENCIES, overwrite=True) as file:
         pq.write_table(table, file, compression="zstd")
@@ -58,7 +58,7 @@ def write_frequencies(folder: Path, shards: Iterable[Path]) -> pa.Table:
 
 
 def read_frequencies(folder: str | Path) -> dict[str, int]:
-    """Read how often each concept was found."""
+    """Read the number of spans of each concept."""
     path = Path(folder) / FREQUENCIES
     try:
         table = pq.read_table(path)
@@ -67,17 +67,17 @@ def read_frequencies(folder: str | Path) -> dict[str, int]:
         raise SHARDS.damaged(path, error) from error
 
 
-PLAN = Kind(
+PLAN = ArtifactKind(
     format="biograft-annotation",
     version=1,
-    called="annotation under way",
+    called="annotation in progress",
     remedy="remove the folder and run `biograft corpus annotate` again",
     file="annotation.json",
     keys=("made_of",),
 )
 
 Engine = Callable[[Job, Sequence[TextFile], int, int], Iterator[dict[str, Any]]]
-"""Gives the reports of all shards in order: of a job, files, workers, and bytes of a chunk."""
+"""Yields the reports of all shards in order; takes a job, files, workers and bytes per chunk."""
 
 ENGINES: Registry[Engine] = Registry(
     "engine",
@@ -89,17 +89,17 @@ ENGINES: Registry[Engine] = Registry(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Running:
-    """How the work is done; it changes nothing in what comes out, but for ``chunk_bytes``."""
+class ExecutionConfig:
+    """How annotation is executed; only ``chunk_bytes`` affects the result."""
 
     engine: str = "local"
     workers: int = 0
-    """Processes; 0: as many as there are cores."""
+    """Number of processes; 0: one per core."""
     resume: bool = False
     form: str = ""
-    """Format of all files; empty: by their endings."""
+    """Format of all files; empty: by their suffixes."""
     chunk_bytes: int = CHUNK_BYTES
-    """How much text makes a shard."""
+    """Size of the text of a shard."""
 
     def __post_init__(self) -> None:
         if self.workers < 0:
@@ -111,7 +111,7 @@ class Running:
 def local(
     job: Job, files: Sequence[TextFile], workers: int, chunk_bytes: int
 ) -> Iterator[dict[str, Any]]:
-    """Run on this machine."""
+    """Engine ``local``: annotate on this machine."""
     return run_local(job, read_chunks(files, chunk_bytes), workers)
 
 
@@ -120,34 +120,34 @@ def annotate_corpus(
     texts: Sequence[str | Path],
     out: str | Path,
     config: AnnotationConfig | None = None,
-    running: Running | None = None,
+    execution: ExecutionConfig | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Annotate files with the concepts of a store into a folder of shards; give its manifest."""
-    config, running = config or AnnotationConfig(), running or Running()
+    """Annotate files with the concepts of a store into a folder of shards; return its manifest."""
+    config, execution = config or AnnotationConfig(), execution or ExecutionConfig()
     progress, out = progress or Progress(enabled=False), Path(out)
-    engine = ENGINES.load(running.engine)
+    engine = ENGINES.load(execution.engine)
     base = KnowledgeBase.open(kb)
-    files = find_files(texts, running.form)
+    files = find_files(texts, execution.form)
     job = Job(Path(kb).absolute(), out.absolute(), config)
-    made_of = _made_of(base, job, files, running)
+    made_of = _fingerprint_inputs(base, job, files, execution)
     with sole_writer(out):
-        _begin(out, made_of, resume=running.resume)
-        work = engine(job, files, running.workers or n_cores(), running.chunk_bytes)
+        _open_output(out, made_of, resume=execution.resume)
+        work = engine(job, files, execution.workers or n_cores(), execution.chunk_bytes)
         return _annotate(work, out, made_of, progress)
 
 
 def _annotate(
     work: Iterator[dict[str, Any]], out: Path, made_of: dict[str, Any], progress: Progress
 ) -> dict[str, Any]:
-    """Have the shards made, count, and write the manifest."""
+    """Run the engine, count concepts, and write the manifest."""
     started = time.perf_counter()
     report, n_shards = AnnotationReport(), 0
     progress.start("annotate")
-    for said in work:
-        report.add(said)
+    for shard_report in work:
+        report.add(shard_report)
         n_shards += 1
-        progress.advance(said["counts"].get("documents", 0))
+        progress.advance(shard_report["counts"].get("documents", 0))
     progress.start("count")
     paths = [shard_path(out, number) for number in range(n_shards)]
     concepts = write_frequencies(out, paths)
@@ -166,16 +166,16 @@ def _annotate(
     return SHARDS.write(out, content, overwrite=True)
 
 
-def _made_of(
-    base: KnowledgeBase, job: Job, files: Iterable[TextFile], running: Running
+def _fingerprint_inputs(
+    base: KnowledgeBase, job: Job, files: Iterable[TextFile], execution: ExecutionConfig
 ) -> dict[str, Any]:
-    """Say what decides about every byte of the shards."""
+    """Return everything that determines the bytes of the shards."""
     index = job.config.index
     return {
         "store": store_fingerprint(base),
         "index": hash_file(index / MANIFEST) if index and (index / MANIFEST).exists() else None,
         "settings": job.config.to_json(),
-        "chunk_bytes": running.chunk_bytes,
+        "chunk_bytes": execution.chunk_bytes,
         "inputs": [
             {"file": file.path.name, "bytes": file.path.stat().st_size, "format": file.form}
             for file in files
@@ -183,14 +183,14 @@ def _made_of(
     }
 
 
-def _begin(out: Path, made_of: dict[str, Any], *, resume: bool) -> None:
-    """Make the folder, or see that the one that is there was begun for the same."""
+def _open_output(out: Path, made_of: dict[str, Any], *, resume: bool) -> None:
+    """Create the folder, or check that an existing one was begun with the same inputs."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         PLAN.write(out, {"made_of": made_of})
         return
     if not resume:
         raise OutputError(
-            f"{out}: exists already; go on with it (--resume), remove it or choose another place"
+            f"{out}: exists already; continue it (--resume), remove it or choose another path"
         )
     before = PLAN.read(out)["made_of"]
     for key, value in made_of.items():

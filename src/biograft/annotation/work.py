@@ -1,4 +1,4 @@
-"""What annotating did: documents and spans, what was rejected and where, what was cleaned."""
+"""Units of annotation work: text files as chunks, records, jobs, and the report of a shard."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ from biograft.documents import Document
 from biograft.errors import ConfigError, InputError, StoreError, shorten
 from biograft.languages import language_code
 from biograft.sources.files import MAX_LINE_BYTES, is_empty, open_bytes, refuse_utf16
-from biograft.sources.log import Example, Rejections
+from biograft.sources.log import RejectionExample, Rejections
 
 
 @dataclass
 class AnnotationReport:
-    """Counts of one part, or of all of them put together."""
+    """Counts of one shard, or of several added up."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    """``records``, ``documents``, ``characters``, ``spans``, and what became of spans."""
+    """``records``, ``documents``, ``characters``, ``spans``, and statistics of spans."""
     cleaned: Counter[str] = field(default_factory=Counter)
-    """By step of cleaning."""
+    """Changes by cleaning step."""
     rejected: Rejections = field(default_factory=Rejections)
 
     @property
     def n_rejected(self) -> int:
-        """How many records were broken."""
+        """The number of invalid records."""
         return self.rejected.counts.total()
 
     def reject(self, reason: str, path: str, line: int, text: str) -> None:
-        """Count a broken record, with where it stands."""
-        said = shorten(text).encode(errors="replace").decode()
-        self.rejected.add(reason, Example(path, line, said))
+        """Count an invalid record, with its file and line."""
+        excerpt = shorten(text).encode(errors="replace").decode()
+        self.rejected.add(reason, RejectionExample(path, line, excerpt))
 
     def add(self, other: Mapping[str, Any]) -> None:
-        """Add the report of another part, as plain values; parts come in their order."""
+        """Add the report of another shard, as plain values; shards are added in order."""
         self.counts.update(other["counts"])
         self.cleaned.update(other["cleaned"])
         for reason, entry in other["rejected"].items():
             self.rejected.add(reason, n=entry["n"])
             for example in entry["examples"]:
                 self.rejected.add(
-                    reason, Example(example["file"], example["line"], example["text"]), n=0
+                    reason, RejectionExample(example["file"], example["line"], example["text"]), n=0
                 )
 
     def to_json(self) -> dict[str, Any]:
-        """Give the report as plain values."""
+        """Return the report as plain values."""
         return {
             "counts": dict(sorted(self.counts.items())),
             "cleaned": dict(sorted(self.cleaned.items())),
@@ -63,36 +63,36 @@ class AnnotationReport:
 
 
 CHUNK_BYTES = 8 << 20
-"""Text of one shard: large enough for columns to pay, small enough for every worker's memory."""
-FORMS = ("text", "jsonl")
+"""Text of one shard: large enough for columnar storage, small enough for a worker's memory."""
+FORMATS = ("text", "jsonl")
 
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """One file of the input, and how to read it."""
+    """An input file and its format."""
 
     path: Path
     form: str
-    shown: str
-    """The path as it was given, for messages."""
+    display_path: str
+    """The path as given, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some whole lines of a file; ``number`` is that of their shard."""
+    """Whole lines of a file; ``index`` is that of their shard."""
 
-    number: int
+    index: int
     file: TextFile
     first: int
-    """Number of the first line, from 1."""
+    """The first line, from 1."""
     data: bytes
 
 
 def find_files(paths: Sequence[str | Path], form: str = "") -> list[TextFile]:
-    """See what is given: files, and folders of files in the order of their names."""
-    if form not in ("", *FORMS):
-        raise ConfigError(f"--format: expected one of {', '.join(FORMS)}, found {form!r}")
-    found: list[TextFile] = []
+    """List the files of paths; folders give their files sorted by name."""
+    if form not in ("", *FORMATS):
+        raise ConfigError(f"--format: expected one of {', '.join(FORMATS)}, found {form!r}")
+    files: list[TextFile] = []
     for each in map(Path, paths):
         if each.is_dir():
             inside = sorted(path for path in each.iterdir() if path.is_file())
@@ -101,14 +101,14 @@ def find_files(paths: Sequence[str | Path], form: str = "") -> list[TextFile]:
                 raise InputError("is a folder without files", path=each, remedy="check the path")
         else:
             inside = [each]
-        found += [TextFile(path.absolute(), form or _form_of(path), str(path)) for path in inside]
-    for file in found:
+        files += [TextFile(path.absolute(), form or _form_of(path), str(path)) for path in inside]
+    for file in files:
         if not file.path.exists():
             raise InputError("does not exist", path=file.path, remedy="check the path")
         if not is_empty(file.path):
             with open_bytes(file.path) as opened:
                 refuse_utf16(opened.read(2), file.path)
-    return found
+    return files
 
 
 def _form_of(path: Path) -> str:
@@ -117,9 +117,9 @@ def _form_of(path: Path) -> str:
 
 
 def read_chunks(
-    files: Sequence[TextFile], size: int = CHUNK_BYTES, number: int = 0
+    files: Sequence[TextFile], size: int = CHUNK_BYTES, index: int = 0
 ) -> Iterator[Chunk]:
-    """Read all files as chunks of about ``size`` bytes, numbered from ``number``."""
+    """Read all files as chunks of about ``size`` bytes, with indices from ``index``."""
     for file in files:
         if is_empty(file.path):
             continue
@@ -129,13 +129,13 @@ def read_chunks(
             while data := stream.read(size):
                 if not data.endswith(b"\n"):
                     data += _rest_of_line(stream)
-                yield Chunk(number, file, first, data)
+                yield Chunk(index, file, first, data)
                 first += data.count(b"\n")
-                number += 1
+                index += 1
 
 
 def _rest_of_line(stream: IO[bytes]) -> bytes:
-    """Read a line to its end; of one that has none in sight only so much that it shows."""
+    """Read the rest of a line; of one that is too long, only the beginning."""
     rest = stream.readline(MAX_LINE_BYTES + 1)
     more = rest
     while more and not more.endswith(b"\n"):
@@ -146,8 +146,8 @@ def _rest_of_line(stream: IO[bytes]) -> bytes:
 
 
 def read_records(chunk: Chunk, report: AnnotationReport) -> Iterator[Document]:
-    """Make documents of the lines of a chunk; a broken one is rejected, the rest goes on."""
-    path = chunk.file.shown
+    """Parse the lines of a chunk into documents; invalid ones are rejected."""
+    path = chunk.file.display_path
     lines = chunk.data.split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -160,68 +160,68 @@ def read_records(chunk: Chunk, report: AnnotationReport) -> Iterator[Document]:
         report.counts["records"] += 1
         try:
             yield _document(data, chunk.file, number)
-        except _BrokenError as error:
+        except _InvalidRecordError as error:
             text = data[:400].decode("utf-8", errors="replace")
             report.reject(str(error), path, number, text)
 
 
-class _BrokenError(ValueError):
-    """A record cannot be used."""
+class _InvalidRecordError(ValueError):
+    """A record is invalid."""
 
 
 def _document(data: bytes, file: TextFile, line: int) -> Document:
     if len(data) > MAX_LINE_BYTES:
-        raise _BrokenError(f"a line of over {MAX_LINE_BYTES >> 20} MiB")
+        raise _InvalidRecordError(f"a line of over {MAX_LINE_BYTES >> 20} MiB")
     if b"\0" in data:
-        raise _BrokenError("holds a NUL byte")
+        raise _InvalidRecordError("holds a NUL byte")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _BrokenError("is not UTF-8") from error
+        raise _InvalidRecordError("is not UTF-8") from error
     name = f"{file.path.name}:{line}"
-    return Document(name, text) if file.form == "text" else _of_json(text, name)
+    return Document(name, text) if file.form == "text" else _parse_json(text, name)
 
 
-def _of_json(text: str, name: str) -> Document:
-    """Read ``{"text": ..., "id": ..., "language": ...}``; only the text must be there."""
+def _parse_json(line: str, name: str) -> Document:
+    """Parse ``{"text": ..., "id": ..., "language": ...}``; only the text is required."""
     try:
-        record = json.loads(text)
+        record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise _BrokenError("is not JSON") from error
+        raise _InvalidRecordError("is not JSON") from error
     if not isinstance(record, dict):
-        raise _BrokenError("is no JSON object")
-    found, identifier, language = (record.get(key) for key in ("text", "id", "language"))
-    if not isinstance(found, str):
-        raise _BrokenError("has no text")
+        raise _InvalidRecordError("is no JSON object")
+    text, identifier, language = (record.get(key) for key in ("text", "id", "language"))
+    if not isinstance(text, str):
+        raise _InvalidRecordError("has no text")
     if not isinstance(identifier, str | int | None) or not isinstance(language, str | None):
-        raise _BrokenError("has an id or a language that is no text")
+        raise _InvalidRecordError("has an id or a language that is no text")
     try:
-        found.encode()
+        text.encode()
     except UnicodeEncodeError as error:
-        raise _BrokenError("holds half a surrogate pair") from error
+        raise _InvalidRecordError("holds half a surrogate pair") from error
     named = name if identifier is None else str(identifier)
-    return Document(named, found, language=language_code(language) if language else "")
+    return Document(named, text, language=language_code(language) if language else "")
 
 
 _DOCUMENTS, _CHARACTERS = 512, 1 << 18
-"""A batch is full with so many documents, or so much text."""
+"""Maximum documents and characters of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """All that a worker must know besides the text."""
+    """What a worker needs besides the text."""
 
     kb: Path
     out: Path
     config: AnnotationConfig
 
     def open(self) -> Annotator:
-        """Open what annotates; it takes memory and, for large stores, time."""
+        """Open the annotator, which takes memory and, for large stores, time."""
         return Annotator.open(self.kb, self.config)
 
 
 def annotate_chunk(annotator: Annotator, chunk: Chunk, out: Path) -> dict[str, Any]:
-    """Annotate a chunk into its shard, and give the report that lies in it."""
+    """Annotate a chunk into its shard, and return its report."""
     report = AnnotationReport()
     documents = read_records(chunk, report)
     if annotator.config.cleaning is not None:
@@ -231,25 +231,25 @@ def annotate_chunk(annotator: Annotator, chunk: Chunk, out: Path) -> dict[str, A
     annotated: list[AnnotatedDocument] = []
     for batch in _batches(documents):
         annotated += annotator.annotate(batch, report.counts)
-    said = report.to_json()
-    write_shard(shard_path(out, chunk.number), annotated, said)
-    return said
+    values = report.to_json()
+    write_shard(shard_path(out, chunk.index), annotated, values)
+    return values
 
 
-def done_before(out: Path, number: int) -> dict[str, Any] | None:
-    """Give the report of a shard that is there already and whole."""
-    path = shard_path(out, number)
+def read_finished(out: Path, index: int) -> dict[str, Any] | None:
+    """Return the report of a complete shard; None if there is none."""
+    path = shard_path(out, index)
     if not path.exists():
         return None
     try:
         return read_report(path)
     except StoreError:
-        path.unlink()  # damaged from outside, since we write whole files only: made again
+        path.unlink()  # damaged from outside, since only complete files are written: made again
         return None
 
 
 def n_cores() -> int:
-    """Say how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

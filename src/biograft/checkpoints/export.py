@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
-from biograft.artifacts import Kind, new_folder
+from biograft.artifacts import ArtifactKind, new_folder
 from biograft.checkpoints.layouts import FORMS
 from biograft.errors import InputError, NotFoundError
 from biograft.nn.knowledge import KnowledgeBertConfig
@@ -40,7 +40,7 @@ def plain_bert(folder: Path) -> Any:
     return bert
 
 
-EXPORT = Kind(
+EXPORT = ArtifactKind(
     format="biograft-exported-checkpoint",
     version=1,
     called="exported checkpoint",

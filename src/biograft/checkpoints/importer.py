@@ -9,13 +9,13 @@ from typing import Any
 
 from transformers import AutoTokenizer, BertTokenizer
 
-from biograft.artifacts import Kind, hash_file, new_folder
+from biograft.artifacts import ArtifactKind, hash_file, new_folder
 from biograft.checkpoints.layouts import LAYOUTS
 from biograft.checkpoints.published import Published, read_published
 from biograft.errors import InputError, shorten
 from biograft.nn.pretrained import load_tokenizer, quiet_transformers
 
-ORIGIN = Kind(
+ORIGIN = ArtifactKind(
     format="biograft-imported-checkpoint",
     version=1,
     called="imported checkpoint",

@@ -18,7 +18,7 @@ from biograft.checkpoints.layouts import Converted
 from biograft.checkpoints.published import Published, fill
 from biograft.errors import FormatError, InputError
 from biograft.nn.knowledge import (
-    Entity,
+    TableEntity,
     KnowledgeBertConfig,
     KnowledgeBertForMaskedLM,
     KnowledgeBertModel,
@@ -39,7 +39,7 @@ _NAMES = {
 _LAYER = re.compile(r"bert\.(context_encoder|recontext_encoder)\.layer\.(\d+)\.(.+)")
 _AS_THEY_ARE = (
     *("num_attention_heads", "hidden_act", "layer_norm_eps", "initializer_range"),
-    *("hidden_dropout_prob", "attention_probs_dropout_prob", "pad_token_id", "max_mentions"),
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "pad_token_id"),
 )
 """What the weights do not tell, under the same name in both configurations."""
 _ENTITIES = "entity.jsonl"
@@ -100,7 +100,7 @@ def _describe(model: Any, left_out: list[str]) -> Converted:
 
 
 def _after(config: Any) -> int:
-    after: int = config.knowledge_after[MEMORY]
+    after: int = config.knowledge_layers[MEMORY]["after"]
     return after
 
 
@@ -133,16 +133,21 @@ def _read_config(published: Published, *, as_published: bool) -> KnowledgeBertCo
         type_vocab_size=size("bert.embeddings.token_type_embeddings.weight"),
         intermediate_size=size("bert.context_encoder.layer.0.intermediate.dense.weight"),
         num_hidden_layers=sum(counts.values()),
-        knowledge_after={MEMORY: counts["context_encoder"]},
+        knowledge_layers={
+            MEMORY: {
+                "after": counts["context_encoder"],
+                "n_nearest": config.get("max_candidate_entities", 100),
+                "max_mentions": config.get("max_mentions", 0),
+                "fusion_norm": True,
+                "compat": as_published,
+            }
+        },
         n_entities=size(_TABLE),
         entity_dim=size(_TABLE, 1),
-        n_nearest=config.get("max_candidate_entities", 100),
-        fusion_norm=True,
-        compat=as_published,
     )
 
 
-def _read_entities(path: Path, n_entities: int) -> tuple[Entity, ...]:
+def _read_entities(path: Path, n_entities: int) -> tuple[TableEntity, ...]:
     """Read ``entity_name`` of each row, of which the published code makes an id; may be absent."""
     if not path.is_file():
         return ()
@@ -163,4 +168,4 @@ def _read_entities(path: Path, n_entities: int) -> tuple[Entity, ...]:
             f"found {len(names):,}",
             path=path,
         )
-    return tuple(Entity(names[row]) for row in range(n_entities))
+    return tuple(TableEntity(names[row]) for row in range(n_entities))

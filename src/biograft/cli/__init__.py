@@ -1,4 +1,4 @@
-"""The command line: one file per noun, each a thin face on the package of that name."""
+"""The command line: one file per command or group, a thin layer over the library."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ import typer
 
 import biograft
 from biograft.cli import (
-    checkpoint as checkpoint,
-    corpus as corpus,
-    evaluate as evaluate,
-    graph as graph,
-    kb as kb,
-    probe as probe,
+    checkpoint,
+    corpus,
+    evaluate,
+    graph,
+    kb,
+    probe,
+    recipe,
+    replicate,
 )
-from biograft.cli.demo import demo as demo
-from biograft.cli.finetune import finetune as finetune
-from biograft.cli.index import index as index
-from biograft.cli.link import link as link
-from biograft.cli.pretrain import pretrain as pretrain
-from biograft.errors import BiograftError as BiograftError
+from biograft.cli.demo import demo
+from biograft.cli.finetune import finetune
+from biograft.cli.index import index
+from biograft.cli.link import link
+from biograft.cli.pretrain import pretrain
+from biograft.errors import BiograftError
 
 app = typer.Typer(
-    help="Bring any medical ontology; read medical text with it.",
+    help="Link medical text to any ontology, and train language models that know it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -41,8 +43,10 @@ app.command()(link)
 app.add_typer(evaluate.app, name="evaluate")
 app.command()(pretrain)
 app.command()(finetune)
+app.add_typer(recipe.app, name="recipe")
 app.add_typer(checkpoint.app, name="checkpoint")
 app.add_typer(probe.app, name="probe")
+app.add_typer(replicate.app, name="replicate")
 app.command()(demo)
 
 
@@ -65,7 +69,7 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; what the user can mend is one line on stderr and exit code 2."""
+    """Run the command line; errors of the user are one line on stderr, with exit code 2."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
         app(prog_name="biograft")
@@ -78,9 +82,9 @@ def main() -> None:
         typer.echo(f"biograft: the output cannot be written ({error.strerror})", err=True)
         sys.exit(2)
     except (KeyboardInterrupt, SystemExit) as error:
-        # typer turns a closed pipe into exit code 1, an interrupt into 130, without a word
+        # typer silently turns a closed pipe into exit code 1, an interrupt into 130
         if isinstance(error.__context__, BrokenPipeError):
-            # the reader of our output (`| head`) has gone: nothing is wrong
+            # the reader of our output (`| head`) has closed it, which is no error
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return
         if isinstance(error, SystemExit) and error.code != 130:
@@ -90,5 +94,5 @@ def main() -> None:
 
 
 def _terminate(number: int, frame: Any) -> NoReturn:
-    """Let a termination clean up as an interrupt does."""
+    """Clean up on SIGTERM as on an interrupt."""
     raise KeyboardInterrupt

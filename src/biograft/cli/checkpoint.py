@@ -1,18 +1,17 @@
-"""``biograft checkpoint``: published weights brought in, our models given away."""
+"""``biograft checkpoint``: import published weights, export our models."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from biograft.cli.options import Folder, Json, Overwrite
+from biograft.cli.options import Folder, Json, Overwrite, print_json
 from biograft.errors import MissingExtraError
 
 app = typer.Typer(
-    help="Bring in published weights, or give a model away as other programs read it.",
+    help="Import published weights, or export a model.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -20,18 +19,18 @@ app = typer.Typer(
 
 @app.command("import")
 def import_(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder as published.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder of the published model.")],
     out: Folder,
     as_published: Annotated[
         bool,
-        typer.Option("--as-published", help="Compute as the published code does, slips included."),
+        typer.Option("--as-published", help="Compute as the published code does, bugs included."),
     ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Bring in published weights as a folder that every command loads.
+    """Import published weights into a folder that every command loads.
 
-    KeBioLM becomes an encoder; GenBioEL (a BART) a linker for `biograft link --model`.
+    KeBioLM becomes an encoder; GenBioEL (a BART) a generative linker for `biograft link --model`.
     """
     try:
         from biograft.checkpoints import import_checkpoint
@@ -40,7 +39,7 @@ def import_(
 
     report = import_checkpoint(path, out, as_published=as_published, overwrite=overwrite)
     if as_json:
-        typer.echo(json.dumps(report.to_json()))
+        print_json(report.to_json())
         return
     typer.echo(f"{report.layout}: {report.summary}: {out}")
     for note in report.notes:
@@ -53,19 +52,19 @@ def import_(
 def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the model.")],
     out: Folder,
-    form: Annotated[str, typer.Option("--as", metavar="bert", help="Form to give it.")] = "bert",
+    form: Annotated[str, typer.Option("--as", metavar="bert", help="Layout to write.")] = "bert",
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Write a model as a plain BERT: its layers and token head, without the knowledge layer."""
+    """Export a model as a plain BERT: its layers and token head, without the knowledge layer."""
     try:
         from biograft.checkpoints import export_checkpoint
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "exporting weights") from error
 
-    told = export_checkpoint(folder, out, form=form, overwrite=overwrite)
+    result = export_checkpoint(folder, out, form=form, overwrite=overwrite)
     if as_json:
-        typer.echo(json.dumps(told))
+        print_json(result)
         return
-    head = "with" if told["token_head"] else "without"
-    typer.echo(f"{form}: {told['n_layers']} layers, {head} token head: {out}")
+    head = "with" if result["token_head"] else "without"
+    typer.echo(f"{form}: {result['n_layers']} layers, {head} token head: {out}")

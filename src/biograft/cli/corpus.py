@@ -1,9 +1,7 @@
-"""``biograft corpus annotate``: from text to shards of linked spans."""
+"""``biograft corpus``: convert, formats, annotate, segment, tasks."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +18,8 @@ from biograft.cli.options import (
     Resume,
     StopFile,
     Store,
-    split_list,
+    print_json,
+    split_columns,
     stop_words_of,
     warn_left_out,
 )
@@ -30,14 +29,89 @@ from biograft.progress import Progress
 if TYPE_CHECKING:
     from biograft.annotation import AnnotationConfig
     from biograft.corpus.formats import Conversion
-    from biograft.corpus.segmentation import Segmentation, Segmented
+    from biograft.corpus.segmentation import Segmentation, SegmentedEntity
     from biograft.corpus.tasks import Overlap, Summary, TaskSet
-    from biograft.sources.log import Rejections
 
 REJECTED = 1
-"""Exit status where records were broken and everything else was annotated."""
+"""Exit status when broken records were left out and all others were read."""
+
+_MAX_EXAMPLES = 3
+_MAX_LABELS = 20
+
+app = typer.Typer(
+    help="Convert and annotate corpora, segment names, inspect task files.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
+@app.command()
+def convert(
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="File or folder of documents; gzip is read too.")
+    ],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="OUT", help="File or folder to write.")
+    ],
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="Format to write.")],
+    form: Annotated[
+        str,
+        typer.Option("--from", metavar="FORMAT", help="Format of IN; default: detect by content."),
+    ] = "",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail if anything is rejected or would be lost.")
+    ] = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Convert annotated documents, and report what the new format cannot hold.
+
+    Rejected rows and losses are reported; the exit status stays 0. With --strict they are an
+    error (2), and nothing is written.
+    """
+    from biograft.corpus.formats import convert as convert_documents
+
+    conversion = convert_documents(source, out, to, form, overwrite=overwrite, strict=strict)
+    if as_json:
+        print_json({**conversion.to_json(), "out": str(out)})
+    else:
+        _print_conversion(conversion, source, out)
+
+
+def _print_conversion(conversion: Conversion, source: Path, out: Path) -> None:
+    counts = ", ".join(f"{n:,} {what}" for what, n in conversion.counts.items())
+    typer.echo(f"read        {counts} of {source} ({conversion.source})")
+    log = conversion.log
+    for reason, n in log.filtered.items():
+        typer.echo(f"  left out  {n:,}  {reason}")
+    for what, faults in (("rejected", log.rejected), ("doubtful", log.doubtful)):
+        for reason, n in faults.counts.most_common():
+            typer.echo(f"  {what}  {n:,}  {reason}")
+            for example in faults.examples[reason][:_MAX_EXAMPLES]:
+                typer.echo(f"            {example.path}:{example.line}: {example.text}")
+    for kind, n in conversion.losses.most_common():
+        typer.echo(f"  lost      {n:,}  {kind}")
+    typer.echo(f"written     {out} ({conversion.target})")
+
+
+@app.command()
+def formats(as_json: Json = False) -> None:
+    """List the document formats, and what each cannot hold."""
+    from biograft.corpus.formats import DOCUMENT_FORMATS, Feature
+
+    for name, help_line in DOCUMENT_FORMATS.help().items():
+        form = DOCUMENT_FORMATS.load(name)
+        lacks = [str(feature) for feature in Feature if feature not in form.holds]
+        if as_json:
+            entry = {"format": name, "help": help_line, "writes": form.write is not None}
+            print_json({**entry, "lacks": lacks})
+        else:
+            typer.echo(f"{name:12} {help_line}")
+            if lacks and form.write is not None:
+                typer.echo(f"{'':12} loses {', '.join(lacks)}")
+
+
+@app.command()
 def annotate(
     kb: Store,
     texts: Annotated[
@@ -48,68 +122,71 @@ def annotate(
     form: Annotated[
         str,
         typer.Option(
-            "--format", metavar="text|jsonl", help="One document a line; default: by the ending."
+            "--format", metavar="text|jsonl", help="One document a line; default: by file name."
         ),
     ] = "",
     language: Annotated[
         str, typer.Option("--language", metavar="en", help="Only names in this language.")
     ] = "",
     threshold: Annotated[
-        float, typer.Option("--threshold", metavar="P", help="Leave out spans below this score.")
+        float, typer.Option("--threshold", metavar="P", help="Drop spans that score below this.")
     ] = 0.85,
     max_spans: Annotated[
-        int, typer.Option("--max-spans", metavar="N", help="Spans of a document at most; 0: all.")
+        int, typer.Option("--max-spans", metavar="N", help="Maximum spans per document; 0: all.")
     ] = 0,
     index: Index = None,
     no_abbreviations: NoAbbreviations = False,
     stop_file: StopFile = None,
     clean: Annotated[
-        bool, typer.Option("--clean/--no-clean", help="Take out HTML, addresses and odd signs.")
+        bool, typer.Option("--clean/--no-clean", help="Remove HTML, URLs and stray symbols.")
     ] = True,
     min_length: Annotated[
         int, typer.Option(metavar="N", help="Drop documents of fewer characters.")
     ] = 0,
     max_length: Annotated[
-        int, typer.Option(metavar="N", help="Cut longer documents at punctuation; 0: never.")
+        int, typer.Option(metavar="N", help="Split longer documents at punctuation; 0: never.")
     ] = 0,
-    engine: Annotated[
-        str, typer.Option(metavar="local|ray", help="Where the work is done.")
-    ] = "local",
-    workers: Annotated[
-        int, typer.Option(metavar="N", help="Processes; default: one for each core.")
-    ] = 0,
+    engine: Annotated[str, typer.Option(metavar="local|ray", help="Where to run.")] = "local",
+    workers: Annotated[int, typer.Option(metavar="N", help="Processes; default: one a core.")] = 0,
     shard_mib: Annotated[
-        int, typer.Option("--shard-mib", metavar="N", min=1, help="Text in each shard, in MiB.")
+        int, typer.Option("--shard-mib", metavar="N", min=1, help="Text per shard, in MiB.")
     ] = 8,
     resume: Resume = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find the concepts of a knowledge base in text, one document a line, for pre-training.
+    """Annotate text with the concepts of a knowledge base, for pre-training.
 
-    Broken records are reported and left out; the exit status is then 1.
+    The input has one document a line. Broken records are reported and left out; the exit status
+    is then 1.
     """
-    from biograft.annotation.runner import Running, annotate_corpus
-    from biograft.progress import Progress
+    from biograft.annotation.runner import ExecutionConfig, annotate_corpus
 
-    config = _config(
+    config = _annotation_config(
         threshold=threshold, max_spans=max_spans, abbreviations=not no_abbreviations,
         language=language, index=index, stop_words=stop_words_of(stop_file),
         cleaning={"min_length": min_length, "max_length": max_length} if clean else None,
     )  # fmt: skip
-    running = Running(
+    execution = ExecutionConfig(
         engine=engine, workers=workers, resume=resume, form=form, chunk_bytes=shard_mib << 20
     )
-    progress = Progress(enabled=not quiet)
-    manifest = annotate_corpus(kb, texts, out, config, running, progress)
-    for line in _rejected(manifest["report"]["rejected"]):
-        typer.echo(line, err=True)
-    typer.echo(json.dumps(_figures(manifest, out)) if as_json else _table(manifest, out))
-    if manifest["report"]["rejected"]:
+    manifest = annotate_corpus(kb, texts, out, config, execution, Progress(enabled=not quiet))
+    rejected = manifest["report"]["rejected"]
+    for reason, entry in rejected.items():
+        typer.echo(f"rejected {entry['n']:,}: {reason}", err=True)
+        for example in entry["examples"]:
+            typer.echo(f"  {example['file']}:{example['line']}: {example['text']!r}", err=True)
+    if as_json:
+        print_json(_annotation_json(manifest, out))
+    else:
+        _print_annotation(manifest, out)
+    if rejected:
         raise typer.Exit(REJECTED)
 
 
-def _config(*, cleaning: dict[str, Any] | None, language: str, **settings: Any) -> AnnotationConfig:
+def _annotation_config(
+    *, cleaning: dict[str, Any] | None, language: str, **settings: Any
+) -> AnnotationConfig:
     from biograft.annotation import AnnotationConfig
     from biograft.corpus.cleaning import CleaningConfig
     from biograft.languages import language_code
@@ -121,115 +198,36 @@ def _config(*, cleaning: dict[str, Any] | None, language: str, **settings: Any) 
     )
 
 
-def _figures(manifest: dict[str, Any], out: Path) -> dict[str, Any]:
-    """Give what scripts want to know."""
+def _annotation_json(manifest: dict[str, Any], out: Path) -> dict[str, Any]:
     keys = ("n_shards", "n_documents", "n_spans", "n_concepts", "seconds")
     report = manifest["report"]
-    n_rejected = sum(entry["n"] for entry in report["rejected"].values())
     return {
         "folder": str(out),
         **{key: manifest[key] for key in keys},
-        "n_rejected": n_rejected,
+        "n_rejected": sum(entry["n"] for entry in report["rejected"].values()),
         **report,
     }
 
 
-def _table(manifest: dict[str, Any], out: Path) -> str:
+def _print_annotation(manifest: dict[str, Any], out: Path) -> None:
     counts, cleaned = manifest["report"]["counts"], manifest["report"]["cleaned"]
     n = manifest["n_documents"]
     lines = [
         f"records     {counts.get('records', 0):,}",
         f"documents   {n:,} ({counts.get('characters', 0):,} characters)",
-        f"spans       {manifest['n_spans']:,} ({manifest['n_spans'] / max(n, 1):.2f} a document)",
+        f"spans       {manifest['n_spans']:,} ({manifest['n_spans'] / max(n, 1):.2f} per document)",
         *(f"  {key:<18}{counts[key]:,}" for key in sorted(counts) if " " in key),
         f"concepts    {manifest['n_concepts']:,}",
     ]
     if cleaned:
         lines.append("cleaned     " + ", ".join(f"{key} {n:,}" for key, n in cleaned.items()))
     lines.append(f"shards      {manifest['n_shards']:,} in {out}  ({manifest['seconds']:.1f} s)")
-    return "\n".join(lines)
+    typer.echo("\n".join(lines))
 
 
-def _rejected(reasons: dict[str, Any]) -> list[str]:
-    lines = []
-    for reason, entry in reasons.items():
-        lines.append(f"rejected {entry['n']:,}: {reason}")
-        lines += [f"  {e['file']}:{e['line']}: {e['text']!r}" for e in entry["examples"]]
-    return lines
-
-
-_SHOWN_EXAMPLES = 3
-
-
-def convert(
-    source: Annotated[
-        Path, typer.Argument(metavar="IN", help="File or folder of documents; gzip is read too.")
-    ],
-    out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="OUT", help="File or folder to write.")
-    ],
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="Format to write.")],
-    form: Annotated[
-        str, typer.Option("--from", metavar="FORMAT", help="Format; default: found by content.")
-    ] = "",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse when anything is rejected or would be lost.")
-    ] = False,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Convert annotated documents, saying exactly what the new format could not hold.
-
-    What is rejected or lost is in the report and does not change the exit status (0), unless
-    --strict makes it an error (2): then nothing is written.
-    """
-    from biograft.corpus.formats import convert as convert_documents
-
-    done = convert_documents(source, out, to, form, overwrite=overwrite, strict=strict)
-    if as_json:
-        _print_json({**done.to_json(), "out": str(out)})
-    else:
-        _print_report(done, source, out)
-
-
-def formats(as_json: Json = False) -> None:
-    """List the formats of documents, and what each cannot hold."""
-    from biograft.corpus.formats import DOCUMENT_FORMATS, Feature
-
-    for name, help_line in DOCUMENT_FORMATS.help().items():
-        form = DOCUMENT_FORMATS.load(name)
-        lacks = [str(feature) for feature in Feature if feature not in form.holds]
-        if as_json:
-            entry = {"format": name, "help": help_line, "writes": form.write is not None}
-            _print_json({**entry, "lacks": lacks})
-        else:
-            typer.echo(f"{name:12} {help_line}")
-            if lacks and form.write is not None:
-                typer.echo(f"{'':12} loses {', '.join(lacks)}")
-
-
-def _print_report(done: Conversion, source: Path, out: Path) -> None:
-    """Say what was read, what was wrong with it, and what was lost."""
-    found = ", ".join(f"{n:,} {what}" for what, n in done.counts.items())
-    typer.echo(f"read        {found} of {source} ({done.source})")
-    for reason, n in done.log.filtered.items():
-        typer.echo(f"  left out  {n:,}  {reason}")
-    for what, faults in (("rejected", done.log.rejected), ("doubtful", done.log.doubtful)):
-        for reason, n in faults.counts.most_common():
-            typer.echo(f"  {what}  {n:,}  {reason}")
-            for example in faults.examples[reason][:_SHOWN_EXAMPLES]:
-                typer.echo(f"            {example.path}:{example.line}: {example.text}")
-    for kind, n in done.losses.most_common():
-        typer.echo(f"  lost      {n:,}  {kind}")
-    typer.echo(f"written     {out} ({done.target})")
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
-
-
+@app.command()
 def segment(
-    place: Annotated[
+    folder: Annotated[
         Path,
         typer.Argument(metavar="KB", help="Knowledge base; with --show alone, a segmentation."),
     ],
@@ -238,7 +236,8 @@ def segment(
         typer.Argument(metavar="[TEXT]...", help="Text to mine phrases from, a document a line."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Folder to make of KB.")
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="Folder of the segmentation to build."),
     ] = None,
     show: Annotated[
         list[str] | None,
@@ -250,18 +249,18 @@ def segment(
     ] = None,
     cut_points: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Reviewed cut points; default: counted anew."),
+        typer.Option(metavar="FILE", help="Reviewed cut points; default: count them anew."),
     ] = None,
-    words: Annotated[
+    word_segmenter: Annotated[
         str | None,
-        typer.Option(metavar="rjieba|own", help="Segmenter of Chinese words; default: rjieba."),
+        typer.Option(metavar="rjieba|unigram", help="Chinese word segmenter; default: rjieba."),
     ] = None,
     max_single: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="Single characters allowed; default: 0.4."),
+        typer.Option(metavar="RATIO", help="Maximum ratio of single characters; default: 0.4."),
     ] = None,
     min_count: Annotated[
-        int | None, typer.Option(metavar="N", help="Occurrences of a phrase; default: 8.")
+        int | None, typer.Option(metavar="N", help="Minimum count of a phrase; default: 8.")
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -269,213 +268,201 @@ def segment(
 ) -> None:
     """Segment the long names of a knowledge base into sub-entities, adjective part and head.
 
-    DIR/cut_points.tsv is for you to review: delete lines, and give it back with --cut-points.
+    Review DIR/cut_points.tsv: delete lines, and pass it back with --cut-points.
 
-    With --show and no -o, a segmentation that is there is read: corpus segment DIR --show NAME.
+    With --show and no -o, an existing segmentation is opened: corpus segment DIR --show NAME.
     """
     from biograft.corpus.segmentation import Segmentation
 
-    settings = {
-        "language": language, "cut_points": cut_points, "words": words, "max_single": max_single,
+    options = {
+        "language": language, "cut_points": cut_points, "word_segmenter": word_segmenter,
+        "max_single": max_single, "min_count": min_count,
     }  # fmt: skip
-    given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
-    if out is None:
-        if not show:
-            raise ConfigError("-o: name a folder for the result, or names to --show")
-        if texts or given or min_count is not None or overwrite:
-            raise ConfigError("--show: without -o a segmentation is read as it is; leave out what"
-                              " is about making one")  # fmt: skip
-        _show_segmentation(Segmentation.open(place), show, as_json=as_json)
-        return
+    settings = {key: value for key, value in options.items() if value is not None}
+    if out is not None:
+        manifest = _build_segmentation(
+            folder, texts or [], out, settings,
+            overwrite=overwrite, progress=Progress(enabled=not quiet),
+        )  # fmt: skip
+        _print_segmentation(manifest, out, as_json=as_json)
+    elif not show:
+        raise ConfigError("-o: name a folder for the result, or names to --show")
+    elif texts or settings or overwrite:
+        raise ConfigError(
+            "--show: without -o an existing segmentation is opened; leave out the options that "
+            "build one"
+        )
+    if show:
+        _print_names(Segmentation.open(out or folder), show, as_json=as_json)
+
+
+def _build_segmentation(
+    kb: Path, texts: Sequence[Path], out: Path, settings: dict[str, Any], **options: Any
+) -> dict[str, Any]:
     from biograft.config import from_mapping
     from biograft.corpus.segmentation import SegmentationConfig, build_segmentation
     from biograft.kb import KnowledgeBase
     from biograft.languages import language_code
 
-    if language is not None:
-        given["language"] = language_code(language)
-    if min_count is not None:
-        given["phrases"] = {"min_count": min_count}
-    config = from_mapping(SegmentationConfig, given)
-    manifest = build_segmentation(
-        KnowledgeBase.open(place), texts or [], out, config,
-        overwrite=overwrite, progress=Progress(enabled=not quiet),
-    )  # fmt: skip
+    if "language" in settings:
+        settings["language"] = language_code(settings["language"])
+    if "min_count" in settings:
+        settings["phrases"] = {"min_count": settings.pop("min_count")}
+    config = from_mapping(SegmentationConfig, settings)
+    return build_segmentation(KnowledgeBase.open(kb), texts, out, config, **options)
+
+
+def _print_segmentation(manifest: dict[str, Any], out: Path, *, as_json: bool) -> None:
     if as_json:
         summary = {key: value for key, value in manifest.items() if key != "files"}
-        typer.echo(json.dumps({"segmentation": str(out), **summary}, ensure_ascii=False))
-    else:
-        seconds = sum(manifest["seconds"].values())
-        typer.echo(f"{manifest['n_phrases']:,} phrases, {manifest['n_cut_points']} cut points")
-        typer.echo(f"{manifest['n_long']:,} of {manifest['n_names']:,} names are long "
-                   f"({seconds:.1f} s): {out}")  # fmt: skip
-    if show:
-        _show_segmentation(Segmentation.open(out), show, as_json=as_json)
+        print_json({"segmentation": str(out), **summary})
+        return
+    seconds = sum(manifest["seconds"].values())
+    typer.echo(f"{manifest['n_phrases']:,} phrases, {manifest['n_cut_points']} cut points")
+    typer.echo(
+        f"{manifest['n_long']:,} of {manifest['n_names']:,} names are long ({seconds:.1f} s): {out}"
+    )
 
 
-def _show_segmentation(opened: Segmentation, names: Sequence[str], *, as_json: bool) -> None:
+def _print_names(segmentation: Segmentation, names: Sequence[str], *, as_json: bool) -> None:
     for name in names:
-        found = opened.segment(name)
-        typer.echo(_to_json(found) if as_json else _to_line(found))
+        entity = segmentation.segment(name)
+        if as_json:
+            print_json(_entity_json(entity))
+        else:
+            typer.echo(_entity_line(entity))
 
 
-def _to_json(found: Segmented) -> str:
-    content = {
-        "text": found.text,
-        "long": found.is_long,
-        "pieces": found.pieces,
-        "adjective": found.adjective,
-        "head": found.head,
+def _entity_json(entity: SegmentedEntity) -> dict[str, Any]:
+    return {
+        "text": entity.text,
+        "long": entity.is_long,
+        "segments": entity.segments,
+        "adjective": entity.adjective,
+        "head": entity.head,
     }
-    return json.dumps(content, ensure_ascii=False)
 
 
-def _to_line(found: Segmented) -> str:
-    if not found.is_long:
-        return f"{found.text}\tshort"
-    pieces = " | ".join(map(found.cut, found.pieces))
-    return f"{pieces}\tadjective: {found.cut(found.adjective)}\thead: {found.cut(found.head)}"
+def _entity_line(entity: SegmentedEntity) -> str:
+    if not entity.is_long:
+        return f"{entity.text}\tshort"
+    segments = " | ".join(map(entity.cut, entity.segments))
+    adjective, head = entity.cut(entity.adjective), entity.cut(entity.head)
+    return f"{segments}\tadjective: {adjective}\thead: {head}"
 
 
-"""Exit status where rows were left out of what was read."""
-_MOST_LABELS = 20
-
-
+@app.command()
 def tasks(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Task file, plain or gz.")],
     form: Annotated[
-        str, typer.Option("--format", metavar="F", help="Its format; default: by its content.")
+        str, typer.Option("--format", metavar="F", help="Format; default: detect by content.")
     ] = "",
     columns: Annotated[
         str,
         typer.Option(
-            metavar="ROLE=COLUMN,...", help="For tables: what holds what (a name, or #1 ...)."
+            metavar="ROLE=COLUMN,...", help="For tables: the column of each role (a name, or #1)."
         ),
     ] = "",
-    part: Annotated[str, typer.Option(metavar="train|dev|test", help="Of DDI: this part.")] = "",
+    split: Annotated[
+        str, typer.Option(metavar="train|dev|test", help="Split to read, for DDI.")
+    ] = "",
     dev_list: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Of DDI: pairs of the dev documents.")
+        Path | None, typer.Option(metavar="FILE", help="Pairs of the dev documents, for DDI.")
     ] = None,
     grouped: Annotated[
-        bool, typer.Option("--grouped", help="Of ChemProt: relations by their groups.")
+        bool, typer.Option("--grouped", help="Read relations as their groups, for ChemProt.")
     ] = False,
     against: Annotated[
         Path | None,
-        typer.Option(metavar="OTHER", help="Such as train: count what of FILE stands in it."),
+        typer.Option(metavar="OTHER", help="Count the overlap with this file, such as train."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write it as JSON lines.")
+        Path | None,
+        typer.Option("-o", "--out", metavar="FILE", help="Write the examples as JSON lines."),
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Say what a task file holds: examples, labels, lengths, and the level of chance.
+    """Summarise a task file: examples, labels, lengths, and the level of chance.
 
-    Broken rows are told with file and line, and left out; the exit status is then 1.
+    Broken rows are reported with file and line, and left out; the exit status is then 1.
     """
     from biograft.corpus.tasks import TaskConfig, overlap, read_task, summarise, write_examples
 
     config = TaskConfig(
-        path=file, format=form, columns=_columns(columns), part=part, dev_list=dev_list,
+        path=file, format=form, columns=split_columns(columns), split=split, dev_list=dev_list,
         grouped=grouped,
     )  # fmt: skip
-    found = read_task(config)
-    summary = summarise(found.examples)
-    shared = None
+    task = read_task(config)
+    summary, shared = summarise(task.examples), None
     if against is not None:
         other = read_task(
-            replace(config, path=against, format=found.format, part="train" if part else "")
+            replace(config, path=against, format=task.format, split="train" if split else "")
         )
-        shared = overlap(other.examples, found.examples)
+        shared = overlap(other.examples, task.examples)
     if out is not None:
-        write_examples(found.examples, out, overwrite=overwrite)
+        write_examples(task.examples, out, overwrite=overwrite)
     if as_json:
-        typer.echo(json.dumps(_values(file, found, summary, shared), ensure_ascii=False))
+        print_json(_task_json(file, task, summary, shared))
     else:
-        _show_tasks(file, found, summary, shared)
-    _tell(found.log.rejected)
-    if found.log.rejected.counts:
-        raise typer.Exit(REJECTED)
-
-
-def _columns(value: str) -> dict[str, str]:
-    """Read ``first=q1,second=q2``."""
-    columns = {}
-    for part in split_list(value):
-        role, equals, column = part.partition("=")
-        if not equals or not role.strip() or not column.strip():
-            raise ConfigError(f"--columns: {part!r} is not of the form role=column")
-        columns[role.strip()] = column.strip()
-    return columns
-
-
-def _values(
-    file: Path, found: TaskSet, summary: Summary, shared: Overlap | None
-) -> dict[str, object]:
-    values: dict[str, object] = {
-        "file": str(file),
-        "format": found.format,
-        **summary.to_json(),
-        "n_read": found.log.n_read,
-        "rejected": found.log.rejected.to_json(),
-        "doubtful": found.log.doubtful.to_json(),
-        "notes": found.log.notes,
-    }
-    return values if shared is None else values | {"overlap": shared.to_json()}
-
-
-def _show_tasks(file: Path, found: TaskSet, summary: Summary, shared: Overlap | None) -> None:
-    lines = [f"{file}: {summary.n_examples:,} examples ({summary.kind}, format {found.format})"]
-    shown = list(summary.labels.items())[:_MOST_LABELS]
-    counts = ", ".join(f"{label} {n:,}" for label, n in shown)
-    more = len(summary.labels) - len(shown)
-    lines.append(f"labels    {counts}" + (f" and {more} more" if more else ""))
-    if summary.n_unlabelled:
-        lines.append(f"          {summary.n_unlabelled:,} without a label")
-    length = f"{summary.longest:,} characters at most, {summary.mean_length:,.0f} on average"
-    lines.append(f"texts     {length}")
-    lines.append(f"repeated  {summary.n_repeated:,}")
-    if summary.extra:
-        named = (f"{key.removeprefix('n_')} {n:,}" for key, n in summary.extra.items())
-        lines.append(f"counts    {', '.join(named).replace('_', ' ')}")
-    lines.append(f"chance    {_chance(summary)}")
-    if shared is not None:
-        lines.append(
-            f"overlap   {shared.n_seen:,} of {shared.n_examples:,} examples asked there too "
-            f"({shared.n_contradicted:,} answered otherwise), "
-            f"{shared.n_texts_seen:,} of {shared.n_texts:,} texts"
-        )
-    lines += [f"note      {note}" for note in found.log.notes]
-    typer.echo("\n".join(lines))
-    for reason, n in found.log.doubtful.counts.items():
-        typer.echo(f"warning: {n:,} doubtful: {reason}", err=True)
-
-
-def _chance(summary: Summary) -> str:
-    parts = []
-    for name, value in summary.chance.items():
-        if isinstance(value, float):
-            parts.append(f"{name} {100 * value:.1f} %")
-        else:
-            parts.append(f"by always answering {' + '.join(value) or 'nothing'}")
-    return ", ".join(parts)
-
-
-def _tell(rejected: Rejections) -> None:
-    """Say what was left out, with an example of each reason."""
+        _print_task(file, task, summary, shared)
+    rejected = task.log.rejected
     warn_left_out(rejected.counts, "rows")
     for examples in rejected.examples.values():
         for example in examples[:1]:
             typer.echo(f"  {example.path}:{example.line}: {example.text}", err=True)
+    if rejected.counts:
+        raise typer.Exit(REJECTED)
 
 
-app = typer.Typer(
-    help="Convert corpora, annotate text with concepts, segment long names, look at task files.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-app.command()(convert)
-app.command()(formats)
-app.command()(annotate)
-app.command()(segment)
-app.command()(tasks)
+def _task_json(
+    file: Path, task: TaskSet, summary: Summary, shared: Overlap | None
+) -> dict[str, object]:
+    values: dict[str, object] = {
+        "file": str(file),
+        "format": task.format,
+        **summary.to_json(),
+        "n_read": task.log.n_read,
+        "rejected": task.log.rejected.to_json(),
+        "doubtful": task.log.doubtful.to_json(),
+        "notes": task.log.notes,
+    }
+    return values if shared is None else values | {"overlap": shared.to_json()}
+
+
+def _print_task(file: Path, task: TaskSet, summary: Summary, shared: Overlap | None) -> None:
+    lines = [f"{file}: {summary.n_examples:,} examples ({summary.kind}, format {task.format})"]
+    labels = list(summary.labels.items())[:_MAX_LABELS]
+    counts = ", ".join(f"{label} {n:,}" for label, n in labels)
+    n_more = len(summary.labels) - len(labels)
+    lines.append(f"labels    {counts}" + (f" and {n_more} more" if n_more else ""))
+    if summary.n_unlabelled:
+        lines.append(f"          {summary.n_unlabelled:,} without a label")
+    lines.append(
+        f"texts     up to {summary.max_length:,} characters, {summary.mean_length:,.0f} on average"
+    )
+    lines.append(f"repeated  {summary.n_repeated:,}")
+    if summary.extra:
+        extra = (f"{key.removeprefix('n_')} {n:,}" for key, n in summary.extra.items())
+        lines.append(f"counts    {', '.join(extra).replace('_', ' ')}")
+    lines.append(f"chance    {_chance(summary)}")
+    if shared is not None:
+        lines.append(
+            f"overlap   {shared.n_seen:,} of {shared.n_examples:,} examples are in both "
+            f"({shared.n_contradicted:,} with another answer), "
+            f"{shared.n_texts_seen:,} of {shared.n_texts:,} texts"
+        )
+    lines += [f"note      {note}" for note in task.log.notes]
+    typer.echo("\n".join(lines))
+    for reason, n in task.log.doubtful.counts.items():
+        typer.echo(f"warning: {n:,} doubtful: {reason}", err=True)
+
+
+def _chance(summary: Summary) -> str:
+    levels = []
+    for name, value in summary.chance.items():
+        if isinstance(value, float):
+            levels.append(f"{name} {100 * value:.1f} %")
+        else:
+            levels.append(f"by always answering {' + '.join(value) or 'nothing'}")
+    return ", ".join(levels)

@@ -1,9 +1,9 @@
-"""The part of ``biograft evaluate link`` that fits a calibration to what was found."""
+"""``biograft evaluate``: link (given mentions), text (end to end), task (models of tasks)."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,12 +23,14 @@ from biograft.cli.options import (
     Seed,
     Threshold,
     Types,
+    print_json,
     split_languages,
     split_list,
     warn_left_out,
     warn_unknown,
 )
 from biograft.errors import ConfigError, OutputError
+from biograft.progress import Progress
 
 if TYPE_CHECKING:
     from biograft.evaluation import (
@@ -36,63 +38,20 @@ if TYPE_CHECKING:
         Gold,
         GoldTexts,
         LinkingResult,
+        LinkQuery,
         Score,
         TextResult,
     )
     from biograft.kb import KnowledgeBase
 
-
-def check_fit(
-    file: Path | None,
-    aim: str,
-    nil_below: float | None,
-    calibration: Path | None,
-    *,
-    overwrite: bool,
-) -> None:
-    """Refuse before the long work what could not be done after it."""
-    if file is None:
-        if aim:
-            raise ConfigError("--aim: is about the threshold that --fit-calibration fits")
-        return
-    if nil_below is not None:
-        raise ConfigError("--nil-below: a threshold is fitted by --fit-calibration; leave it out")
-    if calibration is not None:
-        raise ConfigError("--calibration: --fit-calibration fits another; leave one of them out")
-    if file.exists() and not overwrite:
-        raise OutputError(f"{file}: exists already; choose another place, or allow it to be "
-                          "replaced (--overwrite)")  # fmt: skip
+app = typer.Typer(
+    help="Evaluate a linker, or the model of a task.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
-def fit(
-    result: LinkingResult, search: str, aim: str | None, file: Path, *, overwrite: bool
-) -> dict[str, Any]:
-    """Fit a calibration to the answers, write it, and say what it gains."""
-    from biograft.evaluation.calibration import calibrate_result, calibration_gain
-
-    calibration = calibrate_result(result, search, aim=aim)
-    before, after = calibration_gain(result)
-    calibration.save(file, overwrite=overwrite)
-    figures = {
-        "file": str(file), "n": calibration.n, "search": search,
-        "threshold": calibration.threshold, "ece_before": before, "ece_after": after,
-    }  # fmt: skip
-    return {"calibration": figures}
-
-
-def print_fit(fitted: dict[str, Any] | None) -> None:
-    """Say what was fitted, if anything was."""
-    if fitted is None:
-        return
-    threshold = fitted["threshold"]
-    nil = f"NIL below {threshold:.4f}" if threshold is not None else "no threshold of NIL"
-    typer.echo(
-        f"calibration error {100 * fitted['ece_before']:.2f} before, "
-        f"{100 * fitted['ece_after']:.2f} after (each answer by a fit to other documents); {nil}"
-    )
-    typer.echo(f"calibration: {fitted['file']}")
-
-
+@app.command()
 def link(
     kb: Kb,
     gold: Annotated[
@@ -116,27 +75,27 @@ def link(
     calibration: Calibration = None,
     types: Types = "",
     nil: Annotated[
-        bool, typer.Option("--nil", help="Ask also where the gold answer is that none fits.")
+        bool, typer.Option("--nil", help="Include mentions whose gold answer is NIL.")
     ] = False,
     nil_below: Annotated[
         float | None,
         typer.Option(
             metavar="P",
-            help="Take answers below this probability for NIL; default: as the linker would, "
+            help="Count answers below this probability as NIL; default: as the linker does, "
             "with --nil or --calibration.",
         ),
     ] = None,
     train: Annotated[
-        str, typer.Option(metavar="PATH", help="Training gold, to tell what was never seen.")
+        str, typer.Option(metavar="PATH", help="Training gold, to report unseen mentions apart.")
     ] = "",
     report: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write a report with figures there.")
+        Path | None, typer.Option(metavar="DIR", help="Write a report with charts to DIR.")
     ] = None,
     depth: Annotated[
-        int, typer.Option("-k", "--depth", metavar="K", min=5, help="How many answers to judge.")
+        int, typer.Option("-k", "--depth", metavar="K", min=5, help="Answers to judge a query.")
     ] = 30,
     limit: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Ask the first N queries only; 0: all.")
+        int, typer.Option(metavar="N", min=0, help="Evaluate the first N queries; 0: all.")
     ] = 0,
     seed: Seed = 0,
     fit_calibration: Annotated[
@@ -150,98 +109,104 @@ def link(
         str,
         typer.Option(
             metavar="f1|precision>=P",
-            help="What the fitted threshold of NIL is to reach; default: f1 with --nil, else none.",
+            help="Criterion of the fitted NIL threshold; default: f1 with --nil, else none.",
         ),
     ] = "",
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure how well mentions are linked to the concepts of a knowledge base.
+    """Evaluate entity linking on the mentions of a gold standard.
 
-    Figures are in percent, their 95 % intervals by drawing documents.
+    Metrics are in percent, with 95 % intervals by a bootstrap over documents.
     """
-    from biograft.evaluation import (
-        EvaluationConfig,
-        GoldConfig,
-        evaluate_linking,
-        nil_as_linked,
-        read_gold,
-    )
-    from biograft.evaluation.linking import CUTOFFS
+    from biograft.evaluation import EvaluationConfig, GoldConfig, evaluate_linking, read_gold
+    from biograft.evaluation.linking import CUTOFFS, nil_as_linked
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker
-    from biograft.progress import Progress
 
     if report is not None:
-        pass
-    check_fit(fit_calibration, aim, nil_below, calibration, overwrite=overwrite)
+        import biograft.evaluation.figures  # noqa: F401  # a missing extra fails before the work
+    if fit_calibration is not None:
+        _check_fit(fit_calibration, nil_below, calibration, overwrite=overwrite)
+    elif aim:
+        raise ConfigError("--aim: needs --fit-calibration, which fits the threshold")
     gold_config = GoldConfig(types=split_list(types), keep_nil=nil)
     ks = (*(k for k in CUTOFFS if k < depth), depth)
     config = EvaluationConfig(ks=ks, nil_below=nil_below, seed=seed)
-    base, asked = KnowledgeBase.open(kb), read_gold(gold, form, gold_config)
-    learned = read_gold(train, form, gold_config) if train else None
-    queries = asked.queries[:limit] if limit else asked.queries
+    base, gold_set = KnowledgeBase.open(kb), read_gold(gold, form, gold_config)
+    seen = read_gold(train, form, gold_config).queries if train else None
+    queries = gold_set.queries[:limit] if limit else gold_set.queries
     linker = Linker.open(base, index, model, calibration)
     if nil_below is None and fit_calibration is None and (nil or calibration is not None):
         config = nil_as_linked(linker, config)
     result = evaluate_linking(linker, base, queries, scorer, config, Progress(enabled=not quiet))
-    described = {
-        "knowledge base": str(kb), "gold": gold, "format": form,
-        "index": str(index or "none"), "model": str(model or "none"),
-        "calibration": str(calibration or "none"), "NIL": _nil(config) or "where nothing is found",
-        "left out": dict(asked.log.filtered) | dict(asked.log.rejected.counts),
-    }  # fmt: skip
-    _warn_link(result, asked)
+    _warn_link(result, gold_set)
+    left_out = _left_out(gold_set)
     if report is not None:
-        _write_report(result, base, learned, (report, described, overwrite))
+        provenance = {
+            "knowledge base": str(kb), "gold": gold, "format": form,
+            "index": str(index or "none"), "model": str(model or "none"),
+            "calibration": str(calibration or "none"),
+            "NIL": _nil_rule(config) or "where nothing is found", "left out": left_out,
+        }  # fmt: skip
+        _write_report(result, base, seen, provenance, report, overwrite=overwrite)
     fitted = {}
     if fit_calibration is not None:
-        goal = aim or ("f1" if nil else None)
-        fitted = fit(result, linker.described, goal, fit_calibration, overwrite=overwrite)
+        criterion = aim or ("f1" if nil else None)
+        fitted = _fit(result, linker.score_source, criterion, fit_calibration, overwrite=overwrite)
     if as_json:
-        more = {"left_out": described["left out"], "nil_below": config.nil_below, **fitted}
-        typer.echo(json.dumps({"format": form, **result.to_json(), **more}, ensure_ascii=False))
+        more = {"left_out": left_out, "nil_below": config.nil_below}
+        more |= {"calibration": fitted} if fitted else {}
+        print_json({"format": form, **result.to_json(), **more})
     else:
-        _print_link(result, base, learned, _nil(config))
-        print_fit(fitted.get("calibration"))
+        _print_link(result, base, seen, _nil_rule(config))
+        if fitted:
+            _print_fit(fitted)
 
 
-def _warn_link(result: LinkingResult, asked: Gold) -> None:
-    """Say what makes the figures other than they look."""
-    warn_left_out(asked.log.rejected.counts, "rows of the gold")
-    effect = (
-        f"; {result.resolved.n_unreachable:,} queries cannot be right by all they need; "
-        "they count as asked"
-    )
-    warn_unknown(result.resolved.unknown, effect)
+def _left_out(gold: Gold | GoldTexts) -> dict[str, int]:
+    return dict(gold.log.filtered) | dict(gold.log.rejected.counts)
 
 
-def _nil(config: EvaluationConfig) -> str:
-    """Say below what an answer is taken for NIL; nothing if none is that is found."""
+def _nil_rule(config: EvaluationConfig) -> str:
+    """Describe the NIL threshold; empty if there is none."""
     if config.nil_below is None:
         return ""
     return f"below {'the score ' if config.nil_by_score else ''}{config.nil_below:.4f}"
 
 
-def _print_link(result: LinkingResult, base: KnowledgeBase, learned: Gold | None, nil: str) -> None:
+def _warn_link(result: LinkingResult, gold: Gold) -> None:
+    warn_left_out(gold.log.rejected.counts, "rows of the gold")
+    effect = (
+        f"; {result.resolved.n_unreachable:,} queries cannot be answered right, and count as wrong"
+    )
+    warn_unknown(result.resolved.unknown, effect)
+
+
+def _print_link(
+    result: LinkingResult, base: KnowledgeBase, seen: Sequence[LinkQuery] | None, nil_rule: str
+) -> None:
     from biograft.evaluation import sub_populations
 
-    told = f"; NIL {nil}" if nil else ""
-    typer.echo(f"{result.n:,} queries, {result.scorer} scorer{told}")
+    nil = f"; NIL {nil_rule}" if nil_rule else ""
+    typer.echo(f"{result.n:,} queries, {result.scorer} scorer{nil}")
     for name, value in result.metrics.items():
-        within = result.intervals.get(name)
-        shown = f"   {100 * within.low:6.2f} to {100 * within.high:6.2f}" if within else ""
-        typer.echo(f"  {name:14} {100 * value:6.2f}{shown}")
-    for part in sub_populations(result, base, learned.queries if learned else None):
+        interval = result.intervals.get(name)
+        bounds = f"   {100 * interval.low:6.2f} to {100 * interval.high:6.2f}" if interval else ""
+        typer.echo(f"  {name:14} {100 * value:6.2f}{bounds}")
+    for part in sub_populations(result, base, seen):
         typer.echo(f"  {part.name:20} n={part.n:<7,} acc@1 {100 * part.acc1:6.2f}")
 
 
 def _write_report(
     result: LinkingResult,
     base: KnowledgeBase,
-    learned: Gold | None,
-    place: tuple[Path, dict[str, Any], bool],
+    seen: Sequence[LinkQuery] | None,
+    provenance: dict[str, Any],
+    folder: Path,
+    *,
+    overwrite: bool,
 ) -> None:
     from biograft.evaluation import (
         LinkingReport,
@@ -252,20 +217,57 @@ def _write_report(
     )
     from biograft.evaluation.figures import draw_figures
 
-    folder, provenance, overwrite = place
     buckets = similarity_buckets(result, base)
-    made = LinkingReport(
+    report = LinkingReport(
         result=result,
-        populations=sub_populations(result, base, learned.queries if learned else None),
+        populations=sub_populations(result, base, seen),
         buckets=buckets,
         mistakes=find_mistakes(result, base),
         figures=draw_figures(result, buckets),
         provenance=provenance,
     )
-    write_report(made, folder, overwrite=overwrite)
+    write_report(report, folder, overwrite=overwrite)
     typer.echo(f"report written to {folder}", err=True)
 
 
+def _check_fit(
+    file: Path, nil_below: float | None, calibration: Path | None, *, overwrite: bool
+) -> None:
+    """Refuse before the evaluation what would fail after it."""
+    if nil_below is not None:
+        raise ConfigError("--nil-below: --fit-calibration fits a threshold; leave one of them out")
+    if calibration is not None:
+        raise ConfigError("--calibration: --fit-calibration fits another; leave one of them out")
+    if file.exists() and not overwrite:
+        raise OutputError(f"{file}: exists already; choose another file, or give --overwrite")
+
+
+def _fit(
+    result: LinkingResult, score_source: str, criterion: str | None, file: Path, *, overwrite: bool
+) -> dict[str, Any]:
+    """Fit a calibration to the answers, write it, and return its summary."""
+    from biograft.evaluation.calibration import calibrate_result, calibration_gain
+
+    calibration = calibrate_result(result, score_source, aim=criterion)
+    before, after = calibration_gain(result)
+    calibration.save(file, overwrite=overwrite)
+    return {
+        "file": str(file), "n": calibration.n, "search": score_source,
+        "threshold": calibration.threshold, "ece_before": before, "ece_after": after,
+    }  # fmt: skip
+
+
+def _print_fit(fitted: Mapping[str, Any]) -> None:
+    threshold = fitted["threshold"]
+    nil = f"NIL below {threshold:.4f}" if threshold is not None else "no NIL threshold"
+    typer.echo(
+        f"calibration error {100 * fitted['ece_before']:.2f} before, "
+        f"{100 * fitted['ece_after']:.2f} after (cross-fitted over documents); {nil}"
+    )
+    typer.echo(f"calibration: {fitted['file']}")
+
+
+@app.command()
 def text(
     kb: Kb,
     gold: Annotated[str, typer.Option(metavar="PATH", help="Gold standard: a file of texts.")],
@@ -276,7 +278,7 @@ def text(
     threshold: Threshold = None,
     types: Types = "",
     limit: Annotated[
-        int, typer.Option(metavar="N", min=0, help="The first N documents only; 0: all.")
+        int, typer.Option(metavar="N", min=0, help="Evaluate the first N documents; 0: all.")
     ] = 0,
     no_abbreviations: NoAbbreviations = False,
     no_composites: NoComposites = False,
@@ -285,41 +287,34 @@ def text(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure from end to end: find mentions in bare texts, and link them.
+    """Evaluate end to end: find the mentions in plain text, and link them.
 
-    The mentions of the gold are only compared with, never shown to the linker. spans: a mention
-    of exactly this span is found; mentions: and its concepts are exactly the gold's; documents:
-    the set of concepts of each document. Gold mentions without a concept (NIL) and answers of
-    NIL count as spans, not as concepts. With --types all that is found is compared with the
-    mentions of these types. Figures are in percent, their 95 % intervals by drawing documents.
+    The linker never sees the gold mentions. Three levels: "spans" counts mentions with exactly
+    the gold span; "mentions" those that also have exactly the gold concepts; "documents" the set
+    of concepts of each document. Gold mentions without a concept, and NIL answers, count as
+    spans only. With --types, every prediction is compared with the mentions of these types.
+    Metrics are in percent, with 95 % intervals by a bootstrap over documents.
     """
     from biograft.evaluation import evaluate_text, read_gold_texts
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker
-    from biograft.progress import Progress
 
     base = KnowledgeBase.open(kb)
-    asked = read_gold_texts(gold, form, types=split_list(types), limit=limit)
+    gold_set = read_gold_texts(gold, form, types=split_list(types), limit=limit)
     linker = Linker.open(
         base, index, model, calibration,
         k=1, threshold=threshold,
         abbreviations=not no_abbreviations, composites=not no_composites,
         languages=split_languages(lang),
     )  # fmt: skip
-    result = evaluate_text(linker, asked.documents, progress=Progress(enabled=not quiet), seed=seed)
-    _warn_text(result, asked)
+    progress = Progress(enabled=not quiet)
+    result = evaluate_text(linker, gold_set.documents, progress=progress, seed=seed)
+    warn_left_out(gold_set.log.rejected.counts, "mentions of the gold")
+    warn_unknown(result.unknown, "; their mentions count as missed")
     if as_json:
-        left_out = dict(asked.log.filtered) | dict(asked.log.rejected.counts)
-        values = {"format": form, **result.to_json(), "left_out": left_out}
-        typer.echo(json.dumps(values, ensure_ascii=False))
+        print_json({"format": form, **result.to_json(), "left_out": _left_out(gold_set)})
     else:
         _print_text(result)
-
-
-def _warn_text(result: TextResult, asked: GoldTexts) -> None:
-    """Say what makes the figures other than they look."""
-    warn_left_out(asked.log.rejected.counts, "mentions of the gold")
-    warn_unknown(result.unknown, "; mentions of them cannot be right, and count as missed")
 
 
 def _print_text(result: TextResult) -> None:
@@ -328,146 +323,135 @@ def _print_text(result: TextResult) -> None:
     cells = "".join(f"{name:>26}" for name in ("precision", "recall", "F1"))
     typer.echo(f"  {'':9}{cells}{'right':>9}{'wrong':>9}{'missed':>9}")
     for level, score in result.scores.items():
-        typer.echo(f"  {level:9}{_figures(score)}")
+        typer.echo(f"  {level:9}{_score_cells(score)}")
 
 
-def _figures(score: Score) -> str:
+def _score_cells(score: Score) -> str:
     counts, cells = score.counts, []
-    for name, within in score.intervals.items():
-        value = 100 * getattr(counts, name)
-        cells.append(f"{value:8.2f} ({100 * within.low:6.2f}-{100 * within.high:6.2f})".rjust(26))
+    for name, interval in score.intervals.items():
+        value, low, high = 100 * getattr(counts, name), 100 * interval.low, 100 * interval.high
+        cells.append(f"{value:8.2f} ({low:6.2f}-{high:6.2f})".rjust(26))
     cells += [f"{n:>9,}" for n in (counts.right, counts.wrong, counts.missed)]
     return "".join(cells)
 
 
+@dataclass(frozen=True, slots=True)
+class _DataOptions:
+    """How ``evaluate task`` reads its files, and where it writes the predictions."""
+
+    form: str
+    split: str
+    grouped: bool
+    out: Path | None
+
+    def refuse_without_data(self) -> None:
+        """Refuse these options when no file is named."""
+        options = {
+            "--format": self.form,
+            "--split": self.split,
+            "--grouped": self.grouped,
+            "--out": self.out,
+        }
+        names = [name for name, value in options.items() if value]
+        if names:
+            raise ConfigError(f"{', '.join(names)}: needs a file to read; name one with --data")
+
+
+@app.command()
 def task(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Task model, or RUN of one.")],
     data: Annotated[
-        list[str] | None, typer.Option(metavar="PATH", help="File to measure the model on.")
+        list[str] | None, typer.Option(metavar="PATH", help="File to evaluate on; repeatable.")
     ] = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="F", help="Its format; default: recognised.")
+        str, typer.Option("--format", metavar="F", help="Format of --data; default: detect.")
     ] = "",
-    part: Annotated[
-        str, typer.Option(metavar="test", help="Part of a file that holds several (DDI).")
+    split: Annotated[
+        str, typer.Option(metavar="test", help="Split of a file that holds several (DDI).")
     ] = "",
-    grouped: Annotated[bool, typer.Option("--grouped", help="ChemProt: BLURB's groups.")] = False,
+    grouped: Annotated[bool, typer.Option("--grouped", help="BLURB's groups of ChemProt.")] = False,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write the answers.")
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write the predictions.")
     ] = None,
     against: Annotated[
         Path | None,
         typer.Option(metavar="RUN", help="Compare the runs MODEL and RUN over their seeds."),
     ] = None,
-    figure: Annotated[
+    published: Annotated[
         float | None,
-        typer.Option(
-            metavar="0.856", help="Compare the run MODEL with a published figure of its kind."
-        ),
+        typer.Option(metavar="0.856", help="Compare the run MODEL with a published result."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure a model on a file, or compare runs.
+    """Evaluate the model of a task on a file, or compare runs.
 
-    Classes are measured one by one and together (F1, micro), answers of questions by acc@1 and
-    MRR. Runs are compared by F1 or acc@1 of their seeds on the test set both were trained with:
-    Welch's t-test and, where the seeds are the same, the paired one; with a published figure by
-    a one-sample t-test.
+    Classes are scored one by one and together (micro F1), answer rankings by acc@1 and MRR. Runs
+    are compared by the F1 or acc@1 of their seeds on their common test set: with Welch's t-test
+    and, for equal seeds, the paired one. A published result is compared by a one-sample t-test.
     """
-    from biograft.tasks import compare_runs, compare_with_figure
+    from biograft.tasks import compare_runs, compare_with_value
 
-    found: dict[str, Any] = {}
-    asked = _Asked(form, part, grouped, out)
+    results: dict[str, Any] = {}
+    options = _DataOptions(form, split, grouped, out)
     if data:
-        found["data"] = _measure(model, data, asked)
+        results["data"] = _evaluate_task(model, data, options)
     else:
-        asked.refuse_without_data()
+        options.refuse_without_data()
     if against is not None:
-        found["against"] = compare_runs(model, against)
-    if figure is not None:
-        found["figure"] = compare_with_figure(model, figure)
-    if not found:
-        raise ConfigError("name what to measure: --data, --against or --figure")
+        results["against"] = compare_runs(model, against)
+    if published is not None:
+        results["published"] = compare_with_value(model, published)
+    if not results:
+        raise ConfigError("nothing to do: give --data, --against or --published")
     if as_json:
-        typer.echo(json.dumps({"model": str(model), **found}, ensure_ascii=False))
-    else:
-        _print_task(found)
+        print_json({"model": str(model), **results})
+        return
+    if "data" in results:
+        _print_task(results.pop("data"))
+    for comparison in results.values():
+        _print_comparison(comparison)
 
 
-class _Asked:
-    """How the file is to be read, and where answers go."""
-
-    def __init__(self, form: str, part: str, grouped: bool, out: Path | None) -> None:
-        self.form, self.part, self.grouped, self.out = form, part, grouped, out
-
-    def refuse_without_data(self) -> None:
-        """Refuse what says something of a file where none is named."""
-        given = {
-            "--format": self.form,
-            "--part": self.part,
-            "--grouped": self.grouped,
-            "--out": self.out,
-        }
-        named = [name for name, value in given.items() if value]
-        if named:
-            raise ConfigError(f"{', '.join(named)}: means nothing without a file; name it (--data)")
-
-
-def _measure(place: Path, paths: list[str], asked: _Asked) -> dict[str, Any]:
+def _evaluate_task(folder: Path, paths: list[str], options: _DataOptions) -> dict[str, Any]:
     from biograft.tasks import TASKS, open_task
-    from biograft.tasks.configs import DataConfig
+    from biograft.tasks.configs import TaskDataConfig
 
-    model = open_task(place)
+    model = open_task(folder)
     kind = TASKS.load(model.kind)
-    data = DataConfig(format=asked.form, has_parts=bool(asked.part), grouped=asked.grouped)
-    read = kind.read(paths, asked.part or "test", data)
-    warn_left_out(read.rejected, "rows")
-    answers = model.predict(read.examples)
-    if asked.out is not None:
-        model.write(read.examples, answers, asked.out)
-    report = model.report(read.examples, answers).to_json()
-    return {"n": len(read.examples), "figures": list(kind.figures), **report}
+    data = TaskDataConfig(
+        format=options.form, has_splits=bool(options.split), grouped=options.grouped
+    )
+    gold = kind.read(paths, options.split or "test", data)
+    warn_left_out(gold.rejected, "rows")
+    answers = model.predict(gold.examples)
+    if options.out is not None:
+        model.write(gold.examples, answers, options.out)
+    report = model.report(gold.examples, answers).to_json()
+    return {"n": len(gold.examples), "metrics": list(kind.metrics), **report}
 
 
-def _print_task(found: Mapping[str, Any]) -> None:
-    if "data" in found:
-        _print_report(found["data"])
-    for name in ("against", "figure"):
-        if name in found:
-            said = found[name]
-            main = said["figure"]
-            typer.echo(
-                f"  {main} {said[main]:.4f} against {said['against']:.4f}: "
-                f"{said['difference']:+.4f}"
-            )
-            for test in ("welch", "paired", "one_sample"):
-                if test in said:
-                    typer.echo(f"  {test.replace('_', '-')} t-test: p = {said[test]['p']:.4f}")
-
-
-def _print_report(report: Mapping[str, Any]) -> None:
-    """Print the classes, where there are any, all of them together, and chance."""
-    for name, figures in report.get("classes", {}).items():
-        shown = ", ".join(f"{key} {figures[key]:.4f}" for key in ("f1", "precision", "recall"))
-        typer.echo(f"  {name or '(entity)':20} {shown} ({figures['right'] + figures['missed']:,})")
-    names = report["figures"]
+def _print_task(report: Mapping[str, Any]) -> None:
+    """Print each class, if there are any, all of them together, and chance."""
+    for name, metrics in report.get("classes", {}).items():
+        line = ", ".join(f"{key} {metrics[key]:.4f}" for key in ("f1", "precision", "recall"))
+        typer.echo(f"  {name or '(entity)':20} {line} ({metrics['right'] + metrics['missed']:,})")
+    names = report["metrics"]
     typer.echo(f"  {'all':20} " + ", ".join(f"{name} {report[name]:.4f}" for name in names))
     if "chance" in report:
-        levels = [
-            f"{name} {report['chance'][name]:.4f}" for name in names if name in report["chance"]
-        ]
+        chance = report["chance"]
+        levels = [f"{name} {chance[name]:.4f}" for name in names if name in chance]
         typer.echo(f"  {'chance':20} " + ", ".join(levels))
     for reason, n in report.get("left_out", {}).items():
         typer.echo(f"  {n:,} {reason} left out", err=True)
     if report.get("n_tied"):
-        typer.echo(f"  {report['n_tied']:,} questions tied, counted against the model", err=True)
+        typer.echo(f"  {report['n_tied']:,} questions tied, counted as wrong", err=True)
 
 
-app = typer.Typer(
-    help="Measure a linker or a model of a task on a gold standard.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-app.command()(link)
-app.command()(text)
-app.command()(task)
+def _print_comparison(comparison: Mapping[str, Any]) -> None:
+    metric, difference = comparison["metric"], comparison["difference"]
+    typer.echo(
+        f"  {metric} {comparison[metric]:.4f} vs {comparison['against']:.4f}: {difference:+.4f}"
+    )
+    for test in ("welch", "paired", "one_sample"):
+        if test in comparison:
+            typer.echo(f"  {test.replace('_', '-')} t-test: p = {comparison[test]['p']:.4f}")

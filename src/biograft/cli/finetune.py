@@ -1,4 +1,4 @@
-"""What ``biograft finetune`` was told, for whichever kind of recipe runs."""
+"""``biograft finetune``: train a linker or a task model by a recipe."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ from biograft.cli.options import (
     warn_left_out,
     warn_unknown,
 )
-from biograft.config import find_recipe, load_toml
 from biograft.errors import ConfigError
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
     from biograft.evaluation import LinkQuery
     from biograft.kb import KnowledgeBase
-    from biograft.linking.recipes import LinkingRecipe, Outcome
+    from biograft.linking.recipes import LinkerRecipe, Outcome
     from biograft.tasks import TaskRecipe, TaskResult
     from biograft.tasks.task import TaskExamples
 
@@ -65,22 +64,27 @@ class FinetuneOptions:
 
 
 def train_linker(options: FinetuneOptions) -> None:
-    """Train what a recipe of a linker says, and print what it gained."""
+    """Train a linker and print its report."""
     from biograft.kb import KnowledgeBase
-    from biograft.linking.recipes import Lesson, LinkingRecipe, finetune as run_recipe, remove_run
+    from biograft.linking.recipes import (
+        LinkerRecipe,
+        LinkerTrainingData,
+        finetune as run_recipe,
+        remove_run,
+    )
 
-    chosen = LinkingRecipe.load(options.recipe, options.changes, options.encoder)
-    options.refuse(chosen.kind, "test", "seeds")
+    recipe = LinkerRecipe.load(options.recipe, options.changes, encoder=options.encoder)
+    options.refuse(recipe.linker, "test", "seeds")
     if options.kb is None:
-        raise ConfigError(f"--kb: a recipe of kind {chosen.kind!r} needs a knowledge base")
-    data, kb = chosen.data, KnowledgeBase.open(options.kb)
-    asked = _Gold(options.format or data.format, options.types or data.types, kb)
+        raise ConfigError(f"--kb: a recipe of kind {recipe.linker!r} needs a knowledge base")
+    data, kb = recipe.data, KnowledgeBase.open(options.kb)
+    gold = _Gold(options.format or data.format, options.types or data.types, kb)
     dev = options.dev or data.dev
-    held_out = asked.read("--dev", dev) if dev else None
-    lesson = Lesson(
-        kb=asked.kb,
-        train=asked.read("--train", options.train or data.train),
-        known=asked.read("--known", options.known) if options.known else (),
+    held_out = gold.read("--dev", dev) if dev else None
+    training = LinkerTrainingData(
+        kb=gold.kb,
+        train=gold.read("--train", options.train or data.train),
+        known=gold.read("--known", options.known) if options.known else (),
         dev=held_out,
         out=options.out,
         index=options.index,
@@ -90,14 +94,14 @@ def train_linker(options: FinetuneOptions) -> None:
     )
     if options.overwrite:
         remove_run(options.out)
-    outcome = run_recipe(chosen, lesson)
+    outcome = run_recipe(recipe, training)
     measured = _measure(outcome, held_out) if held_out else {}
     if options.as_json:
-        described = {"recipe": chosen.name, "kind": chosen.kind, "run": str(options.out)}
+        described = {"recipe": recipe.name, "linker": recipe.linker, "run": str(options.out)}
         values = {**described, **outcome.to_json(), **measured}
         typer.echo(json.dumps(values, ensure_ascii=False))
         return
-    _print_linker(chosen, outcome, measured, options.out)
+    _print_linker(recipe, outcome, measured, options.out)
 
 
 class _Gold:
@@ -108,21 +112,17 @@ class _Gold:
 
     def read(self, option: str, paths: Sequence[str]) -> list[LinkQuery]:
         """Read the queries of some files as one, their ids spelled as the store does."""
-        from biograft.evaluation import GoldConfig, StoreIds, read_gold, resolve_gold
+        from biograft.api import read_queries
 
         if not paths:
             raise ConfigError(f"{option}: name a gold standard, here or as data.train in a recipe")
         if not self.form:
             raise ConfigError("--format: name the format of the gold standards")
-        config = GoldConfig(types=self.types, keep_nil=True)
-        queries: list[LinkQuery] = []
-        for path in paths:
-            gold = read_gold(path, self.form, config)
-            warn_left_out(gold.log.rejected.counts, "rows", f"{path}: ")
-            queries += gold.queries
-        resolved = resolve_gold(queries, StoreIds(self.kb))
-        warn_unknown(resolved.unknown, where=f"{option}: ")
-        return list(resolved.queries)
+        gold = read_queries(self.kb, paths, self.form, self.types)
+        for path, counts in gold.rejected.items():
+            warn_left_out(counts, "rows", f"{path}: ")
+        warn_unknown(gold.unknown, where=f"{option}: ")
+        return gold.queries
 
 
 def _measure(outcome: Outcome, dev: Sequence[LinkQuery]) -> dict[str, Any]:
@@ -135,15 +135,15 @@ def _measure(outcome: Outcome, dev: Sequence[LinkQuery]) -> dict[str, Any]:
     from biograft.linking import Linker
 
     base, config = KnowledgeBase.open(made["kb"]), EvaluationConfig(ks=(1,), n_resamples=1)
-    figures = {}
+    metrics = {}
     for name, model in (("search", None), ("trained", made["model"])):
         linker = Linker.open(base, index=made["index"], model=model)
-        figures[name] = evaluate_linking(linker, base, dev, config=config)["acc@1"]
-    return {"dev": {"n": len(dev), **{name: round(v, 6) for name, v in figures.items()}}}
+        metrics[name] = evaluate_linking(linker, base, dev, config=config)["acc@1"]
+    return {"dev": {"n": len(dev), **{name: round(v, 6) for name, v in metrics.items()}}}
 
 
 def _print_linker(
-    recipe: LinkingRecipe, outcome: Outcome, measured: Mapping[str, Any], out: Path
+    recipe: LinkerRecipe, outcome: Outcome, measured: Mapping[str, Any], out: Path
 ) -> None:
     for name, value in _flat({**outcome.report, **measured}):
         shown = f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
@@ -164,17 +164,17 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
 
 
 _SHOWN = 3
-"""Of the figures of a kind, how many are printed."""
+"""How many metrics of a task are printed."""
 
 
 def train_task(options: FinetuneOptions) -> None:
-    """Train a model of a task and print what was found."""
+    """Train a task model and print its metrics."""
     from biograft.linking.recipes import remove_run
-    from biograft.tasks import TaskLesson, TaskRecipe, finetune_task
+    from biograft.tasks import TaskRecipe, TaskTrainingData, finetune_task
 
     recipe = TaskRecipe.load(options.recipe, _overrides(options))
-    options.refuse(recipe.kind, "kb", "known", "types", "index", "model")
-    lesson = TaskLesson(
+    options.refuse(recipe.task, "kb", "known", "types", "index", "model")
+    training = TaskTrainingData(
         train=_read(recipe, "train", options),
         dev=_read(recipe, "dev", options),
         test=_read(recipe, "test", options) if options.test or recipe.data.test else None,
@@ -184,59 +184,59 @@ def train_task(options: FinetuneOptions) -> None:
     )
     if options.overwrite:
         remove_run(options.out)
-    result = finetune_task(recipe, lesson)
+    result = finetune_task(recipe, training)
     if options.as_json:
-        said = {"run": str(result.run), "model": str(result.model), **result.results}
-        typer.echo(json.dumps(said, ensure_ascii=False))
+        values = {"run": str(result.run), "model": str(result.model), **result.results}
+        typer.echo(json.dumps(values, ensure_ascii=False))
     else:
         _print_task(result)
 
 
 def _overrides(options: FinetuneOptions) -> list[str]:
-    found = list(options.changes)
+    overrides = list(options.changes)
     if options.encoder:
-        found.append(f"encoder.name={json.dumps(options.encoder, ensure_ascii=False)}")
+        overrides.append(f"encoder.name={json.dumps(options.encoder, ensure_ascii=False)}")
     if options.seeds:
         if not all(seed.isascii() and seed.isdecimal() for seed in options.seeds):
             raise ConfigError(f"--seeds: expected numbers, found {', '.join(options.seeds)}")
-        found.append(f"search.seeds=[{', '.join(str(int(seed)) for seed in options.seeds)}]")
-    return found
+        overrides.append(f"search.seeds=[{', '.join(str(int(seed)) for seed in options.seeds)}]")
+    return overrides
 
 
-def _read(recipe: TaskRecipe, part: str, options: FinetuneOptions) -> TaskExamples:
-    """Read the examples of a part, as the recipe says where the command does not."""
+def _read(recipe: TaskRecipe, split: str, options: FinetuneOptions) -> TaskExamples:
+    """Read the examples of a split, from the files of the command or of the recipe."""
     from biograft.tasks import TASKS
 
     data = replace(recipe.data, format=options.format or recipe.data.format)
-    chosen: Sequence[str] = getattr(options, part) or getattr(recipe.data, part)
-    if not chosen:
-        raise ConfigError(f"--{part}: name a file, here or as data.{part} in a recipe")
-    found = TASKS.load(recipe.kind).read(chosen, part, data)
-    warn_left_out(found.rejected, "rows", f"--{part}: ")
-    return found
+    paths: Sequence[str] = getattr(options, split) or getattr(recipe.data, split)
+    if not paths:
+        raise ConfigError(f"--{split}: name a file, here or as data.{split} in a recipe")
+    examples = TASKS.load(recipe.task).read(paths, split, data)
+    warn_left_out(examples.rejected, "rows", f"--{split}: ")
+    return examples
 
 
 def _print_task(result: TaskResult) -> None:
-    found = result.results
-    main = found["figure"]
-    for rate in found["rates"] if len(found["rates"]) > 1 else ():
+    results = result.results
+    main = results["metric"]
+    for rate in results["rates"] if len(results["rates"]) > 1 else ():
         score = rate[f"dev_{main}"]
         typer.echo(f"  learning rate {rate['learning_rate']:g}: {main} {score:.4f} on dev")
-    for part in ("dev", "test"):
-        if part in found:
-            typer.echo(f"  {part:5} {_line(found[part])}")
-    for part, level in found.get("chance", {}).items():
-        typer.echo(f"  chance on {part}: {main} {level[main]:.4f}")
-    for reason, n in found["lost"].items():
+    for split in ("dev", "test"):
+        if split in results:
+            typer.echo(f"  {split:5} {_line(results[split])}")
+    for split, level in results.get("chance", {}).items():
+        typer.echo(f"  chance on {split}: {main} {level[main]:.4f}")
+    for reason, n in results["lost"].items():
         typer.echo(f"  {n:,} {reason}", err=True)
     typer.echo(f"model: {result.model}")
 
 
-def _line(figures: Mapping[str, Any]) -> str:
+def _line(metrics: Mapping[str, Any]) -> str:
     words = []
-    shown = [*figures.items()][:_SHOWN]
-    for name, told in shown:
-        mean, deviation = told["mean"], told["deviation"]
+    shown = [*metrics.items()][:_SHOWN]
+    for name, values in shown:
+        mean, deviation = values["mean"], values["deviation"]
         spread = f" ± {deviation:.4f}" if deviation is not None else ""
         words.append(f"{name} {mean:.4f}{spread}")
     n_seeds = len(shown[0][1]["values"])
@@ -248,10 +248,7 @@ def finetune(
         str,
         typer.Argument(
             metavar="RECIPE",
-            help="A recipe of biograft (linker-ranker, linker-encoder, linker-encoder-cpu, "
-            "linker-rerank; genbioel-finetune-ncbi, -bc5cdr, -cometa, -aap, each also with -cpu; "
-            "ner, relation, matching, inference, classification, ranking, each also with -cpu), "
-            "or a .toml file.",
+            help="A recipe of a linker or a task (biograft recipe list), or a .toml file.",
         ),
     ],
     out: Run,
@@ -309,20 +306,20 @@ def finetune(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train by a recipe what people have labelled: a linker, or a model of a task.
+    """Train a linker or a task model on labelled data, by a recipe.
 
     A ranker is RUN/model, to be used with RUN/kb and RUN/index; an encoder RUN/encoder; a
     re-ranker RUN/model, to be used with KB and INDEX; a linker that generates names RUN/model, to
     be used with any KB; these need --kb. The model of a task is RUN/model, what it reaches
     RUN/results.json; --resume goes on with the seeds still to do.
     """
-    from biograft.linking.recipes import shipped_recipes as shipped_linkers
-    from biograft.tasks.recipe import shipped_recipes as shipped_tasks
-    from biograft.tasks.task import TASKS
+    from biograft.recipes.recipe import check_kind, find_recipe, read_recipe
 
     if resume and overwrite:
         raise ConfigError("--resume goes on with a run, --overwrite removes it; give one of them")
-    path = find_recipe(recipe, {**shipped_linkers(), **shipped_tasks()})
+    path = find_recipe(recipe)
+    kind = str(read_recipe(path).get("kind", "linker"))
+    check_kind(path.stem, kind, "linker", "task")
     options = FinetuneOptions(
         recipe=path,
         out=out,
@@ -343,5 +340,5 @@ def finetune(
         as_json=as_json,
         quiet=quiet,
     )
-    run = train_task if load_toml(path).get("kind") in [*TASKS] else train_linker
+    run = train_task if kind == "task" else train_linker
     run(options)

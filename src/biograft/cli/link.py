@@ -1,4 +1,4 @@
-"""What ``biograft link`` is given: texts, files, standard input; always as documents."""
+"""``biograft link``: entity linking of texts, files and standard input."""
 
 from __future__ import annotations
 
@@ -27,53 +27,60 @@ from biograft.cli.options import (
     stop_words_of,
 )
 from biograft.errors import ConfigError, InputError
+from biograft.progress import Progress
 
 if TYPE_CHECKING:
     from biograft.documents import Document
     from biograft.linking import LinkedDocument
-    from biograft.progress import Progress
 
-FORMS = ("text", "pubtator")
-_FILE_ENDS = (".txt", ".pubtator", ".gz", ".md", ".csv", ".tsv", ".json", ".jsonl")
-"""An argument that ends so, without blanks in it, is meant as a file."""
+FORMATS = ("text", "pubtator")
+_FILE_ENDINGS = (".txt", ".pubtator", ".gz", ".md", ".csv", ".tsv", ".json", ".jsonl")
+"""An argument without whitespace that ends so must be a file."""
 
 
 def read_documents(inputs: Sequence[str], form: str, *, mentions: bool) -> Iterator[Document]:
-    """Give the documents of all inputs; with ``mentions`` each line is one, and all of it is."""
-    if form not in ("", *FORMS):
-        raise ConfigError(f"--format: expected one of {', '.join(FORMS)}, found {form!r}")
+    """Read the documents of all inputs; with ``mentions`` each line is one mention."""
+    from biograft.documents import Document
+
+    if form not in ("", *FORMATS):
+        raise ConfigError(f"--format: expected one of {', '.join(FORMATS)}, found {form!r}")
     if mentions and form == "pubtator":
         raise ConfigError("--mentions: is for plain lines; PubTator files name their own mentions")
-    for number, each in enumerate(inputs, 1):
-        path = _file_of(each)
+    for number, given in enumerate(inputs, 1):
+        path = _path_of(given)
         if path is not None and not mentions and _is_pubtator(path, form):
             from biograft.corpus import read_pubtator
 
             yield from read_pubtator(path)
             continue
-        name = "stdin" if each == "-" else str(path) if path else f"text {number}"
-        text = _read(each, path)
+        name = "stdin" if given == "-" else str(path) if path else f"text {number}"
+        text = _read_text(given, path)
         if mentions:
-            yield from _lines(name, text)
+            yield from _mention_lines(name, text)
         else:
-            yield _document(name, text)
+            yield Document(name, text)
 
 
-def _document(name: str, text: str) -> Document:
-    from biograft.documents import Document
+def _path_of(given: str) -> Path | None:
+    """Return the file that an argument names, if any; what looks like a file must exist."""
+    if given == "-" or not given.strip():
+        return None
+    path = Path(given)
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):  # too long, or with characters that no file name has: a text
+        return None
+    if not exists and given.endswith(_FILE_ENDINGS) and not any(map(str.isspace, given)):
+        raise InputError("does not exist", path=given, remedy="check the path")
+    return path if exists else None
 
-    return Document(name, text)
+
+def _is_pubtator(path: Path, form: str) -> bool:
+    name = path.name.removesuffix(".gz")
+    return form == "pubtator" or (not form and name.lower().endswith(".pubtator"))
 
 
-def _lines(name: str, text: str) -> Iterator[Document]:
-    from biograft.documents import Document, Mention
-
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            yield Document(f"{name}:{number}", line, (Mention(0, len(line), line),))
-
-
-def _read(given: str, path: Path | None) -> str:
+def _read_text(given: str, path: Path | None) -> str:
     from biograft.sources.files import decode, read_text
 
     if given == "-":
@@ -83,23 +90,12 @@ def _read(given: str, path: Path | None) -> str:
     return read_text(path) if path.is_dir() or path.stat().st_size else ""
 
 
-def _is_pubtator(path: Path, form: str) -> bool:
-    name = path.name.removesuffix(".gz")
-    return form == "pubtator" or (not form and name.lower().endswith(".pubtator"))
+def _mention_lines(name: str, text: str) -> Iterator[Document]:
+    from biograft.documents import Document, Mention
 
-
-def _file_of(given: str) -> Path | None:
-    """Say which file an argument names; one that is clearly meant as a file must be there."""
-    if given == "-" or not given.strip():
-        return None
-    path = Path(given)
-    try:
-        there = path.exists()
-    except (OSError, ValueError):  # too long, or with signs that no name has: a text
-        return None
-    if not there and given.endswith(_FILE_ENDS) and not any(map(str.isspace, given)):
-        raise InputError("does not exist", path=given, remedy="check the path")
-    return path if there else None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            yield Document(f"{name}:{number}", line, (Mention(0, len(line), line),))
 
 
 def link(
@@ -113,14 +109,12 @@ def link(
     calibration: Calibration = None,
     form: Annotated[
         str,
-        typer.Option("--format", metavar="text|pubtator", help="Format; default: by the ending."),
+        typer.Option("--format", metavar="text|pubtator", help="Format; default: by file name."),
     ] = "",
     mentions: Annotated[
-        bool, typer.Option("--mentions", help="Take each line as one mention, not as text.")
+        bool, typer.Option("--mentions", help="Treat each line as one mention.")
     ] = False,
-    k: Annotated[
-        int, typer.Option("-k", metavar="N", min=1, help="Candidates to keep for each mention.")
-    ] = 5,
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Candidates per mention.")] = 5,
     threshold: Threshold = None,
     no_abbreviations: NoAbbreviations = False,
     no_composites: NoComposites = False,
@@ -128,19 +122,17 @@ def link(
     stop_file: StopFile = None,
     as_json: Json = False,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page to look at there.")
+        Path | None, typer.Option(metavar="FILE", help="Write the result as a web page, too.")
     ] = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find mentions of concepts in text, and say which concepts they are.
+    """Find mentions in text, and link them to concepts.
 
-    A PubTator file brings its mentions along; elsewhere the names of the knowledge base are found.
+    In a PubTator file its own mentions are linked, elsewhere the names that the text contains.
     """
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker, write_html
-    from biograft.linking.output import candidates_table
-    from biograft.progress import Progress
 
     progress = Progress(enabled=not quiet)
     base = KnowledgeBase.open(kb)
@@ -153,20 +145,18 @@ def link(
     )  # fmt: skip
     linked = _counted(linker.pipe(read_documents(inputs, form, mentions=mentions)), progress)
     if mentions and not as_json:
-        kept = list(linked)
-        typer.echo(_encodable("\n".join(candidates_table(kept, k))))
-        linked = iter(kept)
+        linked = _print_candidates(linked, k)
     else:
         linked = _print(linked, as_json=as_json)
     if html is not None:
         write_html(linked, base, html, overwrite=overwrite)
         typer.echo(f"page written to {html}", err=True)
-    for _ in linked:
-        pass  # each is printed as it comes
+    for _ in linked:  # without --html nothing has consumed them yet
+        pass
 
 
 def _counted(linked: Iterable[LinkedDocument], progress: Progress) -> Iterator[LinkedDocument]:
-    """Show how far the work is, and be quiet about what is in it."""
+    """Count the documents; their text is never shown."""
     progress.start("link")
     for document in linked:
         progress.advance(1)
@@ -174,8 +164,17 @@ def _counted(linked: Iterable[LinkedDocument], progress: Progress) -> Iterator[L
     progress.finish()
 
 
+def _print_candidates(linked: Iterable[LinkedDocument], k: int) -> Iterator[LinkedDocument]:
+    """Print all mentions as one table, with their candidates, and pass them on."""
+    from biograft.linking.output import candidates_table
+
+    documents = list(linked)
+    typer.echo(_encodable("\n".join(candidates_table(documents, k))))
+    yield from documents
+
+
 def _print(linked: Iterable[LinkedDocument], *, as_json: bool) -> Iterator[LinkedDocument]:
-    """Print each document as it comes, and pass it on."""
+    """Print each document as soon as it is linked, and pass it on."""
     from biograft.linking.output import table
 
     for number, document in enumerate(linked):
@@ -190,5 +189,5 @@ def _print(linked: Iterable[LinkedDocument], *, as_json: bool) -> Iterator[Linke
 
 
 def _encodable(text: str) -> str:
-    """Write half a surrogate as what it is, since no encoding of an output has it."""
+    """Escape lone surrogates, which no output encoding has."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,55 +1,34 @@
-"""Warnings about a gold standard that several commands give, on stderr."""
+"""What the commands share: options, the values of options, JSON output, warnings on stderr."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from biograft.errors import ConfigError
 from biograft.languages import language_code
-
-_SHOWN_IDS = 3
-
-
-def warn_left_out(counts: Mapping[str, int], what: str, where: str = "") -> None:
-    """Say how many of what is in a gold standard could not be read, and why."""
-    for reason, n in counts.items():
-        typer.echo(f"warning: {where}{n:,} {what} left out: {reason}", err=True)
-
-
-def warn_unknown(unknown: Collection[str], effect: str = "", where: str = "") -> None:
-    """Say which gold ids the knowledge base does not know, if any, and what comes of it."""
-    if not unknown:
-        return
-    shown = ", ".join(sorted(unknown)[:_SHOWN_IDS])
-    typer.echo(
-        f"warning: {where}the knowledge base does not know {len(unknown):,} gold ids "
-        f"(such as {shown}){effect}",
-        err=True,
-    )
-
 
 _KB = "Folder of the knowledge base."
 _KB_OPTION = typer.Option("--kb", metavar="KB", help=_KB)
 
 Store = Annotated[Path, typer.Argument(metavar="KB", help=_KB)]
-"""The knowledge base a command is about; where it is a means, ``Kb``."""
+"""The knowledge base that a command is about; ``Kb`` where a command only needs one."""
 
 Kb = Annotated[Path, _KB_OPTION]
 OptionalKb = Annotated[Path | None, _KB_OPTION]
 
 Index = Annotated[
     Path | None,
-    typer.Option("--index", metavar="INDEX", help="Index to search; default: by letters."),
+    typer.Option("--index", metavar="INDEX", help="Index to search; default: lexical search."),
 ]
 Model = Annotated[
     Path | None,
     typer.Option(
-        "--model",
-        metavar="MODEL",
-        help="Trained linker to rank with, or a model that generates names by itself.",
+        "--model", metavar="MODEL", help="Trained ranker or re-ranker, or a generative linker."
     ),
 ]
 Calibration = Annotated[
@@ -57,7 +36,7 @@ Calibration = Annotated[
     typer.Option(
         "--calibration",
         metavar="FILE",
-        help="Scores to probabilities, and when to say NIL; default: the index's, if any.",
+        help="Maps scores to probabilities, with the NIL threshold; default: that of the index.",
     ),
 ]
 Threshold = Annotated[
@@ -68,7 +47,7 @@ NoAbbreviations = Annotated[
     bool, typer.Option("--no-abbreviations", help="Do not expand abbreviations.")
 ]
 NoComposites = Annotated[
-    bool, typer.Option("--no-composites", help="Do not take composite mentions apart.")
+    bool, typer.Option("--no-composites", help="Do not split composite mentions.")
 ]
 Languages = Annotated[
     str, typer.Option("--lang", metavar="en,zh", help="Names in these languages only.")
@@ -77,7 +56,7 @@ Languages = Annotated[
 
 StopFile = Annotated[
     Path | None,
-    typer.Option("--stop-file", metavar="FILE", help="Names never to look for, one a line."),
+    typer.Option("--stop-file", metavar="FILE", help="Names to ignore, one a line."),
 ]
 """Read by ``stop_words_of``."""
 
@@ -87,28 +66,61 @@ Types = Annotated[
 ]
 """Types of mentions, read by ``split_list``; those of ``kb build`` are types of concepts."""
 
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the intervals.")]
+Seed = Annotated[
+    int, typer.Option("--seed", metavar="N", help="Random seed of the confidence intervals.")
+]
 
-Folder = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder to make.")]
+Folder = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Output folder.")]
 Run = Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.")]
 Changes = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Change a value of the recipe."),
+    typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override a value of the recipe."),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with a run where it stopped.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")]
 
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist already.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing outputs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
 def split_list(value: str | None) -> tuple[str, ...]:
-    """Take apart what an option lists with commas; blanks and empty parts do not count.
+    """Split a comma-separated option; whitespace and empty items are dropped.
 
     >>> split_list("Disease, Finding,")
     ('Disease', 'Finding')
     """
-    return tuple(part.strip() for part in (value or "").split(",") if part.strip())
+    return tuple(item.strip() for item in (value or "").split(",") if item.strip())
+
+
+def split_languages(value: str) -> tuple[str, ...]:
+    """Split comma-separated languages and return their codes.
+
+    >>> split_languages("ENG, zh-CN")
+    ('en', 'zh')
+    """
+    return tuple(map(language_code, split_list(value)))
+
+
+def split_columns(value: str | None) -> dict[str, str]:
+    """Parse the option ``--columns``.
+
+    >>> split_columns("first=q1, label=#3")
+    {'first': 'q1', 'label': '#3'}
+    """
+    columns = {}
+    for item in split_list(value):
+        role, equals, column = (part.strip() for part in item.partition("="))
+        if not (role and equals and column):
+            raise ConfigError(f"--columns: expected role=column, found {item!r}")
+        columns[role] = column
+    return columns
+
+
+def refuse_repeated(what: str, values: Sequence[object], remedy: str = "name each once") -> None:
+    """Refuse a value that is given twice."""
+    for position, value in enumerate(values):
+        if value in values[:position]:
+            raise ConfigError(f"{what}: {value} is given twice; {remedy}")
 
 
 def stop_words_of(file: Path | None) -> tuple[str, ...]:
@@ -118,10 +130,27 @@ def stop_words_of(file: Path | None) -> tuple[str, ...]:
     return () if file is None else read_stop_words(file)
 
 
-def split_languages(value: str) -> tuple[str, ...]:
-    """Take languages apart that an option lists with commas, each as its code.
+def print_json(value: Any) -> None:
+    """Print one JSON object on one line of stdout."""
+    typer.echo(json.dumps(value, ensure_ascii=False))
 
-    >>> split_languages("ENG, zh-CN")
-    ('en', 'zh')
-    """
-    return tuple(map(language_code, split_list(value)))
+
+_MAX_IDS = 3
+
+
+def warn_left_out(counts: Mapping[str, int], what: str, where: str = "") -> None:
+    """Warn how many rows of a file were left out, by reason."""
+    for reason, n in counts.items():
+        typer.echo(f"warning: {where}{n:,} {what} left out: {reason}", err=True)
+
+
+def warn_unknown(unknown: Collection[str], effect: str = "", where: str = "") -> None:
+    """Warn which gold ids are not in the knowledge base, and what follows from that."""
+    if not unknown:
+        return
+    examples = ", ".join(sorted(unknown)[:_MAX_IDS])
+    typer.echo(
+        f"warning: {where}the knowledge base does not know {len(unknown):,} gold ids "
+        f"(such as {examples}){effect}",
+        err=True,
+    )

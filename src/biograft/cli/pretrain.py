@@ -17,9 +17,7 @@ def pretrain(
         str,
         typer.Argument(
             metavar="RECIPE",
-            help="A recipe of biograft (sapbert, sapbert-cpu, kebiolm, kebiolm-cpu, mlm-cpu, "
-            "bert-zh-cpu, embert, embert-cpu, smedbert, smedbert-cpu, ernie-cpu, sixth-cpu, "
-            "genbioel-pretrain, genbioel-pretrain-cpu), or a .toml file.",
+            help="A pre-training recipe (biograft recipe list), or a .toml file.",
         ),
     ],
     out: Run,
@@ -55,23 +53,22 @@ def pretrain(
     if nothing had happened.
     """
     from biograft.kb import KnowledgeBase
-    from biograft.pretraining.recipe import Recipe
+    from biograft.pretraining.recipe import PretrainingRecipe
     from biograft.pretraining.run import pretrain as run_recipe
 
-    places = {
-        "encoder.name": encoder,
+    folders = {
         "stream.shards": corpus,
         "stream.segmentation": segmentation,
         "knowledge.vectors": vectors,
         "knowledge.neighbours": neighbours,
     }
     overrides = [
-        f"{key}={json.dumps(str(place), ensure_ascii=False)}"
-        for key, place in places.items()
-        if place is not None
+        f"{key}={json.dumps(str(folder), ensure_ascii=False)}"
+        for key, folder in folders.items()
+        if folder is not None
     ]
     result = run_recipe(
-        Recipe.load(recipe, [*(changes or ()), *overrides]),
+        PretrainingRecipe.load(recipe, [*(changes or ()), *overrides], encoder=str(encoder or "")),
         KnowledgeBase.open(kb) if kb else None,
         out,
         resume=resume,

@@ -1,4 +1,4 @@
-"""What ``biograft probe`` prints for people."""
+"""``biograft probe``: the group of probes, and its command cloze."""
 
 from __future__ import annotations
 
@@ -11,56 +11,39 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.cli.options import Json, Kb, Languages, Overwrite, Quiet, split_languages, split_list
+from biograft.cli.options import (
+    Json,
+    Kb,
+    Languages,
+    Overwrite,
+    Quiet,
+    print_json,
+    refuse_repeated,
+    split_languages,
+    split_list,
+)
 from biograft.cli.probe_attention import attention
 from biograft.cli.probe_similarity import similarity
-from biograft.errors import ConfigError
+from biograft.errors import ConfigError, InputError
+from biograft.progress import Progress
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
     from biograft.nn.masked_lm import MaskedLanguageModel
     from biograft.probing import ClozeAnswers, ClozeQuery, ClozeReport, DecodingConfig, QueryConfig
-    from biograft.progress import Progress
 
 _PARTS = ("all", "type 1", "type 2")
 
-
-def print_probe(told: dict[str, Any]) -> None:
-    """Print recall of each model, of each relation, and how much better one is than another."""
-    first = told["models"][0]["all"]
-    typer.echo(f"{told['n_queries']:,} queries of {first['n_relations']} relations")
-    for model in told["models"]:
-        typer.echo(f"{model['model']}  {model['seconds']:.1f} s")
-        for part in _PARTS:
-            row = model[part]
-            low, high = row["interval"]
-            typer.echo(
-                f"  {part:6} {row['recall']:6.2f}   {low:6.2f} to {high:6.2f}"
-                f"   {row['n_queries']:,} queries, {row['n_relations']} relations"
-            )
-        if model["n_too_long"]:
-            typer.echo(f"  too long for the model {model['n_too_long']:,} times, counted as wrong")
-        shown = "  ".join(f"{n}: {recall:.2f}" for n, recall in model["by_length"].items())
-        typer.echo(f"  by number of masks  {shown}")
-    _print_relations(told["models"])
-    for row in told["differences"]:
-        typer.echo(f"{row['model']} against {row['than']}")
-        for part in _PARTS:
-            low, high = row[part]["interval"]
-            typer.echo(
-                f"  {part:6} {row[part]['difference']:+6.2f}   {low:+6.2f} to {high:+6.2f}"
-                f"   p {row[part]['p']:.4f}"
-            )
+app = typer.Typer(
+    help="Probe what models know, and what they attend to.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command()(attention)
+app.command()(similarity)
 
 
-def _print_relations(models: Sequence[dict[str, Any]]) -> None:
-    """Print recall by relation, a column a model."""
-    width = max(len(row["relation"]) for row in models[0]["relations"])
-    for rows in zip(*(model["relations"] for model in models), strict=True):
-        figures = "  ".join(f"{row['all']['recall']:6.2f}" for row in rows)
-        typer.echo(f"  {rows[0]['relation']:{width}} n={rows[0]['all']['n']:<6,} {figures}")
-
-
+@app.command()
 def cloze(
     models: Annotated[
         list[Path], typer.Argument(metavar="MODEL...", help="Folders of masked language models.")
@@ -68,39 +51,39 @@ def cloze(
     kb: Kb,
     languages: Languages = "en",
     masked: Annotated[
-        str, typer.Option(metavar="both|head|tail", help="Which end of a triple is left blank.")
+        str, typer.Option(metavar="both|head|tail", help="End of the triple to predict.")
     ] = "both",
     relations: Annotated[
-        str, typer.Option(metavar="treats,...", help="Ask about these relations only.")
+        str, typer.Option(metavar="treats,...", help="Queries of these relations only.")
     ] = "",
     wording: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="How relations are said: lines of name, tab, words."),
+        typer.Option(metavar="FILE", help="Phrases of relations: lines of name, tab, words."),
     ] = None,
     per_relation: Annotated[
-        int, typer.Option(metavar="N", help="Queries of a relation, drawn at random; 0: all.")
+        int, typer.Option(metavar="N", help="Queries per relation, sampled; 0: all.")
     ] = 200,
-    limit: Annotated[
-        int, typer.Option(metavar="N", help="Queries in all, drawn at random; 0: all.")
-    ] = 0,
+    limit: Annotated[int, typer.Option(metavar="N", help="Queries in all, sampled; 0: all.")] = 0,
     queries: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Ask these: lines of prompt, tab, relation, tab, ids."),
+        typer.Option(
+            metavar="FILE", help="Queries to read: lines of prompt, tab, relation, tab, ids."
+        ),
     ] = None,
     write: Annotated[
         Path | None,
-        typer.Option("--write-queries", metavar="FILE", help="Write the queries, to ask again."),
+        typer.Option("--write-queries", metavar="FILE", help="Write the queries for --queries."),
     ] = None,
     lengths: Annotated[
-        str, typer.Option(metavar="1-10", help="Numbers of masks that a blank is tried with.")
+        str, typer.Option(metavar="1-10", help="Numbers of mask tokens to try for each blank.")
     ] = "1-10",
     beam: Annotated[
-        int, typer.Option(metavar="B", help="Fillings kept, and given for each number of masks.")
+        int, typer.Option(metavar="B", help="Beam size, and answers per number of masks.")
     ] = 5,
     order: Annotated[
         str,
         typer.Option(
-            metavar="any|left-to-right|independent", help="Which masked place is filled next."
+            metavar="any|left-to-right|independent", help="Order of filling the mask tokens."
         ),
     ] = "any",
     examples: Annotated[
@@ -108,26 +91,25 @@ def cloze(
         typer.Option(metavar="FILE", help="Write the best answers to each query as JSON lines."),
     ] = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Seed of what is drawn, and of the intervals.")
+        int, typer.Option(metavar="N", help="Random seed of the queries and intervals.")
     ] = 0,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Ask masked language models to fill the blank in triples put into words.
+    """Probe masked language models with cloze queries made of triples.
 
-    A query is right if one of the best fillings, of any number of masks, is a name of a right
-    concept. Figures are recall in percent, the mean over relations, with 95 % intervals by
-    drawing relations. Type 1: the query holds the answer's name; type 2: it does not.
+    A query is right if one of the best answers, with any number of masks, is a name of a right
+    concept. Recall is in percent, averaged over relations, with 95 % intervals by a bootstrap
+    over relations. Type 1: the query contains the answer's name; type 2: it does not.
     """
     from biograft.kb import KnowledgeBase
     from biograft.nn.masked_lm import MaskedLanguageModel
     from biograft.probing import ClozeReport, DecodingConfig, QueryConfig, gold_of
-    from biograft.progress import Progress
 
-    _refuse_equal(models)
+    refuse_repeated("MODEL", models)
     base, progress = KnowledgeBase.open(kb), Progress(enabled=not quiet)
-    decoding = DecodingConfig(lengths=_numbers(lengths), beam=beam, order=order)
+    decoding = DecodingConfig(lengths=_parse_lengths(lengths), beam=beam, order=order)
     config = QueryConfig(
         languages=split_languages(languages),
         masked=masked,
@@ -136,53 +118,49 @@ def cloze(
         limit=limit,
         seed=seed,
     )
-    asked, told = _queries(base, config, queries, wording)
+    cloze_queries, counts = _get_queries(base, config, queries, wording)
     loaded = [MaskedLanguageModel.from_pretrained(model) for model in models]
     if write is not None:
         from biograft.probing import write_queries
 
-        write_queries(write, asked, overwrite=overwrite)
+        write_queries(write, cloze_queries, overwrite=overwrite)
     with ExitStack() as stack:
-        file = stack.enter_context(_open(examples, overwrite=overwrite)) if examples else None
-        gold = [gold_of(base, query, config.languages) for query in asked]
-        report = ClozeReport(asked, gold, seed)
-        answers, seconds = _ask(loaded, report, decoding, progress)
+        file = stack.enter_context(_new_file(examples, overwrite=overwrite)) if examples else None
+        gold = [gold_of(base, query, config.languages) for query in cloze_queries]
+        report = ClozeReport(cloze_queries, gold, seed)
+        answers, seconds = _answer(loaded, report, decoding, progress)
         if file is not None:
             _write_examples(file, base, report, answers)
-    told |= {"unit": "percent", "order": order, "beam": beam, "lengths": list(decoding.lengths)}
-    told["models"] = [
-        report.to_json(each) | {"seconds": taken}
-        for each, taken in zip(answers, seconds, strict=True)
-    ]
-    told["differences"] = _differences(report, answers)
+    results = counts | {"unit": "percent", "order": order, "beam": beam}
+    results |= {
+        "lengths": list(decoding.lengths),
+        "models": [
+            report.to_json(each) | {"seconds": taken}
+            for each, taken in zip(answers, seconds, strict=True)
+        ],
+        "differences": _differences(report, answers),
+    }
     if as_json:
-        typer.echo(json.dumps(told, ensure_ascii=False))
+        print_json(results)
     else:
-        print_probe(told)
+        _print_cloze(results)
 
 
-def _refuse_equal(models: Sequence[Path]) -> None:
-    for place, model in enumerate(models):
-        if model in models[:place]:
-            raise ConfigError(f"MODEL: {model} stands there twice")
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    """Read ``1-3,5`` as numbers."""
+def _parse_lengths(text: str) -> tuple[int, ...]:
+    """Parse ``1-3,5`` as numbers."""
     numbers: list[int] = []
-    for part in split_list(text):
-        first, dash, last = part.partition("-")
+    for item in split_list(text):
+        first, dash, last = item.partition("-")
         if not (first.isdecimal() and (last.isdecimal() if dash else True)):
             raise ConfigError(f"--lengths: expected numbers such as 1-10 or 1,2,5, found {text!r}")
         numbers += range(int(first), int(last if dash else first) + 1)
     return tuple(numbers)
 
 
-def _queries(
+def _get_queries(
     base: KnowledgeBase, config: QueryConfig, path: Path | None, wording: Path | None
 ) -> tuple[tuple[ClozeQuery, ...], dict[str, Any]]:
-    """Read the queries, or make them of the store; with what there is to tell of them."""
-    from biograft.errors import InputError
+    """Read the queries, or build them from the store; also return the counts to report."""
     from biograft.probing import build_queries, read_queries, read_wording
 
     if path is not None:
@@ -190,45 +168,45 @@ def _queries(
             languages=config.languages, seed=config.seed
         ):
             raise ConfigError(
-                "--queries: holds queries as they are; leave away --masked, --relations, "
-                "--wording, --per-relation and --limit, which say which are made of the store"
+                "--queries: its queries are complete; leave out --masked, --relations, --wording, "
+                "--per-relation and --limit, which build queries from the knowledge base"
             )
-        read = read_queries(path, base)
-        return read, {"n_queries": len(read)}
-    made = build_queries(base, config, read_wording(wording) if wording else None)
-    if not made.queries:
+        queries = read_queries(path, base)
+        return queries, {"n_queries": len(queries)}
+    built = build_queries(base, config, read_wording(wording) if wording else None)
+    if not built.queries:
         raise InputError(
-            "no triple joins two concepts with names in the languages asked for",
+            "no triple joins two concepts with names in the chosen languages",
             path=base.folder,
             remedy="choose others with --lang, or other relations",
         )
-    return made.queries, {
-        "n_queries": len(made.queries),
-        "n_different": made.n_different,
-        "n_triples": made.n_triples,
-        "n_nameless": made.n_nameless,
+    return built.queries, {
+        "n_queries": len(built.queries),
+        "n_different": built.n_different,
+        "n_triples": built.n_triples,
+        "n_nameless": built.n_nameless,
     }
 
 
-def _open(path: Path, *, overwrite: bool) -> Any:
+def _new_file(path: Path, *, overwrite: bool) -> Any:
     from biograft.artifacts import new_file
 
     return new_file(path, overwrite=overwrite)
 
 
-def _ask(
+def _answer(
     models: Sequence[MaskedLanguageModel],
     report: ClozeReport,
     config: DecodingConfig,
     progress: Progress,
 ) -> tuple[list[ClozeAnswers], list[float]]:
-    """Ask one model after the other, and tell how many seconds each took."""
+    """Run the models one after the other; also return the seconds that each took."""
     from biograft.probing import ask
 
     answers, seconds = [], []
     for model in models:
         start = time.perf_counter()
-        progress.start(f"ask {Path(model.name).name}")
+        progress.start(f"query {Path(model.name).name}")
         answers.append(ask(model, report.queries, report.gold, config, progress))
         progress.finish()
         seconds.append(round(time.perf_counter() - start, 3))
@@ -252,28 +230,53 @@ def _write_examples(
 
 
 def _differences(report: ClozeReport, answers: Sequence[ClozeAnswers]) -> list[dict[str, Any]]:
-    """Say how much better each further model is than the first."""
-    from biograft.probing import PARTS
-
-    told = []
+    """Compare each further model with the first."""
+    rows = []
     for each in answers[1:]:
         row: dict[str, Any] = {"model": each.model, "than": answers[0].model}
-        for part in PARTS:
-            found = report.compare(each.hits, answers[0].hits, part)
+        for part in _PARTS:
+            result = report.compare(each.hits, answers[0].hits, part)
+            bounds = (result.interval.low, result.interval.high)
             row[part] = {
-                "difference": round(100 * found.difference, 2),
-                "interval": [round(100 * x, 2) for x in (found.interval.low, found.interval.high)],
-                "p": round(found.p, 4),
+                "difference": round(100 * result.difference, 2),
+                "interval": [round(100 * bound, 2) for bound in bounds],
+                "p": round(result.p, 4),
             }
-        told.append(row)
-    return told
+        rows.append(row)
+    return rows
 
 
-app = typer.Typer(
-    help="Ask models what they know of a knowledge base, and look at their attention.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-app.command()(cloze)
-app.command()(attention)
-app.command()(similarity)
+def _print_cloze(results: dict[str, Any]) -> None:
+    """Print the recall of each model, by type, by relation, and the differences."""
+    first = results["models"][0]["all"]
+    typer.echo(f"{results['n_queries']:,} queries of {first['n_relations']} relations")
+    for model in results["models"]:
+        typer.echo(f"{model['model']}  {model['seconds']:.1f} s")
+        for part in _PARTS:
+            row = model[part]
+            low, high = row["interval"]
+            typer.echo(
+                f"  {part:6} {row['recall']:6.2f}   {low:6.2f} to {high:6.2f}"
+                f"   {row['n_queries']:,} queries, {row['n_relations']} relations"
+            )
+        if model["n_too_long"]:
+            typer.echo(f"  too long for the model {model['n_too_long']:,} times, counted as wrong")
+        recalls = "  ".join(f"{n}: {recall:.2f}" for n, recall in model["by_length"].items())
+        typer.echo(f"  by number of masks  {recalls}")
+    _print_relations(results["models"])
+    for row in results["differences"]:
+        typer.echo(f"{row['model']} vs {row['than']}")
+        for part in _PARTS:
+            low, high = row[part]["interval"]
+            typer.echo(
+                f"  {part:6} {row[part]['difference']:+6.2f}   {low:+6.2f} to {high:+6.2f}"
+                f"   p {row[part]['p']:.4f}"
+            )
+
+
+def _print_relations(models: Sequence[dict[str, Any]]) -> None:
+    """Print recall by relation, one column per model."""
+    width = max(len(row["relation"]) for row in models[0]["relations"])
+    for rows in zip(*(model["relations"] for model in models), strict=True):
+        recalls = "  ".join(f"{row['all']['recall']:6.2f}" for row in rows)
+        typer.echo(f"  {rows[0]['relation']:{width}} n={rows[0]['all']['n']:<6,} {recalls}")

@@ -1,11 +1,10 @@
-"""What ``biograft probe similarity`` prints for people."""
+"""``biograft probe similarity``: whether synonyms are closer to each other than hard negatives."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biograft.cli.options import Json, OptionalKb, Overwrite, Quiet, split_languages, split_list
+from biograft.cli.options import (
+    Json,
+    OptionalKb,
+    Overwrite,
+    Quiet,
+    print_json,
+    refuse_repeated,
+    split_languages,
+    split_list,
+)
 from biograft.errors import ConfigError, InputError, nearest
+from biograft.progress import Progress
 
 if TYPE_CHECKING:
     from biograft.metrics.metric import Flags
@@ -27,8 +36,8 @@ if TYPE_CHECKING:
     )
     from biograft.probing.similarity.report import Similarity
     from biograft.probing.similarity.word_vectors import TrainingText
-    from biograft.progress import Progress
 
+BASELINES = ("lexical", "sgns", "glove")
 _PARTS = {
     "D1": "all queries",
     "D2": "same neighbours",
@@ -36,56 +45,151 @@ _PARTS = {
 }
 
 
-def print_similarity(told: Mapping[str, Any]) -> None:
-    """Print accuracy on each part of each encoder, and how much better each is than the first."""
-    made = ""
-    if "n_pairs" in told:
-        made = f" of {told['n_pairs_drawn']:,} of {told['n_pairs']:,} pairs"
-    typer.echo(f"{told['n_queries']:,} queries{made}, chance {told['chance']:.2f}")
-    if told.get("n_left_out"):
-        n_negatives = told["settings"]["negatives"]
-        typer.echo(f"  left out {told['n_left_out']:,}: fewer than {n_negatives} look-alikes")
-    rows = told.get("encoders", [told])
-    for part, meaning in _PARTS.items():
-        if not rows[0][part]["n"]:
-            typer.echo(f"  {part} is empty: {rows[0][part]['why']}")
+def similarity(
+    kb: OptionalKb = None,
+    encoders: Annotated[
+        list[str] | None,
+        typer.Option("--encoder", metavar="[LABEL=]DIR", help="Encoder to probe; repeatable."),
+    ] = None,
+    baselines: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--baseline", metavar="lexical|sgns|glove", help="Baseline to compare; repeatable."
+        ),
+    ] = None,
+    same_as: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--same-as",
+            metavar="RELATION",
+            help="Relation that joins concepts that are the same; repeatable.",
+        ),
+    ] = None,
+    pairs: Annotated[
+        str,
+        typer.Option(
+            metavar="all|names|relations",
+            help="Pair names of one concept, of two joined by --same-as, or all.",
+        ),
+    ] = "all",
+    languages: Annotated[
+        str,
+        typer.Option("--lang", metavar="en,zh", help="Pair names in these only; default: any."),
+    ] = "",
+    across_languages: Annotated[
+        bool, typer.Option("--across-languages", help="Also pair names of two languages.")
+    ] = False,
+    negatives: Annotated[int, typer.Option(metavar="N", help="Hard negatives per query.")] = 19,
+    jaro_winkler: Annotated[
+        float,
+        typer.Option(
+            "--jaro-winkler", metavar="X", help="Minimum similarity of a hard negative to the name."
+        ),
+    ] = 0.6,
+    limit: Annotated[
+        int, typer.Option(metavar="N", help="Number of pairs, sampled; 0: all of them.")
+    ] = 0,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(metavar="SHARDS", help="Annotated text to count names in, for D3."),
+    ] = None,
+    rare: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Maximum count of a rare name, for D3.")
+    ] = 200,
+    pooling: Annotated[
+        str,
+        typer.Option(
+            metavar="inner|mean|cls|own",
+            help="Pooling; inner: the mean without special tokens; own: as saved.",
+        ),
+    ] = "inner",
+    with_entities: Annotated[
+        bool,
+        typer.Option("--with-entities", help="Give entity-aware models the entities of the names."),
+    ] = False,
+    text: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Training text of sgns and glove; default: the corpus."),
+    ] = None,
+    dim: Annotated[int, typer.Option(metavar="N", help="Dimension of sgns and glove.")] = 100,
+    epochs: Annotated[
+        int, typer.Option(metavar="N", help="Epochs of sgns and glove; 0: 5 and 25.")
+    ] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(metavar="N", help="Random seed of samples, intervals, sgns and glove."),
+    ] = 0,
+    write: Annotated[
+        Path | None,
+        typer.Option("-o", "--write-queries", metavar="FILE", help="Write queries as JSON lines."),
+    ] = None,
+    queries_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--queries-from", "--queries", metavar="FILE", help="Read what -o wrote; needs no --kb."
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Probe whether encoders place a synonym closer than 19 hard negatives.
+
+    The positive is another name of the concept, or of one that is the same; the negatives are
+    similar-looking names of other concepts of its type. D1: all queries; D2: those whose concepts
+    have the same neighbours; D3: those with a name that is rare in the corpus. Accuracy is in
+    percent; ties are wrong.
+    """
+    from biograft.artifacts import new_file
+    from biograft.probing.similarity import (
+        SimilarityConfig,
+        SimilarityReport,
+        TrainingConfig,
+        write_queries,
+    )
+
+    training = TrainingConfig(dim=dim, epochs=epochs, seed=seed)
+    options = _ModelOptions(pooling, with_entities, text or corpus, training)
+    models = _Models(tuple(encoders or ()), split_list(",".join(baselines or ())), options)
+    config = SimilarityConfig(
+        same_as=split_list(",".join(same_as or ())),
+        pairs=pairs,
+        languages=split_languages(languages),
+        across_languages=across_languages,
+        negatives=negatives,
+        jaro_winkler=jaro_winkler,
+        limit=limit,
+        seed=seed,
+    )
+    _check_source(kb, queries_from, config)
+    progress = Progress(enabled=not quiet)
+    models.load()
+    with ExitStack() as stack:
+        file = stack.enter_context(new_file(write, overwrite=overwrite)) if write else None
+        if queries_from is not None:
+            queries = _read_queries(queries_from, corpus, progress)
         else:
-            typer.echo(f"  {part}  {rows[0][part]['n']:,} queries: {meaning}")
-    for row in rows:
-        typer.echo(f"{row['label']}  {row['seconds']:.1f} s")
-        _print_row(row)
-    for row in rows[1:]:
-        typer.echo(f"{row['label']} against {row['difference']['than']}")
-        for part in _PARTS:
-            if part in row["difference"]:
-                found = row["difference"][part]
-                low, high = found["interval"]
-                typer.echo(
-                    f"  {part}  {found['difference']:+6.2f}   {low:+6.2f} to {high:+6.2f}"
-                    f"   p {found['p']:.4f}"
-                )
-
-
-def _print_row(row: Mapping[str, Any]) -> None:
-    for part in _PARTS:
-        if row[part]["n"]:
-            low, high = row[part]["interval"]
-            typer.echo(f"  {part}  {row[part]['acc@1']:6.2f}   {low:6.2f} to {high:6.2f}")
-
-
-BASELINES = ("letters", "sgns", "glove")
+            queries = _build_queries(kb, config, corpus, progress)
+        if file is not None:
+            write_queries(file, queries.queries, queries.made_of)
+    report = SimilarityReport(queries.queries, rare, seed)
+    results = {"unit": "percent"} | queries.to_json() | {"rare": rare, "pooling": pooling}
+    results |= {"seed": seed, "with_entities": with_entities, **models.evaluate(report, progress)}
+    if as_json:
+        print_json(results)
+    else:
+        _print_similarity(results)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Queries, what they were made of, and what there is to tell of that."""
+class _QuerySet:
+    """Queries, and what they were made of."""
 
     queries: list[SimilarityQuery]
     made_of: dict[str, Any]
 
-    @property
-    def told(self) -> dict[str, Any]:
-        """Give what is told beside the figures."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts to report."""
         n_negatives = len(self.queries[0].negatives)
         return {
             "chance": round(100 / (1 + n_negatives), 2),
@@ -94,59 +198,59 @@ class Asked:
         }
 
 
-def refuse_unfit(kb: Path | None, queries_from: Path | None, config: SimilarityConfig) -> None:
-    """Queries come either from a store or from a file, which has them as they are."""
+def _check_source(kb: Path | None, queries_from: Path | None, config: SimilarityConfig) -> None:
+    """Queries are either built from a store, or read from a file as they are."""
     if queries_from is None:
         if kb is None:
-            raise ConfigError("expected --kb, a store to make queries of, or --queries-from")
+            raise ConfigError("expected --kb, to build queries from, or --queries-from")
     elif kb is not None or config != type(config)(seed=config.seed):
         raise ConfigError(
-            "--queries-from: holds queries as they were made; leave away --kb and the options "
-            "that say which are made of it"
+            "--queries-from: its queries are complete; leave out --kb and the options that build "
+            "queries"
         )
 
 
-def make_queries(
+def _build_queries(
     kb: Path | None, config: SimilarityConfig, corpus: Path | None, progress: Progress
-) -> Asked:
-    """Make the queries of a store, with how often their names were found in a corpus."""
+) -> _QuerySet:
+    """Build the queries from a store, with the frequencies of their names in a corpus."""
     from biograft.kb import KnowledgeBase
     from biograft.probing.similarity import build_queries
 
-    counts = _counted(corpus, progress)  # first, so that what is wrong with it is told soon
+    counts = _count_names(corpus, progress)  # first, so that a bad corpus fails early
     base = KnowledgeBase.open(kb or Path())
-    made = build_queries(base, config, progress)
-    if not made.n_pairs:
+    built = build_queries(base, config, progress)
+    if not built.n_pairs:
         raise InputError(
             "has no two names that mean the same",
             path=base.folder,
             remedy="name relations that join concepts that are the same (--same-as), "
             "or take other languages (--lang, --across-languages)",
         )
-    if not made.queries:
+    if not built.queries:
         raise InputError(
-            f"none of {made.n_left_out:,} queries has {config.negatives} look-alikes",
+            f"none of {built.n_left_out:,} queries has {config.negatives} hard negatives",
             path=base.folder,
-            remedy="ask for fewer (--negatives), or for less alike ones (--jaro-winkler)",
+            remedy="ask for fewer (--negatives), or for less similar ones (--jaro-winkler)",
         )
     made_of = {
-        "n_pairs": made.n_pairs,
-        "n_pairs_drawn": made.n_drawn,
-        "n_left_out": made.n_left_out,
+        "n_pairs": built.n_pairs,
+        "n_pairs_sampled": built.n_drawn,
+        "n_left_out": built.n_left_out,
         "settings": dataclasses.asdict(config),
     }
-    return Asked(_with_counts(made.queries, counts), made_of)
+    return _QuerySet(_with_counts(built.queries, counts), made_of)
 
 
-def read_asked(path: Path, corpus: Path | None, progress: Progress) -> Asked:
-    """Read queries; a corpus, if one is given, tells anew how often their names are found."""
+def _read_queries(path: Path, corpus: Path | None, progress: Progress) -> _QuerySet:
+    """Read queries; with a corpus the frequencies of their names are counted anew."""
     from biograft.probing.similarity import read_queries
 
     queries, made_of = read_queries(path)
-    return Asked(_with_counts(queries, _counted(corpus, progress)), made_of)
+    return _QuerySet(_with_counts(queries, _count_names(corpus, progress)), made_of)
 
 
-def _counted(corpus: Path | None, progress: Progress) -> Any:
+def _count_names(corpus: Path | None, progress: Progress) -> Any:
     from biograft.probing.similarity import count_names
 
     if corpus is None:
@@ -157,66 +261,63 @@ def _counted(corpus: Path | None, progress: Progress) -> Any:
     return counts
 
 
-def _with_counts(queries: Any, counts: Any) -> list[SimilarityQuery]:
+def _with_counts(queries: Sequence[SimilarityQuery], counts: Any) -> list[SimilarityQuery]:
     from biograft.probing.similarity import with_frequencies
 
     return list(queries) if counts is None else with_frequencies(queries, counts)
 
 
 @dataclass(frozen=True, slots=True)
-class MeasureSettings:
-    """How encoders are read and vectors trained."""
+class _ModelOptions:
+    """How encoders are read and word vectors trained."""
 
     pooling: str
-    told: bool
-    """Whether models that must be told are told which entities names are of."""
+    with_entities: bool
     text: Path | None
-    """What vectors are trained on."""
+    """Training text of the word vectors."""
     training: TrainingConfig
 
 
 @dataclass
-class Measures:
-    """All that answers the queries, in the order told: encoders, then baselines."""
+class _Models:
+    """The models to compare, in the order given: encoders, then baselines."""
 
     encoders: tuple[str, ...]
     baselines: tuple[str, ...]
-    settings: MeasureSettings
+    options: _ModelOptions
     _loaded: dict[str, NameEncoder] = field(init=False, default_factory=dict)
     _text: TrainingText | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.places = [_parted(given) for given in self.encoders]
-        for name in self.baselines:
-            if name not in BASELINES:
+        parsed = [_parse_encoder(given) for given in self.encoders]
+        self.names = dict(parsed)
+        for baseline in self.baselines:
+            if baseline not in BASELINES:
                 raise ConfigError(
-                    f"--baseline: none is called {name!r}; {nearest(name, BASELINES)}"
+                    f"--baseline: none is called {baseline!r}; {nearest(baseline, BASELINES)}"
                 )
-        labels = [label for label, _ in self.places] + list(self.baselines)
+        labels = [*(label for label, _ in parsed), *self.baselines]
         if not labels:
-            raise ConfigError("expected --encoder or --baseline, something to ask; found none")
-        for place, label in enumerate(labels):
-            if label in labels[:place]:
-                raise ConfigError(
-                    f"{label!r} stands there twice; give encoders names (--encoder LABEL=DIR)"
-                )
-        if self.settings.text is None and {"sgns", "glove"} & set(self.baselines):
+            raise ConfigError("expected --encoder or --baseline, a model to probe; found none")
+        refuse_repeated("LABEL", labels, "give encoders names (--encoder LABEL=DIR)")
+        text = self.options.text
+        if text is None and {"sgns", "glove"} & set(self.baselines):
             raise ConfigError("--baseline: sgns and glove are trained on --text or --corpus")
-        if self.settings.text is not None and not self.settings.text.exists():
-            raise InputError("does not exist", path=self.settings.text, remedy="check the path")
+        if text is not None and not text.exists():
+            raise InputError("does not exist", path=text, remedy="check the path")
 
     def load(self) -> None:
-        """Load the encoders, so that one that is none is told before the work."""
-        if self.places:
+        """Load the encoders, so that a bad one fails before the work."""
+        if self.names:
             from biograft.probing.similarity import NameEncoder
 
-            for label, name in self.places:
+            for label, name in self.names.items():
                 self._loaded[label] = NameEncoder.from_pretrained(
-                    name, self.settings.pooling, told=self.settings.told
+                    name, self.options.pooling, told=self.options.with_entities
                 )
 
-    def tell(self, report: SimilarityReport, progress: Progress) -> dict[str, Any]:
-        """Give the figures of all: of one at the top, of several in a list with differences."""
+    def evaluate(self, report: SimilarityReport, progress: Progress) -> dict[str, Any]:
+        """Return the metrics: of one model at the top, of several in a list with differences."""
         from biograft.probing.similarity import gather, judge
 
         names = gather(report.queries)
@@ -225,7 +326,7 @@ class Measures:
         for label in (*self._loaded, *self.baselines):
             start = time.perf_counter()
             measure = self._measure(label, progress)
-            progress.start(f"ask {label}")
+            progress.start(f"query {label}")
             hits = judge(measure(names, progress))
             progress.finish()
             row = {"label": label, **report.figures(hits)}
@@ -242,26 +343,26 @@ class Measures:
 
         if label in self._loaded:
             return self._loaded[label]
-        if label == "letters":
+        if label == "lexical":
             return letter_similarity
         text = self._training_text(progress)
         progress.start(f"train {label}")
         if label == "sgns":
-            return train_sgns(text, self.settings.training)
-        return train_glove(text, self.settings.training, progress)
+            return train_sgns(text, self.options.training)
+        return train_glove(text, self.options.training, progress)
 
     def _training_text(self, progress: Progress) -> TrainingText:
-        """Read the text to train on, once for all."""
+        """Read the training text once."""
         from biograft.probing.similarity import read_training_text
 
         if self._text is None:
             progress.start("read text")
-            self._text = read_training_text(self.settings.text or Path(), progress)
+            self._text = read_training_text(self.options.text or Path(), progress)
         return self._text
 
 
-def _parted(given: str) -> tuple[str, str]:
-    """Take ``LABEL=DIR`` apart; what is a folder as it stands is one."""
+def _parse_encoder(given: str) -> tuple[str, str]:
+    """Split ``LABEL=DIR``; an existing folder is taken as a whole."""
     label, equals, name = given.partition("=")
     if not equals or Path(given).is_dir():
         return given, given
@@ -270,142 +371,33 @@ def _parted(given: str) -> tuple[str, str]:
     return label, name
 
 
-def similarity(
-    kb: OptionalKb = None,
-    encoders: Annotated[
-        list[str] | None,
-        typer.Option("--encoder", metavar="[LABEL=]DIR", help="Encoder to ask; may come again."),
-    ] = None,
-    baselines: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--baseline", metavar="letters|sgns|glove", help="Compare this, too; may come again."
-        ),
-    ] = None,
-    same_as: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--same-as",
-            metavar="RELATION",
-            help="Relation that joins concepts that are the same; may come again.",
-        ),
-    ] = None,
-    pairs: Annotated[
-        str,
-        typer.Option(
-            metavar="all|names|relations",
-            help="Pair names of one concept, of two joined by --same-as, or all.",
-        ),
-    ] = "all",
-    languages: Annotated[
-        str,
-        typer.Option("--lang", metavar="en,zh", help="Pair names in these only; default: any."),
-    ] = "",
-    across_languages: Annotated[
-        bool, typer.Option("--across-languages", help="Pair names of two languages, too.")
-    ] = False,
-    negatives: Annotated[
-        int, typer.Option(metavar="N", help="Look-alikes beside each right name.")
-    ] = 19,
-    jaro_winkler: Annotated[
-        float,
-        typer.Option(
-            "--jaro-winkler", metavar="X", help="Look-alikes are more alike than this to it."
-        ),
-    ] = 0.6,
-    limit: Annotated[
-        int, typer.Option(metavar="N", help="Pairs, drawn at random; 0: all of them.")
-    ] = 0,
-    corpus: Annotated[
-        Path | None,
-        typer.Option(metavar="SHARDS", help="Annotated text to count names in, for D3."),
-    ] = None,
-    rare: Annotated[
-        int, typer.Option(metavar="N", min=0, help="D3: a name is found at most so often.")
-    ] = 200,
-    pooling: Annotated[
-        str,
-        typer.Option(
-            metavar="inner|mean|cls|own",
-            help="From tokens to a vector; inner: the mean but special tokens; own: as saved.",
-        ),
-    ] = "inner",
-    told: Annotated[
-        bool,
-        typer.Option(
-            "--told", help="Tell models that must be told which entities the names are of."
-        ),
-    ] = False,
-    text: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Train sgns and glove on this; default: the corpus."),
-    ] = None,
-    dim: Annotated[int, typer.Option(metavar="N", help="Width of sgns and glove.")] = 100,
-    epochs: Annotated[
-        int, typer.Option(metavar="N", help="Epochs of sgns and glove; 0: 5 and 25.")
-    ] = 0,
-    seed: Annotated[
-        int,
-        typer.Option(metavar="N", help="Seed of what is drawn, of intervals, of sgns and glove."),
-    ] = 0,
-    write: Annotated[
-        Path | None,
-        typer.Option("-o", "--write-queries", metavar="FILE", help="Write queries as JSON lines."),
-    ] = None,
-    queries_from: Annotated[
-        Path | None,
-        typer.Option(
-            "--queries-from", "--queries", metavar="FILE", help="Ask what -o wrote; needs no --kb."
-        ),
-    ] = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Ask encoders which of 20 names means the same as a given one.
-
-    The right name is another name of the concept, or of one that is the same; the others are
-    names of other concepts of its type that look like it. D1: all queries; D2: those whose
-    concepts have the same neighbours; D3: those with a name that is rare in the corpus. Accuracy
-    is in percent; a name must be alone the nearest, ties are wrong.
-    """
-    from biograft.artifacts import new_file
-    from biograft.probing.similarity import (
-        SimilarityConfig,
-        SimilarityReport,
-        TrainingConfig,
-        write_queries,
-    )
-    from biograft.progress import Progress
-
-    training = TrainingConfig(dim=dim, epochs=epochs, seed=seed)
-    settings = MeasureSettings(pooling, told, text or corpus, training)
-    measures = Measures(tuple(encoders or ()), split_list(",".join(baselines or ())), settings)
-    config = SimilarityConfig(
-        same_as=split_list(",".join(same_as or ())),
-        pairs=pairs,
-        languages=split_languages(languages),
-        across_languages=across_languages,
-        negatives=negatives,
-        jaro_winkler=jaro_winkler,
-        limit=limit,
-        seed=seed,
-    )
-    refuse_unfit(kb, queries_from, config)
-    progress = Progress(enabled=not quiet)
-    measures.load()
-    with ExitStack() as stack:
-        file = stack.enter_context(new_file(write, overwrite=overwrite)) if write else None
-        if queries_from is not None:
-            asked = read_asked(queries_from, corpus, progress)
+def _print_similarity(results: Mapping[str, Any]) -> None:
+    """Print the accuracy of each encoder on each part, and the differences from the first."""
+    pairs = ""
+    if "n_pairs" in results:
+        pairs = f" of {results['n_pairs_sampled']:,} of {results['n_pairs']:,} pairs"
+    typer.echo(f"{results['n_queries']:,} queries{pairs}, chance {results['chance']:.2f}")
+    if results.get("n_left_out"):
+        n_negatives = results["settings"]["negatives"]
+        typer.echo(f"  left out {results['n_left_out']:,}: fewer than {n_negatives} hard negatives")
+    rows = results.get("encoders", [results])
+    for part, meaning in _PARTS.items():
+        if not rows[0][part]["n"]:
+            typer.echo(f"  {part} is empty: {rows[0][part]['why']}")
         else:
-            asked = make_queries(kb, config, corpus, progress)
-        if file is not None:
-            write_queries(file, asked.queries, asked.made_of)
-    report = SimilarityReport(asked.queries, rare, seed)
-    found = {"unit": "percent"} | asked.told | {"rare": rare, "pooling": pooling, "seed": seed}
-    found |= {"told": told, **measures.tell(report, progress)}
-    if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False))
-    else:
-        print_similarity(found)
+            typer.echo(f"  {part}  {rows[0][part]['n']:,} queries: {meaning}")
+    for row in rows:
+        typer.echo(f"{row['label']}  {row['seconds']:.1f} s")
+        _print_parts(row, "acc@1", "6.2f")
+    for row in rows[1:]:
+        typer.echo(f"{row['label']} vs {row['difference']['than']}")
+        _print_parts(row["difference"], "difference", "+6.2f")
+
+
+def _print_parts(row: Mapping[str, Any], key: str, form: str) -> None:
+    for part in _PARTS:
+        result = row.get(part, {"interval": None})
+        if result["interval"] is not None:
+            low, high = (f"{bound:{form}}" for bound in result["interval"])
+            p = f"   p {result['p']:.4f}" if "p" in result else ""
+            typer.echo(f"  {part}  {result[key]:{form}}   {low} to {high}{p}")

@@ -1,10 +1,10 @@
-"""Text with mentions: read and write corpora, find abbreviations, find names of a store."""
+"""Annotated text: corpus formats, dictionary matching, abbreviations, sentences, segmentation."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.corpus.abbreviations import (

@@ -1,9 +1,9 @@
-"""Abbreviations that a text defines itself: *diabetes mellitus (DM)*, *DM (diabetes mellitus)*.
+"""Abbreviation definitions in text: *diabetes mellitus (DM)*, *DM (diabetes mellitus)*.
 
-The method is that of Schwartz and Hearst (A simple algorithm for identifying abbreviation
-definitions in biomedical text, PSB 2003): a short form in brackets is matched letter by letter,
-from right to left, against the few words before it, and its first letter must begin a word. In
-Chinese text, which has no words to see, the long form is the run of characters before the bracket.
+Schwartz and Hearst (A simple algorithm for identifying abbreviation definitions in biomedical text,
+PSB 2003): the characters of a short form in brackets are matched from right to left against the
+few words before it, and the first must begin a word. In Chinese text, which does not separate
+words, the long form is the run of characters before the bracket.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from biograft.text import HAN
 
 _MIN_SHORT, _MAX_SHORT, _MAX_SHORT_WORDS = 2, 10, 2
 _MAX_BRACKET = 200
-"""A bracket that holds more characters is no definition."""
+"""Maximum characters in a bracket that may be a definition."""
 
 _BRACKET = re.compile(rf"[(（\[]([^()（）\[\]]{{1,{_MAX_BRACKET}}})[)）\]]")
-_MAX_BARE = 5
-"""Characters of a short form that no bracket defines; a longer word is rather a word."""
-_REMARK = re.compile(r"(?:i\.?\s?e|e\.?\s?g|n\s?=.*|p\s?[<=].*)\.?", re.IGNORECASE)
-"""What stands in brackets and is no short form: *i.e.*, *n = 12*."""
-_CUT = re.compile(r"[;,，；]")
+_MAX_UNDEFINED = 5
+"""Maximum characters of a short form that no bracket defines."""
+_NOT_SHORT_FORM = re.compile(r"(?:i\.?\s?e|e\.?\s?g|n\s?=.*|p\s?[<=].*)\.?", re.IGNORECASE)
+"""Text in brackets that is no short form: *i.e.*, *n = 12*."""
+_END_OF_DEFINITION = re.compile(r"[;,，；]")
 _TO_LAST_END = re.compile(r".*(?:[。；！？\n()（）\[\]]|[.;!?](?=\s))", re.DOTALL)
-"""All up to the last sign that ends a sentence, of which some need a blank behind."""
+"""All up to the last punctuation that ends a sentence; some of it needs whitespace after it."""
 _HAN = re.compile(f"[{HAN}]")
 _HAN_RUN = re.compile(rf"[{HAN}A-Za-z0-9αβγδ\-]+$")
 
 
 @dataclass(frozen=True, slots=True)
 class Abbreviation:
-    """A short form and its long form, each with its place in the text."""
+    """A short form and its long form, with their offsets in the text."""
 
     short: str
     long: str
@@ -44,75 +44,75 @@ class Abbreviation:
 
 def find_abbreviations(text: str) -> list[Abbreviation]:
     """Find the abbreviations that a text defines, in the order of their brackets."""
-    found = (_in_bracket(text, match) for match in _BRACKET.finditer(text))
-    return [abbreviation for abbreviation in found if abbreviation is not None]
+    candidates = (_in_bracket(text, match) for match in _BRACKET.finditer(text))
+    return [abbreviation for abbreviation in candidates if abbreviation is not None]
 
 
 def abbreviates(short: str, long: str) -> bool:
-    """Say whether one mention is short for another of the same document, by their letters alone.
+    """Whether one mention abbreviates another, judged by their characters.
 
-    The long one must have two words at least, all of it must be needed, and case does not count.
+    The long form must have at least two words and no words that are not needed; case is ignored.
 
     >>> abbreviates("OAB", "overactive bladder"), abbreviates("OAB", "an overactive bladder")
     (True, False)
     """
     return (
-        _MIN_SHORT <= len(short) <= _MAX_BARE
+        _MIN_SHORT <= len(short) <= _MAX_UNDEFINED
         and short.isalnum()
         and 2 <= len(long.split()) <= 2 * len(short)
-        and _is_long(short, long)
-        and _match_letters(short, long) == 0
+        and _is_long_form(short, long)
+        and _match_characters(short, long) == 0
     )
 
 
 def _in_bracket(text: str, bracket: re.Match[str]) -> Abbreviation | None:
-    """Read one bracket: as a short form behind its long one, else the other way round."""
-    inside = _cut(bracket[1])
+    """Parse a bracket as a short form after its long form, else as a long form after its short."""
+    inside = _first_part(bracket[1])
     start = bracket.start(1) + len(inside) - len(inside.lstrip())
     short = inside.strip()
-    if _is_short(short):
-        before = _before(text, bracket.start())
+    if _is_short_form(short):
+        before = _sentence_start(text, bracket.start())
         long_start = _long_start(short, text, before, bracket.start())
         if long_start is not None:
             return _abbreviation(text, (start, start + len(short)), (long_start, bracket.start()))
     end = bracket.start(1) + len(bracket[1].rstrip())
     long = text[start:end]
-    if " " not in long or _follows_small_letters(text, bracket.start()):
+    if " " not in long or _follows_lower_case(text, bracket.start()):
         return None
     first, word = _last_word(text, bracket.start())
-    # the whole bracket must be the long form, not just its end
+    # the whole bracket must be the long form, not only its end
     if (
-        _is_short(word)
+        _is_short_form(word)
         and not word.islower()
-        and _is_long(word, long)
-        and _match_letters(word, long) == 0
+        and _is_long_form(word, long)
+        and _match_characters(word, long) == 0
     ):
         return _abbreviation(text, (first, first + len(word)), (start, end))
     return None
 
 
-def _cut(inside: str) -> str:
-    """Leave out what follows a comma: *(DM, n = 12)*."""
-    mark = _CUT.search(inside)
+def _first_part(inside: str) -> str:
+    """Return the text before the first comma: *(DM, n = 12)*."""
+    mark = _END_OF_DEFINITION.search(inside)
     return inside[: mark.start()] if mark else inside
 
 
-def _before(text: str, end: int) -> int:
-    """Find where the sentence begins that leads up to a bracket."""
+def _sentence_start(text: str, end: int) -> int:
+    """Return the start of the sentence that precedes a bracket."""
     start = max(0, end - _MAX_BRACKET)
     sentence = _TO_LAST_END.match(text, start, end)
     return sentence.end() if sentence else start
 
 
-def _follows_small_letters(text: str, end: int) -> bool:
-    """Say quickly whether the word before a bracket is no short form, as most are none."""
+def _follows_lower_case(text: str, end: int) -> bool:
+    """Whether lower-case words precede a bracket: a fast check that excludes most of them."""
     tail = text[max(0, end - _MAX_SHORT - 4) : end]
     return tail.isascii() and tail == tail.lower() and len(tail.split()) > 1
 
 
 def _last_word(text: str, end: int) -> tuple[int, str]:
-    """Give the word before a bracket, in the same sentence, and where it begins."""
-    words = text[_before(text, end) : end].rsplit(None, 1)
+    """Return the start and the text of the last word before a bracket in its sentence."""
+    words = text[_sentence_start(text, end) : end].rsplit(None, 1)
     if not words:
         return end, ""
     return text.rindex(words[-1], 0, end), words[-1]
@@ -124,19 +124,19 @@ def _abbreviation(text: str, short: tuple[int, int], long: tuple[int, int]) -> A
     return Abbreviation(text[slice(*short)], long_text, *short, long[0], end)
 
 
-def _is_short(text: str) -> bool:
-    """Say whether a text may be a short form."""
+def _is_short_form(text: str) -> bool:
+    """Whether a text may be a short form."""
     return (
         _MIN_SHORT <= len(text) <= _MAX_SHORT
         and len(text.split()) <= _MAX_SHORT_WORDS
         and text[0].isalnum()
         and any(map(str.isalpha, text))
-        and not _REMARK.fullmatch(text)
+        and not _NOT_SHORT_FORM.fullmatch(text)
     )
 
 
 def _long_start(short: str, text: str, before: int, end: int) -> int | None:
-    """Find where the long form begins that ends before a bracket."""
+    """Return the start of the long form before a bracket."""
     stop = before + len(text[before:end].rstrip())
     if stop > before and _HAN.match(text[stop - 1]):
         return _chinese_start(short, text, before, stop)
@@ -147,45 +147,45 @@ def _long_start(short: str, text: str, before: int, end: int) -> int | None:
     first = before + len(words[0]) if len(words) > n_words else before
     while text[first].isspace():
         first += 1
-    at = _match_letters(short, text[first:stop])
-    return first + at if at is not None and _is_long(short, text[first + at : stop]) else None
+    at = _match_characters(short, text[first:stop])
+    return first + at if at is not None and _is_long_form(short, text[first + at : stop]) else None
 
 
-def _is_long(short: str, long: str) -> bool:
-    """Say whether a long form is one: longer, and without the short form as a word."""
+def _is_long_form(short: str, long: str) -> bool:
+    """Whether a long form is longer than the short form and does not contain it as a word."""
     return len(long) > len(short) and short not in long.split()
 
 
 def _chinese_start(short: str, text: str, before: int, stop: int) -> int | None:
-    """Take the run of characters before a bracket; a Chinese short form must be made of them."""
+    """Return the start of the Chinese long form: the run of characters before the bracket."""
     run = _HAN_RUN.search(text, before, stop)
     if run is None or len(run[0]) < 2:
         return None
     if not _HAN.search(short):
         return run.start() if short.isascii() and any(map(str.isupper, short)) else None
-    at = _match_letters(short, run[0], anywhere=True)
+    at = _match_characters(short, run[0], anywhere=True)
     return run.start() + at if at is not None and len(run[0]) - at > len(short) else None
 
 
-def _match_letters(short: str, long: str, *, anywhere: bool = False) -> int | None:
-    """Match the letters of a short form from right to left; give where the first one stands.
+def _match_characters(short: str, long: str, *, anywhere: bool = False) -> int | None:
+    """Match the characters of a short form from right to left; return the position of the first.
 
-    The first must begin a word, unless it may stand ``anywhere``.
+    The first must begin a word, unless ``anywhere`` is set.
     """
     low, at = _lower(long), len(long)
-    for place in range(len(short) - 1, -1, -1):
-        if not short[place].isalnum():
+    for position in range(len(short) - 1, -1, -1):
+        if not short[position].isalnum():
             continue
-        at = low.rfind(short[place].lower(), 0, at)
-        while at >= 0 and place == 0 and not anywhere and not _begins_word(long, at):
-            at = low.rfind(short[place].lower(), 0, at)
+        at = low.rfind(short[position].lower(), 0, at)
+        while at >= 0 and position == 0 and not anywhere and not _begins_word(long, at):
+            at = low.rfind(short[position].lower(), 0, at)
         if at < 0:
             return None
     return at
 
 
 def _lower(text: str) -> str:
-    """Turn into small letters, each in its place."""
+    """Lower the case without changing offsets."""
     low = text.lower()
     return low if len(low) == len(text) else "".join(char.lower()[:1] for char in text)
 
@@ -195,7 +195,7 @@ def _begins_word(text: str, at: int) -> bool:
 
 
 class LongForms(Mapping[str, str]):
-    """The long forms of a document's abbreviations; of several definitions the first counts."""
+    """The long forms of a document's abbreviations; the first of several definitions counts."""
 
     def __init__(
         self, abbreviations: Iterable[Abbreviation], more: Mapping[str, str] | None = None
@@ -208,7 +208,7 @@ class LongForms(Mapping[str, str]):
 
     @classmethod
     def of(cls, text: str) -> LongForms:
-        """Collect what a text defines."""
+        """Collect the abbreviations that a text defines."""
         return cls(find_abbreviations(text))
 
     def __getitem__(self, short: str) -> str:
@@ -221,10 +221,10 @@ class LongForms(Mapping[str, str]):
         return len(self._long)
 
     def expand(self, mention: str) -> str | None:
-        """Give the long form of a mention, or None where it is no abbreviation of this document.
+        """Return the long form of a mention, or None if it is no abbreviation of the document.
 
-        The plural counts (*DMs*), and so does an abbreviation that is the last word of a mention
-        (*sporadic BC*). One that comes before other words does not: the *APC gene* is a gene.
+        Plurals (*DMs*) and mentions that end in an abbreviation (*sporadic BC*) are expanded;
+        mentions that begin with one are not: the *APC gene* is a gene.
 
         >>> forms = LongForms.of("Breast cancer (BC) is common.")
         >>> forms.expand("BCs"), forms.expand("sporadic BC"), forms.expand("BC gene")
@@ -233,8 +233,8 @@ class LongForms(Mapping[str, str]):
         long = self._of(mention)
         if long is not None:
             return long
-        before, blank, last = mention.rpartition(" ")
-        long = self._of(last) if blank else None
+        before, space, last = mention.rpartition(" ")
+        long = self._of(last) if space else None
         if long is None or long.lower() in before.lower():
             return None
         return f"{before} {long}"

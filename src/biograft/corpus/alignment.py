@@ -1,9 +1,8 @@
-"""Stretches of text as tokens of a subword tokenizer: the one rule, for training and tasks alike.
+"""Alignment of character spans with the subword tokens of a tokenizer, for training and tasks.
 
-A token belongs to a stretch if they share a character. The tokenizer says which characters of
-the unaltered text a token stands for (``offsets`` of the fast ones, end exclusive), so that
-accents taken off, lower case, characters it does not know and scripts without blanks need no
-guessing. A token without characters, such as ``[CLS]``, belongs to nothing.
+A token belongs to a span if they share a character. The ``offsets`` of a fast tokenizer (end
+exclusive) give the characters of the original text that a token stands for, whatever the tokenizer
+normalises. A token without characters, such as ``[CLS]``, belongs to no span.
 """
 
 from __future__ import annotations
@@ -20,61 +19,61 @@ from biograft.text import HAN
 Ints = npt.NDArray[np.int64]
 
 NONE = -1
-"""Where a stretch has no token, or a token no stretch."""
+"""The index of a span without a token, or of a token without a span."""
 
 
 def align_spans(offsets: npt.ArrayLike, spans: npt.ArrayLike) -> Ints:
-    """Give the first and the last token of each span, both inclusive; ``NONE`` where no token is.
+    """Return the first and the last token of each span, both inclusive; ``NONE`` if there is none.
 
     ``offsets`` (tokens, 2) are the start and end of each token of one text, in its order;
     ``spans`` (spans, 2) may be in any order and overlap.
     """
-    places, wanted = _pairs(offsets), _pairs(spans)
-    held = np.flatnonzero(places[:, 0] < places[:, 1])
-    starts, ends = places[held].T
-    first = np.searchsorted(ends, wanted[:, 0], side="right")  # the first that ends after the start
-    last = np.searchsorted(starts, wanted[:, 1], side="left") - 1  # the last that starts before it
-    found = (first <= last) & (wanted[:, 0] < wanted[:, 1])
-    tokens = np.full(wanted.shape, NONE, np.int64)
-    tokens[found, 0] = held[first[found]]
-    tokens[found, 1] = held[last[found]]
+    token_bounds, bounds = _pairs(offsets), _pairs(spans)
+    nonempty = np.flatnonzero(token_bounds[:, 0] < token_bounds[:, 1])
+    starts, ends = token_bounds[nonempty].T
+    first = np.searchsorted(ends, bounds[:, 0], side="right")  # the first that ends after the start
+    last = np.searchsorted(starts, bounds[:, 1], side="left") - 1  # the last that starts before it
+    aligned = (first <= last) & (bounds[:, 0] < bounds[:, 1])
+    tokens = np.full(bounds.shape, NONE, np.int64)
+    tokens[aligned, 0] = nonempty[first[aligned]]
+    tokens[aligned, 1] = nonempty[last[aligned]]
     return tokens
 
 
-def word_numbers(offsets: npt.ArrayLike, words: npt.ArrayLike) -> Ints:
-    """Give the number of the word that each token belongs to; ``NONE`` for one of no word.
+def word_indices(offsets: npt.ArrayLike, words: npt.ArrayLike) -> Ints:
+    """Return the index of the word that each token belongs to; ``NONE`` if there is none.
 
-    ``words`` (words, 2) are disjoint and ascending. A token of several belongs to the first.
+    ``words`` (words, 2) are disjoint and sorted. A token of several words belongs to the first.
     """
-    places, stretches = _pairs(offsets), _pairs(words)
-    if not len(stretches):
-        return np.full(len(places), NONE, np.int64)
-    number = np.searchsorted(stretches[:, 1], places[:, 0], side="right")
-    starts = stretches[np.minimum(number, len(stretches) - 1), 0]
-    held = (number < len(stretches)) & (starts < places[:, 1]) & (places[:, 0] < places[:, 1])
-    return np.where(held, number, NONE).astype(np.int64)
+    tokens, bounds = _pairs(offsets), _pairs(words)
+    if not len(bounds):
+        return np.full(len(tokens), NONE, np.int64)
+    index = np.searchsorted(bounds[:, 1], tokens[:, 0], side="right")
+    starts = bounds[np.minimum(index, len(bounds) - 1), 0]
+    inside = (index < len(bounds)) & (starts < tokens[:, 1]) & (tokens[:, 0] < tokens[:, 1])
+    return np.where(inside, index, NONE).astype(np.int64)
 
 
 def _pairs(values: npt.ArrayLike) -> Ints:
     return np.asarray(values, np.int64).reshape(-1, 2)
 
 
-_ALONE = rf"\u3005-\u30ff{HAN}"  # kana, Chinese characters
-_LETTER = rf"[^\W_{_ALONE}]"
+_SINGLE = rf"\u3005-\u30ff{HAN}"  # kana, Chinese characters
+_LETTER = rf"[^\W_{_SINGLE}]"
 _LAST = 0x20000  # scripts end here
 
 
 def split_tokens(text: str) -> list[tuple[int, int]]:
-    """Say where the tokens of a text stand, in order."""
-    return [match.span() for match in _rule().finditer(text)]
+    """Return the offsets of the words, Chinese characters and punctuation of a text."""
+    return [match.span() for match in _token_pattern().finditer(text)]
 
 
 @functools.cache
-def _rule() -> re.Pattern[str]:
+def _token_pattern() -> re.Pattern[str]:
     marks = "".join(
         re.escape(chr(code))
         for code in range(_LAST)
         if unicodedata.category(chr(code)).startswith("M")
     )
     letters = rf"{_LETTER}+(?:[{marks}]+{_LETTER}*)*"
-    return re.compile(rf"{letters}|(?:[{_ALONE}]|[^\w\s]|_)[{marks}]*")
+    return re.compile(rf"{letters}|(?:[{_SINGLE}]|[^\w\s]|_)[{marks}]*")

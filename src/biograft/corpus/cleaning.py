@@ -1,21 +1,21 @@
-"""Clean running text before it is annotated: what is no language goes, long documents are cut.
+"""Text cleaning before annotation: strip HTML, addresses and symbols; split long documents.
 
 The steps, in this order, each counted by its name in a :class:`CleaningReport`:
 
 =================  ========================================================================
-``tags``           HTML tags and comments; scripts and style sheets with what they hold
-``entities``       HTML entities (``&lt;``) become the characters they stand for
-``urls``           addresses of pages
-``emails``         addresses of people
-``signs``          characters that are no letter, digit, punctuation or sign of a formula
-``blanks``         runs of blanks become one
-``empty``          documents in which nothing is left are dropped
-``short``          so are those with fewer than ``min_length`` characters
-``cut``            those with more than ``max_length`` are cut at punctuation
+``tags``           remove HTML tags and comments, and scripts and style sheets with their content
+``entities``       replace HTML entities (``&lt;``) by their characters
+``urls``           remove URLs
+``emails``         remove e-mail addresses
+``symbols``        remove characters other than letters, digits, punctuation, mathematical symbols
+``whitespace``     collapse runs of whitespace
+``empty``          drop documents without text
+``short``          drop documents with fewer than ``min_length`` characters
+``cut``            split documents with more than ``max_length`` characters at punctuation
 =================  ========================================================================
 
-The steps and the numbers 256 and 512 are those of SMedBERT's appendix; cutting at punctuation and
-filling each segment up is EMBERT's. Offsets count in the cleaned text.
+The steps and the lengths 256 and 512 are those of SMedBERT's appendix; splitting at punctuation
+into segments that are as full as possible is EMBERT's. Offsets refer to the cleaned text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _INLINE = (
     "iframe img input ins kbd label link map mark meta nobr noscript object param q s samp small "
     "source span strike strong sub sup svg time tt u var video wbr"
 ).split()
-_HIDDEN = re.compile(r"<!--.*?-->|<(script|style)\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
+_NOT_TEXT = re.compile(r"<!--.*?-->|<(script|style)\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(
     rf"</?({'|'.join(_BLOCKS + _INLINE)})(?:\s[^<>]*|/)?>|<!doctype[^<>]*>", re.IGNORECASE
 )
@@ -52,30 +52,32 @@ _URL = re.compile(
 _EMAIL = re.compile(
     r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+"
 )
-_SIGNS = re.compile(
+_SYMBOLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2500-\u27bf\u2b00-\u2bff"
     "\ud800-\udfff\ue000-\uf8ff\ufe00-\ufe0f\ufeff\ufff0-\uffff\U0001f000-\U0001faff"
     "\U000e0000-\U0010ffff]+"
 )
-_BLANKS = re.compile(r"[ \t\xa0\u2000-\u200a\u202f\u3000]{2,}|[\t\xa0\u2000-\u200a\u202f\u3000]")
-_STRONG = re.compile(r"[。！？!?\n]+[”’」』）)\"']*|\.(?=\s)|…+")
-_WEAK = re.compile(r"[，,；;、：:](?!\d)")
-_GAP = re.compile(r"\s")
+_WHITESPACE = re.compile(
+    r"[ \t\xa0\u2000-\u200a\u202f\u3000]{2,}|[\t\xa0\u2000-\u200a\u202f\u3000]"
+)
+_SENTENCE_END = re.compile(r"[。！？!?\n]+[”’」』）)\"']*|\.(?=\s)|…+")
+_CLAUSE_END = re.compile(r"[，,；;、：:](?!\d)")
+_SPACE = re.compile(r"\s")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CleaningConfig:
-    """What is taken out, and how long a document may be."""
+    """What is removed, and the bounds of document length."""
 
     html: bool = True
     urls: bool = True
     emails: bool = True
-    signs: bool = True
+    symbols: bool = True
     min_length: int = 0
     """Documents with fewer characters are dropped; 256 in SMedBERT."""
     max_length: int = 0
-    """Longer documents are cut into segments of so many characters at most; 512 in SMedBERT;
-    0: none is cut."""
+    """Longer documents are split into segments of at most so many characters; 512 in SMedBERT;
+    0: no limit."""
 
     def __post_init__(self) -> None:
         for name in ("min_length", "max_length"):
@@ -90,23 +92,23 @@ class CleaningConfig:
 
 @dataclass
 class CleaningReport:
-    """What cleaning did: how often each step found something, by its name."""
+    """Counts of what cleaning changed, by step."""
 
     counts: Counter[str] = field(default_factory=Counter)
 
 
 class Cleaner:
-    """Cleans one document after the other, and counts."""
+    """Cleans documents and counts the changes."""
 
     def __init__(self, config: CleaningConfig | None = None) -> None:
         self.config = config or CleaningConfig()
         self.report = CleaningReport()
 
     def clean(self, document: Document) -> Iterator[Document]:
-        """Give what is left of a document: nothing, itself, or its segments.
+        """Yield the cleaned document, its segments, or nothing.
 
-        Mentions that it brings are left behind, since their offsets no longer hold. A segment is
-        called after its document and its place in it: ``PMID1#2``.
+        Mentions are dropped, since their offsets no longer hold. The id of a segment is that of the
+        document and its index: ``PMID1#2``.
         """
         text = self.clean_text(document.text)
         counts = self.report.counts
@@ -119,26 +121,26 @@ class Cleaner:
             yield document if same else replace(document, text=text, mentions=())
         else:
             counts["cut"] += 1
-            for number, segment in enumerate(cut_at_punctuation(text, self.config.max_length), 1):
-                name = f"{document.id}#{number}"
+            for index, segment in enumerate(cut_at_punctuation(text, self.config.max_length), 1):
+                name = f"{document.id}#{index}"
                 yield replace(document, id=name, text=segment, mentions=())
 
     def clean_text(self, text: str) -> str:
-        """Take out of a text what is no language."""
+        """Clean a text."""
         config = self.config
         if config.html and "<" in text:
-            text = self._replace("tags", _HIDDEN, " ", text)
-            text = self._replace("tags", _TAG, _gap_of_tag, text)
+            text = self._replace("tags", _NOT_TEXT, " ", text)
+            text = self._replace("tags", _TAG, _tag_replacement, text)
         if config.html and "&" in text:
             text = self._replace("entities", _ENTITY, lambda m: html.unescape(m[0]), text)
         if config.urls and ("://" in text or "ww." in text.lower()):
             text = self._replace("urls", _URL, " ", text)
         if config.emails and "@" in text:
             text = self._replace("emails", _EMAIL, " ", text)
-        if config.signs and not (text.isascii() and text.isprintable()):
-            text = self._replace("signs", _SIGNS, "", text)
+        if config.symbols and not (text.isascii() and text.isprintable()):
+            text = self._replace("symbols", _SYMBOLS, "", text)
         if "  " in text or not (text.isascii() and text.isprintable()):
-            text = self._replace("blanks", _BLANKS, " ", text)
+            text = self._replace("whitespace", _WHITESPACE, " ", text)
         return text.strip()
 
     def _replace(
@@ -150,34 +152,34 @@ class Cleaner:
         return text
 
 
-def _gap_of_tag(tag: re.Match[str]) -> str:
-    """Leave a blank for a tag that parts what stands before and behind it."""
+def _tag_replacement(tag: re.Match[str]) -> str:
+    """Return a space for a block tag, nothing for an inline tag."""
     name = tag[1]
     return "" if name and name.lower() in _INLINE else " "
 
 
-def cut_at_punctuation(text: str, longest: int) -> list[str]:
-    """Cut a text into segments of so many characters at most, each as full as it can be.
+def cut_at_punctuation(text: str, max_length: int) -> list[str]:
+    """Split a text into segments of at most ``max_length`` characters, as full as possible.
 
-    A cut comes behind the last end of a sentence in the second half of what fits; if there is
-    none, behind the last comma, else at the last blank, else where it must be.
+    A segment ends after the last sentence end in the second half of what fits; if there is none,
+    after the last comma, else at the last whitespace, else at the limit.
 
     >>> cut_at_punctuation("咳嗽三天。发热，头痛。无皮疹", 8)
     ['咳嗽三天。', '发热，头痛。', '无皮疹']
     """
     segments = []
     start = 0
-    while len(text) - start > longest:
-        end = _cut_before(text, start, start + longest)
+    while len(text) - start > max_length:
+        end = _segment_end(text, start, start + max_length)
         segments.append(text[start:end].strip())
         start = end
     segments.append(text[start:].strip())
     return [segment for segment in segments if segment]
 
 
-def _cut_before(text: str, start: int, limit: int) -> int:
+def _segment_end(text: str, start: int, limit: int) -> int:
     middle = start + (limit - start) // 2
-    for pattern, floor in ((_STRONG, middle), (_WEAK, middle), (_GAP, start)):
+    for pattern, floor in ((_SENTENCE_END, middle), (_CLAUSE_END, middle), (_SPACE, start)):
         last = 0
         for mark in pattern.finditer(text, floor, limit + 1):
             if mark.end() <= limit:

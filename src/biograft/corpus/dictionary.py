@@ -1,8 +1,9 @@
-"""English words that a dictionary of names must be careful with.
+"""Dictionary matching: find all names of a store in text with an Aho-Corasick automaton.
 
-*Function words* are never a mention, even where a store has a concept of that name (``NO``,
-``was``). *Common words* with odd capitals are mentions only when written as the name is: ``CAT``
-the enzyme is not the animal, ``cAMP`` no place to sleep; a plain ``Skin`` is skin in any case.
+Names and text are compared in a normalised form (see :mod:`biograft.corpus.tokens`). English
+*function words* never match, even if a store has a concept of that name (``NO``, ``was``). *Common
+words* with unusual capitals match only in the case of the name (``CAT``, ``cAMP``), while a plain
+``Skin`` matches in any case.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from biograft.corpus.tokens import (
-    NAME_ENDS,
+    NAME_SEPARATOR,
     Tokens,
     is_invisible,
     mark_joined,
     mark_names,
-    parts_words,
+    separates_words,
 )
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
@@ -88,30 +89,30 @@ COMMON_WORDS = frozenset(
 
 
 OVERLAPS = ("longest", "all")
-NAMES_AT_ONCE = 100_000
-_REMEMBERED = 1 << 18
-"""Patterns whose names are kept at hand; texts repeat themselves."""
+NAMES_PER_BATCH = 100_000
+_CACHE_SIZE = 1 << 18
+"""Patterns whose rows are cached, since texts repeat names."""
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DictionaryConfig:
-    """Which names are looked for, and how."""
+    """Which names are searched, and how."""
 
     languages: tuple[str, ...] = ()
-    """Only names in these languages; all by default."""
+    """Languages of the names; all by default."""
     overlap: str = "longest"
-    """``longest``: of overlapping matches the leftmost, then the longest; ``all``: every one."""
+    """``longest``: of overlapping matches the leftmost, then the longest; ``all``: all of them."""
     min_length: int = 2
-    """Names with fewer letters and digits are left out."""
+    """Minimum number of letters and digits of a name."""
     plurals: bool = True
-    """Also find a name whose last word has an *s* more."""
+    """Whether a name also matches with an *s* appended to its last word."""
     acronym_length: int = 4
-    """Names of so many capitals at most match only in that case; so do common words with odd
+    """Upper-case names up to this length match only in upper case; so do common words with unusual
     capitals (``cAMP``, ``GRACE``)."""
     stop_words: tuple[str, ...] = ()
-    """Names never to look for, besides English function words."""
+    """Names never to match, besides English function words."""
 
     def __post_init__(self) -> None:
         if self.overlap not in OVERLAPS:
@@ -125,7 +126,7 @@ class DictionaryConfig:
 
 
 class Patterns:
-    """What names are marked as, and which names (by their rows) each pattern stands for."""
+    """The normalised patterns of names, and the rows of the names of each pattern."""
 
     def __init__(
         self,
@@ -135,64 +136,66 @@ class Patterns:
     ) -> None:
         self.config = config
         self.skipped: Counter[str] = Counter()
-        """How many names were left out, by reason."""
+        """Counts of names that are not searched, by reason."""
         self._stop = FUNCTION_WORDS.union(map(normalise, config.stop_words))
-        self._cased: dict[int, str] = {}
-        numbers: list[int] = []
+        self._case_sensitive: dict[int, str] = {}
+        row_ids: list[int] = []
         chunks: list[pa.Array] = []
-        for block, places in self._blocks(names, rows):
+        for block, positions in self._batches(names, rows):
             marked = mark_names(block, plurals=config.plurals)
             kept = [key for key in marked if key]
-            numbers += [place for key, place in zip(marked, places, strict=True) if key]
+            row_ids += [position for key, position in zip(marked, positions, strict=True) if key]
             self.skipped["no letters"] += len(marked) - len(kept)
             chunks.append(pa.array(kept, pa.large_binary()))
         self.skipped = +self.skipped
-        self.n_names = len(numbers)
+        self.n_names = len(row_ids)
         keys = pa.chunked_array(chunks, pa.large_binary()).combine_chunks().dictionary_encode()
         self.keys: list[bytes] = keys.dictionary.to_pylist()
-        """What is searched for, as UTF-8; a pattern is known by its place here."""
+        """The patterns as UTF-8; their ids are their indices here."""
         patterns = keys.indices.to_numpy()
-        order = np.array(numbers, np.int64)
-        # seen as memory: single numbers are read from it much faster than from an array
+        order = np.array(row_ids, np.int64)
+        # a memoryview, since reading single numbers from it is much faster than from an array
         self._rows = order[np.lexsort((order, patterns))].data
         self._row_ends = np.cumsum([0, *np.bincount(patterns, minlength=len(self.keys))]).data
-        self._known: dict[int, tuple[int, ...]] = {}
+        self._row_cache: dict[int, tuple[int, ...]] = {}
 
-    def rows_of(self, pattern: int, found: str) -> tuple[int, ...]:
-        """Give the names of a pattern that may be written as ``found``, which has their case."""
-        known = self._known.get(pattern)
-        if known is not None:
-            return known
+    def rows_of(self, pattern: int, text: str) -> tuple[int, ...]:
+        """Return the rows of the names of a pattern that match a text in its case."""
+        cached = self._row_cache.get(pattern)
+        if cached is not None:
+            return cached
         rows = self._rows[self._row_ends[pattern] : self._row_ends[pattern + 1]].tolist()
-        if not self._cased.keys().isdisjoint(rows):
-            return tuple(r for r in rows if r not in self._cased or self._same_case(r, found))
-        if len(self._known) > _REMEMBERED:
-            self._known.clear()
-        self._known[pattern] = tuple(rows)
-        return self._known[pattern]
+        if not self._case_sensitive.keys().isdisjoint(rows):
+            return tuple(
+                row for row in rows if row not in self._case_sensitive or self._same_case(row, text)
+            )
+        if len(self._row_cache) > _CACHE_SIZE:
+            self._row_cache.clear()
+        self._row_cache[pattern] = tuple(rows)
+        return self._row_cache[pattern]
 
-    def _same_case(self, row: int, found: str) -> bool:
-        name, text = self._cased[row], _with_case(found)
-        return text == name or (self.config.plurals and text == f"{name}s")
+    def _same_case(self, row: int, text: str) -> bool:
+        name, cased = self._case_sensitive[row], _with_case(text)
+        return cased == name or (self.config.plurals and cased == f"{name}s")
 
     # ---- building
 
-    def _blocks(
+    def _batches(
         self, names: Iterable[str], rows: Sequence[int] | Ints | None
     ) -> Iterator[tuple[list[str], list[int]]]:
-        """Give the names to look for, many at a time, with their numbers."""
+        """Yield batches of the names to search, with their rows."""
         texts = iter(names)
         done = 0
-        while block := list(islice(texts, NAMES_AT_ONCE)):
-            places: list[int] = list(range(done, done + len(block)))
+        while block := list(islice(texts, NAMES_PER_BATCH)):
+            ids: list[int] = list(range(done, done + len(block)))
             if rows is not None:
-                places = np.asarray(rows[done : done + len(block)]).tolist()
+                ids = np.asarray(rows[done : done + len(block)]).tolist()
             done += len(block)
-            kept = [(t, p) for t, p in zip(block, places, strict=True) if self._wanted(t, p)]
-            yield [text for text, _ in kept], [place for _, place in kept]
+            kept = [pair for pair in zip(block, ids, strict=True) if self._is_searchable(*pair)]
+            yield [text for text, _ in kept], [row for _, row in kept]
 
-    def _wanted(self, name: str, row: int) -> bool:
-        """Decide about one name, noting the case it must be found in."""
+    def _is_searchable(self, name: str, row: int) -> bool:
+        """Whether to search a name; notes the case that it must match in."""
         key = normalise(name)
         letters = sum(map(str.isalnum, key))
         reason = ""
@@ -206,14 +209,14 @@ class Patterns:
             self.skipped[reason] += 1
             return False
         capitals = name.isupper() and letters <= self.config.acronym_length
-        odd = key in COMMON_WORDS and name not in (name.lower(), name.capitalize())
-        if odd or (capitals and " " not in name.strip()):
-            self._cased[row] = _with_case(name)
+        unusual = key in COMMON_WORDS and name not in (name.lower(), name.capitalize())
+        if unusual or (capitals and " " not in name.strip()):
+            self._case_sensitive[row] = _with_case(name)
         return True
 
 
 def _with_case(text: str) -> str:
-    """Make what two spellings have in common that differ in hyphens and blanks, not in case."""
+    """Normalise hyphens and whitespace of a text, but not its case."""
     plain = unicodedata.normalize("NFKC", text)
     return plain if plain.isalnum() else " ".join("".join(map(_cased_char, plain)).split())
 
@@ -221,20 +224,20 @@ def _with_case(text: str) -> str:
 def _cased_char(char: str) -> str:
     if char in APOSTROPHES or is_invisible(char):
         return ""
-    return " " if parts_words(char) else char
+    return " " if separates_words(char) else char
 
 
 def read_stop_words(path: Path) -> tuple[str, ...]:
-    """Read names never to look for, one a line."""
+    """Read names never to match, one per line."""
     return tuple(line.strip() for _, line in read_lines(path) if line.strip())
 
 
-_TEXT_AT_ONCE = 1 << 18
-"""Characters searched at once: many short texts together, for the cost of a call."""
+_BATCH_CHARACTERS = 1 << 18
+"""Characters searched per call: short texts are searched together."""
 
 
 class DictionaryMatch(NamedTuple):
-    """A stretch of text that is a name: of which rows of the store's table of names."""
+    """A span of text that matches names, with their rows in the store's table of names."""
 
     start: int
     end: int
@@ -242,16 +245,15 @@ class DictionaryMatch(NamedTuple):
     name_rows: tuple[int, ...]
 
 
-class Found(NamedTuple):
-    """All places where patterns stand in some texts, in columns, overlapping ones too.
+class PatternMatches(NamedTuple):
+    """All matches of patterns in several texts, in columns, overlapping ones included.
 
-    They are in the order of the texts and, in each, of their starts; of one start the longer comes
-    first, and of one place a name before one that only its plural matches. Whether the case is
-    right, :meth:`Patterns.rows_of` knows.
+    They are sorted by text and start; of one start the longer comes first, and of one span an exact
+    match before a plural. :meth:`Patterns.rows_of` checks the case.
     """
 
     text: Ints
-    """Number of the text."""
+    """Index of the text."""
     start: Ints
     end: Ints
     pattern: Ints
@@ -267,7 +269,7 @@ class DictionaryMatcher:
         *,
         rows: Sequence[int] | Ints | None = None,
     ) -> None:
-        """Build from names; ``rows`` are the numbers to know them by (by default 0, 1, ...)."""
+        """Build from names; ``rows`` are their ids (by default 0, 1, ...)."""
         self.config = config or DictionaryConfig()
         self.patterns = Patterns(names, self.config, rows)
         self._automaton = ahocorasick_rs.BytesAhoCorasick(
@@ -284,84 +286,84 @@ class DictionaryMatcher:
         rows = np.arange(len(table), dtype=np.int64)
         if config.languages:
             wanted = {language_code(tag) for tag in config.languages}
-            tags = [place for place, tag in enumerate(base.languages) if tag in wanted]
+            tags = [index for index, tag in enumerate(base.languages) if tag in wanted]
             rows = np.flatnonzero(np.isin(table.column("language").to_numpy(), tags))
         texts = table.column("text")
-        blocks = (rows[k : k + NAMES_AT_ONCE] for k in range(0, len(rows), NAMES_AT_ONCE))
+        blocks = (rows[k : k + NAMES_PER_BATCH] for k in range(0, len(rows), NAMES_PER_BATCH))
         names = (name for block in blocks for name in texts.take(block).to_pylist())
         return cls(names, config, rows=rows)
 
     def find(self, text: str) -> list[DictionaryMatch]:
-        """Find the names in a text, from left to right, the longer first."""
+        """Find the names in a text, sorted by start, the longer first."""
         return self.find_many([text])[0]
 
     def find_many(self, texts: Sequence[str]) -> list[list[DictionaryMatch]]:
-        """Find the names in each of several texts; together they take less time than apart."""
-        found = self.search(texts)
-        cuts = np.searchsorted(found.text, np.arange(len(texts) + 1)).tolist()
-        columns = [column.tolist() for column in (found.pattern, found.start, found.end)]
+        """Find the names in each of several texts, which is faster than one by one."""
+        matches = self.search(texts)
+        cuts = np.searchsorted(matches.text, np.arange(len(texts) + 1)).tolist()
+        columns = [column.tolist() for column in (matches.pattern, matches.start, matches.end)]
         return [
-            list(self._choose(text, zip(*(column[cut:end] for column in columns), strict=True)))
+            list(self._select(text, zip(*(column[cut:end] for column in columns), strict=True)))
             for text, cut, end in zip(texts, cuts, cuts[1:], strict=False)
         ]
 
-    def search(self, texts: Sequence[str]) -> Found:
-        """Find all places of patterns, in columns: for much text, where objects cost too much."""
+    def search(self, texts: Sequence[str]) -> PatternMatches:
+        """Find all matches of patterns as columns, without an object per match."""
         parts = []
         done = 0
         while done < len(texts):
             n, size = done, 0
-            while n < len(texts) and (n == done or size + len(texts[n]) <= _TEXT_AT_ONCE):
+            while n < len(texts) and (n == done or size + len(texts[n]) <= _BATCH_CHARACTERS):
                 size += len(texts[n])
                 n += 1
             text, *columns = self._search_in(texts[done:n])
             parts.append((text + done, *columns))
             done = n
         if not parts:
-            return Found(*(np.zeros(0, np.int64) for _ in Found._fields))
-        return Found(*map(np.concatenate, zip(*parts, strict=True)))
+            return PatternMatches(*(np.zeros(0, np.int64) for _ in PatternMatches._fields))
+        return PatternMatches(*map(np.concatenate, zip(*parts, strict=True)))
 
-    def _search_in(self, texts: Sequence[str]) -> Found:
-        joined = NAME_ENDS.join([text.replace(NAME_ENDS, " ") for text in texts])
+    def _search_in(self, texts: Sequence[str]) -> PatternMatches:
+        joined = NAME_SEPARATOR.join([text.replace(NAME_SEPARATOR, " ") for text in texts])
         tokens = mark_joined(joined, plurals=self.config.plurals)
-        places = self._automaton.find_matches_as_indexes(tokens.data.data, overlapping=True)
+        positions = self._automaton.find_matches_as_indexes(tokens.data.data, overlapping=True)
         bounds = np.cumsum([0, *(len(text) + 1 for text in texts)])
-        pattern, start, end = _in_order(places, tokens)
+        pattern, start, end = _to_columns(positions, tokens)
         text_of = np.searchsorted(bounds, start, "right") - 1
-        return Found(text_of, start - bounds[text_of], end - bounds[text_of], pattern)
+        return PatternMatches(text_of, start - bounds[text_of], end - bounds[text_of], pattern)
 
-    def _choose(
-        self, text: str, found: Iterable[tuple[int, int, int]]
+    def _select(
+        self, text: str, matches: Iterable[tuple[int, int, int]]
     ) -> Iterator[DictionaryMatch]:
-        """Take matches that are in the right case and, unless all are wanted, do not overlap."""
-        before = (-1, -1)
-        farthest = -1
+        """Yield the matches in the right case that, unless all are wanted, do not overlap."""
+        previous = (-1, -1)
+        last_end = -1
         longest = self.config.overlap == "longest"
-        for pattern, start, end in found:
-            # at the same place the name itself was found before, this one only by its plural
-            if (longest and start < farthest) or (start, end) == before:
+        for pattern, start, end in matches:
+            # the same span as before is a plural match, after the exact one
+            if (longest and start < last_end) or (start, end) == previous:
                 continue
-            piece = text[start:end]
-            rows = self.patterns.rows_of(pattern, piece)
+            matched = text[start:end]
+            rows = self.patterns.rows_of(pattern, matched)
             if rows:
-                yield DictionaryMatch(start, end, piece, rows)
-                before, farthest = (start, end), end
+                yield DictionaryMatch(start, end, matched, rows)
+                previous, last_end = (start, end), end
 
 
-def _in_order(found: list[tuple[int, int, int]], tokens: Tokens) -> tuple[Ints, Ints, Ints]:
-    """Turn matches in the marked text into patterns, starts and ends in the unaltered one, sorted.
+def _to_columns(matches: list[tuple[int, int, int]], tokens: Tokens) -> tuple[Ints, Ints, Ints]:
+    """Return sorted patterns, starts and ends in the original text for matches in the marked one.
 
-    At one place the longer match comes first, and a name before one found by its plural.
+    At one start the longer match comes first, and an exact match before a plural.
     """
-    if not found:
+    if not matches:
         none = np.zeros(0, np.int64)
         return none, none, none
-    numbers = np.fromiter(chain.from_iterable(found), np.int64, 3 * len(found))
-    pattern, begin, stop = numbers[::3], numbers[1::3], numbers[2::3]
+    values = np.fromiter(chain.from_iterable(matches), np.int64, 3 * len(matches))
+    pattern, begin, stop = values[::3], values[1::3], values[2::3]
     first = np.searchsorted(tokens.starts, begin)
     last = np.searchsorted(tokens.starts, stop) - 1
     whole = tokens.ends[last] == stop
-    # a match may also begin or end inside a token: on a character that carries a mark
+    # drop matches that begin or end inside a token: on a character with a combining mark
     inside = first < len(tokens.starts)
     inside[inside] = tokens.starts[first[inside]] == begin[inside]
     inside &= whole | (tokens.stems[last] == stop)

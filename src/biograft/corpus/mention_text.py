@@ -1,7 +1,7 @@
-"""How a mention, its context and names are written for models that generate names (GenBioEL).
+"""Input and output text of the generative linker (GenBioEL): mentions in context, names, prompts.
 
-A mention stands between the plain words START and END in its context; what is generated begins
-with the prompt ``mention is``. Names are written without signs, so that few spellings are left.
+A mention stands between the words START and END in its context; the decoder continues the prompt
+``mention is``. Names are written without punctuation.
 """
 
 from __future__ import annotations
@@ -11,41 +11,41 @@ import html
 from biograft.errors import ConfigError
 
 START, END = "START", "END"
-"""The words round a mention; ordinary text that contains them is written in small letters."""
+"""The words around a mention; in ordinary text they are lower-cased."""
 
-SIGNS = ",.;{}[]()+-_*/?!\\`\"'=%><"
-"""What names are written without."""
-_BLANKS = str.maketrans(dict.fromkeys(SIGNS, " "))
-_SMALL = {START: START.lower(), END: END.lower()}
+PUNCTUATION = ",.;{}[]()+-_*/?!\\`\"'=%><"
+"""The characters that names are written without."""
+_TO_SPACES = str.maketrans(dict.fromkeys(PUNCTUATION, " "))
+_LOWER = {START: START.lower(), END: END.lower()}
 
 
 def clean_name(text: str, *, lower: bool = True) -> str:
-    """Write a name in small letters, its signs as blanks; one of signs alone keeps them.
+    """Lower the case of a name and replace punctuation by spaces, unless nothing else is left.
 
     >>> clean_name("Type-2  Diabetes (mellitus)")
     'type 2 diabetes mellitus'
     """
     cased = text.lower() if lower else text
-    return " ".join(cased.translate(_BLANKS).split()) or " ".join(cased.split())
+    return " ".join(cased.translate(_TO_SPACES).split()) or " ".join(cased.split())
 
 
 def clean_text(text: str, *, lower: bool = True) -> str:
-    """Write running text as models read it: HTML's signs spelled out, blanks squeezed.
+    """Normalise running text: unescape HTML, collapse whitespace, lower the case.
 
-    No word of it can be mistaken for the marks of a mention, whatever the case.
+    The words START and END are always lower-cased, so that only marks of mentions have capitals.
     """
     plain = html.unescape(text)
     words = (plain.lower() if lower else plain).split()
-    return " ".join(_SMALL.get(word, word) for word in words)
+    return " ".join(_LOWER.get(word, word) for word in words)
 
 
 def mark_mention(
     left: str, mention: str, right: str, *, words: int = 384, lower: bool = True
 ) -> str:
-    """Write a mention between START and END with at most so many words of context.
+    """Write a mention between START and END with at most ``words`` words of context.
 
-    Of a context that is too long the words nearest the mention stay, as many on either side; what
-    one side does not need the other has.
+    Of a longer context the words nearest to the mention are kept, half of them on either side; what
+    one side does not need, the other gets.
 
     >>> mark_mention("No sign of a", "Cold", "was found.", words=3)
     'of a START cold END was'
@@ -55,29 +55,29 @@ def mark_mention(
     before, inside, after = (
         clean_text(part, lower=lower).split() for part in (left, mention, right)
     )
-    n_before, n_after = share_room(len(before), len(after), words)
+    n_before, n_after = split_context(len(before), len(after), words)
     before = before[len(before) - n_before :]
     return " ".join([*before, START, *inside, END, *after[:n_after]])
 
 
-def share_room(n_before: int, n_after: int, room: int) -> tuple[int, int]:
-    """Say how much stays before and after a mention where there is room for so much.
+def split_context(n_before: int, n_after: int, budget: int) -> tuple[int, int]:
+    """Split a budget of context words between the sides of a mention.
 
     >>> share_room(10, 10, 8), share_room(1, 10, 8), share_room(10, 3, 8)
     ((4, 4), (1, 7), (5, 3))
     """
-    half = room // 2
-    if n_before + n_after <= room:
+    half = budget // 2
+    if n_before + n_after <= budget:
         return n_before, n_after
     if n_before <= half:
-        return n_before, room - n_before
+        return n_before, budget - n_before
     if n_after <= half:
-        return room - n_after, n_after
-    return room - half, half
+        return budget - n_after, n_after
+    return budget - half, half
 
 
 def prompt_of(mention: str) -> str:
-    """Write what a decoder is given before it names a mention.
+    """Return the decoder prompt of a mention.
 
     >>> prompt_of("cold")
     'cold is'

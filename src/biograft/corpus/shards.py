@@ -1,14 +1,14 @@
-"""Annotated text on disk: numbered Parquet files of documents with linked spans.
+"""Annotated text on disk: Parquet shards of documents with linked spans.
 
 ==========================  ==============================================================
 ``part-00000.parquet`` ...  documents in the order of the input
-``frequencies.parquet``     how often each concept was found in all of them
+``frequencies.parquet``     the number of spans of each concept
 ``manifest.json``           format, store, settings, counts; written last, so that a folder
                             without it is not finished
 ==========================  ==============================================================
 
-A part appears under its name when it is whole. What was done for it lies in its own metadata, so
-that work that was interrupted can go on without doing it again.
+A shard appears under its name when it is complete. Its metadata holds the report of its
+annotation, so that interrupted work can be resumed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from biograft.artifacts import Kind, new_file
+from biograft.artifacts import ArtifactKind, new_file
 from biograft.errors import StoreError
 
-SHARDS = Kind(
+SHARDS = ArtifactKind(
     format="biograft-shards",
     version=1,
     called="folder of annotated text",
@@ -45,12 +45,12 @@ SCHEMA = pa.schema(
     ]
 )
 _REPORT = b"biograft"
-_ROWS_AT_ONCE = 4096
+_BATCH_ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of text and the concept it was linked to."""
+class LinkedSpan:
+    """A span of text and the concept it is linked to."""
 
     start: int
     end: int
@@ -60,25 +60,25 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedDocument:
-    """A text and its spans, which are disjoint and in the order of the text."""
+    """A text and its linked spans, which are disjoint and sorted."""
 
     id: str
     text: str
-    spans: tuple[Span, ...] = ()
+    spans: tuple[LinkedSpan, ...] = ()
     language: str = ""
 
 
-def shard_path(folder: Path, number: int) -> Path:
-    """Name a part."""
-    return folder / f"part-{number:05}.parquet"
+def shard_path(folder: Path, index: int) -> Path:
+    """Return the path of a shard."""
+    return folder / f"part-{index:05}.parquet"
 
 
 def to_table(documents: Iterable[AnnotatedDocument]) -> pa.Table:
-    """Lay documents out in columns; the same documents always give the same table."""
-    kept = list(documents)
-    spans = [span for document in kept for span in document.spans]
+    """Convert documents into a table; equal documents give equal tables."""
+    rows = list(documents)
+    spans = [span for document in rows for span in document.spans]
     ends = [0]
-    for document in kept:
+    for document in rows:
         ends.append(ends[-1] + len(document.spans))
     values = pa.StructArray.from_arrays(
         [
@@ -90,9 +90,9 @@ def to_table(documents: Iterable[AnnotatedDocument]) -> pa.Table:
         fields=list(SPAN),
     )
     columns = [
-        pa.array([document.id for document in kept], pa.string()),
-        pa.array([document.text for document in kept], pa.string()),
-        pa.array([document.language for document in kept], pa.string()),
+        pa.array([document.id for document in rows], pa.string()),
+        pa.array([document.text for document in rows], pa.string()),
+        pa.array([document.language for document in rows], pa.string()),
         pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values, type=SCHEMA.field(3).type),
     ]
     return pa.table(columns, schema=SCHEMA)
@@ -101,18 +101,18 @@ def to_table(documents: Iterable[AnnotatedDocument]) -> pa.Table:
 def write_shard(
     path: Path, documents: Iterable[AnnotatedDocument], report: Mapping[str, Any]
 ) -> None:
-    """Write a part with the report of how it was made; it appears when it is whole."""
-    said = json.dumps(report, ensure_ascii=False, sort_keys=True).encode()
-    table = to_table(documents).replace_schema_metadata({_REPORT: said})
+    """Write a shard, complete or not at all, with the report of its annotation."""
+    metadata = {_REPORT: json.dumps(report, ensure_ascii=False, sort_keys=True).encode()}
+    table = to_table(documents).replace_schema_metadata(metadata)
     with new_file(path, overwrite=True) as file:
         pq.write_table(table, file, compression="zstd")
 
 
 def read_report(path: Path) -> dict[str, Any]:
-    """Read how a part was made."""
+    """Read the report of a shard."""
     try:
-        said = pq.read_schema(path).metadata or {}
-        report: dict[str, Any] = json.loads(said[_REPORT])
+        metadata = pq.read_schema(path).metadata or {}
+        report: dict[str, Any] = json.loads(metadata[_REPORT])
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
         raise SHARDS.damaged(path, error) from error
     return report
@@ -127,7 +127,7 @@ class Shards:
 
     @classmethod
     def open(cls, folder: str | Path) -> Shards:
-        """Open a finished folder; a part that is missing or cut short is refused by name."""
+        """Open a finished folder; a missing or truncated shard raises a ``StoreError``."""
         folder = Path(folder)
         manifest = SHARDS.read(folder)
         SHARDS.check_files(folder, manifest)
@@ -142,14 +142,14 @@ class Shards:
 
 
 def read_shard(path: Path) -> Iterator[AnnotatedDocument]:
-    """Read the documents of one part, a few at a time."""
+    """Read the documents of one shard, in batches."""
     try:
         with pq.ParquetFile(path) as file:
             if not file.schema_arrow.equals(SCHEMA):
                 raise StoreError(f"{path}: has other columns than annotated text; {SHARDS.remedy}")
-            for batch in file.iter_batches(_ROWS_AT_ONCE):
+            for batch in file.iter_batches(_BATCH_ROWS):
                 for row in batch.to_pylist():
-                    spans = tuple(Span(**span) for span in row["mentions"])
+                    spans = tuple(LinkedSpan(**span) for span in row["mentions"])
                     yield AnnotatedDocument(row["id"], row["text"], spans, row["language"])
     except (OSError, pa.ArrowException) as error:
         raise SHARDS.damaged(path, error) from error

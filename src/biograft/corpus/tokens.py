@@ -1,7 +1,8 @@
-"""Traditional Chinese characters as simplified ones, one for one, so that offsets stay.
+"""Normalised tokens for dictionary matching, with offsets into the original text.
 
-OpenCC knows them; the few that depend on the word they stand in are taken as they mostly are, the
-same in names and in text.
+Text is case folded, stripped of accents, and its traditional Chinese characters become simplified
+ones (OpenCC, character by character, so that offsets stay). Words are written between marks, so
+that a name matches whole words only; Chinese characters are tokens of their own.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from biograft.text import APOSTROPHES, HAN_RANGES
 
 
 class _Simplified(dict[int, str]):
-    """A translation table that looks a character up when it is first met."""
+    """A translation table that converts a character when it is first used."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
         if any(first <= code <= last for first, last in HAN_RANGES):
-            found = _converter().convert(char)
-            char = found if len(found) == 1 else char
+            converted = _converter().convert(char)
+            char = converted if len(converted) == 1 else char
         self[code] = char
         return char
 
@@ -33,7 +34,7 @@ _TABLE = _Simplified()
 
 
 def simplify(text: str) -> str:
-    """Write traditional characters as simplified ones.
+    """Convert traditional Chinese characters into simplified ones.
 
     >>> simplify("糖尿病腎病")
     '糖尿病肾病'
@@ -52,20 +53,20 @@ Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint32]
 Bytes = npt.NDArray[np.uint8]
 
-UNKNOWN, WORD, MARK, SINGLE, TAIL, QUOTE, BLANK, BREAK, NOTHING = range(9)
-_STARTS, _ENDS = 1, 2
-_MOST_BYTES = 6
-"""What a character may take: four bytes, and a mark on either side."""
+UNKNOWN, WORD, MARK, SINGLE, TAIL, QUOTE, SPACE, BREAK, INVISIBLE = range(9)
+_WORD_START, _WORD_END = 1, 2
+_MAX_BYTES = 6
+"""Maximum bytes of a character: four, and a mark on either side."""
 _S = ord("s")
 
 
 @numba.njit(cache=True, nogil=True)
 def fold_codes(
-    codes: Codes, place: Ints, length: Ints, folded: Codes, kinds: Bytes
+    codes: Codes, position: Ints, length: Ints, folded: Codes, kinds: Bytes
 ) -> tuple[Codes, Bytes, Ints]:
-    """Fold characters, leave out what is nothing, and settle what a combining mark belongs to.
+    """Fold characters, drop invisible ones, and attach combining marks.
 
-    A mark belongs to the character it stands on; without one it is a word.
+    A mark belongs to the character before it; without one it is a word.
     """
     total = 0
     for code in codes:
@@ -73,12 +74,12 @@ def fold_codes(
     out = np.empty(total, np.uint32)
     kind_of = np.empty(total, np.uint8)
     origin = np.empty(total, np.int64)
-    n, base = 0, BLANK
+    n, base = 0, SPACE
     for i in range(len(codes)):
-        first = place[codes[i]]
+        first = position[codes[i]]
         for k in range(first, first + length[codes[i]]):
             kind = kinds[folded[k]]
-            if kind == NOTHING:
+            if kind == INVISIBLE:
                 continue
             if kind == MARK:
                 kind = TAIL if base == SINGLE else WORD
@@ -93,7 +94,7 @@ def fold_codes(
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def _write(out: Bytes, at: int, code: int) -> int:
-    """Write a character as UTF-8; give where the next one goes."""
+    """Write a character as UTF-8; return the position after it."""
     if code < 0x80:
         out[at] = code
         return at + 1
@@ -114,44 +115,44 @@ def _write(out: Bytes, at: int, code: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def lay_out(
+def write_tokens(
     codes: Codes, kinds: Bytes, origin: Ints, plurals: bool
 ) -> tuple[Bytes, Ints, Ints, Ints, Ints, Ints]:
-    """Write the tokens one behind the other, words between their marks.
+    """Write the tokens one after the other, words between marks.
 
-    Gives the bytes, and of each token where it starts there, where it ends without and with its
-    plural *s*, and its place in the unaltered text.
+    Returns the bytes and, for each token, its start there, its ends without and with the plural
+    *s*, and its offsets in the original text.
     """
     n = len(codes)
-    out = np.empty(_MOST_BYTES * n + 1, np.uint8)
+    out = np.empty(_MAX_BYTES * n + 1, np.uint8)
     starts, stems, ends = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     first, last = np.empty(n, np.int64), np.empty(n, np.int64)
-    at, token, letters, before, latest = 0, -1, 0, 0, 0
+    at, token, n_letters, before, latest = 0, -1, 0, 0, 0
     for i in range(n + 1):
-        kind = BLANK if i == n else kinds[i]
+        kind = SPACE if i == n else kinds[i]
         if kind == QUOTE:
-            if letters and kinds[i - 1] == WORD and i + 1 < n and kinds[i + 1] == WORD:
+            if n_letters and kinds[i - 1] == WORD and i + 1 < n and kinds[i + 1] == WORD:
                 continue
-            kind = BLANK
-        if kind != WORD and letters:
-            plural = plurals and _is_plural(letters, before, latest)
+            kind = SPACE
+        if kind != WORD and n_letters:
+            plural = plurals and _is_plural(n_letters, before, latest)
             stems[token], ends[token] = _close(out, at, plural)
-            at, letters = ends[token], 0
-        if kind == BLANK:
+            at, n_letters = ends[token], 0
+        if kind == SPACE:
             continue
         code = codes[i]
-        if kind == SINGLE or (kind == WORD and not letters):
+        if kind == SINGLE or (kind == WORD and not n_letters):
             token += 1
             starts[token] = at
             first[token] = origin[i]
             if kind == WORD:
-                at = _write(out, at, _STARTS)
+                at = _write(out, at, _WORD_START)
         at = _write(out, at, code)
         if kind == BREAK:
             continue
         last[token] = origin[i] + 1
         if kind == WORD:
-            letters += 1
+            n_letters += 1
             before, latest = latest, code
         else:
             stems[token] = ends[token] = at
@@ -161,24 +162,24 @@ def lay_out(
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def _close(out: Bytes, at: int, plural: bool) -> tuple[int, int]:
-    """Write the mark behind a word, before its plural *s*; give where its stem and it end."""
+    """Write the end mark of a word, before its plural *s*; return the ends of stem and word."""
     if plural:
-        out[at - 1], out[at] = _ENDS, _S
+        out[at - 1], out[at] = _WORD_END, _S
         return at, at + 1
-    out[at] = _ENDS
+    out[at] = _WORD_END
     return at + 1, at + 1
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _is_plural(letters: int, before: int, latest: int) -> bool:
-    """Say whether a word may be an English plural: two or more of a-z, 0-9 and then an *s*."""
-    letter = ord("a") <= before <= ord("z") and before != _S
-    return letters > 2 and latest == _S and (letter or ord("0") <= before <= ord("9"))
+def _is_plural(n_letters: int, before: int, latest: int) -> bool:
+    """Whether a word may be an English plural: two or more of a-z, 0-9 and then an *s*."""
+    is_letter = ord("a") <= before <= ord("z") and before != _S
+    return n_letters > 2 and latest == _S and (is_letter or ord("0") <= before <= ord("9"))
 
 
-WORD_STARTS, WORD_ENDS = "\x01", "\x02"
-NAME_ENDS = "\x00"
-"""Parts names that are marked together; in a text of its own it counts as a blank."""
+WORD_START, WORD_END = "\x01", "\x02"
+NAME_SEPARATOR = "\x00"
+"""Separates names that are marked together; within a text it counts as a space."""
 
 _MINUS = 0x2212
 _N_CODES = 0x110000
@@ -189,18 +190,18 @@ _UNSPACED = (
 )  # fmt: skip
 _SELECTORS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
 _CLASSES = {
-    "Zs": BLANK, "Zl": BLANK, "Zp": BLANK, "Cc": BLANK, "Cs": BLANK, "Pd": BLANK,
-    "Mn": MARK, "Mc": MARK, "Me": MARK, "Cf": NOTHING,
+    "Zs": SPACE, "Zl": SPACE, "Zp": SPACE, "Cc": SPACE, "Cs": SPACE, "Pd": SPACE,
+    "Mn": MARK, "Mc": MARK, "Me": MARK, "Cf": INVISIBLE,
 }  # fmt: skip
 
 
 class Tokens(NamedTuple):
-    """A marked text, as UTF-8; of each token its place there and in the unaltered text."""
+    """A marked text as UTF-8, with the offsets of each token there and in the original text."""
 
     data: Bytes
     starts: Ints
     stems: Ints
-    """Where the token ends in the marked text without its plural *s*."""
+    """End of the token in the marked text without its plural *s*."""
     ends: Ints
     first: Ints
     last: Ints  # exclusive
@@ -212,36 +213,36 @@ class Tokens(NamedTuple):
 
 
 class _Folding:
-    """What each character becomes, and of which kind that is; filled as characters are met."""
+    """The folded form and the kind of each character, filled in on first use."""
 
     def __init__(self) -> None:
         self.kinds: Bytes = np.zeros(_N_CODES, np.uint8)
-        self.place: Ints = np.full(_N_CODES, -1, np.int64)
+        self.position: Ints = np.full(_N_CODES, -1, np.int64)
         self.length: Ints = np.zeros(_N_CODES, np.int64)
         self._folded: list[int] = []
         self.folded: Codes = np.zeros(0, np.uint32)
-        self.learn(np.arange(128, dtype=np.uint32))
+        self.add(np.arange(128, dtype=np.uint32))
 
-    def learn(self, codes: Codes) -> None:
-        """Note what characters become."""
+    def add(self, codes: Codes) -> None:
+        """Add the folded forms of characters."""
         for code in codes.tolist():
             folded = _fold(chr(code))
             self.length[code] = len(folded)
             self._folded.extend(map(ord, folded))
-            self.place[code] = len(self._folded) - len(folded)
+            self.position[code] = len(self._folded) - len(folded)
             for char in folded:
                 self.kinds[ord(char)] = _kind(char)
         self.folded = np.array(self._folded, np.uint32)
 
     def fold(self, codes: Codes) -> tuple[Codes, Bytes, Ints]:
-        """Give the folded characters, their kinds, and the index each came from."""
-        unknown = self.place[codes] < 0
+        """Return the folded characters, their kinds, and the index each came from."""
+        unknown = self.position[codes] < 0
         if unknown.any():
-            self.learn(np.unique(codes[unknown]))
-        found: tuple[Codes, Bytes, Ints] = fold_codes(
-            codes, self.place, self.length, self.folded, self.kinds
+            self.add(np.unique(codes[unknown]))
+        folded: tuple[Codes, Bytes, Ints] = fold_codes(
+            codes, self.position, self.length, self.folded, self.kinds
         )
-        return found
+        return folded
 
 
 def _fold(char: str) -> str:
@@ -252,25 +253,25 @@ def _fold(char: str) -> str:
 
 
 def is_invisible(char: str) -> bool:
-    """Say whether a character vanishes, such as a soft hyphen."""
-    return _kind(char) == NOTHING
+    """Whether a character is dropped, such as a soft hyphen."""
+    return _kind(char) == INVISIBLE
 
 
-def parts_words(char: str) -> bool:
-    """Say whether a character is as good as a blank."""
-    return _kind(char) in (BLANK, BREAK)
+def separates_words(char: str) -> bool:
+    """Whether a character separates words, as whitespace does."""
+    return _kind(char) in (SPACE, BREAK)
 
 
 def _kind(char: str) -> int:
     code = ord(char)
-    if char == NAME_ENDS:
+    if char == NAME_SEPARATOR:
         return BREAK
     if char in APOSTROPHES:
         return QUOTE
     if code == _MINUS or char.isspace():
-        return BLANK
+        return SPACE
     if _within(code, _SELECTORS):
-        return NOTHING
+        return INVISIBLE
     category = unicodedata.category(char)
     if category in _CLASSES:
         return _CLASSES[category]
@@ -286,18 +287,18 @@ _FOLDING = _Folding()
 
 def mark(text: str, *, plurals: bool = True) -> Tokens:
     """Mark the tokens of a text."""
-    return mark_joined(text.replace(NAME_ENDS, " "), plurals=plurals)
+    return mark_joined(text.replace(NAME_SEPARATOR, " "), plurals=plurals)
 
 
 def mark_names(names: list[str], *, plurals: bool = True) -> list[bytes]:
-    """Mark many names at once; one without any token becomes empty."""
-    joined = NAME_ENDS.join(name.replace(NAME_ENDS, " ") for name in names)
+    """Mark many names at once; a name without tokens becomes empty."""
+    joined = NAME_SEPARATOR.join(name.replace(NAME_SEPARATOR, " ") for name in names)
     if not names:
         return []
-    return mark_joined(joined, plurals=plurals).data.tobytes().split(NAME_ENDS.encode())
+    return mark_joined(joined, plurals=plurals).data.tobytes().split(NAME_SEPARATOR.encode())
 
 
 def mark_joined(text: str, *, plurals: bool = True) -> Tokens:
-    """Mark texts that ``NAME_ENDS`` parts; no token reaches over it."""
+    """Mark texts joined by ``NAME_SEPARATOR``; no token crosses it."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.dtype("<u4"))
-    return Tokens(*lay_out(*_FOLDING.fold(codes), plurals))
+    return Tokens(*write_tokens(*_FOLDING.fold(codes), plurals))

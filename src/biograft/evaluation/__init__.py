@@ -1,4 +1,4 @@
-"""Evaluate linkers: read gold standards, ask, judge, compare, report.
+"""Evaluation of linkers: gold standards, metrics with intervals, comparisons and reports.
 
 >>> from biograft.evaluation import evaluate_linking, read_gold
 >>> gold = read_gold("starter", "sample")
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.evaluation.analysis import (

@@ -1,7 +1,7 @@
-"""Figures for parts of the queries: what is hard, and what was never seen in training.
+"""Analysis of linking results: sub-populations, similarity buckets and kinds of error.
 
-The populations are those of GenBioEL's table. Mentions are compared without regard to case;
-"single word" counts words between blanks. What needs a training gold is left out without one.
+The populations are those of GenBioEL's table. Mentions are compared case-insensitively; words are
+separated by whitespace. Populations that need the training gold are left out without it.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ BUCKETS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """The figures of some of the queries."""
+    """The metrics of a subset of the queries."""
 
     name: str
     n: int
     acc1: float
     acc5: float
     interval: Interval
-    """Of acc@1, drawing documents."""
+    """Of acc@1, resampling documents."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give the figures as plain values, in percent."""
+        """Return the metrics as plain values, in percent."""
         return {
             "name": self.name,
             "n": self.n,
@@ -55,7 +55,7 @@ class Population:
 def sub_populations(
     result: LinkingResult, base: KnowledgeBase, training: Sequence[LinkQuery] | None = None
 ) -> list[Population]:
-    """Score the populations of GenBioEL's table; empty ones stay, with size 0."""
+    """Score the populations of GenBioEL's table; empty ones have size 0."""
     queries = result.resolved.queries
     single = np.array([len(query.mention.split()) == 1 for query in queries])
     flags: dict[str, Flags] = {
@@ -66,54 +66,54 @@ def sub_populations(
     }
     if training is not None:
         flags |= _against_training(queries, training, base)
-    return [_score(name, result.judged, chosen) for name, chosen in flags.items()]
+    return [_score(name, result.judgements, mask) for name, mask in flags.items()]
 
 
 def _against_training(
     queries: Sequence[LinkQuery], training: Sequence[LinkQuery], base: KnowledgeBase
 ) -> dict[str, Flags]:
-    learned = resolve_gold(training, StoreIds(base)).queries
-    mentions = {query.mention.lower() for query in learned}
-    seen = Counter(concept for query in learned for concept in query.gold)
-    # equally frequent concepts by id, so that the hundred are always the same
-    ranked = sorted(seen, key=lambda concept: (-seen[concept], concept))
+    training_queries = resolve_gold(training, StoreIds(base)).queries
+    mentions = {query.mention.lower() for query in training_queries}
+    concepts = Counter(concept for query in training_queries for concept in query.gold)
+    # ties in frequency are broken by id
+    ranked = sorted(concepts, key=lambda concept: (-concepts[concept], concept))
     top = frozenset(ranked[:TOP_CONCEPTS])
     return {
         "unseen mention": np.array([q.mention.lower() not in mentions for q in queries]),
-        "unseen concept": np.array([q.gold.isdisjoint(seen) for q in queries]),
+        "unseen concept": np.array([q.gold.isdisjoint(concepts) for q in queries]),
         f"top {TOP_CONCEPTS} concepts": np.array([not q.gold.isdisjoint(top) for q in queries]),
     }
 
 
 def is_direct_match(query: LinkQuery, base: KnowledgeBase) -> bool:
     """Whether each part of the mention is, up to normalisation, a name of a gold concept."""
-    own = base.ids_of(query.gold)
-    return all(any(match.concept in own for match in base.find(part)) for part in query.parts)
+    ids = base.ids_of(query.gold)
+    return all(any(match.concept in ids for match in base.find(subset)) for subset in query.parts)
 
 
 def similarity_buckets(result: LinkingResult, base: KnowledgeBase) -> list[Population]:
-    """Score queries by how near the mention is to the nearest name of its gold concept.
+    """Score queries by the similarity of the mention to the most similar gold name.
 
-    Nearness is the cosine of counts of character 3-grams of the normalised texts.
+    Similarity is the cosine of character 3-gram counts of the normalised texts.
     """
-    near = np.array([name_similarity(query, base) for query in result.resolved.queries])
+    similarities = np.array([name_similarity(query, base) for query in result.resolved.queries])
     populations = []
     for low, high in pairwise([*BUCKETS, np.inf]):
         label = f"{low:.1f} to {high:.1f}" if high < np.inf else "1.0 (a gold name)"
-        chosen = (near >= low) & (near < high)
-        populations.append(_score(label, result.judged, chosen))
+        mask = (similarities >= low) & (similarities < high)
+        populations.append(_score(label, result.judgements, mask))
     return populations
 
 
 def name_similarity(query: LinkQuery, base: KnowledgeBase) -> float:
-    """Give the cosine of the mention and the nearest gold name; 0 if the store has none."""
-    wanted = _grams(query.mention)
+    """Return the cosine of the mention and the most similar gold name; 0 if there is none."""
+    grams = _grams(query.mention)
     names = {
         normalise(name.text)
         for row in base.rows_of(query.gold)
         for name in base.concept_at(row).names
     }
-    return max((_cosine(wanted, _grams(name)) for name in names), default=0.0)
+    return max((_cosine(grams, _grams(name)) for name in names), default=0.0)
 
 
 def _grams(text: str) -> Counter[str]:
@@ -125,7 +125,7 @@ def _cosine(a: Counter[str], b: Counter[str]) -> float:
     if a == b:
         return 1.0
     product = sum(n * b[gram] for gram, n in a.items())
-    # a rounded cosine of texts that differ must stay below that of equal ones
+    # rounding must not give different texts the cosine of equal ones
     return min(product / (_length(a) * _length(b)), 1.0 - 1e-9)
 
 
@@ -133,19 +133,19 @@ def _length(grams: Counter[str]) -> float:
     return sqrt(sum(n * n for n in grams.values()))
 
 
-def _score(name: str, judged: Judgements, chosen: Flags) -> Population:
-    part = judged.take(chosen)
+def _score(name: str, judgements: Judgements, mask: Flags) -> Population:
+    subset = judgements.take(mask)
     first = Metric("acc", 1)
-    values = first.values(part)
-    within = Interval(0.0, 0.0)
+    values = first.values(subset)
+    interval = Interval(0.0, 0.0)
     if values is not None and len(values):
-        within = bootstrap_interval(values, part.documents)
-    fifth = Metric("acc", min(5, judged.depth))
-    return Population(name, len(part), first(part), fifth(part), within)
+        interval = bootstrap_interval(values, subset.documents)
+    fifth = Metric("acc", min(5, judgements.depth))
+    return Population(name, len(subset), first(subset), fifth(subset), interval)
 
 
-class Kind(StrEnum):
-    """Kinds of error, the first that fits counts."""
+class ErrorKind(StrEnum):
+    """Kinds of error, in order of precedence."""
 
     NO_ANSWER = "no answer"
     NIL_GIVEN = "NIL given for a concept"
@@ -171,20 +171,20 @@ class Mistake:
     predicted: str
     predicted_name: str
     matched: str
-    """The name that was found for the predicted concept."""
+    """The matched name of the predicted concept."""
     rank: int | None
-    kind: Kind
+    kind: ErrorKind
 
 
 def find_mistakes(result: LinkingResult, base: KnowledgeBase) -> list[Mistake]:
-    """Give all queries whose first answer is not surely right, in the order asked."""
+    """Return all queries whose first answer is not certainly right, in order."""
     unknown = result.resolved.unknown
     return [_mistake(row, base, unknown) for row in result.rows if row.right < 1]
 
 
-def count_kinds(found: Sequence[Mistake]) -> dict[Kind, int]:
+def count_kinds(mistakes: Sequence[Mistake]) -> dict[ErrorKind, int]:
     """Count mistakes by kind, the most frequent first."""
-    counts = Counter(mistake.kind for mistake in found)
+    counts = Counter(mistake.kind for mistake in mistakes)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -209,21 +209,21 @@ def _name(identifier: str, base: KnowledgeBase) -> str:
     return base.name_at(row) if row is not None else "(not in the store)"
 
 
-def _kind(row: QueryRow, base: KnowledgeBase, unknown: frozenset[str]) -> Kind:
+def _kind(row: QueryRow, base: KnowledgeBase, unknown: frozenset[str]) -> ErrorKind:
     if row.query.is_nil:
-        return Kind.NIL_MISSED
+        return ErrorKind.NIL_MISSED
     if row.answered_nil:
-        return Kind.NIL_GIVEN if any(row.answers) else Kind.NO_ANSWER
+        return ErrorKind.NIL_GIVEN if any(row.answers) else ErrorKind.NO_ANSWER
     if row.query.gold <= unknown:
-        return Kind.NOT_IN_STORE
+        return ErrorKind.NOT_IN_STORE
     if row.right > 0:
-        return Kind.TIED
+        return ErrorKind.TIED
     if _answers_some(row, base):
-        return Kind.PART_MISSED
+        return ErrorKind.PART_MISSED
     related = _related(row, base)
     if related is not None:
         return related
-    return Kind.NOT_FOUND if row.rank is None else Kind.RANKED_LOWER
+    return ErrorKind.NOT_FOUND if row.rank is None else ErrorKind.RANKED_LOWER
 
 
 def _answers_some(row: QueryRow, base: KnowledgeBase) -> bool:
@@ -231,16 +231,16 @@ def _answers_some(row: QueryRow, base: KnowledgeBase) -> bool:
     return any(ranked and ranked[0].concept in gold for ranked in row.answers)
 
 
-def _related(row: QueryRow, base: KnowledgeBase) -> Kind | None:
-    """Say how the predicted concept is related to a gold one, if it is."""
+def _related(row: QueryRow, base: KnowledgeBase) -> ErrorKind | None:
+    """Return how the predicted concept is related to a gold concept, if it is."""
     gold = base.ids_of(row.query.gold)
     for ranked in row.answers:
         if not ranked or canonical_id(ranked[0].concept) not in base:
             continue
         if any(match.concept in gold for match in base.find(ranked[0].name)):
-            return Kind.SAME_NAME
+            return ErrorKind.SAME_NAME
         if any(ranked[0].concept in base.parents(concept) for concept in gold):
-            return Kind.BROADER
+            return ErrorKind.BROADER
         if any(ranked[0].concept in base.children(concept) for concept in gold):
-            return Kind.NARROWER
+            return ErrorKind.NARROWER
     return None

@@ -1,4 +1,4 @@
-"""Fit a linker's probabilities, and the threshold of NIL, on a gold standard held out for it."""
+"""Calibration of a linker: fit probabilities and the NIL threshold on held-out gold queries."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def calibrate_linker(
     """Fit a calibration to a linker's first answers on training or development queries.
 
     With ``aim`` (``f1``, ``precision>=0.95``) the calibration also carries the threshold of NIL;
-    ask queries without a concept too then (``GoldConfig(keep_nil=True)``). Composite mentions
-    are left out: their answers have several scores.
+    include queries without a concept then (``GoldConfig(keep_nil=True)``). Composite mentions are
+    left out: their answers have several scores.
     """
     if linker.calibration is not None:
         raise ConfigError("calibration: this linker has one; open it without to fit another")
     single = [query for query in queries if len(query.parts) == 1]
     result = evaluate_linking(linker, kb, single, config=EvaluationConfig(ks=(1,), n_resamples=1))
-    return calibrate_result(result, linker.described, method, aim)
+    return calibrate_result(result, linker.score_source, method, aim)
 
 
 def calibrate_result(
@@ -50,54 +50,58 @@ def calibrate_result(
             "calibration: answers below a threshold were taken for NIL; evaluate without one "
             "(nil_below) to fit a calibration"
         )
-    first = _first_answers(result)
-    calibration = fit_calibration(first.scores, first.right, method, search=search)
+    answers = _top_answers(result)
+    calibration = fit_calibration(answers.scores, answers.right, method, search=search)
     if aim is None:
         return calibration
-    threshold = choose_threshold(calibration(first.scores), first.right > 0, first.nil, aim)
+    threshold = choose_threshold(calibration(answers.scores), answers.right > 0, answers.nil, aim)
     return replace(calibration, threshold=threshold)
 
 
 def calibration_gain(result: LinkingResult, method: str = "isotonic") -> tuple[float, float]:
-    """Give the calibration error before and after: each answer by a fit to other documents.
+    """Return the calibration error before and after calibration, cross-validated by document.
 
-    Before are the probabilities that the answers carry, or their scores brought to 0 to 1.
+    Before are the probabilities of the answers, or their scores clipped to 0 to 1.
     """
-    first = _first_answers(result)
-    before = np.where(np.isnan(first.probability), np.clip(first.scores, 0, 1), first.probability)
+    answers = _top_answers(result)
+    before = np.where(
+        np.isnan(answers.probability), np.clip(answers.scores, 0, 1), answers.probability
+    )
     after = before.copy()
     for fold in range(_N_FOLDS):
-        asked = first.folds == fold
-        if asked.any() and not asked.all():
-            fitted = fit_calibration(first.scores[~asked], first.right[~asked], method)
-            after[asked] = fitted(first.scores[asked])
-    return calibration_error(before, first.right), calibration_error(after, first.right)
+        held_out = answers.folds == fold
+        if held_out.any() and not held_out.all():
+            calibration = fit_calibration(
+                answers.scores[~held_out], answers.right[~held_out], method
+            )
+            after[held_out] = calibration(answers.scores[held_out])
+    return calibration_error(before, answers.right), calibration_error(after, answers.right)
 
 
 @dataclass(frozen=True, slots=True)
-class _FirstAnswers:
+class _TopAnswers:
     scores: Floats
     right: Floats
     nil: npt.NDArray[np.bool_]
-    """Where no concept fits."""
+    """Whether the gold is NIL."""
     probability: Floats
-    """NaN where an answer carries none."""
+    """NaN for answers without probability."""
     folds: npt.NDArray[np.int64]
-    """Answers of one document are of one fold."""
+    """All answers of a document are in one fold."""
 
 
-def _first_answers(result: LinkingResult) -> _FirstAnswers:
-    """Take the first answers of mentions that are not composite."""
+def _top_answers(result: LinkingResult) -> _TopAnswers:
+    """Return the first answers of mentions that are not composite."""
     answered = [row for row in result.rows if row.answers and row.answers[0]]
     rows = [row for row in answered if len(row.query.parts) == 1]
     if not rows:
-        raise ConfigError("calibration: the linker found nothing for any of the queries")
-    first = [row.answers[0][0] for row in rows]
+        raise ConfigError("calibration: the linker has no answer to any query")
+    answers = [row.answers[0][0] for row in rows]
     documents = [row.query.document or row.query.mention for row in rows]
-    return _FirstAnswers(
-        scores=np.array([answer.score for answer in first], np.float64),
+    return _TopAnswers(
+        scores=np.array([answer.score for answer in answers], np.float64),
         right=np.array([row.right for row in rows], np.float64),
         nil=np.array([row.query.is_nil for row in rows]),
-        probability=np.array([answer.probability for answer in first], np.float64),
+        probability=np.array([answer.probability for answer in answers], np.float64),
         folds=np.array([zlib.crc32(name.encode()) % _N_FOLDS for name in documents]),
     )

@@ -1,15 +1,14 @@
-"""Evaluate a linker from end to end: it gets texts alone, and must find mentions and link them.
+"""End-to-end evaluation of linkers: find mentions in plain texts and link them.
 
-Three levels, each with precision, recall and F1 over all documents together (micro):
+Three levels, each with micro precision, recall and F1 over all documents:
 
-* ``spans``: an answer is right if the gold has a mention of exactly its span;
+* ``spans``: an answer is right if the gold has a mention with exactly its span;
 * ``mentions``: and if its concepts are exactly those of that mention, all of a composite;
-* ``documents``: the set of concepts of each document counts, wherever they stand there, as
-  BioCreative and BELB count.
+* ``documents``: the set of concepts of each document, as BioCreative and BELB count.
 
-Mentions that the gold marks as NIL, and answers of NIL, are spans and no concepts: they count at
-the first level only. A span counts once, with all concepts it is marked with. A concept goes by
-any of its own ids. Whatever the gold does not have is wrong.
+NIL mentions and NIL answers are spans without concepts and count at the first level only. A span
+counts once, with all its concepts. Concepts match by any of their own ids. Answers without a gold
+mention are wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from biograft.evaluation.ids import StoreIds
 from biograft.ids import canonical_id
 from biograft.linking.candidates import LinkedDocument
 from biograft.linking.linker import Linker
-from biograft.metrics.precision_recall import Counts, Span, document_counts, mention_counts
+from biograft.metrics.precision_recall import ConceptSpan, Counts, document_counts, mention_counts
 from biograft.metrics.significance import LEVEL, N_RESAMPLES, Interval, bootstrap_counts
 from biograft.progress import Progress
 
@@ -35,14 +34,14 @@ LEVELS = ("spans", "mentions", "documents")
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What was right, wrong and missed at one level, and between which values the figures lie."""
+    """Counts and confidence intervals at one level."""
 
     counts: Counts
     intervals: dict[str, Interval]
-    """Of ``precision``, ``recall`` and ``f1``, drawing documents."""
+    """Of ``precision``, ``recall`` and ``f1``, resampling documents."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give the figures as plain values, in percent."""
+        """Return the metrics as plain values, in percent."""
         counts = self.counts
         return {
             **{name: _percent(getattr(counts, name)) for name in self.intervals},
@@ -57,23 +56,23 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class TextResult:
-    """The figures of a run over texts."""
+    """The metrics of a run over texts."""
 
     scores: dict[str, Score]
     """By level: ``spans``, ``mentions``, ``documents``."""
     n_documents: int
     n_mentions: int
-    """Gold mentions, each span once."""
+    """Number of gold mentions, each span once."""
     n_nil: int
-    """Gold mentions without a concept."""
+    """Number of gold mentions without a concept."""
     unknown: frozenset[str]
-    """Gold ids that no concept of the store has; they stay in the gold, as missed."""
+    """Gold ids that are not in the store; they count as missed."""
 
     def __getitem__(self, level: str) -> Score:
         return self.scores[level]
 
     def to_json(self) -> dict[str, Any]:
-        """Give the figures as plain values, in percent."""
+        """Return the metrics as plain values, in percent."""
         return {
             "n_documents": self.n_documents,
             "n_mentions": self.n_mentions,
@@ -97,9 +96,9 @@ def evaluate_text(
     level: float = LEVEL,
     seed: int = 0,
 ) -> TextResult:
-    """Link the bare texts of documents, and compare with the mentions that they bring along.
+    """Link the plain texts of documents, and compare with their gold mentions.
 
-    Of each document only counts are kept, so that there may be very many.
+    Only counts are kept of each document, so that there may be very many.
     """
     progress = progress or Progress(enabled=False)
     total = len(documents) if isinstance(documents, Sized) else None
@@ -113,8 +112,8 @@ def evaluate_text(
         raise ConfigError("documents: expected at least one, found none")
     scores = {}
     for name, counts in zip(LEVELS, zip(*tally.counts, strict=True), strict=True):
-        within = bootstrap_counts(counts, n_resamples=n_resamples, level=level, seed=seed)
-        scores[name] = Score(sum(counts, Counts()), within)
+        intervals = bootstrap_counts(counts, n_resamples=n_resamples, level=level, seed=seed)
+        scores[name] = Score(sum(counts, Counts()), intervals)
     return TextResult(
         scores, len(tally.counts), tally.n_mentions, tally.n_nil, frozenset(tally.unknown)
     )
@@ -123,21 +122,21 @@ def evaluate_text(
 def _linked(
     linker: Linker, documents: Iterable[Document]
 ) -> Iterator[tuple[Document, LinkedDocument]]:
-    """Link documents without their mentions, a batch at a time, and give both."""
-    waiting: deque[Document] = deque()
+    """Link documents without their mentions, in batches, and yield both."""
+    pending: deque[Document] = deque()
 
     def bare() -> Iterator[Document]:
         for document in documents:
-            waiting.append(document)
+            pending.append(document)
             yield replace(document, mentions=())
 
     for linked in linker.pipe(bare()):
-        yield waiting.popleft(), linked
+        yield pending.popleft(), linked
 
 
 @dataclass
 class _Tally:
-    """What was counted, document by document."""
+    """Counts, document by document."""
 
     ids: StoreIds
     counts: list[tuple[Counts, Counts, Counts]] = field(default_factory=list)
@@ -146,7 +145,7 @@ class _Tally:
     unknown: set[str] = field(default_factory=set)
 
     def add(self, document: Document, linked: LinkedDocument) -> None:
-        """Compare the gold mentions of a document with what was found in its text."""
+        """Compare the gold mentions of a document with the linked ones."""
         gold = self._gold(document)
         answers = self._answers(linked, frozenset().union(*(span.concepts for span in gold)))
         gold_concepts = [span for span in gold if span.concepts]
@@ -161,34 +160,37 @@ class _Tally:
         self.n_mentions += len(gold)
         self.n_nil += len(gold) - len(gold_concepts)
 
-    def _gold(self, document: Document) -> list[Span]:
-        found: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
+    def _gold(self, document: Document) -> list[ConceptSpan]:
+        concepts_by_span: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
         for mention in document.mentions:
             ids = gold_ids(mention.concepts)
-            found[mention.start, mention.end].update(map(self.ids.meant, ids))
+            concepts_by_span[mention.start, mention.end].update(map(self.ids.meant, ids))
             self.unknown.update(gold for gold in ids if self.ids.known(gold) is None)
-        return _spans(found)
+        return _spans(concepts_by_span)
 
-    def _answers(self, linked: LinkedDocument, expected: frozenset[str]) -> list[Span]:
-        """Take the parts of a composite, which have one span, together."""
-        found: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
+    def _answers(self, linked: LinkedDocument, expected: frozenset[str]) -> list[ConceptSpan]:
+        """Group the concepts of a composite, which share one span."""
+        concepts_by_span: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
         for mention in linked.mentions:
-            concepts = found[mention.start, mention.end]
+            concepts = concepts_by_span[mention.start, mention.end]
             if mention.concept is not None:
                 concepts.add(self._as_expected(mention.concept, expected))
-        return _spans(found)
+        return _spans(concepts_by_span)
 
     def _as_expected(self, concept: str, expected: frozenset[str]) -> str:
-        """Name a concept as the gold of its document does, where an id is of several concepts."""
+        """Return the id of a concept that the gold of the document uses."""
         primary = canonical_id(concept)
         if primary in expected:
             return primary
         return min(self.ids.own(concept) & expected, default=primary)
 
 
-def _spans(found: dict[tuple[int, int], set[str]]) -> list[Span]:
-    return [Span("", start, end, frozenset(ids)) for (start, end), ids in found.items()]
+def _spans(concepts_by_span: dict[tuple[int, int], set[str]]) -> list[ConceptSpan]:
+    return [
+        ConceptSpan("", start, end, frozenset(ids))
+        for (start, end), ids in concepts_by_span.items()
+    ]
 
 
-def _bare(spans: Sequence[Span]) -> list[Span]:
+def _bare(spans: Sequence[ConceptSpan]) -> list[ConceptSpan]:
     return [replace(span, concepts=frozenset()) for span in spans]

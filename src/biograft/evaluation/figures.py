@@ -11,7 +11,7 @@ import numpy as np
 from biograft.errors import MissingExtraError
 from biograft.evaluation.analysis import Population
 from biograft.evaluation.linking import LinkingResult
-from biograft.metrics.calibration import given_answers, reliability
+from biograft.metrics.calibration import concept_answers, reliability
 
 try:
     from matplotlib.figure import Figure
@@ -23,7 +23,7 @@ _COLOUR = "#1f5a85"
 
 
 def draw_figures(result: LinkingResult, buckets: Sequence[Population]) -> dict[str, bytes]:
-    """Draw the figures that a result has the data for: name -> PNG."""
+    """Draw all figures that the result has data for: name -> PNG."""
     figures = {
         "recall": _png(lambda axes: _recall(axes, result)),
         "similarity": _png(lambda axes: _by_similarity(axes, buckets)),
@@ -33,39 +33,43 @@ def draw_figures(result: LinkingResult, buckets: Sequence[Population]) -> dict[s
     return figures
 
 
-def _png(draw: Callable[[Any], None]) -> bytes:
-    # without pyplot: no window system, and no figure that is kept
+def _png(plot: Callable[[Any], None]) -> bytes:
+    # without pyplot: no window system, and no global state
     figure = Figure(figsize=_SIZE, dpi=120, layout="constrained")
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
-    draw(axes)
+    plot(axes)
     buffer = io.BytesIO()
-    # no date and no version inside, so that equal results are equal files
+    # no date and no version, so that equal results give equal files
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
 
 
 def _recall(axes: Any, result: LinkingResult) -> None:
-    ranks = np.arange(1, result.judged.depth + 1)
-    axes.plot(ranks, 100 * result.judged.found.mean(axis=0), color=_COLOUR, label="recall@k")
-    axes.plot(ranks, 100 * result.judged.right.mean(axis=0), "--", color="#c0561f", label="acc@k")
+    ranks = np.arange(1, result.judgements.depth + 1)
+    axes.plot(ranks, 100 * result.judgements.recall.mean(axis=0), color=_COLOUR, label="recall@k")
+    axes.plot(
+        ranks, 100 * result.judgements.right.mean(axis=0), "--", color="#c0561f", label="acc@k"
+    )
     axes.set(xlabel="k", ylabel="percent", title="Recall and accuracy by number of answers")
     axes.legend(frameon=False, loc="lower right")
 
 
 def _by_similarity(axes: Any, buckets: Sequence[Population]) -> None:
     filled = [bucket for bucket in buckets if bucket.n]
-    places = np.arange(len(filled))
+    positions = np.arange(len(filled))
     heights = np.array([100 * bucket.acc1 for bucket in filled])
     low = heights - [100 * bucket.interval.low for bucket in filled]
     high = [100 * bucket.interval.high for bucket in filled] - heights
-    axes.bar(places, heights, color=_COLOUR, yerr=np.clip([low, high], 0, None), capsize=3)
-    axes.set_xticks(places, [f"{bucket.name}\nn={bucket.n:,}" for bucket in filled], fontsize=6.5)
-    axes.set(ylabel="acc@1, percent", ylim=(0, 105), title="Accuracy by likeness to a gold name")
+    axes.bar(positions, heights, color=_COLOUR, yerr=np.clip([low, high], 0, None), capsize=3)
+    axes.set_xticks(
+        positions, [f"{bucket.name}\nn={bucket.n:,}" for bucket in filled], fontsize=6.5
+    )
+    axes.set(ylabel="acc@1, percent", ylim=(0, 105), title="Accuracy by similarity to a gold name")
 
 
 def _reliability(axes: Any, result: LinkingResult) -> None:
-    probability, right = given_answers(result.judged)
+    probability, right = concept_answers(result.judgements)
     bins = reliability(probability, right)
     axes.plot([0, 1], [0, 1], ":", color="grey")
     sizes = [20 + 180 * b.n / len(right) for b in bins]

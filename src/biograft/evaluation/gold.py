@@ -1,4 +1,4 @@
-"""What is asked of a linker in an evaluation: a mention, its gold concepts, where it stands."""
+"""Gold standards: linking queries and annotated documents, read by format."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from biograft.registry import Registry
 from biograft.sources.log import ReadLog
 
 NIL_MARKS = frozenset({"", "-1", "cui-less", "-"})
-"""What benchmark files write, in any case, where no concept fits."""
+"""What benchmark files write for NIL, in any case."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkQuery:
     """A mention to be linked.
 
-    ``gold`` are all ids that count as right, none of them: NIL. ``needed`` says how they belong
-    together: a composite mention means one concept of every group. Where the gold is given by
-    names, ``gold_names`` holds them until the store says whose names they are.
+    ``gold`` holds all right ids; it is empty for NIL. ``needed`` groups them: a composite mention
+    needs one concept of every group. If the gold consists of names, ``gold_names`` holds them until
+    the store resolves them.
     """
 
     mention: str
     gold: frozenset[str] = frozenset()
     parts: tuple[str, ...] = ()
-    """What is looked up: the mention, or what the benchmark splits it into."""
+    """Texts to look up: the mention, or its parts as the benchmark splits it."""
     needed: tuple[frozenset[str], ...] = ()
     gold_names: tuple[str, ...] = ()
     document: str = ""
     start: int | None = None
     end: int | None = None
     context: str = ""
-    """The text that ``start`` and ``end`` count in, where the format has it."""
+    """The text that ``start`` and ``end`` refer to, if the format has it."""
     type: str = ""
 
     def __post_init__(self) -> None:
@@ -47,42 +47,42 @@ class LinkQuery:
 
     @property
     def is_nil(self) -> bool:
-        """Whether no concept fits."""
+        """Whether the gold is NIL."""
         return not self.gold and not self.gold_names
 
     @property
     def is_composite(self) -> bool:
-        """Whether the mention speaks of several concepts."""
+        """Whether the mention has several concepts."""
         return len(self.needed) > 1 or len(self.gold_names) > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldConfig:
-    """Which queries of a gold file are asked, and how composites are taken."""
+    """Selection of gold queries, and handling of composites."""
 
     types: tuple[str, ...] = ()
-    """Mentions of these types only; none: all."""
+    """Types of mentions to keep; none: all."""
     keep_nil: bool = False
-    """Ask also where the gold answer is NIL."""
+    """Keep queries whose gold is NIL."""
     split_composites: bool = True
     """Split mentions where the benchmark marks parts (BioSyn files); the published fast path
-    does not, and leaves ``+`` alone."""
+    does not, and keeps ``+``."""
     drop_composites: bool = False
     drop_duplicates: bool = False
-    """Ask each mention with the same gold once (case does not matter)."""
+    """Keep each mention with the same gold once (case-insensitive)."""
 
 
 class GoldReader(Protocol):
-    """Reads the queries of one format; what is wrong in the file goes to the log."""
+    """Reads the queries of one format; rejected rows go to the log."""
 
     def __call__(self, path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
         """Read queries in the order of the file."""
 
 
-def gold_ids(cells: Iterable[str]) -> tuple[str, ...]:
-    """Bring the ids of a cell to what they name: blanks off, marks of NIL left out, each once."""
-    stripped = (cell.strip() for cell in cells)
-    return tuple(dict.fromkeys(cell for cell in stripped if cell.lower() not in NIL_MARKS))
+def gold_ids(id_texts: Iterable[str]) -> tuple[str, ...]:
+    """Clean the ids of a field: strip whitespace, drop NIL marks and duplicates."""
+    stripped = (id_text.strip() for id_text in id_texts)
+    return tuple(dict.fromkeys(id_text for id_text in stripped if id_text.lower() not in NIL_MARKS))
 
 
 _HOME = "biograft.evaluation.gold_formats"
@@ -105,38 +105,41 @@ GOLD_FORMATS: Registry[GoldReader] = Registry(
         ),
         "sample": (f"{_HOME}:read_sample", _SAMPLE),
     },
+    group="biograft.gold_formats",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """The queries of a gold standard, and the log of what was left out of it and why."""
+    """The queries of a gold standard, and the log of rejected and filtered rows."""
 
     queries: tuple[LinkQuery, ...]
     log: ReadLog
 
 
 def read_gold(path: str | Path, form: str, config: GoldConfig | None = None) -> Gold:
-    """Read the queries of a gold standard; a file without any is refused."""
+    """Read the queries of a gold standard; refuse a file without queries."""
     config = config or GoldConfig()
     reader = GOLD_FORMATS.load(form)
     log = ReadLog(Path(path))
-    queries = tuple(_wanted(reader(str(path), config, log), config, log))
+    queries = tuple(_filter(reader(str(path), config, log), config, log))
     if not queries:
-        raise nothing_left(f"no query of format {form!r} is left of {log.n_read:,} rows", log, path)
+        raise empty_gold_error(
+            f"no query of format {form!r} is left of {log.n_read:,} rows", log, path
+        )
     return Gold(queries, log)
 
 
-def nothing_left(found: str, log: ReadLog, path: str | Path) -> FormatError:
-    """Say that all of a gold standard was left out, and why."""
+def empty_gold_error(message: str, log: ReadLog, path: str | Path) -> FormatError:
+    """Return the error for a gold standard without rows left, with the reasons."""
     left_out = {**log.rejected.counts, **log.filtered}
     reasons = ", ".join(f"{n:,} {reason}" for reason, n in left_out.items())
-    message = f"{found} ({reasons})" if reasons else found
+    message = f"{message} ({reasons})" if reasons else message
     return FormatError(message, path=path, remedy="check the format and the filters")
 
 
-def _wanted(queries: Iterable[LinkQuery], config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
-    """Leave out what the configuration does not ask for, counting why."""
+def _filter(queries: Iterable[LinkQuery], config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
+    """Apply the filters of the configuration, and count what they drop."""
     seen: set[tuple[str, frozenset[str], tuple[str, ...]]] = set()
     for query in queries:
         if config.types and query.type not in config.types:
@@ -148,20 +151,20 @@ def _wanted(queries: Iterable[LinkQuery], config: GoldConfig, log: ReadLog) -> I
         else:
             key = (query.mention.lower(), query.gold, query.gold_names)
             if config.drop_duplicates and key in seen:
-                log.filter("asked before")
+                log.filter("duplicate")
                 continue
             seen.add(key)
             yield query
 
 
-class TextReader(Protocol):
-    """Reads the documents of one format; what is wrong in the file goes to the log."""
+class DocumentReader(Protocol):
+    """Reads the documents of one format; rejected rows go to the log."""
 
     def __call__(self, path: str, log: ReadLog) -> Iterator[Document]:
         """Read documents in the order of the file."""
 
 
-TEXT_FORMATS: Registry[TextReader] = Registry(
+TEXT_FORMATS: Registry[DocumentReader] = Registry(
     "gold format",
     {
         "pubtator": (f"{_HOME}:read_pubtator_documents", _PUBTATOR),
@@ -172,7 +175,7 @@ TEXT_FORMATS: Registry[TextReader] = Registry(
 
 @dataclass(frozen=True, slots=True)
 class GoldTexts:
-    """The documents of a gold standard, and the log of what was left out of it and why."""
+    """The documents of a gold standard, and the log of rejected and filtered mentions."""
 
     documents: tuple[Document, ...]
     log: ReadLog
@@ -183,8 +186,8 @@ def read_gold_texts(
 ) -> GoldTexts:
     """Read the documents of a gold standard, the first ``limit`` of them if that is not 0.
 
-    Of their mentions only those of certain types stay, if any are named; a document without any
-    stays too, since what is found in it is wrong.
+    If ``types`` are given, only mentions of these types are kept. Documents without mentions are
+    kept, too, since answers in them are wrong.
     """
     if form in GOLD_FORMATS and form not in TEXT_FORMATS:
         raise ConfigError(
@@ -192,19 +195,19 @@ def read_gold_texts(
             f"has: {', '.join(TEXT_FORMATS)}"
         )
     log = ReadLog(Path(path))
-    read = islice(TEXT_FORMATS.load(form)(str(path), log), limit or None)
-    documents = tuple(_of_types(read, types, log))
+    documents_read = islice(TEXT_FORMATS.load(form)(str(path), log), limit or None)
+    documents = tuple(_of_types(documents_read, types, log))
     if not any(document.mentions for document in documents):
-        found = f"no mention is left of {len(documents):,} documents of format {form!r}"
-        raise nothing_left(found, log, path)
+        message = f"no mention is left of {len(documents):,} documents of format {form!r}"
+        raise empty_gold_error(message, log, path)
     return GoldTexts(documents, log)
 
 
 def _of_types(
     documents: Iterable[Document], types: Collection[str], log: ReadLog
 ) -> Iterator[Document]:
-    """Leave out the mentions of other types, counting them."""
+    """Drop the mentions of other types, and count them."""
     for document in documents:
-        kept = tuple(m for m in document.mentions if not types or m.type in types)
-        log.filter("of another type", len(document.mentions) - len(kept))
-        yield replace(document, mentions=kept)
+        mentions = tuple(m for m in document.mentions if not types or m.type in types)
+        log.filter("of another type", len(document.mentions) - len(mentions))
+        yield replace(document, mentions=mentions)

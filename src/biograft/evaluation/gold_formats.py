@@ -1,4 +1,4 @@
-"""The mentions of an annotated document as queries; several gold ids are meant together."""
+"""Gold standard readers: BioSyn, PubTator, AskAPatient, XL-BEL, Chinese procedures, JSON lines."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from biograft.corpus.formats.pubtator import read_pubtator
 from biograft.documents import Document, Mention
 from biograft.errors import EncodingError, FormatError, InputError
 from biograft.evaluation.gold import GoldConfig, LinkQuery, gold_ids
-from biograft.metrics.linking import benchmark_parts
+from biograft.metrics.linking import split_composite
 from biograft.sources.files import decode, is_empty, open_tar, read_lines
 from biograft.sources.limits import EXPANSION, max_expansion, max_value, raise_limit, too_large
 from biograft.sources.log import ReadLog
 
 
 def queries_of(document: Document) -> Iterator[LinkQuery]:
-    """Give a query for each mention."""
+    """Yield a query for each mention; all its gold ids are needed."""
     for mention in document.mentions:
         ids = gold_ids(mention.concepts)
         yield LinkQuery(
@@ -41,11 +41,11 @@ def read_aap(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]
         if not line.strip():
             continue
         log.read()
-        cells = line.split("\t")
-        if len(cells) != 3 or not cells[2].strip():
+        fields = line.split("\t")
+        if len(fields) != 3 or not fields[2].strip():
             log.reject("not of the form id, name, phrase (tabs between)", number, line)
             continue
-        yield LinkQuery(cells[2].strip(), frozenset(gold_ids([cells[0]])))
+        yield LinkQuery(fields[2].strip(), frozenset(gold_ids([fields[0]])))
 
 
 def _aap_lines(path: Path) -> list[tuple[int, str]]:
@@ -66,23 +66,23 @@ def read_biosyn(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQue
         if not line.strip():
             continue
         log.read()
-        cells = line.split("||")
-        if len(cells) < 5 or not cells[3].strip():
+        fields = line.split("||")
+        if len(fields) < 5 or not fields[3].strip():
             log.reject("not of the form doc||start|end||type||mention||id", number, line, path=file)
             continue
-        # a mention may hold the separator itself; the first three and the last cell may not
-        yield _query(cells, "||".join(cells[3:-1]), config)
+        # a mention may contain the separator; the first three fields and the last may not
+        yield _query(fields, "||".join(fields[3:-1]), config)
 
 
-def _query(cells: list[str], mention: str, config: GoldConfig) -> LinkQuery:
-    document, span, kind, cell = cells[0].strip(), cells[1], cells[2].strip(), cells[-1]
+def _query(fields: list[str], mention: str, config: GoldConfig) -> LinkQuery:
+    document, span, kind, ids_field = fields[0].strip(), fields[1], fields[2].strip(), fields[-1]
     start, _, end = span.partition("|")
     split = config.split_composites
-    ids = gold_ids(benchmark_parts(cell) if split else cell.split("|"))
+    ids = gold_ids(split_composite(ids_field) if split else ids_field.split("|"))
     return LinkQuery(
         mention,
         frozenset(ids),
-        parts=benchmark_parts(mention) if split else (mention,),
+        parts=split_composite(mention) if split else (mention,),
         needed=tuple(frozenset({i}) for i in ids),
         document=document,
         start=int(start) if start.isdecimal() else None,
@@ -96,14 +96,16 @@ def _biosyn_lines(path: str) -> NumberedLines:
     if marked:
         yield from _lines_of_tar(Path(archive), folder.strip("/"))
         return
-    place = Path(path)
-    files = [place]
-    if place.is_dir():
-        files = sorted(file for file in place.iterdir() if file.suffix in SUFFIXES)
+    path_in_tar = Path(path)
+    files = [path_in_tar]
+    if path_in_tar.is_dir():
+        files = sorted(file for file in path_in_tar.iterdir() if file.suffix in SUFFIXES)
         if not files:
-            raise InputError("has no *.concept file", path=place, remedy="name the folder of them")
+            raise InputError(
+                "has no *.concept file", path=path_in_tar, remedy="name the folder of them"
+            )
     for file in files:
-        if place.is_dir() and is_empty(file):  # a document without mentions
+        if path_in_tar.is_dir() and is_empty(file):  # a document without mentions
             continue
         for number, line in read_lines(file):
             yield file, number, line
@@ -121,26 +123,28 @@ def _lines_of_tar(archive: Path, folder: str) -> NumberedLines:
             remedy=f"its folders: {', '.join(sorted(folders))}",
         )
     for name in sorted(contents):
-        place = Path(f"{archive}{IN_TAR}{name}")
-        for number, line in enumerate(decode(contents[name], place, 1, "utf-8").splitlines(), 1):
-            yield place, number, line
+        path_in_tar = Path(f"{archive}{IN_TAR}{name}")
+        for number, line in enumerate(
+            decode(contents[name], path_in_tar, 1, "utf-8").splitlines(), 1
+        ):
+            yield path_in_tar, number, line
 
 
 def _contents(
     tar: tarfile.TarFile, folder: str, archive: Path
 ) -> tuple[dict[str, bytes], set[str]]:
-    """Read the wanted files in one pass, and say which folders there are."""
-    contents, folders, left = {}, set(), max_expansion()
+    """Read the files of one folder in one pass, and collect the names of all folders."""
+    contents, folders, remaining = {}, set(), max_expansion()
     for member in tar:
         name = PurePosixPath(member.name.removeprefix("./"))
         if not member.isfile() or name.suffix not in SUFFIXES:
             continue
         folders.add(str(name.parent))
         if str(name.parent) == (folder or "."):
-            left -= member.size
+            remaining -= member.size
             if member.size > max_value():
                 raise too_large(f"{name} is a file", archive)
-            if left < 0:
+            if remaining < 0:
                 raise InputError(
                     f"has files of over {max_expansion() >> 20} MiB in the folder {folder!r}",
                     path=archive,
@@ -158,15 +162,15 @@ JOINED = "##"
 def read_procedures(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
     """Read queries in the order of the lines."""
     for number, line in read_lines(Path(path)):
-        cells = [cell.strip() for cell in line.split("\t")]
-        if not line.strip() or cells == HEADER:
+        fields = [ids_field.strip() for ids_field in line.split("\t")]
+        if not line.strip() or fields == HEADER:
             continue
         log.read()
-        names = tuple(name.strip() for name in cells[-1].split(JOINED) if name.strip())
-        if len(cells) != 2 or not cells[0] or not names:
+        names = tuple(name.strip() for name in fields[-1].split(JOINED) if name.strip())
+        if len(fields) != 2 or not fields[0] or not names:
             log.reject("not of the form term, standard names (a tab between)", number, line)
             continue
-        yield LinkQuery(cells[0], gold_names=names)
+        yield LinkQuery(fields[0], gold_names=names)
 
 
 def read_pubtator_queries(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
@@ -176,7 +180,7 @@ def read_pubtator_queries(path: str, config: GoldConfig, log: ReadLog) -> Iterat
 
 
 def read_pubtator_documents(path: str, log: ReadLog) -> Iterator[Document]:
-    """Read the documents; a mention that does not stand in its text is left out and counted."""
+    """Read the documents; mentions that differ from the text are rejected."""
     yield from read_pubtator(Path(path), log)
 
 
@@ -190,7 +194,7 @@ def read_sample(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQue
 
 
 def read_sample_documents(path: str, log: ReadLog) -> Iterator[Document]:
-    """Read the documents, or those of the sample that ships with biograft."""
+    """Read the documents of a file, or of the sample that ships with biograft."""
     if path != STARTER:
         yield from _read_file(Path(path), log)
         return
@@ -247,12 +251,12 @@ def read_xlbel(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuer
         if not line.strip():
             continue
         log.read()
-        cells = line.split("||", 2)
-        if len(cells) < 2 or not cells[1].strip():
+        fields = line.split("||", 2)
+        if len(fields) < 2 or not fields[1].strip():
             log.reject("not of the form ids||mention||sentence", number, line)
             continue
-        ids, mention = frozenset(gold_ids(cells[0].split("|"))), cells[1].strip()
-        context, span = _unmark(cells[2] if len(cells) > 2 else "")
+        ids, mention = frozenset(gold_ids(fields[0].split("|"))), fields[1].strip()
+        context, span = _unmark(fields[2] if len(fields) > 2 else "")
         yield LinkQuery(
             mention,
             ids,
@@ -265,7 +269,7 @@ def read_xlbel(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuer
 
 
 def _unmark(sentence: str) -> tuple[str, tuple[int, int] | None]:
-    """Take the marks out of a sentence and say where the mention stands then."""
+    """Remove the marks from a sentence, and return the span of the mention."""
     before, opened, rest = sentence.partition(OPEN)
     inside, closed, after = rest.partition(CLOSE)
     if not (opened and closed):

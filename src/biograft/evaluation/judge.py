@@ -1,4 +1,4 @@
-"""Who answers the queries of an evaluation: a ranker, or names that a search finds."""
+"""Judging of ranked candidates against the gold, and rankers for evaluation."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ import numpy.typing as npt
 from biograft.evaluation.gold import LinkQuery
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate, Evidence, NameHits
-from biograft.metrics.linking import Answer, lenient, strict
+from biograft.metrics.linking import RankedAnswer, lenient, strict
 from biograft.metrics.metric import Judgements, Values
 
 Answers: TypeAlias = Sequence[Sequence[Candidate]]
-"""The ranked candidates of each part of a query; no part, or none of it: NIL."""
+"""The ranked candidates of each part of a query; NIL if there are none."""
 Search: TypeAlias = Callable[[Sequence[str], int], NameHits]
 
 
 class Ranker(Protocol):
-    """Whatever gives ranked candidates for queries."""
+    """Ranks candidates for queries."""
 
     def rank(self, queries: Sequence[LinkQuery], k: int) -> Sequence[Answers]:
-        """Give at most k candidates, best first, for each part of each query."""
+        """Return at most k candidates, best first, for each part of each query."""
 
 
 class NameRanker:
-    """A search for names as a ranker: a candidate for every name, in the order found.
+    """A name search as a ranker: a candidate for every name, in the order of the search.
 
-    Candidates are *not* brought to distinct concepts: the lenient rule counts names, and the
-    strict rule makes concepts of them itself.
+    Candidates are *not* reduced to distinct concepts: the lenient rule counts names, and the strict
+    rule groups them itself.
     """
 
     def __init__(self, search: Search, base: KnowledgeBase, name: str = "search") -> None:
@@ -44,13 +44,13 @@ class NameRanker:
             return [[] for _ in queries]
         texts = list(dict.fromkeys(part for query in queries for part in query.parts))
         hits = self._search(texts, k)
-        places = {text: place for place, text in enumerate(texts)}
+        indices = {text: index for index, text in enumerate(texts)}
         return [
-            [self._candidates(hits, places[part], k) for part in query.parts] for query in queries
+            [self._candidates(hits, indices[part], k) for part in query.parts] for query in queries
         ]
 
-    def _candidates(self, hits: NameHits, place: int, k: int) -> list[Candidate]:
-        rows, scores = hits.rows[place, :k].tolist(), hits.scores[place, :k].tolist()
+    def _candidates(self, hits: NameHits, index: int, k: int) -> list[Candidate]:
+        rows, scores = hits.rows[index, :k].tolist(), hits.scores[index, :k].tolist()
         return [
             self._candidate(row, score, rank)
             for rank, (row, score) in enumerate(zip(rows, scores, strict=True), 1)
@@ -69,21 +69,21 @@ class NameRanker:
 
 
 OwnIds = Callable[[str], frozenset[str]]
-"""Gives all ids that a concept goes by, spelled as the gold ids are."""
+"""Returns all ids of a concept, spelled as the gold ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class NilRule:
-    """When a first candidate is taken for NIL: below this probability, without one the score."""
+    """Threshold for NIL: on the probability of the first candidate, else on its score."""
 
     below: float
     by_score: bool = False
-    """Compare the score though there is a probability."""
+    """Compare the score even if there is a probability."""
 
     def __call__(self, first: Candidate) -> bool:
-        """Whether a first candidate is so unlikely that the answer is NIL."""
-        said = None if self.by_score else first.probability
-        return (first.score if said is None else said) < self.below
+        """Whether a first candidate is below the threshold."""
+        probability = None if self.by_score else first.probability
+        return (first.score if probability is None else probability) < self.below
 
 
 def judge(
@@ -95,56 +95,56 @@ def judge(
     depth: int = 30,
     nil_rule: NilRule | None = None,
 ) -> Judgements:
-    """Judge every query; one whose answers are missing is wrong.
+    """Judge every query; a query without answers is wrong.
 
-    The lenient rule counts candidates as they come: names where the ranker gives a candidate for
-    every name, as the papers do, and concepts where it gives each concept once.
+    The lenient rule counts candidates: names if the ranker returns a candidate for every name, as
+    in the papers, and concepts if it returns each concept once.
 
-    A part is answered NIL if it has no candidate, or if ``nil_rule`` takes its first one for NIL;
-    a query is if all its parts are. A query answered NIL is right exactly if its gold is NIL, and
-    a composite is not right if a part that counts was answered NIL; what was found among the
-    candidates still counts for recall.
+    A part is answered NIL if it has no candidate, or if ``nil_rule`` applies to its first one; a
+    query is answered NIL if all its parts are. A query answered NIL is right only if its gold is
+    NIL. A composite is not right if a needed part was answered NIL; its candidates still count
+    for recall.
     """
-    right, found = np.zeros((len(queries), depth)), np.zeros((len(queries), depth))
+    right, recall = np.zeros((len(queries), depth)), np.zeros((len(queries), depth))
     nil = np.array([query.is_nil for query in queries], dtype=np.bool_)
     answered_nil = np.ones(len(queries), dtype=np.bool_)
     probability = np.zeros(len(queries))
-    for place, query in enumerate(queries):
-        parts = answers[place] if place < len(answers) else ()
-        given = _given(parts, nil_rule)
-        answered_nil[place] = not any(given)
-        probability[place] = _first_probability(given)
+    for index, query in enumerate(queries):
+        parts = answers[index] if index < len(answers) else ()
+        accepted = _accepted(parts, nil_rule)
+        answered_nil[index] = not any(accepted)
+        probability[index] = _first_probability(accepted)
         if query.is_nil:
-            right[place] = found[place] = float(answered_nil[place])
+            right[index] = recall[index] = float(answered_nil[index])
             continue
-        right[place], found[place] = _judge_one(query, parts, own_ids, scorer, depth)
+        right[index], recall[index] = _judge_query(query, parts, own_ids, scorer, depth)
         if nil_rule is not None:
-            right[place], _ = _judge_one(query, given, own_ids, scorer, depth)
+            right[index], _ = _judge_query(query, accepted, own_ids, scorer, depth)
     documents = tuple(query.document for query in queries)
-    return Judgements(right, found, nil, answered_nil, probability, documents)
+    return Judgements(right, recall, nil, answered_nil, probability, documents)
 
 
-def _judge_one(
+def _judge_query(
     query: LinkQuery, parts: Answers, own_ids: OwnIds, scorer: str, depth: int
 ) -> tuple[Values, Values]:
     if scorer == "lenient":
         sets = [[own_ids(c.concept) for c in ranked[:depth]] for ranked in parts]
         return lenient(sets, query.gold, depth)
-    named = [[Answer(c.concept, own_ids(c.concept), c.score) for c in r] for r in parts]
+    named = [[RankedAnswer(c.concept, own_ids(c.concept), c.score) for c in r] for r in parts]
     return strict(named, query.needed, depth)
 
 
-def _given(parts: Answers, nil_rule: NilRule | None) -> Answers:
-    """Take the candidates from the parts that were answered NIL."""
+def _accepted(parts: Answers, nil_rule: NilRule | None) -> Answers:
+    """Remove the candidates of the parts that are answered NIL."""
     if nil_rule is None:
         return parts
     return [() if ranked and nil_rule(ranked[0]) else ranked for ranked in parts]
 
 
 def _first_probability(parts: Answers) -> float:
-    """Give the probability of the first answers together; nan if they carry none, 0 if none is."""
+    """Return the joint probability of the first answers; nan if they have none, 0 if missing."""
     firsts = [ranked[0] for ranked in parts if ranked]
     if not firsts or len(firsts) < len(parts):
         return 0.0
-    given = [c.probability for c in firsts if c.probability is not None]
-    return float(np.prod(given)) if len(given) == len(firsts) else float("nan")
+    accepted = [c.probability for c in firsts if c.probability is not None]
+    return float(np.prod(accepted)) if len(accepted) == len(firsts) else float("nan")

@@ -1,4 +1,4 @@
-"""Evaluate a linker: ask every query, judge the answers, put figures with intervals on them."""
+"""Linking evaluation: rank all queries, judge the answers, compute metrics with intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from biograft.evaluation.ids import Resolved, StoreIds, resolve_gold
 from biograft.evaluation.judge import Answers, NameRanker, NilRule, OwnIds, Ranker, Search, judge
 from biograft.kb import KnowledgeBase
 from biograft.linking.linker import Linker
-from biograft.metrics.calibration import given_answers
+from biograft.metrics.calibration import concept_answers
 from biograft.metrics.linking import check_scorer
 from biograft.metrics.metric import Judgements, Metric
 from biograft.metrics.significance import (
@@ -31,22 +31,22 @@ from biograft.metrics.significance import (
 from biograft.progress import Progress
 
 CUTOFFS = (1, 5, 10, 30)
-KEPT_ANSWERS = 5
-"""Candidates of each part that a result keeps to be looked at."""
+MAX_ANSWERS = 5
+"""Candidates of each part that a result keeps."""
 NAMES_PER_CONCEPT = 4
-"""How many names are asked for each place of the strict rule, which counts concepts."""
+"""Names to retrieve per rank under the strict rule, which counts concepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationConfig:
-    """How an evaluation is run, beside what is asked and by which rule it is scored."""
+    """Configuration of an evaluation: cut-offs, NIL threshold and bootstrap."""
 
     ks: tuple[int, ...] = CUTOFFS
-    """How many answers count, for acc@k and recall@k."""
+    """Cut-offs of acc@k and recall@k."""
     nil_below: float | None = None
-    """Answers below this probability (or score, without probability) are NIL; None: none are."""
+    """Answers below this probability (or score, without probability) are NIL; None: none."""
     nil_by_score: bool = False
-    """``nil_below`` is a score, though answers may carry probabilities."""
+    """``nil_below`` is a score, even if answers have probabilities."""
     n_resamples: int = N_RESAMPLES
     level: float = LEVEL
     seed: int = 0
@@ -63,18 +63,18 @@ class EvaluationConfig:
 
     @property
     def nil_rule(self) -> NilRule | None:
-        """When an answer is taken for NIL."""
+        """The threshold for NIL, if there is one."""
         return None if self.nil_below is None else NilRule(self.nil_below, self.nil_by_score)
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRow:
-    """A query with its first answers and how they were judged."""
+    """A query with its first answers and their judgement."""
 
     query: LinkQuery
     answers: Answers
     right: float
-    """Chance that the first answers are right: 0 or 1, or between them for equal scores."""
+    """Probability that the first answers are right: 0 or 1, or between them for ties."""
     rank: int | None
     """First k at which the query may be right; None if it never is."""
     answered_nil: bool
@@ -82,13 +82,13 @@ class QueryRow:
 
 @dataclass(frozen=True, slots=True)
 class LinkingResult:
-    """The figures of a run, as fractions of 1, and every query with its answers."""
+    """The metrics of a run, as fractions, and every query with its answers."""
 
     scorer: str
     metrics: dict[str, float]
     intervals: dict[str, Interval]
-    """By documents where the gold has them, else by queries; of metrics that are means."""
-    judged: Judgements
+    """Of metrics that are means; resampled by document, or by query without documents."""
+    judgements: Judgements
     rows: tuple[QueryRow, ...]
     resolved: Resolved
 
@@ -97,11 +97,11 @@ class LinkingResult:
 
     @property
     def n(self) -> int:
-        """How many queries were asked."""
+        """Number of queries."""
         return len(self.rows)
 
     def to_json(self) -> dict[str, Any]:
-        """Give the figures as plain values, in percent."""
+        """Return the metrics as plain values, in percent."""
         return {
             "scorer": self.scorer,
             "n": self.n,
@@ -110,7 +110,7 @@ class LinkingResult:
                 name: [_percent(i.low), _percent(i.high)] for name, i in self.intervals.items()
             },
             "unit": "percent",
-            "n_documents": len(set(self.judged.documents)),
+            "n_documents": len(set(self.judgements.documents)),
             "n_unknown_gold": len(self.resolved.unknown),
             "n_unreachable": self.resolved.n_unreachable,
         }
@@ -128,15 +128,14 @@ def evaluate_linking(
     config: EvaluationConfig | None = None,
     progress: Progress | None = None,
 ) -> LinkingResult:
-    """Ask a ranker (or a search for names) every query and score it.
+    """Evaluate a ranker (or a name search) on queries.
 
-    Gives ``acc@k`` and ``recall@k`` for all k asked for, ``mrr``, what concerns NIL if a gold
-    answer is NIL, and the calibration error where all answers that are not NIL carry
-    probabilities.
+    Computes ``acc@k`` and ``recall@k`` for all cut-offs, ``mrr``, NIL metrics if a gold answer is
+    NIL, and calibration metrics if all answers that are not NIL have probabilities.
     """
     ids = StoreIds(base)
-    asked = ranker if hasattr(ranker, "rank") else NameRanker(ranker, base)
-    return run_queries(asked, resolve_gold(queries, ids), ids.own, scorer, config, progress)
+    name_ranker = ranker if hasattr(ranker, "rank") else NameRanker(ranker, base)
+    return run_queries(name_ranker, resolve_gold(queries, ids), ids.own, scorer, config, progress)
 
 
 def run_queries(
@@ -147,34 +146,34 @@ def run_queries(
     config: EvaluationConfig | None = None,
     progress: Progress | None = None,
 ) -> LinkingResult:
-    """Evaluate where gold and concept ids are already spelled alike, without a store."""
+    """Evaluate on resolved queries, whose gold ids are spelled as the store's."""
     check_scorer(scorer)
     config, progress = config or EvaluationConfig(), progress or Progress(enabled=False)
     queries = resolved.queries
     if not queries:
         raise ConfigError("queries: expected at least one, found none")
     depth = max(config.ks)
-    n_asked = depth * (NAMES_PER_CONCEPT if scorer == "strict" else 1)
-    pieces, rows = [], []
+    n_candidates = depth * (NAMES_PER_CONCEPT if scorer == "strict" else 1)
+    batches, rows = [], []
     progress.start("linking")
-    for chosen in _batches(queries, config.batch):
-        answers = ranker.rank(chosen, n_asked)
-        piece = judge(
-            chosen, answers, own_ids, scorer=scorer, depth=depth, nil_rule=config.nil_rule
+    for batch in _batches(queries, config.batch):
+        answers = ranker.rank(batch, n_candidates)
+        batch_judgements = judge(
+            batch, answers, own_ids, scorer=scorer, depth=depth, nil_rule=config.nil_rule
         )
-        pieces.append(piece)
-        rows += _rows(chosen, answers, piece)
-        progress.advance(len(chosen), len(rows) / len(queries))
+        batches.append(batch_judgements)
+        rows += _rows(batch, answers, batch_judgements)
+        progress.advance(len(batch), len(rows) / len(queries))
     progress.finish()
-    judged = Judgements.join(pieces, _documents(queries))
-    metrics = _metrics(judged, sorted(set(config.ks)))
-    figures = {str(metric): metric(judged) for metric in metrics}
-    intervals = _intervals(metrics, judged, config)
-    return LinkingResult(scorer, figures, intervals, judged, tuple(rows), resolved)
+    judgements = Judgements.join(batches, _documents(queries))
+    metrics = _metrics(judgements, sorted(set(config.ks)))
+    values_by_name = {str(metric): metric(judgements) for metric in metrics}
+    intervals = _intervals(metrics, judgements, config)
+    return LinkingResult(scorer, values_by_name, intervals, judgements, tuple(rows), resolved)
 
 
 def _batches(queries: Sequence[LinkQuery], size: int) -> Iterator[Sequence[LinkQuery]]:
-    """Ask that many at once, and all queries of a document together: one may explain another."""
+    """Batch queries, with all queries of a document together: one may explain another."""
     start = 0
     while start < len(queries):
         stop = min(start + size, len(queries))
@@ -186,61 +185,61 @@ def _batches(queries: Sequence[LinkQuery], size: int) -> Iterator[Sequence[LinkQ
 
 
 def _documents(queries: Sequence[LinkQuery]) -> tuple[str, ...]:
-    """Say which document each query is from; one without stands for itself."""
+    """Return the document of each query; a query without one is its own document."""
     return tuple(query.document or f"query {n}" for n, query in enumerate(queries))
 
 
-def _metrics(judged: Judgements, ks: Sequence[int]) -> list[Metric]:
+def _metrics(judgements: Judgements, ks: Sequence[int]) -> list[Metric]:
     names = [f"acc@{k}" for k in ks] + [f"recall@{k}" for k in ks] + ["mrr"]
-    if judged.nil.any():
+    if judgements.nil.any():
         names += ["nil_precision", "nil_recall", "nil_f1"]
-    probability, _ = given_answers(judged)
+    probability, _ = concept_answers(judgements)
     if len(probability) and not np.isnan(probability).any():
         names += ["ece", "ece_mass", "brier"]
     return [Metric.parse(name) for name in names]
 
 
 def _intervals(
-    metrics: Sequence[Metric], judged: Judgements, config: EvaluationConfig
+    metrics: Sequence[Metric], judgements: Judgements, config: EvaluationConfig
 ) -> dict[str, Interval]:
-    found = {}
+    intervals = {}
     for metric in metrics:
-        values = metric.values(judged)
+        values = metric.values(judgements)
         if values is not None:
-            found[str(metric)] = bootstrap_interval(
+            intervals[str(metric)] = bootstrap_interval(
                 values,
-                judged.documents,
+                judgements.documents,
                 n_resamples=config.n_resamples,
                 level=config.level,
                 seed=config.seed,
             )
-    return found
+    return intervals
 
 
 def _rows(
-    queries: Sequence[LinkQuery], answers: Sequence[Answers], judged: Judgements
+    queries: Sequence[LinkQuery], answers: Sequence[Answers], judgements: Judgements
 ) -> list[QueryRow]:
     rows = []
-    for place, query in enumerate(queries):
-        parts = answers[place] if place < len(answers) else ()
-        possible = np.flatnonzero(judged.right[place])
+    for index, query in enumerate(queries):
+        parts = answers[index] if index < len(answers) else ()
+        possible = np.flatnonzero(judgements.right[index])
         rows.append(
             QueryRow(
                 query,
-                tuple(tuple(ranked[:KEPT_ANSWERS]) for ranked in parts),
-                float(judged.right[place, 0]),
+                tuple(tuple(ranked[:MAX_ANSWERS]) for ranked in parts),
+                float(judgements.right[index, 0]),
                 int(possible[0]) + 1 if len(possible) else None,
-                bool(judged.answered_nil[place]),
+                bool(judgements.answered_nil[index]),
             )
         )
     return rows
 
 
 def nil_as_linked(linker: Linker, config: EvaluationConfig | None = None) -> EvaluationConfig:
-    """Take for NIL what the linker takes for it.
+    """Return a configuration with the linker's own NIL threshold.
 
-    That is by the threshold it was opened with, else by that of its calibration; a linker with
-    neither threshold nor calibration leaves it to its ranker, some of which know a score.
+    It is the threshold the linker was opened with, else that of its calibration; a linker without
+    either uses the score threshold of its ranker, if there is one.
     """
     config = config or EvaluationConfig()
     if linker.threshold is not None:
@@ -259,25 +258,27 @@ class Comparison:
     bootstrap: Difference
     randomisation_p: float
     mcnemar_p: float | None
-    """None where queries may be half right (equal scores under the strict rule)."""
+    """None if queries may be half right (ties under the strict rule)."""
 
 
 def paired(
     a: LinkingResult, b: LinkingResult, metric: str = "acc@1", *, seed: int = 0
 ) -> Comparison:
-    """Compare two runs on the same queries, drawing documents together."""
-    asked = [[(r.query.document, r.query.mention, r.query.gold) for r in x.rows] for x in (a, b)]
-    if asked[0] != asked[1]:
+    """Compare two runs on the same queries, resampling documents."""
+    queries_of_both = [
+        [(r.query.document, r.query.mention, r.query.gold) for r in x.rows] for x in (a, b)
+    ]
+    if queries_of_both[0] != queries_of_both[1]:
         raise ConfigError("paired: expected two runs on the same queries, in the same order")
-    values = [Metric.parse(metric).values(result.judged) for result in (a, b)]
+    values = [Metric.parse(metric).values(result.judgements) for result in (a, b)]
     first, second = values
     if first is None or second is None:
         raise ConfigError(f"paired: {metric} has no value for each query; choose acc@1 or mrr")
-    whole = all(np.isin(value, (0.0, 1.0)).all() for value in (first, second))
-    documents = a.judged.documents
+    is_binary = all(np.isin(value, (0.0, 1.0)).all() for value in (first, second))
+    documents = a.judgements.documents
     return Comparison(
         metric,
         paired_bootstrap(first, second, documents, seed=seed),
         approximate_randomisation(first, second, documents, seed=seed),
-        mcnemar_exact(first == 1, second == 1) if whole else None,
+        mcnemar_exact(first == 1, second == 1) if is_binary else None,
     )

@@ -1,4 +1,4 @@
-"""The report of a linking evaluation: Markdown with figures, and one HTML file with all in it."""
+"""Report of a linking evaluation: Markdown with figures, a self-contained HTML file, and JSON."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from biograft.artifacts import Kind, new_folder
+from biograft.artifacts import ArtifactKind, new_folder
 from biograft.evaluation.analysis import Mistake, Population, count_kinds
 from biograft.evaluation.linking import LinkingResult
 
-REPORT = Kind(
+REPORT = ArtifactKind(
     format="biograft-linking-report",
     version=1,
     called="linking report",
     remedy="evaluate again",
     file="result.json",
 )
-SHOWN_MISTAKES = 50
+MAX_MISTAKES = 50
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
     "table{border-collapse:collapse;margin:1rem 0}"
@@ -32,27 +32,27 @@ _MISTAKE_HEAD = (
 )  # fmt: skip
 _CAPTIONS = {
     "recall": "Recall and accuracy by number of answers",
-    "similarity": "Accuracy by likeness of the mention to a gold name",
+    "similarity": "Accuracy by similarity of the mention to a gold name",
     "reliability": "Reliability of the probabilities",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkingReport:
-    """All that a report shows."""
+    """The content of a report."""
 
     result: LinkingResult
     populations: Sequence[Population] = ()
     buckets: Sequence[Population] = ()
     mistakes: Sequence[Mistake] = ()
-    figures: Mapping[str, bytes] = field(default_factory=dict)
+    values: Mapping[str, bytes] = field(default_factory=dict)
     """Name -> PNG."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    """What was evaluated on what: store, gold, index, model."""
+    """Store, gold, index and model of the evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _ReportTable:
     title: str
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
@@ -61,7 +61,7 @@ class _Table:
 def write_report(report: LinkingReport, folder: Path, *, overwrite: bool = False) -> None:
     """Write ``report.md`` with its figures, ``report.html`` and ``result.json`` to a new folder."""
     with new_folder(folder, overwrite=overwrite) as work:
-        for name, image in report.figures.items():
+        for name, image in report.values.items():
             (work / f"{name}.png").write_bytes(image)
         (work / "report.md").write_text(to_markdown(report), encoding="utf-8")
         (work / "report.html").write_text(to_html(report), encoding="utf-8")
@@ -79,13 +79,13 @@ def _content(report: LinkingReport) -> dict[str, Any]:
 
 
 def to_markdown(report: LinkingReport) -> str:
-    """Give the report as Markdown; figures are files beside it."""
+    """Return the report as Markdown; figures are separate files."""
     lines = [f"# {_title(report)}", ""]
     lines += [f"- {_cell(key)}: `{_cell(value)}`" for key, value in report.provenance.items()]
     for table in _tables(report):
         lines += ["", f"## {table.title}", "", _row(table.head), _row(["---"] * len(table.head))]
         lines += [_row([_cell(cell) for cell in row]) for row in table.rows]
-    for name in report.figures:
+    for name in report.values:
         lines += ["", f"![{_CAPTIONS.get(name, name)}]({name}.png)"]
     return "\n".join(lines) + "\n"
 
@@ -95,15 +95,15 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _cell(value: object) -> str:
-    """Keep a text from ending a cell, or from being taken for markup."""
+    """Escape a text for a Markdown table cell."""
     text = " ".join(str(value).split())
-    for sign in "\\|`*_<>[]":
-        text = text.replace(sign, f"\\{sign}")
+    for character in "\\|`*_<>[]":
+        text = text.replace(character, f"\\{character}")
     return text
 
 
 def to_html(report: LinkingReport) -> str:
-    """Give the report as one HTML file that needs nothing else."""
+    """Return the report as one self-contained HTML file."""
     title = escape(_title(report))
     parts = [
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>',
@@ -122,7 +122,7 @@ def to_html(report: LinkingReport) -> str:
             *(_html_row(row, "td") for row in table.rows),
             "</table></div>",
         ]
-    for name, image in report.figures.items():
+    for name, image in report.values.items():
         source = b64encode(image).decode("ascii")
         caption = escape(_CAPTIONS.get(name, name))
         parts.append(f'<p><img alt="{caption}" src="data:image/png;base64,{source}"></p>')
@@ -133,17 +133,17 @@ def _html_row(cells: Sequence[str], tag: str) -> str:
     return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
-# ---- what both show
+# ---- tables of both formats
 
 
 def _title(report: LinkingReport) -> str:
     return f"Linking evaluation: {report.result.n:,} queries, {report.result.scorer} scorer"
 
 
-def _tables(report: LinkingReport) -> list[_Table]:
+def _tables(report: LinkingReport) -> list[_ReportTable]:
     result = report.result
     tables = [
-        _Table(
+        _ReportTable(
             "Metrics",
             ("metric", "percent", "95 % interval"),
             [(m, _percent(v), _interval_of(result, m)) for m, v in result.metrics.items()],
@@ -151,17 +151,17 @@ def _tables(report: LinkingReport) -> list[_Table]:
     ]
     for title, populations in (
         ("Sub-populations", report.populations),
-        ("By likeness to the nearest gold name", report.buckets),
+        ("By similarity to the most similar gold name", report.buckets),
     ):
         if populations:
             head = ("population", "size", "acc@1", "interval", "acc@5")
-            tables.append(_Table(title, head, [_population(p) for p in populations]))
+            tables.append(_ReportTable(title, head, [_population(p) for p in populations]))
     if report.mistakes:
         kinds = [(str(kind), f"{n:,}") for kind, n in count_kinds(report.mistakes).items()]
-        shown = report.mistakes[:SHOWN_MISTAKES]
-        title = f"Errors ({len(shown):,} of {len(report.mistakes):,})"
-        tables.append(_Table("Kinds of error", ("kind", "errors"), kinds))
-        tables.append(_Table(title, _MISTAKE_HEAD, [_mistake(mistake) for mistake in shown]))
+        listed = report.mistakes[:MAX_MISTAKES]
+        title = f"Errors ({len(listed):,} of {len(report.mistakes):,})"
+        tables.append(_ReportTable("Kinds of error", ("kind", "errors"), kinds))
+        tables.append(_ReportTable(title, _MISTAKE_HEAD, [_mistake(mistake) for mistake in listed]))
     return tables
 
 
@@ -181,10 +181,10 @@ def _interval(low: float, high: float) -> str:
 
 def _population(population: Population) -> tuple[str, ...]:
     within = _interval(population.interval.low, population.interval.high) if population.n else ""
-    figures = [
+    values = [
         _percent(value) if population.n else "" for value in (population.acc1, population.acc5)
     ]
-    return population.name, f"{population.n:,}", figures[0], within, figures[1]
+    return population.name, f"{population.n:,}", values[0], within, values[1]
 
 
 def _mistake(mistake: Mistake) -> tuple[str, ...]:

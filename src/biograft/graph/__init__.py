@@ -1,10 +1,10 @@
-"""The graph of a store: its relations as arrays, embeddings of its entities, their neighbours."""
+"""The graph of a store: triples as arrays, graph embeddings, and ranked neighbours (PEPR)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.graph.neighbour_table import Edges as Edges, NeighbourTable as NeighbourTable

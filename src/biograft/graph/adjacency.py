@@ -1,7 +1,7 @@
-"""Who is joined to whom in a store: each pair once, both ways, no entity to itself.
+"""Undirected adjacency of a store's entities in CSR form, without loops and duplicates.
 
-Entities stand in *places* here, the one with most neighbours first: what is read most lies close
-together in memory. Those without neighbours have the last places, and take no part in any sum.
+Entities are ordered by degree, highest first, so that frequent ones are close together in memory.
+A *position* is the index in that order; entities without neighbours come last.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Adjacency:
-    """Neighbours by place: those of place ``p`` are ``neighbours[ends[p] : ends[p + 1]]``."""
+    """Neighbours by position: those of ``p`` are ``neighbours[ends[p] : ends[p + 1]]``."""
 
     ends: Longs  # (n_linked + 1,)
-    neighbours: Ints  # places, ascending for each entity
-    row_at: Ints  # (n_entities,) row of the store by place
-    place_of: Ints  # (n_entities,) place by row of the store
+    neighbours: Ints  # positions, ascending for each entity
+    row_of: Ints  # (n_entities,) row of the store by position
+    position_of: Ints  # (n_entities,) position by row of the store
 
     @property
     def n_entities(self) -> int:
-        """How many entities there are, with neighbours or without."""
-        return len(self.row_at)
+        """Number of entities, with or without neighbours."""
+        return len(self.row_of)
 
     @property
     def n_linked(self) -> int:
-        """How many entities have neighbours; theirs are the first places."""
+        """Number of entities with neighbours, which have the first positions."""
         return len(self.ends) - 1
 
     @property
     def degrees(self) -> Longs:
-        """How many neighbours each linked entity has."""
+        """Number of neighbours of each linked entity."""
         return np.diff(self.ends)
 
 
 def build_adjacency(heads: npt.ArrayLike, tails: npt.ArrayLike, n_entities: int) -> Adjacency:
-    """Join heads with tails, whatever the relation, its direction and how often it is told."""
+    """Join heads with tails, ignoring relation, direction and duplicates."""
     a, b = np.asarray(heads, np.int64), np.asarray(tails, np.int64)
     a, b = a[a != b], b[a != b]
     n = max(n_entities, 1)
@@ -51,55 +51,54 @@ def build_adjacency(heads: npt.ArrayLike, tails: npt.ArrayLike, n_entities: int)
     pairs.sort()
     pairs = pairs[np.diff(pairs, prepend=-1) > 0]
     degrees = np.bincount(pairs // n, minlength=n_entities)
-    row_at = np.argsort(-degrees, kind="stable").astype(np.int32)
-    place_of = np.empty(n_entities, np.int32)
-    place_of[row_at] = np.arange(n_entities, dtype=np.int32)
-    placed = place_of[pairs // n].astype(np.int64) * n + place_of[pairs % n]
-    placed.sort()
+    row_of = np.argsort(-degrees, kind="stable").astype(np.int32)
+    position_of = np.empty(n_entities, np.int32)
+    position_of[row_of] = np.arange(n_entities, dtype=np.int32)
+    sorted_pairs = position_of[pairs // n].astype(np.int64) * n + position_of[pairs % n]
+    sorted_pairs.sort()
     n_linked = int(np.count_nonzero(degrees))
-    ends = np.concatenate(([0], np.cumsum(degrees[row_at[:n_linked]]))).astype(np.int64)
-    return Adjacency(ends, (placed % n).astype(np.int32), row_at, place_of)
+    ends = np.concatenate(([0], np.cumsum(degrees[row_of[:n_linked]]))).astype(np.int64)
+    return Adjacency(ends, (sorted_pairs % n).astype(np.int32), row_of, position_of)
 
 
-def settle(graph: Adjacency) -> tuple[Floats, Floats]:
-    """Give where a walk in each part of the graph ends up, after very many even or odd steps.
+def stationary_distribution(graph: Adjacency) -> tuple[Floats, Floats]:
+    """Return the probability to be at a *neighbour* of the start after many even or odd steps.
 
-    Both are shares for a *neighbour* of where the walk began: its number of neighbours over that
-    of its whole part, except that in a part with two sides (each entity joined to the other side
-    only) a walk can be at a neighbour after odd steps only.
+    It is the neighbour's degree over the sum of degrees in its connected component, except that in
+    a bipartite component a walk is at a neighbour after odd steps only.
     """
-    part, sided = _parts(graph.ends, graph.neighbours)
+    component, bipartite = _components(graph.ends, graph.neighbours)
     degrees = graph.degrees.astype(np.float64)
-    volumes = np.bincount(part, weights=degrees) if len(part) else np.zeros(0)
-    share = degrees / volumes[part]
-    two_sided = sided[part]
-    return np.where(two_sided, 0.0, share), np.where(two_sided, 2 * share, share)
+    volumes = np.bincount(component, weights=degrees) if len(component) else np.zeros(0)
+    ratio = degrees / volumes[component]
+    in_bipartite = bipartite[component]
+    return np.where(in_bipartite, 0.0, ratio), np.where(in_bipartite, 2 * ratio, ratio)
 
 
 @numba.njit(cache=True, nogil=True)
-def _parts(ends: Longs, neighbours: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Number the connected parts, and say which of them have two sides."""
+def _components(ends: Longs, neighbours: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Number the connected components, and find which of them are bipartite."""
     n = len(ends) - 1
-    part = np.full(n, -1, np.int32)
+    component = np.full(n, -1, np.int32)
     side = np.zeros(n, np.uint8)
-    sided = np.ones(n, np.bool_)
+    bipartite = np.ones(n, np.bool_)
     queue = np.empty(n, np.int32)
-    n_parts = 0
+    n_components = 0
     for start in range(n):
-        if part[start] >= 0:
+        if component[start] >= 0:
             continue
-        part[start], queue[0] = n_parts, start
+        component[start], queue[0] = n_components, start
         first, last = 0, 1
         while first < last:
             u = queue[first]
             first += 1
             for k in range(ends[u], ends[u + 1]):
                 v = neighbours[k]
-                if part[v] < 0:
-                    part[v], side[v] = n_parts, 1 - side[u]
+                if component[v] < 0:
+                    component[v], side[v] = n_components, 1 - side[u]
                     queue[last] = v
                     last += 1
                 elif side[v] == side[u]:
-                    sided[n_parts] = False
-        n_parts += 1
-    return part, sided
+                    bipartite[n_components] = False
+        n_components += 1
+    return component, bipartite

@@ -1,14 +1,14 @@
-"""The best neighbours of every entity of a store, on disk: opened at once, read by row.
+"""Table of the best neighbours of every entity of a store, memory-mapped and read by row.
 
-A folder of plain arrays beside a manifest. The edges of row ``r`` are those from ``ends[r]`` up to
-``ends[r + 1]``: the best neighbour first, and all edges that join the entity to it.
+A folder of numpy arrays and a manifest. The edges of row ``r`` are those from ``ends[r]`` up to
+``ends[r + 1]``: best neighbour first, with all edges that join the entity to it.
 
 ===============  ==============================================================
 ``ends``         int64, one more than entities
 ``neighbours``   int32, row of the neighbour
-``relations``    uint16, number of the relation among the store's
-``directions``   uint8, a place in ``DIRECTIONS``: ``out`` if the entity is the head
-``types``        int32, number of the neighbour's first type in the store, -1 if it has none
+``relations``    uint16, index of the relation in the store
+``directions``   uint8, index in ``DIRECTIONS``: ``out`` if the entity is the head
+``types``        int32, index of the neighbour's first type in the store, -1 if it has none
 ``scores``       float32, the neighbour's score
 ===============  ==============================================================
 """
@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import Kind
+from biograft.artifacts import ArtifactKind
 from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.graph.triples import graph_fingerprint
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
 
-NEIGHBOURS = Kind(
+NEIGHBOURS = ArtifactKind(
     format="biograft-neighbours",
     version=1,
     called="table of neighbours",
@@ -49,7 +49,7 @@ DIRECTIONS = ("out", "in")
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """Edges to neighbours, side by side; as a block, padded with -1 (scores with 0)."""
+    """Edges to neighbours as parallel arrays; a block is padded with -1 (scores with 0)."""
 
     neighbours: npt.NDArray[np.int32]
     relations: npt.NDArray[np.int32]
@@ -62,7 +62,7 @@ class Edges:
 
 
 class NeighbourTable:
-    """The neighbours of all entities of one store, open for reading."""
+    """The best neighbours of all entities of one store, opened for reading."""
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest
@@ -75,7 +75,7 @@ class NeighbourTable:
 
     @classmethod
     def open(cls, folder: str | Path, kb: KnowledgeBase) -> NeighbourTable:
-        """Open the table in a folder; one made from another store is refused."""
+        """Open the table in a folder; refuse one made from another store."""
         folder = Path(folder)
         manifest = NEIGHBOURS.read(folder)
         NEIGHBOURS.check_files(folder, manifest)
@@ -89,17 +89,16 @@ class NeighbourTable:
         return len(self._columns["ends"]) - 1
 
     def __getitem__(self, row: int) -> Edges:
-        """Give all edges of one entity, the best neighbour first."""
+        """Return all edges of one entity, best neighbour first."""
         if not 0 <= row < len(self):
             raise NotFoundError(f"row {row}: expected 0 to {len(self) - 1}")
         ends = self._columns["ends"]
         return self._edges(np.arange(ends[row], ends[row + 1]))
 
     def gather(self, rows: npt.ArrayLike, width: int | None = None) -> Edges:
-        """Give the first ``width`` edges (default: k) of many entities as a padded block.
+        """Return the first ``width`` edges (default: k) of many entities as a padded block.
 
-        A row of -1 has none. Of an entity whose best neighbours have more edges than that, the
-        last ones are left out.
+        A row of -1 has no edges.
         """
         rows = np.asarray(rows, np.int64)
         if rows.size and not (rows.min() >= -1 and rows.max() < len(self)):
@@ -108,32 +107,32 @@ class NeighbourTable:
         if width < 0:
             raise ConfigError(f"width: expected 0 or more, found {width}")
         ends = self._columns["ends"]
-        known = rows >= 0
-        starts = np.where(known, ends[rows], 0)
-        counts = np.where(known, ends[rows + 1] - starts, 0)
-        places = np.arange(width)
-        inside = places < counts[..., None]  # (*rows, width)
+        valid = rows >= 0
+        starts = np.where(valid, ends[rows], 0)
+        counts = np.where(valid, ends[rows + 1] - starts, 0)
+        slots = np.arange(width)
+        mask = slots < counts[..., None]  # (*rows, width)
         if not len(self._columns["scores"]):
-            return self._nothing(inside.shape)
-        return self._edges(np.where(inside, starts[..., None] + places, 0), inside)
+            return self._empty(mask.shape)
+        return self._edges(np.where(mask, starts[..., None] + slots, 0), mask)
 
     def _edges(
-        self, at: npt.NDArray[np.int64], inside: npt.NDArray[np.bool_] | None = None
+        self, indices: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_] | None = None
     ) -> Edges:
-        taken = {name: self._columns[name][at] for name in COLUMNS if name != "ends"}
-        scores = taken.pop("scores")
-        numbers = {name: column.astype(np.int32) for name, column in taken.items()}
-        if inside is not None:
-            scores = np.where(inside, scores, np.float32(0))
-            numbers = {name: np.where(inside, v, np.int32(-1)) for name, v in numbers.items()}
-        return Edges(scores=np.asarray(scores), **numbers)
+        columns = {name: self._columns[name][indices] for name in COLUMNS if name != "ends"}
+        scores = columns.pop("scores")
+        integers = {name: column.astype(np.int32) for name, column in columns.items()}
+        if mask is not None:
+            scores = np.where(mask, scores, np.float32(0))
+            integers = {name: np.where(mask, v, np.int32(-1)) for name, v in integers.items()}
+        return Edges(scores=np.asarray(scores), **integers)
 
-    def _nothing(self, shape: tuple[int, ...]) -> Edges:
-        numbers = {
+    def _empty(self, shape: tuple[int, ...]) -> Edges:
+        integers = {
             name: np.full(shape, -1, np.int32)
             for name in ("neighbours", "relations", "directions", "types")
         }
-        return Edges(scores=np.zeros(shape, np.float32), **numbers)
+        return Edges(scores=np.zeros(shape, np.float32), **integers)
 
 
 def _open(folder: Path, name: str) -> npt.NDArray[Any]:

@@ -1,10 +1,9 @@
-"""Personalised entity PageRank of one entity, solved to a stated bound.
+"""Personalised PageRank of one entity, solved by conjugate gradients to a stated error bound.
 
 With W the 0/1 adjacency, D the numbers of neighbours, c = 1 - damping and y = p / D, the fixed
-point of p = c W D^-1 p + b solves (D - c W) y = b, which is symmetric and positive: conjugate
-gradients with D as the preconditioner. The smallest eigenvalue of I - c D^-1/2 W D^-1/2 is at
-least the damping, so with r what is left over, no p(u) is wrong by more than
-sqrt(D_u) sqrt(r D^-1 r) / damping.
+point of p = c W D^-1 p + b solves (D - c W) y = b, which is symmetric and positive definite; D is
+the preconditioner. The smallest eigenvalue of I - c D^-1/2 W D^-1/2 is at least the damping, so
+with residual r the error of p(u) is at most sqrt(D_u) sqrt(r D^-1 r) / damping.
 """
 
 from __future__ import annotations
@@ -17,41 +16,45 @@ import numpy.typing as npt
 
 from biograft.graph.adjacency import Adjacency, Floats, Ints, Longs
 
-_MOST_ROUNDS = 5000
+_MAX_ROUNDS = 5000
 
 
 def solve(graph: Adjacency, right: Floats, *, damping: float, tolerance: float) -> Floats:
-    """Solve for y so that D y is right to ``tolerance`` everywhere."""
+    """Solve for y so that the error of D y is at most ``tolerance``."""
     if not graph.n_linked:
         return np.zeros(0)
-    reach = np.sqrt(float(graph.degrees[0]))
+    max_root_degree = np.sqrt(float(graph.degrees[0]))
     return _solve(
-        graph.ends, graph.neighbours, right.copy(), 1 - damping, tolerance * damping / reach
+        graph.ends,
+        graph.neighbours,
+        right.copy(),
+        1 - damping,
+        tolerance * damping / max_root_degree,
     )
 
 
 def solve_at_neighbours(
     graph: Adjacency, source: int, *, damping: float, tolerance: float
 ) -> Floats:
-    """Give p at the source's own neighbours, in their order, right to ``tolerance``."""
-    near = graph.neighbours[graph.ends[source] : graph.ends[source + 1]]
+    """Return p at the source's neighbours, in their order, within ``tolerance``."""
+    own_neighbours = graph.neighbours[graph.ends[source] : graph.ends[source + 1]]
     right = np.zeros(graph.n_linked)
     right[source] = damping
-    degrees = graph.ends[near + 1] - graph.ends[near]
-    # the first neighbour has the most neighbours itself: places are in that order
-    small = tolerance * damping / np.sqrt(float(degrees[0]))
-    y = _solve(graph.ends, graph.neighbours, right, 1 - damping, small)
-    return y[near] * degrees
+    degrees = graph.ends[own_neighbours + 1] - graph.ends[own_neighbours]
+    # positions are ordered by degree, so the first neighbour has the largest
+    threshold = tolerance * damping / np.sqrt(float(degrees[0]))
+    y = _solve(graph.ends, graph.neighbours, right, 1 - damping, threshold)
+    return y[own_neighbours] * degrees
 
 
 @numba.njit(cache=True, nogil=True)
-def _solve(ends: Longs, neighbours: Ints, r: Floats, c: float, small: float) -> Floats:
-    """Run conjugate gradients until the remainder is small; ``r`` is used up."""
+def _solve(ends: Longs, neighbours: Ints, r: Floats, c: float, threshold: float) -> Floats:
+    """Run conjugate gradients until the residual is small; ``r`` is overwritten."""
     y, p, q = np.zeros_like(r), np.zeros_like(r), np.empty_like(r)
     before = 1.0
-    for _ in range(_MOST_ROUNDS):
-        rho = _measure(ends, r)
-        if np.sqrt(rho) <= small:
+    for _ in range(_MAX_ROUNDS):
+        rho = _residual_norm(ends, r)
+        if np.sqrt(rho) <= threshold:
             break
         for u in range(len(r)):
             p[u] = r[u] / (ends[u + 1] - ends[u]) + rho / before * p[u]
@@ -64,8 +67,8 @@ def _solve(ends: Longs, neighbours: Ints, r: Floats, c: float, small: float) -> 
 
 
 @numba.njit(cache=True, nogil=True)
-def _measure(ends: Longs, r: Floats) -> float:
-    """Give r D^-1 r."""
+def _residual_norm(ends: Longs, r: Floats) -> float:
+    """Return r D^-1 r."""
     total = 0.0
     for u in range(len(r)):
         total += r[u] * r[u] / (ends[u + 1] - ends[u])
@@ -74,38 +77,38 @@ def _measure(ends: Longs, r: Floats) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def _multiply(ends: Longs, neighbours: Ints, p: Floats, q: Floats, c: float) -> float:
-    """Set q to (D - c W) p and give p q."""
+    """Set q to (D - c W) p and return p q."""
     product = 0.0
     for u in range(len(p)):
         first, stop = ends[u], ends[u + 1]
-        q[u] = (stop - first) * p[u] - c * gather(neighbours[first:stop], p)
+        q[u] = (stop - first) * p[u] - c * sum_at(neighbours[first:stop], p)
         product += p[u] * q[u]
     return product
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "nsz", "contract"})
-def gather(places: Ints, values: Floats) -> float:
-    """Sum the values at some places."""
+def sum_at(positions: Ints, values: Floats) -> float:
+    """Sum the values at some positions."""
     total = values[0] * 0
-    for place in places:
-        total += values[place]
+    for position in positions:
+        total += values[position]
     return total  # type: ignore[no-any-return]
 
 
 N_STEPS = 5
-"""Steps known exactly."""
+"""Steps of a walk that are computed exactly."""
 
 _SPARSE = 4
-"""A third step that touches less than this part of the graph is cleared by its list."""
+"""A third step that reaches less than 1 / 4 of the graph is cleared by its list."""
 
 
 @numba.njit(cache=True, nogil=True)
 def first_steps(
     ends: Longs, neighbours: Ints, inverse: npt.NDArray[Any], sources: Ints, out: Floats
 ) -> None:
-    """Fill ``out`` (neighbours of all sources in turn, steps 1 to 5).
+    """Fill ``out`` (neighbours of all sources, steps 1 to 5) with the mass after each step.
 
-    ``inverse`` is one over the number of neighbours; its type is the precision of the work.
+    ``inverse`` is one over the degree; its type sets the precision.
     """
     n = len(ends) - 1
     two, three, four = np.zeros_like(inverse), np.zeros_like(inverse), np.zeros_like(inverse)
@@ -121,15 +124,15 @@ def first_steps(
             _third(ends, neighbours, inverse, two, listed[:n_listed], three)
         for k in range(n_listed):
             v = listed[k]
-            four[v] = gather(neighbours[ends[v] : ends[v + 1]], three) * inverse[v]
-        near = neighbours[ends[source] : ends[source + 1]]
-        for k in range(len(near)):
-            u = near[k]
+            four[v] = sum_at(neighbours[ends[v] : ends[v + 1]], three) * inverse[v]
+        own_neighbours = neighbours[ends[source] : ends[source + 1]]
+        for k in range(len(own_neighbours)):
+            u = own_neighbours[k]
             out[start + k, 0] = inverse[source]
             out[start + k, 1] = two[u]
             out[start + k, 2] = three[u] * (ends[u + 1] - ends[u])
-            out[start + k, 3] = gather(neighbours[ends[u] : ends[u + 1]], three)
-            out[start + k, 4] = gather(neighbours[ends[u] : ends[u + 1]], four)
+            out[start + k, 3] = sum_at(neighbours[ends[u] : ends[u + 1]], three)
+            out[start + k, 4] = sum_at(neighbours[ends[u] : ends[u + 1]], four)
         _clear(two, three, listed[:n_listed], touched, n_touched)
         start = stop
 
@@ -143,18 +146,18 @@ def _second(
     two: npt.NDArray[Any],
     listed: Ints,
 ) -> tuple[int, int]:
-    """Go two steps; list where they lead and count how many ways go on from there."""
+    """Take two steps; list the positions reached and sum their degrees."""
     n_listed, volume = 0, 0
     for k in range(ends[source], ends[source + 1]):
         u = neighbours[k]
-        share = inverse[source] * inverse[u]
+        mass = inverse[source] * inverse[u]
         for m in range(ends[u], ends[u + 1]):
             v = neighbours[m]
             if two[v] == 0:
                 listed[n_listed] = v
                 n_listed += 1
                 volume += ends[v + 1] - ends[v]
-            two[v] += share
+            two[v] += mass
     return n_listed, volume
 
 
@@ -167,11 +170,11 @@ def _third(
     listed: Ints,
     three: npt.NDArray[Any],
 ) -> None:
-    """Take the third step, each chance divided by the number of neighbours where it ends."""
+    """Take the third step, each mass divided by the degree of its end."""
     for v in listed:
-        share = two[v] * inverse[v]
+        mass = two[v] * inverse[v]
         for m in range(ends[v], ends[v + 1]):
-            three[neighbours[m]] += share
+            three[neighbours[m]] += mass
     for w in range(len(three)):
         three[w] *= inverse[w]
 
@@ -185,16 +188,16 @@ def _third_listed(
     three: npt.NDArray[Any],
     touched: Ints,
 ) -> int:
-    """Do the same where few are reached, and list them."""
+    """Take the third step where few positions are reached, and list them."""
     n_touched = 0
     for v in listed:
-        share = two[v] / (ends[v + 1] - ends[v])
+        mass = two[v] / (ends[v + 1] - ends[v])
         for m in range(ends[v], ends[v + 1]):
             w = neighbours[m]
             if three[w] == 0:
                 touched[n_touched] = w
                 n_touched += 1
-            three[w] += share
+            three[w] += mass
     for w in touched[:n_touched]:
         three[w] /= ends[w + 1] - ends[w]
     return n_touched

@@ -1,7 +1,7 @@
-"""Sort several columns of small numbers as one column of 64-bit numbers.
+"""Assembly of a store: order, deduplicate and index the collected records, and write its tables.
 
-Sorting plain numbers is several times faster than sorting rows of a table, and the columns of
-a store are small: 4 million concepts take 22 bits.
+Rows are sorted as packed 64-bit integers, several times faster than sorting the rows of a table;
+the columns of a store are small: 4 million concepts take 22 bits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from biograft.kb.collector import Gathered, load_frame, save_frame
+from biograft.kb.collector import CollectedRecords, load_frame, save_frame
 from biograft.kb.concepts import DROPPED, Concepts, canonical_ids
 from biograft.kb.config import NameRules
 from biograft.kb.keys import U64, hash_names, hash_texts, make_index
@@ -28,14 +28,14 @@ from biograft.sources import KEPT_EXAMPLES, ReadLog
 Column = npt.NDArray[Any]
 
 
-def bits_for(n: int) -> int:
-    """How many bits the numbers below ``n`` take."""
+def bit_width(n: int) -> int:
+    """Return the number of bits of the integers below ``n``."""
     return max(int(n) - 1, 0).bit_length()
 
 
 def sort_rows(columns: Sequence[Column], sizes: Sequence[int]) -> list[Column]:
-    """Sort rows by all their columns, the first weighing most; column k is below ``sizes[k]``."""
-    widths = [bits_for(size) for size in sizes]
+    """Sort rows by all columns, the first one first; values of column k are below ``sizes[k]``."""
+    widths = [bit_width(size) for size in sizes]
     if sum(widths) > 64:
         order = np.lexsort(tuple(reversed(columns)))
         return [column[order] for column in columns]
@@ -51,8 +51,8 @@ def sort_rows(columns: Sequence[Column], sizes: Sequence[int]) -> list[Column]:
     return unpacked[::-1]
 
 
-def first_of_runs(*columns: Column) -> npt.NDArray[np.bool_]:
-    """Mark the first of each run of rows that agree in all columns."""
+def run_starts(*columns: Column) -> npt.NDArray[np.bool_]:
+    """Mark the first row of each run of rows that are equal in all columns."""
     first = np.zeros(len(columns[0]), bool)
     if len(first):
         first[0] = True
@@ -62,11 +62,11 @@ def first_of_runs(*columns: Column) -> npt.NDArray[np.bool_]:
 
 
 SYMBOLS = r"""[,.;{}\[\]()+\-_*/?!\\"'`=%<>]"""
-"""What GenBioEL turns into blanks in names."""
+"""Symbols that GenBioEL replaces by spaces in names."""
 
 
 def apply_text_rules(frame: pl.DataFrame, rules: NameRules) -> pl.DataFrame:
-    """Lower the case and remove symbols, where wanted."""
+    """Lower-case names and remove symbols, as the rules say."""
     text = pl.col("text")
     if rules.lowercase:
         text = text.str.to_lowercase()
@@ -76,61 +76,62 @@ def apply_text_rules(frame: pl.DataFrame, rules: NameRules) -> pl.DataFrame:
 
 
 def order_names(frame: pl.DataFrame, main_languages: list[int]) -> pl.DataFrame:
-    """Order names by concept, the concept's own name first, and drop repeats.
+    """Order names by concept, the preferred name first, and drop duplicates.
 
-    Own name: a preferred one, in the first of the main languages that has one; then in order of
-    reading. A repeat is the same text in the same language of the same concept.
+    The preferred name is of kind ``preferred`` in the first main language that has one; the others
+    keep the order of reading. Duplicates have the same text, language and concept.
     """
     rank, n_ranks = _rank(frame, main_languages), 2 * (len(main_languages) + 1)
-    places = np.arange(frame.height, dtype=np.uint32)
+    positions = np.arange(frame.height, dtype=np.uint32)
     rows = frame["row"].to_numpy()
     n_rows = int(rows.max(initial=0)) + 1
-    order = sort_rows([rows, rank, places], [n_rows, n_ranks, frame.height])[2]
-    if not np.array_equal(order, places):
+    order = sort_rows([rows, rank, positions], [n_rows, n_ranks, frame.height])[2]
+    if not np.array_equal(order, positions):
         frame = frame[order]
-    repeats = _repeats(frame)
-    return frame.filter(pl.Series(~repeats)) if repeats.any() else frame
+    duplicates = _duplicates(frame)
+    return frame.filter(pl.Series(~duplicates)) if duplicates.any() else frame
 
 
-def _repeats(frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
-    """Mark names that stand before in their concept in the same language.
+def _duplicates(frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    """Mark names that occur earlier in their concept in the same language.
 
-    Short digests of (concept, language, text) find the few rows that may be repeats; those are
-    compared for what they are. Frames are grouped by concept.
+    Short digests of (concept, language, text) find the few rows that may be duplicates; only those
+    are compared in full. Frames are grouped by concept.
     """
     digest = frame.select("row", "language", "text").hash_rows().to_numpy() >> np.uint64(32)
-    places = np.arange(frame.height, dtype=np.uint32)
-    digest, order = sort_rows([digest, places], [1 << 32, frame.height])
-    first = first_of_runs(digest)
-    alone = first.copy()
-    alone[:-1] &= first[1:]
-    suspects = np.sort(order[~alone])
-    chosen = frame[suspects].select("row", "language", "text")
-    kept = chosen.with_row_index("n").unique(["row", "language", "text"], keep="first")["n"]
-    repeats = np.zeros(frame.height, bool)
-    repeats[suspects] = True
-    repeats[suspects[kept.to_numpy()]] = False
-    return repeats
+    positions = np.arange(frame.height, dtype=np.uint32)
+    digest, order = sort_rows([digest, positions], [1 << 32, frame.height])
+    first = run_starts(digest)
+    single = first.copy()
+    single[:-1] &= first[1:]
+    suspects = np.sort(order[~single])
+    candidates = frame[suspects].select("row", "language", "text")
+    numbered = candidates.with_row_index("n")
+    first_rows = numbered.unique(["row", "language", "text"], keep="first")["n"]
+    duplicates = np.zeros(frame.height, bool)
+    duplicates[suspects] = True
+    duplicates[suspects[first_rows.to_numpy()]] = False
+    return duplicates
 
 
 def _rank(frame: pl.DataFrame, main_languages: list[int]) -> npt.NDArray[np.uint16]:
-    """Preferred names come first, and of these and of the others the main languages."""
+    """Rank names: preferred ones first, and by main language within each kind."""
     language = frame["language"].to_numpy()
     n_languages = len(main_languages)
     rank = np.full(len(language), n_languages, np.uint16)
-    for place in reversed(range(n_languages)):
-        rank[language == main_languages[place]] = place
+    for position in reversed(range(n_languages)):
+        rank[language == main_languages[position]] = position
     rank[frame["kind"].to_numpy() != NAME_KINDS.index(NameKind.PREFERRED)] += n_languages + 1
     return rank
 
 
-def shared_to_drop(
+def shared_names(
     rows: npt.NDArray[np.uint32], keys: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.bool_]:
-    """Say which names to drop so that each stands in one concept: the one with fewest names.
+    """Mark names to drop so that each belongs to one concept: the one with the fewest names.
 
-    Of several concepts with as few names the first keeps it, and no concept loses its last
-    name: one that would keeps its first. Rows must be sorted.
+    Among concepts with equally few names the first one keeps the name. A concept that would lose
+    all names keeps its first. Rows must be sorted.
     """
     frame = pl.DataFrame({"row": rows, "key": keys})
     sizes = frame.group_by("row").agg(n=pl.col("key").n_unique())
@@ -151,22 +152,22 @@ def shared_to_drop(
 
 
 def text_array(texts: pl.Series) -> pa.Array:
-    """See a column of texts as one Arrow array."""
+    """Return a column of texts as one Arrow array."""
     array = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     return array if array.type == pa.large_string() else array.cast(pa.large_string())
 
 
-PART_ROWS = 6_000_000
-"""A table with more rows is assembled in parts."""
+PARTITION_ROWS = 6_000_000
+"""A table with more rows is assembled in partitions."""
 
 Ends = npt.NDArray[np.uint32]
 
 
 @dataclass
 class Assembly:
-    """A store in the making: what is known, where it goes, and what was counted."""
+    """State of a build: collected records, concepts, output folder and counts."""
 
-    gathered: Gathered
+    records: CollectedRecords
     concepts: Concepts
     folder: Path
     work: Path
@@ -175,26 +176,26 @@ class Assembly:
 
     @property
     def n_concepts(self) -> int:
-        """How many concepts the store has."""
+        """Number of concepts in the store."""
         return len(self.concepts.ids)
 
-    def parts(self, table: str, column: str) -> Iterator[pl.DataFrame]:
-        """Give the facts of ranges of concepts with their ``row``, those of others rejected."""
-        n_parts = max(1, -(-self.gathered.n_rows[table] // PART_ROWS))
+    def partitions(self, table: str, column: str) -> Iterator[pl.DataFrame]:
+        """Yield a table by ranges of concepts, with their ``row``; reject unknown concepts."""
+        n_partitions = max(1, -(-self.records.n_rows[table] // PARTITION_ROWS))
         groups = self._groups(table)
         resolved = (self.resolve(pl.concat(group), table, column) for group in groups)
-        if n_parts == 1:
+        if n_partitions == 1:
             yield from resolved
         else:
-            yield from self._split(resolved, table, n_parts)
-        self.gathered.drop(table)
+            yield from self._partition(resolved, table, n_partitions)
+        self.records.drop(table)
 
     def _groups(self, table: str) -> Iterator[list[pl.DataFrame]]:
-        """Give gathered frames together up to the size of a part: one look-up serves them all."""
+        """Group frames up to the size of a partition, so that each group takes one look-up."""
         group: list[pl.DataFrame] = []
         n_rows = 0
-        for frame in self.gathered.frames(table):
-            if group and n_rows + frame.height > PART_ROWS:
+        for frame in self.records.frames(table):
+            if group and n_rows + frame.height > PARTITION_ROWS:
                 yield group
                 group, n_rows = [], 0
             group.append(frame)
@@ -203,7 +204,7 @@ class Assembly:
             yield group
 
     def resolve(self, frame: pl.DataFrame, table: str, column: str, name: str = "row") -> Any:
-        """Add the row of the concept that a column names; facts about unknown ones go."""
+        """Add the row of the concept that a column names; drop rows of unknown concepts."""
         rows = self.concepts.rows_of(frame[column]).alias(name)
         known = (rows.is_not_null() & (rows != int(DROPPED))).fill_null(False)
         if not known.all():
@@ -213,15 +214,15 @@ class Assembly:
     def _reject(
         self, frame: pl.DataFrame, unknown: pl.Series, table: str, column: str, name: str
     ) -> None:
-        for part in frame.filter(unknown).partition_by("file"):
-            number = int(part["file"][0])
-            log, path = self.gathered.logs[number], self.gathered.files[number]
-            dropped = int((part[name] == int(DROPPED)).sum())
+        for of_file in frame.filter(unknown).partition_by("file"):
+            file = int(of_file["file"][0])
+            log, path = self.records.logs[file], self.records.files[file]
+            dropped = int((of_file[name] == int(DROPPED)).sum())
             log.filter("concept left out", dropped)
-            rest = part.filter(part[name].is_null())
-            known_out = canonical_ids(rest[column]).is_in(self.left_out.implode())
-            log.filter("concept left out", int(known_out.sum()))
-            rest = rest.filter(~known_out)
+            rest = of_file.filter(of_file[name].is_null())
+            left_out_rows = canonical_ids(rest[column]).is_in(self.left_out.implode())
+            log.filter("concept left out", int(left_out_rows.sum()))
+            rest = rest.filter(~left_out_rows)
             reason = f"{table}: {column} is no concept"
             for line, identifier in rest.select("line", column).head(KEPT_EXAMPLES).iter_rows():
                 log.reject(reason, line, identifier, path=path)
@@ -230,7 +231,7 @@ class Assembly:
 
     @cached_property
     def left_out(self) -> pl.Series:
-        """The ids of all concepts that readers left out by a filter."""
+        """Ids of all concepts that readers filtered out."""
         chunks = [
             pl.Series(list(ids), dtype=pl.String) for log in self.logs for ids in log.left_out
         ]
@@ -240,20 +241,21 @@ class Assembly:
     @property
     def logs(self) -> list[ReadLog]:
         """The logs of all sources, each once."""
-        return list(dict.fromkeys(self.gathered.logs))
+        return list(dict.fromkeys(self.records.logs))
 
-    def _split(
-        self, frames: Iterator[pl.DataFrame], table: str, n_parts: int
+    def _partition(
+        self, frames: Iterator[pl.DataFrame], table: str, n_partitions: int
     ) -> Iterator[pl.DataFrame]:
-        """Sort facts into ranges of concepts on disk, then give one range after the other."""
-        width = -(-self.n_concepts // n_parts)
-        files: list[list[Path]] = [[] for _ in range(n_parts)]
+        """Partition a table by ranges of concepts on disk, then yield one range after the other."""
+        width = -(-self.n_concepts // n_partitions)
+        files: list[list[Path]] = [[] for _ in range(n_partitions)]
         for k, frame in enumerate(frames):
-            for part in frame.with_columns(part=pl.col("row") // width).partition_by("part"):
-                number = int(part["part"][0])
-                path = self.work / f"part-{table}-{number}-{k:06d}.arrow"
-                save_frame(part.drop("part"), path)
-                files[number].append(path)
+            numbered = frame.with_columns(partition=pl.col("row") // width)
+            for rows in numbered.partition_by("partition"):
+                partition = int(rows["partition"][0])
+                path = self.work / f"partition-{table}-{partition}-{k:06d}.arrow"
+                save_frame(rows.drop("partition"), path)
+                files[partition].append(path)
         for paths in files:
             if paths:
                 yield pl.concat([load_frame(path) for path in paths])
@@ -261,7 +263,7 @@ class Assembly:
                     path.unlink()
 
     def ends(self, counts: npt.NDArray[np.int64]) -> Ends:
-        """Turn rows per concept into the end of each concept's rows."""
+        """Return the end of each concept's rows from the number of rows per concept."""
         return np.cumsum(counts).astype(np.uint32)
 
     def count(self, rows: Any) -> npt.NDArray[np.int64]:
@@ -273,11 +275,11 @@ def write_names(assembly: Assembly, rules: NameRules, main_languages: list[int])
     """Write the names and their index by normalised key."""
     counts = np.zeros(assembly.n_concepts, np.int64)
     keys: list[npt.NDArray[np.uint64]] = []
-    parts = _ordered_names(assembly, rules, main_languages)
+    partitions = _ordered_names(assembly, rules, main_languages)
     if rules.resolve_shared:
-        parts = _without_shared(assembly, parts)
+        partitions = _without_shared(assembly, partitions)
     with TableWriter(assembly.folder, "names") as writer:
-        for frame in parts:
+        for frame in partitions:
             texts = text_array(frame["text"])
             keys.append(hash_names(texts))
             counts += assembly.count(frame["row"])
@@ -289,40 +291,42 @@ def write_names(assembly: Assembly, rules: NameRules, main_languages: list[int])
 def _ordered_names(
     assembly: Assembly, rules: NameRules, main_languages: list[int]
 ) -> Iterator[pl.DataFrame]:
-    for frame in assembly.parts("names", "concept"):
+    for frame in assembly.partitions("names", "concept"):
         ruled = apply_text_rules(frame, rules)
-        blank = ruled["text"].str.strip_chars() == ""
-        if blank.any():
-            _reject_blank(assembly, frame.filter(blank))
-            ruled = ruled.filter(~blank)
+        empty = ruled["text"].str.strip_chars() == ""
+        if empty.any():
+            _reject_empty(assembly, frame.filter(empty))
+            ruled = ruled.filter(~empty)
         ordered = order_names(ruled.drop("file", "line"), main_languages)
         _add(assembly.n_merged, "names", ruled.height - ordered.height)
         yield ordered
 
 
-def _reject_blank(assembly: Assembly, frame: pl.DataFrame) -> None:
+def _reject_empty(assembly: Assembly, frame: pl.DataFrame) -> None:
     for file, line, text in frame.select("file", "line", "text").iter_rows():
-        log, path = assembly.gathered.logs[file], assembly.gathered.files[file]
-        log.reject("name is blank or only symbols", line, text, path=path)
+        log, path = assembly.records.logs[file], assembly.records.files[file]
+        log.reject("name is empty or only symbols", line, text, path=path)
 
 
-def _without_shared(assembly: Assembly, parts: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Drop shared names, which needs all names to be known: parts wait on disk meanwhile."""
+def _without_shared(
+    assembly: Assembly, partitions: Iterator[pl.DataFrame]
+) -> Iterator[pl.DataFrame]:
+    """Drop shared names; partitions are kept on disk until all names are known."""
     paths, rows, keys = [], [], []
-    for k, frame in enumerate(parts):
+    for k, frame in enumerate(partitions):
         rows.append(frame["row"].to_numpy())
         keys.append(hash_names(text_array(frame["text"])))
         paths.append(assembly.work / f"ordered-names-{k:06d}.arrow")
         save_frame(frame, paths[-1])
     if not paths:
         return
-    drop = shared_to_drop(np.concatenate(rows), np.concatenate(keys))
+    drop = shared_names(np.concatenate(rows), np.concatenate(keys))
     assembly.n_shared = int(drop.sum())
     start = 0
-    for path, part_rows in zip(paths, rows, strict=True):
-        part_drop = drop[start : start + len(part_rows)]
-        start += len(part_rows)
-        yield load_frame(path).filter(pl.Series(~part_drop))
+    for path, partition_rows in zip(paths, rows, strict=True):
+        dropped = drop[start : start + len(partition_rows)]
+        start += len(partition_rows)
+        yield load_frame(path).filter(pl.Series(~dropped))
         path.unlink()
 
 
@@ -332,7 +336,7 @@ def _write_index(assembly: Assembly, table: str, hashes: U64) -> None:
 
 
 def write_definitions(assembly: Assembly) -> Ends:
-    """Write the definitions, each text once a concept and language."""
+    """Write the definitions, each text once per concept and language."""
     return _write_grouped(
         assembly, "definitions", ["language", "text"], ["text", "language", "source"]
     )
@@ -346,43 +350,43 @@ def write_types(assembly: Assembly) -> Ends:
 def _write_grouped(assembly: Assembly, table: str, distinct: list[str], columns: list[str]) -> Ends:
     counts = np.zeros(assembly.n_concepts, np.int64)
     with TableWriter(assembly.folder, table) as writer:
-        for frame in assembly.parts(table, "concept"):
-            kept = frame.unique(["row", *distinct], keep="first", maintain_order=True)
-            kept = kept.sort("row", maintain_order=True)
-            _add(assembly.n_merged, table, frame.height - kept.height)
-            counts += assembly.count(kept["row"])
-            writer.write(_columns(kept, *columns))
+        for frame in assembly.partitions(table, "concept"):
+            rows = frame.unique(["row", *distinct], keep="first", maintain_order=True)
+            rows = rows.sort("row", maintain_order=True)
+            _add(assembly.n_merged, table, frame.height - rows.height)
+            counts += assembly.count(rows["row"])
+            writer.write(_columns(rows, *columns))
     return assembly.ends(counts)
 
 
 def write_ids(assembly: Assembly) -> Ends:
-    """Write the further ids, and the index of all ids by their canonical spelling."""
-    own = assembly.concepts.ids
-    lost = assembly.concepts.merged_ids()
+    """Write the additional ids, and the index of all ids by canonical spelling."""
+    primary = assembly.concepts.ids
+    merged = assembly.concepts.merged_ids()
     alternate = ID_KINDS.index(IdKind.ALTERNATE)
     frames = [
         pl.DataFrame(
             {
-                "row": lost["concept"],
-                "id": lost["id"],
-                "kind": pl.Series([alternate], dtype=pl.UInt8).new_from_index(0, lost.height),
+                "row": merged["concept"],
+                "id": merged["id"],
+                "kind": pl.Series([alternate], dtype=pl.UInt8).new_from_index(0, merged.height),
             }
         )
     ]
-    frames += [part.select("row", "id", "kind") for part in assembly.parts("ids", "concept")]
-    found = pl.concat(frames)
-    kept = found.unique(["row", "id"], keep="first", maintain_order=True)
-    kept = kept.filter(kept["id"] != own.gather(kept["row"])).sort("row", maintain_order=True)
-    _add(assembly.n_merged, "ids", found.height - kept.height)
+    frames += [rows.select("row", "id", "kind") for rows in assembly.partitions("ids", "concept")]
+    every = pl.concat(frames)
+    ids = every.unique(["row", "id"], keep="first", maintain_order=True)
+    ids = ids.filter(ids["id"] != primary.gather(ids["row"])).sort("row", maintain_order=True)
+    _add(assembly.n_merged, "ids", every.height - ids.height)
     with TableWriter(assembly.folder, "ids") as writer:
-        writer.write(_columns(kept, "id", "kind"))
-    _write_id_index(assembly, kept)
-    return assembly.ends(assembly.count(kept["row"]))
+        writer.write(_columns(ids, "id", "kind"))
+    _write_id_index(assembly, ids)
+    return assembly.ends(assembly.count(ids["row"]))
 
 
 def _write_id_index(assembly: Assembly, ids: pl.DataFrame) -> None:
-    parts = [canonical_ids(assembly.concepts.ids), canonical_ids(ids["id"])]
-    hashes = [hash_texts(text_array(part)) for part in parts]
+    columns = canonical_ids(assembly.concepts.ids), canonical_ids(ids["id"])
+    hashes = [hash_texts(text_array(column)) for column in columns]
     _write_index(assembly, "ids_index", np.concatenate(hashes))
 
 
@@ -391,8 +395,8 @@ def write_relations(assembly: Assembly) -> tuple[Ends, Ends]:
     outgoing = np.zeros(assembly.n_concepts, np.int64)
     tails: list[npt.NDArray[np.uint32]] = []
     with TableWriter(assembly.folder, "relations") as writer:
-        for part in assembly.parts("relations", "head"):
-            frame = assembly.resolve(part, "relations", "tail", "target")
+        for partition in assembly.partitions("relations", "head"):
+            frame = assembly.resolve(partition, "relations", "tail", "target")
             head, tail, relation, source = _sorted_relations(assembly, frame)
             _add(assembly.n_merged, "relations", frame.height - len(head))
             outgoing += assembly.count(head)
@@ -408,8 +412,8 @@ def write_relations(assembly: Assembly) -> tuple[Ends, Ends]:
 
 
 def _sorted_relations(assembly: Assembly, frame: pl.DataFrame) -> list[npt.NDArray[Any]]:
-    """Sort relations by head, tail and name; of one that several sources give the first stays."""
-    vocabularies = assembly.gathered.vocabularies
+    """Sort relations by head, tail and name; keep each once, under its first source."""
+    vocabularies = assembly.records.vocabularies
     columns = sort_rows(
         [frame[name].to_numpy() for name in ("row", "target", "relation", "source")],
         [
@@ -419,7 +423,7 @@ def _sorted_relations(assembly: Assembly, frame: pl.DataFrame) -> list[npt.NDArr
             len(vocabularies["source"]),
         ],
     )
-    first = first_of_runs(*columns[:3])
+    first = run_starts(*columns[:3])
     return columns if first.all() else [column[first] for column in columns]
 
 

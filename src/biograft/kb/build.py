@@ -1,4 +1,4 @@
-"""The is-a hierarchy: whether it turns back on itself."""
+"""Build a knowledge base: read sources, merge concepts, write tables and the manifest."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from biograft.kb.assembly import (
     write_relations,
     write_types,
 )
-from biograft.kb.collector import Gathered
+from biograft.kb.collector import CollectedRecords
 from biograft.kb.concepts import (
     Concepts,
-    keep_types,
+    add_alternates,
+    filter_types,
     merge_concepts,
     number_concepts,
-    with_alternates,
 )
 from biograft.kb.config import BuildConfig
 from biograft.kb.manifest import BuildReport, SourceReport, is_store, table_sizes, write_manifest
@@ -47,10 +47,10 @@ MAX_PEELS = 200
 
 
 def find_cycle(children: Rows, parents: Rows, n_concepts: int) -> tuple[int, list[int]]:
-    """Count the concepts that no peeling frees, and give one cycle among them (empty: none).
+    """Find cycles in a hierarchy: the number of concepts on or between them, and one of them.
 
-    Peeling takes away, again and again, every concept that has no parent left or no child left;
-    in a hierarchy without cycles nothing remains.
+    Concepts without a remaining parent or child are removed repeatedly; in a hierarchy without
+    cycles nothing remains.
     """
     for _ in range(MAX_PEELS):
         if not len(children):
@@ -71,9 +71,9 @@ def find_cycle(children: Rows, parents: Rows, n_concepts: int) -> tuple[int, lis
 
 
 def _peel_one_by_one(children: Rows, parents: Rows) -> tuple[Rows, Rows]:
-    """Peel what is left of a very deep hierarchy, in time linear in its edges.
+    """Peel the rest of a very deep hierarchy, in time linear in its edges.
 
-    Here only concepts without parents are taken away, so that what hangs below a cycle stays.
+    Only concepts without parents are removed, so concepts below a cycle remain.
     """
     below: dict[int, list[int]] = {}
     n_parents: dict[int, int] = {}
@@ -92,7 +92,7 @@ def _peel_one_by_one(children: Rows, parents: Rows) -> tuple[Rows, Rows]:
 
 
 def _walk(children: Rows, parents: Rows) -> list[int]:
-    """Go from parent to parent until a concept comes again."""
+    """Follow parents until a concept occurs twice, and return the cycle."""
     up = dict(zip(children.tolist(), parents.tolist(), strict=True))
     path: list[int] = []
     seen: dict[int, int] = {}
@@ -106,14 +106,14 @@ def _walk(children: Rows, parents: Rows) -> list[int]:
 
 @dataclass
 class _Hasher:
-    """Hashes the files of sources in a thread, while they are read."""
+    """Hashes source files in a thread while they are read."""
 
     pool: ThreadPoolExecutor
     stop: Event
     futures: dict[Path, Future[str]] = field(default_factory=dict)
 
     def add(self, path: Path) -> None:
-        """Begin with a file, if it is new."""
+        """Start hashing a file, unless it is hashed already."""
         if path not in self.futures:
             self.futures[path] = self.pool.submit(hash_file, path, self.stop)
 
@@ -124,9 +124,9 @@ class _Hasher:
 
 @dataclass
 class _Sources:
-    """All sources as read."""
+    """Collected records, logs and formats of all sources."""
 
-    gathered: Gathered
+    records: CollectedRecords
     logs: list[ReadLog]
     formats: list[str]
 
@@ -138,7 +138,11 @@ def build_store(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> BuildReport:
-    """Build a knowledge base from sources into the folder ``out``."""
+    """Build a knowledge base from sources into the folder ``out``.
+
+    >>> config = BuildConfig(sources=(SourceConfig(path=Path("MRCONSO.RRF")),), languages=("en",))
+    >>> build_store(config, "kb").counts["concepts"]
+    """
     out = Path(out)
     progress = progress or Progress(enabled=False)
     stop = Event()
@@ -156,11 +160,11 @@ def build_store(
 
 
 def _refuse_foreign(out: Path) -> None:
-    """Refuse to replace a folder of something else, such as that of the sources."""
+    """Refuse to replace a folder that is no store, such as that of the sources."""
     if out.is_dir() and any(out.iterdir()) and not is_store(out):
         raise OutputError(
             f"{out}: holds no knowledge base, so it is not overwritten; remove it or choose "
-            "another place"
+            "another folder"
         )
 
 
@@ -172,12 +176,12 @@ def _build(
     sources = _read(config, work, hasher, progress)
     progress.start("numbering concepts")
     concepts = _number(config, sources)
-    sources.gathered.drop("concepts")
-    assembly = Assembly(sources.gathered, concepts, folder, work)
+    sources.records.drop("concepts")
+    assembly = Assembly(sources.records, concepts, folder, work)
     ends = _write_tables(config, assembly, progress)
     _write_concepts(assembly, ends)
     progress.start("checking the hierarchy")
-    warnings = [*_unmet(config, assembly), *_warnings(assembly, concepts)]
+    warnings = [*_unused_filters(config, assembly), *_warnings(assembly, concepts)]
     progress.start("hashing the sources")
     hashes = hasher.results()
     progress.finish()
@@ -205,8 +209,8 @@ def _build(
 
 
 def _read(config: BuildConfig, work: Path, hasher: _Hasher, progress: Progress) -> _Sources:
-    """Read every source into gathered tables, hashing its files on the side."""
-    sources = _Sources(Gathered(work), [], [])
+    """Read every source into tables and hash its files meanwhile."""
+    sources = _Sources(CollectedRecords(work), [], [])
     for source in map(resolve, config.sources):
         progress.start(f"reading {source.path.name}")
         log = ReadLog(source.path, progress.advance, hasher.add)
@@ -214,41 +218,41 @@ def _read(config: BuildConfig, work: Path, hasher: _Hasher, progress: Progress) 
         sources.formats.append(source.format)
         with closing(read_source(source, log)) as items:
             for item in items:
-                sources.gathered.add(item, log)
-        sources.gathered.flush()
+                sources.records.add(item, log)
+        sources.records.flush()
     return sources
 
 
 def _number(config: BuildConfig, sources: _Sources) -> Concepts:
-    concepts = number_concepts(sources.gathered)
+    concepts = number_concepts(sources.records)
     if config.merge != "none":
-        concepts = merge_concepts(concepts, sources.gathered, config.merge)
+        concepts = merge_concepts(concepts, sources.records, config.merge)
     if config.types:
-        concepts = keep_types(concepts, sources.gathered, config.types)
+        concepts = filter_types(concepts, sources.records, config.types)
     if not len(concepts.ids):
-        raise _nothing(config, sources)
-    return with_alternates(concepts, sources.gathered)
+        raise _no_concepts(sources)
+    return add_alternates(concepts, sources.records)
 
 
-def _nothing(config: BuildConfig, sources: _Sources) -> InputError:
-    """Say why no concept came out: what was read, and what most often stood in the way."""
+def _no_concepts(sources: _Sources) -> InputError:
+    """Return the error for a build without concepts, with the most frequent reasons."""
     n_read = sum(log.n_read for log in sources.logs)
     reasons: Counter[str] = Counter()
     for log in sources.logs:
         reasons.update({f"rejected: {why}": n for why, n in log.rejected.counts.items()})
         reasons.update({f"filtered: {why}": n for why, n in log.filtered.items()})
-    told = [f"{n:,} {reason}" for reason, n in reasons.most_common(2)]
+    top = [f"{n:,} {reason}" for reason, n in reasons.most_common(2)]
     return InputError(
-        f"gives no concept ({'; '.join([f'{n_read:,} rows were read', *told])})",
+        f"contains no concept ({'; '.join([f'{n_read:,} rows were read', *top])})",
         path=", ".join(str(log.path) for log in sources.logs),
         remedy="check the format and the filters",
     )
 
 
 def _write_tables(config: BuildConfig, assembly: Assembly, progress: Progress) -> dict[str, Ends]:
-    words = assembly.gathered.vocabularies["language"].words
-    wanted = config.languages or next((s.languages for s in config.sources if s.languages), ())
-    main = [words.index(tag) for tag in map(language_code, wanted or ("en",)) if tag in words]
+    tags = assembly.records.vocabularies["language"].labels
+    preferred = config.languages or next((s.languages for s in config.sources if s.languages), ())
+    main = [tags.index(tag) for tag in map(language_code, preferred or ("en",)) if tag in tags]
     ends: dict[str, Ends] = {}
     progress.start("writing names")
     ends["names"] = write_names(assembly, config.names, main)
@@ -268,38 +272,38 @@ def _write_concepts(assembly: Assembly, ends: dict[str, Ends]) -> None:
         writer.write(columns)
 
 
-def _unmet(config: BuildConfig, assembly: Assembly) -> list[str]:
-    """Warn of filter words that nothing answered, which are misspelt more often than not."""
-    kept = assembly.gathered.vocabularies
+def _unused_filters(config: BuildConfig, assembly: Assembly) -> list[str]:
+    """Warn of filter values that match nothing in the sources; most are misspelt."""
+    vocabularies = assembly.records.vocabularies
     warnings = []
     for option, vocabulary in (
         ("languages", "language"), ("vocabularies", "source"), ("relations", "relation"),
     ):  # fmt: skip
-        words = kept[vocabulary].words
-        wanted = {word for source in config.sources for word in getattr(source, option)}
+        labels = vocabularies[vocabulary].labels
+        values = {value for source in config.sources for value in getattr(source, option)}
         if option == "languages":
-            wanted = {language_code(word) for word in wanted}
-        for word in sorted(wanted - set(words)):
-            hint = nearest(word, words) if words else "nothing was kept"
-            warnings.append(f"{option}: nothing in the sources is called {word!r}; {hint}")
-    if not assembly.gathered.n_rows["names"]:
+            values = {language_code(value) for value in values}
+        for value in sorted(values - set(labels)):
+            hint = nearest(value, labels) if labels else "nothing was kept"
+            warnings.append(f"{option}: nothing in the sources is called {value!r}; {hint}")
+    if not assembly.records.n_rows["names"]:
         warnings.append("no concept has a name")
     return warnings
 
 
 def _warnings(assembly: Assembly, concepts: Concepts) -> list[str]:
     warnings = []
-    words = assembly.gathered.vocabularies["relation"].words
-    if IS_A in words:
+    names = assembly.records.vocabularies["relation"].labels
+    if IS_A in names:
         table = Table(assembly.folder, "relations")
-        chosen = table.numbers("relation").all() == words.index(IS_A)
-        heads, tails = (table.numbers(column).all()[chosen] for column in ("head", "tail"))
+        is_a = table.numbers("relation").all() == names.index(IS_A)
+        heads, tails = (table.numbers(column).all()[is_a] for column in ("head", "tail"))
         n, cycle = find_cycle(heads, tails, assembly.n_concepts)
         if cycle:
             path = " -> ".join(concepts.ids[row] for row in cycle[:8])
             warnings.append(
                 f"is-a has cycles: {n:,} concepts lie on or between them, such as {path}; "
-                "ancestors are still found, each once; mend the source if it is yours"
+                "ancestors are still found, each once; correct the source if it is yours"
             )
     if concepts.n_ambiguous:
         warnings.append(
@@ -310,6 +314,10 @@ def _warnings(assembly: Assembly, concepts: Concepts) -> list[str]:
 
 
 def build_starter(out: str | Path, *, overwrite: bool = False) -> BuildReport:
-    """Build the knowledge base that ships with the package."""
+    """Build the starter knowledge base that ships with the package.
+
+    >>> build_starter("kb").counts["concepts"]
+    896
+    """
     config = BuildConfig(sources=(SourceConfig(path=Path(STARTER)),))
     return build_store(config, out, overwrite=overwrite)

@@ -1,7 +1,7 @@
-"""Gather records from readers into tables, in memory while they fit and on disk beyond.
+"""Collect the records of source readers into tables, which spill to disk beyond a memory budget.
 
-Words of small vocabularies (languages, sources, types, relations) become numbers here; ids stay
-text until all concepts are known.
+Languages, sources, types and relations are encoded as integers here; ids stay text until all
+concepts are known.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from biograft.sources import Block, Item, ReadLog
 
 FLUSH_RECORDS = 100_000
 MEMORY_BUDGET = 1 << 30
-"""Bytes of gathered tables kept in memory; what comes after goes to disk."""
+"""Bytes of tables kept in memory; later tables go to disk."""
 
-_KEPT_COLUMNS: dict[str, dict[str, Any]] = {
+_COLUMNS: dict[str, dict[str, Any]] = {
     "concepts": {"concept": pl.String},
     "names": {
         "concept": pl.String,
@@ -48,71 +48,71 @@ _KEPT_COLUMNS: dict[str, dict[str, Any]] = {
 }
 
 
-class Vocabulary:
-    """Words and their numbers, in order of first appearance."""
+class LabelEncoder:
+    """Encodes labels as integers, in order of first appearance."""
 
-    def __init__(self, what: str, words: tuple[str, ...] = (), limit: int = 1 << 16) -> None:
-        self.what, self.limit = what, limit
-        self._numbers = {word: number for number, word in enumerate(words)}
+    def __init__(self, field: str, labels: tuple[str, ...] = (), limit: int = 1 << 16) -> None:
+        self.field, self.limit = field, limit
+        self._codes = {label: code for code, label in enumerate(labels)}
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._codes)
 
     @property
-    def words(self) -> list[str]:
-        """All words by number."""
-        return list(self._numbers)
+    def labels(self) -> list[str]:
+        """All labels by code."""
+        return list(self._codes)
 
-    def number(self, word: str) -> int:
-        """Give the number of a word, a new one if it is new."""
-        return self._numbers.setdefault(word, len(self._numbers))
+    def code(self, label: str) -> int:
+        """Return the code of a label, a new one if it is new."""
+        return self._codes.setdefault(label, len(self._codes))
 
     def encode(self, series: pl.Series, dtype: Any, path: Path) -> pl.Series:
-        """Turn a column of words into numbers."""
+        """Encode a column of labels."""
         distinct = series.unique(maintain_order=True).to_list()
-        numbers = [self.number(word) for word in distinct]
+        codes = [self.code(label) for label in distinct]
         if len(self) > self.limit:
             raise FormatError(
-                f"gives over {self.limit:,} different {self.what}",
+                f"gives over {self.limit:,} different {self.field}",
                 path=path,
                 text=distinct[-1],
                 remedy="check the format and the columns",
             )
         if len(distinct) == 1:
-            return pl.Series(series.name, [numbers[0]], dtype=dtype).new_from_index(0, len(series))
-        return series.replace_strict(distinct, numbers, return_dtype=dtype)
+            return pl.Series(series.name, [codes[0]], dtype=dtype).new_from_index(0, len(series))
+        return series.replace_strict(distinct, codes, return_dtype=dtype)
 
 
-class Gathered:
-    """The tables as read so far."""
+class CollectedRecords:
+    """The records read so far, as one table per kind of record."""
 
     def __init__(self, work: Path, memory_budget: int = MEMORY_BUDGET) -> None:
         self.files: list[Path] = []
         self.logs: list[ReadLog] = []
         self.vocabularies = {
-            "language": Vocabulary("languages"),
-            "source": Vocabulary("sources"),
-            "relation": Vocabulary("relations"),
-            "type": Vocabulary("types", limit=1 << 32),
+            "language": LabelEncoder("languages"),
+            "source": LabelEncoder("sources"),
+            "relation": LabelEncoder("relations"),
+            "type": LabelEncoder("types", limit=1 << 32),
         }
         self.labels: dict[str, tuple[str, str]] = {}
-        self.n_rows = dict.fromkeys(_KEPT_COLUMNS, 0)
+        self.n_rows = dict.fromkeys(_COLUMNS, 0)
         self._kinds = {
-            "names": Vocabulary("kinds", tuple(map(str, NAME_KINDS)), len(NAME_KINDS)),
-            "ids": Vocabulary("kinds", tuple(map(str, ID_KINDS)), len(ID_KINDS)),
+            "names": LabelEncoder("kinds", tuple(map(str, NAME_KINDS)), len(NAME_KINDS)),
+            "ids": LabelEncoder("kinds", tuple(map(str, ID_KINDS)), len(ID_KINDS)),
         }
-        self._frames: dict[str, list[pl.DataFrame | Path]] = {name: [] for name in _KEPT_COLUMNS}
+        self._frames: dict[str, list[pl.DataFrame | Path]] = {name: [] for name in _COLUMNS}
         self._pending: dict[type[Record], list[Record]] = {kind: [] for kind in RECORD_TYPES}
         self._work, self._left = work, memory_budget
         self._path, self._file = Path(), 0
         self._log: ReadLog | None = None
 
     def add(self, item: Item, log: ReadLog) -> None:
-        """Take a record or a block of records, read from the file that was opened last."""
+        """Add a record or a block of records, read from the file that was opened last."""
         path = log.files[-1] if log.files else log.path
         if path is not self._path or log is not self._log:
             self.flush()
-            self._path, self._log, self._file = path, log, self._number_file(path, log)
+            self._path, self._log, self._file = path, log, self._add_file(path, log)
         if isinstance(item, Block):
             self._flush(item.record)
             self._add_frame(item.record.table, item.frame)
@@ -123,20 +123,20 @@ class Gathered:
             self._flush(type(item))
 
     def flush(self) -> None:
-        """Bring all single records into the tables."""
+        """Move all single records into the tables."""
         for record in RECORD_TYPES:
             self._flush(record)
 
     def frames(self, table: str) -> Iterator[pl.DataFrame]:
-        """Give the gathered frames of a table in the order in which they came."""
-        for part in self._frames[table]:
-            yield part if isinstance(part, pl.DataFrame) else load_frame(part)
+        """Yield the frames of a table in the order in which they were added."""
+        for frame in self._frames[table]:
+            yield frame if isinstance(frame, pl.DataFrame) else load_frame(frame)
 
     def drop(self, table: str) -> None:
-        """Forget a table that is no longer needed."""
-        for part in self._frames[table]:
-            if isinstance(part, Path):
-                part.unlink()
+        """Delete a table that is no longer needed."""
+        for frame in self._frames[table]:
+            if isinstance(frame, Path):
+                frame.unlink()
         self._frames[table] = []
 
     def _flush(self, record: type[Record]) -> None:
@@ -152,14 +152,14 @@ class Gathered:
         if not frame.height:
             return
         if table == TypeRecord.table:
-            self._note_labels(frame)
-        columns = _KEPT_COLUMNS[table]
+            self._add_type_labels(frame)
+        columns = _COLUMNS[table]
         if "source" in columns and (frame["source"] == "").any():
             frame = frame.with_columns(pl.col("source").replace({"": self._path.name}))
         encoded = [self._encode(table, frame[name], dtype) for name, dtype in columns.items()]
-        number = pl.Series("file", [self._file], dtype=pl.UInt16).new_from_index(0, frame.height)
+        file = pl.Series("file", [self._file], dtype=pl.UInt16).new_from_index(0, frame.height)
         line = frame["line"].cast(pl.UInt32)
-        self._keep(table, pl.DataFrame([*encoded, number, line]))
+        self._store(table, pl.DataFrame([*encoded, file, line]))
 
     def _encode(self, table: str, series: pl.Series, dtype: Any) -> pl.Series:
         if dtype == pl.String:
@@ -167,7 +167,7 @@ class Gathered:
         vocabulary = self._kinds[table] if series.name == "kind" else self.vocabularies[series.name]
         return vocabulary.encode(series, dtype, self._path)
 
-    def _keep(self, table: str, frame: pl.DataFrame) -> None:
+    def _store(self, table: str, frame: pl.DataFrame) -> None:
         self.n_rows[table] += frame.height
         size = int(frame.estimated_size())
         if size <= self._left:
@@ -178,12 +178,12 @@ class Gathered:
         save_frame(frame, path)
         self._frames[table].append(path)
 
-    def _number_file(self, path: Path, log: ReadLog) -> int:
+    def _add_file(self, path: Path, log: ReadLog) -> int:
         self.files.append(path)
         self.logs.append(log)
         return len(self.files) - 1
 
-    def _note_labels(self, frame: pl.DataFrame) -> None:
+    def _add_type_labels(self, frame: pl.DataFrame) -> None:
         labels = frame.select("type", "label", "tree").unique(maintain_order=True)
         for code, label, tree in labels.rows():
             if code not in self.labels or not self.labels[code][0]:
@@ -191,14 +191,14 @@ class Gathered:
 
 
 def save_frame(frame: pl.DataFrame, path: Path) -> None:
-    """Put a frame on disk."""
+    """Write a frame to an Arrow file."""
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
 
 
 def load_frame(path: Path) -> pl.DataFrame:
-    """Take a frame back from disk."""
+    """Read a frame from an Arrow file."""
     with pa.memory_map(str(path)) as source:
         frame = pl.from_arrow(pa.ipc.open_file(source).read_all())
     assert isinstance(frame, pl.DataFrame)

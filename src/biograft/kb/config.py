@@ -1,4 +1,4 @@
-"""What a build is told: its sources, and what to do with what they say."""
+"""Configuration of a knowledge base build: sources, merging, types and name rules."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ MERGES = ("none", "ids", "xrefs")
 
 @dataclass(frozen=True, kw_only=True)
 class NameRules:
-    """What to do to names; by default nothing. All three together are GenBioEL's rules."""
+    """Preprocessing of names; off by default. All three together are GenBioEL's rules."""
 
     lowercase: bool = False
-    """Lower the case."""
+    """Convert names to lower case."""
     strip_symbols: bool = False
-    """Turn symbols such as hyphens and commas into blanks."""
+    """Replace symbols such as hyphens and commas by spaces."""
     resolve_shared: bool = False
     """Keep a name that several concepts share only in the one with the fewest names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuildConfig:
-    """A build of a knowledge base."""
+    """Configuration of a knowledge base build."""
 
     sources: tuple[SourceConfig, ...]
     merge: str = "none"
-    """Unite concepts of different sources that share alternate ids (``ids``) or also
+    """Merge concepts of different sources that share alternate ids (``ids``) or also
     cross-references (``xrefs``). Equal primary ids are always one concept."""
     types: tuple[str, ...] = ()
     """Keep concepts that have one of these semantic types or a type below one."""
     languages: tuple[str, ...] = ()
-    """In which language a concept's own name is preferred, best first; default English."""
+    """Languages to take a concept's preferred name from, best first; default English."""
     names: NameRules = field(default_factory=NameRules)
 
     def __post_init__(self) -> None:

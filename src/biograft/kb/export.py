@@ -1,4 +1,4 @@
-"""Write a store out: losslessly as JSON lines, or as a BioSyn dictionary or triples."""
+"""Export a knowledge base: losslessly as JSON lines, or as a BioSyn dictionary or triples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from biograft.progress import Progress
 from biograft.records import IdKind
 
 
-def export(
+def export_store(
     base: KnowledgeBase,
     target: Path | None,
     form: str,
@@ -24,7 +24,7 @@ def export(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> int:
-    """Write a store to a file (gzipped if its name ends so) or to stdout; give the line count."""
+    """Write a store to a file (gzipped for ``.gz``) or to stdout; return the line count."""
     if form not in EXPORTS:
         raise NotFoundError(f"no export format is called {form!r}; {nearest(form, EXPORTS)}")
     lines = EXPORTS[form](base)
@@ -54,7 +54,7 @@ def _write(lines: Iterator[str], file: IO[bytes] | gzip.GzipFile, progress: Prog
 
 
 def _to_jsonl(base: KnowledgeBase) -> Iterator[str]:
-    """One concept a line, with everything the store knows; reads back as the same store."""
+    """Yield a concept a line with all its facts; it reads back as the same store."""
     for row in range(len(base)):
         concept = base.concept_at(row)
         value: dict[str, Any] = {"id": concept.id}
@@ -76,7 +76,7 @@ def _to_jsonl(base: KnowledgeBase) -> Iterator[str]:
 
 
 def _to_biosyn(base: KnowledgeBase) -> Iterator[str]:
-    """``id||name`` a line; a concept with several ids writes them as ``A|B``."""
+    """Yield ``id||name`` lines; several ids of a concept are joined as ``A|B``."""
     for row in range(len(base)):
         concept = base.concept_at(row)
         ids = "|".join(_own_ids(concept))
@@ -91,7 +91,7 @@ def _own_ids(concept: Concept) -> list[str]:
 
 
 def _to_triples(base: KnowledgeBase) -> Iterator[str]:
-    """Head, relation and tail a line, by id."""
+    """Yield head id, relation and tail id, separated by tabs."""
     for row in range(len(base)):
         head = base.id_at(row)
         for relation, tail, _ in base.outgoing(row):

@@ -1,13 +1,13 @@
 """64-bit hashes of ids and of normalised names, the same for one text and for millions.
 
-The hash of a text is the sum of its UTF-8 bytes taken eight at a time, each eight stirred
-together with a fixed weight of their position, the length added and the sum stirred once more.
-That definition is part of the store's format; it needs no library whose hash may change, and
-numpy computes it for a whole column. Names are hashed by their normalised key. Pure ASCII text,
-nearly all of UMLS, is normalised on its bytes without a Python string ever being made; the rest
-goes through ``text.normalise``. A hash only narrows: every hit is compared with the text itself.
+The hash of a text is the sum of its UTF-8 bytes taken eight at a time, each word mixed with a
+weight of its position; the length is added and the sum mixed once more (splitmix64). This
+definition is part of the store's format: no library can change it, and numpy computes it for a
+whole column. Names are hashed by their normalised key. ASCII text, nearly all of UMLS, is
+normalised on its bytes without making Python strings; other text goes through
+``text.normalise``. Every hit is compared with the text itself, so collisions do no harm.
 
-An index holds one number an entry, sorted: the upper half of the hash, then the row.
+An index is a sorted array of 64-bit entries: the upper half of the hash, then the row.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ I64 = npt.NDArray[np.int64]
 _CHUNK_BYTES = 1 << 18
 _WORD = 8
 _MASK = (1 << 64) - 1
-_BLANK = 32
+_SPACE = 32
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 """The constants of splitmix64."""
 
 
 def hash_text(text: str) -> int:
-    """Hash one text; plain Python, since numpy's calls cost more than so few bytes."""
+    """Hash one text in plain Python, which is faster than numpy for so few bytes."""
     data = text.encode(errors="surrogatepass")
     total = len(data)
     for position, start in enumerate(range(0, len(data), _WORD)):
         word = int.from_bytes(data[start : start + _WORD], "little")
-        total += _stir_one(word ^ ((position + 1) * _STEP & _MASK))
-    return _stir_one(total & _MASK)
+        total += _mix_one(word ^ ((position + 1) * _STEP & _MASK))
+    return _mix_one(total & _MASK)
 
 
-def _stir_one(x: int) -> int:
+def _mix_one(x: int) -> int:
     """The finalizer of splitmix64: every bit of the input reaches every bit of the output."""
     x = ((x ^ (x >> 30)) * _FIRST) & _MASK
     x = ((x ^ (x >> 27)) * _SECOND) & _MASK
     return x ^ (x >> 31)
 
 
-def _stir(x: U64) -> U64:
-    """Stir a whole array, in place."""
+def _mix(x: U64) -> U64:
+    """Mix a whole array, in place."""
     x ^= x >> np.uint64(30)
     x *= np.uint64(_FIRST)
     x ^= x >> np.uint64(27)
@@ -78,10 +78,10 @@ def hash_names(names: pa.Array) -> U64:
 
 
 def text_buffers(column: pa.Array) -> tuple[I64, U8]:
-    """See a large_string array as its offsets and its bytes, without a copy."""
+    """Return the offsets and the bytes of a large_string array, without a copy."""
     _, offsets, data = column.buffers()
-    places = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
-    return places, np.frombuffer(data or b"", np.uint8)
+    positions = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    return positions, np.frombuffer(data or b"", np.uint8)
 
 
 def _by_chunks(column: pa.Array, hash_chunk: Any) -> U64:
@@ -91,54 +91,54 @@ def _by_chunks(column: pa.Array, hash_chunk: Any) -> U64:
     offsets, data = text_buffers(column)
     cuts = np.searchsorted(offsets, np.arange(offsets[0], offsets[-1], _CHUNK_BYTES)[1:])
     edges = np.unique(np.concatenate([[0], cuts, [len(column)]]))
-    pieces = [
+    chunks = [
         (data[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a])
         for a, b in itertools.pairwise(edges)
     ]
     with ThreadPoolExecutor(2) as pool:
-        return np.concatenate(list(pool.map(lambda piece: hash_chunk(*piece), pieces)))
+        return np.concatenate(list(pool.map(lambda chunk: hash_chunk(*chunk), chunks)))
 
 
 def _hash_segments(data: U8, offsets: I64) -> U64:
-    """Hash the texts between offsets: their words side by side, then sums over each text's."""
+    """Hash the texts between offsets: mix all words, then sum over the words of each text."""
     lengths = np.diff(offsets)
     n_words = -(-lengths // _WORD)
     first_word = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(n_words, out=first_word[1:])
     padded = np.zeros(int(first_word[-1]) * _WORD, np.uint8)
     shift = (first_word[:-1] * _WORD - offsets[:-1]).astype(np.int32)
-    places = np.arange(len(data), dtype=np.int32)
-    places += np.repeat(shift, lengths)
-    padded[places] = data
+    targets = np.arange(len(data), dtype=np.int32)
+    targets += np.repeat(shift, lengths)
+    padded[targets] = data
     words = padded.view(np.dtype("<u8"))
     positions = np.arange(1, len(words) + 1, dtype=np.uint64)
     positions -= np.repeat(first_word[:-1].astype(np.uint64), n_words)
     running = np.zeros(len(words) + 1, np.uint64)
-    np.cumsum(_stir(words ^ (positions * np.uint64(_STEP))), out=running[1:])
+    np.cumsum(_mix(words ^ (positions * np.uint64(_STEP))), out=running[1:])
     sums = running[first_word[1:]] - running[first_word[:-1]]
-    return _stir(sums + lengths.astype(np.uint64))
+    return _mix(sums + lengths.astype(np.uint64))
 
 
 @cache
 def _ascii_table() -> U8:
-    """Each ASCII byte to its key byte: lower case, a blank for signs, 0 where it vanishes."""
+    """Map ASCII bytes to key bytes: lower case, space for punctuation, 0 for removed bytes."""
     table = np.zeros(256, np.uint8)
     for code in range(128):
         char = chr(code)
         if char in APOSTROPHES:
             table[code] = 0
         else:
-            table[code] = ord(char.lower()) if char.isalnum() else _BLANK
+            table[code] = ord(char.lower()) if char.isalnum() else _SPACE
     return table
 
 
 def _hash_names_chunk(data: U8, offsets: I64) -> U64:
-    """Hash ASCII names by bytes, and the few others one by one."""
+    """Hash ASCII names on their bytes, and the few others one by one."""
     key_data, key_offsets = _ascii_keys(data, offsets)
     hashes = _hash_segments(key_data, key_offsets)
     special = np.diff(key_offsets) == 0
-    foreign = np.flatnonzero(data >= 128)
-    special[np.searchsorted(offsets, foreign, "right") - 1] = True
+    non_ascii = np.flatnonzero(data >= 128)
+    special[np.searchsorted(offsets, non_ascii, "right") - 1] = True
     raw = data.tobytes()
     for k in np.flatnonzero(special):
         text = raw[offsets[k] : offsets[k + 1]].decode()
@@ -147,23 +147,23 @@ def _hash_names_chunk(data: U8, offsets: I64) -> U64:
 
 
 def _ascii_keys(data: U8, offsets: I64) -> tuple[U8, I64]:
-    """Normalise ASCII texts on their bytes: map, drop apostrophes, squeeze and trim blanks."""
+    """Normalise ASCII texts on their bytes: map, drop apostrophes, collapse and trim spaces."""
     mapped = _ascii_table()[data]
-    gone = mapped == 0
-    if gone.any():
-        mapped, offsets = _compress(mapped, ~gone, offsets)
-    solid = mapped != _BLANK
-    # of a run of blanks the last stays, if its text goes on
-    keep = solid.copy()
-    keep[:-1] |= solid[1:]
+    removed = mapped == 0
+    if removed.any():
+        mapped, offsets = _compress(mapped, ~removed, offsets)
+    filled_bytes = mapped != _SPACE
+    # keep the last space of a run unless the text ends there
+    keep = filled_bytes.copy()
+    keep[:-1] |= filled_bytes[1:]
     filled = np.diff(offsets) > 0
     last = offsets[1:][filled] - 1
-    keep[last] = solid[last]
-    # and if something stands before it: leading blanks go, one after the other
+    keep[last] = filled_bytes[last]
+    # remove leading spaces, one position of every text at a time
     leading, ends = offsets[:-1][filled], last
     while len(leading):
-        blank = ~solid[leading]
-        leading, ends = leading[blank], ends[blank]
+        whitespace = ~filled_bytes[leading]
+        leading, ends = leading[whitespace], ends[whitespace]
         keep[leading] = False
         on = leading < ends
         leading, ends = leading[on] + 1, ends[on]
@@ -171,9 +171,9 @@ def _ascii_keys(data: U8, offsets: I64) -> tuple[U8, I64]:
 
 
 def _compress(data: U8, keep: npt.NDArray[np.bool_], offsets: I64) -> tuple[U8, I64]:
-    kept = np.zeros(len(data) + 1, np.int32)
-    np.cumsum(keep, out=kept[1:])
-    return data[keep], kept[offsets].astype(np.int64)
+    n_kept = np.zeros(len(data) + 1, np.int32)
+    np.cumsum(keep, out=n_kept[1:])
+    return data[keep], n_kept[offsets].astype(np.int64)
 
 
 def make_index(hashes: U64) -> U64:
@@ -185,7 +185,7 @@ def make_index(hashes: U64) -> U64:
 
 
 def find_entries(index: U64, key: int) -> list[int]:
-    """Give the rows in an index whose hash may be ``key``, in order."""
+    """Return the rows in an index whose hash may be ``key``, in order."""
     low = key & 0xFFFFFFFF00000000
     start, end = np.searchsorted(index, np.array([low, low | 0xFFFFFFFF], np.uint64))
     if end < len(index) and int(index[end]) == low | 0xFFFFFFFF:

@@ -1,4 +1,4 @@
-"""What a build did: everything read is accounted for as kept, merged, filtered or rejected."""
+"""Build report and manifest: every row read is counted as kept, merged, filtered or rejected."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class SourceReport:
 
     @property
     def n_rejected(self) -> int:
-        """How many rows were rejected, for whatever reason."""
+        """Number of rejected rows, for any reason."""
         return sum(int(entry["n"]) for entry in self.rejected.values())
 
     @classmethod
     def of(cls, log: ReadLog, form: str, hashes: dict[Path, str]) -> SourceReport:
-        """Sum up a reader's log."""
+        """Summarise a reader's log."""
         files = tuple(
             {"path": str(path), "bytes": path.stat().st_size, "sha256": hashes[path]}
             for path in log.files
@@ -67,7 +67,7 @@ class BuildReport:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Give the report as plain values."""
+        """Return the report as plain values."""
         return {
             "store": self.store,
             **{f"n_{name}": n for name, n in self.counts.items()},
@@ -93,7 +93,7 @@ class BuildReport:
 
 
 def config_to_json(config: BuildConfig) -> dict[str, Any]:
-    """Give what the build was told, for the manifest."""
+    """Return the configuration as plain values, for the manifest."""
     return {
         "merge": config.merge,
         "types": list(config.types),
@@ -123,7 +123,7 @@ def config_to_json(config: BuildConfig) -> dict[str, Any]:
 
 
 def table_sizes(folder: Path) -> dict[str, int]:
-    """Count the rows of the tables that a report speaks of."""
+    """Count the rows of the tables in a report."""
     tables = ("names", "definitions", "types", "ids", "relations")
     return {table: Table(folder, table).n_rows for table in tables}
 
@@ -132,10 +132,10 @@ def write_manifest(
     folder: Path, config: BuildConfig, report: BuildReport, assembly: Assembly
 ) -> None:
     """Write the manifest last: a folder without one is no store."""
-    vocabularies = assembly.gathered.vocabularies
-    labels = assembly.gathered.labels
+    vocabularies = assembly.records.vocabularies
+    labels = assembly.records.labels
     names = Table(folder, "names").numbers("language").all()
-    languages = vocabularies["language"].words
+    languages = vocabularies["language"].labels
     per_language = np.bincount(names, minlength=len(languages)).tolist()
     manifest = {
         "config": config_to_json(config),
@@ -143,9 +143,9 @@ def write_manifest(
         "n_names_by_language": dict(zip(languages, per_language, strict=True)),
         "vocabularies": {
             "languages": languages,
-            "sources": vocabularies["source"].words,
-            "relations": vocabularies["relation"].words,
-            "types": [[code, *labels.get(code, ("", ""))] for code in vocabularies["type"].words],
+            "sources": vocabularies["source"].labels,
+            "relations": vocabularies["relation"].labels,
+            "types": [[code, *labels.get(code, ("", ""))] for code in vocabularies["type"].labels],
         },
         "files": {
             file_name(table): {
@@ -159,26 +159,26 @@ def write_manifest(
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read the manifest of a store, refusing what is none or of another version."""
+    """Read the manifest of a store; refuse other folders and other versions."""
     manifest = STORE.read(folder)
-    if not _is_whole(manifest):
-        raise STORE.damaged(folder / STORE.file, "parts are missing")
+    if not _is_complete(manifest):
+        raise STORE.damaged(folder / STORE.file, "entries are missing")
     return manifest
 
 
-def _is_whole(manifest: dict[str, Any]) -> bool:
-    """Whether a manifest names the files and words that a store cannot do without."""
-    files, words = manifest.get("files"), manifest.get("vocabularies")
-    if not isinstance(files, dict) or not isinstance(words, dict):
+def _is_complete(manifest: dict[str, Any]) -> bool:
+    """Whether a manifest lists all required files and vocabularies."""
+    files, vocabularies = manifest.get("files"), manifest.get("vocabularies")
+    if not isinstance(files, dict) or not isinstance(vocabularies, dict):
         return False
     tables = (files.get(file_name(table)) for table in SCHEMAS)
-    return all(isinstance(words.get(name), list) for name in VOCABULARIES) and all(
+    return all(isinstance(vocabularies.get(name), list) for name in VOCABULARIES) and all(
         isinstance(entry, dict) and {"bytes", "sha256"} <= set(entry) for entry in tables
     )
 
 
 def is_store(folder: Path) -> bool:
-    """Whether a folder is a store of any version, and holds nothing besides."""
+    """Whether a folder is a store of any version and holds no other files."""
     manifest = peek(folder / STORE.file)
     if manifest.get("format") != STORE.format:
         return False

@@ -1,7 +1,7 @@
-"""Search names as a person would: the exact name first, then what begins so, then all words.
+"""Search names in a store: exact matches first, then prefixes, then names with all words.
 
-This is for looking around in a store, not for linking: it scans all names once, which takes
-about a second for ten million of them.
+This is for browsing a store, not for linking: it scans all names once, which takes about a
+second for ten million of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from biograft.kb.store import KnowledgeBase, Match
 from biograft.text import APOSTROPHES, normalise
 
 MAX_CANDIDATES = 20_000
-"""Names looked at closely, the shortest where more hold all words of a query."""
+"""Maximum number of names that are ranked; the shortest ones if more contain all words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +26,26 @@ class _Candidate:
     how: str
 
 
-def search(
+def search_names(
     base: KnowledgeBase, text: str, *, limit: int = 10, language: str | None = None
 ) -> list[Match]:
-    """Find at most ``limit`` concepts by a name or a part of one, the nearest first."""
-    found = {match.concept: match for match in base.find(text, language=language)}
-    if len(found) < limit:
+    """Return at most ``limit`` concepts by a name or a part of one, best match first.
+
+    >>> [match.name for match in search_names(kb, "diabetes", limit=2)]
+    ['diabetes', 'diabetes medicine']
+    """
+    matches = {match.concept: match for match in base.find(text, language=language)}
+    if len(matches) < limit:
         for candidate in _scan(base, text, language):
             match = base.match(candidate.row, candidate.how)
-            found.setdefault(match.concept, match)
-            if len(found) >= limit:
+            matches.setdefault(match.concept, match)
+            if len(matches) >= limit:
                 break
-    return list(found.values())[:limit]
+    return list(matches.values())[:limit]
 
 
 def _scan(base: KnowledgeBase, text: str, language: str | None) -> list[_Candidate]:
-    """Look through all names for those that hold every word of the query."""
+    """Scan all names for those that contain every word of the query."""
     query = normalise(text)
     words = query.split()
     if not words or not query.isprintable():
@@ -66,7 +70,7 @@ def _scan(base: KnowledgeBase, text: str, language: str | None) -> list[_Candida
 
 
 def _shortest(names: pl.Series, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Keep the shortest of very many names, which a person would want first."""
+    """Keep the shortest names if there are too many to rank."""
     if len(rows) <= MAX_CANDIDATES:
         return rows
     lengths = names[rows].str.len_bytes().to_numpy()
@@ -74,19 +78,19 @@ def _shortest(names: pl.Series, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.in
 
 
 def _rows_with(names: pl.Series, word: str) -> npt.NDArray[np.intp]:
-    """Find the names whose keys may hold a word.
+    """Return the names whose keys may contain a word.
 
-    In plain ASCII only the case may differ; the few other names are first brought near their keys.
+    ASCII names differ from their keys in case only; the few other names are normalised first.
     """
     hit = names.str.contains_any([word], ascii_case_insensitive=True).to_numpy().copy()
-    foreign = names.str.len_bytes() != names.str.len_chars()
-    special = (foreign | names.str.contains_any(["'", "`"])).to_numpy()
-    near = (
+    non_ascii = names.str.len_bytes() != names.str.len_chars()
+    special = (non_ascii | names.str.contains_any(["'", "`"])).to_numpy()
+    normalised = (
         names.filter(pl.Series(special))
         .str.replace_many(dict.fromkeys(APOSTROPHES, ""))
         .str.normalize("NFKC")
         .str.to_lowercase()
         .str.replace_many({"ß": "ss", "ς": "σ"})
     )
-    hit[special] = near.str.contains(word, literal=True).to_numpy()
+    hit[special] = normalised.str.contains(word, literal=True).to_numpy()
     return np.flatnonzero(hit)

@@ -1,4 +1,4 @@
-"""What the store gives back: a concept and the facts about it, as plain frozen objects."""
+"""Knowledge base: concepts, names, ids and relations, read from a memory-mapped store."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class SemanticType:
-    """A semantic type: its code, what it is called, and its place among types."""
+    """A semantic type: its code, label and tree number in the hierarchy of types."""
 
     code: str
     label: str = ""
@@ -51,14 +51,14 @@ class SemanticType:
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """A further id of a concept."""
+    """An additional id of a concept: an alternate id or a cross-reference."""
 
     id: str
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class ConceptRelation:
     """A relation between two concepts, by their ids and names."""
 
     head: str
@@ -71,7 +71,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """A concept with all that the store knows about it but its relations."""
+    """A concept with its names, definitions, types and ids; relations are looked up apart."""
 
     id: str
     name: str
@@ -82,17 +82,17 @@ class Concept:
 
     @property
     def definition(self) -> str:
-        """The first definition, or nothing."""
+        """The first definition, or an empty text."""
         return self.definitions[0].text if self.definitions else ""
 
     def to_json(self) -> dict[str, Any]:
-        """Give the concept as plain values."""
+        """Return the concept as plain values."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A name that answers a query, and how it was found."""
+    """A name that matches a query, and how it matches."""
 
     concept: str
     concept_name: str
@@ -102,27 +102,34 @@ class Match:
     """``exact``, ``normalised``, ``prefix`` or ``words``."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give the match as plain values."""
+        """Return the match as plain values."""
         return asdict(self)
 
 
 DIRECTIONS = ("out", "in", "both")
 _OWN = (IdKind.PRIMARY, IdKind.ALTERNATE)
-"""The ids that are a concept's own, not those that others have for it."""
+"""Kinds of ids that belong to a concept, unlike cross-references."""
 
 
 class KnowledgeBase:
-    """A knowledge base on disk, open for reading."""
+    """A knowledge base on disk, opened for reading.
+
+    >>> kb = KnowledgeBase.open("kb")
+    >>> kb
+    KnowledgeBase('kb', n_concepts=896, n_names=7367)
+    >>> kb["D003924"].name
+    'Diabetes Mellitus, Type 2'
+    """
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest
         self._tables = {name: Table(folder, name) for name in SCHEMAS}
-        words = manifest["vocabularies"]
-        self.languages: list[str] = words["languages"]
-        self.sources: list[str] = words["sources"]
-        self.relation_names: list[str] = words["relations"]
-        self.types = [SemanticType(*entry) for entry in words["types"]]
-        self._numbers = {
+        vocabularies = manifest["vocabularies"]
+        self.languages: list[str] = vocabularies["languages"]
+        self.sources: list[str] = vocabularies["sources"]
+        self.relation_names: list[str] = vocabularies["relations"]
+        self.types = [SemanticType(*entry) for entry in vocabularies["types"]]
+        self._columns = {
             f"{table}.{field.name}": self._tables[table].numbers(field.name)
             for table, schema in SCHEMAS.items()
             for field in schema
@@ -135,17 +142,17 @@ class KnowledgeBase:
 
     @classmethod
     def open(cls, folder: str | Path) -> KnowledgeBase:
-        """Open the store in a folder; one that is replaced meanwhile is opened anew."""
+        """Open the store in a folder, again if it is replaced meanwhile."""
         folder = Path(folder)
         while True:
-            place = _inode(folder)
+            inode = _inode(folder)
             try:
                 base = cls._open(folder)
             except StoreError:
-                if _inode(folder) == place:
+                if _inode(folder) == inode:
                     raise
             else:
-                if _inode(folder) == place:
+                if _inode(folder) == inode:
                     return base
 
     @classmethod
@@ -156,6 +163,11 @@ class KnowledgeBase:
             return cls(folder, manifest)
         except (pa.ArrowException, ValueError) as error:
             raise StoreError(f"{folder}: damaged ({error}); build the store again") from error
+
+    def __repr__(self) -> str:
+        return (
+            f"KnowledgeBase({str(self.folder)!r}, n_concepts={len(self)}, n_names={self.n_names})"
+        )
 
     def __len__(self) -> int:
         return self._tables["concepts"].n_rows
@@ -171,32 +183,40 @@ class KnowledgeBase:
 
     @property
     def n_names(self) -> int:
-        """How many names there are."""
+        """Number of names."""
         return self._tables["names"].n_rows
 
     @property
     def n_relations(self) -> int:
-        """How many relations there are."""
+        """Number of relations."""
         return self._tables["relations"].n_rows
 
     def info(self) -> dict[str, Any]:
-        """Say what the store holds and where it came from, as plain values."""
-        hidden = ("files", "vocabularies", "format", "seconds")
+        """Return counts, configuration and provenance as plain values.
+
+        >>> kb.info()["n_concepts"]
+        896
+        """
+        internal = ("files", "vocabularies", "format", "seconds")
         return {
             "store": str(self.folder),
-            **{key: value for key, value in self.manifest.items() if key not in hidden},
+            **{key: value for key, value in self.manifest.items() if key not in internal},
             "relations": self.relation_names,
             "types": [kind.code for kind in self.types],
         }
 
     def verify(self) -> None:
-        """Compare every file with the hash that was recorded when it was written."""
+        """Check the hash of every file; raise ``StoreError`` if one has changed."""
         for name, entry in self.manifest["files"].items():
             if hash_file(self.folder / name) != entry["sha256"]:
                 raise StoreError(f"{self.folder / name}: damaged; build the store again")
 
     def table(self, name: str) -> pa.Table:
-        """See a whole table through Arrow, for work on many rows; see ``layout`` for columns."""
+        """Return a whole table as an Arrow table; ``kb.tables`` lists the columns.
+
+        >>> kb.table("names").column_names
+        ['concept', 'text', 'language', 'kind', 'source']
+        """
         if name not in self._tables:
             raise NotFoundError(f"no table is called {name!r}; known: {', '.join(self._tables)}")
         return self._tables[name].to_arrow()
@@ -204,7 +224,7 @@ class KnowledgeBase:
     # ---- concepts by id
 
     def row(self, identifier: str) -> int:
-        """Find the row of a concept by any of its own ids, or raise."""
+        """Return the row of a concept by any of its own ids, or raise ``NotFoundError``."""
         row = self.find_row(identifier)
         if row is None:
             raise NotFoundError(
@@ -214,59 +234,66 @@ class KnowledgeBase:
         return row
 
     def find_row(self, identifier: str) -> int | None:
-        """Find the row of a concept by its primary id, else by an alternate one."""
+        """Return the row of a concept by its primary id, else by an alternate id, else None."""
         rows = self._rows_by_id(identifier, _OWN)
         return rows[0] if rows else None
 
     def by_id(self, identifier: str) -> list[Concept]:
-        """Find all concepts that have an id of their own so called, in a fixed order.
+        """Return all concepts with this primary or alternate id, in a fixed order.
 
         There may be several: some dictionaries give one alternate id to more than one concept.
+
+        >>> [concept.id for concept in kb.by_id("MESH:D003924")]
+        ['D003924']
         """
         rows = self._rows_by_id(identifier, _OWN)
         return [self.concept_at(row) for row in rows]
 
     def rows_of(self, ids: Iterable[str]) -> tuple[int, ...]:
-        """Find the rows of all concepts that some ids mean, in ascending order."""
+        """Return the rows of all concepts with any of these ids, in ascending order."""
         return tuple(sorted({row for each in ids for row in self._rows_by_id(each, _OWN)}))
 
     def ids_of(self, ids: Iterable[str]) -> set[str]:
-        """Give the primary ids of all concepts that some ids mean."""
+        """Return the primary ids of all concepts with any of these ids."""
         return {self.id_at(row) for row in self.rows_of(ids)}
 
     def by_xref(self, identifier: str) -> list[Concept]:
-        """Find the concepts that carry a cross-reference."""
+        """Return the concepts that carry a cross-reference."""
         return [self.concept_at(row) for row in self._rows_by_id(identifier, (IdKind.XREF,))]
 
     def _rows_by_id(self, identifier: str, kinds: Iterable[str]) -> list[int]:
-        """Find rows by an id of certain kinds, the primary ones first."""
+        """Return rows by an id of certain kinds, primary ids first."""
         canonical = canonical_id(identifier)
         codes = {ID_KINDS.index(IdKind(kind)) for kind in kinds}
-        found = []
+        rows = []
         for entry in find_entries(self._index("ids_index"), hash_text(canonical)):
-            place = entry - len(self)
-            text = self._id[entry] if place < 0 else self._other_id[place]
-            row = entry if place < 0 else self._at("ids.concept", place)
-            kind = 0 if place < 0 else self._at("ids.kind", place)
+            position = entry - len(self)
+            text = self._id[entry] if position < 0 else self._other_id[position]
+            row = entry if position < 0 else self._at("ids.concept", position)
+            kind = 0 if position < 0 else self._at("ids.kind", position)
             if kind in codes and canonical_id(text) == canonical:
-                found.append((kind, row))
-        return list(dict.fromkeys(row for _, row in sorted(found)))
+                rows.append((kind, row))
+        return list(dict.fromkeys(row for _, row in sorted(rows)))
 
     def id_at(self, row: int) -> str:
-        """Give the primary id of a row."""
+        """Return the primary id of a row."""
         return self._id[row]
 
     def name_at(self, row: int) -> str:
-        """Give the own name of the concept in a row; its id if it has no name."""
+        """Return the preferred name of the concept in a row; its id if it has no name.
+
+        >>> kb.name_at(kb.row("D003924"))
+        'Diabetes Mellitus, Type 2'
+        """
         names = self._range("names", row)
         return self._text[names.start] if names else self._id[row]
 
     def concept_at(self, row: int) -> Concept:
-        """Give the concept in a row."""
+        """Return the concept in a row."""
         return Concept(
             id=self._id[row],
             name=self.name_at(row),
-            names=tuple(self.name(place) for place in self._range("names", row)),
+            names=tuple(self.name(position) for position in self._range("names", row)),
             definitions=tuple(self._definition_at(k) for k in self._range("definitions", row)),
             types=tuple(self.types[self._at("types.type", k)] for k in self._range("types", row)),
             ids=tuple(
@@ -275,28 +302,31 @@ class KnowledgeBase:
             ),
         )
 
-    def name(self, place: int) -> Name:
-        """Give one row of the table of names."""
+    def name(self, position: int) -> Name:
+        """Return the name in a row of the table of names."""
         return Name(
-            self._text[place],
-            self.languages[self._at("names.language", place)],
-            str(NAME_KINDS[self._at("names.kind", place)]),
-            self.sources[self._at("names.source", place)],
+            self._text[position],
+            self.languages[self._at("names.language", position)],
+            str(NAME_KINDS[self._at("names.kind", position)]),
+            self.sources[self._at("names.source", position)],
         )
 
-    def _definition_at(self, place: int) -> Definition:
+    def _definition_at(self, position: int) -> Definition:
         return Definition(
-            self._definition[place],
-            self.languages[self._at("definitions.language", place)],
-            self.sources[self._at("definitions.source", place)],
+            self._definition[position],
+            self.languages[self._at("definitions.language", position)],
+            self.sources[self._at("definitions.source", position)],
         )
 
     # ---- concepts by name
 
     def find(self, text: str, *, language: str | None = None) -> list[Match]:
-        """Find the concepts that have this name: exactly so written first, then normalised.
+        """Return the concepts with this name: exact matches first, then normalised ones.
 
         Each concept comes once, in a fixed order.
+
+        >>> [(match.concept, match.how) for match in kb.find("type 2 diabetes")]
+        [('D003924', 'exact')]
         """
         key = normalise(text)
         exact: list[int] = []
@@ -315,67 +345,89 @@ class KnowledgeBase:
         return list(matches.values())
 
     def match(self, name_row: int, how: str) -> Match:
-        """Say how a row of the table of names answers a query."""
+        """Return a row of the table of names as a match."""
         concept = self._at("names.concept", name_row)
         tag = self.languages[self._at("names.language", name_row)]
         return Match(self._id[concept], self.name_at(concept), self._text[name_row], tag, how)
 
-    # ---- the graph
+    # ---- relations
 
     def relations(
         self, identifier: str, *, relation: str | None = None, direction: str = "both"
-    ) -> list[Relation]:
-        """Give the relations of a concept: those it heads (``out``), ends (``in``), or both."""
+    ) -> list[ConceptRelation]:
+        """Return the relations of a concept: as head (``out``), as tail (``in``), or both.
+
+        >>> [r.tail_name for r in kb.relations("D003924", relation="is-a", direction="out")]
+        ['Diabetes Mellitus']
+        """
         if direction not in DIRECTIONS:
             raise NotFoundError(
                 f"direction: expected one of {', '.join(DIRECTIONS)}, found {direction!r}"
             )
         row = self.row(identifier)
-        places: list[int] = []
+        positions: list[int] = []
         if direction != "in":
-            places += self._range("relations", row)
+            positions += self._range("relations", row)
         if direction != "out":
-            places += [self._at("incoming.relation_row", k) for k in self._range("incoming", row)]
-        found = [self._relation_at(place) for place in dict.fromkeys(places)]
-        return [r for r in found if relation in (None, r.relation)]
+            positions += [
+                self._at("incoming.relation_row", k) for k in self._range("incoming", row)
+            ]
+        relations = [self._relation_at(position) for position in dict.fromkeys(positions)]
+        return [r for r in relations if relation in (None, r.relation)]
 
     def outgoing(self, row: int) -> list[tuple[str, str, str]]:
-        """Give (relation, id of the tail, source) of all a row's own relations; no names."""
+        """Return (relation, tail id, source) of the relations whose head is in this row."""
         return [
             (
-                self.relation_names[self._at("relations.relation", place)],
-                self._id[self._at("relations.tail", place)],
-                self.sources[self._at("relations.source", place)],
+                self.relation_names[self._at("relations.relation", position)],
+                self._id[self._at("relations.tail", position)],
+                self.sources[self._at("relations.source", position)],
             )
-            for place in self._range("relations", row)
+            for position in self._range("relations", row)
         ]
 
     def neighbours(
         self, identifier: str, *, relation: str | None = None, direction: str = "both"
     ) -> list[str]:
-        """Give the ids of the concepts next to one, each once."""
+        """Return the ids of the concepts related to one, each once.
+
+        >>> kb.neighbours("D003924", relation="located-in")
+        ['D010179']
+        """
         own = self._id[self.row(identifier)]
-        found = self.relations(identifier, relation=relation, direction=direction)
-        return list(dict.fromkeys(r.tail if r.head == own else r.head for r in found))
+        relations = self.relations(identifier, relation=relation, direction=direction)
+        return list(dict.fromkeys(r.tail if r.head == own else r.head for r in relations))
 
     def parents(self, identifier: str) -> list[str]:
-        """Give the ids of what a concept is a kind of."""
+        """Return the ids of the direct is-a parents.
+
+        >>> kb.parents("D003924")
+        ['D003920']
+        """
         return self.neighbours(identifier, relation=IS_A, direction="out")
 
     def children(self, identifier: str) -> list[str]:
-        """Give the ids of the kinds of a concept."""
+        """Return the ids of the direct is-a children.
+
+        >>> kb.children("D003920")
+        ['D003922', 'D003924', 'D016640']
+        """
         return self.neighbours(identifier, relation=IS_A, direction="in")
 
     def ancestors(self, identifier: str) -> list[str]:
-        """Give the ids of everything a concept is a kind of, the nearest first, each once."""
+        """Return the ids of all is-a ancestors, nearest first, each once.
+
+        >>> kb.ancestors("D003924")[0]
+        'D003920'
+        """
         return [self._id[row] for row in self._climb(self.row(identifier), self._parent_rows)]
 
     def descendants(self, identifier: str) -> list[str]:
-        """Give the ids of everything that is a kind of a concept, the nearest first."""
+        """Return the ids of all is-a descendants, nearest first, each once."""
         return [self._id[row] for row in self._climb(self.row(identifier), self._child_rows)]
 
     def _climb(self, row: int, step: Any) -> list[int]:
-        """Go breadth first, each concept once, so that a cycle does no harm."""
+        """Search breadth first and visit each concept once, so that cycles end."""
         seen = {row}
         queue = [row]
         for current in queue:
@@ -389,41 +441,43 @@ class KnowledgeBase:
         return self._related_rows(self._range("relations", row), "relations.tail")
 
     def _child_rows(self, row: int) -> list[int]:
-        places = [self._at("incoming.relation_row", k) for k in self._range("incoming", row)]
-        return self._related_rows(places, "relations.head")
+        return self._related_rows(self._incoming_rows(row), "relations.head")
 
-    def _related_rows(self, places: Iterable[int], end: str) -> list[int]:
+    def _incoming_rows(self, row: int) -> list[int]:
+        return [self._at("incoming.relation_row", k) for k in self._range("incoming", row)]
+
+    def _related_rows(self, positions: Iterable[int], end: str) -> list[int]:
         if IS_A not in self.relation_names:
             return []
         is_a = self.relation_names.index(IS_A)
-        return [self._at(end, k) for k in places if self._at("relations.relation", k) == is_a]
+        return [self._at(end, k) for k in positions if self._at("relations.relation", k) == is_a]
 
-    def _relation_at(self, place: int) -> Relation:
-        head, tail = self._at("relations.head", place), self._at("relations.tail", place)
-        return Relation(
+    def _relation_at(self, position: int) -> ConceptRelation:
+        head, tail = self._at("relations.head", position), self._at("relations.tail", position)
+        return ConceptRelation(
             self._id[head],
-            self.relation_names[self._at("relations.relation", place)],
+            self.relation_names[self._at("relations.relation", position)],
             self._id[tail],
-            self.sources[self._at("relations.source", place)],
+            self.sources[self._at("relations.source", position)],
             self.name_at(head),
             self.name_at(tail),
         )
 
     # ---- rows
 
-    def _at(self, column: str, place: int) -> int:
-        return self._numbers[column][place]
+    def _at(self, column: str, position: int) -> int:
+        return self._columns[column][position]
 
     def _range(self, table: str, row: int) -> range:
-        ends = self._numbers[f"concepts.{table}_end"]
+        ends = self._columns[f"concepts.{table}_end"]
         return range(ends[row - 1] if row else 0, ends[row])
 
     def _index(self, table: str) -> Any:
-        return self._numbers[f"{table}.entry"].all()
+        return self._columns[f"{table}.entry"].all()
 
 
 def _inode(folder: Path) -> tuple[int, int] | None:
-    """Say which folder it is that has this name now."""
+    """Return the device and inode that identify the folder behind a path."""
     try:
         status = folder.stat()
     except OSError:
@@ -434,11 +488,11 @@ def _inode(folder: Path) -> tuple[int, int] | None:
 def fingerprint(
     base: KnowledgeBase, tables: Sequence[str], vocabularies: Iterable[Sequence[str]] = ()
 ) -> str:
-    """Hash some tables of a store, and some of its lists of words; equal content, equal hash."""
+    """Hash tables and vocabularies of a store; equal content gives equal hashes."""
     digest = hashlib.sha256()
     for table in tables:
         name = f"{table}.arrow"
         digest.update(f"{name} {base.manifest['files'][name]['sha256']}\n".encode())
-    for words in vocabularies:
-        digest.update(json.dumps(list(words)).encode())
+    for vocabulary in vocabularies:
+        digest.update(json.dumps(list(vocabulary)).encode())
     return digest.hexdigest()

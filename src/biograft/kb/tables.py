@@ -1,14 +1,14 @@
-"""The store on disk: which tables it has, what their columns mean, and its manifest.
+"""Storage format of a knowledge base: its tables and columns, written and memory-mapped.
 
 A knowledge base is a folder of Arrow IPC files (any Arrow tool opens them) and
-``manifest.json``. Concepts, names, languages, relations and so on are numbers inside; the words
-behind the small numbers stand in the manifest under ``vocabularies``.
+``manifest.json``. Concepts, names, languages, relations and so on are integer codes inside; the
+manifest maps codes to labels under ``vocabularies``.
 
 ==================  =================================================================
 ``concepts.arrow``  a row a concept: ``id`` and, for each table below that is grouped by
-                    concept, ``<table>_end``: where the concept's rows end there (they begin
-                    where those of the concept before end)
-``names``           ``concept, text, language, kind, source``; the concept's own name first
+                    concept, ``<table>_end``: the end of the concept's rows there (they begin
+                    at the end of the previous concept's rows)
+``names``           ``concept, text, language, kind, source``; the preferred name first
 ``definitions``     ``concept, text, language, source``
 ``types``           ``concept, type``
 ``ids``             ``concept, id, kind``: all ids but the primary one
@@ -29,11 +29,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from biograft.artifacts import Kind
+from biograft.artifacts import ArtifactKind
 from biograft.errors import StoreError
 from biograft.records import IdKind, NameKind
 
-STORE = Kind(
+STORE = ArtifactKind(
     format="biograft-kb",
     version=1,
     called="knowledge base",
@@ -77,7 +77,7 @@ SCHEMAS: dict[str, pa.Schema] = {
 }
 
 GROUPED = ("names", "definitions", "types", "ids", "relations", "incoming")
-"""Tables whose rows stand together by concept, with their ends in ``concepts``."""
+"""Tables whose rows are grouped by concept, with their ends in ``concepts``."""
 
 SCHEMAS["concepts"] = pa.schema(
     [("id", LARGE_TEXT), *((f"{table}_end", pa.uint32()) for table in GROUPED)]
@@ -89,7 +89,7 @@ VOCABULARIES = ("languages", "sources", "types", "relations")
 
 
 def file_name(table: str) -> str:
-    """Name the file of a table."""
+    """Return the file name of a table."""
     return f"{table}.arrow"
 
 
@@ -124,7 +124,7 @@ class TableWriter:
 
 def _to_arrow(column: Any, kind: pa.DataType) -> pa.Array:
     if not isinstance(column, pa.Array | pa.ChunkedArray | np.ndarray):
-        import polars as pl  # only who builds a store has series, and has polars loaded
+        import polars as pl  # only builds pass series, and they have polars loaded
 
         column = column.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     if isinstance(column, pa.ChunkedArray):
@@ -149,7 +149,7 @@ class NumberColumn:
         return int(self._chunks[chunk][row - self._starts[chunk]])
 
     def slice(self, start: int, end: int) -> npt.NDArray[Any]:
-        """Give some rows, without a copy where they lie in one chunk."""
+        """Return some rows, without a copy if they lie in one chunk."""
         chunk = bisect.bisect_right(self._starts, start) - 1
         first = self._starts[chunk]
         if end - first <= len(self._chunks[chunk]):
@@ -157,7 +157,7 @@ class NumberColumn:
         return self.all()[start:end]
 
     def all(self) -> npt.NDArray[Any]:
-        """Give the whole column as one array (a copy if it is in several chunks)."""
+        """Return the whole column as one array (a copy if it is in several chunks)."""
         return self._chunks[0] if len(self._chunks) == 1 else np.concatenate(self._chunks)
 
 
@@ -172,17 +172,17 @@ class TextColumn:
         return self.raw(row).decode()
 
     def raw(self, row: int) -> bytes:
-        """Give the UTF-8 bytes of one row."""
+        """Return the UTF-8 bytes of one row."""
         chunk = bisect.bisect_right(self._starts, row) - 1
         offsets, data = self._chunks[chunk]
-        place = row - self._starts[chunk]
-        return bytes(data[offsets[place] : offsets[place + 1]])
+        position = row - self._starts[chunk]
+        return bytes(data[offsets[position] : offsets[position + 1]])
 
 
 def _text_chunk(array: pa.Array) -> tuple[npt.NDArray[np.int64], memoryview]:
     _, offsets, data = array.buffers()
-    places = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    return places, memoryview(data or b"")
+    positions = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return positions, memoryview(data or b"")
 
 
 def _starts(chunks: list[Any]) -> list[int]:
@@ -210,13 +210,13 @@ class Table:
         self.n_rows: int = sum(batch.num_rows for batch in self._batches)
 
     def numbers(self, column: str) -> NumberColumn:
-        """See a column of numbers."""
+        """Return a column of numbers."""
         return NumberColumn([batch.column(column).to_numpy() for batch in self._batches])
 
     def texts(self, column: str) -> TextColumn:
-        """See a column of texts."""
+        """Return a column of texts."""
         return TextColumn([batch.column(column) for batch in self._batches])
 
     def to_arrow(self) -> pa.Table:
-        """See the whole table through Arrow, still memory-mapped."""
+        """Return the whole table as an Arrow table, still memory-mapped."""
         return pa.Table.from_batches(self._batches, self._file.schema)

@@ -1,11 +1,11 @@
-"""From scores to probabilities: how likely the first candidate is right, and when to say NIL.
+"""Calibration: the probability that the first candidate is correct, and the threshold of NIL.
 
-Two ways, both fitted on pairs of a score and whether the answer was right:
+Two methods, both fitted to pairs of a score and whether the answer was correct:
 
-* ``isotonic``: the rising step function nearest to the outcomes (pool adjacent violators),
-  with straight lines between the steps; takes any rising form, wants some hundred pairs;
-* ``platt``: a logistic function of the score, fitted to outcomes drawn a little towards the
-  middle (Platt 1999), so that it stays finite; two numbers, enough for few pairs.
+* ``isotonic``: isotonic regression by pool adjacent violators, interpolated linearly between the
+  steps; fits any non-decreasing function, needs some hundred pairs;
+* ``platt``: Platt scaling (1999), a logistic function of the score with smoothed targets; two
+  parameters, works with few pairs.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import Kind
+from biograft.artifacts import ArtifactKind
 from biograft.errors import ConfigError
 from biograft.linking.candidates import Candidate
 
-CALIBRATION = Kind(
+CALIBRATION = ArtifactKind(
     format="biograft-calibration",
     version=1,
     called="calibration",
@@ -30,8 +30,8 @@ CALIBRATION = Kind(
     file="",
 )
 SHARPNESS = 10.0
-"""How much a candidate's score counts when the rest of the probability is shared."""
-_NEWTON_STEPS, _SETTLED = 100, 1e-12
+"""Inverse temperature of the softmax that distributes the rest of the probability."""
+_NEWTON_STEPS, _TOLERANCE = 100, 1e-12
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -39,16 +39,16 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A rising function from scores to probabilities, and what it was fitted on."""
+    """A non-decreasing function from scores to probabilities, with the data it was fitted to."""
 
     method: str
     points: tuple[tuple[float, float], ...]
-    """Isotonic: corners (score, probability) of the curve; Platt: one pair, slope and offset."""
+    """Isotonic: (score, probability) corners of the curve; Platt: one pair (slope, offset)."""
     n: int = 0
     search: str = ""
-    """What gave the scores, such as ``lexical*1``; another search needs another calibration."""
+    """Source of the scores, such as ``lexical*1``; the calibration holds for this search only."""
     threshold: float | None = None
-    """The probability below which answers are NIL, where one was chosen."""
+    """Answers with a lower probability are NIL; None if no threshold was chosen."""
 
     def __post_init__(self) -> None:
         faulty = not self.points or not np.isfinite(np.array(self.points)).all()
@@ -56,7 +56,7 @@ class Calibration:
             raise ValueError(f"method {self.method!r} with points {self.points}")
 
     def __call__(self, scores: npt.ArrayLike) -> Floats:
-        """Give the probabilities of scores."""
+        """Compute the probabilities of scores."""
         values = np.asarray(scores, np.float64)
         if self.method == "platt":
             slope, offset = self.points[0]
@@ -93,28 +93,28 @@ class Calibration:
             raise CALIBRATION.damaged(Path(path), repr(error)) from error
 
     def apply(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Give candidates, best first, their probabilities.
+        """Return candidates, best first, with their probabilities.
 
-        That of the first is calibrated. The others share what is left, by the softmax of their
-        scores and none above the first: an upper estimate, since the right concept may be none
-        of them.
+        The probability of the first is calibrated. The rest is distributed over the others by
+        the softmax of their scores, none above the first. That is an upper bound, since none of
+        them may be correct.
         """
         if not candidates:
             return []
         first = float(self(candidates[0].score))
         rest = np.array([candidate.score for candidate in candidates[1:]], np.float64)
         weights = np.exp(SHARPNESS * (rest - rest.max(initial=-np.inf)))
-        shares = np.minimum((1 - first) * weights / max(weights.sum(), 1.0), first)
+        others = np.minimum((1 - first) * weights / max(weights.sum(), 1.0), first)
         return [
             replace(candidate, probability=probability)
-            for candidate, probability in zip(candidates, [first, *shares.tolist()], strict=True)
+            for candidate, probability in zip(candidates, [first, *others.tolist()], strict=True)
         ]
 
 
 def fit_calibration(
     scores: npt.ArrayLike, right: npt.ArrayLike, method: str = "isotonic", *, search: str = ""
 ) -> Calibration:
-    """Fit a calibration to first candidates: their scores, and whether they were right."""
+    """Fit a calibration to first candidates: their scores, and whether they were correct."""
     values, outcomes = np.asarray(scores, np.float64), np.asarray(right, np.float64)
     if method not in _FITS:
         raise ConfigError(f"method: expected one of {', '.join(_FITS)}, found {method!r}")
@@ -129,20 +129,20 @@ def fit_calibration(
 
 
 def _fit_isotonic(scores: Floats, right: Floats) -> tuple[tuple[float, float], ...]:
-    """Pool adjacent violators: merge neighbours as long as one is above its successor."""
+    """Pool adjacent violators: merge neighbouring blocks while one is above its successor."""
     distinct, group = np.unique(scores, return_inverse=True)
     weights = np.bincount(group).astype(np.float64)
     means = np.bincount(group, right) / weights
     blocks: list[tuple[float, float, int, int]] = []  # mean, weight, first and last score
-    for place in range(len(distinct)):
-        mean, weight, first = float(means[place]), float(weights[place]), place
+    for last in range(len(distinct)):
+        mean, weight, first = float(means[last]), float(weights[last]), last
         while blocks and blocks[-1][0] >= mean:
             before, n, first, _ = blocks.pop()
             mean, weight = (before * n + mean * weight) / (n + weight), n + weight
-        blocks.append((mean, weight, first, place))
+        blocks.append((mean, weight, first, last))
     corners = []
     for mean, _, first, last in blocks:
-        corners += [(float(distinct[place]), mean) for place in sorted({first, last})]
+        corners += [(float(distinct[index]), mean) for index in sorted({first, last})]
     return tuple(corners)
 
 
@@ -152,19 +152,21 @@ def _fit_platt(scores: Floats, right: Floats) -> tuple[tuple[float, float], ...]
     high, low = (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2)
     targets = right * high + (1 - right) * low
     features = np.stack([scores, np.ones_like(scores)], axis=1)
-    found = np.array([0.0, np.log((n_right + 1) / (n_wrong + 1))])
+    parameters = np.array([0.0, np.log((n_right + 1) / (n_wrong + 1))])
     for _ in range(_NEWTON_STEPS):
-        chances = _logistic(features @ found)
+        chances = _logistic(features @ parameters)
         slope = features.T @ (targets - chances)
         curvature = (features * (chances * (1 - chances))[:, None]).T @ features
         step = np.linalg.lstsq(curvature, slope, rcond=None)[0]
-        length, before = 1.0, _likelihood(features @ found, targets)
-        while _likelihood(features @ (found + length * step), targets) < before and length > 1e-6:
+        length, before = 1.0, _likelihood(features @ parameters, targets)
+        while (
+            _likelihood(features @ (parameters + length * step), targets) < before and length > 1e-6
+        ):
             length /= 2
-        found = found + length * step
-        if np.abs(length * step).max() < _SETTLED:
+        parameters = parameters + length * step
+        if np.abs(length * step).max() < _TOLERANCE:
             break
-    return ((float(found[0]), float(found[1])),)
+    return ((float(parameters[0]), float(parameters[1])),)
 
 
 def _likelihood(logits: Floats, targets: Floats) -> float:
@@ -185,11 +187,11 @@ _FITS: dict[str, Callable[[Floats, Floats], tuple[tuple[float, float], ...]]] = 
 def choose_threshold(
     probabilities: npt.ArrayLike, right: npt.ArrayLike, is_nil: npt.ArrayLike, aim: str = "f1"
 ) -> float:
-    """Choose the probability below which to answer NIL, on data held out for that.
+    """Choose the probability below which the answer is NIL, on held-out data.
 
-    ``f1`` is the harmonic mean of precision (right among the answers given) and recall (right
-    among the mentions that have a concept); ``precision>=0.95`` asks for the lowest threshold
-    whose answers are right so often. Of equally good thresholds the lowest is taken.
+    ``f1`` maximises the harmonic mean of precision (correct among the answers given) and recall
+    (correct among the mentions that have a concept). ``precision>=0.95`` takes the lowest
+    threshold with that precision. Ties go to the lowest threshold.
     """
     values, good = np.asarray(probabilities, np.float64), np.asarray(right, np.bool_)
     nil = np.asarray(is_nil, np.bool_)
@@ -200,9 +202,9 @@ def choose_threshold(
     n_given = np.arange(1, len(values) + 1)[last]
     n_right = np.cumsum(good[order] & ~nil[order])[last]
     thresholds, precision = values[order][last], n_right / n_given
-    wanted = re.fullmatch(r"precision>=(0?\.\d+|[01](?:\.0*)?)", aim)
-    if wanted:
-        reached = np.flatnonzero(precision >= float(wanted[1]))
+    minimum = re.fullmatch(r"precision>=(0?\.\d+|[01](?:\.0*)?)", aim)
+    if minimum:
+        reached = np.flatnonzero(precision >= float(minimum[1]))
         if not len(reached):
             raise ConfigError(f"aim: {aim} cannot be reached; the best is {precision.max():.3f}")
         return float(thresholds[reached[-1]])

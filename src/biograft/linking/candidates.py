@@ -1,4 +1,4 @@
-"""What linking gives: names that a generator found, candidates with their evidence, answers."""
+"""Entity linking results: the hits of a candidate generator, candidates with evidence, links."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NameHits(NamedTuple):
 
 
 class Generator(Protocol):
-    """Whatever finds the nearest names of a store for a text."""
+    """A candidate generator: finds the nearest names of a store for a text."""
 
     name: str
 
@@ -31,16 +31,16 @@ class Generator(Protocol):
         """Find the k nearest names of each text."""
 
     def score(self, texts: Sequence[str], rows: Rows) -> Scores:
-        """Score names of one's own choice for each text, as a search would: (texts, names).
+        """Score the given names for each text, as a search would: (texts, names).
 
-        ``rows`` has a line of names for each text; a name that the generator does not hold, and
-        the row -1, score -inf.
+        ``rows`` has one line of names per text. The row -1, and a name that is not in the
+        generator's index, score -inf.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Why a candidate is one: which generator found which name at which rank (from 1)."""
+    """Why a concept is a candidate: the generator, the name it found, its rank (from 1)."""
 
     generator: str
     name: str
@@ -50,7 +50,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A concept that a mention may speak of."""
+    """A concept that a mention may refer to."""
 
     concept: str
     concept_name: str
@@ -60,7 +60,7 @@ class Candidate:
     evidence: tuple[Evidence, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Give the candidate as plain values."""
+        """Return the candidate as plain values."""
         return asdict(self)
 
 
@@ -68,7 +68,7 @@ class Candidate:
 class LinkedMention:
     """A mention with its candidates, best first, and the concept it is linked to, if any.
 
-    ``form`` is what was looked up: the mention itself, its long form where it is an
+    ``form`` is the text that was looked up: the mention itself, the long form of an
     abbreviation, or one part of a composite mention.
     """
 
@@ -78,22 +78,22 @@ class LinkedMention:
     form: str
     candidates: tuple[Candidate, ...] = ()
     concept: str | None = None
-    """Id of the concept, or None: NIL."""
+    """Id of the concept; None means NIL."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give the linked mention as plain values."""
+        """Return the linked mention as plain values."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedDocument:
-    """A document with all its mentions linked, in the order of the text."""
+    """A document with its linked mentions, in text order."""
 
     document: Document
     mentions: tuple[LinkedMention, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Give the linked document as plain values; offsets count in its text."""
+        """Return the linked document as plain values; offsets are character offsets in its text."""
         return {
             "id": self.document.id,
             "text": self.document.text,

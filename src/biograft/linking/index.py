@@ -1,11 +1,10 @@
-"""How much letters count beside vectors, as fine-tuning learned it for an encoder.
+"""The linking index: a folder with the lexical index of a store and, with an encoder, a dense one.
 
-Fine-tuning scores a name by ``cosine + weight * lexical score``, over a temperature that changes
-no order. :class:`~biograft.linking.fusion.FusedSearch` brings weights to the sum of 1: with
-``1 / (1 + weight)`` for vectors and ``weight / (1 + weight)`` for letters it puts the same names
-in the same order. Both scores are those of the indexes themselves, 0 where the lexical index does
-not hold a name; letters are compared alike if the index is made with the recipe's ``lexical``
-steps. Only the search puts names that are the text itself first, whatever the weights.
+It also holds the weights of the two, and a calibration. Fine-tuning an encoder may learn the
+lexical weight: it scores a name by ``cosine + weight * lexical score``, divided by a temperature.
+:class:`~biograft.linking.fusion.FusedSearch` ranks names in the same order with the weights
+``1 / (1 + weight)`` (dense) and ``weight / (1 + weight)`` (lexical), provided that the index is
+built with the recipe's ``lexical`` steps. Only the search puts names equal to the text first.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from biograft.artifacts import Kind, new_folder
+from biograft.artifacts import ArtifactKind, new_folder
 from biograft.errors import ConfigError, MissingExtraError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.linking.calibration import Calibration
@@ -32,25 +31,25 @@ if TYPE_CHECKING:
     from biograft.linking.dense import DenseConfig, DenseIndex
     from biograft.nn import TextEncoder
 
-WEIGHTS = Kind(
-    format="biograft-weights",
+WEIGHTS = ArtifactKind(
+    format="biograft-lexical-weight",
     version=1,
-    called="search weights",
-    remedy="train the encoder again, or remove the file: letters and vectors count alike then",
-    file="biograft_weights.json",
+    called="lexical weight",
+    remedy="train the encoder again, or remove the file: both searches weigh the same then",
+    file="biograft_lexical_weight.json",
     keys=("weights",),
 )
 _GENERATORS = ("dense", "lexical")
 
 
 def write_weights(folder: Path, lexical: float, described: Mapping[str, Any]) -> None:
-    """Write into an encoder's folder how much letters count; below 0 they help no search."""
+    """Write the lexical weight into an encoder's folder; a negative one becomes 0 in a search."""
     weights = {"dense": 1.0, "lexical": max(lexical, 0.0)}
     WEIGHTS.write(folder, {"weights": weights, "learned": {"lexical": lexical}, **described})
 
 
 def read_weights(folder: Path) -> dict[str, float] | None:
-    """Read the weights in an encoder's folder; none if none were learned."""
+    """Read the search weights from an encoder's folder; None if none were learned."""
     path = folder / WEIGHTS.file
     if not path.exists():
         return None
@@ -61,16 +60,16 @@ def read_weights(folder: Path) -> dict[str, float] | None:
 
 
 def are_weights(value: object, generators: Collection[str]) -> bool:
-    """Whether a value that was read says how much each of some generators counts."""
+    """Return whether a value read from JSON maps each of these generators to a valid weight."""
     if not isinstance(value, Mapping) or set(value) != set(generators):
         return False
-    numbers = [number for number in value.values() if type(number) in (int, float)]
-    in_range = all(math.isfinite(number) and number >= 0 for number in numbers)
-    return len(numbers) == len(value) and in_range and sum(numbers) > 0
+    weights = [weight for weight in value.values() if type(weight) in (int, float)]
+    in_range = all(math.isfinite(weight) and weight >= 0 for weight in weights)
+    return len(weights) == len(value) and in_range and sum(weights) > 0
 
 
 LEXICAL, DENSE, CALIBRATION = "lexical", "dense", "calibration.json"
-INDEX = Kind(
+INDEX = ArtifactKind(
     format="biograft-index",
     version=1,
     called="index",
@@ -82,7 +81,7 @@ INDEX = Kind(
 
 @dataclass(frozen=True, kw_only=True)
 class IndexConfig:
-    """What the parts of an index are made with; without ``dense`` its own defaults."""
+    """Settings of the parts of an index; without ``dense``, the defaults of a dense index."""
 
     lexical: LexicalConfig = field(default_factory=LexicalConfig)
     dense: DenseConfig | None = None
@@ -90,19 +89,19 @@ class IndexConfig:
     def __post_init__(self) -> None:
         if self.dense is not None and self.dense.similarity != "cosine":
             raise ConfigError(
-                f"similarity: expected cosine, whose scores can be put together with others; "
+                f"similarity: expected cosine, whose scores can be fused with others; "
                 f"found {self.dense.similarity!r}"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedIndex:
-    """A search over the names of a store, and the calibration that lies with it."""
+    """A search over the names of a store, and the calibration in its folder."""
 
     search: FusedSearch
     calibration: Calibration | None = None
     languages: tuple[str, ...] = ()
-    """The languages whose names it holds; none: all."""
+    """The languages of the indexed names; empty means all."""
 
 
 def build_index(
@@ -114,10 +113,9 @@ def build_index(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Make the index of a store, dense too if an encoder is given; give its manifest.
+    """Build the index of a store, with a dense part if an encoder is given; return its manifest.
 
-    Weights that lie in the encoder's folder become those of the index
-    (:mod:`biograft.linking.index`).
+    Search weights in the encoder's folder become those of the index.
     """
     folder, config = Path(folder), config or IndexConfig()
     progress = progress or Progress(enabled=False)
@@ -133,6 +131,18 @@ def build_index(
         return _write_manifest(kb, work, weights)
 
 
+def build_encoder_index(
+    kb: KnowledgeBase, folder: Path, encoder: Path, progress: Progress | None = None
+) -> Path:
+    """Build the index of a store with the encoder in a folder; return the index folder."""
+    try:
+        from biograft.nn import TextEncoder
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("models", "searching by vectors") from error
+    build_index(kb, folder, TextEncoder.from_pretrained(encoder), progress=progress)
+    return folder
+
+
 def update_index(
     kb: KnowledgeBase,
     folder: str | Path,
@@ -140,7 +150,7 @@ def update_index(
     *,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Bring an index to the present state of its store; only new names are encoded."""
+    """Update an index to the current state of its store; only new names are encoded."""
     folder, progress = Path(folder), progress or Progress(enabled=False)
     manifest = INDEX.read(folder)
     parts, weights = manifest["parts"], _learned(encoder) or _weights(folder, manifest)
@@ -155,7 +165,7 @@ def update_index(
             shutil.copytree(folder / DENSE, aside, copy_function=_link_or_copy)
             _dense_class().update(aside, kb, encoder, progress=progress)
             aside.rename(work / DENSE)
-        # a calibration would no longer fit exactly, but its scores mean the same
+        # the calibration is no longer exact, but the meaning of the scores is unchanged
         if (folder / CALIBRATION).exists():
             shutil.copy2(folder / CALIBRATION, work / CALIBRATION)
         return _write_manifest(kb, work, weights)
@@ -164,7 +174,7 @@ def update_index(
 def open_index(
     kb: KnowledgeBase, folder: str | Path, weights: Mapping[str, float] | None = None
 ) -> OpenedIndex:
-    """Open the index of a store; its own weights hold unless others are given."""
+    """Open the index of a store; ``weights`` replace those of the index."""
     folder = Path(folder)
     manifest = INDEX.read(folder)
     if manifest["store"] != store_fingerprint(kb):
@@ -188,27 +198,27 @@ def open_index(
 def open_search(
     kb: KnowledgeBase, folder: str | Path | None, languages: tuple[str, ...] = ()
 ) -> OpenedIndex:
-    """Open an index that holds names in these languages; without a folder make one by letters."""
+    """Open an index of names in these languages; without a folder, build a lexical one in memory."""
     if folder is None:
-        by_letters = LexicalIndex.build(kb, LexicalConfig(languages=languages))
-        return OpenedIndex(FusedSearch([by_letters]), None, languages)
+        lexical = LexicalIndex.build(kb, LexicalConfig(languages=languages))
+        return OpenedIndex(FusedSearch([lexical]), None, languages)
     opened = open_index(kb, folder)
     if languages and set(languages) != set(opened.languages):
-        held = ", ".join(opened.languages) or "all languages"
+        indexed = ", ".join(opened.languages) or "all languages"
         raise ConfigError(
-            f"languages: {folder} holds names in {held}; make one for {', '.join(languages)} with "
-            "`biograft index --lang`"
+            f"languages: {folder} holds names in {indexed}; make one for {', '.join(languages)} "
+            "with `biograft index --lang`"
         )
     return opened
 
 
 def _learned(encoder: TextEncoder | None) -> dict[str, float] | None:
-    """Give the weights that were learned with an encoder."""
+    """Return the search weights that were learned with an encoder."""
     return read_weights(encoder.folder) if encoder and encoder.folder else None
 
 
 def _weights(folder: Path, manifest: Mapping[str, Any]) -> dict[str, float] | None:
-    """Give the weights that an index brings; none: its generators count alike."""
+    """Return the weights of an index; None means that its generators weigh the same."""
     weights = manifest.get("weights")
     if weights is None:
         return None
@@ -231,22 +241,22 @@ def _write_manifest(
 
 
 def _refuse_other(folder: Path, overwrite: bool) -> None:
-    """Replace an index, and nothing else."""
+    """Refuse to replace a folder that is no index."""
     if not overwrite or not folder.is_dir() or not any(folder.iterdir()):
         return
     damaged = (folder / LEXICAL).is_dir() and (folder / INDEX.file).is_file()
     if not damaged and not INDEX.is_at(folder):
-        raise OutputError(f"{folder}: is no index, so it is not replaced by one")
+        raise OutputError(f"{folder}: not an index, so it is not replaced by one")
 
 
 def _aside(folder: Path) -> Path:
-    """Name the place beside an index where its vectors are made."""
+    """Return the folder beside an index in which its vectors are computed."""
     real = Path(os.path.realpath(folder))
     return real.with_name(f"{real.name}.{DENSE}")
 
 
 def _link_or_copy(source: str, target: str) -> None:
-    """Link a file that will only be read; copy it where links cannot be."""
+    """Hard-link a file that will only be read; copy it where links are not supported."""
     try:
         os.link(source, target)
     except OSError:

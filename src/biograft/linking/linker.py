@@ -1,16 +1,16 @@
-"""The linker: from text, or from mentions, to concepts of a store.
+"""Entity linking: :class:`Linker` maps a text, or mentions, to the concepts of a knowledge base.
 
-A document goes through these steps; the mentions of many documents are searched at once.
+A document passes through these steps; the mentions of many documents are searched in one batch.
 
-1. mentions: those of a detector; without one those that the document brings, and if it brings
-   none, the names of the store wherever they stand in the text;
-2. forms: an abbreviation that the document defines, or whose long form is another mention of it,
-   stands for its long form, and a composite mention (*ovarian and breast cancer*) for several
-   names; offsets stay those of the text;
-3. candidates: what the search, and a trained ranker if there is one, finds for each form; a
-   ranker that finds names by itself may do without a search;
-4. the answer: the first candidate, or NIL if its probability is below the threshold (its score,
-   if the linker is not calibrated); without a threshold, NIL where the ranker says so.
+1. Mention detection: a detector finds the mentions. Without one, the linker takes the mentions
+   that the document has, or else the names of the store that occur in its text.
+2. Forms: an abbreviation that the document defines, or that abbreviates another mention of the
+   document, is replaced by its long form. A composite mention (*ovarian and breast cancer*) is
+   split into several names. Offsets remain those of the text.
+3. Candidate generation and ranking: the search retrieves names for each form, and a trained
+   ranker, if there is one, orders them. A generative linker needs no search.
+4. Answer: the first candidate, or NIL if its probability (without calibration: its score) is
+   below the threshold. Without a threshold, the ranker may decide for NIL.
 """
 
 from __future__ import annotations
@@ -20,37 +20,50 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from biograft.artifacts import MANIFEST, peek
 from biograft.config import from_mapping
 from biograft.corpus.dictionary import DictionaryConfig, DictionaryMatcher
 from biograft.documents import Document, Mention
-from biograft.errors import ConfigError, StoreError
+from biograft.errors import ConfigError, StoreError, shorten
 from biograft.kb import KnowledgeBase
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Candidate, Generator, LinkedDocument, LinkedMention
-from biograft.linking.config import LinkerConfig, Query
+from biograft.linking.config import LinkerConfig
 from biograft.linking.fusion import (
-    CandidateMaker,
+    CandidateBuilder,
     FusedSearch,
     best_per_concept,
+    empty_pool,
     fuse_scores,
-    gather_nothing,
 )
-from biograft.linking.index import open_search
-from biograft.linking.mentions import DictionaryDetector, Forms, MentionDetector, in_order
-from biograft.linking.rankers import CandidateRanker, Context, needs_search, open_model
+from biograft.linking.index import build_encoder_index, open_search
+from biograft.linking.mentions import (
+    DictionaryDetector,
+    MentionDetector,
+    MentionForms,
+    in_text_order,
+)
+from biograft.linking.queries import Context, Query, label_examples
+from biograft.linking.rankers import MODELS, CandidateRanker, load_ranker, needs_search
+from biograft.progress import Progress
 
-_AT_ONCE = 512
+_CHUNK = 512
 """Forms searched at once: enough to keep all cores busy, few enough for memory."""
-_REMEMBERED = 1 << 14
+_CACHE_SIZE = 1 << 14
 """Forms whose candidates are kept for the next batch; mentions repeat themselves."""
 BATCH = 32
 """Documents whose mentions are searched together."""
-_LONG = 1 << 20
+_MAX_CHARACTERS = 1 << 20
 """Characters of text after which a batch is full, whatever the number of documents."""
 
 
 class Linker:
-    """Links mentions, and text, to the concepts of a store."""
+    """Links mentions and texts to the concepts of a knowledge base.
+
+    >>> linker = Linker.open("KB")  # doctest: +SKIP
+    >>> linker("Type 2 diabetes (T2D) was found.").mentions[0].concept  # doctest: +SKIP
+    'D003924'
+    """
 
     def __init__(
         self,
@@ -65,15 +78,15 @@ class Linker:
         self.kb, self.config = kb, config or LinkerConfig()
         self.search = _fuse(search, ranker)
         self.detector, self.ranker, self.calibration = detector, ranker, calibration
-        self._maker = CandidateMaker(kb)
-        self._known: dict[tuple[str, Context], tuple[Candidate, ...]] = {}
-        self._forms = Forms(
+        self._builder = CandidateBuilder(kb)
+        self._cache: dict[tuple[str, Context], tuple[Candidate, ...]] = {}
+        self._forms = MentionForms(
             kb, abbreviations=self.config.abbreviations, composites=self.config.composites
         )
-        if calibration is not None and calibration.search not in ("", self.described):
+        if calibration is not None and calibration.search not in ("", self.score_source):
             raise StoreError(
                 f"the calibration was fitted to the scores of {calibration.search}, this linker's "
-                f"are those of {self.described}; fit it again (or leave it out)"
+                f"are those of {self.score_source}; fit it again (or leave it out)"
             )
 
     @classmethod
@@ -87,34 +100,113 @@ class Linker:
     ) -> Linker:
         """Open a linker for a store; ``settings`` are the fields of :class:`LinkerConfig`.
 
-        Without an index, one by letters is made in memory, unless the model finds names by
-        itself. A calibration that lies in the index is used unless another is named or a model
-        ranks.
+        Without an index, a lexical one is built in memory, unless the model needs no search. The
+        calibration in the index folder is used unless another one, or a model, is given.
+
+        >>> Linker.open("KB", index="INDEX", threshold=0.5)  # doctest: +SKIP
+        Linker(kb='KB', scores='dense*0.5+lexical*0.5', calibrated=True, threshold=0.5)
         """
         kb = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
         config = from_mapping(LinkerConfig, settings)
-        ranker = open_model(model, kb, config.languages) if model is not None else None
+        ranker = load_ranker(model, kb, config.languages) if model is not None else None
         opened = None
         if index is not None or needs_search(ranker):
             opened = open_search(kb, index, config.languages)
-        chosen = opened.calibration if opened and model is None else None
+        stored = opened.calibration if opened and model is None else None
         return cls(
             kb,
             opened.search if opened else None,
             ranker=ranker,
-            calibration=Calibration.load(calibration) if calibration is not None else chosen,
+            calibration=Calibration.load(calibration) if calibration is not None else stored,
             config=config,
         )
 
+    @classmethod
+    def from_pretrained(
+        cls,
+        folder: str | Path,
+        kb: KnowledgeBase | str | Path | None = None,
+        index: str | Path | None = None,
+        **settings: Any,
+    ) -> Linker:
+        """Load a trained linker from the folder of its run, or of its model.
+
+        The run of a ranker holds its own store and index. Other models need ``kb``, and the
+        index they were trained with.
+
+        >>> Linker.from_pretrained("RUN")  # doctest: +SKIP
+        Linker(kb='RUN/kb', scores='lexical*1 ranker', calibrated=False, threshold=None)
+        """
+        folder = Path(folder)
+        model = folder if peek(folder / MANIFEST).get("format") in MODELS else folder / "model"
+        if kb is None and (folder / "kb").is_dir():
+            kb = folder / "kb"
+            index = folder / "index" if index is None else index
+        if kb is None:
+            raise ConfigError(f"{folder}: has no knowledge base of its own; give one (kb)")
+        return cls.open(kb, index, model, **settings)
+
+    @classmethod
+    def fit(
+        cls,
+        kb: KnowledgeBase | str | Path,
+        examples: Iterable[Document | tuple[str, str]],
+        out: str | Path,
+        *,
+        recipe: str | Path = "linker-ranker",
+        overrides: Sequence[str] = (),
+        index: str | Path | None = None,
+        progress: Progress | None = None,
+        **settings: Any,
+    ) -> Linker:
+        """Train a linker on labelled examples in the folder ``out``, and open it.
+
+        ``examples`` are documents with gold concepts, or (mention, concept id) pairs. ``recipe``
+        is one of linking: a ranker, a re-ranker, a generative linker, or an encoder, whose index
+        is built, too. ``overrides`` change it (``config.epochs=10``).
+
+        >>> linker = Linker.fit("KB", [("sugar disease", "D003920")], "RUN")  # doctest: +SKIP
+        >>> linker.link_mentions(["sugar disease"])[0][0].concept  # doctest: +SKIP
+        'D003920'
+        """
+        from biograft.linking.recipes import (
+            LinkerTrainingData,
+            LinkerRecipe,
+            finetune,
+        )  # it links, too
+
+        kb, out = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb), Path(out)
+        progress = progress or Progress(enabled=False)
+        data = LinkerTrainingData(
+            kb=kb,
+            train=label_examples(examples),
+            out=out,
+            index=None if index is None else Path(index),
+            progress=progress,
+        )
+        made = finetune(LinkerRecipe.load(recipe, overrides), data).made
+        if "encoder" in made:
+            made = {"index": build_encoder_index(kb, out / "index", made["encoder"], progress)}
+        return cls.open(made.get("kb", kb), made.get("index", index), made.get("model"), **settings)
+
+    def __repr__(self) -> str:
+        return (
+            f"Linker(kb={str(self.kb.folder)!r}, scores={self.score_source!r}, "
+            f"calibrated={self.calibration is not None}, threshold={self.threshold})"
+        )
+
     @property
-    def described(self) -> str:
-        """What gives the scores; a calibration belongs to it."""
+    def score_source(self) -> str:
+        """What computes the scores: generators with their weights, and the ranker.
+
+        A calibration is only valid for the score source that it was fitted to.
+        """
         parts = [str(self.search)] if self.search else []
         return " ".join([*parts, self.ranker.name] if self.ranker else parts)
 
     @property
     def threshold(self) -> float | None:
-        """Below what an answer is NIL: the configuration says, else the calibration."""
+        """Answers below it are NIL: that of the configuration, else that of the calibration."""
         if self.config.threshold is not None or self.calibration is None:
             return self.config.threshold
         return self.calibration.threshold
@@ -122,14 +214,24 @@ class Linker:
     # ---- documents
 
     def __call__(self, text: str | Document) -> LinkedDocument:
-        """Link one text."""
-        document = text if isinstance(text, Document) else Document("", text)
-        return next(self.pipe([document]))
+        """Link one text.
+
+        >>> linker("Patients with T2D.").to_json()["mentions"]  # doctest: +SKIP
+        """
+        if not isinstance(text, str | Document):
+            raise ConfigError(
+                f"text: expected one text or Document, found {type(text).__name__}; "
+                "use linker.pipe(texts) for several"
+            )
+        return next(self.pipe([text]))
 
     def pipe(
         self, documents: Iterable[Document | str], batch_size: int = BATCH
     ) -> Iterator[LinkedDocument]:
-        """Link documents one after the other, a batch at a time."""
+        """Link a stream of documents, a batch at a time.
+
+        >>> for linked in linker.pipe(["flu", "no flu"]): ...  # doctest: +SKIP
+        """
         if batch_size < 1:
             raise ConfigError(f"batch_size: expected at least 1, found {batch_size}")
         for batch in _batches(documents, batch_size):
@@ -137,23 +239,27 @@ class Linker:
 
     def _link(self, documents: Sequence[Document]) -> Iterator[LinkedDocument]:
         """Link the documents of a batch, looking up each form once."""
-        asked: list[list[tuple[Mention, str]]] = []
+        queries: list[list[tuple[Mention, str]]] = []
         for document in documents:
             mentions = self._mentions(document)
             long_forms = self._forms.long_forms(document.text, (m.text for m in mentions))
             if self.detector is None and not document.mentions:
                 mentions += self._forms.short_mentions(document.text, mentions, long_forms)
-            asked.append(
-                [(m, form) for m in in_order(mentions) for form in self._forms.of(m, long_forms)]
+            queries.append(
+                [
+                    (mention, form)
+                    for mention in in_text_order(mentions)
+                    for form in self._forms.of(mention, long_forms)
+                ]
             )
-        forms = [form for pairs in asked for _, form in pairs]
+        forms = [form for pairs in queries for _, form in pairs]
         contexts = [
             Context(document.text, mention.start, mention.end)
-            for document, pairs in zip(documents, asked, strict=True)
+            for document, pairs in zip(documents, queries, strict=True)
             for mention, _ in pairs
         ]
         answers = iter(self._candidates(forms, contexts, self.config.k))
-        for document, pairs in zip(documents, asked, strict=True):
+        for document, pairs in zip(documents, queries, strict=True):
             linked = [self._linked(mention, form, next(answers)) for mention, form in pairs]
             yield LinkedDocument(document, tuple(linked))
 
@@ -169,34 +275,43 @@ class Linker:
         names = DictionaryConfig(languages=self.config.languages, stop_words=self.config.stop_words)
         return DictionaryDetector(DictionaryMatcher.from_store(self.kb, names))
 
-    def _linked(self, mention: Mention, form: str, found: tuple[Candidate, ...]) -> LinkedMention:
-        concept = found[0].concept if found and not self._is_nil(found[0]) else None
-        return LinkedMention(mention.start, mention.end, mention.text, form, found, concept)
+    def _linked(
+        self, mention: Mention, form: str, candidates: tuple[Candidate, ...]
+    ) -> LinkedMention:
+        is_linked = bool(candidates) and not self._is_nil(candidates[0])
+        concept = candidates[0].concept if is_linked else None
+        return LinkedMention(mention.start, mention.end, mention.text, form, candidates, concept)
 
     def _is_nil(self, first: Candidate) -> bool:
         if self.threshold is None:
-            # a ranker may know by itself below which score it is likelier that nothing fits
+            # some rankers have a score below which NIL is more probable than any concept
             nil_below: float = getattr(self.ranker, "nil_below", float("-inf"))
             return self.calibration is None and first.score < nil_below
-        known = first.score if first.probability is None else first.probability
-        return known < self.threshold
+        confidence = first.score if first.probability is None else first.probability
+        return confidence < self.threshold
 
     # ---- mentions
 
     def link_mentions(self, texts: Sequence[str], k: int | None = None) -> list[list[Candidate]]:
-        """Give the k best concepts for each text, taken as one mention each."""
-        wanted = self.config.k if k is None else k
-        return [list(found) for found in self._candidates(texts, (), wanted)]
+        """Return the k best concepts of each text; every text is taken as one mention.
+
+        >>> [c.concept for c in linker.link_mentions(["hart atack"])[0]]  # doctest: +SKIP
+        ['D009203', 'D006323']
+        """
+        texts = _check_mentions(texts)
+        return [
+            list(candidates)
+            for candidates in self._candidates(texts, (), self.config.k if k is None else k)
+        ]
 
     def rank(self, queries: Sequence[Query], k: int) -> list[list[list[Candidate]]]:
-        """Give k candidates for each part of each query of an evaluation: a name, one candidate.
+        """Return k candidates for each part of each query, one candidate per name.
 
-        Published scores count names, not concepts, so names are what is given here. Abbreviations
-        are expanded as when linking, by the text around a query, where it is known, and by the
-        other queries of its document.
+        Published scores count names, not concepts. Abbreviations are expanded as in linking, by
+        the text around a query, where it is known, and by the other queries of its document.
         """
-        asked = self._forms.of_queries(queries)
-        texts, contexts = [form for form, _ in asked], [context for _, context in asked]
+        forms = self._forms.of_queries(queries)
+        texts, contexts = [form for form, _ in forms], [context for _, context in forms]
         answers = iter(self._candidates(texts, contexts, k, by_concept=False))
         return [[list(next(answers)) for _ in query.parts] for query in queries]
 
@@ -208,53 +323,73 @@ class Linker:
         *,
         by_concept: bool = True,
     ) -> list[tuple[Candidate, ...]]:
-        """Find the candidates of texts, those that are equal once."""
+        """Find the candidates of texts; equal ones are searched once."""
         if k < 1:
             raise ConfigError(f"k: expected at least 1, found {k}")
         uses_context = self.ranker is not None and self.ranker.uses_context and bool(contexts)
         keys = list(zip(texts, contexts if uses_context else [Context()] * len(texts), strict=True))
-        found = self._known if by_concept and k == self.config.k and not uses_context else {}
-        if len(found) > _REMEMBERED:
-            found.clear()
-        distinct = [key for key in dict.fromkeys(keys) if key not in found]
-        for start in range(0, len(distinct), _AT_ONCE):
-            chunk = distinct[start : start + _AT_ONCE]
+        cache = self._cache if by_concept and k == self.config.k and not uses_context else {}
+        if len(cache) > _CACHE_SIZE:
+            cache.clear()
+        distinct = [key for key in dict.fromkeys(keys) if key not in cache]
+        for start in range(0, len(distinct), _CHUNK):
+            chunk = distinct[start : start + _CHUNK]
             ranked = self._rank_chunk(chunk, k, by_concept=by_concept)
             if self.calibration is not None:
                 ranked = [self.calibration.apply(candidates) for candidates in ranked]
-            found.update(zip(chunk, map(tuple, ranked), strict=True))
-        return [found[key] for key in keys]
+            cache.update(zip(chunk, map(tuple, ranked), strict=True))
+        return [cache[key] for key in keys]
 
     def _rank_chunk(
-        self, asked: Sequence[tuple[str, Context]], k: int, *, by_concept: bool
+        self, chunk: Sequence[tuple[str, Context]], k: int, *, by_concept: bool
     ) -> list[list[Candidate]]:
-        texts = [text for text, _ in asked]
+        texts = [text for text, _ in chunk]
         depth = max(k, self.config.depth)
-        gathered = self.search.gather(texts, depth) if self.search else gather_nothing(len(texts))
+        pool = self.search.collect(texts, depth) if self.search else empty_pool(len(texts))
         if self.ranker is not None:
-            contexts = [context for _, context in asked]
-            ranked = self.ranker.rank_candidates(texts, gathered, contexts)
-            return [(best_per_concept(each) if by_concept else each)[:k] for each in ranked]
-        make = self._maker.by_concept if by_concept else self._maker.by_name
+            contexts = [context for _, context in chunk]
+            ranked = self.ranker.rank_candidates(texts, pool, contexts)
+            return [(best_per_concept(names) if by_concept else names)[:k] for names in ranked]
+        build = self._builder.by_concept if by_concept else self._builder.by_name
         weights = self.search.weights if self.search else {}
-        return make(gathered, fuse_scores(gathered, weights), k)
+        return build(pool, fuse_scores(pool, weights), k)
 
 
 def _fuse(search: Generator | None, ranker: CandidateRanker | None) -> FusedSearch | None:
-    """Take a search for one of several; none at all will do where the ranker finds names."""
+    """Wrap a single generator; no search at all is valid with a ranker that finds names itself."""
     if search is None and needs_search(ranker):
         raise ConfigError("search: none given, and there is no ranker that finds names by itself")
     return search if isinstance(search, FusedSearch) or search is None else FusedSearch([search])
 
 
+def _check_mentions(texts: Sequence[str]) -> list[str]:
+    """Return mentions as a list; refuse a single string, and rows that are no text."""
+    if isinstance(texts, str):
+        raise ConfigError(
+            f"mentions: expected a list of texts, found the text {shorten(texts)!r}; put it in a "
+            "list"
+        )
+    mentions = list(texts)
+    for row, text in enumerate(mentions):
+        if not isinstance(text, str):
+            raise ConfigError(f"mentions: row {row}: expected a text, found {text!r}")
+    return mentions
+
+
 def _batches(documents: Iterable[Document | str], size: int) -> Iterator[list[Document]]:
-    """Put documents together until there are ``size`` of them, or much text."""
+    """Collect documents until there are ``size`` of them, or much text."""
+    if isinstance(documents, str | Document):
+        raise ConfigError("documents: expected several, found one; call linker(text)")
     batch: list[Document] = []
     n_characters = 0
-    for each in documents:
-        batch.append(each if isinstance(each, Document) else Document("", each))
+    for row, document in enumerate(documents):
+        if not isinstance(document, str | Document):
+            raise ConfigError(
+                f"documents: row {row}: expected a text or Document, found {document!r}"
+            )
+        batch.append(document if isinstance(document, Document) else Document("", document))
         n_characters += len(batch[-1].text)
-        if len(batch) >= size or n_characters >= _LONG:
+        if len(batch) >= size or n_characters >= _MAX_CHARACTERS:
             yield batch
             batch, n_characters = [], 0
     if batch:

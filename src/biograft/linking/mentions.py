@@ -1,4 +1,9 @@
-"""Where the mentions of a document are: given with it, or found by a dictionary."""
+"""Mention detection, and the forms that are looked up for a mention.
+
+:class:`DictionaryDetector` finds the names of a store in a text. :func:`split_composite` splits
+composite mentions (*ovarian and breast cancer*). :class:`MentionForms` expands abbreviations and
+splits composites by the names that the store has.
+"""
 
 from __future__ import annotations
 
@@ -13,34 +18,33 @@ from biograft.corpus.abbreviations import LongForms, abbreviates, find_abbreviat
 from biograft.corpus.dictionary import DictionaryMatcher
 from biograft.documents import Document, Mention
 from biograft.kb import KnowledgeBase
-from biograft.linking.config import Query
-from biograft.linking.rankers import Context
+from biograft.linking.queries import Context, Query
 from biograft.text import HAN
 
 
 class MentionDetector(Protocol):
-    """Whatever finds the mentions of a document; their concepts are not its business."""
+    """Finds the mentions of a document (named entity recognition), not their concepts."""
 
     def detect(self, document: Document) -> list[Mention]:
-        """Find the mentions of a document, in the order of the text."""
+        """Find the mentions of a document, in text order."""
 
 
 class GivenMentions:
-    """The mentions that a document brings along, such as those of a benchmark."""
+    """Takes the mentions that are annotated in a document, such as those of a benchmark."""
 
     def detect(self, document: Document) -> list[Mention]:
-        """Give the document's own mentions as they are."""
+        """Return the document's own mentions unchanged."""
         return list(document.mentions)
 
 
 class DictionaryDetector:
-    """The names of a store, wherever they stand in the text."""
+    """Finds the names of a store in a text."""
 
     def __init__(self, matcher: DictionaryMatcher) -> None:
         self._matcher = matcher
 
     def detect(self, document: Document) -> list[Mention]:
-        """Find the names in the text of a document; which concepts they mean is left open."""
+        """Find the names in the text of a document, without linking them."""
         return [
             Mention(match.start, match.end, match.text)
             for match in self._matcher.find(document.text)
@@ -64,7 +68,7 @@ _WHOLE = re.compile(
     r"|failure|injury|pain|fever|lesion|defect|stroke|toxicity|nausea|edema)(?:s|es)?",
     re.IGNORECASE,
 )
-"""Words that are the head of a name: nothing is missing behind them."""
+"""Words that are the head of a name: a mention that ends in one is complete."""
 
 _HAN_CONJUNCTION = re.compile(rf"(?<=[{HAN}])(?:以及|和|与|及|或|、)(?=[{HAN}])")
 _HAN_HEADS = (
@@ -74,15 +78,16 @@ _HAN_HEADS = (
 
 
 def gold_parts(text: str) -> Parts:
-    """Split a mention or gold cell as the benchmarks write them: on ``|`` and ``+``, no more."""
+    """Split a mention or gold id set as the benchmarks write them: on ``|`` and ``+`` only."""
     return tuple(text.replace("+", "|").split("|"))
 
 
 def split_composite(text: str, is_name: Callable[[str], bool] | None = None) -> Parts:
-    """Take a mention apart into the names it stands for; one that is no composite stays whole.
+    """Split a composite mention into the names it stands for; other mentions stay whole.
 
-    ``is_name`` says what the dictionary knows. A known name is never taken apart, and a reading
-    counts only if it has a known name; of equally good ones the first, the likeliest, is taken.
+    ``is_name`` returns whether the dictionary has a name. A name of the dictionary is never
+    split. The reading with the highest ratio of known names is taken, if any is known; of equally
+    good ones the first, which is the likeliest.
     """
     whole = (text,)
     if is_name is not None and is_name(text):
@@ -98,7 +103,7 @@ def split_composite(text: str, is_name: Callable[[str], bool] | None = None) -> 
 
 
 def _readings(text: str) -> Iterator[Parts]:
-    """Give the ways to take a text apart, the likeliest first."""
+    """Yield the ways to split a text, the likeliest first."""
     text = text.strip()
     if "|" in text or _PLUS.search(text):
         yield _stripped(re.split(rf"\||{_PLUS.pattern}", text))
@@ -115,7 +120,7 @@ def _stripped(parts: list[str]) -> Parts:
 
 
 def _coordinated(items: Parts) -> Iterator[Parts]:
-    """Read *A, B and C* in the ways that English has to leave words out."""
+    """Read *A, B and C*, completing the items by the words that English leaves out."""
     if not all(items):
         return
     yield from _numbered(items)
@@ -125,13 +130,13 @@ def _coordinated(items: Parts) -> Iterator[Parts]:
     if complete:
         yield items
     words = last.split()
-    for first in range(len(words) - 1, 0, -1):  # the shared end of the last item
+    for first in range(len(words) - 1, 0, -1):  # the head that the last item shares
         head = " ".join(words[first:])
         yield (*(f"{item} {head}" for item in before), last)
     if not complete:
         yield items
     begin = items[0].split()
-    for stop in range(len(begin) - 1, 0, -1):  # the shared beginning of the first
+    for stop in range(len(begin) - 1, 0, -1):  # the beginning that the first item shares
         shared = " ".join(begin[:stop])
         yield (items[0], *(f"{shared} {item}" for item in items[1:]))
 
@@ -141,11 +146,11 @@ def _numbered(items: Parts) -> Iterator[Parts]:
     *begin, number = items[0].split()
     last, *end = items[-1].split()
     numbers = [number, *items[1:-1], last]
-    if not begin or not all(_NUMBER.fullmatch(each) for each in numbers):
+    if not begin or not all(map(_NUMBER.fullmatch, numbers)):
         return
     if _COUNTED.fullmatch(begin[-1]):
         begin[-1] = {"classes": "class"}.get(begin[-1].lower(), begin[-1][:-1])
-    yield tuple(" ".join([*begin, each, *end]) for each in numbers)
+    yield tuple(" ".join([*begin, item, *end]) for item in numbers)
 
 
 def _behind_preposition(items: Parts) -> Iterator[Parts]:
@@ -156,7 +161,7 @@ def _behind_preposition(items: Parts) -> Iterator[Parts]:
 
 
 def _slashed(text: str) -> Iterator[Parts]:
-    """Read *colon/rectal cancer*: the words around the slashes are exchanged."""
+    """Read *colon/rectal cancer*: the words around the slashes are alternatives."""
     items = _SLASH.split(text)
     if len(items) == 2 and " " not in text:
         yield tuple(items)
@@ -175,7 +180,7 @@ def _cut(text: str, at: int) -> tuple[str, str]:
 
 
 def _han_readings(items: Parts) -> Iterator[Parts]:
-    """Read 乳腺和卵巢癌: the end of the last item belongs to all that have none."""
+    """Read 乳腺和卵巢癌: the items share the head of the last one."""
     *before, last = items
     head = next((head for head in _HAN_HEADS if last.endswith(head) and last != head), "")
     if head and not any(item.endswith(_HAN_HEADS) for item in before):
@@ -183,27 +188,27 @@ def _han_readings(items: Parts) -> Iterator[Parts]:
     yield items
 
 
-_REMEMBERED = 1 << 16
-"""Forms of which it is kept what they are; texts repeat themselves."""
+_CACHE_SIZE = 1 << 16
+"""Size of the caches of forms; texts repeat themselves."""
 _WORD = re.compile(r"\w+(?:-\w+)*")
 _BEGINS, _ENDS = re.compile(r"(?<!\w)(?<!\w-)"), re.compile(r"s?(?!\w)(?!-\w)")
-"""What stands around a word that is whole: nothing of it before, at most an *s* behind."""
+"""Boundaries of a whole word, with an optional plural *s*."""
 
 
-class Forms:
-    """Says what to look up for mentions, by the names that a store has."""
+class MentionForms:
+    """The texts to look up for mentions: long forms of abbreviations, parts of composites."""
 
     def __init__(self, kb: KnowledgeBase, *, abbreviations: bool, composites: bool) -> None:
         self._abbreviations, self._composites = abbreviations, composites
-        is_name = lru_cache(_REMEMBERED)(lambda text: bool(kb.find(text)))
-        split = lru_cache(_REMEMBERED)(lambda form: split_composite(form, is_name))
+        is_name = lru_cache(_CACHE_SIZE)(lambda text: bool(kb.find(text)))
+        split = lru_cache(_CACHE_SIZE)(lambda form: split_composite(form, is_name))
         self._is_name, self._split = is_name, split
 
     def long_forms(self, text: str, mentions: Iterable[str] = ()) -> LongForms:
-        """Collect a document's abbreviations, if they are to be expanded.
+        """Collect the abbreviations of a document, if they are to be expanded.
 
-        They are those that the text defines, and mentions that are no names of the store but the
-        letters of another mention beside them.
+        They are those that the text defines, and mentions that are no name of the store but
+        abbreviate another mention of the document.
         """
         if not self._abbreviations:
             return LongForms(())
@@ -213,16 +218,16 @@ class Forms:
         return LongForms(find_abbreviations(text), bare)
 
     def of(self, mention: Mention, long_forms: LongForms) -> Parts:
-        """Give what to look up for a mention."""
+        """Return the texts to look up for a mention."""
         form = long_forms.expand(mention.text) or mention.text
         return self._split(form) if self._composites else (form,)
 
     def of_queries(self, queries: Sequence[Query]) -> list[tuple[str, Context]]:
-        """Give what to look up for each part of each query, and where it stands.
+        """Return the text to look up for each part of each query, with its context.
 
         Abbreviations are expanded by the text around a query, where it is known, and by the other
-        queries of its document. Parts are taken as they are. A place in a text that is not given
-        (BioSyn files tell only where it was) says nothing.
+        queries of its document. Parts are not split. Offsets without a text, as in BioSyn files,
+        are ignored.
         """
         mentions: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         for query in queries:
@@ -242,27 +247,27 @@ class Forms:
     def short_mentions(
         self, text: str, mentions: Sequence[Mention], long_forms: LongForms
     ) -> list[Mention]:
-        """Find where else a text uses its own abbreviations of names, beside known mentions.
+        """Find further occurrences of a text's abbreviations, outside of known mentions.
 
-        ``mentions`` do not overlap and stand in the order of the text.
+        ``mentions`` do not overlap and are in text order.
         """
-        places: dict[int, int] = {}
+        spans: dict[int, int] = {}
         for short, long in long_forms.items():
             if self._is_name(long) and _WORD.fullmatch(short):
                 for start, end in _whole_words(text, short):
-                    places.setdefault(start, end)
+                    spans.setdefault(start, end)
         starts = [mention.start for mention in mentions]
-        found = []
-        for start, end in sorted(places.items()):
+        occurrences = []
+        for start, end in sorted(spans.items()):
             before = bisect_right(starts, start) - 1
             free = before < 0 or mentions[before].end <= start
             if free and (before + 1 == len(starts) or starts[before + 1] >= end):
-                found.append(Mention(start, end, text[start:end]))
-        return found
+                occurrences.append(Mention(start, end, text[start:end]))
+        return occurrences
 
 
 def _whole_words(text: str, word: str) -> Iterator[tuple[int, int]]:
-    """Find where a word stands by itself, or with an *s*; not as a part of a hyphenated one."""
+    """Find a word as a whole, or with a plural *s*; not as a part of a hyphenated word."""
     start = text.find(word)
     while start >= 0:
         end = start + len(word)
@@ -271,6 +276,6 @@ def _whole_words(text: str, word: str) -> Iterator[tuple[int, int]]:
         start = text.find(word, start + 1)
 
 
-def in_order(mentions: Sequence[Mention]) -> Iterator[Mention]:
-    """Give mentions from left to right, the longer first."""
-    return iter(sorted(mentions, key=lambda mention: (mention.start, -mention.end)))
+def in_text_order(mentions: Sequence[Mention]) -> list[Mention]:
+    """Sort mentions from left to right, the longer first."""
+    return sorted(mentions, key=lambda mention: (mention.start, -mention.end))

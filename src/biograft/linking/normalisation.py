@@ -1,4 +1,9 @@
-"""Normalisation of Chinese names: half-width signs, numbers of types, no blanks."""
+"""Normalisation of names: the steps that map spelling variants of a name to one form.
+
+Each step is a function of a text, or of single words: Unicode, Chinese characters and numerals,
+Greek letters, case, punctuation, Roman numerals, British spelling, plurals. :class:`Steps` chains
+them; :data:`DEFAULT_STEPS` are those of the lexical index.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +19,8 @@ from biograft.errors import ConfigError, nearest
 from biograft.text import APOSTROPHES, HAN
 
 _WIDE = dict(zip(range(0xFF01, 0xFF5F), map(chr, range(0x21, 0x7F)), strict=True))
-_SIGNS = _WIDE | str.maketrans("、。【】〔〕《》〈〉「」『』·\u3000", ',.[][]<><>""""  ')
-_DIGITS = {char: number for number, char in enumerate("一二三四五六七八九", 1)}
+_PUNCTUATION = _WIDE | str.maketrans("、。【】〔〕《》〈〉「」『』·\u3000", ',.[][]<><>""""  ')
+_DIGITS = {char: value for value, char in enumerate("一二三四五六七八九", 1)}
 _ROMAN = {
     "i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6, "vii": 7, "viii": 8, "ix": 9, "x": 10,
     **{chr(0x2160 + k): k + 1 for k in range(12)},
@@ -27,18 +32,19 @@ _NUMBER = re.compile(
     rf"(?:([一二三四五六七八九十]{{1,3}})|([ivxIVX]{{1,4}}|[\u2160-\u216b\u2170-\u217b]))"
     rf"\s*(?=[{_KINDS}])"
 )
-_BLANKS = re.compile(rf"(?<=[{HAN}])\s+|\s+(?=[{HAN}])")
-"""Blanks beside a Chinese character, which some write around Latin words and numbers."""
+_WHITESPACE = re.compile(rf"(?<=[{HAN}])\s+|\s+(?=[{HAN}])")
+"""Whitespace beside a Chinese character, as some write around Latin words and numbers."""
 
 
 def chinese(text: str) -> str:
-    """Make signs half-width, number the types, drop blanks: 二型, II型 and Ⅱ 型 become 2型."""
+    """Half-width punctuation, digits for numerals, no whitespace: 二型, II型, Ⅱ 型 become 2型."""
     if text.isascii():
         return text
-    plain = text.translate(_SIGNS)
+    plain = text.translate(_PUNCTUATION)
     if any(kind in plain for kind in _KINDS):
         plain = _NUMBER.sub(_as_digits, plain)
-    return _BLANKS.sub("", plain) if not plain.isspace() else text
+
+    return _WHITESPACE.sub("", plain) if not plain.isspace() else text
 
 
 def _as_digits(match: re.Match[str]) -> str:
@@ -48,7 +54,7 @@ def _as_digits(match: re.Match[str]) -> str:
 
 
 def _read_han(text: str) -> int | None:
-    """Read a number from 1 to 99 as it is spoken: 二, 十, 十二, 二十, 二十三."""
+    """Parse a Chinese numeral from 1 to 99: 二, 十, 十二, 二十, 二十三."""
     tens, ten, ones = text.partition("十")
     if not ten:
         return _DIGITS.get(text)
@@ -73,7 +79,7 @@ _NO_OSIS = frozenset(
 
 
 def singular(word: str) -> str:
-    """Give the singular of an English plural; words that only look like one stay.
+    """Return the singular of an English plural; words that only look like one are unchanged.
 
     >>> [singular(w) for w in "diagnoses diseases abscesses arteries viruses diabetes".split()]
     ['diagnosis', 'disease', 'abscess', 'artery', 'virus', 'diabetes']
@@ -101,7 +107,7 @@ def _singular_of_es(word: str) -> str:
     return word[:-1]
 
 
-_ONE_SOUND = re.compile(
+_DIGRAPH = re.compile(
     # ae becomes e, but not in aero-, -ael and the Latin ending
     r"ae(?=[a-z])(?!r[oi]|l)"
     # oe only where it is one sound: not in gastroenteritis, leukoencephalopathy
@@ -123,10 +129,10 @@ _AMERICAN = tuple(
 
 
 def british(word: str) -> str:
-    """Write a British word the American way: haemorrhage, oesophagus, tumour, fibre, sulphate."""
+    """Convert British spelling to American: haemorrhage, oesophagus, tumour, fibre, sulphate."""
     for joined, parted in (("æ", "ae"), ("œ", "oe"), ("Æ", "Ae"), ("Œ", "Oe")):
         word = word.replace(joined, parted)
-    word = _ONE_SOUND.sub(_as_e, word)
+    word = _DIGRAPH.sub(_as_e, word)
     for pattern, american in _AMERICAN:
         word = pattern.sub(american, word)
     return word
@@ -137,22 +143,22 @@ def _as_e(match: re.Match[str]) -> str:
 
 
 _NUMBERS = {
-    name: str(number)
-    for number, name in enumerate("i ii iii iv v vi vii viii ix x xi xii xiii".split(), 1)
+    name: str(value)
+    for value, name in enumerate("i ii iii iv v vi vii viii ix x xi xii xiii".split(), 1)
 }
 _NEEDS_KIND = frozenset("ivx")
-"""Letters of their own: a number only behind one of the words below."""
+"""Single letters: numerals only after one of the words below."""
 _NUMBERED_KINDS = frozenset(
     "type types grade grades stage stages class classes phase phases factor factors group groups"
     .split()
 )  # fmt: skip
 _TOKENS = re.compile(r"[^\W_]+")
 _MAY_BE_ROMAN = re.compile(r"[ivxIVX]+\b")
-"""Quick to say no, which it does of nearly all names."""
+"""A fast test that excludes nearly all names."""
 
 
 def roman(text: str) -> str:
-    """Write roman numbers as digits: *type II* becomes *type 2*, *factor X* *factor 10*."""
+    """Convert Roman numerals to digits: *type II* becomes *type 2*, *factor X* *factor 10*."""
     if not _MAY_BE_ROMAN.search(text):
         return text
     parts, done, before = [], 0, ""
@@ -167,12 +173,12 @@ def roman(text: str) -> str:
 
 
 def _never_empty(result: str, text: str) -> str:
-    """Keep a text of which a step would leave nothing."""
+    """Return the text itself if a step would leave nothing of it."""
     return result if result and not result.isspace() else text
 
 
-class _SignTable(dict[int, str]):
-    """A translation table that turns signs, separators and control characters into blanks."""
+class _PunctuationTable(dict[int, str]):
+    """A translation table from punctuation, separators and control characters to spaces."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -190,8 +196,8 @@ _AFTER = str.maketrans(
     | dict.fromkeys(_DOUBLE_QUOTES, '"')
 )
 _NO_APOSTROPHES = str.maketrans(dict.fromkeys(APOSTROPHES))
-_ASCII_SIGNS = str.maketrans(dict.fromkeys(string.punctuation, " ")) | _NO_APOSTROPHES
-_OTHER_SIGNS = _SignTable()
+_ASCII_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " ")) | _NO_APOSTROPHES
+_OTHER_PUNCTUATION = _PunctuationTable()
 
 _GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta",
@@ -199,13 +205,13 @@ _GREEK = {
     "ξ": "xi", "ο": "omicron", "π": "pi", "ρ": "rho", "σ": "sigma", "ς": "sigma", "τ": "tau",
     "υ": "upsilon", "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega",
 }  # fmt: skip
-_REMEMBERED = 1 << 18
-"""Words whose form is kept at hand."""
+_CACHE_SIZE = 1 << 18
+"""Number of words whose form is cached."""
 _STOPWORDS = frozenset("of the in with by to for from on nos and or".split())
 
 
 def unicode(text: str) -> str:
-    """Bring compatible characters, quotes and dashes to one form (NFKC), drop invisible ones."""
+    """Normalise to NFKC, with plain quotes and dashes, without invisible characters."""
     if text.isascii():
         return text.replace("`", "'") if "`" in text else text
     plain = unicodedata.normalize("NFKC", text.translate(_BEFORE)).translate(_AFTER)
@@ -218,20 +224,20 @@ def case(text: str) -> str:
 
 
 def greek(text: str) -> str:
-    """Spell out Greek letters that stand alone; words written in Greek stay."""
+    """Spell out Greek letters that stand alone; Greek words are unchanged."""
     if text.isascii():
         return text
-    letters = []
-    for place, char in enumerate(text):
-        before, after = text[place - 1 : place], text[place + 1 : place + 2]
+    characters = []
+    for i, char in enumerate(text):
+        before, after = text[i - 1 : i], text[i + 1 : i + 2]
         name = _GREEK.get("μ" if char == "µ" else char.lower())
         if name is None or _is_greek(before) or _is_greek(after):
-            letters.append(char)
+            characters.append(char)
             continue
         left = " " if before.isalnum() else ""
         right = " " if after.isalnum() else ""
-        letters.append(f"{left}{name}{right}")
-    return "".join(letters)
+        characters.append(f"{left}{name}{right}")
+    return "".join(characters)
 
 
 def _is_greek(char: str) -> bool:
@@ -239,11 +245,11 @@ def _is_greek(char: str) -> bool:
 
 
 def hyphens(text: str) -> str:
-    """Turn hyphens, slashes and all other signs into blanks; apostrophes vanish."""
+    """Replace hyphens, slashes and all other punctuation by spaces; drop apostrophes."""
     if text.isascii():
-        plain = text.translate(_ASCII_SIGNS)
+        plain = text.translate(_ASCII_PUNCTUATION)
     else:
-        plain = text.translate(_NO_APOSTROPHES).translate(_OTHER_SIGNS)
+        plain = text.translate(_NO_APOSTROPHES).translate(_OTHER_PUNCTUATION)
     return " ".join(plain.split()) or text
 
 
@@ -276,22 +282,22 @@ def sorted_words(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One way to make two spellings of a name alike."""
+    """One step of normalisation."""
 
     function: Callable[[str], str]
     help: str
     per_word: bool = False
-    """The function is of single words, to be applied to each of a text."""
+    """Apply the function to each word of a text."""
 
 
 STEPS = {
     "unicode": Step(unicode, "NFKC, plain quotes and dashes, no invisible characters"),
     "simplified": Step(simplify, "traditional Chinese characters to simplified ones"),
-    "chinese": Step(chinese, "Chinese text without blanks, signs half-width; 二型 and Ⅱ型 to 2型"),
+    "chinese": Step(chinese, "Chinese text without spaces, half-width; 二型 and Ⅱ型 to 2型"),
     "greek": Step(greek, "α to alpha"),
     "possessive": Step(possessive, "Crohn's to Crohn"),
     "case": Step(case, "lower case"),
-    "hyphens": Step(hyphens, "hyphens, slashes and other signs to blanks"),
+    "hyphens": Step(hyphens, "hyphens, slashes and other punctuation to spaces"),
     "roman": Step(roman, "type II to type 2"),
     "british": Step(british, "British spelling to American: anaemia to anemia", per_word=True),
     "plural": Step(singular, "English plurals to singulars: biopsies to biopsy", per_word=True),
@@ -301,23 +307,23 @@ STEPS = {
 
 
 class _PerWord:
-    """Applies steps of single words to a text; names share most words, so they are remembered."""
+    """Applies steps to the words of a text, with a cache, since names share most words."""
 
     def __init__(self, steps: Iterable[Step]) -> None:
         self._steps = tuple(steps)
-        self._known: dict[str, str] = {}
+        self._cache: dict[str, str] = {}
 
     def __call__(self, text: str) -> str:
-        known = self._known
+        cache = self._cache
         words = text.split(" ")
         try:
-            return " ".join([known[word] for word in words])
+            return " ".join([cache[word] for word in words])
         except KeyError:
-            if len(known) + len(words) > _REMEMBERED:
-                known.clear()
+            if len(cache) + len(words) > _CACHE_SIZE:
+                cache.clear()
             for word in words:
-                known[word] = self._of_word(word)
-            return " ".join([known[word] for word in words])
+                cache[word] = self._of_word(word)
+            return " ".join([cache[word] for word in words])
 
     def _of_word(self, word: str) -> str:
         for step in self._steps:
@@ -326,7 +332,7 @@ class _PerWord:
 
 
 def _functions(steps: Sequence[Step]) -> Iterator[Callable[[str], str]]:
-    """Give one function of texts per step, or per run of steps that work on single words."""
+    """Yield one function per step, or per run of steps that work on single words."""
     for per_word, run in groupby(steps, key=lambda step: step.per_word):
         if per_word:
             yield _PerWord(run)
@@ -336,9 +342,9 @@ def _functions(steps: Sequence[Step]) -> Iterator[Callable[[str], str]]:
 
 @dataclass(frozen=True)
 class Steps:
-    """Some steps in an order; called with a text they give its normalised form.
+    """A chain of steps; called with a text, it returns the normalised form.
 
-    The text form is the names with commas, so that an index can record it and read it back.
+    ``str`` gives the names with commas, which an index records and :meth:`parse` reads.
     """
 
     names: tuple[str, ...]
@@ -353,7 +359,7 @@ class Steps:
 
     @classmethod
     def parse(cls, text: str) -> Steps:
-        """Read the text form; an empty one means that nothing is done."""
+        """Parse names with commas; an empty text means no step."""
         return cls([name.strip() for name in text.split(",")] if text.strip() else [])
 
     def __str__(self) -> str:
@@ -380,4 +386,4 @@ DEFAULT_STEPS = Steps(
         "plural",
     )
 )
-"""What the lexical index does; word order and small words are left to its weights."""
+"""The steps of the lexical index, which leaves word order and stop words to its weights."""

@@ -1,4 +1,4 @@
-"""Linked documents as lines for a terminal: columns that stand under one another in any script."""
+"""Output of linked documents: an aligned table for the terminal, and an HTML page."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from biograft.html import escaped, make_page
 from biograft.kb import Concept, KnowledgeBase
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
 
-HEAD = ("place", "mention", "concept", "name", "score", "found by")
-_MOST = {"mention": 40, "name": 44, "found by": 60}
-"""How wide a column gets at most."""
+HEAD = ("position", "mention", "concept", "name", "score", "found by")
+_MAX_WIDTH = {"mention": 40, "name": 44, "found by": 60}
 
 
 def width(text: str) -> int:
-    """Count the columns of a terminal that a text takes: two for wide characters, none for marks.
+    """Count the terminal columns of a text: two for wide characters, none for combining marks.
 
     >>> width("flu"), width("流感")
     (3, 4)
@@ -31,21 +30,21 @@ def _char_width(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def cut(text: str, most: int) -> str:
-    """Cut a text to so many columns, with three dots where something is missing."""
-    if width(text) <= most:
+def cut(text: str, max_width: int) -> str:
+    """Truncate a text to a number of columns, ending in three dots."""
+    if width(text) <= max_width:
         return text
-    kept, left = [], most - 3
+    characters, left = [], max_width - 3
     for char in text:
         left -= _char_width(char)
         if left < 0:
             break
-        kept.append(char)
-    return "".join(kept) + "..."
+        characters.append(char)
+    return "".join(characters) + "..."
 
 
 def align(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lay rows out in columns; the last is left ragged."""
+    """Align rows in columns; the last column is not padded."""
     if not rows:
         return []
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
@@ -58,7 +57,7 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def table(linked: LinkedDocument) -> list[str]:
-    """Give the lines of a document: a mention a line, with its place and its answer."""
+    """Return the lines of a document: one mention per line, with its span and answer."""
     rows = [
         row
         for mention in linked.mentions
@@ -67,36 +66,36 @@ def table(linked: LinkedDocument) -> list[str]:
     return align([HEAD, *rows]) if rows else ["no mention"]
 
 
-def candidates_table(documents: Iterable[LinkedDocument], shown: int) -> list[str]:
-    """Give the lines of documents that are one mention each, with several candidates."""
+def candidates_table(documents: Iterable[LinkedDocument], n_candidates: int) -> list[str]:
+    """Return the lines of documents of one mention each, with several candidates."""
     rows = [
         row
         for linked in documents
         for mention in linked.mentions
-        for row in _rows(mention, linked.document.id, shown)
+        for row in _rows(mention, linked.document.id, n_candidates)
     ]
     return align([HEAD, *rows]) if rows else ["no mention"]
 
 
-def _rows(mention: LinkedMention, place: str, shown: int) -> Iterable[tuple[str, ...]]:
-    said = _one_line(mention.text)
+def _rows(mention: LinkedMention, label: str, n_candidates: int) -> Iterable[tuple[str, ...]]:
+    text = _one_line(mention.text)
     if mention.form != mention.text:
-        said += f" ({_one_line(mention.form)})"
-    said = cut(said, _MOST["mention"])
+        text += f" ({_one_line(mention.form)})"
+    text = cut(text, _MAX_WIDTH["mention"])
     if mention.concept is None:
         best = mention.candidates[0].concept_name if mention.candidates else ""
         name = f"nearest: {_one_line(best)}" if best else "nothing found"
         score = _score(mention.candidates[0]) if best else ""
-        yield place, said, "NIL", cut(name, _MOST["name"]), score, ""
+        yield label, text, "NIL", cut(name, _MAX_WIDTH["name"]), score, ""
         return
-    for number, candidate in enumerate(mention.candidates[:shown]):
+    for index, candidate in enumerate(mention.candidates[:n_candidates]):
         yield (
-            "" if number else place,
-            "" if number else said,
+            "" if index else label,
+            "" if index else text,
             candidate.concept,
-            cut(_one_line(candidate.concept_name), _MOST["name"]),
+            cut(_one_line(candidate.concept_name), _MAX_WIDTH["name"]),
             _score(candidate),
-            cut(_evidence(candidate), _MOST["found by"]),
+            cut(_evidence(candidate), _MAX_WIDTH["found by"]),
         )
 
 
@@ -107,13 +106,13 @@ def _score(candidate: Candidate) -> str:
 
 
 def _evidence(candidate: Candidate) -> str:
-    ranks = ", ".join(f"{each.generator} #{each.rank}" for each in candidate.evidence)
-    own = _one_line(candidate.name)
-    return ranks if own == candidate.concept_name else f"{ranks}: {own}" if ranks else own
+    ranks = ", ".join(f"{item.generator} #{item.rank}" for item in candidate.evidence)
+    name = _one_line(candidate.name)
+    return ranks if name == candidate.concept_name else f"{ranks}: {name}" if ranks else name
 
 
 def _one_line(text: str) -> str:
-    """Keep a text from breaking the lines, or from commanding the terminal."""
+    """Replace line breaks and control characters by spaces."""
     return "".join(" " if unicodedata.category(char) in ("Cc", "Cs") else char for char in text)
 
 
@@ -139,26 +138,26 @@ td.n{white-space:nowrap;font-variant-numeric:tabular-nums}
 """
 _COLUMNS = ("concept", "name", "score", "found by")
 _GOLDEN_ANGLE = 137.508
-"""Degrees between the hues of two types: far apart however many there are."""
+"""Degrees between the hues of consecutive types: far apart, however many there are."""
 
 
 class _Page:
-    """What is known of concepts, and which colour each type has."""
+    """Cached concepts, and the colour of each semantic type."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self.kb = kb
         self.hues: dict[str, int] = {}
-        self._known: dict[str, Concept | None] = {}
+        self._concepts: dict[str, Concept | None] = {}
 
     def concept(self, identifier: str) -> Concept | None:
-        """Look a concept up once."""
-        if identifier not in self._known:
+        """Look up a concept once."""
+        if identifier not in self._concepts:
             row = self.kb.find_row(identifier)
-            self._known[identifier] = None if row is None else self.kb.concept_at(row)
-        return self._known[identifier]
+            self._concepts[identifier] = None if row is None else self.kb.concept_at(row)
+        return self._concepts[identifier]
 
     def hue(self, identifier: str) -> int:
-        """Give each type a hue of its own, in the order they are met."""
+        """Return the hue of a concept's type; types get hues in order of appearance."""
         concept = self.concept(identifier)
         kind = concept.types[0] if concept is not None and concept.types else None
         label = (kind.label or kind.code) if kind else "untyped"
@@ -172,15 +171,15 @@ def write_html(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write linked documents as one page."""
+    """Write linked documents as one HTML page."""
     with new_file(Path(path), overwrite=overwrite) as file:
         file.write(to_html(documents, kb).encode())
 
 
 def to_html(documents: Iterable[LinkedDocument], kb: KnowledgeBase) -> str:
-    """Give linked documents as one page."""
+    """Render linked documents as one HTML page."""
     page = _Page(kb)
-    body = [part for n, each in enumerate(documents, 1) for part in _document(each, n, page)]
+    body = [part for n, linked in enumerate(documents, 1) for part in _document(linked, n, page)]
     legend = "".join(
         f'<span><a class="m" style="--hue:{hue}">{escaped(label)}</a></span>'
         for label, hue in page.hues.items()
@@ -190,19 +189,19 @@ def to_html(documents: Iterable[LinkedDocument], kb: KnowledgeBase) -> str:
 
 
 def _document(linked: LinkedDocument, number: int, page: _Page) -> Iterator[str]:
-    """Give the text with its marks, then what each mark stands for."""
+    """Yield the text with its highlighted mentions, then the candidates of each."""
     text, done = linked.document.text, 0
     sections: dict[tuple[tuple[str, str, str | None], ...], str] = {}
     details: list[str] = []
     marked: list[str] = []
-    for place, (start, end, mentions) in enumerate(_stretches(linked.mentions), 1):
+    for n, (start, end, mentions) in enumerate(_stretches(linked.mentions), 1):
         key = tuple((mention.text, mention.form, mention.concept) for mention in mentions)
         if key not in sections:
             sections[key] = f"d{number}f{len(sections) + 1}"
-            details.append(_section(mentions, sections[key], f"d{number}m{place}", page))
+            details.append(_section(mentions, sections[key], f"d{number}m{n}", page))
         marked.append(escaped(text[done:start]))
         marked.append(
-            f'<a {_look(mentions, page)} id="d{number}m{place}" href="#{sections[key]}" '
+            f'<a {_look(mentions, page)} id="d{number}m{n}" href="#{sections[key]}" '
             f'title="{escaped(_title(mentions))}">{escaped(text[start:end])}</a>'
         )
         done = end
@@ -215,29 +214,29 @@ def _document(linked: LinkedDocument, number: int, page: _Page) -> Iterator[str]
 def _stretches(
     mentions: Sequence[LinkedMention],
 ) -> Iterator[tuple[int, int, list[LinkedMention]]]:
-    """Put mentions that overlap, and the parts of one, into one stretch of text each."""
+    """Group overlapping mentions, and the parts of a composite, into one stretch of text."""
     stretch: list[LinkedMention] = []
-    for mention in sorted(mentions, key=lambda each: (each.start, -each.end)):
-        if stretch and mention.start >= max(each.end for each in stretch):
-            yield stretch[0].start, max(each.end for each in stretch), stretch
+    for mention in sorted(mentions, key=lambda m: (m.start, -m.end)):
+        if stretch and mention.start >= max(m.end for m in stretch):
+            yield stretch[0].start, max(m.end for m in stretch), stretch
             stretch = []
         stretch.append(mention)
     if stretch:
-        yield stretch[0].start, max(each.end for each in stretch), stretch
+        yield stretch[0].start, max(m.end for m in stretch), stretch
 
 
 def _look(mentions: Sequence[LinkedMention], page: _Page) -> str:
-    """Colour a mark by the type of its first concept."""
+    """Return the HTML attributes of a mention, coloured by the type of its first concept."""
     first = next((mention.concept for mention in mentions if mention.concept), None)
     return 'class="m nil"' if first is None else f'class="m" style="--hue:{page.hue(first)}"'
 
 
 def _title(mentions: Sequence[LinkedMention]) -> str:
-    found = (
+    links = (
         f"{mention.concept} {mention.candidates[0].concept_name}" if mention.concept else "NIL"
         for mention in mentions
     )
-    return "; ".join(found)
+    return "; ".join(links)
 
 
 def _section(mentions: Sequence[LinkedMention], anchor: str, back: str, page: _Page) -> str:
@@ -267,8 +266,8 @@ def _row(candidate: Candidate, page: _Page) -> str:
     if candidate.probability is not None:
         score += f"<br>p {candidate.probability:.2f}"
     evidence = "<br>".join(
-        f"{escaped(each.generator)} #{each.rank} ({each.score:.3f}) <bdi>{escaped(each.name)}</bdi>"
-        for each in candidate.evidence
+        f"{escaped(item.generator)} #{item.rank} ({item.score:.3f}) <bdi>{escaped(item.name)}</bdi>"
+        for item in candidate.evidence
     )
     return (
         f'<tr><td class="n">{escaped(candidate.concept)}</td>'

@@ -1,17 +1,22 @@
-"""Mentions whose concepts are known: what trained linkers learn from."""
+"""Trained linkers: the protocol of a ranker of candidates, and the loader of its folder.
+
+A ranker orders the candidate pool of a search (supervised features, a cross-encoder), or finds
+names by itself (:class:`NameFinder`, the generative linker). :data:`MODELS` lists the formats.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from biograft.artifacts import MANIFEST, peek
 from biograft.errors import MissingExtraError, StoreError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate
-from biograft.linking.fusion import Gathered
+from biograft.linking.fusion import CandidatePool
+from biograft.linking.queries import Context
 from biograft.registry import Registry
 
 if TYPE_CHECKING:
@@ -19,18 +24,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelledMention:
-    """A mention, taken by itself, and the ids of the concepts that are right for it."""
-
-    text: str
-    concepts: frozenset[str]
-    document: str = ""
-    """Where it stands; mentions of one document are never on both sides of a split."""
-
-
-@dataclass(frozen=True, slots=True)
 class TrainedLinker:
-    """What a run gave, and how it does on the mentions held out."""
+    """The result of a training run, with its metrics on held-out mentions."""
 
     run: Path
     model: Path
@@ -39,12 +34,12 @@ class TrainedLinker:
     report: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """Give the result as plain values."""
-        places = {"run": str(self.run), "model": str(self.model)}
-        return {**places, "finished": self.training.finished, **self.figures()}
+        """Return the result as plain values."""
+        folders = {"run": str(self.run), "model": str(self.model)}
+        return {**folders, "finished": self.training.finished, **self.metrics()}
 
-    def figures(self) -> dict[str, Any]:
-        """Give what is told of the run itself."""
+    def metrics(self) -> dict[str, Any]:
+        """Return steps, loss, duration and held-out metrics of the run."""
         return {
             "step": self.training.step,
             "n_steps": self.training.n_steps,
@@ -54,101 +49,95 @@ class TrainedLinker:
         }
 
 
-class Context(NamedTuple):
-    """Where a mention stands: the whole text and the place in it; all empty if not known."""
-
-    text: str = ""
-    start: int = 0
-    end: int = 0
-
-
 class CandidateRanker(Protocol):
-    """Whatever ranks gathered names by its own lights."""
+    """Ranks the names of a candidate pool."""
 
     @property
     def name(self) -> str:
-        """What gives the scores."""
+        """Name of the scoring method; a calibration belongs to it."""
 
     @property
     def uses_context(self) -> bool:
-        """Whether the answer depends on the context; if not, equal texts are asked once."""
+        """Whether the scores depend on the context; if not, equal texts are ranked once."""
 
     def rank_candidates(
-        self, texts: Sequence[str], gathered: Gathered, contexts: Sequence[Context]
+        self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
     ) -> list[list[Candidate]]:
-        """Give the candidates of each text, best first: one for a name, or one for a concept."""
+        """Return the candidates of each text, best first: one per name, or one per concept."""
 
 
 @runtime_checkable
 class NameFinder(Protocol):
-    """A ranker that finds names of the store by itself."""
+    """A ranker that finds names of the store by itself, such as a generative linker."""
 
     @property
     def needs_search(self) -> bool:
-        """Whether it also wants to know what a search gathered."""
+        """Whether it also uses the candidate pool of a search."""
 
     def in_languages(self, languages: tuple[str, ...]) -> CandidateRanker:
-        """Give the ranker that finds names in some languages only."""
+        """Return a ranker that finds names in these languages only."""
 
 
 def needs_search(ranker: CandidateRanker | None) -> bool:
-    """Whether names have to be gathered before anyone can rank them."""
+    """Return whether a linker with this ranker has to search for candidates first."""
     return ranker.needs_search if isinstance(ranker, NameFinder) else True
 
 
-class OpenModel(Protocol):
-    """Opens a trained linker of one format for a store."""
+class LoadRanker(Protocol):
+    """Loads a trained linker of one format for a store."""
 
     def __call__(self, folder: Path, kb: KnowledgeBase) -> CandidateRanker:
-        """Open the folder."""
+        """Load the folder."""
 
 
 GENERATIVE_FORMAT = "biograft-generative-linker"
-"""The format under which a model that reads and writes is opened, though it says nothing."""
+"""Also the format of a plain encoder-decoder folder, which has no manifest."""
 
-MODELS: Registry[OpenModel] = Registry(
+MODELS: Registry[LoadRanker] = Registry(
     "format of trained linkers",
     {
         "biograft-ranker": (
-            "biograft.linking.supervised.ranker:open_trained_ranker",
-            "candidates ranked by what mentions taught",
+            "supervised.ranker:load_trained_ranker",
+            "candidates ranked by a small network trained on labelled mentions",
         ),
         "biograft-context-ranker": (
-            "biograft.linking.rerank.reranker:open_context_reranker",
-            "first candidates ranked again by context",
+            "rerank.reranker:load_context_reranker",
+            "top candidates re-ranked by a cross-encoder that reads the context",
         ),
         GENERATIVE_FORMAT: (
-            "biograft.linking.generative.ranker:open_generative_ranker",
-            "names written by a model that reads the mention in its text",
+            "generative.ranker:load_seq2seq_linker",
+            "concept names generated by a sequence-to-sequence model",
         ),
     },
+    group="biograft.linker_formats",
+    home="biograft.linking",
 )
 
 
-def open_model(
+def load_ranker(
     folder: str | Path, kb: KnowledgeBase, languages: tuple[str, ...] = ()
 ) -> CandidateRanker:
-    """Open a trained linker by the format that its manifest states.
+    """Load a trained linker; the format comes from its manifest.
 
-    The folder of an encoder-decoder, pre-trained or imported, is one too. ``languages`` are those
-    of the names to be found; none: all.
+    The folder of an encoder-decoder, pre-trained or imported, is one too. ``languages`` limits
+    the names that it finds; empty means all.
     """
-    found = peek(Path(folder) / MANIFEST).get("format")
-    if found is None and peek(Path(folder) / "config.json").get("is_encoder_decoder"):
-        found = GENERATIVE_FORMAT
-    if not isinstance(found, str):
+    model_format = peek(Path(folder) / MANIFEST).get("format")
+    if model_format is None and peek(Path(folder) / "config.json").get("is_encoder_decoder"):
+        model_format = GENERATIVE_FORMAT
+    if not isinstance(model_format, str):
         raise StoreError(
-            f"{folder}: no trained linker (no {MANIFEST} there says what it is); expected the "
-            "folder that `biograft finetune` made"
+            f"{folder}: not a trained linker (no {MANIFEST} with a format); expected the folder "
+            "that `biograft finetune` made"
         )
-    if found not in MODELS:
-        known = nearest(found, MODELS)
-        raise StoreError(f"{folder}: no trained linker but {found!r}; {known}")
+    if model_format not in MODELS:
+        known = nearest(model_format, MODELS)
+        raise StoreError(f"{folder}: not a trained linker but {model_format!r}; {known}")
     try:
-        opener = MODELS.load(found)
+        load = MODELS.load(model_format)
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "this trained linker") from error
-    ranker = opener(Path(folder), kb)
+    ranker = load(Path(folder), kb)
     if languages and isinstance(ranker, NameFinder):
         return ranker.in_languages(languages)
     return ranker

@@ -1,16 +1,15 @@
-"""The kinds of recipes: what each configures, what it takes, and what runs it."""
+"""Linker recipes: which linker is trained, on what, and how; and the functions that train them."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
-from biograft.config import find_recipe, from_mapping, load_toml, set_value
+from biograft.config import from_mapping
 from biograft.errors import ConfigError, MissingExtraError, OutputError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.linking.finetuning import FinetuneConfig
@@ -18,46 +17,48 @@ from biograft.linking.generative.config import GenerativeConfig
 from biograft.linking.index import OpenedIndex, build_index, open_index, open_search, update_index
 from biograft.linking.linker import Linker
 from biograft.linking.provenance import store_fingerprint
-from biograft.linking.rankers import LabelledMention, TrainedLinker
+from biograft.linking.queries import LabelledMention
+from biograft.linking.rankers import TrainedLinker
 from biograft.linking.rerank.config import RerankConfig
-from biograft.linking.supervised import RankerConfig, TrainedRanker, grow_store
+from biograft.linking.supervised.config import RankerConfig
 from biograft.pretraining.recipe import EncoderConfig
 from biograft.progress import Progress
+from biograft.recipes.recipe import Recipe, read_table
 from biograft.registry import Registry
 from biograft.training.run_folder import RUN, check_run, is_first_process, sole_run, start_run
 
 if TYPE_CHECKING:
-    from biograft.linking.rerank.examples import GoldQuery
+    from biograft.linking.queries import GoldQuery
     from biograft.nn import TextEncoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
-    """What is learned from, where the run is written, and how far it has got."""
+class LinkerTrainingData:
+    """Gold queries to train a linker on, and the folder of the run."""
 
     kb: KnowledgeBase
     train: Sequence[GoldQuery]
     out: Path
     known: Sequence[GoldQuery] = ()
-    """Mentions that the index's encoder was trained on: seen, and not learned from."""
+    """Mentions that the index's encoder was trained on; they count as seen."""
     dev: Sequence[GoldQuery] | None = None
     index: Path | None = None
     """Index of ``kb``."""
     model: Path | None = None
-    """Trained linker that ranks first; it was trained on other mentions than these."""
+    """Trained linker that ranks first; it must be trained on other mentions than these."""
     resume: bool = False
     progress: Progress = field(default_factory=lambda: Progress(enabled=False))
 
     @property
-    def given(self) -> dict[str, Any]:
-        """What not every kind of recipe has a use for."""
+    def optional(self) -> dict[str, Any]:
+        """The data that not every linker uses, by name."""
         known = self.known or None
         return {"dev": self.dev, "known": known, "index": self.index, "model": self.model}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a run made, by what it is: ``kb``, ``index``, ``model``, ``encoder``."""
+    """The result of a run: its folders by name (``kb``, ``index``, ``model``, ``encoder``)."""
 
     made: Mapping[str, Path]
     report: Mapping[str, Any]
@@ -66,35 +67,35 @@ class Outcome:
 
     @classmethod
     def of_linker(cls, trained: TrainedLinker) -> Outcome:
-        """Tell of a run that made a linker, and nothing beside it."""
+        """Make the outcome of a run whose only folder is a model."""
         made = {"model": trained.model}
-        return cls(made=made, report=trained.figures(), finished=trained.training.finished)
+        return cls(made=made, report=trained.metrics(), finished=trained.training.finished)
 
     def to_json(self) -> dict[str, Any]:
-        """Give the outcome as plain values."""
+        """Return the outcome as plain values."""
         made = {name: str(path) for name, path in self.made.items()}
         return {**made, "finished": self.finished, "report": dict(self.report)}
 
 
-class RunRecipe(Protocol):
-    """Trains what a recipe says."""
+class TrainLinker(Protocol):
+    """Trains one kind of linker."""
 
-    def __call__(self, recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
-        """Run the recipe in the folder of the lesson."""
+    def __call__(self, recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+        """Train by the recipe in the folder ``data.out``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecipeKind:
-    """One kind of recipe."""
+class LinkerKind:
+    """One kind of linker that can be trained."""
 
     config: type[Any]
-    """What the table ``config`` holds."""
+    """The configuration in the table ``config`` of a recipe."""
     encoder_key: str
-    """Where a recipe of this kind names its encoder."""
+    """The key under which a recipe names the encoder."""
     needs_encoder: bool
     takes: frozenset[str]
-    """Which of ``dev``, ``known``, ``index`` and ``model`` it has a use for."""
-    run: RunRecipe
+    """Which of ``dev``, ``known``, ``index`` and ``model`` it uses."""
+    run: TrainLinker
 
     @property
     def has_encoder_table(self) -> bool:
@@ -102,55 +103,45 @@ class RecipeKind:
         return self.encoder_key.startswith("encoder.")
 
 
-KINDS: Registry[RecipeKind] = Registry(
-    "kind of recipe",
+LINKERS: Registry[LinkerKind] = Registry(
+    "kind of linker",
     {
-        "ranker": (
-            "biograft.linking.recipes:RANKER",
-            "candidates ranked by what mentions teach",
-        ),
-        "encoder": (
-            "biograft.linking.recipes:ENCODER",
-            "an encoder that finds the concepts of mentions",
-        ),
-        "rerank": (
-            "biograft.linking.recipes:RERANKER",
-            "first candidates ranked again by context",
-        ),
-        "generative": (
-            "biograft.linking.recipes:GENERATIVE",
-            "names written by a model that reads the text",
-        ),
+        "ranker": ("recipes:RANKER", "a network that ranks candidates"),
+        "encoder": ("recipes:ENCODER", "an encoder for dense search"),
+        "rerank": ("recipes:RERANKER", "a cross-encoder that re-ranks candidates by context"),
+        "generative": ("recipes:GENERATIVE", "a sequence-to-sequence model that generates names"),
     },
+    group="biograft.linkers",
+    home="biograft.linking",
 )
 
 
-def finetune(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
-    """Train what a recipe says; refuse first what it has no use for."""
-    kind = KINDS.load(recipe.kind)
-    for name, value in lesson.given.items():
+def finetune(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+    """Train a linker by a recipe; data that it does not use is refused."""
+    kind = LINKERS.load(recipe.linker)
+    for name, value in data.optional.items():
         if value is not None and name not in kind.takes:
-            raise ConfigError(f"{name}: a recipe of kind {recipe.kind!r} has no use for it")
-    with sole_run(lesson.out):
-        return kind.run(recipe, lesson)
+            raise ConfigError(f"{name}: a recipe of linker {recipe.linker!r} has no use for it")
+    with sole_run(data.out):
+        return kind.run(recipe, data)
 
 
 def label_mentions(queries: Iterable[GoldQuery]) -> list[LabelledMention]:
-    """Take each query that has a concept as a mention.
+    """Return the mentions with known concepts.
 
-    Composite mentions teach nothing: which of their parts means which concept is not known, and
-    every part as a name of every concept would spoil the grown store.
+    Composite mentions are left out: which part means which concept is not known, and every part
+    as a name of every concept would spoil the extended store.
     """
     return [
-        LabelledMention(part, query.gold, query.document or f"query {number}")
-        for number, query in enumerate(queries)
+        LabelledMention(part, query.gold, query.document or f"query {row}")
+        for row, query in enumerate(queries)
         if query.gold and len(query.needed) == 1
         for part in query.parts
     ]
 
 
 def remove_run(folder: Path) -> None:
-    """Remove an earlier run that has ended to make place, and nothing else."""
+    """Remove the folder of a finished run; refuse any other folder."""
     if not is_first_process():
         return
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
@@ -161,12 +152,9 @@ def remove_run(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-_FOLDER = Path(__file__).with_name("recipes")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataConfig:
-    """Which gold standards are learned from; paths count from the working directory."""
+class LinkerDataConfig:
+    """The gold standards of a recipe; paths are relative to the working directory."""
 
     train: tuple[str, ...] = ()
     dev: tuple[str, ...] = ()
@@ -176,104 +164,79 @@ class DataConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkingRecipe:
-    """What kind of linker is trained, on what, and how."""
+class LinkerRecipe(Recipe):
+    """Which linker is trained, on what, and how."""
 
-    name: str
-    kind: str
-    about: str = ""
+    kind: ClassVar[str] = "linker"
+
+    linker: str
     config: Any
-    """The configuration of the kind."""
+    """The configuration of the linker."""
     encoder: EncoderConfig | None = None
-    """The encoder that is trained or that makes vectors, where the kind has one apart."""
-    data: DataConfig = field(default_factory=DataConfig)
+    """The encoder that is trained or that computes vectors, where the linker has one apart."""
+    data: LinkerDataConfig = field(default_factory=LinkerDataConfig)
 
     @classmethod
-    def load(
-        cls, name_or_path: str | Path, overrides: Sequence[str] = (), encoder: str = ""
-    ) -> LinkingRecipe:
-        """Load a shipped recipe by name, or a file; overrides are ``table.key=value`` texts."""
-        path = find_recipe(name_or_path, shipped_recipes())
-        values = load_toml(path)
-        kind = _kind(path.stem, values)
-        if encoder:
-            set_value(values, f"{kind.encoder_key}={json.dumps(encoder, ensure_ascii=False)}")
-        for override in overrides:
-            set_value(values, override)
-        return cls.from_values(path.stem, values)
+    def find_encoder(cls, name: str, values: Mapping[str, Any]) -> str:
+        """Return the key under which the recipe names its encoder."""
+        return _linker_kind(name, values).encoder_key
 
     @classmethod
-    def from_values(cls, name: str, values: Mapping[str, Any]) -> LinkingRecipe:
-        """Make a recipe of plain values, checking every key and type."""
-        kind = _kind(name, values)
-        known = {"about", "kind", "config", "data"}
+    def from_tables(cls, name: str, values: Mapping[str, Any]) -> Self:
+        """Make a recipe of its tables, checking every key and type."""
+        kind = _linker_kind(name, values)
+        known = {"about", "linker", "config", "data"}
         if kind.has_encoder_table:
             known.add("encoder")
         for key in values:
             if key not in known:
                 raise ConfigError(f"recipe {name}: unknown key {key!r}; {nearest(key, known)}")
-        if kind.needs_encoder and not _table(values, kind.encoder_key.split(".")[0]):
+        if kind.needs_encoder and not read_table(values, kind.encoder_key.split(".")[0]):
             raise ConfigError(f"recipe {name}: missing key '{kind.encoder_key}'")
-        encoder = _table(values, "encoder")
+        encoder = read_table(values, "encoder")
         return cls(
             name=name,
-            kind=str(values["kind"]),
             about=str(values.get("about", "")),
-            config=from_mapping(kind.config, _table(values, "config"), "config."),
+            linker=str(values["linker"]),
+            config=from_mapping(kind.config, read_table(values, "config"), "config."),
             encoder=from_mapping(EncoderConfig, encoder, "encoder.") if encoder else None,
-            data=from_mapping(DataConfig, _table(values, "data"), "data."),
+            data=from_mapping(LinkerDataConfig, read_table(values, "data"), "data."),
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Give the whole configuration as plain values."""
-        plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
-        return plain
 
-
-def shipped_recipes() -> dict[str, Path]:
-    """Give the recipes that come with biograft, by name."""
-    return {path.stem: path for path in sorted(_FOLDER.glob("*.toml"))}
-
-
-def _kind(name: str, values: Mapping[str, Any]) -> RecipeKind:
-    kind = values.get("kind")
-    if kind is None:
-        raise ConfigError(f"recipe {name}: missing key 'kind'; known: {', '.join(KINDS)}")
-    if not isinstance(kind, str) or kind not in KINDS:
+def _linker_kind(name: str, values: Mapping[str, Any]) -> LinkerKind:
+    linker = values.get("linker")
+    if linker is None:
+        raise ConfigError(f"recipe {name}: missing key 'linker'; known: {', '.join(LINKERS)}")
+    if not isinstance(linker, str) or linker not in LINKERS:
         raise ConfigError(
-            f"recipe {name}: no {KINDS.kind} is called {kind!r}; {nearest(str(kind), KINDS)}"
+            f"recipe {name}: no {LINKERS.kind} is called {linker!r}; "
+            f"{nearest(str(linker), LINKERS)}"
         )
-    return KINDS.load(kind)
+    return LINKERS.load(linker)
 
 
-def _table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = values.get(name, {})
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{name}: expected a table, found {table!r}")
-    return table
-
-
-def run_encoder(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
-    """Write ``out/encoder``, with the weight of letters in it where that is learned."""
+def run_encoder(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+    """Fine-tune an encoder into ``out/encoder``, with its lexical weight where it is learned."""
     from biograft.linking.finetuning import finetune_encoder
 
     if recipe.encoder is None:
         raise ConfigError(f"recipe {recipe.name}: missing key 'encoder.name'")
     result = finetune_encoder(
-        lesson.kb,
+        data.kb,
         recipe.encoder.load(),
-        label_mentions(lesson.train),
+        label_mentions(data.train),
         recipe.config,
-        lesson.out,
-        resume=lesson.resume,
-        progress=lesson.progress,
+        data.out,
+        resume=data.resume,
+        progress=data.progress,
     )
     report = {k: v for k, v in result.to_json().items() if k not in ("run", "encoder", "finished")}
     finished = result.training.finished
     return Outcome(made={"encoder": result.encoder}, report=report, finished=finished)
 
 
-ENCODER = RecipeKind(
+ENCODER = LinkerKind(
     config=FinetuneConfig,
     encoder_key="encoder.name",
     needs_encoder=True,
@@ -282,39 +245,39 @@ ENCODER = RecipeKind(
 )
 
 
-def run_generative(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
-    """Write ``out/model``; an index is searched only to fit how much it counts beside."""
+def run_generative(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+    """Train a generative linker into ``out/model``; the index is for its weight in the mix."""
     try:
         from biograft.linking.generative import Mentions, train_generative
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training a generative linker") from error
     config: GenerativeConfig = recipe.config
-    searches = config.fit_share or config.share < 1
-    if lesson.index is not None and not searches:
+    searches = config.fit_weight or config.generation_weight < 1
+    if data.index is not None and not searches:
         raise ConfigError(
-            "index: nothing is searched where generation alone counts; leave it out, or set "
-            "config.fit_share=true"
+            "index: generation alone does not search an index; leave it out, or set "
+            "config.fit_weight=true"
         )
-    lesson.progress.start("index")
+    data.progress.start("index")
     languages = config.names.languages
-    opened = open_search(lesson.kb, lesson.index, languages) if searches else None
+    opened = open_search(data.kb, data.index, languages) if searches else None
     mentions = Mentions(
-        train=lesson.train,
-        held_out=lesson.dev or (),
+        train=data.train,
+        held_out=data.dev or (),
         search=opened.search if opened else None,
     )
     result = train_generative(
-        lesson.kb,
+        data.kb,
         mentions,
         config,
-        lesson.out,
-        resume=lesson.resume,
-        progress=lesson.progress,
+        data.out,
+        resume=data.resume,
+        progress=data.progress,
     )
     return Outcome.of_linker(result)
 
 
-GENERATIVE = RecipeKind(
+GENERATIVE = LinkerKind(
     config=GenerativeConfig,
     encoder_key="config.model",
     needs_encoder=False,
@@ -323,30 +286,30 @@ GENERATIVE = RecipeKind(
 )
 
 
-def run_ranker(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
-    """Write ``out/kb``, ``out/index`` and ``out/model``; what is there is not made again."""
+def run_ranker(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+    """Train a ranker into ``out/kb``, ``out/index`` and ``out/model``; finished parts are kept."""
     try:
-        from biograft.linking.supervised import train_network
+        from biograft.linking.supervised import TrainedRanker, grow_store, train_network
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training a ranker") from error
-    if lesson.index is not None and recipe.encoder is not None:
+    if data.index is not None and recipe.encoder is not None:
         raise ConfigError("encoder: the index brings its own; leave one of the two out")
-    mentions, known, out = label_mentions(lesson.train), label_mentions(lesson.known), lesson.out
+    mentions, known, out = label_mentions(data.train), label_mentions(data.known), data.out
     encoder = recipe.encoder.load() if recipe.encoder else None
     provenance = {
-        "kb": store_fingerprint(lesson.kb),
+        "kb": store_fingerprint(data.kb),
         "mentions": _fingerprint(mentions),
         "known": _fingerprint(known),
         "encoder": encoder.fingerprint() if encoder else None,
-        "index": str(lesson.index) if lesson.index else None,
+        "index": str(data.index) if data.index else None,
     }
-    (check_run if lesson.resume else start_run)(out, recipe.to_json(), provenance)
-    lesson.progress.start("knowledge base")
+    (check_run if data.resume else start_run)(out, recipe.to_json(), provenance)
+    data.progress.start("knowledge base")
     if not (out / "kb").exists():
-        grow_store(lesson.kb, [*known, *mentions], out / "kb")
+        grow_store(data.kb, [*known, *mentions], out / "kb")
     kb = KnowledgeBase.open(out / "kb")
-    opened = _index(kb, lesson, encoder)
-    trained = train_network(kb, opened.search, mentions, recipe.config, lesson.progress, known)
+    opened = _index(kb, data, encoder)
+    trained = train_network(kb, opened.search, mentions, recipe.config, data.progress, known)
     generators = [generator.name for generator in opened.search.generators]
     ranker = TrainedRanker(kb, trained.network, trained.memory, generators)
     ranker.save(out / "model", recipe.config, trained.report, overwrite=True)
@@ -354,19 +317,19 @@ def run_ranker(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
     return Outcome(made=made, report=trained.report)
 
 
-def _index(kb: KnowledgeBase, lesson: Lesson, encoder: TextEncoder | None) -> OpenedIndex:
-    """Make the index of the grown store; vectors that the given index holds are taken over."""
-    folder = lesson.out / "index"
+def _index(kb: KnowledgeBase, data: LinkerTrainingData, encoder: TextEncoder | None) -> OpenedIndex:
+    """Build the index of the extended store; vectors of the given index are reused."""
+    folder = data.out / "index"
     if folder.exists():
         return open_index(kb, folder)
-    if lesson.index is None:
-        build_index(kb, folder, encoder, progress=lesson.progress)
+    if data.index is None:
+        build_index(kb, folder, encoder, progress=data.progress)
         return open_index(kb, folder)
-    open_index(lesson.kb, lesson.index)  # refuses that of another store
+    open_index(data.kb, data.index)  # refuses that of another store
     work = folder.with_name("index.copied")
     shutil.rmtree(work, ignore_errors=True)
-    shutil.copytree(lesson.index, work)
-    update_index(kb, work, progress=lesson.progress)
+    shutil.copytree(data.index, work)
+    update_index(kb, work, progress=data.progress)
     work.rename(folder)
     return open_index(kb, folder)
 
@@ -374,12 +337,12 @@ def _index(kb: KnowledgeBase, lesson: Lesson, encoder: TextEncoder | None) -> Op
 def _fingerprint(mentions: Sequence[LabelledMention]) -> str:
     digest = hashlib.sha256()
     for mention in mentions:
-        told = (mention.text, sorted(mention.concepts), mention.document)
-        digest.update(repr(told).encode())
+        values = (mention.text, sorted(mention.concepts), mention.document)
+        digest.update(repr(values).encode())
     return digest.hexdigest()
 
 
-RANKER = RecipeKind(
+RANKER = LinkerKind(
     config=RankerConfig,
     encoder_key="encoder.name",
     needs_encoder=False,
@@ -388,27 +351,27 @@ RANKER = RecipeKind(
 )
 
 
-def run_rerank(recipe: LinkingRecipe, lesson: Lesson) -> Outcome:
-    """Write ``out/model``; candidates are those of the index, ranked by the model if given."""
+def run_rerank(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+    """Train a re-ranker into ``out/model``, on candidates of the index and the given model."""
     try:
-        from biograft.linking.rerank import gather_examples, train_reranker
+        from biograft.linking.rerank import collect_examples, train_reranker
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training a re-ranker") from error
-    lesson.progress.start("candidates")
-    linker = Linker.open(lesson.kb, lesson.index, lesson.model)
-    data = gather_examples(lesson.kb, linker, lesson.train, recipe.config, lesson.dev)
+    data.progress.start("candidates")
+    linker = Linker.open(data.kb, data.index, data.model)
+    examples = collect_examples(data.kb, linker, data.train, recipe.config, data.dev)
     result = train_reranker(
-        data,
+        examples,
         recipe.config,
-        lesson.out,
-        ranker=lesson.model,
-        resume=lesson.resume,
-        progress=lesson.progress,
+        data.out,
+        ranker=data.model,
+        resume=data.resume,
+        progress=data.progress,
     )
     return Outcome.of_linker(result)
 
 
-RERANKER = RecipeKind(
+RERANKER = LinkerKind(
     config=RerankConfig,
     encoder_key="config.encoder",
     needs_encoder=False,

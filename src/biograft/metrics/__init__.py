@@ -1,4 +1,4 @@
-"""Metrics: of linking, as values whose text form parses back; of tasks, by class; numpy only.
+"""Metrics of linking and of tasks, confidence intervals and significance tests; numpy only.
 
 >>> from biograft.metrics import Metric
 >>> Metric.parse("recall@30")
@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.metrics.calibration import (
         Bin as Bin,
         brier_score as brier_score,
         calibration_error as calibration_error,
-        given_answers as given_answers,
+        concept_answers as concept_answers,
         reliability as reliability,
     )
     from biograft.metrics.linking import (
         SCORERS as SCORERS,
-        Answer as Answer,
-        benchmark_parts as benchmark_parts,
+        RankedAnswer as RankedAnswer,
         lenient as lenient,
         nil_counts as nil_counts,
+        split_composite as split_composite,
         strict as strict,
     )
     from biograft.metrics.metric import (
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     )
     from biograft.metrics.precision_recall import (
         ClassReport as ClassReport,
+        ConceptSpan as ConceptSpan,
         Counts as Counts,
         Entity as Entity,
-        Span as Span,
         document_counts as document_counts,
         entity_report as entity_report,
         label_report as label_report,

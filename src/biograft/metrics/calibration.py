@@ -1,11 +1,10 @@
-"""Whether a linker's probabilities mean what they say: calibration error, Brier score.
+"""Calibration metrics: expected calibration error (ECE), Brier score, reliability table.
 
-The expected calibration error puts the answers into bins by their probability and takes, over
-the bins, the mean distance of accuracy and mean probability, weighted by the bins' sizes.
+ECE bins the answers by probability and averages the difference of accuracy and mean probability
+over the bins, weighted by size.
 
-Of a run, what counts is every answer that was given: a concept, with its probability, against
-whether it is right. Where the gold is NIL it is wrong, however unlikely it was said to be. An
-answer of NIL states no probability and is left out; precision and recall of NIL tell of those.
+Every predicted concept counts, with its probability; where the gold is NIL it is wrong. NIL answers
+have no probability and are left out; precision and recall of NIL cover them.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ class Bin:
     high: float
     n: int
     probability: float
-    """Mean probability given to its answers."""
+    """Mean probability of its answers."""
     accuracy: float
-    """Share of them that are right."""
+    """Fraction of them that are right."""
 
 
 def reliability(
@@ -39,20 +38,19 @@ def reliability(
 ) -> list[Bin]:
     """Tabulate accuracy by probability, in bins of equal width or (``by_mass``) of equal size.
 
-    Empty bins are left out. Equal probabilities share a bin, so that the order of the answers
-    does not matter; bins of equal size may be uneven, or fewer, for it. A probability on the edge
-    of two bins of equal width belongs to the upper one.
+    Empty bins are left out. Equal probabilities share a bin, so bins of equal size may be uneven or
+    fewer. A probability on the edge of two bins of equal width belongs to the upper one.
     """
     _check(probability, right, n_bins)
     edges = np.arange(n_bins + 1) / n_bins
     if by_mass and len(probability):
         cuts = np.arange(1, n_bins) * len(probability) // n_bins
         edges = np.unique(np.concatenate([[0.0], np.sort(probability)[cuts], [1.0]]))
-    places = np.clip(np.searchsorted(edges, probability, side="right") - 1, 0, len(edges) - 2)
+    indices = np.clip(np.searchsorted(edges, probability, side="right") - 1, 0, len(edges) - 2)
     return [
-        _bin(probability[inside], right[inside], float(edges[place]), float(edges[place + 1]))
-        for place in range(len(edges) - 1)
-        if (inside := places == place).any()
+        _bin(probability[inside], right[inside], float(edges[index]), float(edges[index + 1]))
+        for index in range(len(edges) - 1)
+        if (inside := indices == index).any()
     ]
 
 
@@ -72,7 +70,7 @@ def calibration_error(
 def brier_score(probability: Values, right: Values) -> float:
     """Compute the mean squared difference of probability and outcome; 0 without answers.
 
-    An outcome between 0 and 1 (equal scores) is a chance, and the value the expected one.
+    An outcome between 0 and 1 (tied scores) is a probability, and the result its expected value.
     """
     _check(probability, right, 1)
     if not len(right):
@@ -97,16 +95,16 @@ def _within(values: npt.NDArray[np.float64]) -> bool:
     return bool(((values >= 0) & (values <= 1)).all())
 
 
-def given_answers(judged: Judgements) -> tuple[Values, Values]:
-    """Give the probability of each answer that is not NIL, and whether it is right."""
-    given = ~judged.answered_nil
-    return judged.probability[given], judged.right[given, 0]
+def concept_answers(judgements: Judgements) -> tuple[Values, Values]:
+    """Return the probability of each answer that is not NIL, and whether it is right."""
+    mask = ~judgements.answered_nil
+    return judgements.probability[mask], judgements.right[mask, 0]
 
 
-def _of_first(judged: Judgements, *, by_mass: bool) -> float:
-    return calibration_error(*given_answers(judged), by_mass=by_mass)
+def _run_error(judgements: Judgements, *, by_mass: bool) -> float:
+    return calibration_error(*concept_answers(judgements), by_mass=by_mass)
 
 
-ECE = Measure(of_all=lambda judged, _: _of_first(judged, by_mass=False))
-ECE_MASS = Measure(of_all=lambda judged, _: _of_first(judged, by_mass=True))
-BRIER = Measure(of_all=lambda judged, _: brier_score(*given_answers(judged)))
+ECE = Measure(of_all=lambda judgements, _: _run_error(judgements, by_mass=False))
+ECE_MASS = Measure(of_all=lambda judgements, _: _run_error(judgements, by_mass=True))
+BRIER = Measure(of_all=lambda judgements, _: brier_score(*concept_answers(judgements)))

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 from counts of right, wrong and missed answers."""
+"""Precision, recall and F1 of mentions, documents, entities and labels."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from biograft.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many answers were right, how many wrong, how many gold ones were missed.
+    """Counts of right, wrong and missed answers (true and false positives, false negatives).
 
-    What would be a division by zero is 0: without answers the precision, without gold the recall.
+    A division by zero gives 0: precision without answers, recall without gold.
     """
 
     right: int = 0
@@ -28,12 +28,12 @@ class Counts:
 
     @property
     def precision(self) -> float:
-        """Share of the answers that are right."""
+        """Fraction of the answers that are right."""
         return self.right / (self.right + self.wrong) if self.right else 0.0
 
     @property
     def recall(self) -> float:
-        """Share of the gold answers that were given."""
+        """Fraction of the gold answers that were predicted."""
         return self.right / (self.right + self.missed) if self.right else 0.0
 
     @property
@@ -43,7 +43,7 @@ class Counts:
 
 
 Entity = tuple[Hashable, int, int, str]
-"""Its text, its bounds there, its type."""
+"""Document, start, end and type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +64,20 @@ class ClassReport:
         return sum(scores) / len(scores) if scores else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Give all figures as plain values."""
+        """Return all metrics as plain values."""
         return {
-            **_figures(self.micro),
+            **_to_json(self.micro),
             "macro_f1": self.macro_f1,
-            "classes": {name: _figures(counts) for name, counts in self.classes.items()},
+            "classes": {name: _to_json(counts) for name, counts in self.classes.items()},
         }
 
 
 def entity_report(gold: Iterable[Entity], answers: Iterable[Entity]) -> ClassReport:
-    """Compare entities by exact span and type; one that is said twice counts once."""
-    expected, given = set(gold), set(answers)
-    right = Counter(entity[3] for entity in expected & given)
-    wrong = Counter(entity[3] for entity in given - expected)
-    missed = Counter(entity[3] for entity in expected - given)
+    """Compare entities by exact span and type; duplicates count once."""
+    expected, predicted = set(gold), set(answers)
+    right = Counter(entity[3] for entity in expected & predicted)
+    wrong = Counter(entity[3] for entity in predicted - expected)
+    missed = Counter(entity[3] for entity in expected - predicted)
     names = sorted({*right, *wrong, *missed})
     return ClassReport({name: Counts(right[name], wrong[name], missed[name]) for name in names})
 
@@ -89,18 +89,20 @@ def label_report(
     if len(gold) != len(answers):
         raise ConfigError(f"{len(answers)} answers to {len(gold)} examples")
     both = Counter(zip(gold, answers, strict=True))
-    expected, given = Counter(gold), Counter(answers)
+    expected, predicted = Counter(gold), Counter(answers)
     return ClassReport(
         {
             name: Counts(
-                both[name, name], given[name] - both[name, name], expected[name] - both[name, name]
+                both[name, name],
+                predicted[name] - both[name, name],
+                expected[name] - both[name, name],
             )
             for name in sorted(positive)
         }
     )
 
 
-def _figures(counts: Counts) -> dict[str, Any]:
+def _to_json(counts: Counts) -> dict[str, Any]:
     return {
         "precision": counts.precision,
         "recall": counts.recall,
@@ -112,8 +114,8 @@ def _figures(counts: Counts) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Span:
-    """A stretch of a document and the concepts it was linked to; none of them: NIL."""
+class ConceptSpan:
+    """A span of a document and its concepts; without concepts: NIL."""
 
     document: str
     start: int
@@ -122,45 +124,45 @@ class Span:
 
 
 def mention_counts(
-    gold: Iterable[Span], answers: Iterable[Span], *, overlap: bool = False
+    gold: Iterable[ConceptSpan], answers: Iterable[ConceptSpan], *, overlap: bool = False
 ) -> Counts:
-    """Compare mentions: span and set of concepts; each gold mention is found once.
+    """Compare mentions by span and set of concepts; each gold mention matches once.
 
-    With ``overlap``, spans need only overlap; they are then paired from left to right.
+    With ``overlap``, overlapping spans match; they are paired from left to right.
     """
     if overlap:
         return _overlapping(gold, answers)
-    expected, given = Counter(gold), Counter(answers)
-    right = (expected & given).total()
-    return Counts(right, given.total() - right, expected.total() - right)
+    expected, predicted = Counter(gold), Counter(answers)
+    right = (expected & predicted).total()
+    return Counts(right, predicted.total() - right, expected.total() - right)
 
 
-def _overlapping(gold: Iterable[Span], answers: Iterable[Span]) -> Counts:
-    waiting: dict[tuple[str, frozenset[str]], list[Span]] = defaultdict(list)
+def _overlapping(gold: Iterable[ConceptSpan], answers: Iterable[ConceptSpan]) -> Counts:
+    unmatched: dict[tuple[str, frozenset[str]], list[ConceptSpan]] = defaultdict(list)
     for span in sorted(gold, key=_by_end):
-        waiting[span.document, span.concepts].append(span)
-    n_gold = sum(map(len, waiting.values()))
+        unmatched[span.document, span.concepts].append(span)
+    n_gold = sum(map(len, unmatched.values()))
     right = n_answers = 0
     for answer in sorted(answers, key=_by_end):
         n_answers += 1
-        places = waiting[answer.document, answer.concepts]
-        for place, span in enumerate(places):
+        candidates = unmatched[answer.document, answer.concepts]
+        for index, span in enumerate(candidates):
             if span.start < answer.end and answer.start < span.end:
-                del places[place]
+                del candidates[index]
                 right += 1
                 break
     return Counts(right, n_answers - right, n_gold - right)
 
 
-def _by_end(span: Span) -> tuple[int, int]:
+def _by_end(span: ConceptSpan) -> tuple[int, int]:
     return span.end, span.start
 
 
-def document_counts(gold: Iterable[Span], answers: Iterable[Span]) -> Counts:
-    """Compare the sets of concepts of each document; a document nobody answered is missed."""
-    expected, given = set(_pairs(gold)), set(_pairs(answers))
-    return Counts(len(expected & given), len(given - expected), len(expected - given))
+def document_counts(gold: Iterable[ConceptSpan], answers: Iterable[ConceptSpan]) -> Counts:
+    """Compare the sets of concepts of each document; documents without answers are missed."""
+    expected, predicted = set(_pairs(gold)), set(_pairs(answers))
+    return Counts(len(expected & predicted), len(predicted - expected), len(expected - predicted))
 
 
-def _pairs(spans: Iterable[Span]) -> Iterator[tuple[str, str]]:
+def _pairs(spans: Iterable[ConceptSpan]) -> Iterator[tuple[str, str]]:
     return ((span.document, concept) for span in spans for concept in span.concepts)

@@ -1,15 +1,15 @@
-"""The torch side: encoders of text, models that write names; in which precision they run."""
+"""Neural models: text encoders, sequence-to-sequence models, knowledge layers, precision."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.nn.encoder import POOLINGS as POOLINGS, TextEncoder as TextEncoder
     from biograft.nn.precision import PRECISIONS as PRECISIONS
-    from biograft.nn.seq2seq import Namer as Namer
+    from biograft.nn.seq2seq import Seq2SeqModel as Seq2SeqModel
     from biograft.nn.settings import EncoderSettings as EncoderSettings
 
 

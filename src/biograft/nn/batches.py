@@ -1,7 +1,7 @@
-"""Batches of texts of like length, each of about as many tokens as any other.
+"""Batches of texts of similar length with a constant number of tokens, and padding.
 
-Names of a vocabulary are short and uneven: padded to one length, most of the work would be
-spent on padding. A batch of constant tokens also keeps what it computes within the caches.
+The names of a terminology are short and uneven: padded to one length, they would be mostly
+padding. A constant number of tokens also keeps the activations of a batch within the caches.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy.typing as npt
 import torch
 
 USUAL_LENGTH = 16
-"""Tokens of a usual name; a batch of n names has room for n times as many tokens."""
+"""Tokens of a typical name; a batch of n names holds n times as many tokens."""
 
 
 def token_batches(lengths: npt.NDArray[np.int64], n_tokens: int) -> Iterator[npt.NDArray[np.int64]]:
-    """Split texts into batches by length, the longest first, by the room that they take padded.
+    """Split texts into batches of similar length by their padded size, longest first.
 
-    The longest come first so that memory, if it is short, is short at once.
+    With the longest first, memory runs out at once or never.
     """
     order = np.argsort(-lengths, kind="stable")
     start = 0
@@ -30,12 +30,12 @@ def token_batches(lengths: npt.NDArray[np.int64], n_tokens: int) -> Iterator[npt
         start = stop
 
 
-def pad(token_ids: Sequence[Sequence[int]], filler: int) -> dict[str, torch.Tensor]:
-    """Make the tensors of a batch, each text filled up to the longest on the right."""
+def pad(token_ids: Sequence[Sequence[int]], padding: int) -> dict[str, torch.Tensor]:
+    """Return the tensors of a batch, padded on the right to the longest text."""
     lengths = np.fromiter(map(len, token_ids), dtype=np.int64, count=len(token_ids))
     width = int(lengths.max(initial=0))
     mask = np.arange(width) < lengths[:, None]  # (batch, tokens)
-    ids = np.full(mask.shape, filler, dtype=np.int64)
+    ids = np.full(mask.shape, padding, dtype=np.int64)
     ids[mask] = np.fromiter((x for row in token_ids for x in row), np.int64, int(lengths.sum()))
     return {
         "input_ids": torch.from_numpy(ids),

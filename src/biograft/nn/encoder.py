@@ -1,4 +1,4 @@
-"""From the states of all tokens of a text to one vector."""
+"""Text encoders: texts to vectors, with a transformers model, a tokenizer and a pooling."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import torch
 from biograft.artifacts import new_folder
 from biograft.errors import ConfigError, StoreError, shorten
 from biograft.nn.batches import USUAL_LENGTH, pad, token_batches
-from biograft.nn.knowledge.entity_finder import EntityFinder, is_told, limit_knowledge, make_finder
-from biograft.nn.precision import computing_in
+from biograft.nn.knowledge.entity_finder import EntityMentions, entity_inputs, make_finder
+from biograft.nn.precision import autocast_in
 from biograft.nn.pretrained import (
     find_encoder,
     hash_encoder,
     load_parts,
-    most_tokens,
+    max_input_tokens,
     write_encoder,
 )
 from biograft.nn.settings import EncoderSettings, find_settings
@@ -30,24 +30,24 @@ from biograft.progress import Progress
 from biograft.registry import Registry
 
 Pooling = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""States (batch, tokens, dim) and mask (batch, tokens) in, vectors (batch, dim) out."""
+"""From states (batch, tokens, dim) and mask (batch, tokens) to vectors (batch, dim)."""
 
 POOLINGS: Registry[Pooling] = Registry(
     "pooling",
     {
         "cls": ("biograft.nn.encoder:pool_first", "the state of the first token (SapBERT)"),
-        "mean": ("biograft.nn.encoder:pool_mean", "the mean of all tokens that are no padding"),
+        "mean": ("biograft.nn.encoder:pool_mean", "the mean of all tokens except padding"),
     },
 )
 
 
 def pool_first(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Take the state of the first token, before any pooler that the model may have."""
+    """Take the state of the first token, without the pooler of the model."""
     return states[:, 0].float()  # (batch, dim)
 
 
 def pool_mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Average the states of the tokens that are no padding; a text of no token gives zeros."""
+    """Average the states of all tokens except padding; a text without tokens gives zeros."""
     weights = mask.unsqueeze(-1).to(torch.float32)  # (batch, tokens, 1)
     return (states.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
 
@@ -56,18 +56,30 @@ Vectors = npt.NDArray[np.float32]
 
 
 class TextEncoder:
-    """A model with its tokenizer, and how a text becomes one vector."""
+    """A text encoder: a transformers model with its tokenizer and pooling.
+
+    >>> encoder = TextEncoder.from_pretrained("ENCODER")  # doctest: +SKIP
+    >>> encoder.encode(["heart attack", "myocardial infarction"])  # doctest: +SKIP
+    """
 
     def __init__(self, model: Any, tokenizer: Any, settings: EncoderSettings, name: str) -> None:
         self.model, self.tokenizer, self.settings, self.name = model, tokenizer, settings, name
         self.folder: Path | None = None
-        """Where it lies on disk as it is, if it does; other files there may belong to it."""
+        """The folder it was loaded from, if any."""
         self._pool = POOLINGS.load(settings.pooling)
-        most, least = most_tokens(model, tokenizer), tokenizer.num_special_tokens_to_add() + 1
-        if not least <= settings.max_length <= most:
+        shortest = tokenizer.num_special_tokens_to_add() + 1
+        longest = max_input_tokens(model, tokenizer)
+        if not shortest <= settings.max_length <= longest:
             raise ConfigError(
-                f"max_length: expected {least} to {most} for {name}, found {settings.max_length}"
+                f"max_length: expected {shortest} to {longest} for {name}, "
+                f"found {settings.max_length}"
             )
+
+    def __repr__(self) -> str:
+        return (
+            f"TextEncoder({self.name!r}, dim={self.dim}, pooling={self.pooling!r}, "
+            f"max_length={self.max_length}, lower={self.lower}, device={str(self.device)!r})"
+        )
 
     @classmethod
     def from_pretrained(
@@ -79,11 +91,11 @@ class TextEncoder:
         lower: bool | None = None,
         device: str | None = None,
     ) -> TextEncoder:
-        """Load an encoder from a folder or, by name, from the hub of models.
+        """Load an encoder from a folder or, by name, from the Hugging Face hub.
 
-        What is not given is read from the files beside the weights; failing those: mean pooling,
-        the longest texts that the model takes, lower case where the tokenizer makes it anyhow.
-        Without ``device`` the encoder lives on a GPU where there is one.
+        Settings that are not given are read from the files beside the weights; the defaults are
+        mean pooling, the maximum length of the model, and lowercasing if the tokenizer does it.
+        The default device is a GPU where there is one.
         """
         folder = find_encoder(name_or_folder)
         model, tokenizer = load_parts(folder)
@@ -91,7 +103,7 @@ class TextEncoder:
         settings = EncoderSettings(
             **{
                 "pooling": "mean",
-                "max_length": most_tokens(model, tokenizer),
+                "max_length": max_input_tokens(model, tokenizer),
                 "lower": _lowercases(tokenizer),
                 **find_settings(folder),
                 **{key: value for key, value in given.items() if value is not None},
@@ -104,72 +116,60 @@ class TextEncoder:
 
     @property
     def pooling(self) -> str:
-        """How states become one vector."""
+        """The name of the pooling."""
         return self.settings.pooling
 
     @property
     def max_length(self) -> int:
-        """How many tokens of a text are read."""
+        """The maximum length of a text in tokens; longer texts are truncated."""
         return self.settings.max_length
 
     @property
     def lower(self) -> bool:
-        """Whether texts are lowercased first."""
+        """Whether texts are lowercased before tokenisation."""
         return self.settings.lower
 
     @property
     def dim(self) -> int:
-        """How many numbers a vector has."""
+        """The dimension of the vectors."""
         return int(self.model.config.hidden_size)
 
     @property
     def device(self) -> torch.device:
-        """Where the model lives now."""
+        """The device of the model."""
         device: torch.device = next(self.model.parameters()).device
         return device
 
     def prepare(self, text: str) -> str:
-        """Give a text as the tokenizer sees it: blanks squeezed, lowercased if so set."""
-        squeezed = " ".join(text.split())
-        return squeezed.lower() if self.lower else squeezed
+        """Normalise whitespace, and lowercase if so set."""
+        normalised = " ".join(text.split())
+        return normalised.lower() if self.lower else normalised
 
     def tokenize(self, texts: Sequence[str]) -> dict[str, torch.Tensor]:
-        """Make a batch of texts: ``input_ids`` and ``attention_mask``, as long as the longest."""
-        return pad(self._token_ids(texts), self._filler)
+        """Tokenise texts to a padded batch of ``input_ids`` and ``attention_mask``."""
+        return pad(self._token_ids(texts), self._padding)
 
     def embed(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Compute the vectors of a batch, as they are pooled; gradients flow."""
-        inputs = self.tell({key: value.to(self.device) for key, value in batch.items()})
-        # of an encoder-decoder, the half that reads
-        config = self.model.config
-        reader = self.model.get_encoder() if config.is_encoder_decoder else self.model
-        states = reader(**inputs).last_hidden_state  # (batch, tokens, dim)
+        """Compute the pooled vectors of a batch, with gradients."""
+        on_device = {key: value.to(self.device) for key, value in batch.items()}
+        inputs = self.add_entity_inputs(on_device)
+        is_seq2seq = self.model.config.is_encoder_decoder
+        model = self.model.get_encoder() if is_seq2seq else self.model
+        states = model(**inputs).last_hidden_state  # (batch, tokens, dim)
         return self._pool(states, inputs["attention_mask"])
 
-    def tell(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Add which entities the texts of a batch name, for a model that must be told."""
+    def add_entity_inputs(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Add the entities that the texts of a batch mention, for a model that takes them."""
         if self.finder is None:
             return inputs
-        return inputs | self.finder.tell(inputs["input_ids"], inputs["attention_mask"])
-
-    def limit_knowledge(self, share: float | None, n_neighbours: int | None) -> None:
-        """Tell the model a share of what texts name, and fewer neighbours of each."""
-        if not self.is_told:
-            raise ConfigError(
-                f"encoder.told_share, encoder.n_neighbours: {self.name} is told of no entities; "
-                "leave them out"
-            )
-        limit_knowledge(self.model, share, n_neighbours)
-        self.__dict__.pop("finder", None)
-
-    @property
-    def is_told(self) -> bool:
-        """Whether the model must be told which entities a text names."""
-        return is_told(self.model)
+        return inputs | entity_inputs(self.finder, inputs["input_ids"], inputs["attention_mask"])
 
     @cached_property
-    def finder(self) -> EntityFinder | None:
-        """What finds the entities that the model must be told; none if it needs none."""
+    def finder(self) -> EntityMentions | None:
+        """Finds the entities that texts mention; None for a model without entity inputs.
+
+        Assign None to encode texts without their entities.
+        """
         return make_finder(self.model, self.tokenizer, self.prepare)
 
     def encode(
@@ -183,8 +183,8 @@ class TextEncoder:
     ) -> Vectors:
         """Compute one vector for each text, in the order given: (texts, dim).
 
-        A batch has room for ``batch_size`` names of usual length: fewer texts where they are
-        longer, more where they are shorter. ``normalize`` makes all vectors of length 1.
+        A batch holds ``batch_size`` names of typical length: fewer longer texts, more shorter
+        ones. ``normalize`` scales all vectors to unit length.
         """
         if batch_size < 1:
             raise ConfigError(f"batch_size: expected at least 1, found {batch_size}")
@@ -192,29 +192,29 @@ class TextEncoder:
         lengths = np.fromiter(map(len, token_ids), dtype=np.int64, count=len(token_ids))
         vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
         n_done, n_tokens = 0, max(1, int(lengths.sum()))
-        with self._reading(precision):
+        with self._inference(precision):
             for rows in token_batches(lengths, batch_size * USUAL_LENGTH):
                 if lengths[rows[0]] == 0:
-                    continue  # nothing to read: zeros; only tokenizers without special tokens
-                batch = pad([token_ids[row] for row in rows], self._filler)
+                    continue  # no tokens: zeros; only with tokenizers without special tokens
+                batch = pad([token_ids[row] for row in rows], self._padding)
                 vectors[rows] = self.embed(batch).float().cpu().numpy()
                 if progress:
                     n_done += int(lengths[rows].sum())
                     progress.advance(len(rows), n_done / n_tokens)
-        self._refuse_nonsense(vectors, texts)
+        self._check_finite(vectors, texts)
         return _to_unit_length(vectors) if normalize else vectors
 
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the encoder so that transformers and sentence-transformers load it too."""
+    def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Save the encoder; transformers and sentence-transformers load the folder, too."""
         with new_folder(Path(folder), overwrite=overwrite) as work:
             write_encoder(work, self.model, self.tokenizer, self.settings)
 
     def fingerprint(self) -> str:
-        """Compute the SHA-256 of weights, tokenizer and settings: equal ones, equal vectors."""
+        """Compute the SHA-256 of weights, tokenizer and settings, which decide the vectors."""
         return hash_encoder(self.model, self.tokenizer, self.settings)
 
     @property
-    def _filler(self) -> int:
+    def _padding(self) -> int:
         return int(self.tokenizer.pad_token_id or 0)
 
     def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
@@ -231,22 +231,22 @@ class TextEncoder:
         return ids
 
     @contextlib.contextmanager
-    def _reading(self, precision: str) -> Iterator[None]:
-        """Neither drop out nor keep gradients; one autocast for all batches casts weights once."""
+    def _inference(self, precision: str) -> Iterator[None]:
+        """Switch dropout and gradients off; one autocast for all batches casts weights once."""
         training = self.model.training
         self.model.eval()
         try:
-            with torch.inference_mode(), computing_in(precision, self.device):
+            with torch.inference_mode(), autocast_in(precision, self.device):
                 yield
         finally:
             self.model.train(training)
 
-    def _refuse_nonsense(self, vectors: Vectors, texts: Sequence[str]) -> None:
-        faulty = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-        if len(faulty):
+    def _check_finite(self, vectors: Vectors, texts: Sequence[str]) -> None:
+        rows = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+        if len(rows):
             raise StoreError(
-                f"{self.name}: gives NaN or infinity for {len(faulty):,} of {len(texts):,} texts, "
-                f"first {shorten(texts[faulty[0]])!r}; its weights are damaged, train it again"
+                f"{self.name}: gives NaN or infinity for {len(rows):,} of {len(texts):,} texts, "
+                f"first {shorten(texts[rows[0]])!r}; its weights are damaged, train it again"
             )
 
 
@@ -257,9 +257,9 @@ def _to_unit_length(vectors: Vectors) -> Vectors:
 
 
 def _lowercases(tokenizer: Any) -> bool:
-    """Whether a tokenizer lowercases by itself, so that doing it before changes nothing."""
+    """Whether a tokenizer lowercases texts itself."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return bool(getattr(tokenizer, "do_lower_case", False))
-    stated = json.dumps(json.loads(backend.to_str()).get("normalizer"))
-    return '"lowercase": true' in stated or '"Lowercase"' in stated
+    normalizer = json.dumps(json.loads(backend.to_str()).get("normalizer"))
+    return '"lowercase": true' in normalizer or '"Lowercase"' in normalizer

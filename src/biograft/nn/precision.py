@@ -1,7 +1,7 @@
-"""In which precision a model computes: full, or bfloat16 where the machine is quicker in it.
+"""Mixed precision: fp32, or bfloat16 autocast where the hardware supports it.
 
-Weights stay in 32 bits; under autocast only the products run in bfloat16. On processors without
-instructions for it, bfloat16 is emulated and many times slower, so ``auto`` looks first.
+Weights stay in 32 bits; under autocast the matrix products run in bfloat16. Processors without
+bfloat16 instructions emulate it many times slower, so ``auto`` checks for them.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from transformers import PreTrainedModel
 from biograft.errors import ConfigError
 
 PRECISIONS = ("auto", "fp32", "bf16")
-_QUICK = ("avx512_bf16", "amx_bf16", "bf16")
-"""What a processor says when it multiplies bfloat16 by itself (x86 twice, then Arm)."""
+_BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
+"""Processor flags of bfloat16 instructions (x86 twice, then Arm)."""
 _PROCESSOR = Path("/proc/cpuinfo")
 
 
 @functools.cache
 def processor_has_bf16() -> bool:
-    """Whether this processor has instructions for products in bfloat16."""
-    look = getattr(torch.cpu, "get_capabilities", None)  # older torch does not tell
-    if look is not None:
-        capabilities = look()
-        return any(capabilities.get(name) for name in _QUICK)
+    """Whether this processor has instructions for bfloat16 products."""
+    get_capabilities = getattr(torch.cpu, "get_capabilities", None)  # missing in older torch
+    if get_capabilities is not None:
+        capabilities = get_capabilities()
+        return any(capabilities.get(name) for name in _BF16_FLAGS)
     try:
         words = set(_PROCESSOR.read_text(encoding="utf-8").split())
     except OSError:
         return False
-    return not words.isdisjoint(_QUICK)
+    return not words.isdisjoint(_BF16_FLAGS)
 
 
 def choose_precision(precision: str, device: torch.device) -> str:
-    """Resolve ``auto`` for a device: bf16 where that is quick, else fp32."""
+    """Resolve ``auto`` for a device: bf16 where the hardware supports it, else fp32."""
     if precision not in PRECISIONS:
         raise ConfigError(
             f"precision: expected one of {', '.join(PRECISIONS)}, found {precision!r}"
@@ -47,37 +47,37 @@ def choose_precision(precision: str, device: torch.device) -> str:
         return precision
     if device.type == "cpu":
         return "bf16" if processor_has_bf16() else "fp32"
-    quick = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    return "bf16" if quick else "fp32"
+    native = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bf16" if native else "fp32"
 
 
-def computing_in(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """Give the context in which a model on a device computes in a precision."""
+def autocast_in(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """Return the autocast context of a precision on a device."""
     chosen = choose_precision(precision, device)
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=chosen == "bf16")
 
 
 @contextmanager
-def attending_for_gradients(
+def attention_for_training(
     model: nn.Module, precision: str, device: torch.device
 ) -> Iterator[None]:
-    """Let encoders attend for this time in the way whose gradients are the quickest to compute.
+    """Switch encoders to the attention implementation with the fastest backward pass.
 
-    On processors in bfloat16 that is the plain one: the backward pass of the fused one multiplies
-    by a slow routine, and with dropout it computes in 32 bits. States differ by rounding alone.
+    For bfloat16 on a CPU that is the eager one: the backward pass of fused attention (SDPA) uses a
+    slow routine, and computes in 32 bits with dropout. The states differ by rounding only.
     """
     if device.type != "cpu" or choose_precision(precision, device) != "bf16":
         yield
         return
     fused = [
-        part
-        for part in model.modules()
-        if isinstance(part, PreTrainedModel) and part.config._attn_implementation == "sdpa"
+        module
+        for module in model.modules()
+        if isinstance(module, PreTrainedModel) and module.config._attn_implementation == "sdpa"
     ]
     try:
-        for part in fused:
-            part.set_attn_implementation("eager")
+        for module in fused:
+            module.set_attn_implementation("eager")
         yield
     finally:
-        for part in fused:
-            part.set_attn_implementation("sdpa")
+        for module in fused:
+            module.set_attn_implementation("sdpa")

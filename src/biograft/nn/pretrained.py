@@ -1,8 +1,7 @@
-"""Load a model and its tokenizer from a folder, or from the hub of models by name.
+"""Loading and saving of transformers models and tokenizers, from folders or the hub.
 
-A folder is never looked up anywhere else. Weights that a file does not hold are an error here:
-transformers would fill them in at random and say so only in its log. Code that a folder brings is
-never run: all that transformers loads is loaded here, with ``trust_remote_code=False``; left out,
+Missing weights are an error here; transformers would initialise them at random and only log it.
+Code in a folder is never run: everything is loaded with ``trust_remote_code=False``. Without it,
 transformers would ask on standard input, and take what is piped into a command for the answer.
 """
 
@@ -31,15 +30,15 @@ from biograft.nn.settings import EncoderSettings, write_settings
 _WANTED = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin"]
 _UNWANTED = ["onnx/*", "openvino/*", "tf_*", "flax_*"]
 _NO_LIMIT = 100_000
-"""Tokenizers that know no limit say so with a number above this."""
+"""Tokenizers without a length limit state a number above this."""
 _FAULTS = (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, ConfigError)
-"""What transformers raises for folders that are none, damaged or foreign."""
-_TELLING = ("config.json", "tokenizer_config.json")
+"""What transformers raises for missing, damaged or foreign folders."""
+_CODE_FILES = ("config.json", "tokenizer_config.json")
 """Files in which ``auto_map`` names Python modules to load a folder with."""
 
 
 def find_encoder(name: str | Path) -> Path:
-    """Find the folder of an encoder: the one named, or a copy from the hub, kept or fetched."""
+    """Return the folder of an encoder: the one named, or a cached or downloaded copy."""
     folder = Path(name)
     if folder.is_dir():
         return folder
@@ -53,31 +52,31 @@ def find_encoder(name: str | Path) -> Path:
         return Path(snapshot_download(name, allow_patterns=_WANTED, ignore_patterns=_UNWANTED))
     except (OSError, ValueError, HfHubHTTPError) as error:
         raise NotFoundError(
-            f"{name}: is no folder here, and nothing of that name could be downloaded; name the "
-            "folder of an encoder, or fetch it where there is a network and bring the folder"
+            f"{name}: no such folder, and nothing of that name could be downloaded; name the "
+            "folder of an encoder, or download it where there is a network and copy the folder"
         ) from error
 
 
 def load_parts(folder: Path) -> tuple[Any, Any]:
-    """Load the model and the tokenizer of a folder; weights in 32 bits, whole and finite."""
+    """Load an encoder and its tokenizer from a folder; weights in 32 bits, complete and finite."""
     model, tokenizer, missing = load_model(AutoModel, folder)
-    # no pooling of ours reads the pooler
+    # our poolings do not use the pooler
     refuse_missing(folder, {key for key in missing if "pooler." not in key})
     return model, tokenizer
 
 
 @dataclass(frozen=True, slots=True)
 class MaskedLM:
-    """A model that scores the vocabulary at every token, and its tokenizer."""
+    """A masked language model and its tokenizer."""
 
     model: Any
     tokenizer: Any
     new_head: bool
-    """Whether the folder had no head, so that one was drawn; it has to be trained before use."""
+    """Whether the head is new, because the folder had none; it must be trained before use."""
 
 
 def load_masked_lm(name_or_folder: str | Path, *, seed: int = 0) -> MaskedLM:
-    """Load a model with its token head; where there is none, one is drawn by the seed."""
+    """Load a masked language model; a missing head is initialised by the seed."""
     folder = find_encoder(name_or_folder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -88,9 +87,9 @@ def load_masked_lm(name_or_folder: str | Path, *, seed: int = 0) -> MaskedLM:
 
 
 def load_model(kind: Any, folder: Path, **options: Any) -> tuple[Any, Any, Set[str]]:
-    """Give model, tokenizer, and the names of weights that the folder lacks.
+    """Load a model and its tokenizer; also return the names of missing weights.
 
-    ``kind`` is a class of transformers that loads models; ``options`` are for it.
+    ``kind`` is an Auto class of transformers; ``options`` are passed to it.
     """
     refuse_code(folder)
     try:
@@ -113,7 +112,7 @@ def load_model(kind: Any, folder: Path, **options: Any) -> tuple[Any, Any, Set[s
 
 
 def load_config(folder: Path) -> Any:
-    """Read what model a folder holds, as transformers describes it."""
+    """Load the transformers configuration of a folder."""
     refuse_code(folder)
     try:
         with quiet_transformers():
@@ -125,7 +124,7 @@ def load_config(folder: Path) -> Any:
 
 
 def load_tokenizer(folder: Path, kind: Any = AutoTokenizer) -> Any:
-    """Load a tokenizer alone; ``kind`` is a class of transformers that loads one."""
+    """Load a tokenizer; ``kind`` is a tokenizer class of transformers."""
     refuse_code(folder)
     try:
         with quiet_transformers():
@@ -137,31 +136,31 @@ def load_tokenizer(folder: Path, kind: Any = AutoTokenizer) -> Any:
 
 
 def refuse_code(folder: Path) -> None:
-    """Refuse a folder that wants to be loaded with code of its own."""
-    for name in _TELLING:
+    """Refuse a folder that brings Python code to load it with."""
+    for name in _CODE_FILES:
         try:
-            told = json.loads((folder / name).read_bytes())
+            content = json.loads((folder / name).read_bytes())
         except (OSError, ValueError, RecursionError):
-            continue  # what cannot be read is for transformers to find
-        if isinstance(told, dict) and told.get("auto_map"):
+            continue  # transformers reports unreadable files
+        if isinstance(content, dict) and content.get("auto_map"):
             raise StoreError(
                 f"{folder / name}: auto_map names Python code to load the model with, and biograft "
-                "runs no code of a folder; take an encoder that transformers itself knows, or, if "
-                "this one is, take auto_map out of the file"
+                "does not run code of a folder; use an encoder that transformers supports, or, if "
+                "it supports this one, remove auto_map from the file"
             )
 
 
 def refuse_missing(folder: Path, missing: Set[str]) -> None:
-    """Refuse a folder whose weights are not whole."""
+    """Refuse a folder with missing weights."""
     if missing:
         raise StoreError(
-            f"{folder}: the file of weights lacks {len(missing)} of the model's tensors "
+            f"{folder}: the weights lack {len(missing)} of the model's tensors "
             f"({min(missing)}, ...); get the encoder again, or convert it first"
         )
 
 
-def most_tokens(model: Any, tokenizer: Any) -> int:
-    """Count the tokens that a model takes; RoBERTa's kin number them after the padding's id."""
+def max_input_tokens(model: Any, tokenizer: Any) -> int:
+    """Return the maximum input length; RoBERTa models count positions from the padding id on."""
     positions = int(getattr(model.config, "max_position_embeddings", _NO_LIMIT))
     for name, module in model.named_modules():
         padding = getattr(module, "padding_idx", None)
@@ -192,7 +191,7 @@ def _looks_like_a_path(name: str) -> bool:
 
 @contextlib.contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Keep transformers from drawing bars and warning on stderr; faults are raised all the same."""
+    """Switch off progress bars and warnings of transformers; errors are raised as usual."""
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(ERROR)
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -206,12 +205,7 @@ def quiet_transformers() -> Iterator[None]:
 
 _MODULES = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
 _SETTING_KEYS = ("model_type", "num_attention_heads", "hidden_act", "layer_norm_eps")
-"""Of a model's configuration: what changes its vectors and is not seen in its weights."""
-_OF_KNOWLEDGE = (
-    *("knowledge_after", "n_nearest", "max_mentions", "compat"),
-    *("type_attention", "node_attention", "told_share"),
-)
-"""The same of models with a knowledge layer; others have none of these."""
+"""Fields of a model's configuration that change its vectors but not its weights."""
 
 
 def write_encoder(folder: Path, model: Any, tokenizer: Any, settings: EncoderSettings) -> None:
@@ -220,14 +214,14 @@ def write_encoder(folder: Path, model: Any, tokenizer: Any, settings: EncoderSet
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
     write_settings(folder, settings)
-    for place, content in _sentence_transformers(model.config.hidden_size, settings).items():
-        path = folder / place
+    for name, content in _sentence_transformers(model.config.hidden_size, settings).items():
+        path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def _sentence_transformers(dim: int, settings: EncoderSettings) -> dict[str, Any]:
-    """Say the settings in the words that every version of sentence-transformers reads."""
+    """Return the settings as files that every version of sentence-transformers reads."""
     return {
         "modules.json": [
             {
@@ -253,14 +247,12 @@ def _sentence_transformers(dim: int, settings: EncoderSettings) -> dict[str, Any
 
 
 def hash_encoder(model: Any, tokenizer: Any, settings: EncoderSettings) -> str:
-    """Compute the SHA-256 of all that decides which vector a text gets."""
+    """Compute the SHA-256 of everything that decides the vector of a text."""
     config = {key: str(getattr(model.config, key, None)) for key in _SETTING_KEYS}
-    told = (key for key in _OF_KNOWLEDGE if hasattr(model.config, key))
-    config |= {key: str(getattr(model.config, key)) for key in told}
-    if getattr(model.config, "n_probed", 0):  # models from before it was there search exactly
-        config["n_probed"] = str(model.config.n_probed)
+    if layers := getattr(model.config, "knowledge_layers", None):
+        config["knowledge_layers"] = json.dumps(layers, sort_keys=True)
     names = [list(entity.names) for entity in getattr(model, "entities", ())]
-    if any(names):  # by which a model is told what a text names
+    if any(names):  # they decide which entities of a text are found
         config["names"] = hashlib.sha256(json.dumps(names).encode()).hexdigest()
     plain = {
         "config": config,
@@ -277,7 +269,7 @@ def hash_model(described: Mapping[str, Any], model: Any) -> str:
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     for key, tensor in sorted(model.state_dict().items()):
         if "pooler." in key:
-            continue  # no pooling of ours reads it, and it may be random
+            continue  # our poolings do not use it, and it may be random
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         digest.update(memoryview(flat.view(torch.uint8).numpy()))
@@ -285,7 +277,7 @@ def hash_model(described: Mapping[str, Any], model: Any) -> str:
 
 
 def describe_tokenizer(tokenizer: Any) -> Any:
-    """Give what a tokenizer is, without the padding and truncation of its last call."""
+    """Return the definition of a tokenizer, without the padding and truncation of its last call."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return [sorted(tokenizer.get_vocab().items()), str(tokenizer.special_tokens_map)]

@@ -1,85 +1,84 @@
-"""How large a model is that is made from scratch."""
+"""Configurations of models made from scratch, importable without torch: BERT and BART."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 
+from biograft.config import AtLeast, Config, Range, check_fields
 from biograft.errors import ConfigError
 from biograft.registry import load_object
 
-FEWEST_TOKENS = 300
-"""The special tokens, all bytes, and some room."""
+MIN_VOCABULARY_SIZE = 300
+"""Room for the special tokens and all bytes."""
+
+
+Positive: TypeAlias = Annotated[int, AtLeast(1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """Sizes of a new model; ``n_tokens`` is what its vocabulary has at most.
+class ModelSize(Config):
+    """The size of a new model; ``n_tokens`` is the maximum size of its vocabulary.
 
-    ``max_length`` is how many tokens it takes at most; ``dropout`` is also that of attention.
+    ``max_length`` is the maximum length of its input; ``dropout`` applies to attention, too.
     """
 
-    width: int = 256
-    layers: int = 3
-    heads: int = 4
-    feed_forward: int = 1024
-    n_tokens: int = 8000
-    max_length: int = 256
-    dropout: float = 0.1
+    width: Positive = 256
+    layers: Positive = 3
+    heads: Positive = 4
+    feed_forward: Positive = 1024
+    n_tokens: Annotated[int, AtLeast(MIN_VOCABULARY_SIZE)] = 8000
+    max_length: Annotated[int, AtLeast(8)] = 256
+    dropout: Annotated[float, Range(min=0, below=1)] = 0.1
 
     def __post_init__(self) -> None:
-        least = {"n_tokens": FEWEST_TOKENS, "max_length": 8}
-        for name in ("width", "layers", "heads", "feed_forward", "n_tokens", "max_length"):
-            if getattr(self, name) < least.get(name, 1):
-                raise ConfigError(
-                    f"{name}: expected at least {least.get(name, 1)}, found {getattr(self, name)}"
-                )
+        check_fields(self)
         if self.width % self.heads:
             raise ConfigError(
                 f"heads: expected a divisor of the width {self.width}, found {self.heads}"
             )
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout: expected a share from 0 to below 1, found {self.dropout}")
 
     @property
-    def spread(self) -> float:
-        """The deviation of new weights.
+    def initial_std(self) -> float:
+        """The standard deviation of initial weights.
 
-        The usual 0.02 suits a width of 1,024; drawn so, a narrow model long attends to all alike.
+        The usual 0.02 suits a width of 1,024; with it, the attention of a narrow model stays
+        uniform for long.
         """
         return float(self.width**-0.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewBert(Sizes):
-    """How large a new BERT is.
+class NewBert(ModelSize):
+    """A new BERT.
 
-    Every Chinese character is a token, so ``n_tokens`` bounds how many of them are known; other
-    scripts have pieces of words. ``lower`` takes case and accents off. ``informed``: vectors of
-    tokens begin by what stands beside them in the texts, those of places as waves; else at random.
+    Every Chinese character is a token, so that ``n_tokens`` limits the number of known ones; other
+    scripts have subwords. ``lower`` removes case and accents. With ``informed``, token embeddings
+    start from co-occurrence (PPMI) in the texts and position embeddings from sinusoids; otherwise
+    both are random.
     """
 
     reads: ClassVar[tuple[str, ...]] = ("annotated_text",)
-    """The kinds of streams that it can learn from."""
+    """The kinds of streams that it can be trained on."""
 
-    layers: int = 4
-    max_length: int = 512
+    layers: Positive = 4
+    max_length: Annotated[int, AtLeast(8)] = 512
     lower: bool = True
     informed: bool = False
 
     def create(self, texts: Iterable[str], seed: int) -> Any:
-        """Make the model, its tokenizer from some texts."""
+        """Create the model, with a tokenizer learnt from some texts."""
         return load_object("biograft.nn.scratch:create_bert")(self, texts, seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewSeq2Seq(Sizes):
-    """How large a new BART is: ``layers`` of each half, ``max_length`` to read and to write."""
+class NewSeq2Seq(ModelSize):
+    """A new BART: ``layers`` of encoder and decoder each, ``max_length`` of input and output."""
 
     reads: ClassVar[tuple[str, ...]] = ("name_templates",)
-    """The kinds of streams that it can learn from."""
+    """The kinds of streams that it can be trained on."""
 
     def create(self, texts: Iterable[str], seed: int) -> Any:
-        """Make the model, its tokenizer from some texts."""
-        return load_object("biograft.nn.scratch:create_namer")(self, texts, seed)
+        """Create the model, with a tokenizer learnt from some texts."""
+        return load_object("biograft.nn.scratch:create_bart")(self, texts, seed)

@@ -1,4 +1,4 @@
-"""Cut a text that is too long for a model round its marked mention, token by token."""
+"""Sequence-to-sequence models (BART, T5) that generate the name of a marked mention."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 from biograft.artifacts import new_folder
-from biograft.corpus.mention_text import END, START, share_room
+from biograft.corpus.mention_text import END, START, split_context
 from biograft.errors import ConfigError, StoreError
 from biograft.nn.pretrained import (
     describe_tokenizer,
@@ -29,41 +29,41 @@ _MARKED = re.compile(rf"(?<!\S){START}(?!\S).*(?<!\S){END}(?!\S)", re.DOTALL)
 def cut_round_mention(
     text: str, tokens: Sequence[int], offsets: Sequence[tuple[int, int]], room: int
 ) -> list[int]:
-    """Keep so many tokens: the marked mention, and those nearest to it on either side.
+    """Truncate a text to ``room`` tokens around its marked mention.
 
-    Of a mention that is too long by itself the first and the last tokens stay, so that both its
-    marks do; of a text without one the first tokens stay.
+    Of a mention that is too long by itself the first and the last tokens stay, so that both marks
+    do; of a text without a mention the first tokens stay.
     """
     marked = _MARKED.search(text)
     if marked is None:
         return list(tokens[:room])
     inside = [
-        place
-        for place, (start, end) in enumerate(offsets)
+        position
+        for position, (start, end) in enumerate(offsets)
         if start < marked.end() and end > marked.start()
     ]
     first, last = inside[0], inside[-1] + 1
     if last - first > room:
         return [*tokens[first : first + room - room // 2], *tokens[last - room // 2 : last]]
-    before, after = share_room(first, len(tokens) - last, room - (last - first))
+    before, after = split_context(first, len(tokens) - last, room - (last - first))
     return list(tokens[first - before : last + after])
 
 
 _CHUNK = 16_384
-"""How many texts are tokenised at once: what the tokenizer gives for each is large."""
+"""How many texts are tokenised at once; encodings take much memory."""
 _DROPOUTS = ("dropout", "attention_dropout", "dropout_rate")
 _NO_LIMIT = 100_000
-_USUAL_LIMIT = 512
-"""What models without numbered positions (T5) are trained to read."""
+_DEFAULT_LIMIT = 512
+"""The input length that models without position embeddings (T5) are trained for."""
 _CONFIG_KEYS = ("model_type", "encoder_attention_heads", "num_heads", "activation_function",
             "scale_embedding")  # fmt: skip
 
 
-class Namer:
-    """A model that reads a text and writes a name.
+class Seq2SeqModel:
+    """A sequence-to-sequence model with its tokenizer, which generates names for texts.
 
-    ``start`` is what the decoder begins with, ``end`` what a name ends with. It reads at most
-    ``max_source`` tokens and writes at most ``max_target``, the prompt and ``start`` included.
+    The decoder starts with the token ``start``; a name ends with the token ``end``. The source has
+    at most ``max_source`` tokens, the target ``max_target``, the prompt and ``start`` included.
     """
 
     def __init__(
@@ -86,8 +86,12 @@ class Namer:
         self.padding = self._special("pad_token_id")
         self.max_source = self._limit("max_source", max_source, tokenizer.model_max_length)
         self.max_target = self._limit("max_target", max_target, _NO_LIMIT)
-        self._before, self._after = _round(tokenizer)
-        _force_nothing(model)
+        self._before, self._after = _special_tokens(tokenizer)
+        _disable_forced_tokens(model)
+
+    def __repr__(self) -> str:
+        limits = f"max_source={self.max_source}, max_target={self.max_target}"
+        return f"Seq2SeqModel({self.name!r}, {limits}, device={str(self.device)!r})"
 
     @classmethod
     def from_pretrained(
@@ -98,11 +102,11 @@ class Namer:
         max_target: int | None = None,
         dropout: float | None = None,
         device: str | None = None,
-    ) -> Namer:
-        """Load a model from a folder or, by name, from the hub of models.
+    ) -> Seq2SeqModel:
+        """Load a model from a folder or, by name, from the Hugging Face hub.
 
-        ``dropout``, where given, replaces the model's own, also in attention. Without ``device``
-        the model lives on a GPU where there is one.
+        ``dropout`` replaces the dropout of the model, also in attention. The default device is a
+        GPU where there is one.
         """
         folder = find_encoder(name_or_folder)
         config = _read_config(folder)
@@ -117,46 +121,46 @@ class Namer:
 
     @property
     def device(self) -> torch.device:
-        """Where the model lives now."""
+        """The device of the model."""
         device: torch.device = next(self.model.parameters()).device
         return device
 
     def source_tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Give the tokens of texts to read, with the special ones that the tokenizer puts round.
+        """Return the tokens of source texts, with special tokens.
 
-        Of a text that is too long the tokens nearest its marked mention stay.
+        A text that is too long is truncated around its marked mention.
         """
         room = self.max_source - len(self._before) - len(self._after)
-        found = []
+        sources = []
         for text, tokens in zip(texts, self._tokens(texts), strict=True):
-            kept = tokens if len(tokens) <= room else self._cut(text, room)
-            found.append([*self._before, *kept, *self._after])
-        return found
+            fitting = tokens if len(tokens) <= room else self._cut(text, room)
+            sources.append([*self._before, *fitting, *self._after])
+        return sources
 
     def prompt_tokens(self, prompt: str) -> list[int]:
-        """Give the tokens of what the decoder is given; none for an empty prompt."""
+        """Return the tokens of a decoder prompt; none for an empty prompt."""
         return self._tokens([prompt])[0]
 
     def name_tokens(self, name: str) -> list[int]:
-        """Give the tokens of a name, without its end."""
+        """Return the tokens of a name, without the end token."""
         return self._tokens([name])[0]
 
-    def prompts_tokens(self, prompts: Sequence[str]) -> list[list[int]]:
-        """Give the tokens of many prompts."""
+    def batch_prompt_tokens(self, prompts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of many prompts."""
         return self._tokens(prompts)
 
-    def names_tokens(self, names: Sequence[str]) -> list[list[int]]:
-        """Give the tokens of many names, without their ends."""
+    def batch_name_tokens(self, names: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of many names, without the end token."""
         return self._tokens(names)
 
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write model and tokenizer as transformers loads them."""
+    def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Save model and tokenizer as a transformers folder."""
         with new_folder(Path(folder), overwrite=overwrite) as work, quiet_transformers():
             self.model.save_pretrained(work)
             self.tokenizer.save_pretrained(work)
 
     def fingerprint(self) -> str:
-        """Compute the SHA-256 of all that decides what is written: equal ones, equal names."""
+        """Compute the SHA-256 of everything that decides the generated names."""
         config = self.model.config
         described = {
             "config": {key: str(getattr(config, key, None)) for key in _CONFIG_KEYS},
@@ -167,66 +171,66 @@ class Namer:
         return hash_model(described, self.model)
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Tokenise texts as they stand within others: after a blank, without special tokens."""
+        """Tokenise texts as within a sentence: after a space, without special tokens."""
         backend = self.tokenizer.backend_tokenizer
-        backend.no_truncation()  # what an earlier call of the tokenizer may have left
+        backend.no_truncation()  # may be left from an earlier call of the tokenizer
         backend.no_padding()
-        found: list[list[int]] = []
+        tokens: list[list[int]] = []
         for first in range(0, len(texts), _CHUNK):
-            written = [f" {text}" if text else "" for text in texts[first : first + _CHUNK]]
-            made = backend.encode_batch_fast(written, add_special_tokens=False)
-            found += [encoding.ids for encoding in made]
-        return found
+            chunk = [f" {text}" if text else "" for text in texts[first : first + _CHUNK]]
+            encodings = backend.encode_batch_fast(chunk, add_special_tokens=False)
+            tokens += [encoding.ids for encoding in encodings]
+        return tokens
 
     def _cut(self, text: str, room: int) -> list[int]:
-        """Tokenise a text that is too long, with the places of its tokens, and cut it."""
-        written = f" {text}"
-        encoding = self.tokenizer.backend_tokenizer.encode(written, add_special_tokens=False)
-        return cut_round_mention(written, encoding.ids, encoding.offsets, room)
+        """Tokenise a text that is too long, and truncate it around its marked mention."""
+        text = f" {text}"
+        encoding = self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
+        return cut_round_mention(text, encoding.ids, encoding.offsets, room)
 
     def _special(self, key: str) -> int:
-        """Find a special token where models tell it."""
-        for told in (self.model.config, getattr(self.model, "generation_config", None)):
-            found = getattr(told, key, None)
-            if isinstance(found, int):
-                return found
+        """Return a special token from the configuration of the model or of its generation."""
+        for config in (self.model.config, getattr(self.model, "generation_config", None)):
+            token = getattr(config, key, None)
+            if isinstance(token, int):
+                return token
         raise StoreError(f"{self.name}: its config.json lacks {key}; expected a number")
 
-    def _limit(self, name: str, given: int | None, told: int) -> int:
-        """Give how many tokens one side takes: what is given, within what the model can."""
+    def _limit(self, name: str, given: int | None, of_tokenizer: int) -> int:
+        """Return the maximum length of source or target: as given, if the model allows it."""
         positions = int(getattr(self.model.config, "max_position_embeddings", _NO_LIMIT))
-        limits = [n for n in (positions, int(told)) if 0 < n < _NO_LIMIT]
-        most = min(limits, default=None)
+        limits = [n for n in (positions, int(of_tokenizer)) if 0 < n < _NO_LIMIT]
+        longest = min(limits, default=None)
         if given is None:
-            return most or _USUAL_LIMIT
-        if not 8 <= given <= (most or given):
+            return longest or _DEFAULT_LIMIT
+        if not 8 <= given <= (longest or given):
             raise ConfigError(
-                f"{name}: expected 8 to {most or 'any number'} for {self.name}, found {given}"
+                f"{name}: expected 8 to {longest or 'any number'} for {self.name}, found {given}"
             )
         return given
 
 
 def _read_config(folder: Path) -> Any:
-    """Read what model a folder holds; one that does not both read and write is refused."""
+    """Read the configuration of a folder; refuse models that are no encoder-decoder."""
     config = load_config(folder)
     if not config.is_encoder_decoder:
         raise StoreError(
-            f"{folder}: a {config.model_type} either reads or writes; expected a model that does "
-            "both, such as BART or T5"
+            f"{folder}: a {config.model_type} is no encoder-decoder; expected one, such as BART "
+            "or T5"
         )
     return config
 
 
-def _round(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """Give the special tokens that a tokenizer puts before and after a text."""
+def _special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """Return the special tokens that a tokenizer adds before and after a text."""
     encoding = tokenizer.backend_tokenizer.encode(" a", add_special_tokens=True)
-    ordinary = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
+    ordinary = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
     return encoding.ids[: ordinary[0]], encoding.ids[ordinary[-1] + 1 :]
 
 
-def _force_nothing(model: Any) -> None:
-    """Let no token be forced: what may be written is for a trie of names to say."""
-    for told in (model.config, getattr(model, "generation_config", None)):
+def _disable_forced_tokens(model: Any) -> None:
+    """Disable forced tokens; the trie of names decides what is generated."""
+    for config in (model.config, getattr(model, "generation_config", None)):
         for key in ("forced_bos_token_id", "forced_eos_token_id"):
-            if getattr(told, key, None) is not None:
-                setattr(told, key, None)
+            if getattr(config, key, None) is not None:
+                setattr(config, key, None)

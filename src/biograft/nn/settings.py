@@ -1,7 +1,7 @@
-"""What belongs to an encoder besides its weights: pooling, length, case; and where that is read.
+"""The settings of a text encoder beside its weights: pooling, maximum length, lowercasing.
 
-Our own ``biograft_encoder.json`` comes first, then the files of sentence-transformers, then
-what the tokenizer and the model say of themselves.
+They are read from ``biograft_encoder.json``, else from the files of sentence-transformers, else
+from the tokenizer and the model.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from biograft.artifacts import Kind
+from biograft.artifacts import ArtifactKind
 from biograft.errors import ConfigError, StoreError
 
-SETTINGS = Kind(
+SETTINGS = ArtifactKind(
     format="biograft-encoder",
     version=1,
-    called="encoder description",
+    called="encoder settings",
     remedy="save the encoder again",
     file="biograft_encoder.json",
 )
@@ -32,9 +32,9 @@ class EncoderSettings:
     pooling: str
     """Name of a pooling: ``cls`` or ``mean``."""
     max_length: int
-    """How many tokens of a text are read, the special ones included."""
+    """Maximum number of tokens of a text, special tokens included; longer texts are truncated."""
     lower: bool
-    """Whether texts are lowercased before anything else."""
+    """Whether texts are lowercased before tokenisation."""
 
     def __post_init__(self) -> None:
         if self.max_length < 1:
@@ -47,7 +47,7 @@ def write_settings(folder: Path, settings: EncoderSettings) -> None:
 
 
 def find_settings(folder: Path) -> dict[str, Any]:
-    """Read what the files of a folder say of pooling, max_length and lower; unsaid is absent."""
+    """Read pooling, max_length and lower from a folder; what its files do not state is absent."""
     if (folder / SETTINGS.file).exists():
         return _read_own(folder)
     if (folder / "modules.json").exists():
@@ -65,28 +65,28 @@ def _read_own(folder: Path) -> dict[str, Any]:
 
 
 def _read_sentence_transformers(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for module in _read_json(folder / "modules.json", list):
         kind = str(module.get("type", "")).rpartition(".")[2]
-        place = folder / str(module.get("path", ""))
+        path = folder / str(module.get("path", ""))
         if kind not in _KNOWN_MODULES:
             raise StoreError(
                 f"{folder}: its modules.json has a layer {kind!r}; "
                 f"biograft reads {', '.join(_KNOWN_MODULES)} only"
             )
         if kind == "Pooling":
-            found["pooling"] = _read_pooling(place / "config.json")
-        if kind == "Transformer" and (place / "sentence_bert_config.json").exists():
-            content = _read_json(place / "sentence_bert_config.json")
+            settings["pooling"] = _read_pooling(path / "config.json")
+        if kind == "Transformer" and (path / "sentence_bert_config.json").exists():
+            content = _read_json(path / "sentence_bert_config.json")
             if content.get("max_seq_length"):
-                found["max_length"] = int(content["max_seq_length"])
+                settings["max_length"] = int(content["max_seq_length"])
             if content.get("do_lower_case"):
-                found["lower"] = True
-    return found
+                settings["lower"] = True
+    return settings
 
 
 def _read_pooling(path: Path) -> str:
-    """Read a pooling in the words of sentence-transformers, before and since version 6."""
+    """Read the pooling from a file of sentence-transformers, before and since version 6."""
     content = _read_json(path)
     if "pooling_mode" in content:
         return str(content["pooling_mode"])
@@ -94,7 +94,7 @@ def _read_pooling(path: Path) -> str:
     if len(chosen) == 1 and chosen[0] in _OLD_MODES:
         return _OLD_MODES[chosen[0]]
     raise StoreError(
-        f"{path}: pools by {', '.join(chosen) or 'nothing'}; expected one of "
+        f"{path}: pooling is {', '.join(chosen) or 'missing'}; expected one of "
         f"{', '.join(_OLD_MODES)}; name a pooling yourself"
     )
 

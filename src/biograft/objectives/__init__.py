@@ -1,10 +1,10 @@
-"""Objectives: what a model is trained for; each gives a loss and what there is to know of it."""
+"""Training objectives: losses of pre-training, each with its configuration."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from biograft.registry import Registry as Registry
+from biograft.registry import Registry
 
 __all__ = ["OBJECTIVES"]
 
@@ -12,57 +12,59 @@ OBJECTIVES: Registry[Any] = Registry(
     "objective",
     {
         "synonym_alignment": (
-            "biograft.objectives.configs:SynonymAlignmentConfig",
-            "names of one concept near each other, names of others far (SapBERT)",
+            "configs:SynonymAlignmentConfig",
+            "pull names of one concept together, push others apart (SapBERT)",
         ),
         "masked_tokens": (
-            "biograft.objectives.configs:MaskedTokensConfig",
-            "tokens, whole words or whole entities are hidden and foretold (BERT, KeBioLM)",
+            "configs:MaskedTokensConfig",
+            "predict masked tokens, whole words or whole entities (BERT, KeBioLM)",
         ),
         "entity_detection": (
-            "biograft.objectives.configs:EntityDetectionConfig",
-            "which tokens begin a mention, are in one, are in none (KeBioLM)",
+            "configs:EntityDetectionConfig",
+            "tag each token as beginning, inside or outside of a mention (KeBioLM)",
         ),
         "entity_linking": (
-            "biograft.objectives.configs:EntityLinkingConfig",
-            "which entity of the table a mention means (KeBioLM)",
+            "configs:EntityLinkingConfig",
+            "predict the entity of a mention (KeBioLM)",
         ),
         "next_sentence": (
-            "biograft.objectives.configs:NextSentenceConfig",
-            "whether the second part of a sequence follows the first (BERT)",
+            "configs:NextSentenceConfig",
+            "classify whether the second segment follows the first (BERT)",
         ),
         "sentence_order": (
-            "biograft.objectives.configs:SentenceOrderConfig",
-            "whether the parts of a sequence are swapped (ALBERT)",
+            "configs:SentenceOrderConfig",
+            "classify whether two segments are swapped (ALBERT)",
         ),
         "context_entity_consistency": (
-            "biograft.objectives.configs:ContextEntityConsistencyConfig",
-            "whether an entity put in another's place is a synonym of it (EMBERT)",
+            "configs:ContextEntityConsistencyConfig",
+            "classify whether a replaced entity is a synonym (EMBERT)",
         ),
         "entity_segmentation": (
-            "biograft.objectives.configs:EntitySegmentationConfig",
-            "where in a long entity its sub-entities end (EMBERT)",
+            "configs:EntitySegmentationConfig",
+            "predict where the sub-entities of a long entity end (EMBERT)",
         ),
         "bidirectional_entity_masking": (
-            "biograft.objectives.configs:BidirectionalEntityMaskingConfig",
-            "of a long entity the head from its adjective part, and the other way round (EMBERT)",
+            "configs:BidirectionalEntityMaskingConfig",
+            "predict the masked head or adjective part of a long entity (EMBERT)",
         ),
         "name_generation": (
-            "biograft.objectives.configs:NameGenerationConfig",
-            "from a text with a marked mention, the name of its concept (GenBioEL)",
+            "configs:NameGenerationConfig",
+            "generate the name of the concept of a marked mention (GenBioEL)",
         ),
         "masked_neighbour": (
-            "biograft.objectives.configs:MaskedNeighbourConfig",
-            "which entities are the neighbours of a mention's in the graph (SMedBERT)",
+            "configs:MaskedNeighbourConfig",
+            "predict the graph neighbours of a mention's entity (SMedBERT)",
         ),
         "masked_mention": (
-            "biograft.objectives.configs:MaskedMentionConfig",
-            "what a hidden mention was, from what is known of its entity (SMedBERT)",
+            "configs:MaskedMentionConfig",
+            "restore a masked mention from the knowledge of its entity (SMedBERT)",
         ),
         "entity_prediction": (
-            "biograft.objectives.configs:EntityPredictionConfig",
-            "which entity a mention means whose own was withheld or exchanged (ERNIE)",
+            "configs:EntityPredictionConfig",
+            "predict entities that were withheld or replaced (ERNIE)",
         ),
     },
+    group="biograft.objectives",
+    home="biograft.objectives",
 )
-"""The configuration of every objective; its ``build()`` gives the objective itself."""
+"""The configurations of objectives; ``build()`` makes the objective itself."""

@@ -1,44 +1,70 @@
-"""What one forward pass gives to all objectives of running text."""
+"""The base class of all training objectives, and what one forward pass gives to them.
+
+An objective adds labels to examples (``prepare``), says over how many items of a batch its loss is
+a mean (``count``) and computes the loss (``loss``). All objectives of a recipe share one forward
+pass of the model.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from biograft.errors import ConfigError
-from biograft.objectives.examples import Ints, TextBatch
+from biograft.objectives.examples import Ints, Setting, TextBatch, TextExample
 
 
 @dataclass(frozen=True, slots=True)
 class TextStates:
-    """The states of a batch, and what a knowledge layer made of its mentions.
+    """The output of a forward pass over a batch of text.
 
-    Mentions are in the order of ``TextBatch.mentions``.
+    Mentions are in the order of ``TextBatch.mentions``. The fields that are None by default need a
+    model with knowledge layers.
     """
 
     final: Tensor
-    """(sequences, length, width): the last layer."""
+    """(sequences, length, width): the states of the last layer."""
     token_scores: Callable[[Tensor], Tensor]
     """The token head: states (n, width) to scores of the vocabulary (n, tokens)."""
     embeddings: Tensor | None = None
-    """(tokens, width): the vectors with which the tokens of the vocabulary go in."""
+    """(tokens, width): the input embeddings of the vocabulary."""
     detection: Tensor | None = None
     """(sequences, length, 3): scores of O, B, I from the text-only states."""
     queries: Tensor | None = None
     """(mentions, dim): mentions in the space of entities."""
     table: Tensor | None = None
-    """(entities, dim): the vectors of all entities."""
+    """(entities, dim): the entity embeddings."""
     read_mentions: Callable[[Tensor, Tensor], Tensor] | None = None
-    """Reads mentions in the space of entities: states (sequences, length, width) and mentions
+    """Projects mentions into the space of entities: states (sequences, length, width) and mentions
     (mentions, 3) to (mentions, dim)."""
+
+    def require(self, field: str, objective: str) -> Any:
+        """Return a field that an objective needs; raise if the model does not compute it."""
+        value = getattr(self, field)
+        if value is None:
+            raise ConfigError(f"objective.{objective}: {_MISSING[field]}, or remove the objective")
+        return value
+
+
+_TABLE = "the model has no entity table; give it a knowledge layer"
+_MISSING = {
+    "embeddings": "the model has no input embeddings; choose an encoder of BERT's kind",
+    "detection": "the model does not detect mentions; give it the knowledge layer entity_memory",
+    "queries": _TABLE,
+    "table": _TABLE,
+    "read_mentions": "the model does not read mentions from its last layer; give it the knowledge "
+    "layer neighbour_attention or entity_fusion",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class TensorBatch:
-    """A ``TextBatch`` as tensors of one device; the fields mean the same."""
+    """A ``TextBatch`` as tensors of one device, with the same fields."""
 
     tokens: Tensor
     mask: Tensor
@@ -51,7 +77,7 @@ class TensorBatch:
 
     @classmethod
     def of(cls, batch: TextBatch, device: torch.device | str = "cpu") -> TensorBatch:
-        """Bring a batch to a device."""
+        """Move a batch to a device."""
 
         def move(values: Ints) -> Tensor:
             return torch.from_numpy(values).to(device, non_blocking=True)
@@ -74,21 +100,48 @@ class TensorBatch:
         return len(self.tokens)
 
 
-def mention_reader(states: TextStates, objective: str) -> Callable[[Tensor, Tensor], Tensor]:
-    """Give what reads mentions from states in the space of entities."""
-    if states.read_mentions is None:
-        raise ConfigError(
-            f"objective.{objective}: the model does not read mentions from its last layer; give "
-            "it the knowledge layer neighbour_attention or entity_fusion, or take the objective out"
-        )
-    return states.read_mentions
+Loss = tuple[Tensor, dict[str, float]]
+"""A weighted loss, and its statistics by name."""
 
 
-def entity_table(states: TextStates, objective: str) -> Tensor:
-    """Give the vectors of all entities."""
-    if states.table is None:
-        raise ConfigError(
-            f"objective.{objective}: the model has no table of entities; give it a knowledge "
-            "layer, or take the objective out"
-        )
-    return states.table
+class LossTerm:
+    """A loss that is one mean over the items of a batch."""
+
+    def count(self, batch: Any) -> int:
+        """Count the items over which the loss is a mean."""
+        raise NotImplementedError
+
+    def count_items(self, batch: Any) -> int:
+        """Count the items over which the accuracy is a mean; by default as the loss."""
+        return self.count(batch)
+
+    def loss(self, states: Any, batch: Any) -> Loss:
+        """Compute the loss of a batch and its statistics; both are 0 where nothing counts."""
+        raise NotImplementedError
+
+
+class Objective(LossTerm):
+    """What a model is trained for.
+
+    ``states`` and ``batch`` of ``loss`` are ``TextStates`` and ``TensorBatch`` for objectives of
+    running text; those of name pairs and of generation state their own.
+    """
+
+    name: ClassVar[str]
+    """The name in ``OBJECTIVES`` and in recipes."""
+    order: ClassVar[int] = 0
+    """Objectives with a lower number prepare an example first."""
+    head: nn.Module | None = None
+    """The parameters of the objective, trained with the model."""
+
+    def __init__(self, config: Any, setting: Setting | None = None) -> None:
+        self.config = config
+
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Add labels to an example, or change its tokens; by default it stays as it is."""
+        return example
+
+    @property
+    def terms(self) -> Mapping[str, LossTerm]:
+        """The terms of the loss by name; by default the objective itself, without a name."""
+        return {"": self}

@@ -1,7 +1,12 @@
-"""Which long entities have a part hidden, and which part."""
+"""Bidirectional entity masking of EMBERT (equations 6 to 9).
+
+One part of a long mention is masked and predicted from the other: the head from the adjective
+part, or the adjective part from the head.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
@@ -10,25 +15,26 @@ import torch
 from torch import Tensor, nn
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch, TextStates
+from biograft.objectives.base import Loss, LossTerm, Objective, TensorBatch, TextStates
 from biograft.objectives.configs import BidirectionalEntityMaskingConfig
 from biograft.objectives.examples import (
-    HEAD_START,
+    HEAD_OFFSET,
     IGNORED,
     SPECIAL,
     Setting,
     TextBatch,
     TextExample,
 )
-from biograft.objectives.heads import GeluNorm, draw_weights
+from biograft.objectives.heads import GeluNorm, init_weights
 from biograft.objectives.losses import count_reduced, reduced_cross_entropy
 
+NAME = "bidirectional_entity_masking"
 HEAD, ADJECTIVE = "head", "adjective"
 PARTS = (HEAD, ADJECTIVE)
 
 
-class HiddenPart(NamedTuple):
-    """A part of a mention, its tokens with both ends inclusive."""
+class MaskedPart(NamedTuple):
+    """A masked part of a mention; both ends inclusive."""
 
     row: int
     part: str
@@ -36,79 +42,77 @@ class HiddenPart(NamedTuple):
     last: int
 
 
-def choose_parts(
-    example: TextExample, share: float, most_share: float, draw: np.random.Generator
-) -> list[HiddenPart]:
-    """Choose a share of the long mentions at random, and of each one of its parts.
+def choose_masked_parts(
+    example: TextExample, entity_ratio: float, max_token_ratio: float, rng: np.random.Generator
+) -> list[MaskedPart]:
+    """Choose a ratio of the long mentions at random, and one of the two parts of each.
 
-    The number is the share in expectation. A part with which more than ``most_share`` of the
-    sequence's ordinary tokens would be hidden is left out, and so are mentions with fixed tokens.
+    The number is the ratio in expectation. A part with which more than ``max_token_ratio`` of the
+    sequence's ordinary tokens would be masked is left out, and so are mentions with fixed tokens.
     """
-    starts, fixed = example.mention_labels[HEAD_START], example.fixed_with(())
+    offsets, fixed = example.mention_labels[HEAD_OFFSET], example.fixed_with(())
     free = [
         row
-        for row in np.flatnonzero(starts != IGNORED).tolist()
+        for row in np.flatnonzero(offsets != IGNORED).tolist()
         if not fixed[example.mentions[row, 0] : example.mentions[row, 1] + 1].any()
     ]
-    n_wanted = int(share * len(free) + draw.random())
-    # a hair more than the share, for 0.29 of 100 is a hair less than 29
-    left = int(most_share * int((example.words != SPECIAL).sum()) + 1e-9)
+    n_wanted = int(entity_ratio * len(free) + rng.random())
+    # rounded up by a hair: 0.29 * 100 is a little less than 29
+    n_left = int(max_token_ratio * int((example.words != SPECIAL).sum()) + 1e-9)
     chosen = []
-    for row in draw.permutation(np.array(free, np.int64))[:n_wanted].tolist():
+    for row in rng.permutation(np.array(free, np.int64))[:n_wanted].tolist():
         first, last = example.mentions[row, :2].tolist()
-        start = int(starts[row])
-        hidden = (
-            HiddenPart(row, HEAD, start, last)
-            if draw.random() < 0.5
-            else HiddenPart(row, ADJECTIVE, first, start - 1)
+        start = first + int(offsets[row])
+        masked = (
+            MaskedPart(row, HEAD, start, last)
+            if rng.random() < 0.5
+            else MaskedPart(row, ADJECTIVE, first, start - 1)
         )
-        size = hidden.last - hidden.first + 1
-        if size <= left:
-            chosen.append(hidden)
-            left -= size
+        size = masked.last - masked.first + 1
+        if size <= n_left:
+            chosen.append(masked)
+            n_left -= size
     return chosen
 
 
 class BoundaryHead(nn.Module):
     """Two layers LN(GELU(W .)) of [x_first ; x_last ; p] (EMBERT's equations 6 and 7)."""
 
-    def __init__(self, width: int, position_dim: int, longest: int) -> None:
+    def __init__(self, width: int, position_dim: int, max_tokens: int) -> None:
         super().__init__()
-        self.position = nn.Embedding(longest, position_dim)
+        self.position = nn.Embedding(max_tokens, position_dim)
         self.inner = GeluNorm(2 * width + position_dim, width)
         self.outer = GeluNorm(width, width)
 
-    def forward(self, first: Tensor, last: Tensor, place: Tensor) -> Tensor:
-        """Give (tokens, width), to be compared with the vectors that tokens go in with.
+    def forward(self, first: Tensor, last: Tensor, position: Tensor) -> Tensor:
+        """Compute (tokens, width), to be multiplied with the input embeddings of tokens.
 
-        ``first`` and ``last`` (tokens, width) are the states at the ends of the part that is
-        there, ``place`` (tokens,) says which token of the hidden part is asked for.
+        ``first`` and ``last`` (tokens, width) are the states at the ends of the visible part,
+        ``position`` (tokens,) is the position of the predicted token in the masked part.
         """
-        made: Tensor = self.outer(self.inner(torch.cat([first, last, self.position(place)], -1)))
-        return made
+        inputs = torch.cat([first, last, self.position(position)], -1)
+        outputs: Tensor = self.outer(self.inner(inputs))
+        return outputs
 
 
-NAME = "bidirectional_entity_masking"
-
-
-class Asked(NamedTuple):
-    """Tokens of hidden parts, each with what it is told from; all are (tokens,)."""
+class MaskedPartTokens(NamedTuple):
+    """The tokens of masked parts to predict; all fields are (tokens,)."""
 
     sequence: Tensor
     first: Tensor
-    """Where the part that is there begins."""
+    """The first token of the visible part."""
     last: Tensor
-    """Where it ends, inclusive."""
-    place: Tensor
-    """Which token of the hidden part it is, from 0."""
+    """The last token of the visible part, inclusive."""
+    position: Tensor
+    """The position of the token in the masked part, from 0."""
     label: Tensor
-    """What stood there."""
+    """The original token."""
 
 
-class Direction:
-    """The hidden heads told from adjective parts, or the hidden adjective parts from heads.
+class Direction(LossTerm):
+    """Predict masked heads from adjective parts, or masked adjective parts from heads.
 
-    Its tokens have labels of their own, ``IGNORED`` where nothing is asked.
+    Its tokens have labels of their own, ``IGNORED`` where nothing is predicted.
     """
 
     def __init__(self, part: str, head: nn.Module, config: BidirectionalEntityMaskingConfig):
@@ -116,87 +120,98 @@ class Direction:
         self.label = f"{NAME}.{part}"
 
     def count(self, batch: TextBatch) -> int:
-        """Say over how much the loss is a mean: the tokens asked for, or sequences."""
+        """Count the tokens to predict, or sequences, as ``reduction`` says."""
         return count_reduced(self.config.reduction, self.count_items(batch), len(batch))
 
     def count_items(self, batch: TextBatch) -> int:
-        """Say over how many tokens the accuracy is a share."""
+        """Count the tokens to predict."""
         return int((batch.token_labels[self.label] != IGNORED).sum())
 
-    def loss(self, states: TextStates, batch: TensorBatch) -> tuple[Tensor, dict[str, float]]:
-        """Give the loss over hidden tokens, told among the whole vocabulary."""
-        vectors = states.embeddings
-        if vectors is None or vectors.shape[1] != states.final.shape[2]:
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the loss over masked tokens, scored against the whole vocabulary."""
+        vectors = states.require("embeddings", NAME)
+        if vectors.shape[1] != states.final.shape[2]:
             raise ConfigError(
-                f"objective.{NAME}: the vectors of the encoder's tokens are not as wide as its "
-                "states; choose an encoder of BERT's kind"
+                f"objective.{NAME}: expected input embeddings as wide as the states "
+                f"({states.final.shape[2]}), found {vectors.shape[1]}; choose an encoder of BERT's "
+                "kind"
             )
-        asked = self.asked(batch)
-        first = states.final[asked.sequence, asked.first]
-        last = states.final[asked.sequence, asked.last]
-        scores = self.head(first, last, asked.place) @ vectors.T  # (tokens, vocabulary)
-        loss, stats = reduced_cross_entropy(self.config.reduction, scores, asked.label, len(batch))
+        tokens = self.masked_tokens(batch)
+        first = states.final[tokens.sequence, tokens.first]
+        last = states.final[tokens.sequence, tokens.last]
+        scores = self.head(first, last, tokens.position) @ vectors.T  # (tokens, vocabulary)
+        loss, stats = reduced_cross_entropy(self.config.reduction, scores, tokens.label, len(batch))
         return self.config.weight * loss, stats
 
-    def asked(self, batch: TensorBatch) -> Asked:
-        """Find the tokens that are asked for, in the order of mentions."""
-        is_long = batch.mention_labels[HEAD_START] != IGNORED
+    def masked_tokens(self, batch: TensorBatch) -> MaskedPartTokens:
+        """Find the tokens to predict, in the order of mentions."""
+        is_long = batch.mention_labels[HEAD_OFFSET] != IGNORED
         sequence, first, last = batch.mentions[is_long].unbind(1)
-        start = batch.mention_labels[HEAD_START][is_long]
+        start = first + batch.mention_labels[HEAD_OFFSET][is_long]
         parts = (start, last), (first, start - 1)
-        (begin, end), there = parts if self.part == HEAD else parts[::-1]
-        place = torch.arange(self.config.longest, device=begin.device)
-        tokens = begin[:, None] + place  # (mentions, longest)
+        (begin, end), visible = parts if self.part == HEAD else parts[::-1]
+        position = torch.arange(self.config.max_tokens, device=begin.device)
+        tokens = begin[:, None] + position  # (mentions, max_tokens)
         inside = tokens <= end[:, None]
         labels = batch.token_labels[self.label][
             sequence[:, None], torch.where(inside, tokens, begin[:, None])
         ]
-        row, place = (inside & (labels != IGNORED)).nonzero(as_tuple=True)
-        return Asked(sequence[row], there[0][row], there[1][row], place, labels[row, place])
+        row, position = (inside & (labels != IGNORED)).nonzero(as_tuple=True)
+        return MaskedPartTokens(
+            sequence[row], visible[0][row], visible[1][row], position, labels[row, position]
+        )
 
 
-class BidirectionalEntityMasking:
-    """EMBERT's third task (equations 6 to 9): heads from adjective parts and the other way round.
+class BidirectionalEntityMasking(Objective):
+    """Predict heads from adjective parts and adjective parts from heads.
 
-    It is two losses that are added up, each a mean of its own: those of its ``terms``.
+    The loss is the sum of two terms, one for each direction, each with a mean of its own.
     """
 
-    turn: ClassVar[int] = -1
+    name = NAME
+    order: ClassVar[int] = -1
 
     def __init__(self, config: BidirectionalEntityMaskingConfig, setting: Setting) -> None:
         self.config, self.mask = config, setting.mask
         self.head = nn.ModuleList(
-            BoundaryHead(setting.width, config.position_dim, config.longest)
-            for _ in range(1 if config.shared else len(PARTS))
+            BoundaryHead(setting.width, config.position_dim, config.max_tokens)
+            for _ in range(1 if config.shared_head else len(PARTS))
         )
-        draw_weights(self.head)
+        init_weights(self.head)
         heads = (self.head[0], self.head[-1])
-        self.terms = {
+        self._directions = {
             part: Direction(part, head, config) for part, head in zip(PARTS, heads, strict=True)
         }
 
-    def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
-        """Hide parts of some long entities; what they were becomes their label.
+    @property
+    def terms(self) -> Mapping[str, LossTerm]:
+        """The two directions, by the part that is masked."""
+        return self._directions
 
-        All tokens of such an entity are fixed: what is hidden is so, and what tells it is seen.
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Mask parts of some long mentions; their labels are the original tokens.
+
+        All tokens of such a mention are fixed: one part stays masked, the other visible.
         """
-        if HEAD_START not in example.mention_labels:
+        if HEAD_OFFSET not in example.mention_labels:
             raise ConfigError(
-                f"objective.{NAME}: of no entity of the text the head is known; set "
+                f"objective.{NAME}: the text has no segmented entities; set "
                 "stream.segmentation to a folder of biograft corpus segment"
             )
-        chosen = choose_parts(example, self.config.share, self.config.most_share, draw)
+        config = self.config
+        chosen = choose_masked_parts(example, config.entity_ratio, config.max_token_ratio, rng)
         tokens = example.tokens.copy()
         labels = {
-            term.label: np.full(len(tokens), IGNORED, np.int64) for term in self.terms.values()
+            term.label: np.full(len(tokens), IGNORED, np.int64)
+            for term in self._directions.values()
         }
         for _, part, first, last in chosen:
             tokens[first : last + 1] = self.mask
-            asked = slice(first, min(last + 1, first + self.config.longest))
-            labels[self.terms[part].label][asked] = example.tokens[asked]
+            predicted = slice(first, min(last + 1, first + config.max_tokens))
+            labels[self._directions[part].label][predicted] = example.tokens[predicted]
         return replace(
             example,
             tokens=tokens,
             token_labels={**example.token_labels, **labels},
-            fixed=example.fixed_with(hidden.row for hidden in chosen),
+            fixed=example.fixed_with(masked.row for masked in chosen),
         )

@@ -1,4 +1,7 @@
-"""Two classes from the states on both sides of an entity."""
+"""Context-entity consistency of EMBERT (equations 1 and 2): detect entities that do not fit.
+
+The classifier reads the states on both sides of an entity.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch, TextStates
+from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
 from biograft.objectives.configs import ContextEntityConsistencyConfig
 from biograft.objectives.examples import CONSISTENT, IGNORED, Setting, TextBatch, TextExample
-from biograft.objectives.heads import GeluNorm, draw_weights
+from biograft.objectives.heads import GeluNorm, init_weights
 from biograft.objectives.losses import labelled_cross_entropy
+
+NAME = "context_entity_consistency"
 
 
 class ConsistencyHead(nn.Module):
@@ -24,45 +29,43 @@ class ConsistencyHead(nn.Module):
         super().__init__()
         self.inner = GeluNorm(2 * width, width)
         self.classes = nn.Linear(width, 2, bias=False)
-        draw_weights(self)
+        init_weights(self)
 
     def forward(self, before: Tensor, after: Tensor) -> Tensor:
-        """Give scores (entities, 2) from the states (entities, width) just outside of each."""
+        """Compute scores (entities, 2) from the states (entities, width) just outside of each."""
         scores: Tensor = self.classes(self.inner(torch.cat([before, after], -1)))
         return scores
 
 
-NAME = "context_entity_consistency"
+class ContextEntityConsistency(Objective):
+    """Classify replaced entities: 1 is a synonym, 0 another entity; the stream replaces them.
 
-
-class ContextEntityConsistency:
-    """EMBERT's first task; the stream replaces entities, since only it has the text.
-
-    The states of the entity itself are left out: those of its neighbours, which may be the special
-    tokens at the edges, must show it.
+    The states of the entity itself are not used: those of its neighbours, which may be the special
+    tokens at the edges, must carry the answer.
     """
 
-    turn: ClassVar[int] = -2
+    name = NAME
+    order: ClassVar[int] = -2
 
     def __init__(self, config: ContextEntityConsistencyConfig, setting: Setting) -> None:
         self.config, self.head = config, ConsistencyHead(setting.width)
 
-    def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
-        """Let replaced entities stay readable: of a hidden one nothing could be told."""
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Exclude replaced entities from masking, because a masked one could not be classified."""
         if CONSISTENT not in example.mention_labels:
             raise ConfigError(
                 f"objective.{NAME}: no entity of the text is replaced; give the recipe a table "
-                "[stream.replacement]"
+                "[stream.substitution]"
             )
         replaced = np.flatnonzero(example.mention_labels[CONSISTENT] != IGNORED)
         return replace(example, fixed=example.fixed_with(replaced))
 
     def count(self, batch: TextBatch) -> int:
-        """Say how many entities are replaced; the loss is the mean over these."""
+        """Count the replaced entities."""
         return int((batch.mention_labels[CONSISTENT] != IGNORED).sum())
 
-    def loss(self, states: TextStates, batch: TensorBatch) -> tuple[Tensor, dict[str, float]]:
-        """Give the mean over replaced entities: 1 is a synonym, 0 another entity."""
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the mean over replaced entities."""
         labels = batch.mention_labels[CONSISTENT]
         counted = labels != IGNORED
         sequence, first, last = batch.mentions[counted].unbind(1)

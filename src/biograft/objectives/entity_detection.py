@@ -1,29 +1,28 @@
-"""Label every token O, B or I by the mentions, and learn it from the text-only states."""
+"""Entity detection of KeBioLM (Yuan et al. 2021, equation 9): tag every token O, B or I."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-from torch import Tensor
 
-from biograft.errors import ConfigError
 from biograft.nn.knowledge.inputs import BEGIN, INSIDE, OUTSIDE
-from biograft.objectives.base import TensorBatch, TextStates
-from biograft.objectives.configs import EntityDetectionConfig
-from biograft.objectives.examples import IGNORED, Setting, TextBatch, TextExample
+from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
+from biograft.objectives.examples import IGNORED, TextBatch, TextExample
 from biograft.objectives.losses import labelled_cross_entropy
 
 NAME = "entity_detection"
 
 
-class EntityDetection:
-    """KeBioLM's equation 9: cross-entropy over all tokens, special ones (O) included."""
+class EntityDetection(Objective):
+    """Cross-entropy of tags over all tokens, special ones (O) included.
 
-    def __init__(self, config: EntityDetectionConfig, setting: Setting | None = None) -> None:
-        self.config = config
+    The tags are predicted from the text-only states.
+    """
 
-    def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
+    name = NAME
+
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
         """Add the labels."""
         labels = np.full(len(example.tokens), OUTSIDE, np.int64)
         for first, last in example.mentions[:, :2]:
@@ -32,16 +31,11 @@ class EntityDetection:
         return replace(example, token_labels={**example.token_labels, NAME: labels})
 
     def count(self, batch: TextBatch) -> int:
-        """Say how many tokens are labelled; the loss is the mean over these."""
+        """Count the labelled tokens."""
         return int((batch.token_labels[NAME] != IGNORED).sum())
 
-    def loss(self, states: TextStates, batch: TensorBatch) -> tuple[Tensor, dict[str, float]]:
-        """Give the mean over all tokens that are no padding."""
-        if states.detection is None:
-            raise ConfigError(
-                f"objective.{NAME}: the model has no detection of mentions; give it a knowledge "
-                "layer, or take the objective out"
-            )
-        labels = batch.token_labels[NAME].flatten()
-        loss, accuracy = labelled_cross_entropy(states.detection.flatten(0, 1), labels)
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the mean over all tokens except padding."""
+        scores = states.require("detection", NAME).flatten(0, 1)
+        loss, accuracy = labelled_cross_entropy(scores, batch.token_labels[NAME].flatten())
         return self.config.weight * loss, {"loss": float(loss.detach()), "accuracy": accuracy}

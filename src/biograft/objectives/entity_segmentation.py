@@ -1,4 +1,4 @@
-"""Two classes from the state of a token."""
+"""Entity segmentation of EMBERT (equations 4 and 5): predict where sub-entities end."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch, TextStates
+from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
 from biograft.objectives.configs import EntitySegmentationConfig
-from biograft.objectives.examples import IGNORED, PIECE_ENDS, Setting, TextBatch, TextExample
-from biograft.objectives.heads import GeluNorm, draw_weights
+from biograft.objectives.examples import IGNORED, SEGMENT_ENDS, Setting, TextBatch, TextExample
+from biograft.objectives.heads import GeluNorm, init_weights
 from biograft.objectives.losses import count_reduced, reduced_cross_entropy
+
+NAME = "entity_segmentation"
 
 
 class SegmentationHead(nn.Module):
@@ -21,43 +23,42 @@ class SegmentationHead(nn.Module):
         super().__init__()
         self.inner, self.outer = GeluNorm(width, width), nn.Linear(width, width)
         self.classes = nn.Linear(width, 2, bias=False)
-        draw_weights(self)
+        init_weights(self)
 
     def forward(self, states: Tensor) -> Tensor:
-        """Give scores (tokens, 2) from states (tokens, width)."""
+        """Compute scores (tokens, 2) from states (tokens, width)."""
         scores: Tensor = self.classes(torch.tanh(self.outer(self.inner(states))))
         return scores
 
 
-NAME = "entity_segmentation"
+class EntitySegmentation(Objective):
+    """Classify the tokens of long mentions, masked ones included: 1 ends a segment, 0 does not."""
 
-
-class EntitySegmentation:
-    """EMBERT's second task (equations 4 and 5), hidden tokens included; others do not count."""
+    name = NAME
 
     def __init__(self, config: EntitySegmentationConfig, setting: Setting) -> None:
         self.config, self.head = config, SegmentationHead(setting.width)
 
-    def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
-        """See that the example says where sub-entities end."""
-        if PIECE_ENDS not in example.token_labels:
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Check that the stream labels segments; the example stays as it is."""
+        if SEGMENT_ENDS not in example.token_labels:
             raise ConfigError(
-                f"objective.{NAME}: no entity of the text is known in pieces; set "
+                f"objective.{NAME}: the text has no segmented entities; set "
                 "stream.segmentation to a folder of biograft corpus segment"
             )
         return example
 
     def count(self, batch: TextBatch) -> int:
-        """Say over how much the loss is a mean: the tokens of long entities, or sequences."""
+        """Count the tokens of long mentions, or sequences, as ``reduction`` says."""
         return count_reduced(self.config.reduction, self.count_items(batch), len(batch))
 
     def count_items(self, batch: TextBatch) -> int:
-        """Say over how many tokens the accuracy is a share."""
-        return int((batch.token_labels[PIECE_ENDS] != IGNORED).sum())
+        """Count the tokens of long mentions."""
+        return int((batch.token_labels[SEGMENT_ENDS] != IGNORED).sum())
 
-    def loss(self, states: TextStates, batch: TensorBatch) -> tuple[Tensor, dict[str, float]]:
-        """Give the loss over the tokens of long entities: 1 ends a sub-entity, 0 does not."""
-        labels = batch.token_labels[PIECE_ENDS]
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the loss over the tokens of long mentions."""
+        labels = batch.token_labels[SEGMENT_ENDS]
         counted = labels != IGNORED
         scores = self.head(states.final[counted])  # (labelled tokens, 2)
         loss, stats = reduced_cross_entropy(

@@ -1,8 +1,8 @@
-"""What objectives of running text work on: tokenised examples, and batches of them.
+"""Tokenised examples of running text and their batches, the input of objectives (numpy only).
 
-Numpy only. An example is one sequence with its special tokens; its mentions are token spans, both
-ends inclusive, disjoint and ascending. Batches list the mentions of all sequences one after the
-other instead of padding them, so what else is in a batch never changes what one sequence gives.
+An example is one sequence with its special tokens; its mentions are token spans, both ends
+inclusive, disjoint and ascending. Batches list the mentions of all sequences one after the other
+without padding, so the result for one sequence does not depend on the rest of its batch.
 """
 
 from __future__ import annotations
@@ -19,41 +19,42 @@ from biograft.errors import ConfigError
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float32]
 
 IGNORED = -100
-"""The label of a token, mention or sequence that says nothing about a loss."""
+"""The label of a token, mention or sequence that no loss counts."""
 SPECIAL = -1
-"""Number of the word, or of the sentence, of a token that belongs to none."""
+"""The word index, or sentence index, of a token that belongs to none."""
 FOLLOWS = "follows"
-"""The label of a sequence of two segments: 1 if the second follows the first in its text, 0 if it
-is of another document. Streams that exchange segments set it."""
+"""A sequence label of two-segment sequences: 1 if the second segment follows the first in its
+text, 0 if it is from another document. Streams with random next segments set it."""
 CONSISTENT = "consistent"
-"""The label of a mention: 1 if it was replaced by a synonym, 0 if by another entity; ``IGNORED``
-where it stands as it was written."""
-HEAD_START = "head_start"
-"""The label of a long mention: the first token of its head, as a place in the sequence. The head
-goes to the mention's end, and the adjective part, never empty, is before it. ``IGNORED`` where
-the mention is short, or its head is not its end."""
-SHOWN = "shown"
-"""The label of a mention: the row of the entity that the knowledge layer is told it means;
-``IGNORED`` where it is told none. Without the label every mention is told its own."""
-PIECE_ENDS = "piece_ends"
-"""The label of a token: 1 if it is the last one of a sub-entity of a long mention, 0 if another of
-the mention; ``IGNORED`` elsewhere."""
+"""A mention label: 1 if the mention was replaced by a synonym, 0 if by another entity; ``IGNORED``
+where it is unchanged."""
+HEAD_OFFSET = "head_offset"
+"""A mention label of long mentions: how many tokens precede the head. The head reaches to the end
+of the mention; the adjective part before it is never empty. ``IGNORED`` for short mentions, and
+where the head does not end the mention."""
+VISIBLE_ENTITIES = "visible_entities"
+"""A mention label: the row of the entity that the knowledge layers receive for the mention;
+``IGNORED`` where they receive none. Without the label they receive every mention's own entity."""
+SEGMENT_ENDS = "segment_ends"
+"""A token label: 1 for the last token of a segment (sub-entity) of a long mention, 0 for its other
+tokens; ``IGNORED`` elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextExample:
-    """One sequence of tokens, and what is known about it."""
+    """One sequence of tokens with its mentions and labels."""
 
     tokens: Ints
-    """Numbers in the vocabulary, special tokens included."""
+    """Token ids, special tokens included."""
     segments: Ints
-    """Which segment each token belongs to (``token_type_ids``)."""
+    """The segment of each token (``token_type_ids``)."""
     words: Ints
-    """Number of the word of each token, ascending; ``SPECIAL`` for special tokens."""
+    """The word index of each token, ascending; ``SPECIAL`` for special tokens."""
     mentions: Ints
-    """First token, last token, row of the entity (-1: none of the table), of each mention."""
+    """First token, last token, row of the entity (-1: not in the table), of each mention."""
     token_labels: Mapping[str, Ints] = field(default_factory=dict)
     """By name, a label for each token."""
     mention_labels: Mapping[str, Ints] = field(default_factory=dict)
@@ -61,11 +62,11 @@ class TextExample:
     labels: Mapping[str, int] = field(default_factory=dict)
     """By name, a label of the sequence."""
     fixed: Bools | None = None
-    """Tokens that an objective has hidden or needs as they are; those after it leave them alone.
-    Not given: none."""
+    """Tokens that an objective has masked or needs unchanged; later objectives leave them alone.
+    None: no token."""
 
     def fixed_with(self, rows: Iterable[int]) -> Bools:
-        """Give ``fixed``, and with it the tokens of these mentions."""
+        """Return ``fixed`` extended by the tokens of these mentions."""
         fixed = np.zeros(len(self.tokens), bool) if self.fixed is None else self.fixed.copy()
         for first, last in self.mentions[list(rows), :2]:
             fixed[first : last + 1] = True
@@ -96,19 +97,25 @@ class TextBatch:
         return len(self.tokens)
 
 
-class Preparing(Protocol):
-    """The part of an objective that works on examples: it may change tokens and add labels.
+class ExampleTransform(Protocol):
+    """A step that changes tokens of examples or adds labels: an objective or ``EntityVisibility``.
 
-    An objective that must come before or after others says so by a number, ``turn``: those with a
-    lower one are asked first. Without it, it is 0.
+    Steps run by ascending ``order``.
     """
 
-    def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
-        """Give the example as this objective wants it; ``draw`` depends on the example alone."""
+    order: ClassVar[int]
+
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Return the changed example; ``rng`` depends on the example alone."""
+
+
+def sort_by_order(transforms: Iterable[ExampleTransform]) -> tuple[ExampleTransform, ...]:
+    """Sort transforms by their ``order``; equal ones keep their sequence."""
+    return tuple(sorted(transforms, key=lambda transform: transform.order))
 
 
 def collate(examples: Sequence[TextExample], padding: int) -> TextBatch:
-    """Put examples together; all must have the same labels."""
+    """Make a batch of examples; all must have the same labels."""
     longest = max(len(example.tokens) for example in examples)
     counts = [len(example.mentions) for example in examples]
     mentions = np.concatenate([example.mentions for example in examples])
@@ -142,52 +149,55 @@ def _pad(rows: Sequence[Ints], length: int, value: int) -> Ints:
     return padded
 
 
-Floats = npt.NDArray[np.float32]
-
-
 @dataclass(frozen=True, slots=True)
-class GraphOfEntities:
-    """The neighbours of each entity, and how relations see vectors (TransR).
+class EntityGraph:
+    """The neighbours of each entity of a table, and the relation projections of TransR.
 
-    ``neighbours``, ``relations`` and ``signs`` are (entities, most neighbours), padded at the end.
+    ``neighbours``, ``relations`` and ``signs`` are (entities, max neighbours), padded at the end.
     """
 
     neighbours: Ints
     """Rows of the table; -1 is padding."""
     relations: Ints
-    """Numbers of relations; -1 is padding."""
+    """Relation indices; -1 is padding."""
     signs: Ints
     """1 where the entity is the head of the triple, -1 where it is the tail, 0 at padding."""
     types: Ints
-    """(entities,): numbers of types; -1: none."""
+    """(entities,): type indices; -1: no type."""
     counts: Ints
-    """(entities,): how often each occurs in the text."""
+    """(entities,): the frequency of each entity in the text."""
     relation_vectors: Floats
     """(relations, dim of relations)"""
     projections: Floats
     """(relations, dim, dim of relations)"""
 
 
+MASKED, ALL = "masked", "all"
+ENTITY_VISIBILITIES = (MASKED, ALL)
+MASKING_OBJECTIVE = "masked_tokens"
+"""The objective whose token label is the original token."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Of the tokenizer, the model and the stream, what an objective is built with."""
+    """The properties of tokenizer, model and stream that objectives are built with."""
 
     mask: int
-    """Number of the token that hides another one."""
+    """Id of the mask token."""
     n_tokens: int
     """Size of the vocabulary."""
     special: tuple[int, ...]
-    """Tokens that are never drawn at random."""
+    """Tokens that are never sampled at random."""
     width: int
     """Width of the model's states."""
     entity_counts: npt.NDArray[np.int64] | None = None
-    """How often each entity of the table occurs in the text, where known."""
-    graph: GraphOfEntities | None = None
-    """What is known of the entities besides their names, where something is."""
+    """The frequency of each entity of the table in the text, where known."""
+    graph: EntityGraph | None = None
+    """The neighbours of the entities, where a knowledge layer reads them."""
     embeddings: Any = None
-    """(tokens, width): the vectors with which tokens went into the model it starts from."""
-    shown: str = "hidden"
-    """Which mentions the knowledge layer is told the entities of; see ``showing``."""
+    """(tokens, width): the input embeddings of the model that training starts from."""
+    entity_visibility: str = MASKED
+    """Which mentions the knowledge layers receive the entities of; see ``EntityVisibility``."""
 
     @classmethod
     def of(
@@ -195,9 +205,9 @@ class Setting:
         tokenizer: Any,
         width: int,
         entity_counts: npt.NDArray[np.int64] | None = None,
-        **known: Any,
+        **fields: Any,
     ) -> Setting:
-        """Ask a tokenizer of transformers; ``known`` are fields that it cannot tell."""
+        """Read a tokenizer of transformers; ``fields`` are those that it does not determine."""
         if tokenizer.mask_token_id is None:
             raise ConfigError("encoder: its tokenizer has no mask token; choose another encoder")
         return cls(
@@ -206,53 +216,47 @@ class Setting:
             special=tuple(sorted(tokenizer.all_special_ids)),
             width=width,
             entity_counts=entity_counts,
-            **known,
+            **fields,
         )
-
-
-HIDDEN = "hidden"
-WAYS = (HIDDEN, "all")
-HIDDEN_BY = "masked_tokens"
-"""The objective whose label of a token is what it was before it may have been hidden."""
 
 
 @dataclass(frozen=True, slots=True)
-class Showing:
-    """Prepares examples for knowledge layers that are told entities, whatever the objectives are.
+class EntityVisibility:
+    """Labels the mentions whose entities the knowledge layers receive, for any objectives.
 
-    It takes its turn after what hides tokens, and before what goes by what mentions are told.
+    It runs after masking, and before objectives that depend on the visible entities.
     """
 
-    which: str
-    turn: ClassVar[int] = 1
+    visibility: str
+    order: ClassVar[int] = 1
 
-    def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
-        """Say which mentions are told their entities."""
-        return show(example, self.which)
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Add the label ``VISIBLE_ENTITIES``."""
+        return set_visible_entities(example, self.visibility)
 
 
-def show(example: TextExample, which: str) -> TextExample:
-    """Say which mentions are told their entities: ``hidden`` ones, or ``all``.
+def set_visible_entities(example: TextExample, visibility: str) -> TextExample:
+    """Label which entities the knowledge layers receive: those of ``masked`` mentions, or ``all``.
 
-    Hidden is a mention all of whose tokens are foretold by masked_tokens. Those of unknown
-    entities are told none.
+    A mention is masked if masked_tokens predicts all of its tokens. Unknown entities are never
+    visible.
     """
-    check_choice("shown", which, WAYS)
-    told = example.mentions[:, 2] >= 0
-    if which == HIDDEN:
-        told &= _hidden(example)
-    labels = np.where(told, example.mentions[:, 2], IGNORED)
-    return replace(example, mention_labels={**example.mention_labels, SHOWN: labels})
+    check_choice("entity_visibility", visibility, ENTITY_VISIBILITIES)
+    visible = example.mentions[:, 2] >= 0
+    if visibility == MASKED:
+        visible &= _masked_mentions(example)
+    labels = np.where(visible, example.mentions[:, 2], IGNORED)
+    return replace(example, mention_labels={**example.mention_labels, VISIBLE_ENTITIES: labels})
 
 
-def _hidden(example: TextExample) -> Bools:
-    if HIDDEN_BY not in example.token_labels:
+def _masked_mentions(example: TextExample) -> Bools:
+    if MASKING_OBJECTIVE not in example.token_labels:
         raise ConfigError(
-            f"shown: hidden mentions are to be told their entities, and nothing hides any; add "
-            f"objective.{HIDDEN_BY}, or choose all"
+            "entity_visibility: expected a recipe that masks mentions, found none; add "
+            f"objective.{MASKING_OBJECTIVE}, or set knowledge.entity_visibility to all"
         )
-    foretold = example.token_labels[HIDDEN_BY] != IGNORED
-    n_before = np.concatenate([[0], np.cumsum(foretold)])
+    predicted = example.token_labels[MASKING_OBJECTIVE] != IGNORED
+    n_before = np.concatenate([[0], np.cumsum(predicted)])
     first, end = example.mentions[:, 0], example.mentions[:, 1] + 1
-    hidden: Bools = n_before[end] - n_before[first] == end - first
-    return hidden
+    masked: Bools = n_before[end] - n_before[first] == end - first
+    return masked

@@ -1,4 +1,4 @@
-"""Weights that the heads of objectives begin with."""
+"""Classification heads of objectives, and the initialisation of their weights."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-_SPREAD = 0.02
-"""Deviation of new weights, as in BERT."""
+_STD = 0.02
+"""Standard deviation of new weights, as in BERT."""
+_EPSILON = 1e-12
+"""As in BERT's layer norms."""
 
 
-def draw_weights(module: nn.Module) -> None:
-    """Draw the matrices and tables of a head, the same whatever was made before; biases are 0."""
+def init_weights(module: nn.Module) -> None:
+    """Initialise a head with a generator of its own, so other weights change nothing."""
     generator = torch.Generator().manual_seed(0)
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
-            nn.init.normal_(part.weight, std=_SPREAD, generator=generator)
+            nn.init.normal_(part.weight, std=_STD, generator=generator)
         if isinstance(part, nn.Linear) and part.bias is not None:
             nn.init.zeros_(part.bias)
-
-
-_EPSILON = 1e-12
-"""As in BERT's layer norms."""
 
 
 class GeluNorm(nn.Module):
@@ -31,10 +29,10 @@ class GeluNorm(nn.Module):
         super().__init__()
         self.dense, self.norm = nn.Linear(n_in, n_out, bias=False), nn.LayerNorm(n_out, _EPSILON)
 
-    def forward(self, given: Tensor) -> Tensor:
-        """Give (..., n_out) from (..., n_in)."""
-        made: Tensor = self.norm(gelu(self.dense(given)))
-        return made
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Map (..., n_in) to (..., n_out)."""
+        outputs: Tensor = self.norm(gelu(self.dense(inputs)))
+        return outputs
 
 
 class PairHead(nn.Module):
@@ -43,9 +41,9 @@ class PairHead(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.dense, self.classes = nn.Linear(width, width), nn.Linear(width, 2)
-        draw_weights(self)
+        init_weights(self)
 
     def forward(self, states: Tensor) -> Tensor:
-        """Give scores (sequences, 2) from the states (sequences, length, width)."""
+        """Compute scores (sequences, 2) from the states (sequences, length, width)."""
         scores: Tensor = self.classes(torch.tanh(self.dense(states[:, 0])))
         return scores

@@ -1,4 +1,4 @@
-"""Numbers of half precision, in which sums and differences would be too coarse."""
+"""Cross-entropy with ignored labels, and the reduction of losses over items or sequences."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from torch.nn.functional import cross_entropy
 from biograft.objectives.examples import IGNORED
 
 
-def in_single(numbers: Tensor) -> Tensor:
-    """Bring half precision to single; others stay as they are."""
-    return numbers.float() if numbers.dtype in (torch.float16, torch.bfloat16) else numbers
+def to_float32(values: Tensor) -> Tensor:
+    """Cast half precision to float32, where sums and differences are accurate enough."""
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
 def labelled_cross_entropy(scores: Tensor, labels: Tensor) -> tuple[Tensor, float]:
-    """Give the mean of -ln softmax(scores)[label] (n, classes), and the share that is right.
+    """Compute the mean of -ln softmax(scores)[label] over (n, classes), and the accuracy.
 
-    ``IGNORED`` labels do not count; where no other is, both are 0, and so is the gradient. Half
-    precision is computed in single.
+    ``IGNORED`` labels do not count; without any other label both are 0, and so is the gradient.
+    Half precision is computed in float32.
     """
-    scores = in_single(scores)
+    scores = to_float32(scores)
     counted = labels != IGNORED
     n_counted = counted.sum().clamp_min(1)
     losses = cross_entropy(scores, labels, ignore_index=IGNORED, reduction="sum")
-    right = ((scores.detach().argmax(-1) == labels) & counted).sum()
-    return losses / n_counted, float(right / n_counted)
+    correct = ((scores.detach().argmax(-1) == labels) & counted).sum()
+    return losses / n_counted, float(correct / n_counted)
 
 
 def count_reduced(reduction: str, n_items: int, n_sequences: int) -> int:
-    """Say over how much a loss takes its mean: over items, or over sequences."""
+    """Count what a loss is a mean over: items (``mean``) or sequences (``sequence_sum``)."""
     return n_items if reduction == "mean" else n_sequences
 
 
 def reduced(reduction: str, losses: Tensor, n_sequences: int) -> Tensor:
-    """Give the loss of items (n,): their mean, or their sum for each sequence; 0 of none."""
+    """Reduce the losses of items (n,): their mean, or their sum per sequence; 0 without items."""
     n_counted = count_reduced(reduction, len(losses), n_sequences)
     return losses.sum() / max(1, n_counted)
 
@@ -42,8 +42,8 @@ def reduced(reduction: str, losses: Tensor, n_sequences: int) -> Tensor:
 def reduced_cross_entropy(
     reduction: str, scores: Tensor, labels: Tensor, n_sequences: int
 ) -> tuple[Tensor, dict[str, float]]:
-    """Give the loss of items (n, classes) that are all labelled, and its statistics."""
+    """Compute the loss of items (n, classes) that are all labelled, and its statistics."""
     loss, accuracy = labelled_cross_entropy(scores, labels)
-    if reduction == "printed":
+    if reduction == "sequence_sum":
         loss = loss * (len(labels) / n_sequences)
     return loss, {"loss": float(loss.detach()), "accuracy": accuracy}

@@ -1,23 +1,35 @@
-"""The vectors with which the tokens of a hidden mention went into the starting model."""
+"""Masked mention modelling of SMedBERT (Zhang et al. 2021, equations 12, 20 and 21).
+
+The vector of a masked mention is pulled towards that of its original tokens in the model that
+training started from: a mean squared error.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch, TextStates, mention_reader
+from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
 from biograft.objectives.configs import MaskedMentionConfig
-from biograft.objectives.examples import HIDDEN_BY, IGNORED, SHOWN, Setting, TextBatch, TextExample
-from biograft.objectives.losses import count_reduced, in_single, reduced
+from biograft.objectives.examples import (
+    ALL,
+    IGNORED,
+    MASKING_OBJECTIVE,
+    VISIBLE_ENTITIES,
+    Setting,
+    TextBatch,
+)
+from biograft.objectives.losses import count_reduced, reduced, to_float32
+
+NAME = "masked_mention"
 
 
 class FirstEmbeddings(nn.Module):
-    """A copy of the vectors of all tokens that stays as it is, whatever the model's become."""
+    """A frozen copy of the input embeddings of all tokens, as they were before training."""
 
     vectors: Tensor
     """(tokens, width)"""
@@ -27,59 +39,50 @@ class FirstEmbeddings(nn.Module):
         self.vectors = nn.Parameter(vectors.detach().clone(), requires_grad=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Give (sequences, length, width) of tokens (sequences, length)."""
+        """Map tokens (sequences, length) to (sequences, length, width)."""
         with torch.no_grad():
             return embedding(tokens, self.vectors)
 
 
-NAME = "masked_mention"
+class MaskedMention(Objective):
+    """Pull mentions with visible entities towards the vectors of their original tokens."""
 
-
-class MaskedMention:
-    """SMedBERT's masked mention modelling (equations 12, 20 and 21).
-
-    Mentions that are told their entities, which are hidden unless all are told, come near to what
-    the same reader makes of the tokens that were there.
-    """
+    name = NAME
 
     def __init__(self, config: MaskedMentionConfig, setting: Setting) -> None:
         if setting.embeddings is None:
             raise ConfigError(
-                f"objective.{NAME}: the vectors of tokens of the starting model are not known; "
-                "choose an encoder that has them, or take the objective out"
+                f"objective.{NAME}: the input embeddings of the starting model are unknown; "
+                "choose an encoder that has them, or remove the objective"
             )
-        self.config, self.shown = config, setting.shown
+        self.config, self.entity_visibility = config, setting.entity_visibility
         self.head = FirstEmbeddings(setting.embeddings)
 
-    def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
-        """Leave the example as it is: ``Showing`` says which mentions are told their entities."""
-        return example
-
     def count(self, batch: TextBatch) -> int:
-        """Say over how much the loss is a mean: mentions, or sequences."""
-        return count_reduced(self.config.reduction, int(self._asked(batch).sum()), len(batch))
+        """Count mentions, or sequences, as ``reduction`` says."""
+        return count_reduced(self.config.reduction, int(self._selected(batch).sum()), len(batch))
 
-    def loss(self, states: TextStates, batch: TensorBatch) -> tuple[Tensor, dict[str, float]]:
-        """Give the squared distances over mentions; 0 where there is none."""
-        read = mention_reader(states, NAME)
-        mentions = batch.mentions[self._asked(batch)]
-        found = in_single(read(states.final, mentions))
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the squared distances over mentions; 0 where there is none."""
+        read = states.require("read_mentions", NAME)
+        mentions = batch.mentions[self._selected(batch)]
+        predicted = to_float32(read(states.final, mentions))
         # Detached, lest both sides shrink together. Not under no_grad: within autocast the copies
-        # of the reader's weights made there would be kept, and whoever reads next learn nothing.
-        wanted = in_single(read(self.head(_original(batch)), mentions)).detach()
-        losses = (found - wanted).square().sum(1)  # (mentions,)
+        # of the reader's weights made there would be cached, and later uses would get no gradient.
+        wanted = to_float32(read(self.head(_original(batch)), mentions)).detach()
+        losses = (predicted - wanted).square().sum(1)  # (mentions,)
         loss = reduced(self.config.reduction, losses, len(batch))
         return self.config.weight * loss, {"loss": float(loss.detach())}
 
-    def _asked(self, batch: TextBatch | TensorBatch) -> Any:
-        """Tell which mentions are foretold: of known entities that they were told."""
+    def _selected(self, batch: TextBatch | TensorBatch) -> Any:
+        """Select the mentions that count: those of known entities that are visible."""
         known: Any = batch.entities >= 0
-        if self.shown == "all":
+        if self.entity_visibility == ALL:
             return known
-        return known & (batch.mention_labels[SHOWN] != IGNORED)
+        return known & (batch.mention_labels[VISIBLE_ENTITIES] != IGNORED)
 
 
 def _original(batch: TensorBatch) -> Tensor:
-    """Give the tokens as they were before some were hidden."""
-    labels = batch.token_labels.get(HIDDEN_BY)
+    """Restore the tokens as they were before masking."""
+    labels = batch.token_labels.get(MASKING_OBJECTIVE)
     return batch.tokens if labels is None else labels.where(labels != IGNORED, batch.tokens)

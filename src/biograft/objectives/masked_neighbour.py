@@ -1,4 +1,8 @@
-"""The edges of mentions to the true neighbours of their entities, those of a relation together."""
+"""Masked neighbour modelling of SMedBERT (Zhang et al. 2021, equations 12 and 15 to 19).
+
+A mention predicts the graph neighbours of its entity: each true neighbour is scored against
+sampled entities of its type, through the TransR projection of the relation (sampled softmax).
+"""
 
 from __future__ import annotations
 
@@ -12,61 +16,63 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch, TextStates, entity_table, mention_reader
+from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
 from biograft.objectives.configs import MaskedNeighbourConfig
 from biograft.objectives.examples import (
+    ALL,
     IGNORED,
-    SHOWN,
-    GraphOfEntities,
+    VISIBLE_ENTITIES,
+    EntityGraph,
     Setting,
     TextBatch,
-    TextExample,
 )
-from biograft.objectives.losses import count_reduced, in_single, reduced
+from biograft.objectives.losses import count_reduced, reduced, to_float32
+
+NAME = "masked_neighbour"
 
 
 @dataclass(frozen=True, slots=True)
-class Edges:
-    """Edges by ascending relation; those of one relation are in the order of their mentions."""
+class NeighbourEdges:
+    """Edges from mentions to true neighbours, by ascending relation, then by mention."""
 
     mention: Tensor
-    """(edges,): which of the mentions that were asked for."""
+    """(edges,): index of the mention."""
     neighbour: Tensor
     """Row of the table."""
     sign: Tensor
     """1 where the mention's entity is the head of the triple, -1 where it is the tail."""
     relations: list[int]
-    """Those that occur, ascending."""
+    """The relations that occur, ascending."""
     sizes: list[int]
-    """How many edges each of them has."""
+    """The number of edges of each relation."""
 
     def __len__(self) -> int:
         return len(self.mention)
 
     def parts(self, values: Tensor) -> Iterator[tuple[int, Tensor]]:
-        """Give each relation and the values of its edges, of (edges, ...)."""
+        """Iterate over relations and the values of their edges, of (edges, ...)."""
         return zip(self.relations, torch.split(values, self.sizes), strict=True)
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeTable:
-    """The edges of all entities, (entities, most neighbours), padded with -1."""
+    """The edges of all entities, (entities, max neighbours), padded with -1."""
 
     neighbours: Tensor
     relations: Tensor
     signs: Tensor
 
     @classmethod
-    def of(cls, graph: GraphOfEntities) -> EdgeTable:
-        """Take them from the graph."""
+    def of(cls, graph: EntityGraph) -> EdgeTable:
+        """Copy the edges of a graph."""
         tables = (graph.neighbours, graph.relations, graph.signs)
         return cls(*(torch.from_numpy(table) for table in tables))
 
     def to(self, device: torch.device) -> EdgeTable:
-        """Bring them to a device, unless they are there."""
+        """Move the table to a device."""
         return EdgeTable(*(t.to(device) for t in (self.neighbours, self.relations, self.signs)))
 
-    def edges(self, entities: Tensor) -> Edges:
+    def edges(self, entities: Tensor) -> NeighbourEdges:
         """List the edges of mentions of these entities (mentions,)."""
         neighbours = self.neighbours[entities]
         mention, column = (neighbours >= 0).nonzero(as_tuple=True)
@@ -74,7 +80,7 @@ class EdgeTable:
         order = relation.argsort(stable=True)
         mention, column = mention[order], column[order]
         relations, sizes = torch.unique_consecutive(relation[order], return_counts=True)
-        return Edges(
+        return NeighbourEdges(
             mention=mention,
             neighbour=neighbours[mention, column],
             sign=self.signs[entities[mention], column],
@@ -84,16 +90,16 @@ class EdgeTable:
 
 
 class RelationProducts(nn.Module):
-    """F_r = [M_r ; h_r] [M_r ; h_r]^T of every relation r, made once of TransR's; none learns.
+    """F_r = [M_r ; h_r] [M_r ; h_r]^T of every relation r of TransR, computed once and frozen.
 
     Its first columns are M_Pr: [h, s] M_Pr . e = (h M_r + s h_r) . (e M_r), with the sign s of an
-    edge. The squared lengths of both sides come of it too.
+    edge. It also gives the squared lengths of both sides.
     """
 
     forms: Tensor
     """(relations, dim + 1, dim + 1)"""
 
-    def __init__(self, graph: GraphOfEntities) -> None:
+    def __init__(self, graph: EntityGraph) -> None:
         super().__init__()
         projections = torch.from_numpy(graph.projections)
         vectors = torch.from_numpy(graph.relation_vectors)
@@ -101,24 +107,24 @@ class RelationProducts(nn.Module):
         forms = (both @ both.mT).to(projections.dtype)
         self.forms = nn.Parameter(forms, requires_grad=False)
 
-    def read(self, vectors: Tensor, edges: Edges) -> tuple[Tensor, Tensor]:
-        """Read mentions (mentions, dim) through the relation of each edge.
+    def read(self, vectors: Tensor, edges: NeighbourEdges) -> tuple[Tensor, Tensor]:
+        """Project mentions (mentions, dim) by the relation of each edge.
 
-        Gives what is multiplied with entities (edges, dim), and |h M_r + s h_r|^2 (edges,).
+        Returns the factors of entities (edges, dim), and |h M_r + s h_r|^2 (edges,).
         """
         signed = torch.cat([vectors[edges.mention], edges.sign[:, None].to(vectors.dtype)], 1)
         read = torch.cat([part @ self.forms[number] for number, part in edges.parts(signed)])
         return read[:, :-1], (read * signed).sum(1)
 
     def squared_lengths(self, entities: Tensor, relation: int) -> Tensor:
-        """Give |e M_r|^2 of entities (..., dim)."""
+        """Compute |e M_r|^2 of entities (..., dim)."""
         return (entities @ self.forms[relation, :-1, :-1] * entities).sum(-1)
 
 
-class KeptLengths:
-    """The squared lengths of all entities of a table that does not learn.
+class CachedLengths:
+    """The squared lengths of all entities of a frozen table.
 
-    They are computed for a relation when it is first asked for, and anew if the table is written.
+    They are computed on first use of a relation, and again if the table is written.
     """
 
     def __init__(self, products: RelationProducts) -> None:
@@ -128,26 +134,26 @@ class KeptLengths:
 
     @torch.no_grad()
     def of(self, table: Tensor, relation: int) -> Tensor:
-        """Give |e M_r|^2 of all entities: (entities,)."""
-        found = (table.data_ptr(), table._version, table.device)
-        if self._table != found:
-            self._table, self._lengths = found, {}
+        """Return |e M_r|^2 of all entities: (entities,)."""
+        version = (table.data_ptr(), table._version, table.device)
+        if self._table != version:
+            self._table, self._lengths = version, {}
         if relation not in self._lengths:
             self._lengths[relation] = self._products.squared_lengths(table, relation)
         return self._lengths[relation]
 
 
 @dataclass(frozen=True, slots=True)
-class SameType:
-    """Q(e) = t_e / C_e: the count of an entity, of all counts of its type; none is below 1.
+class TypeSampler:
+    """Samples entities of one type by Q(e) = t_e / C_e, their counts over that of the type.
 
-    Entities of no type are of one of their own.
+    Counts are at least 1. Entities without a type form one of their own.
     """
 
     order: Tensor
-    """(entities,): those of a type together."""
+    """(entities,): rows sorted by type."""
     sums: Tensor
-    """(entities + 1,): the counts before each place of ``order``, added up."""
+    """(entities + 1,): cumulative counts in this order."""
     first: Tensor
     """(entities,): where in ``order`` the type of each entity begins."""
     end: Tensor
@@ -156,7 +162,7 @@ class SameType:
     """(entities,): ln Q."""
 
     @classmethod
-    def of(cls, graph: GraphOfEntities) -> SameType:
+    def of(cls, graph: EntityGraph) -> TypeSampler:
         """Add up the counts of a graph's entities."""
         counts = np.maximum(graph.counts, 1).astype(np.float64)
         order = np.argsort(graph.types, kind="stable")
@@ -167,60 +173,62 @@ class SameType:
         log_rates = np.log(counts) - np.log(sums[end] - sums[first])
         return cls(*(torch.from_numpy(each) for each in (order, sums, first, end, log_rates)))
 
-    def to(self, device: torch.device) -> SameType:
-        """Bring it to a device, unless it is there."""
+    def to(self, device: torch.device) -> TypeSampler:
+        """Move the sampler to a device."""
         tables = (self.order, self.sums, self.first, self.end, self.log_rates)
-        return SameType(*(table.to(device) for table in tables))
+        return TypeSampler(*(table.to(device) for table in tables))
 
-    def draw(self, like: Tensor, n: int) -> Tensor:
-        """Draw n entities of the type of each of these (m,), with replacement: (m, n)."""
+    def sample(self, like: Tensor, n: int) -> Tensor:
+        """Sample n entities of the type of each of these (m,), with replacement: (m, n)."""
         first, end = self.first[like, None], self.end[like, None]
         low, high = self.sums[first], self.sums[end]
-        share = torch.rand(len(like), n, dtype=low.dtype, device=low.device)
-        places = torch.searchsorted(self.sums[1:], low + share * (high - low), right=True)
-        return self.order[torch.minimum(torch.maximum(places, first), end - 1)]
+        points = low + torch.rand(len(like), n, dtype=low.dtype, device=low.device) * (high - low)
+        positions = torch.searchsorted(self.sums[1:], points, right=True)
+        return self.order[torch.minimum(torch.maximum(positions, first), end - 1)]
 
 
 _FLOOR = 1e-12
-"""Of squared lengths: the slope of the root stays finite, and rounding below 0 is mended."""
+"""The least squared length: keeps the gradient of the root finite, and clips rounding below 0."""
 
 
 class Scorer:
-    """Cosines of mentions and entities, as a relation sees both, or as equation 19 prints it."""
+    """Cosines of projected mentions and entities (equation 16), or as printed in equation 19."""
 
     def __init__(self, products: RelationProducts, form: str) -> None:
         self.products, self.form = products, form
-        self._kept = KeptLengths(products)
+        self._lengths = CachedLengths(products)
 
-    def __call__(self, vectors: Tensor, table: Tensor, edges: Edges, columns: Tensor) -> Tensor:
-        """Score the entities of columns (edges, n), rows of the table, for mentions' vectors."""
+    def __call__(
+        self, vectors: Tensor, table: Tensor, edges: NeighbourEdges, columns: Tensor
+    ) -> Tensor:
+        """Score the entities of columns (edges, n), rows of the table, for mention vectors."""
         left, left_lengths = self.products.read(vectors, edges)
         entities = embedding(columns, table)  # (edges, n, dim)
-        products = (entities * left[:, None]).sum(2)  # quicker than so many small matrices
+        products = (entities * left[:, None]).sum(2)  # faster than many small matrix products
         if self.form == "eq19":
             left_lengths, lengths = left.square().sum(1), entities.square().sum(2)
         elif table.requires_grad:
             parts = [self.products.squared_lengths(e, r) for r, e in edges.parts(entities)]
             lengths = torch.cat(parts)
         else:
-            parts = [self._kept.of(table, r)[rows] for r, rows in edges.parts(columns)]
+            parts = [self._lengths.of(table, r)[rows] for r, rows in edges.parts(columns)]
             lengths = torch.cat(parts)
         return products / (_root(left_lengths)[:, None] * _root(lengths))
 
 
-def losses_of_first(scores: Tensor, taken_off: Tensor) -> Tensor:
-    """Give -ln of the share of column 0, the true one, after what is taken off all columns."""
+def first_column_losses(scores: Tensor, correction: Tensor) -> Tensor:
+    """Compute -ln softmax of column 0, the true entity, after subtracting the correction."""
     true = torch.zeros(len(scores), dtype=torch.long, device=scores.device)
-    return cross_entropy(scores - taken_off, true, reduction="none")
+    return cross_entropy(scores - correction, true, reduction="none")
 
 
-def first_is_best(scores: Tensor, columns: Tensor) -> Tensor:
-    """Say of each edge whether column 0 scored best; where it was drawn too, it is no rival.
+def first_column_wins(scores: Tensor, columns: Tensor) -> Tensor:
+    """Return for each edge whether column 0 scores best.
 
-    Best of none is not right.
+    Copies of it among the samples do not compete; without any competitor it is False.
     """
-    again = columns[:, 1:] == columns[:, :1]
-    rivals = scores[:, 1:].detach().masked_fill(again, -torch.inf).amax(1)
+    copies = columns[:, 1:] == columns[:, :1]
+    rivals = scores[:, 1:].detach().masked_fill(copies, -torch.inf).amax(1)
     return (scores[:, 0].detach() > rivals) & rivals.isfinite()
 
 
@@ -228,77 +236,75 @@ def _root(squares: Tensor) -> Tensor:
     return squares.clamp_min(_FLOOR).sqrt()
 
 
-NAME = "masked_neighbour"
+class MaskedNeighbour(Objective):
+    """Predict the neighbours of the entities of mentions.
 
-
-class MaskedNeighbour:
-    """SMedBERT's masked neighbour modelling (equations 12 and 15 to 19).
-
-    Mentions that are not told their entities foretell the neighbours of these, each against
-    entities of its type that are drawn anew every time; where all are told, all do.
+    These are the mentions whose entity is not visible to the knowledge layers, or all of them
+    where all are visible. Negatives are sampled for every batch.
     """
+
+    name = NAME
 
     def __init__(self, config: MaskedNeighbourConfig, setting: Setting) -> None:
         if setting.graph is None:
             raise ConfigError(
-                f"objective.{NAME}: no neighbours of entities are known; add neighbour_attention "
-                "to knowledge.after and name knowledge.neighbours, or take the objective out"
+                f"objective.{NAME}: no neighbours of entities are known; add the knowledge layer "
+                "neighbour_attention, or remove the objective"
             )
-        self.config, self.shown, self.graph = config, setting.shown, setting.graph
+        self.config, self.graph = config, setting.graph
+        self.entity_visibility = setting.entity_visibility
         self.head = RelationProducts(self.graph)
         self._scorer = Scorer(self.head, config.form)
-        self._edges, self._types = EdgeTable.of(self.graph), SameType.of(self.graph)
-        self._corrected = {"log_q": 1.0, "mu_log_q": config.mu, "none": 0.0}[config.correction]
-
-    def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
-        """Leave the example as it is: ``Showing`` says which mentions are told their entities."""
-        return example
+        self._edges, self._types = EdgeTable.of(self.graph), TypeSampler.of(self.graph)
+        self._correction = {"log_q": 1.0, "mu_log_q": config.mu, "none": 0.0}[config.correction]
 
     def count(self, batch: TextBatch) -> int:
-        """Say over how much the loss is a mean: true neighbours of mentions, or sequences."""
+        """Count true neighbours of mentions, or sequences, as ``reduction`` says."""
         return count_reduced(self.config.reduction, self.count_items(batch), len(batch))
 
     def count_items(self, batch: TextBatch) -> int:
-        """Say over how many true neighbours the accuracy is a share."""
-        neighbours = self.graph.neighbours[batch.entities[self._asked(batch)]]
+        """Count the true neighbours of mentions."""
+        neighbours = self.graph.neighbours[batch.entities[self._selected(batch)]]
         return int((neighbours >= 0).sum())
 
-    def loss(self, states: TextStates, batch: TensorBatch) -> tuple[Tensor, dict[str, float]]:
-        """Give the loss over the true neighbours of mentions; 0 where there is none."""
-        table, read = entity_table(states, NAME), mention_reader(states, NAME)
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the loss over the true neighbours of mentions; 0 where there is none."""
+        table, read = states.require("table", NAME), states.require("read_mentions", NAME)
         self._check(table)
-        asked = self._asked(batch)
-        vectors = in_single(read(states.final, batch.mentions[asked]))
+        selected = self._selected(batch)
+        vectors = to_float32(read(states.final, batch.mentions[selected]))
         self._edges = self._edges.to(table.device)
-        edges = self._edges.edges(batch.entities[asked])
+        edges = self._edges.edges(batch.entities[selected])
         if len(edges):
-            # lengths are small differences of large products: too coarse in half precision
+            # lengths are small differences of large products: too inexact in half precision
             with torch.autocast(table.device.type, enabled=False):
-                losses, right = self._losses(vectors, table, edges)
-        else:  # of no edges, but still made of what may learn
+                losses, correct = self._losses(vectors, table, edges)
+        else:  # no edges, but still connected to the parameters
             losses = vectors[:0].sum(1) + table[:0].sum()
-            right = losses.detach()
+            correct = losses.detach()
         loss = reduced(self.config.reduction, losses, len(batch))
         return self.config.weight * loss, {
             "loss": float(loss.detach()),
-            "accuracy": float(right.sum()) / max(1, len(edges)),
+            "accuracy": float(correct.sum()) / max(1, len(edges)),
         }
 
-    def _losses(self, vectors: Tensor, table: Tensor, edges: Edges) -> tuple[Tensor, Tensor]:
+    def _losses(
+        self, vectors: Tensor, table: Tensor, edges: NeighbourEdges
+    ) -> tuple[Tensor, Tensor]:
         self._types = self._types.to(table.device)
-        drawn = self._types.draw(edges.neighbour, self.config.n_negatives)
-        columns = torch.cat([edges.neighbour[:, None], drawn], 1)  # (edges, 1 + negatives)
+        sampled = self._types.sample(edges.neighbour, self.config.n_negatives)
+        columns = torch.cat([edges.neighbour[:, None], sampled], 1)  # (edges, 1 + negatives)
         scores = self.config.mu * self._scorer(vectors, table, edges, columns)
-        taken_off = self._corrected * self._types.log_rates[columns]
-        losses = losses_of_first(scores, taken_off.to(scores.dtype))
-        return losses, first_is_best(scores, columns)
+        correction = self._correction * self._types.log_rates[columns]
+        losses = first_column_losses(scores, correction.to(scores.dtype))
+        return losses, first_column_wins(scores, columns)
 
-    def _asked(self, batch: TextBatch | TensorBatch) -> Any:
-        """Tell which mentions foretell neighbours: of known entities that they were not told."""
+    def _selected(self, batch: TextBatch | TensorBatch) -> Any:
+        """Select the mentions that count: those of known entities that are not visible."""
         known: Any = batch.entities >= 0
-        if self.shown == "all":
+        if self.entity_visibility == ALL:
             return known
-        return known & (batch.mention_labels[SHOWN] == IGNORED)
+        return known & (batch.mention_labels[VISIBLE_ENTITIES] == IGNORED)
 
     def _check(self, table: Tensor) -> None:
         expected = (len(self.graph.neighbours), self.graph.projections.shape[1])

@@ -1,20 +1,24 @@
-"""Which tokens are hidden together, and which of these are chosen."""
+"""Masked language modelling of tokens, whole words or whole entities (BERT; Devlin et al. 2019).
+
+KeBioLM masks whole entities (Yuan et al. 2021, equations 7 and 8).
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-from torch import Tensor
 
-from biograft.objectives.base import TensorBatch, TextStates
+from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
 from biograft.objectives.configs import MaskedTokensConfig
 from biograft.objectives.examples import IGNORED, SPECIAL, Ints, Setting, TextBatch, TextExample
 from biograft.objectives.losses import labelled_cross_entropy
 
+NAME = "masked_tokens"
 
-def number_units(example: TextExample, mode: str) -> Ints:
-    """Give the number of the unit of each token, ascending from 0; ``SPECIAL`` where none.
+
+def unit_numbers(example: TextExample, mode: str) -> Ints:
+    """Number the masking units of the tokens, ascending from 0; ``SPECIAL`` where there is none.
 
     A unit is a token, a whole word, or a whole word or mention. A mention that begins or ends
     within a word makes one unit with that word.
@@ -31,76 +35,75 @@ def number_units(example: TextExample, mode: str) -> Ints:
     return np.where(ordinary, numbers, SPECIAL)
 
 
-def leave_fixed(units: Ints, example: TextExample, mask: int, share: float) -> tuple[Ints, float]:
-    """Give the units that are left to choose from, and which share of their tokens is wanted.
+def exclude_fixed(units: Ints, example: TextExample, mask: int, ratio: float) -> tuple[Ints, float]:
+    """Return the units that may be selected, and the ratio of their tokens to select.
 
-    A unit with a fixed token is none any more. What the mask hides of the fixed tokens counts as
-    chosen: the less is wanted of the others.
+    Units with a fixed token are excluded. Fixed tokens that are masked already count as selected,
+    so fewer of the others are.
     """
     if example.fixed is None or not example.fixed.any():
-        return units, share
-    left = np.where(np.isin(units, units[example.fixed]), SPECIAL, units)
-    n_hidden = int((example.tokens[example.fixed] == mask).sum())
-    wanted = share * int((units != SPECIAL).sum()) - n_hidden
-    n_left = int((left != SPECIAL).sum())
-    return left, min(1.0, max(0.0, wanted) / max(1, n_left))
+        return units, ratio
+    free = np.where(np.isin(units, units[example.fixed]), SPECIAL, units)
+    n_masked = int((example.tokens[example.fixed] == mask).sum())
+    n_wanted = ratio * int((units != SPECIAL).sum()) - n_masked
+    n_free = int((free != SPECIAL).sum())
+    return free, min(1.0, max(0.0, n_wanted) / max(1, n_free))
 
 
-def choose_units(sizes: Ints, share: float, draw: np.random.Generator) -> Ints:
-    """Choose units of so many tokens at random; give their numbers.
+def choose_units(sizes: Ints, ratio: float, rng: np.random.Generator) -> Ints:
+    """Choose units of these sizes in tokens at random; return their numbers.
 
-    They are taken in random order until the share of the tokens is reached. The one with which it
-    would be exceeded is taken with the chance (what is lacking) / (its size): so the share is
-    exact in expectation for every sequence, whatever the sizes, and no unit is split.
+    Units are taken in random order until the ratio of tokens is reached. The one that would exceed
+    it is taken with probability (missing tokens) / (its size). So the expected ratio is exact for
+    every sequence, whatever the sizes, and no unit is split.
     """
-    order = draw.permutation(len(sizes))
+    order = rng.permutation(len(sizes))
     reached = np.cumsum(sizes[order])
-    wanted = share * sizes.sum()
+    wanted = ratio * sizes.sum()
     n_whole = int(np.searchsorted(reached, wanted, side="right"))
     if n_whole < len(order):
-        lacking = wanted - (reached[n_whole - 1] if n_whole else 0)
-        n_whole += int(draw.random() * sizes[order[n_whole]] < lacking)
+        missing = wanted - (reached[n_whole - 1] if n_whole else 0)
+        n_whole += int(rng.random() * sizes[order[n_whole]] < missing)
     return order[:n_whole]
 
 
-NAME = "masked_tokens"
+class MaskedTokens(Objective):
+    """Predict masked tokens: cross-entropy over the vocabulary."""
 
-
-class MaskedTokens:
-    """BERT's masked language modelling (KeBioLM's equations 7 and 8)."""
+    name = NAME
 
     def __init__(self, config: MaskedTokensConfig, setting: Setting) -> None:
         self.config, self.mask = config, setting.mask
         self._ordinary = np.setdiff1d(np.arange(setting.n_tokens), setting.special)
-        shares = (config.mask_share, config.mask_share + config.random_share)
-        self._bounds = np.array(shares) / config.chosen_share
+        ratios = (config.mask_ratio, config.mask_ratio + config.random_ratio)
+        self._bounds = np.array(ratios) / config.selected_ratio
 
-    def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
-        """Hide some tokens of an example; what they were becomes their label.
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Mask some tokens of an example; their labels are the original tokens.
 
-        What becomes of a chosen unit (masked, random, kept) is drawn once for all its tokens, so
-        that no part of a hidden word or entity tells the rest. Tokens that are fixed stay as they
-        are; those of them that are hidden already are a part of the share.
+        Whether a selected unit is masked, replaced at random or kept is sampled once for all its
+        tokens, so that no part of a masked word or entity reveals the rest. Fixed tokens stay
+        unchanged; those that are masked already count towards the ratio.
         """
-        units = number_units(example, self.config.mode)
-        units, share = leave_fixed(units, example, self.mask, self.config.chosen_share)
+        units = unit_numbers(example, self.config.mode)
+        units, ratio = exclude_fixed(units, example, self.mask, self.config.selected_ratio)
         sizes = np.bincount(units[units != SPECIAL])
-        chosen = choose_units(sizes, share, draw)
-        fates = np.full(len(sizes) + 1, IGNORED)  # the last one is for special tokens
-        fates[chosen] = np.searchsorted(self._bounds, draw.random(len(chosen)), side="right")
-        fate = fates[units]
+        chosen = choose_units(sizes, ratio, rng)
+        actions = np.full(len(sizes) + 1, IGNORED)  # the last one is for special tokens
+        actions[chosen] = np.searchsorted(self._bounds, rng.random(len(chosen)), side="right")
+        action = actions[units]
         tokens, labels = example.tokens.copy(), np.full(len(units), IGNORED)
-        labels[fate != IGNORED] = example.tokens[fate != IGNORED]
-        tokens[fate == 0] = self.mask
-        tokens[fate == 1] = draw.choice(self._ordinary, int((fate == 1).sum()))
+        labels[action != IGNORED] = example.tokens[action != IGNORED]
+        tokens[action == 0] = self.mask
+        tokens[action == 1] = rng.choice(self._ordinary, int((action == 1).sum()))
         return replace(example, tokens=tokens, token_labels={**example.token_labels, NAME: labels})
 
     def count(self, batch: TextBatch) -> int:
-        """Say how many tokens are to be foretold; the loss is the mean over these."""
+        """Count the tokens to predict."""
         return int((batch.token_labels[NAME] != IGNORED).sum())
 
-    def loss(self, states: TextStates, batch: TensorBatch) -> tuple[Tensor, dict[str, float]]:
-        """Give the mean over labelled tokens; only these are scored against the vocabulary."""
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the mean over labelled tokens; only these are scored."""
         labels = batch.token_labels[NAME]
         counted = labels != IGNORED
         scores = states.token_scores(states.final[counted])  # (labelled tokens, vocabulary)

@@ -1,4 +1,4 @@
-"""Batches of examples of like length, of which less is padded."""
+"""Training examples of name generation, and their batches by similar length."""
 
 from __future__ import annotations
 
@@ -11,124 +11,122 @@ import numpy.typing as npt
 
 from biograft.errors import ConfigError
 
-Number = TypeVar("Number", bound=np.integer)
+Ints = npt.NDArray[np.int64]
+Integer = TypeVar("Integer", bound=np.integer)
 
 
-def put_like_lengths_together(
-    order: npt.NDArray[Number],
+def group_by_length(
+    order: npt.NDArray[Integer],
     lengths: npt.NDArray[np.integer],
     batch_size: int,
     n_batches: int,
-    draw: np.random.Generator,
-) -> npt.NDArray[Number]:
-    """Sort within so many batches by length, and shuffle whole batches; a smaller one stays last.
+    rng: np.random.Generator,
+) -> npt.NDArray[Integer]:
+    """Sort by length within windows of so many batches, and shuffle whole batches.
 
-    ``lengths`` are those of all examples, ``order`` the numbers of those that are read.
+    ``lengths`` are those of all examples, ``order`` the indices of those that are read. A smaller
+    last batch stays last.
     """
     window = np.arange(len(order)) // (batch_size * n_batches)
     order = order[np.lexsort((lengths[order], window))]
     n_whole = len(order) // batch_size
     whole = order[: n_whole * batch_size].reshape(n_whole, batch_size)
-    return np.concatenate([draw.permutation(whole).ravel(), order[whole.size :]])
-
-
-Numbers = npt.NDArray[np.int64]
+    return np.concatenate([rng.permutation(whole).ravel(), order[whole.size :]])
 
 
 @dataclass(frozen=True, slots=True)
-class NamingExample:
-    """A text with a marked mention, what the decoder is given, and the name it is to give."""
+class NameExample:
+    """A text with a marked mention, the prompt of the decoder, and the name to generate."""
 
     source: str
     prompt: str
-    """Empty where the decoder is given nothing."""
+    """Empty without a prompt."""
     target: str
 
 
-class NamingExamples(Protocol):
-    """Examples by number; what is drawn for one depends on seed, epoch and number alone."""
+class NameExamples(Protocol):
+    """Examples by index; the sampling of one depends on seed, epoch and index alone."""
 
     def __len__(self) -> int:
-        """How many examples an epoch has."""
+        """The number of examples of an epoch."""
 
-    def example(self, epoch: int, number: int) -> NamingExample:
-        """Give an example as it is in an epoch."""
+    def example(self, epoch: int, number: int) -> NameExample:
+        """Return an example as it is in an epoch."""
 
 
-Lengths = Callable[[Sequence[NamingExample]], Sequence[int]]
+Lengths = Callable[[Sequence[NameExample]], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class NamingBatches:
-    """Batches in an order anew each epoch, to be taken up at any epoch and position.
+class NameBatches:
+    """Batches in a new order each epoch, readable from any epoch and position.
 
     Of ``world`` processes each reads every ``world``-th example, so that together they see in a
-    step what one with larger batches sees; what does not divide is left out of the epoch, so that
+    step what one process with larger batches sees. A remainder is left out of the epoch, so that
     all have equally many batches. The last batch may be smaller.
     """
 
-    examples: NamingExamples
+    examples: NameExamples
     batch_size: int
     _: KW_ONLY
     seed: int
     rank: int = 0
     world: int = 1
     bucket_batches: int = 0
-    """Where above 0: sort within so many batches by length, so that less is padded."""
+    """Where above 0: sort by length within so many batches, which saves padding."""
     lengths: Lengths | None = None
-    """How long examples are, if not as many as their letters."""
-    numbers: Numbers | None = None
-    """The examples to read, if not all."""
+    """The lengths of examples; by default their characters."""
+    indices: Ints | None = None
+    """The examples to read; by default all."""
 
     def __post_init__(self) -> None:
         if not self._n_own:
             raise ConfigError(
-                f"stream: {len(self._numbers)} examples are too few for {self.world} processes; "
-                "use fewer, or give more"
+                f"stream: {len(self._indices)} examples are too few for {self.world} processes; "
+                "use fewer processes, or more examples"
             )
 
     @property
-    def _numbers(self) -> Numbers:
-        return np.arange(len(self.examples)) if self.numbers is None else self.numbers
+    def _indices(self) -> Ints:
+        return np.arange(len(self.examples)) if self.indices is None else self.indices
 
     @property
     def _n_own(self) -> int:
-        """How many examples of an epoch this process reads."""
-        return len(self._numbers) // self.world
+        """The number of examples of an epoch that this process reads."""
+        return len(self._indices) // self.world
 
     def __len__(self) -> int:
-        """How many batches an epoch has for one process."""
+        """The number of batches of an epoch for one process."""
         whole, rest = divmod(self._n_own, self.batch_size)
         return whole + (rest > 0)
 
-    def batches(self, epoch: int, position: int = 0) -> Iterator[tuple[NamingExample, ...]]:
-        """Give the batches of an epoch from a position on."""
+    def batches(self, epoch: int, position: int = 0) -> Iterator[tuple[NameExample, ...]]:
+        """Iterate over the batches of an epoch from a position on."""
         window = max(1, self.bucket_batches)
         order, size = self._order(epoch), self.batch_size * window
         first = position // window
-        for place in range(first, -(-len(order) // size)):
-            numbers = order[place * size : (place + 1) * size]
-            of_window = self._split(numbers, epoch, place)
-            yield from of_window[position - place * window if place == first else 0 :]
+        for number in range(first, -(-len(order) // size)):
+            batches = self._split(order[number * size : (number + 1) * size], epoch, number)
+            yield from batches[position - number * window if number == first else 0 :]
 
-    def _order(self, epoch: int) -> Numbers:
+    def _order(self, epoch: int) -> Ints:
         """Shuffle the examples, and take those of this process."""
-        order = np.random.default_rng([self.seed, epoch]).permutation(self._numbers)
+        order = np.random.default_rng([self.seed, epoch]).permutation(self._indices)
         return order[self.rank : self._n_own * self.world : self.world]
 
-    def _split(self, numbers: Numbers, epoch: int, place: int) -> list[tuple[NamingExample, ...]]:
-        """Make the batches of a window, of like length each where that is asked for."""
-        examples = [self.examples.example(epoch, int(number)) for number in numbers]
+    def _split(self, indices: Ints, epoch: int, window: int) -> list[tuple[NameExample, ...]]:
+        """Make the batches of a window, by similar length if ``bucket_batches`` is set."""
+        examples = [self.examples.example(epoch, int(index)) for index in indices]
         size = self.batch_size
         if self.bucket_batches:
-            lengths = np.asarray((self.lengths or _count_letters)(examples))
-            draw = np.random.default_rng([self.seed, epoch, place, 1])  # without it: the order's
-            rows = put_like_lengths_together(
-                np.arange(len(examples)), lengths, size, self.bucket_batches, draw
+            lengths = np.asarray((self.lengths or _count_characters)(examples))
+            rng = np.random.default_rng([self.seed, epoch, window, 1])  # without the 1: of order
+            rows = group_by_length(
+                np.arange(len(examples)), lengths, size, self.bucket_batches, rng
             )
             examples = [examples[row] for row in rows]
         return [tuple(examples[start : start + size]) for start in range(0, len(examples), size)]
 
 
-def _count_letters(examples: Sequence[NamingExample]) -> list[int]:
+def _count_characters(examples: Sequence[NameExample]) -> list[int]:
     return [len(each.source) + len(each.prompt) + len(each.target) for each in examples]

@@ -1,39 +1,41 @@
-"""Tell whether the second part of a sequence follows the first, or is of another document."""
+"""Next sentence prediction of BERT (Devlin et al. 2019): classify the second segment."""
 
 from __future__ import annotations
 
 import numpy as np
-from torch import Tensor
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch, TextStates
+from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
 from biograft.objectives.configs import NextSentenceConfig
 from biograft.objectives.examples import FOLLOWS, IGNORED, Setting, TextBatch, TextExample
 from biograft.objectives.heads import PairHead
 from biograft.objectives.losses import labelled_cross_entropy
 
 
-class NextSentence:
-    """BERT's second task; the stream exchanges the parts, since only it has other documents."""
+class NextSentence(Objective):
+    """Classify the second segment: 1 follows, 0 is a random one; the stream samples those."""
+
+    name = "next_sentence"
 
     def __init__(self, config: NextSentenceConfig, setting: Setting) -> None:
         self.config, self.head = config, PairHead(setting.width)
 
-    def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
-        """See that the example says whether its parts belong together."""
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Check that the stream labels the second segment; the example stays as it is."""
         if FOLLOWS not in example.labels:
             raise ConfigError(
-                "objective.next_sentence: no second part is a stranger's; set "
-                "stream.two_segments = true, stream.pack = false and stream.strangers = 0.5"
+                "objective.next_sentence: the stream has no random next segments; set "
+                "stream.two_segments = true, stream.pack = false and "
+                "stream.random_next_probability = 0.5"
             )
         return example
 
     def count(self, batch: TextBatch) -> int:
-        """Say how many sequences are asked about; the loss is the mean over these."""
+        """Count the labelled sequences."""
         return int((batch.labels[FOLLOWS] != IGNORED).sum())
 
-    def loss(self, states: TextStates, batch: TensorBatch) -> tuple[Tensor, dict[str, float]]:
-        """Give the mean over sequences: 1 follows, 0 does not."""
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the mean over labelled sequences."""
         scores = self.head(states.final)
         loss, accuracy = labelled_cross_entropy(scores, batch.labels[FOLLOWS])
         return self.config.weight * loss, {"loss": float(loss.detach()), "accuracy": accuracy}

@@ -1,18 +1,16 @@
-"""Exchange the two parts of a sequence, with all that is known of their tokens."""
+"""Sentence order prediction of ALBERT (Lan et al. 2020): classify swapped segments."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-from torch import Tensor
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch, TextStates
+from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
 from biograft.objectives.configs import SentenceOrderConfig
 from biograft.objectives.examples import (
     FOLLOWS,
-    HEAD_START,
     IGNORED,
     SPECIAL,
     Ints,
@@ -23,20 +21,18 @@ from biograft.objectives.examples import (
 from biograft.objectives.heads import PairHead
 from biograft.objectives.losses import labelled_cross_entropy
 
+NAME = "sentence_order"
+
 
 def swap_segments(example: TextExample) -> TextExample:
-    """Make ``[CLS] B [SEP] A [SEP]`` of ``[CLS] A [SEP] B [SEP]``."""
+    """Turn ``[CLS] A [SEP] B [SEP]`` into ``[CLS] B [SEP] A [SEP]``, labels included."""
     length = len(example.tokens)
     second = int(np.argmax(example.segments == 1))
     source = np.concatenate([[0], np.arange(second, length), np.arange(1, second)])
-    moved = np.argsort(source)  # where each token stands now
+    target = np.argsort(source)  # the new position of each token
     spans = example.mentions.copy()
-    spans[:, :2] = moved[example.mentions[:, :2]]
+    spans[:, :2] = target[example.mentions[:, :2]]
     order = np.argsort(spans[:, 0])
-    mention_labels = {name: labels[order] for name, labels in example.mention_labels.items()}
-    if HEAD_START in mention_labels:  # these are places
-        starts = mention_labels[HEAD_START]
-        mention_labels[HEAD_START] = np.where(starts == IGNORED, IGNORED, moved[starts.clip(0)])
     segments = np.zeros_like(example.segments)
     segments[1 + length - second :] = 1
     return replace(
@@ -46,7 +42,7 @@ def swap_segments(example: TextExample) -> TextExample:
         words=_renumber(example.words[source]),
         mentions=spans[order],
         token_labels={name: labels[source] for name, labels in example.token_labels.items()},
-        mention_labels=mention_labels,
+        mention_labels={name: labels[order] for name, labels in example.mention_labels.items()},
         fixed=None if example.fixed is None else example.fixed[source],
     )
 
@@ -58,33 +54,32 @@ def _renumber(words: Ints) -> Ints:
     return np.where(ordinary, np.cumsum(begins) - 1, SPECIAL)
 
 
-NAME = "sentence_order"
+class SentenceOrder(Objective):
+    """Classify the order of two segments of one text: 1 original, 0 swapped."""
 
-
-class SentenceOrder:
-    """Whether two parts of one text stand in their order (1) or swapped (0)."""
+    name = NAME
 
     def __init__(self, config: SentenceOrderConfig, setting: Setting) -> None:
         self.config, self.head = config, PairHead(setting.width)
 
-    def prepare(self, example: TextExample, draw: np.random.Generator) -> TextExample:
-        """Swap the parts of some; where the second is a stranger's there is no right order."""
+    def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
+        """Swap the segments of some examples; a random next segment has no right order."""
         if not example.segments.any():
             raise ConfigError(
-                "objective.sentence_order: a sequence has no second part; set "
+                "objective.sentence_order: a sequence has no second segment; set "
                 "stream.two_segments = true and stream.pack = false"
             )
-        swapped = bool(draw.random() < self.config.swapped_share)
-        strange = example.labels.get(FOLLOWS) == 0
-        label = IGNORED if strange else int(not swapped)
-        example = swap_segments(example) if swapped and not strange else example
+        swapped = bool(rng.random() < self.config.swap_probability)
+        is_random = example.labels.get(FOLLOWS) == 0
+        label = IGNORED if is_random else int(not swapped)
+        example = swap_segments(example) if swapped and not is_random else example
         return replace(example, labels={**example.labels, NAME: label})
 
     def count(self, batch: TextBatch) -> int:
-        """Say how many sequences are asked about; the loss is the mean over these."""
+        """Count the labelled sequences."""
         return int((batch.labels[NAME] != IGNORED).sum())
 
-    def loss(self, states: TextStates, batch: TensorBatch) -> tuple[Tensor, dict[str, float]]:
-        """Give the mean over sequences whose parts are of one text."""
+    def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
+        """Compute the mean over sequences whose segments are of one text."""
         loss, accuracy = labelled_cross_entropy(self.head(states.final), batch.labels[NAME])
         return self.config.weight * loss, {"loss": float(loss.detach()), "accuracy": accuracy}

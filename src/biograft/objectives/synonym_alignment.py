@@ -1,4 +1,8 @@
-"""How near rows are: cosine, and the Euclidean distance of rows of length one."""
+"""Synonym alignment of SapBERT (Liu et al. 2021): names of one concept near, others apart.
+
+A metric loss (multi-similarity as published, InfoNCE, triplet margin or circle) over the pairs
+that a triplet margin miner keeps.
+"""
 
 from __future__ import annotations
 
@@ -12,32 +16,34 @@ from torch.nn.functional import normalize, softplus
 
 from biograft.config import from_mapping
 from biograft.errors import BiograftError, ConfigError
+from biograft.objectives.base import Loss, Objective
 from biograft.objectives.configs import LOSSES, SynonymAlignmentConfig
-from biograft.objectives.losses import in_single
+from biograft.objectives.examples import Setting
+from biograft.objectives.losses import to_float32
 
 
 def cosines(embeddings: Tensor) -> Tensor:
-    """Give the cosine of every pair of rows, in at least single precision.
+    """Compute the cosine of every pair of rows, in at least float32.
 
-    Half precision cannot tell near names apart, and its sums overflow.
+    Half precision cannot distinguish similar names, and its sums overflow.
     """
-    embeddings = in_single(embeddings)
+    embeddings = to_float32(embeddings)
     with torch.autocast(embeddings.device.type, enabled=False):
         rows = normalize(embeddings, dim=1)  # (rows, width)
         return rows @ rows.T  # (rows, rows)
 
 
 def unit_distances(cosine: Tensor) -> Tensor:
-    """Give the Euclidean distance of rows of length one from their cosine: sqrt(2 - 2 cos).
+    """Compute the Euclidean distance of unit rows from their cosine: sqrt(2 - 2 cos).
 
-    The floor keeps the slope of the root finite where two names have the same vector.
+    The floor keeps the gradient of the root finite where two names have the same vector.
     """
     return (2 - 2 * cosine).clamp_min(torch.finfo(cosine.dtype).eps ** 2).sqrt()
 
 
 @dataclass(frozen=True, slots=True)
 class Mined:
-    """What is left of a batch; rows are anchors, columns the other end of a pair."""
+    """The mined pairs of a batch; rows are anchors, columns the other end of a pair."""
 
     distances: Tensor  # (rows, rows), without gradient
     positives: Tensor  # (rows, rows) bool: another row of the same concept
@@ -47,7 +53,7 @@ class Mined:
     high: float
     """... and by at most this."""
     positive_counts: Tensor
-    """In how many kept triplets of an anchor each positive stands (1 without a miner)."""
+    """The number of kept triplets of an anchor with each positive (1 without a miner)."""
     negative_counts: Tensor
     """The same for each negative."""
 
@@ -63,14 +69,14 @@ class Mined:
 
     @property
     def n_triplets(self) -> int:
-        """How many triplets are kept."""
+        """The number of kept triplets."""
         counts = self.positive_counts
         if self.high == torch.inf:
             counts = self.positives.sum(1) * self.negatives.sum(1)
         return int(counts.sum())
 
     def counts_below(self, margin: float) -> tuple[Tensor, Tensor]:
-        """Count, of the kept triplets, those whose negative is not farther by ``margin``."""
+        """Count the kept triplets whose negative is not farther than the positive by ``margin``."""
         parts = (self.distances, self.positives, self.negatives)
         return _between(parts, self.low, min(margin, self.high), strict=margin <= self.high)
 
@@ -83,7 +89,7 @@ class TripletMarginMiner:
 
     @torch.no_grad()
     def __call__(self, cosine: Tensor, labels: Tensor) -> Mined:
-        """Mine a batch; ``labels`` says of which concept each row is."""
+        """Mine a batch; ``labels`` has the concept of each row."""
         same = labels[:, None] == labels[None, :]
         positives = same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device)
         distances = unit_distances(cosine.detach())
@@ -122,25 +128,25 @@ def _count(
             negatives * positives.sum(1, keepdim=True),
         )
     reach = (distances + threshold).masked_fill(~positives, -torch.inf)
-    place = distances.masked_fill(~negatives, torch.inf)
-    near = torch.searchsorted(place.sort(1).values, reach, right=not strict)
-    short = torch.searchsorted(reach.sort(1).values, place, right=strict)
+    negative = distances.masked_fill(~negatives, torch.inf)
+    near = torch.searchsorted(negative.sort(1).values, reach, right=not strict)
+    short = torch.searchsorted(reach.sort(1).values, negative, right=strict)
     return near, len(distances) - short
 
 
 class AlignmentLoss(Protocol):
-    """What a loss offers."""
+    """A metric loss over mined pairs."""
 
     def __call__(self, cosine: Tensor, mined: Mined) -> Tensor:
-        """Give the loss of a batch, a scalar."""
+        """Compute the loss of a batch, a scalar."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultiSimilarity:
     """Mean over all rows of 1/a ln(1 + sum_P exp(-a (s - e))) + 1/b ln(1 + sum_N exp(b (s - e))).
 
-    P and N are sets: a pair counts once, in however many triplets it stands. ``alpha`` sharpens
-    the positives, ``beta`` the negatives, ``base`` is e.
+    P and N are sets: a pair counts once, however many triplets contain it. ``alpha`` sharpens the
+    positives, ``beta`` the negatives, ``base`` is e.
     """
 
     alpha: float = 1.0
@@ -151,7 +157,7 @@ class MultiSimilarity:
         _check_positive(self, "alpha", "beta")
 
     def __call__(self, cosine: Tensor, mined: Mined) -> Tensor:
-        """Give the loss of a batch, a scalar."""
+        """Compute the loss of a batch, a scalar."""
         near = _log_sum(-self.alpha * (cosine - self.base), mined.kept_positives)
         far = _log_sum(self.beta * (cosine - self.base), mined.kept_negatives)
         return (softplus(near) / self.alpha + softplus(far) / self.beta).mean()
@@ -161,8 +167,8 @@ class MultiSimilarity:
 class InfoNCE:
     """Mean over positive pairs of -ln(e^(s_p/t) / (e^(s_p/t) + sum_N e^(s_n/t))).
 
-    With a miner every triplet brings its pairs anew, as published: a negative in m triplets of
-    an anchor counts m times in the sum, a positive in m triplets m times in the mean.
+    With a miner every triplet contributes its pairs, as published: a negative in m triplets of an
+    anchor counts m times in the sum, a positive in m triplets m times in the mean.
     """
 
     temperature: float = 0.07
@@ -171,7 +177,7 @@ class InfoNCE:
         _check_positive(self, "temperature")
 
     def __call__(self, cosine: Tensor, mined: Mined) -> Tensor:
-        """Give the loss of a batch, a scalar."""
+        """Compute the loss of a batch, a scalar."""
         scaled = cosine / self.temperature
         repeats = mined.negative_counts.clamp_min(1).to(cosine.dtype).log()
         negatives = _log_sum(scaled + repeats, mined.kept_negatives)  # (rows,)
@@ -184,7 +190,7 @@ class InfoNCE:
 class TripletMargin:
     """Mean of max(0, d_ap - d_an + margin) over the triplets where it is not 0.
 
-    The sum is linear in the distances, so how often each pair occurs in such a triplet is enough.
+    The sum is linear in the distances, so the number of such triplets of each pair is enough.
     """
 
     margin: float = 0.05
@@ -193,10 +199,10 @@ class TripletMargin:
         _check_positive(self, "margin")
 
     def __call__(self, cosine: Tensor, mined: Mined) -> Tensor:
-        """Give the loss of a batch, a scalar."""
+        """Compute the loss of a batch, a scalar."""
         positive, negative = mined.counts_below(self.margin)
         distances = unit_distances(cosine)
-        n_triplets = positive.sum().to(cosine.dtype)  # an integer would turn to float32 below
+        n_triplets = positive.sum().to(cosine.dtype)  # an integer would become float32 below
         signed = (positive - negative).to(cosine.dtype)
         total = (distances * signed).sum() + self.margin * n_triplets
         return total / n_triplets.clamp_min(1)
@@ -204,10 +210,10 @@ class TripletMargin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circle:
-    """Mean over rows of softplus(logsumexp_P + logsumexp_N) of pairs that set their own pace.
+    """Mean over rows of softplus(logsumexp_P + logsumexp_N) of pairs weighted by themselves.
 
-    A pair's weight is how far its cosine is from 1 + m (positives) or -m (negatives), without
-    gradient. Rows that lack positives or negatives, or whose loss is 0, do not count.
+    A pair's weight is the distance of its cosine from 1 + m (positives) or -m (negatives), without
+    gradient. Rows without positives or negatives, or with a loss of 0, do not count.
     """
 
     m: float = 0.4
@@ -217,7 +223,7 @@ class Circle:
         _check_positive(self, "m", "gamma")
 
     def __call__(self, cosine: Tensor, mined: Mined) -> Tensor:
-        """Give the loss of a batch, a scalar."""
+        """Compute the loss of a batch, a scalar."""
         fixed = cosine.detach()
         near = -self.gamma * (1 + self.m - fixed).relu() * (cosine - (1 - self.m))
         far = self.gamma * (fixed + self.m).relu() * (cosine - self.m)
@@ -228,9 +234,9 @@ class Circle:
 
 
 def _log_sum(exponents: Tensor, kept: Tensor) -> Tensor:
-    """Give ln(sum exp) of the kept entries of each row; far below zero where there is none.
+    """Compute ln(sum exp) of the kept entries of each row; far below zero where there is none.
 
-    Not -inf, whose gradient is NaN; a part of the lowest number, so that two can be added.
+    Not -inf, whose gradient is NaN; a quarter of the lowest number, so that two can be added.
     """
     lowest = torch.finfo(exponents.dtype).min / 4
     return exponents.masked_fill(~kept, lowest).logsumexp(1)
@@ -243,38 +249,41 @@ def _check_positive(loss: object, *names: str) -> None:
             raise ConfigError(f"{name}: expected a number above 0, found {value}")
 
 
-class SynonymAlignment:
-    """Pulls the names of a concept together, and apart from the names of others in the batch."""
+class SynonymAlignment(Objective):
+    """Pull the names of a concept together, and apart from the other names of the batch.
 
-    def __init__(self, config: SynonymAlignmentConfig | None = None) -> None:
-        self.config = config or SynonymAlignmentConfig()
+    ``states`` of the loss are the embeddings (rows, width) of names, of any float type and length;
+    ``batch["labels"]`` (rows,) has the concept of each row.
+    """
+
+    name = "synonym_alignment"
+
+    def __init__(self, config: SynonymAlignmentConfig, setting: Setting | None = None) -> None:
+        self.config = config
         self.miner = TripletMarginMiner(self.config.margin, self.config.miner)
         self._loss: AlignmentLoss = from_mapping(
             LOSSES.load(self.config.loss), self.config.parameters, f"{self.config.loss}."
         )
 
-    def loss(
-        self, embeddings: Tensor, batch: Mapping[str, Tensor]
-    ) -> tuple[Tensor, dict[str, float]]:
-        """Give the loss of a batch and its statistics.
+    def count(self, batch: Mapping[str, Tensor]) -> int:
+        """Count the names."""
+        return len(batch["labels"])
 
-        ``embeddings`` is (rows, width), of any float type and length; ``batch["labels"]`` (rows,)
-        says of which concept each row is.
-        """
-        labels = batch["labels"]
-        if not torch.isfinite(embeddings).all():
+    def loss(self, states: Tensor, batch: Mapping[str, Tensor]) -> Loss:
+        """Compute the loss of a batch and its statistics."""
+        if not torch.isfinite(states).all():
             raise BiograftError(
                 "the encoder gave embeddings that are not finite; its weights are damaged or the "
                 "training has diverged: check the encoder, or lower the learning rate"
             )
-        cosine = cosines(embeddings)
-        mined = self.miner(cosine, labels)
+        cosine = cosines(states)
+        mined = self.miner(cosine, batch["labels"])
         loss = self.config.weight * self._loss(cosine, mined)
         return loss, statistics(cosine.detach(), mined)
 
 
 def statistics(cosine: Tensor, mined: Mined) -> dict[str, float]:
-    """Say what the miner kept, and how near positives and negatives are before mining."""
+    """Compute the ratios that the miner keeps, and the mean cosines before mining."""
     anchors = mined.kept_positives.any(1) & mined.kept_negatives.any(1)
     possible = int((mined.positives.sum(1) * mined.negatives.sum(1)).sum())
     return {
@@ -295,7 +304,7 @@ def cosine_histogram(
 ) -> dict[str, Any]:
     """Count pairs by cosine in equal bins from -1 to 1, each unordered pair once, as plain values.
 
-    After mining an unordered pair counts if it stands in a kept triplet from either end.
+    After mining an unordered pair counts if a kept triplet of either end contains it.
     """
     cosine = cosines(embeddings)
     mined = miner(cosine, labels)

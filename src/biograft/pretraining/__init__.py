@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.pretraining.recipe import (
         EncoderConfig as EncoderConfig,
-        Recipe as Recipe,
-        shipped_recipes as shipped_recipes,
+        PretrainingRecipe as PretrainingRecipe,
     )
     from biograft.pretraining.run import PretrainResult as PretrainResult, pretrain as pretrain
 

@@ -1,4 +1,4 @@
-"""What aligning an encoder asks of the loop: the loss of a batch of pairs, and how it stands."""
+"""Pre-train an encoder by synonym alignment: pairs of names of a knowledge base (SapBERT)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from biograft.artifacts import hash_file
 from biograft.kb import KnowledgeBase, fingerprint
 from biograft.kb.tables import SCHEMAS
 from biograft.nn import TextEncoder
-from biograft.nn.precision import computing_in
+from biograft.nn.precision import autocast_in
 from biograft.objectives.synonym_alignment import SynonymAlignment, cosine_histogram
-from biograft.pretraining.recipe import Recipe
+from biograft.pretraining.recipe import PretrainingRecipe
 from biograft.pretraining.run import PretrainResult
 from biograft.pretraining.synonym_pairs import PairBatch, PairBatches, SynonymPairs
 from biograft.progress import Progress
@@ -34,18 +34,18 @@ class Embedder(nn.Module):
         self._encoder = encoder
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
-        """Give the vectors of a tokenised batch, as they are pooled."""
+        """Compute the pooled vectors of a tokenised batch."""
         return self._encoder.embed(batch)
 
 
-class Alignment:
-    """Losses of pairs of names; both names go through the encoder in one pass."""
+class AlignmentTraining:
+    """Loss and evaluation of name pairs, for ``training.Task``; both names in one pass."""
 
     def __init__(self, encoder: TextEncoder, objectives: Mapping[str, SynonymAlignment]) -> None:
         self.encoder, self.objectives = encoder, objectives
 
     def loss(self, model: nn.Module, batch: PairBatch) -> tuple[Tensor, dict[str, float]]:
-        """Give the sum of the objectives' losses, and their statistics."""
+        """Compute the sum of the objectives' losses, and their statistics."""
         embeddings, labels = self._embed(model, batch)
         total, statistics = embeddings.new_zeros((), dtype=torch.float32), {}
         for name, objective in self.objectives.items():
@@ -56,15 +56,15 @@ class Alignment:
         return total, statistics
 
     def evaluate(self, model: nn.Module, batch: PairBatch, precision: str) -> dict[str, Any]:
-        """Say how near the names of a batch are, as numbers and as histograms."""
-        with computing_in(precision, self.encoder.device):
+        """Compute the losses of a batch, and the histograms of its cosines."""
+        with autocast_in(precision, self.encoder.device):
             embeddings, labels = self._embed(model, batch)
-        found = {}
+        results = {}
         for name, objective in self.objectives.items():
             loss, stats = objective.loss(embeddings, {"labels": labels})
             cosines = cosine_histogram(embeddings, labels, objective.miner)
-            found[name] = {"loss": float(loss), **stats, "cosines": cosines}
-        return found
+            results[name] = {"loss": float(loss), **stats, "cosines": cosines}
+        return results
 
     def _embed(self, model: nn.Module, batch: PairBatch) -> tuple[Tensor, Tensor]:
         tokens = self.encoder.tokenize([*batch.left, *batch.right])
@@ -74,13 +74,18 @@ class Alignment:
 
 
 EVALUATED_PAIRS = 256
-"""How many pairs, the same ones each time, show how near names are before and after."""
+"""The number of pairs of an evaluation, the same ones each time."""
 
 
-def align(
-    recipe: Recipe, kb: KnowledgeBase | None, run: Path, *, resume: bool, progress: Progress
+def pretrain_alignment(
+    recipe: PretrainingRecipe,
+    kb: KnowledgeBase | None,
+    run: Path,
+    *,
+    resume: bool,
+    progress: Progress,
 ) -> PretrainResult:
-    """Bring the names of a concept together; the encoder is written to ``run/encoder``."""
+    """Train an encoder on synonym pairs; it is written to ``run/encoder``."""
     progress.start("pairs")
     pairs = SynonymPairs(kb, recipe.stream)
     processes, config = join_processes(), recipe.training
@@ -93,36 +98,38 @@ def align(
     )
     progress.start("encoder")
     encoder = _load_encoder(recipe)
-    alignment = Alignment(encoder, {name: c.build() for name, c in recipe.objectives.items()})
-    shown = next(PairBatches(pairs, EVALUATED_PAIRS, seed=config.seed).batches(0))
+    alignment = AlignmentTraining(
+        encoder, {name: c.build() for name, c in recipe.objectives.items()}
+    )
+    evaluated = next(PairBatches(pairs, EVALUATED_PAIRS, seed=config.seed).batches(0))
     model = Embedder(encoder)
     task = Task(
         model=model,
         source=source,
         compute_loss=alignment.loss,
-        evaluate=partial(alignment.evaluate, model, shown, config.precision),
+        evaluate=partial(alignment.evaluate, model, evaluated, config.precision),
         described=recipe.to_json(),
         provenance=_provenance(recipe, kb, encoder, pairs),
     )
     trained = train(task, config, run, resume=resume, progress=progress)
     if processes.is_main_process:
-        encoder.save(run / "encoder", overwrite=True)
+        encoder.save_pretrained(run / "encoder", overwrite=True)
     counts = pairs.counts
-    learned = f"{counts.n_pairs:,} pairs of names of {counts.n_concepts:,} concepts"
-    return PretrainResult(run, run / "encoder", learned, {"pairs": counts.to_json()}, trained)
+    training_data = f"{counts.n_pairs:,} pairs of names of {counts.n_concepts:,} concepts"
+    return PretrainResult(run, run / "encoder", training_data, {"pairs": counts.to_json()}, trained)
 
 
-def _load_encoder(recipe: Recipe) -> TextEncoder:
+def _load_encoder(recipe: PretrainingRecipe) -> TextEncoder:
     lower = recipe.encoder.lower
     if lower is None and recipe.stream.lowercase:
-        lower = True  # what learnt from lower case is to be asked in lower case
+        lower = True  # queries must be lowercased like the training data
     return replace(recipe.encoder, lower=lower).load()
 
 
 def _provenance(
-    recipe: Recipe, kb: KnowledgeBase | None, encoder: TextEncoder, pairs: SynonymPairs
+    recipe: PretrainingRecipe, kb: KnowledgeBase | None, encoder: TextEncoder, pairs: SynonymPairs
 ) -> dict[str, Any]:
-    """Say what a run is made from, by hashes."""
+    """Describe the inputs of a run, by hashes."""
     extra = recipe.stream.extra_pairs
     return {
         "kb": fingerprint(kb, tuple(SCHEMAS)) if kb is not None else None,

@@ -1,4 +1,4 @@
-"""The graph around the entities of a text: what `biograft graph` wrote, by rows of their table."""
+"""The graph neighbourhood of the entities of a text, as rows of the entity table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from biograft.graph.embedding import Embeddings
 from biograft.graph.neighbour_table import DIRECTIONS, NeighbourTable
 from biograft.graph.neighbours import first_types
 from biograft.kb import KnowledgeBase
-from biograft.objectives.examples import GraphOfEntities
+from biograft.nn.knowledge_layers import NEIGHBOURS
+from biograft.objectives.examples import EntityGraph
 from biograft.pretraining.recipe import KnowledgeConfig
 
 Ints = npt.NDArray[np.int64]
@@ -22,10 +23,10 @@ _SIGNS = np.array([1 if name == "out" else -1 for name in DIRECTIONS])
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """The entities of a table, those of the text first, and the graph around them."""
+    """The entities of a table, those of the text first, and their graph."""
 
     ids: tuple[str, ...]
-    graph: GraphOfEntities
+    graph: EntityGraph
 
 
 def with_vectors(
@@ -37,7 +38,7 @@ def with_vectors(
     the ``whole_graph``. They are found by their names, so without a store there are none. How often
     each occurs in the text comes second.
     """
-    if not config.tells or kb is None:
+    if not config.takes_entity_inputs or kb is None:
         return tuple(ids), counts
     rows = np.setdiff1d(_rows_with_vectors(config, kb), _rows_of(ids, kb))
     more = [kb.id_at(int(row)) for row in rows]
@@ -52,33 +53,33 @@ def read_neighbourhood(
     *,
     grows: bool,
 ) -> Neighbourhood:
-    """Read the graph around the entities of a text, so often found there.
+    """Read the graph of the entities of a text, given their frequencies.
 
-    If the table ``grows``, the neighbours of its entities are put behind them, or with
-    ``whole_graph`` all that is joined to anything or has a vector; neighbours outside the table are
-    left out.
+    If the table ``grows``, the neighbours of its entities are appended, or with ``whole_graph`` all
+    entities with an edge or a vector; neighbours outside the table are left out.
     """
     if kb is None or config.neighbours is None:
         raise ConfigError(
-            "knowledge.neighbours: is read with the knowledge base it was made from; name it with "
+            "knowledge.neighbours: is read with the knowledge base it was built from; name it with "
             "--kb"
         )
     table = NeighbourTable.open(config.neighbours, kb)
-    if config.n_neighbours > table.k:
+    n_neighbours = config.layers[NEIGHBOURS].n_neighbours
+    if n_neighbours > table.k:
         raise ConfigError(
-            f"knowledge.n_neighbours: {config.neighbours} keeps {table.k} of each entity, found "
-            f"{config.n_neighbours}; make it again with -k {config.n_neighbours}"
+            f"knowledge.layers.{NEIGHBOURS}.n_neighbours: {config.neighbours} has {table.k} of each "
+            f"entity, found {n_neighbours}; build it again with -k {n_neighbours}"
         )
     rows = _rows_of(ids, kb)
     if grows:
-        more = _joined(table, rows[rows >= 0], whole=config.whole_graph)
+        more = _connected(table, rows[rows >= 0], whole=config.whole_graph)
         more = np.union1d(more, _rows_with_vectors(config, kb))
         rows = np.concatenate([rows, np.setdiff1d(more, rows)])
-    place = np.full(len(kb) + 1, -1, np.int64)  # the last one is for -1
-    place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
-    edges = table.gather(rows, config.n_neighbours)
-    neighbours = place[edges.neighbours]
-    order = np.argsort(neighbours < 0, axis=1, kind="stable")  # what is left out leaves no gap
+    row_of = np.full(len(kb) + 1, -1, np.int64)  # the last one is for -1
+    row_of[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+    edges = table.gather(rows, n_neighbours)
+    neighbours = row_of[edges.neighbours]
+    order = np.argsort(neighbours < 0, axis=1, kind="stable")  # no gaps
     neighbours, relations, directions = (
         np.take_along_axis(column.astype(np.int64), order, axis=1)
         for column in (neighbours, edges.relations, edges.directions)
@@ -88,7 +89,7 @@ def read_neighbourhood(
     vectors, projections = _relations(config, kb)
     return Neighbourhood(
         tuple(names),
-        GraphOfEntities(
+        EntityGraph(
             neighbours=neighbours,
             relations=np.where(missing, -1, relations),
             signs=np.where(missing, 0, _SIGNS[directions]),
@@ -111,33 +112,33 @@ def _rows_of(ids: Sequence[str], kb: KnowledgeBase) -> Ints:
 
 
 def _rows_with_vectors(config: KnowledgeConfig, kb: KnowledgeBase) -> Ints:
-    """Give the rows of all that has a vector, if the whole graph is wanted."""
+    """Return the rows of all concepts with a vector, with ``whole_graph``."""
     if config.vectors is None or not config.whole_graph:
         return np.zeros(0, np.int64)
     rows = (kb.find_row(identifier) for identifier in Embeddings.open(config.vectors).entity_ids)
     return np.array([row for row in rows if row is not None], np.int64)
 
 
-def _joined(table: NeighbourTable, rows: Ints, *, whole: bool) -> Ints:
-    """Give the rows of all that is joined to these entities, or to anything at all."""
+def _connected(table: NeighbourTable, rows: Ints, *, whole: bool) -> Ints:
+    """Return the rows of all concepts with an edge to these entities, or with any edge."""
     among = np.arange(len(table)) if whole else rows
     edges = table.gather(among)
-    there = edges.neighbours >= 0
-    own = among[there.any(axis=1)]
-    found: Ints = np.union1d(edges.neighbours[there].astype(np.int64), own)
-    return found
+    exists = edges.neighbours >= 0
+    own = among[exists.any(axis=1)]
+    connected: Ints = np.union1d(edges.neighbours[exists].astype(np.int64), own)
+    return connected
 
 
 def _relations(
     config: KnowledgeConfig, kb: KnowledgeBase
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Give vectors and projections of relations.
+    """Return the vectors and projections of relations.
 
-    TransE projects nothing; without any vectors a neighbour is as near as its own vector is.
+    TransE, and a table without vectors, have the identity as projection.
     """
     n_relations = len(kb.relation_names)
     if config.vectors is None:
-        return np.zeros((n_relations, config.dim), np.float32), _same(n_relations, config.dim)
+        return np.zeros((n_relations, config.dim), np.float32), _identities(n_relations, config.dim)
     embeddings = Embeddings.open(config.vectors)
     if tuple(embeddings.relation_names[:n_relations]) != tuple(kb.relation_names):
         raise ConfigError(
@@ -148,9 +149,9 @@ def _relations(
     vectors = np.array(tables.relation[:n_relations], np.float32)
     if len(tables.projection):
         return vectors, np.array(tables.projection[:n_relations], np.float32)
-    return vectors, _same(n_relations, tables.entity.shape[1])
+    return vectors, _identities(n_relations, tables.entity.shape[1])
 
 
-def _same(n_relations: int, dim: int) -> npt.NDArray[np.float32]:
-    """Give projections that leave vectors as they are."""
+def _identities(n_relations: int, dim: int) -> npt.NDArray[np.float32]:
+    """Return identity projections."""
     return np.tile(np.eye(dim, dtype=np.float32), (n_relations, 1, 1))

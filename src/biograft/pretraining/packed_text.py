@@ -1,4 +1,4 @@
-"""A .npy file that grows: rows are added at its end, and memory holds few of them."""
+"""Packed text on disk: token sequences with mentions and labels, memory-mapped."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from biograft.artifacts import Kind
+from biograft.artifacts import ArtifactKind
 from biograft.objectives.examples import (
     CONSISTENT,
-    HEAD_START,
-    IGNORED,
-    PIECE_ENDS,
+    HEAD_OFFSET,
+    SEGMENT_ENDS,
     Ints,
     TextExample,
 )
@@ -27,7 +26,7 @@ from biograft.pretraining.packing import PackedSequence
 
 
 class GrowingArray:
-    """Writes rows as they come; the file is a whole .npy once the block ends."""
+    """Appends rows to a .npy file, which is complete when the ``with`` block ends."""
 
     def __init__(self, path: Path, dtype: type[np.integer], width: int = 0) -> None:
         self.n_rows, self._width = 0, width
@@ -52,12 +51,12 @@ class GrowingArray:
             self._file.close()
 
     def add(self, rows: npt.NDArray[np.integer]) -> None:
-        """Add rows."""
+        """Append rows."""
         self._file.write(np.ascontiguousarray(rows, self._dtype).tobytes())
         self.n_rows += len(rows)
 
     def _write_header(self) -> None:
-        """Write the header, which numpy makes equally long whatever the number of rows."""
+        """Write the header, whose length does not depend on the number of rows."""
         shape = (self.n_rows, self._width) if self._width else (self.n_rows,)
         described = {
             "descr": np.lib.format.dtype_to_descr(self._dtype),
@@ -67,11 +66,11 @@ class GrowingArray:
         np.lib.format.write_array_header_1_0(self._file, described)
 
 
-PACKED = Kind(
+PACKED = ArtifactKind(
     format="biograft-packed-text",
     version=1,
     called="folder of packed text",
-    remedy="remove the folder; it is made again",
+    remedy="remove the folder; it is built again",
     keys=("made_from", "special", "counts"),
 )
 ENTITIES = "entities.parquet"
@@ -81,16 +80,16 @@ _ARRAYS: dict[str, tuple[type[np.integer], int]] = {
     "mentions": (np.int32, 3),
     "sequences": (np.int64, 4),
 }
-"""The type of each array, and how many numbers a row has (0: it is one number)."""
+"""The type of each array, and the columns of a row (0: a single value)."""
 _LABEL: tuple[type[np.integer], int] = (np.int16, 0)
-TOKEN_LABELS, MENTION_LABELS = (PIECE_ENDS,), (CONSISTENT, HEAD_START)
-"""The labels that text may be packed with; ``HEAD_START`` counts from the mention's first token."""
+TOKEN_LABELS, MENTION_LABELS = (SEGMENT_ENDS,), (CONSISTENT, HEAD_OFFSET)
+"""The labels that packed text may have."""
 
 
 def write_sequences(
     folder: Path, sequences: Iterable[PackedSequence], labels: Iterable[str] = ()
 ) -> None:
-    """Write the arrays, and those of labels that all sequences have."""
+    """Write sequences with these labels as arrays."""
     labels = tuple(labels)
     kinds = {**_ARRAYS, **dict.fromkeys(labels, _LABEL)}
     with contextlib.ExitStack() as stack:
@@ -100,8 +99,8 @@ def write_sequences(
         }
         for sequence in sequences:
             for name in labels:
-                own = {**sequence.token_labels, **sequence.mention_labels}
-                arrays[name].add(own[name])
+                values = {**sequence.token_labels, **sequence.mention_labels}
+                arrays[name].add(values[name])
             arrays["tokens"].add(sequence.tokens)
             arrays["words"].add(sequence.words)
             arrays["mentions"].add(sequence.mentions)
@@ -110,20 +109,20 @@ def write_sequences(
 
 
 def write_entities(folder: Path, entities: pa.Table) -> None:
-    """Write the rows of the table of entities."""
+    """Write the rows of the entity table."""
     pq.write_table(entities, folder / ENTITIES, compression="zstd")
 
 
 @dataclass(frozen=True, slots=True)
 class PackedText:
-    """Packed text, open for reading; any sequence can be had by its number."""
+    """Packed text, open for reading; sequences are accessed by index."""
 
     folder: Path
     manifest: dict[str, Any]
     entities: tuple[str, ...]
-    """Ids of the entities, in the order of the table's rows."""
+    """Entity ids, in the order of the rows of the entity table."""
     entity_counts: Ints
-    """How often each was found in the annotated text."""
+    """The frequency of each in the annotated text."""
     _tokens: npt.NDArray[np.int32]
     _words: npt.NDArray[np.int16]
     _mentions: npt.NDArray[np.int32]
@@ -132,7 +131,7 @@ class PackedText:
 
     @classmethod
     def open(cls, folder: str | Path) -> PackedText:
-        """Open a finished folder; a file that is missing or cut short is refused by name."""
+        """Open a complete folder; raise if a file is missing or truncated."""
         folder = Path(folder)
         manifest = PACKED.read(folder)
         PACKED.check_files(folder, manifest)
@@ -148,27 +147,27 @@ class PackedText:
         return cls(folder, manifest, ids, counts, *arrays)
 
     def __len__(self) -> int:
-        """How many sequences there are."""
+        """The number of sequences."""
         return len(self._sequences)
 
     @property
     def n_tokens(self) -> int:
-        """How many tokens all sequences have, special ones included."""
+        """The number of tokens of all sequences, special ones included."""
         return len(self._tokens)
 
     @property
     def counts(self) -> dict[str, int]:
-        """What became of documents and spans; see ``PackingCounts``."""
+        """The counts of packing; see ``PackingCounts``."""
         return dict(self.manifest["counts"])
 
     @property
     def padding(self) -> int:
-        """The token that fills up short sequences."""
+        """The padding token."""
         return int(self.manifest["special"]["padding"])
 
     @property
     def max_length(self) -> int:
-        """How many tokens a sequence has at most."""
+        """The maximum number of tokens of a sequence."""
         return int(self.manifest["made_from"]["max_length"])
 
     @property
@@ -178,18 +177,18 @@ class PackedText:
 
     @property
     def lengths(self) -> Ints:
-        """How many tokens each sequence has."""
+        """The number of tokens of each sequence."""
         return np.diff(self._sequences[:, 0], prepend=0)
 
-    def example(self, number: int) -> TextExample:
-        """Give a sequence as it was packed, with the labels that it was packed with."""
-        end, end_of_mentions, second, _ = self._sequences[number].tolist()
-        start, start_of_mentions = self._sequences[number - 1, :2].tolist() if number else (0, 0)
+    def example(self, index: int) -> TextExample:
+        """Return a sequence with its labels, as it was packed."""
+        end, mentions_end, second, _ = self._sequences[index].tolist()
+        start, mentions_start = self._sequences[index - 1, :2].tolist() if index else (0, 0)
         tokens = self._tokens[start:end].astype(np.int64)
         segments = np.zeros_like(tokens)
         if second:
             segments[second:] = 1
-        mentions = self._mentions[start_of_mentions:end_of_mentions].astype(np.int64)
+        mentions = self._mentions[mentions_start:mentions_end].astype(np.int64)
         return TextExample(
             tokens=tokens,
             segments=segments,
@@ -201,9 +200,7 @@ class PackedText:
                 if name in self._labels
             },
             mention_labels={
-                name: _from_the_start(
-                    name, self._labels[name][start_of_mentions:end_of_mentions], mentions
-                )
+                name: self._labels[name][mentions_start:mentions_end].astype(np.int64)
                 for name in MENTION_LABELS
                 if name in self._labels
             },
@@ -213,11 +210,3 @@ class PackedText:
 def _load(folder: Path, name: str) -> npt.NDArray[Any]:
     loaded: npt.NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r")
     return loaded
-
-
-def _from_the_start(name: str, labels: npt.NDArray[np.int16], mentions: Ints) -> Ints:
-    """Count places from the start of the sequence, not of the mention."""
-    found = labels.astype(np.int64)
-    if name == HEAD_START:
-        found = np.where(found == IGNORED, IGNORED, found + mentions[:, 0])
-    return found

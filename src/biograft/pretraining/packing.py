@@ -1,6 +1,7 @@
-"""Where a document may be cut: between sentences, else words, never within a mention if possible.
+"""Pack tokenised documents into sequences of limited length.
 
-A place is the token before which is cut.
+Documents are split between sentences, else between words, if possible never within a mention. A
+split position is the index of the token after the split.
 """
 
 from __future__ import annotations
@@ -17,49 +18,49 @@ from biograft.pretraining.tokenisation import PackingCounts, TokenisedDocument
 
 
 def last_sentence_end(document: TokenisedDocument, start: int, limit: int) -> int | None:
-    """Give the last place between two sentences after ``start``, at most at ``limit``."""
+    """Find the last position between two sentences after ``start``, at most ``limit``."""
     row = int(np.searchsorted(document.sentences, limit, side="right")) - 1
-    place = int(document.sentences[row]) if row >= 0 else start
-    return place if place > start else None
+    position = int(document.sentences[row]) if row >= 0 else start
+    return position if position > start else None
 
 
 def choose_end(document: TokenisedDocument, start: int, room: int) -> int:
-    """Give where a piece of at most ``room`` tokens ends.
+    """Find the end of a part of at most ``room`` tokens.
 
-    That is between sentences if this leaves no more than half of the room empty, else between
-    words, else (in a mention or word longer than the room) anywhere.
+    It is between sentences if this leaves at most half of the room empty, else between words, else
+    (in a mention or word longer than the room) anywhere.
     """
     limit = start + room
     if limit >= len(document.tokens):
         return len(document.tokens)
-    place = last_sentence_end(document, start, limit)
-    if place is not None and place - start >= room / 2:
-        return place
-    places = free_places(document, start, limit + 1)
-    return int(places[-1]) if len(places) else limit
+    position = last_sentence_end(document, start, limit)
+    if position is not None and position - start >= room / 2:
+        return position
+    positions = split_positions(document, start, limit + 1)
+    return int(positions[-1]) if len(positions) else limit
 
 
 def choose_middle(document: TokenisedDocument, start: int, end: int) -> int | None:
-    """Give the place nearest the middle of a piece, between sentences if there is one."""
+    """Find the position nearest the middle of a part, between sentences if possible."""
     inner = document.sentences[(document.sentences > start) & (document.sentences < end)]
-    places = inner if len(inner) else free_places(document, start, end)
-    if not len(places):
+    positions = inner if len(inner) else split_positions(document, start, end)
+    if not len(positions):
         return None
-    return int(places[np.argmin(np.abs(2 * places - start - end))])
+    return int(positions[np.argmin(np.abs(2 * positions - start - end))])
 
 
-def free_places(document: TokenisedDocument, start: int, stop: int) -> Ints:
-    """Give the places after ``start`` and before ``stop`` within no word and no mention."""
-    places: Ints = np.arange(start + 1, stop)
-    free: npt.NDArray[np.bool_] = document.words[places] != document.words[places - 1]
-    for first, last in document.mentions[_touched(document, start, stop), :2]:
+def split_positions(document: TokenisedDocument, start: int, stop: int) -> Ints:
+    """Find the positions between ``start`` and ``stop`` that are in no word and no mention."""
+    positions: Ints = np.arange(start + 1, stop)
+    free: npt.NDArray[np.bool_] = document.words[positions] != document.words[positions - 1]
+    for first, last in document.mentions[_mentions_between(document, start, stop), :2]:
         free[max(first - start, 0) : max(last - start, 0)] = False
-    found: Ints = places[free]
-    return found
+    allowed: Ints = positions[free]
+    return allowed
 
 
-def _touched(document: TokenisedDocument, start: int, stop: int) -> slice:
-    """Say which mentions have a token from ``start`` on and before ``stop``."""
+def _mentions_between(document: TokenisedDocument, start: int, stop: int) -> slice:
+    """Return the slice of mentions with a token from ``start`` on and before ``stop``."""
     return slice(
         int(np.searchsorted(document.mentions[:, 1], start)),
         int(np.searchsorted(document.mentions[:, 0], stop)),
@@ -67,8 +68,8 @@ def _touched(document: TokenisedDocument, start: int, stop: int) -> slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Tokens of one document, the last one exclusive."""
+class DocumentPart:
+    """A token span of one document, end exclusive."""
 
     document: TokenisedDocument
     start: int
@@ -80,122 +81,124 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class PackedSequence:
-    """What is kept of a sequence."""
+    """A sequence of tokens with its words, mentions and labels."""
 
     tokens: Ints
     words: Ints
     mentions: Ints
     second: int
-    """Where its second segment begins; 0 if it has none."""
+    """The start of its second segment; 0 if it has none."""
     document: int
-    """Number of its first document."""
+    """The number of its first document."""
     token_labels: Mapping[str, Ints] = field(default_factory=dict)
     mention_labels: Mapping[str, Ints] = field(default_factory=dict)
     """As those of a ``TokenisedDocument``."""
 
 
 class Packer:
-    """Makes ``[CLS] piece [SEP] piece [SEP]``; pieces are of several documents or two of one."""
+    """Builds ``[CLS] part [SEP] part [SEP]``, of parts of several documents or two of one."""
 
     def __init__(self, config: AnnotatedTextConfig, first: int, separator: int) -> None:
         self.config, self.counts = config, PackingCounts()
         self._first, self._separator = first, separator
 
     def pack(self, documents: Iterable[TokenisedDocument]) -> Iterator[PackedSequence]:
-        """Give the sequences of documents, in their order."""
+        """Yield the sequences of documents, in their order."""
         if self.config.two_segments:
-            pieces = self._part(self._cut(documents, self.config.max_length - 3))
+            sequences = self._halve(self._split(documents, self.config.max_length - 3))
         elif self.config.pack:
-            pieces = self._fill(documents, self.config.max_length - 1)
+            sequences = self._fill(documents, self.config.max_length - 1)
         else:
-            pieces = ([piece] for piece in self._cut(documents, self.config.max_length - 2))
-        for some in pieces:
-            yield self._sequence(some)
+            sequences = ([part] for part in self._split(documents, self.config.max_length - 2))
+        for parts in sequences:
+            yield self._sequence(parts)
 
-    def _cut(self, documents: Iterable[TokenisedDocument], room: int) -> Iterator[Piece]:
-        """Cut documents to pieces, each for a sequence of its own."""
+    def _split(self, documents: Iterable[TokenisedDocument], room: int) -> Iterator[DocumentPart]:
+        """Split documents into parts, each for a sequence of its own."""
         for document in documents:
             start = 0
             while start < len(document.tokens):
                 end = choose_end(document, start, room)
-                yield Piece(document, start, end)
+                yield DocumentPart(document, start, end)
                 start = end
 
-    def _fill(self, documents: Iterable[TokenisedDocument], room: int) -> Iterator[list[Piece]]:
-        """Fill sequences with what comes; each piece takes one token more, its separator.
+    def _fill(
+        self, documents: Iterable[TokenisedDocument], room: int
+    ) -> Iterator[list[DocumentPart]]:
+        """Fill sequences with consecutive documents; each part needs a separator token.
 
-        A sequence that has something already takes only whole sentences of what does not fit.
+        A sequence that is not empty takes only whole sentences of a document that does not fit.
         """
-        waiting: list[Piece] = []
-        left = room
+        parts: list[DocumentPart] = []
+        n_free = room
         for document in documents:
             start = 0
             while start < len(document.tokens):
-                end = _filling_end(document, start, left - 1, empty=not waiting)
+                end = _filling_end(document, start, n_free - 1, empty=not parts)
                 if end is not None:
-                    waiting.append(Piece(document, start, end))
-                    left -= end - start + 1
+                    parts.append(DocumentPart(document, start, end))
+                    n_free -= end - start + 1
                     start = end
                 if end is None or end < len(document.tokens):
-                    yield waiting
-                    waiting, left = [], room
-        if waiting:
-            yield waiting
+                    yield parts
+                    parts, n_free = [], room
+        if parts:
+            yield parts
 
-    def _part(self, pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-        """Part pieces in two; one that cannot be is left out and counted."""
-        for piece in pieces:
-            middle = choose_middle(piece.document, piece.start, piece.end)
+    def _halve(self, parts: Iterable[DocumentPart]) -> Iterator[list[DocumentPart]]:
+        """Split parts in two; one that cannot be split is left out and counted."""
+        for part in parts:
+            middle = choose_middle(part.document, part.start, part.end)
             if middle is None:
-                self.counts.n_left_out_tokens += len(piece)
-                self.counts.n_cut += int(_starting_in(piece).sum())
+                self.counts.n_left_out_tokens += len(part)
+                self.counts.n_cut += int(_starting_in(part).sum())
                 continue
             yield [
-                Piece(piece.document, piece.start, middle),
-                Piece(piece.document, middle, piece.end),
+                DocumentPart(part.document, part.start, middle),
+                DocumentPart(part.document, middle, part.end),
             ]
 
-    def _sequence(self, pieces: list[Piece]) -> PackedSequence:
+    def _sequence(self, parts: list[DocumentPart]) -> PackedSequence:
         tokens, words = [np.array([self._first])], [np.array([SPECIAL])]
         mentions, scores, kept = [], [], []
         length, n_words = 1, 0
-        for piece in pieces:
-            document, inside = piece.document, slice(piece.start, piece.end)
-            own = document.words[inside] - document.words[piece.start] + n_words
+        for part in parts:
+            document, inside = part.document, slice(part.start, part.end)
+            own = document.words[inside] - document.words[part.start] + n_words
             tokens += [document.tokens[inside], np.array([self._separator])]
             words += [own, np.array([SPECIAL])]
-            found = self._whole_mentions(piece)
-            mentions.append(document.mentions[found] + np.array([length - piece.start] * 2 + [0]))
-            scores.append(document.scores[found])
-            kept.append(found)
-            length, n_words = length + len(piece) + 1, int(own[-1]) + 1
+            whole = self._whole_mentions(part)
+            mentions.append(document.mentions[whole] + np.array([length - part.start] * 2 + [0]))
+            scores.append(document.scores[whole])
+            kept.append(whole)
+            length, n_words = length + len(part) + 1, int(own[-1]) + 1
         best = self._best(np.concatenate(mentions), np.concatenate(scores))
         return PackedSequence(
             tokens=np.concatenate(tokens),
             words=np.concatenate(words),
             mentions=np.concatenate(mentions)[best],
-            second=len(pieces[0]) + 2 if self.config.two_segments else 0,
-            document=pieces[0].document.number,
-            token_labels=_token_labels(pieces),
+            second=len(parts[0]) + 2 if self.config.two_segments else 0,
+            document=parts[0].document.number,
+            token_labels=_token_labels(parts),
             mention_labels={
                 name: np.concatenate(
-                    [p.document.mention_labels[name][k] for p, k in zip(pieces, kept, strict=True)]
+                    [p.document.mention_labels[name][k] for p, k in zip(parts, kept, strict=True)]
                 )[best]
-                for name in pieces[0].document.mention_labels
+                for name in parts[0].document.mention_labels
             },
         )
 
-    def _whole_mentions(self, piece: Piece) -> npt.NDArray[np.bool_]:
-        """Say which mentions of the document are in a piece, and count those that it cuts."""
-        starting = _starting_in(piece)
-        whole = starting & (piece.document.mentions[:, 1] < piece.end)
+    def _whole_mentions(self, part: DocumentPart) -> npt.NDArray[np.bool_]:
+        """Select the mentions that are within a part, and count those that it cuts."""
+        starting = _starting_in(part)
+        whole = starting & (part.document.mentions[:, 1] < part.end)
         self.counts.n_cut += int(starting.sum() - whole.sum())
         return whole
 
     def _best(self, mentions: Ints, scores: npt.NDArray[np.float64]) -> Ints:
-        """Say which mentions are kept: those with the best scores, of equal ones the first."""
-        most = self.config.max_mentions or len(mentions)
-        kept = np.sort(np.argsort(-scores, kind="stable")[:most])
+        """Select the mentions with the best scores, of equal ones the first."""
+        max_mentions = self.config.max_mentions or len(mentions)
+        kept = np.sort(np.argsort(-scores, kind="stable")[:max_mentions])
         self.counts.n_sequences += 1
         self.counts.n_beyond += len(mentions) - len(kept)
         self.counts.n_mentions += len(kept)
@@ -203,25 +206,25 @@ class Packer:
         return kept
 
 
-def _token_labels(pieces: Sequence[Piece]) -> dict[str, Ints]:
-    """Put the labels of pieces together as their tokens are; special tokens have none."""
+def _token_labels(parts: Sequence[DocumentPart]) -> dict[str, Ints]:
+    """Concatenate the token labels of parts; special tokens have none."""
     none, labels = np.array([IGNORED]), {}
-    for name in pieces[0].document.token_labels:
-        parts = [none]
-        for piece in pieces:
-            parts += [piece.document.token_labels[name][piece.start : piece.end], none]
-        labels[name] = np.concatenate(parts)
+    for name in parts[0].document.token_labels:
+        values = [none]
+        for part in parts:
+            values += [part.document.token_labels[name][part.start : part.end], none]
+        labels[name] = np.concatenate(values)
     return labels
 
 
-def _starting_in(piece: Piece) -> npt.NDArray[np.bool_]:
-    """Say which mentions of the document begin in a piece."""
-    first = piece.document.mentions[:, 0]
-    return (first >= piece.start) & (first < piece.end)
+def _starting_in(part: DocumentPart) -> npt.NDArray[np.bool_]:
+    """Select the mentions that begin in a part."""
+    first = part.document.mentions[:, 0]
+    return (first >= part.start) & (first < part.end)
 
 
 def _filling_end(document: TokenisedDocument, start: int, room: int, *, empty: bool) -> int | None:
-    """Give how far a document goes in what is left of a sequence; nothing if it must wait."""
+    """Find the end of a document in the rest of a sequence; None if nothing fits."""
     if len(document.tokens) - start <= room:
         return len(document.tokens)
     return (

@@ -1,19 +1,26 @@
-"""What a recipe says of its knowledge layers: the table ``[knowledge]``."""
+"""The pre-training recipe: an encoder, knowledge layers, a stream, objectives and training."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from biograft.config import find_recipe, from_mapping, load_toml, set_value
+from biograft.config import (
+    AtLeast,
+    Choice,
+    Range,
+    check_fields,
+    from_mapping,
+    set_value,
+)
 from biograft.errors import ConfigError, MissingExtraError, nearest
-from biograft.nn.knowledge_layers import MEMORY, NEIGHBOURS, TOLD_LAYERS, check_layer
+from biograft.nn.knowledge_layers import NEIGHBOURS, read_layers
 from biograft.objectives import OBJECTIVES
-from biograft.objectives.examples import WAYS
+from biograft.objectives.examples import ENTITY_VISIBILITIES
 from biograft.pretraining.stream_configs import STREAMS
+from biograft.recipes.recipe import Recipe, read_table
 from biograft.registry import Registry
 from biograft.training import TrainingConfig
 
@@ -23,53 +30,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeConfig:
-    """Which knowledge layers are put into the encoder, where, and how their entities begin.
+    """The knowledge layers that are added to the encoder, and the entity table that they share.
 
-    ``after`` says behind how many layers of the encoder each stands: ``{ entity_memory = 8 }``; a
-    number alone is for ``entity_memory``. All share one table of entities. ``vectors`` is a folder
-    of `biograft graph embed`; an entity that it lacks begins at random, and so do all without it.
+    ``layers`` has a table for each layer: ``[knowledge.layers.entity_memory]``. ``vectors`` is a
+    folder of `biograft graph embed`; an entity without a vector starts at random, and so do all
+    without the folder, in ``dim`` dimensions. ``freeze`` excludes the table from training.
+    ``neighbours``, a folder of `biograft graph neighbours`, is for ``neighbour_attention``.
 
-    For ``entity_memory``: ``n_nearest`` entities make up what a mention is told; they are sought
-    in ``n_probed`` clusters of the table, 0: in all of it, exactly.
-
-    For ``neighbour_attention``: ``neighbours`` is a folder of `biograft graph neighbours`, of
-    which a mention sees ``n_neighbours``.
-
-    For all that are told entities (``neighbour_attention``, ``entity_fusion``): the table holds the
-    ``whole_graph``, all that ``vectors`` and ``neighbours`` have, so that texts to come may name
-    any entity, or only those of the text and their neighbours. ``shown`` says which mentions are
-    told theirs in training: those that are ``hidden`` from the tokens, or ``all``. With
-    ``neutral_start`` an untrained layer changes nothing.
+    For layers that take entity inputs (``neighbour_attention``, ``entity_fusion``): the table holds
+    the ``whole_graph``, all entities of ``vectors`` and ``neighbours``, which later texts may
+    mention, or only those of the text and their neighbours. ``entity_visibility`` says for which
+    mentions the layers receive the entity in training: ``masked`` ones, or ``all``.
     """
 
-    after: int | Mapping[str, int] = 8
+    layers: Mapping[str, Any]
     vectors: Path | None = None
-    dim: int = 100
+    dim: Annotated[int, AtLeast(1)] = 100
     freeze: bool = False
-    n_nearest: int = 100
-    n_probed: int = 0
-    fusion_norm: bool = False
     neighbours: Path | None = None
-    n_neighbours: int = 10
     whole_graph: bool = True
-    shown: str = "hidden"
-    type_attention: bool = True
-    node_attention: bool = True
-    neutral_start: bool = True
+    entity_visibility: Annotated[str, Choice(*ENTITY_VISIBILITIES)] = "masked"
 
     def __post_init__(self) -> None:
-        for name, after in self.layers.items():
-            check_layer(name)
-            if after < 0:
-                raise ConfigError(f"knowledge.after: expected at least 0, found {after}")
-        for name, least in (("dim", 1), ("n_nearest", 1), ("n_probed", 0), ("n_neighbours", 1)):
-            if getattr(self, name) < least:
-                raise ConfigError(
-                    f"knowledge.{name}: expected at least {least}, found {getattr(self, name)}"
-                )
-        if self.shown not in WAYS:
+        check_fields(self, "knowledge.")
+        object.__setattr__(self, "layers", read_layers(self.layers, "knowledge.layers"))
+        if not self.layers:
             raise ConfigError(
-                f"knowledge.shown: expected one of {', '.join(WAYS)}, found {self.shown!r}"
+                "knowledge.layers: expected a table for each knowledge layer, such as "
+                "[knowledge.layers.entity_memory], found none"
             )
         if NEIGHBOURS in self.layers and self.neighbours is None:
             raise ConfigError(
@@ -79,48 +67,21 @@ class KnowledgeConfig:
         if NEIGHBOURS not in self.layers and self.neighbours is not None:
             raise ConfigError(
                 "knowledge.neighbours: no layer of the recipe reads neighbours; leave it out, or "
-                "add neighbour_attention to knowledge.after"
+                "add a table [knowledge.layers.neighbour_attention]"
             )
 
     @property
-    def layers(self) -> Mapping[str, int]:
-        """Behind how many layers of the encoder each knowledge layer stands, by its name."""
-        return {MEMORY: self.after} if isinstance(self.after, int) else dict(self.after)
+    def takes_entity_inputs(self) -> bool:
+        """Whether a layer needs the linked entities of mentions as inputs."""
+        return any(layer.takes_entity_inputs for layer in self.layers.values())
 
-    @property
-    def tells(self) -> bool:
-        """Whether a layer must be told which entities mentions are linked to."""
-        return any(name in self.layers for name in TOLD_LAYERS)
-
-    def of_model(self) -> dict[str, Any]:
-        """Give the settings under their names in the configuration of a model."""
-        own = (
-            *("n_nearest", "n_probed", "fusion_norm", "n_neighbours"),
-            *("type_attention", "node_attention", "neutral_start"),
-        )
-        told = {name: getattr(self, name) for name in own}
-        return {"knowledge_after": dict(self.layers), "freeze_entities": self.freeze, **told}
-
-    def to_json(self) -> dict[str, Any]:
-        """Give what decides a run as plain values, those of layers that are not there left out."""
-        chosen = asdict(self)
-        of_layers = {
-            MEMORY: ("n_nearest", "n_probed", "fusion_norm"),
-            NEIGHBOURS: ("neighbours", "n_neighbours", "type_attention", "node_attention"),
-        }
-        for layer, names in of_layers.items():
-            if layer not in self.layers:
-                for name in names:
-                    del chosen[name]
-        if not self.tells:
-            del chosen["whole_graph"], chosen["shown"], chosen["neutral_start"]
-        if not chosen.get("n_probed", 1):
-            del chosen["n_probed"]
-        return chosen
+    def model_settings(self) -> dict[str, Any]:
+        """Return the fields of ``KnowledgeBertConfig`` that the recipe sets."""
+        layers = {name: asdict(layer) for name, layer in self.layers.items()}
+        return {"knowledge_layers": layers, "freeze_entities": self.freeze}
 
 
 _TABLES = ("encoder", "new", "knowledge", "stream", "objective", "training")
-_FOLDER = Path(__file__).parents[1] / "recipes"
 
 
 NEW_MODELS: Registry[Any] = Registry(
@@ -173,22 +134,21 @@ class StartConfig(EncoderConfig):
     """
 
     name: str = ""
-    dropout: float | None = None
+    dropout: Annotated[float, Range(min=0, below=1)] | None = None
 
     def __post_init__(self) -> None:
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout: expected a share from 0 to below 1, found {self.dropout}")
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """What is trained, on what, for what, and how."""
+class PretrainingRecipe(Recipe):
+    """Which model is pre-trained, on which stream, with which objectives, and how."""
 
-    name: str
-    about: str = ""
+    kind: ClassVar[str] = "pretrain"
+
     encoder: StartConfig = field(default_factory=StartConfig)
     new_kind: str = ""
-    """The kind of the model made from scratch; empty where ``encoder.name`` says which it is."""
+    """The kind of the model made from scratch; empty where ``encoder.name`` gives the model."""
     new: Any = None
     knowledge: KnowledgeConfig | None = None
     reads: str
@@ -198,44 +158,35 @@ class Recipe:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     @classmethod
-    def load(cls, name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-        """Load a shipped recipe by name, or a file; overrides are ``table.key=value`` texts."""
-        path = find_recipe(name_or_path, shipped_recipes())
-        values = load_toml(path)
-        knows = "knowledge" in values
+    def override(
+        cls, name: str, values: MutableMapping[str, Any], overrides: Sequence[str]
+    ) -> None:
+        """Set the values that the user changes; an encoder replaces a model from scratch."""
+        had_knowledge = "knowledge" in values
         for override in overrides:
             set_value(values, override)
         if any(override.startswith("encoder.name=") for override in overrides) and not any(
             override.startswith("new.") for override in overrides
         ):
-            values.pop("new", None)  # a model that is there takes the place of a new one
-        if "knowledge" in values and not knows:
+            values.pop("new", None)
+        if "knowledge" in values and not had_knowledge:
             raise ConfigError(
-                f"recipe {path.stem}: has no knowledge layer to which knowledge.* (--vectors, "
+                f"recipe {name}: has no knowledge layer to which knowledge.* (--vectors, "
                 "--neighbours) could apply; take kebiolm or smedbert, or add a table [knowledge] "
                 "to a recipe of your own"
             )
-        return cls.from_values(path.stem, values)
 
     @classmethod
-    def from_values(cls, name: str, values: Mapping[str, Any]) -> Recipe:
-        """Make a recipe of plain values, checking every key and type."""
+    def from_tables(cls, name: str, values: Mapping[str, Any]) -> Self:
+        """Make a recipe of its tables, checking every key and type."""
         known = ("about", *_TABLES)
         for key in values:
             if key not in known:
                 raise ConfigError(f"recipe {name}: unknown key {key!r}; {nearest(key, known)}")
-        tables = {table: _table(values, table) for table in _TABLES}
+        tables = {table: read_table(values, table) for table in _TABLES}
         stream = dict(tables["stream"])
         kind = stream.pop("kind", "synonym_pairs")
-        if not tables["objective"]:
-            raise ConfigError(f"recipe {name}: names no objective; known: {', '.join(OBJECTIVES)}")
-        if bool(tables["encoder"].get("name")) == ("new" in values):
-            raise ConfigError(
-                f"recipe {name}: expected either encoder.name, the model to begin with, or a table "
-                f"[new] for one made from scratch; found {'both' if 'new' in values else 'neither'}"
-            )
-        if kind in STREAMS:
-            _refuse_unread(name, kind, {key: tables[key] for key in _TABLES if key in values})
+        _check_tables(name, kind, values, tables)
         return cls(
             name=name,
             about=str(values.get("about", "")),
@@ -255,23 +206,31 @@ class Recipe:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Give the whole configuration as plain values."""
+        """Return the whole configuration as plain values."""
         parts = {
-            "recipe": self.name,
             "encoder": asdict(self.encoder),
             **({"new": {"kind": self.new_kind, **asdict(self.new)}} if self.new_kind else {}),
-            **({"knowledge": self.knowledge.to_json()} if self.knowledge else {}),
+            **({"knowledge": asdict(self.knowledge)} if self.knowledge else {}),
             "stream": {"kind": self.reads, **asdict(self.stream)},
             "objective": {name: asdict(part) for name, part in self.objectives.items()},
             "training": asdict(self.training),
         }
-        plain: dict[str, Any] = json.loads(json.dumps(parts, default=str))
-        return plain
+        return self.as_plain(parts)
 
 
-def shipped_recipes() -> dict[str, Path]:
-    """Give the recipes that come with biograft, by name."""
-    return {path.stem: path for path in sorted(_FOLDER.glob("*.toml"))}
+def _check_tables(
+    name: str, kind: Any, values: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Check that a recipe has objectives, one model, and nothing that its stream does not use."""
+    if not tables["objective"]:
+        raise ConfigError(f"recipe {name}: names no objective; known: {', '.join(OBJECTIVES)}")
+    if bool(tables["encoder"].get("name")) == ("new" in values):
+        raise ConfigError(
+            f"recipe {name}: expected either encoder.name, the model to begin with, or a table "
+            f"[new] for one made from scratch; found {'both' if 'new' in values else 'neither'}"
+        )
+    if kind in STREAMS:
+        _refuse_unused(name, kind, {key: tables[key] for key in _TABLES if key in values})
 
 
 _VECTOR = "says how a text becomes one vector"
@@ -281,7 +240,7 @@ _MEANING = {
     "lower": _VECTOR,
     "dropout": "is for models that write names",
 }
-_UNREAD = {
+_UNUSED = {
     "synonym_pairs": ("dropout",),
     "annotated_text": ("pooling", "max_length", "lower", "dropout"),
     "name_templates": ("pooling", "lower"),
@@ -289,12 +248,12 @@ _UNREAD = {
 """What of the table ``encoder`` each kind of stream has no use for."""
 
 
-def _refuse_unread(name: str, kind: Any, values: Mapping[str, Any]) -> None:
+def _refuse_unused(name: str, kind: Any, values: Mapping[str, Any]) -> None:
     """Refuse what a recipe of this stream has no use for, rather than passing it over."""
     if "knowledge" in values and kind != "annotated_text":
         raise ConfigError(f"recipe {name}: [knowledge] is for stream.kind = annotated_text")
     given = values.get("encoder", {})
-    for key in _UNREAD.get(kind, ()):
+    for key in _UNUSED.get(kind, ()):
         if key in given:
             raise ConfigError(
                 f"encoder.{key}: {_MEANING[key]}; stream.kind = {kind} has no use for it, leave it "
@@ -319,13 +278,6 @@ def _configure_new(table: Mapping[str, Any], stream: str) -> Any:
             f"new.kind: {kind} is for stream.kind = {' or '.join(reads)}, found {stream}"
         )
     return _configure(NEW_MODELS, kind, values, "new.kind", "new.")
-
-
-def _table(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = values.get(name, {})
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{name}: expected a table, found {table!r}")
-    return table
 
 
 def _configure(registry: Registry[Any], name: Any, values: Any, where: str, prefix: str) -> Any:

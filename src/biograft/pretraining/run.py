@@ -1,4 +1,4 @@
-"""What a run does not learn from, but looks at to see how far it has come."""
+"""Run a pre-training recipe; held-out examples of its stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from biograft.errors import MissingExtraError
 from biograft.kb import KnowledgeBase
-from biograft.pretraining.recipe import Recipe
+from biograft.pretraining.recipe import PretrainingRecipe
 from biograft.progress import Progress
 from biograft.registry import Registry
 from biograft.training.run_folder import sole_run
@@ -20,47 +20,46 @@ from biograft.training.run_folder import sole_run
 if TYPE_CHECKING:
     from biograft.training import TrainingResult
 
-Numbers = npt.NDArray[np.int64]
-_SHARE, _MOST = 0.01, 256
-"""The share of examples that is held out, and its bound."""
+Ints = npt.NDArray[np.int64]
+_HELD_OUT_RATIO, _MAX_HELD_OUT = 0.01, 256
 
 
-def hold_out(n: int, seed: int) -> tuple[Numbers, Numbers]:
-    """Part the numbers of examples that are learned from and of those that are only looked at."""
-    n_shown = min(int(n * _SHARE), _MOST)
+def hold_out(n: int, seed: int) -> tuple[Ints, Ints]:
+    """Split the indices of examples into training and held-out ones."""
+    n_held_out = min(int(n * _HELD_OUT_RATIO), _MAX_HELD_OUT)
     order = np.random.default_rng([seed, n]).permutation(n)
-    return np.sort(order[n_shown:]), np.sort(order[:n_shown])
+    return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
 
 
-def hold_out_together(groups: Numbers, seed: int) -> tuple[Numbers, Numbers]:
-    """Part the numbers of examples so that those of one group stay together.
+def hold_out_together(groups: Ints, seed: int) -> tuple[Ints, Ints]:
+    """Split the indices of examples so that those of one group stay together.
 
-    Copies of a document are a group: what is looked at must not be learned from in another form.
+    Copies of a document are a group: a held-out document must not be in training in another form.
     """
-    n_shown = min(int(len(groups) * _SHARE), _MOST)
+    n_held_out = min(int(len(groups) * _HELD_OUT_RATIO), _MAX_HELD_OUT)
     known, sizes = np.unique(groups, return_counts=True)
     order = np.random.default_rng([seed, len(groups)]).permutation(len(known))
-    n_groups = int(np.searchsorted(np.cumsum(sizes[order]), n_shown, side="right"))
-    is_shown = np.isin(groups, known[order[:n_groups]])
-    return np.flatnonzero(~is_shown), np.flatnonzero(is_shown)
+    n_groups = int(np.searchsorted(np.cumsum(sizes[order]), n_held_out, side="right"))
+    is_held_out = np.isin(groups, known[order[:n_groups]])
+    return np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
 
 
 @dataclass(frozen=True, slots=True)
 class PretrainResult:
-    """What a run of a recipe gave."""
+    """The result of running a pre-training recipe."""
 
     run: Path
     encoder: Path
     """Folder of the trained model; transformers loads it, and for alignment
     sentence-transformers."""
-    learned: str
-    """What was learned from, in words."""
+    training_data: str
+    """A description of the training data."""
     counts: Mapping[str, Any]
-    """The same in numbers, by what they count."""
+    """The counts of the training data."""
     training: TrainingResult
 
     def to_json(self) -> dict[str, Any]:
-        """Give the result as plain values."""
+        """Return the result as plain values."""
         trained = self.training
         return {
             "run": str(self.run),
@@ -74,53 +73,53 @@ class PretrainResult:
         }
 
 
-class RunRecipe(Protocol):
-    """Trains what a recipe says."""
+class PretrainFunction(Protocol):
+    """Trains the model of a recipe."""
 
     def __call__(
         self,
-        recipe: Recipe,
+        recipe: PretrainingRecipe,
         kb: KnowledgeBase | None,
         run: Path,
         *,
         resume: bool,
         progress: Progress,
     ) -> PretrainResult:
-        """Run the recipe in a folder."""
+        """Run a recipe in a folder."""
 
 
-RUNS: Registry[RunRecipe] = Registry(
+PRETRAINERS: Registry[PretrainFunction] = Registry(
     "stream",
     {
-        "synonym_pairs": ("biograft.pretraining.alignment:align", "synonym alignment"),
+        "synonym_pairs": ("biograft.pretraining.alignment:pretrain_alignment", "synonym alignment"),
         "annotated_text": (
-            "biograft.pretraining.language_modelling:read_on",
-            "language models that go on reading, with the entities of annotated text",
+            "biograft.pretraining.language_modelling:pretrain_language_model",
+            "language models, continued on annotated text with its entities",
         ),
         "name_templates": (
-            "biograft.pretraining.generation:generate_names",
-            "models that write names, from sentences about the concepts of a knowledge base",
+            "biograft.pretraining.generation:pretrain_generation",
+            "encoder-decoders that generate names, from sentences about the concepts of a store",
         ),
     },
 )
-"""What trains, by the kind of the recipe's stream."""
+"""The training function for each kind of stream."""
 
 
 def pretrain(
-    recipe: Recipe,
+    recipe: PretrainingRecipe,
     kb: KnowledgeBase | None,
     out: str | Path,
     *,
     resume: bool = False,
     progress: Progress | None = None,
 ) -> PretrainResult:
-    """Train the encoder of a recipe in the folder ``out``, or go on where a run stopped there.
+    """Train the encoder of a recipe in the folder ``out``, or resume a run there.
 
-    The encoder is written to ``out/encoder`` also when the time of the session was over before
-    the last step; ``training.finished`` says so.
+    The encoder is also written to ``out/encoder`` when the time limit ends a session before the
+    last step; see ``training.finished``.
     """
     try:
-        run = RUNS.load(recipe.reads)
+        run = PRETRAINERS.load(recipe.reads)
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training an encoder") from error
     progress = progress or Progress(enabled=False)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError, nearest
 from biograft.kb import KnowledgeBase
-from biograft.objectives.name_examples import put_like_lengths_together
+from biograft.objectives.name_examples import group_by_length
 from biograft.pretraining.stream_configs import SynonymPairsConfig
 
 TRADE_NAMES = ("has_tradename", "tradename_of")
@@ -316,7 +316,7 @@ class PairBatches:
         order = order[self.rank : self._n_own * self.world : self.world]
         if self._lengths is None:
             return order
-        return put_like_lengths_together(
+        return group_by_length(
             order, self._lengths, self.batch_size, self.pairs.config.bucket_batches, rng
         )
 

@@ -14,16 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from biograft.corpus.mention_text import END, SIGNS, START, clean_name, clean_text, prompt_of
+from biograft.corpus.mention_text import END, PUNCTUATION, START, clean_name, clean_text, prompt_of
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
-from biograft.objectives.name_examples import NamingExample
+from biograft.objectives.name_examples import NameExample
 from biograft.pretraining.stream_configs import NameTemplatesConfig
 from biograft.pretraining.synonym_pairs import language_codes
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class Template:
     """A sentence with a gap: ``words`` between the name and what is known of it."""
 
     words: str
@@ -37,26 +37,26 @@ class Wording:
 
 
 DEFINED = (
-    Wording("is defined as", name_first=True),
-    Wording("is described as", name_first=True),
-    Wording("are the definitions of", name_first=False),
-    Wording("describe", name_first=False),
+    Template("is defined as", name_first=True),
+    Template("is described as", name_first=True),
+    Template("are the definitions of", name_first=False),
+    Template("describe", name_first=False),
 )
 """Of concepts with a definition."""
 
 SEVERAL = (
-    Wording("are the synonyms of", name_first=False),
-    Wording("indicate the same concept as", name_first=False),
-    Wording("has synonyms such as", name_first=True),
-    Wording("refers to the same concepts as", name_first=True),
+    Template("are the synonyms of", name_first=False),
+    Template("indicate the same concept as", name_first=False),
+    Template("has synonyms such as", name_first=True),
+    Template("refers to the same concepts as", name_first=True),
 )
 """Of concepts without a definition but with several names."""
 
 SINGLE = (
-    Wording("is", name_first=False),
-    Wording("is the same as", name_first=False),
-    Wording("is", name_first=True),
-    Wording("is the same as", name_first=True),
+    Template("is", name_first=False),
+    Template("is the same as", name_first=False),
+    Template("is", name_first=True),
+    Template("is the same as", name_first=True),
 )
 """Of concepts of which nothing but one name is known."""
 
@@ -64,7 +64,7 @@ SINGLE = (
 Rows = npt.NDArray[np.uint32]
 Ends = npt.NDArray[np.int64]
 
-_SIGNS = rf"[{re.escape(SIGNS)}\s]+"
+_SIGNS = rf"[{re.escape(PUNCTUATION)}\s]+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,22 +184,22 @@ class NameTemplates:
     def __len__(self) -> int:
         return len(self.groups.names)
 
-    def example(self, epoch: int, number: int) -> NamingExample:
+    def example(self, epoch: int, number: int) -> NameExample:
         """Give an example as it is in an epoch."""
-        draw = np.random.default_rng([self.config.seed, epoch, 1 + number])
+        rng = np.random.default_rng([self.config.seed, epoch, 1 + number])
         concept = self.groups.of_name(number)
         others = [place for place in self.groups.names_of(concept) if place != number]
-        mention = others[int(draw.integers(len(others)))] if others else number
+        mention = others[int(rng.integers(len(others)))] if others else number
         definitions = self.groups.definitions_of(concept)
         wordings = DEFINED if definitions else SEVERAL if others else SINGLE
-        wording = wordings[int(draw.integers(len(wordings)))]
+        wording = wordings[int(rng.integers(len(wordings)))]
         if definitions:
-            known = self._define(definitions, wording, draw)
+            known = self._define(definitions, wording, rng)
         else:
             unused = [place for place in others if place != mention]
-            known = self._list(unused or [number], draw)  # of two names the other is to be given
+            known = self._list(unused or [number], rng)  # of two names the other is to be given
         written = self._name(mention)
-        return NamingExample(
+        return NameExample(
             source=wording.write(written, known),
             prompt=prompt_of(written) if self.config.prompt else "",
             target=self._name(number),
@@ -215,16 +215,16 @@ class NameTemplates:
             yield example.source
             yield f"{example.prompt} {example.target}".strip()
 
-    def _list(self, names: list[int], draw: np.random.Generator) -> str:
+    def _list(self, names: list[int], rng: np.random.Generator) -> str:
         """Write some of the names, drawn, one after the other."""
         n_chosen = min(self.config.max_synonyms, len(names))
-        chosen = draw.choice(names, n_chosen, replace=False)
+        chosen = rng.choice(names, n_chosen, replace=False)
         return ", ".join(self._name(int(number)) for number in chosen)
 
-    def _define(self, numbers: range, wording: Wording, draw: np.random.Generator) -> str:
+    def _define(self, numbers: range, wording: Template, rng: np.random.Generator) -> str:
         """Write some of the definitions, drawn; of long ones the words nearest the mention."""
         n_chosen = min(self.config.max_definitions, len(numbers))
-        chosen = draw.choice(np.array(numbers), n_chosen, replace=False)
+        chosen = rng.choice(np.array(numbers), n_chosen, replace=False)
         words = " ".join(self._definition(int(number)) for number in chosen).split()
         most = self.config.definition_words
         return " ".join(words[:most] if wording.name_first else words[-most:])

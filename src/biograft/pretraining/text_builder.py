@@ -1,4 +1,4 @@
-"""Which concepts of annotated text are entities, and in which row of the table each is."""
+"""Open packed text, or build it from annotated shards; the entities of its table."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ from biograft.corpus.segmentation.folder import SEGMENTATION
 from biograft.corpus.shards import SHARDS, AnnotatedDocument, Shards
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
-from biograft.objectives.examples import CONSISTENT, HEAD_START, PIECE_ENDS
+from biograft.objectives.examples import CONSISTENT, HEAD_OFFSET, SEGMENT_ENDS
 from biograft.pretraining.packed_text import PACKED, PackedText, write_entities, write_sequences
 from biograft.pretraining.packing import Packer
 from biograft.pretraining.stream_configs import AnnotatedTextConfig
-from biograft.pretraining.substitution import NumberedDocument, Replacer, describe_replacement
+from biograft.pretraining.substitution import (
+    NumberedDocument,
+    SynonymSubstitution,
+    describe_substitution,
+)
 from biograft.pretraining.tokenisation import (
-    PIECES_VERSION,
+    SEGMENTS_VERSION,
     WORDS_VERSION,
     DocumentTokenizer,
-    PieceFinder,
+    SegmentFinder,
     hash_tokenizer,
 )
 from biograft.progress import Progress
@@ -37,19 +41,21 @@ FREQUENCIES = "frequencies.parquet"
 
 
 def read_entities(shards: Path, min_count: int) -> pa.Table:
-    """Give the concepts found at least so often: columns ``id`` and ``count``, the most first."""
+    """Return the concepts with a minimum frequency: ``id`` and ``count``, most frequent first."""
     counted = _read_frequencies(shards)
     kept = counted.filter(pc.greater_equal(counted["count"], min_count))
     return kept.sort_by([("count", "descending"), ("id", "ascending")])
 
 
 def count_entities(shards: Path, ids: Sequence[str]) -> pa.Table:
-    """Give entities that are fixed already, in their order, and how often each was found."""
+    """Return the frequencies of given entities, in their order."""
     if len(set(ids)) < len(ids):
-        raise ConfigError("entities: an id occurs twice; a row of the table is for one entity")
+        raise ConfigError(
+            "entities: an id occurs twice; each row of the table must be another entity"
+        )
     counted = _read_frequencies(shards)
-    places = pc.index_in(pa.array(ids, pa.string()), counted["id"].combine_chunks())
-    return pa.table({"id": ids, "count": pc.fill_null(counted["count"].take(places), 0)})
+    rows = pc.index_in(pa.array(ids, pa.string()), counted["id"].combine_chunks())
+    return pa.table({"id": ids, "count": pc.fill_null(counted["count"].take(rows), 0)})
 
 
 def _read_frequencies(shards: Path) -> pa.Table:
@@ -73,31 +79,31 @@ def open_packed(
     kb: KnowledgeBase | None = None,
     progress: Progress | None = None,
 ) -> PackedText:
-    """Open the packed text of a configuration; pack it first if that was not done yet.
+    """Open the packed text of a configuration; pack it first if necessary.
 
-    ``tokenizer`` is a fast one of transformers. ``entities`` are the ids of a table that is there
-    already, in the order of its rows; else the concepts of the text are its entities, the most
-    frequent first. ``kb`` has the names that entities are replaced by.
+    ``tokenizer`` is a fast one of transformers. ``entities`` are the ids of an existing entity
+    table, in the order of its rows; by default the concepts of the text, the most frequent first.
+    ``kb`` has the names for synonym substitution.
     """
-    if config.replacement is not None and kb is None:
+    if config.substitution is not None and kb is None:
         raise ConfigError(
-            "stream.replacement: takes other names from a knowledge base; name it with --kb"
+            "stream.substitution: takes names from a knowledge base; name it with --kb"
         )
     shards = Shards.open(config.shards)
     wanted = _Wanted(config, tokenizer, entities, kb)
     made_from = _describe(wanted)
-    folder = config.cache or _place(config.shards, made_from)
+    folder = config.cache or _default_folder(config.shards, made_from)
     if not PACKED.is_at(folder):
         _build_once(folder, shards, wanted, made_from, progress)
     packed = PackedText.open(folder)
     _check_same(folder, made_from, packed.manifest["made_from"])
     if not len(packed):
-        raise ConfigError(f"stream.shards: {config.shards} holds no text to make sequences of")
+        raise ConfigError(f"stream.shards: {config.shards} holds no text")
     return packed
 
 
 class _Wanted(NamedTuple):
-    """What packed text is made from, besides the shards."""
+    """What packed text is built from, besides the shards."""
 
     config: AnnotatedTextConfig
     tokenizer: Any
@@ -106,9 +112,9 @@ class _Wanted(NamedTuple):
 
     @property
     def labels(self) -> list[str]:
-        """Name the labels that tokens and mentions have."""
-        replaced = [CONSISTENT] if self.config.replacement is not None else []
-        return replaced + ([PIECE_ENDS, HEAD_START] if self.config.segmentation else [])
+        """The labels of tokens and mentions."""
+        replaced = [CONSISTENT] if self.config.substitution is not None else []
+        return replaced + ([SEGMENT_ENDS, HEAD_OFFSET] if self.config.segmentation else [])
 
 
 def _build_once(
@@ -118,14 +124,14 @@ def _build_once(
     made_from: Mapping[str, Any],
     progress: Progress | None,
 ) -> None:
-    """Pack the text, unless another run does; then its text is waited for."""
+    """Pack the text, or wait for another run that does."""
     with sole_writer(folder, wait=True):
         if PACKED.is_at(folder):
             return
         try:
             _build(folder, shards, wanted, made_from, progress)
         except OutputError:
-            if not PACKED.is_at(folder):  # else another process was first
+            if not PACKED.is_at(folder):  # another process was first
                 raise
 
 
@@ -143,8 +149,10 @@ def _build(
     progress = progress or Progress(enabled=False)
     progress.start("tokens")
     packer = Packer(config, special["first"], special["separator"])
-    pieces = PieceFinder(Segmentation.open(config.segmentation)) if config.segmentation else None
-    documents = DocumentTokenizer(tokenizer, rows, config.min_score, pieces).tokenise(
+    segments = (
+        SegmentFinder(Segmentation.open(config.segmentation)) if config.segmentation else None
+    )
+    documents = DocumentTokenizer(tokenizer, rows, config.min_score, segments).tokenise(
         _read(shards, wanted, progress), packer.counts
     )
     with new_folder(folder) as work:
@@ -168,25 +176,25 @@ def _entities(config: AnnotatedTextConfig, ids: Sequence[str] | None) -> pa.Tabl
 
 
 def _describe(wanted: _Wanted) -> dict[str, Any]:
-    """Say what decides the sequences, as it stands in the manifest."""
+    """Describe what determines the sequences, for the manifest."""
     config, entities = wanted.config, wanted.entities
     described = {
         "shards": hash_file(config.shards / MANIFEST),
         "tokenizer": hash_tokenizer(wanted.tokenizer),
         "words": WORDS_VERSION,
         "entities": None if entities is None else _hash(list(entities)),
-        **config.decisive(),
+        **config.packing_settings(),
     }
-    if config.replacement is not None and wanted.kb is not None:
-        described |= describe_replacement(wanted.kb)
+    if config.substitution is not None and wanted.kb is not None:
+        described |= describe_substitution(wanted.kb)
     if config.segmentation is not None:
         described["segmentation"] = _hash(SEGMENTATION.read(config.segmentation))
-        described["pieces"] = PIECES_VERSION
+        described["segments_version"] = SEGMENTS_VERSION
     return described
 
 
-def _place(shards: Path, made_from: Mapping[str, Any]) -> Path:
-    """Name the folder beside the shards for what is made from these things."""
+def _default_folder(shards: Path, made_from: Mapping[str, Any]) -> Path:
+    """Name the folder beside the shards by a hash of what it is built from."""
     name = shards.resolve().name
     return shards.resolve().with_name(f"{name}-packed-{_hash(made_from)[:_KEY_LENGTH]}")
 
@@ -194,43 +202,43 @@ def _place(shards: Path, made_from: Mapping[str, Any]) -> Path:
 def _check_same(folder: Path, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     for key, value in wanted.items():
         if found.get(key) != value:
-            shown = (
+            difference = (
                 ""
                 if isinstance(value, str) or key == "entities"
                 else (f" (expected {value!r}, found {found.get(key)!r})")
             )
             raise StoreError(
-                f"{folder}: was packed with other {key}{shown}; remove the folder, or name "
-                "another place in stream.cache"
+                f"{folder}: was packed with another {key}{difference}; remove the folder, or name "
+                "another folder in stream.cache"
             )
 
 
 def _special_tokens(tokenizer: Any) -> dict[str, int]:
-    found = {name: getattr(tokenizer, key) for name, key in _SPECIAL.items()}
-    for name, token in found.items():
+    special = {name: getattr(tokenizer, key) for name, key in _SPECIAL.items()}
+    for name, token in special.items():
         if token is None:
             raise ConfigError(
                 f"encoder: its tokenizer has no {_SPECIAL[name].removesuffix('_id')}; choose an "
                 "encoder of BERT's kind"
             )
-    return found
+    return special
 
 
 def _read(shards: Shards, wanted: _Wanted, progress: Progress) -> Iterator[NumberedDocument]:
-    """Read the documents, and the copies that are wanted of them."""
-    replacement = wanted.config.replacement
-    if replacement is None or wanted.kb is None:
+    """Read the documents, and their copies with substituted entities."""
+    substitution = wanted.config.substitution
+    if substitution is None or wanted.kb is None:
         counted = _Counted(shards, progress, 1)
         yield from (NumberedDocument(number, each) for number, each in enumerate(counted))
         return
-    counted = _Counted(shards, progress, replacement.copies + replacement.originals)
-    found = read_entities(wanted.config.shards, 1)
-    yield from Replacer(wanted.kb, replacement, found).read(counted)
+    counted = _Counted(shards, progress, substitution.copies + substitution.originals)
+    entities = read_entities(wanted.config.shards, 1)
+    yield from SynonymSubstitution(wanted.kb, substitution, entities).read(counted)
 
 
 @dataclass(slots=True)
 class _Counted:
-    """Documents that are read several times; progress is told over all of them."""
+    """Documents that are read several times, with progress over all of them."""
 
     shards: Shards
     progress: Progress

@@ -13,8 +13,8 @@ from biograft.sources.format import (
 )
 from biograft.sources.log import (
     KEPT_EXAMPLES as KEPT_EXAMPLES,
-    Example as Example,
     ReadLog as ReadLog,
+    RejectionExample as RejectionExample,
     Rejections as Rejections,
 )
 from biograft.sources.reader import (
@@ -24,20 +24,3 @@ from biograft.sources.reader import (
     resolve as resolve,
     sniff as sniff,
 )
-
-__all__ = [
-    "FORMATS",
-    "KEPT_EXAMPLES",
-    "STARTER",
-    "Block",
-    "Example",
-    "Format",
-    "Item",
-    "Probe",
-    "ReadLog",
-    "Rejections",
-    "SourceConfig",
-    "read_source",
-    "resolve",
-    "sniff",
-]

@@ -14,11 +14,11 @@ from typing import TypeAlias
 from biograft.records import NameRecord, RelationRecord, TypeRecord
 from biograft.sources.files import read_head
 from biograft.sources.log import ReadLog
-from biograft.sources.triples import Entities
+from biograft.sources.triples import NamedEntities
 
-CUT = ("...", "…")
-CUT_REASON = "cut short in the source"
-FURNITURE = frozenset({"[详细]", "暂无相关资料", "应该如何用药？用什么药？", ">>"})
+ELLIPSES = ("...", "…")
+TRUNCATED = "cut short in the source"
+PAGE_TEXT = frozenset({"[详细]", "暂无相关资料", "应该如何用药？用什么药？", ">>"})
 """Words of the web page that stand where items should: *more*, *no data yet*, a link."""
 
 TAIL_TYPES: Mapping[str, str] = {
@@ -54,13 +54,13 @@ def decodes(head: bytes, encoding: str) -> bool:
     return True
 
 
-def is_cut(text: str) -> bool:
+def is_truncated(text: str) -> bool:
     """Whether the source shortened this item."""
-    return text.endswith(CUT)
+    return text.endswith(ELLIPSES)
 
 
 def relate(
-    entities: Entities, head: str, relation: str, items: Iterable[str], log: ReadLog, line: int
+    entities: NamedEntities, head: str, relation: str, items: Iterable[str], log: ReadLog, line: int
 ) -> Iterator[EntityItem]:
     """Yield a relation to each item, which becomes a concept of its own."""
     kind = TAIL_TYPES[relation]
@@ -68,11 +68,11 @@ def relate(
         tail = item.strip()
         if not tail:
             continue
-        if tail in FURNITURE:
+        if tail in PAGE_TEXT:
             log.filter("words of the web page")
             continue
-        if is_cut(tail):
-            log.reject(CUT_REASON, line, tail)
+        if is_truncated(tail):
+            log.reject(TRUNCATED, line, tail)
             continue
         yield from entities.mention(tail, kind, line)
         yield RelationRecord(head, relation, tail, line=line)

@@ -16,16 +16,16 @@ from typing import TypeVar, cast
 import polars as pl
 
 from biograft.errors import FormatError
-from biograft.sources.files import Lines, decode, read_line_blocks
+from biograft.sources.files import LineBlock, decode, read_line_blocks
 from biograft.sources.log import ReadLog
 
 T = TypeVar("T")
 _NEWLINE = 10
-_END = "end of line"
+_END_OF_LINE = "end of line"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class DelimitedLayout:
     """The columns of a delimited format without quoting."""
 
     columns: tuple[str, ...]
@@ -42,7 +42,11 @@ class Layout:
 
 
 def read_rows(
-    path: Path, log: ReadLog, layout: Layout, wanted: Sequence[str], encoding: str = "utf-8"
+    path: Path,
+    log: ReadLog,
+    layout: DelimitedLayout,
+    wanted: Sequence[str],
+    encoding: str = "utf-8",
 ) -> Iterator[pl.DataFrame]:
     """Read blocks of rows: the wanted columns as strings, and ``line``."""
     log.opened(path)
@@ -55,13 +59,13 @@ def read_rows(
 
 
 def ids_lost(before: pl.Series, after: pl.Series) -> pl.Series:
-    """Give the different ids of a block of which no row is left after a filter."""
+    """Return the different ids of a block of which no row is left after a filter."""
     ids = before.unique()
     return ids.filter(~ids.is_in(after.implode()))
 
 
 def _ahead(items: Iterator[T]) -> Iterator[T]:
-    """Give the items of an iterator while the next one is made in another thread."""
+    """Return the items of an iterator while the next one is made in another thread."""
     end = object()
     pool = ThreadPoolExecutor(1)
     try:
@@ -75,7 +79,9 @@ def _ahead(items: Iterator[T]) -> Iterator[T]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _checked_blocks(path: Path, layout: Layout, encoding: str) -> Iterator[tuple[Lines, bool]]:
+def _checked_blocks(
+    path: Path, layout: DelimitedLayout, encoding: str
+) -> Iterator[tuple[LineBlock, bool]]:
     """Read blocks of lines, each with whether all its lines are right."""
     for block in read_line_blocks(path):
         lines = _recode(block, path, encoding)
@@ -85,72 +91,72 @@ def _checked_blocks(path: Path, layout: Layout, encoding: str) -> Iterator[tuple
             yield lines, _is_regular(lines.data, layout)
 
 
-def _recode(block: Lines, path: Path, encoding: str) -> Lines:
+def _recode(block: LineBlock, path: Path, encoding: str) -> LineBlock:
     data = block.data
     if encoding.lower() not in ("utf-8", "utf8", "ascii"):
         data = decode(data, path, block.first, encoding).encode()
     if not data.endswith(b"\n"):
         data += b"\n"
-    return Lines(data, block.first, block.fraction)
+    return LineBlock(data, block.first, block.fraction)
 
 
-def _check_header(lines: Lines, path: Path, layout: Layout) -> Lines:
+def _check_header(lines: LineBlock, path: Path, layout: DelimitedLayout) -> LineBlock:
     end = lines.data.index(b"\n") + 1
     header = lines.data[:end].decode("utf-8", errors="replace").rstrip("\r\n")
-    found = header.split(layout.separator)
-    if found != list(layout.columns):
+    columns = header.split(layout.separator)
+    if columns != list(layout.columns):
         raise FormatError(
-            _header_fault(found, layout),
+            _header_fault(columns, layout),
             path=path,
             line=1,
             text=header,
             remedy=f"expected {', '.join(layout.columns)}",
         )
-    return Lines(lines.data[end:], lines.first + 1, lines.fraction)
+    return LineBlock(lines.data[end:], lines.first + 1, lines.fraction)
 
 
-def _header_fault(found: list[str], layout: Layout) -> str:
-    missing = [column for column in layout.columns if column not in found]
+def _header_fault(columns: list[str], layout: DelimitedLayout) -> str:
+    missing = [column for column in layout.columns if column not in columns]
     if missing:
         return f"column {missing[0]!r} is missing"
-    surplus = len(found) > len(layout.columns)
+    surplus = len(columns) > len(layout.columns)
     return "there are too many columns" if surplus else "the columns are in another order"
 
 
 def _parse_whole(
-    lines: Lines, path: Path, layout: Layout, wanted: Sequence[str]
+    lines: LineBlock, path: Path, layout: DelimitedLayout, wanted: Sequence[str]
 ) -> pl.DataFrame | None:
     """Parse a block of right lines; none if something stands behind a last separator."""
-    columns = [*wanted, _END] if layout.trailing else wanted
+    columns = [*wanted, _END_OF_LINE] if layout.trailing else wanted
     frame = _to_frame(lines.data, lines, path, layout, columns)
-    if layout.trailing and not frame[_END].is_in(["", "\r"]).all():
+    if layout.trailing and not frame[_END_OF_LINE].is_in(["", "\r"]).all():
         return None
     return frame.select(*wanted).with_row_index("line", offset=lines.first)
 
 
 def _parse_by_line(
-    lines: Lines, path: Path, log: ReadLog, layout: Layout, wanted: Sequence[str]
+    lines: LineBlock, path: Path, log: ReadLog, layout: DelimitedLayout, wanted: Sequence[str]
 ) -> pl.DataFrame:
     """Parse the right lines of a block and reject the others with their numbers."""
     good: list[bytes] = []
-    places: list[int] = []
+    line_numbers: list[int] = []
     for number, line in enumerate(lines.data.split(b"\n"), lines.first):
         if not line.strip():
             continue
         reason = _line_fault(line.rstrip(b"\r"), layout)
         if not reason:
             good.append(line)
-            places.append(number)
+            line_numbers.append(number)
         else:
             log.read()
             log.reject(reason, number, line.decode("utf-8", errors="replace"), path=path)
     data = b"\n".join([*good, b""])
     frame = _to_frame(data, lines, path, layout, wanted)
-    numbers = pl.Series("line", places, dtype=pl.UInt32)
+    numbers = pl.Series("line", line_numbers, dtype=pl.UInt32)
     return frame.with_columns(numbers)
 
 
-def _line_fault(line: bytes, layout: Layout) -> str:
+def _line_fault(line: bytes, layout: DelimitedLayout) -> str:
     separator = layout.separator.encode()
     if layout.trailing and not line.endswith(separator):
         return f"does not end in {layout.separator}"
@@ -158,7 +164,7 @@ def _line_fault(line: bytes, layout: Layout) -> str:
     return "" if n == len(layout.columns) else f"{n} fields, expected {len(layout.columns)}"
 
 
-def _is_regular(data: bytes, layout: Layout) -> bool:
+def _is_regular(data: bytes, layout: DelimitedLayout) -> bool:
     """Prove that every line has the right number of separators: all else taken out, they rhyme."""
     separator = layout.separator.encode()
     marks = data.translate(None, bytes(set(range(256)) - {_NEWLINE, *separator}))
@@ -167,9 +173,9 @@ def _is_regular(data: bytes, layout: Layout) -> bool:
 
 
 def _to_frame(
-    data: bytes, whole: Lines, path: Path, layout: Layout, wanted: Sequence[str]
+    data: bytes, whole: LineBlock, path: Path, layout: DelimitedLayout, wanted: Sequence[str]
 ) -> pl.DataFrame:
-    names = [*layout.columns, *([_END] if layout.trailing else [])]
+    names = [*layout.columns, *([_END_OF_LINE] if layout.trailing else [])]
     if not data:
         return pl.DataFrame(schema=dict.fromkeys(wanted, pl.String))
     try:

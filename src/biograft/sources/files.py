@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError
-from biograft.sources.limits import Expansion, max_value, too_large
+from biograft.sources.limits import ExpansionLimit, max_value, too_large
 
 GZIP_MAGIC = b"\x1f\x8b"
 HEAD_BYTES = 1 << 16
@@ -33,15 +33,15 @@ MAX_LINE_BYTES = 8 << 20
 
 _BZIP2_MAGIC, _XZ_MAGIC = b"BZh", b"\xfd7zXZ\x00"
 _OTHER_ARCHIVES = {b"PK\x03\x04": "zip", _BZIP2_MAGIC: "bzip2", _XZ_MAGIC: "xz"}
-_BOUNDED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_STEP = 1 << 20
+_INCREMENTAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_READ_BYTES = 1 << 20
 
 _TAR_PACKED: Mapping[bytes, Callable[[IO[bytes]], Any]] = {
     GZIP_MAGIC: lambda raw: gzip.GzipFile(fileobj=raw),
     _BZIP2_MAGIC: bz2.BZ2File,
     _XZ_MAGIC: lzma.LZMAFile,
 }
-_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -53,7 +53,9 @@ def open_bytes(path: Path) -> IO[bytes]:
             raise InputError(f"is a {kind} archive", path=path, remedy="unpack it first")
     if not magic.startswith(GZIP_MAGIC):
         return raw
-    return cast("IO[bytes]", _Unpacked(path, raw, cast("IO[bytes]", gzip.GzipFile(fileobj=raw))))
+    return cast(
+        "IO[bytes]", _UnpackedFile(path, raw, cast("IO[bytes]", gzip.GzipFile(fileobj=raw)))
+    )
 
 
 def _open(path: Path) -> tuple[IO[bytes], bytes]:
@@ -92,16 +94,16 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def read_members(
-    archive: zipfile.ZipFile, path: Path, names: Iterable[str], most: int
+    archive: zipfile.ZipFile, path: Path, names: Iterable[str], max_bytes: int
 ) -> Iterator[tuple[str, bytes]]:
     """Read members of a zip, of each at most so many bytes."""
-    expansion, size, n_bytes = Expansion(path), path.stat().st_size, 0
+    expansion, size, n_bytes = ExpansionLimit(path), path.stat().st_size, 0
     for name in names:
-        if archive.getinfo(name).compress_type not in _BOUNDED:
+        if archive.getinfo(name).compress_type not in _INCREMENTAL:
             # only these are unpacked by no more than is asked for
             raise InputError(f"{name} is not packed by deflate", path=path, remedy="unpack it")
         with archive.open(name) as member:
-            data = member.read(most)
+            data = member.read(max_bytes)
         n_bytes += len(data)
         expansion.check(size, n_bytes)
         yield name, data
@@ -114,7 +116,7 @@ def open_tar(path: Path) -> Iterator[tarfile.TarFile]:
     unpack = next((unpack for mark, unpack in _TAR_PACKED.items() if magic.startswith(mark)), None)
     try:
         with (
-            _TarBytes(path, raw, unpack(raw) if unpack else raw) as file,
+            _TarFile(path, raw, unpack(raw) if unpack else raw) as file,
             tarfile.open(fileobj=cast("IO[bytes]", file), mode="r:") as tar,
         ):
             yield tar
@@ -124,19 +126,19 @@ def open_tar(path: Path) -> Iterator[tarfile.TarFile]:
         ) from error
 
 
-class _Unpacked(io.RawIOBase):
+class _UnpackedFile(io.RawIOBase):
     """What a packed file becomes, unless that is too much; damage is reported as what it is."""
 
     def __init__(self, path: Path, raw: IO[bytes], file: IO[bytes]) -> None:
         self._path, self._raw, self._file = path, raw, file
-        self._expansion, self._given = Expansion(path), 0
+        self._expansion, self._n_read = ExpansionLimit(path), 0
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
         try:
-            return self._take(size) if size >= 0 else b"".join(iter(self._take, b""))
+            return self._read_some(size) if size >= 0 else b"".join(iter(self._read_some, b""))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(
                 f"its gzip data is damaged or cut short ({error})",
@@ -144,10 +146,10 @@ class _Unpacked(io.RawIOBase):
                 remedy="fetch the file again",
             ) from error
 
-    def _take(self, size: int = _STEP) -> bytes:
+    def _read_some(self, size: int = _READ_BYTES) -> bytes:
         data = self._file.read(size)
-        self._given += len(data)
-        self._expansion.check(self._raw.tell(), self._given)
+        self._n_read += len(data)
+        self._expansion.check(self._raw.tell(), self._n_read)
         return data
 
     def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
@@ -164,26 +166,26 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-class _TarBytes(_Unpacked):
+class _TarFile(_UnpackedFile):
     """The bytes of a tar archive, read forwards; no header makes it read very much at once."""
 
     def seekable(self) -> bool:
         return True
 
     def tell(self) -> int:
-        return self._given
+        return self._n_read
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        if whence != io.SEEK_SET or offset < self._given:
+        if whence != io.SEEK_SET or offset < self._n_read:
             raise io.UnsupportedOperation("a tar archive is read forwards")
-        while self._given < offset and self._take(min(_STEP, offset - self._given)):
+        while self._n_read < offset and self._read_some(min(_READ_BYTES, offset - self._n_read)):
             pass
-        return self._given
+        return self._n_read
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= max_value():
             raise too_large("a header", self._path)
-        return self._take(size)
+        return self._read_some(size)
 
 
 def read_head(path: Path) -> bytes:
@@ -219,7 +221,7 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class LineBlock:
     """Some complete lines of a file: their bytes, and the number of the first."""
 
     data: bytes
@@ -228,7 +230,7 @@ class Lines:
     """How much of the file has been read once these lines are done."""
 
 
-def read_line_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[Lines]:
+def read_line_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[LineBlock]:
     """Read a file as blocks of whole lines, for parsers that take many lines at once."""
     total = max(path.stat().st_size, 1) if path.is_file() else 1
     first = 1
@@ -238,9 +240,9 @@ def read_line_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[Lines]:
             if not data.endswith(b"\n"):
                 data += file.readline(MAX_LINE_BYTES + 1)
             if first == 1:
-                data = _without_mark(data, path)
+                data = _without_bom(data, path)
             _check_bytes(data, path, first)
-            yield Lines(data, first, min(raw.tell() / total, 1.0))
+            yield LineBlock(data, first, min(raw.tell() / total, 1.0))
             first += data.count(b"\n")
 
 
@@ -277,7 +279,7 @@ def decode(data: bytes, path: Path, first: int, encoding: str) -> str:
 
 
 def _guess(data: bytes) -> str:
-    """Say which encoding the bytes may be in."""
+    """Return which encoding the bytes may be in."""
     try:
         data[: data.rfind(b"\n") + 1 or len(data)].decode("gb18030")
     except UnicodeDecodeError:
@@ -292,14 +294,14 @@ def _line_at(data: bytes, position: int) -> bytes:
     return data[start : end if end >= 0 else len(data)]
 
 
-def _without_mark(chunk: bytes, path: Path) -> bytes:
+def _without_bom(chunk: bytes, path: Path) -> bytes:
     refuse_utf16(chunk, path)
     return chunk.removeprefix(codecs.BOM_UTF8)
 
 
 def refuse_utf16(head: bytes, path: Path) -> None:
-    """Say what is to be done about a file that begins as UTF-16 does."""
-    if head.startswith(_UTF16_MARKS):
+    """Return what is to be done about a file that begins as UTF-16 does."""
+    if head.startswith(_UTF16_BOMS):
         raise EncodingError("is UTF-16", path=path, line=1, remedy="convert it to UTF-8 first")
 
 

@@ -85,7 +85,7 @@ class Probe:
         return self.head.decode("utf-8-sig", errors="replace")
 
     def lines(self, n: int = 20) -> list[str]:
-        """Give the first complete lines of the head that are not blank."""
+        """Return the first complete lines of the head that are not blank."""
         lines = [line.rstrip("\r") for line in self.text.split("\n")]
         if len(lines) > 1 and not self.text.endswith("\n"):
             lines.pop()
@@ -108,7 +108,7 @@ class Recogniser(Protocol):
     """A format that can say whether a file is of it."""
 
     def recognise(self, probe: Probe, /) -> bool:
-        """Say whether what the probe shows is of this format."""
+        """Return whether what the probe shows is of this format."""
 
 
 R = TypeVar("R", bound=Recogniser)
@@ -141,8 +141,8 @@ def find_format(probe: Probe, formats: Registry[R], problem: str, hint: str = ""
 
     If there is none, ``problem`` says so, and ``hint`` how to name the right one.
     """
-    for name in formats:
-        if formats.load(name).recognise(probe):
+    for name, form in formats.load_all():
+        if form.recognise(probe):
             return name
     refuse_utf16(probe.head, probe.path)
     raise UnrecognisedError(

@@ -47,7 +47,7 @@ _MARGIN = 16
 """An error this near the end of what is read may only mean that the text goes on."""
 
 _decode = json.JSONDecoder().raw_decode
-_BLANK = re.compile(r"[ \t\r\n]*")
+_WHITESPACE = re.compile(r"[ \t\r\n]*")
 
 
 class JsonStream:
@@ -63,9 +63,9 @@ class JsonStream:
             raise ConfigError(f"no encoding is called {encoding!r}") from error
         self._file = open_bytes(path)
         self._total = max(path.stat().st_size, 1)
-        self._text, self._at = "", 0
-        self._line, self._counted = 1, 0
-        self._ended, self._most = False, max_value()
+        self._text, self._position = "", 0
+        self._line, self._n_counted = 1, 0
+        self._ended, self._max_bytes = False, max_value()
 
     def __enter__(self) -> JsonStream:
         return self
@@ -81,8 +81,8 @@ class JsonStream:
     @property
     def line(self) -> int:
         """The line of the next character, from 1."""
-        self._line += self._text.count("\n", self._counted, self._at)
-        self._counted = self._at
+        self._line += self._text.count("\n", self._n_counted, self._position)
+        self._n_counted = self._position
         return self._line
 
     @property
@@ -94,7 +94,7 @@ class JsonStream:
         """Walk an object: after each key, its value must be read, walked or skipped."""
         self._expect("{")
         if self._peek() == "}":
-            self._at += 1
+            self._position += 1
             return
         while True:
             if self._peek() != '"':
@@ -109,7 +109,7 @@ class JsonStream:
         """Walk an array: give the line of each element, which must be read, walked or skipped."""
         self._expect("[")
         if self._peek() == "]":
-            self._at += 1
+            self._position += 1
             return
         while True:
             self._peek()
@@ -117,25 +117,25 @@ class JsonStream:
             if self._expect(",]") == "]":
                 return
 
-    def value(self, *, whole_characters: bool = False) -> Any:
+    def value(self, *, valid_unicode: bool = False) -> Any:
         """Decode the value that comes next; refuse half a surrogate pair in it if told to."""
         self._peek()
         while True:
             try:
-                value, end = _decode(self._text, self._at)
+                value, end = _decode(self._text, self._position)
             except RecursionError:
                 self._fail("is nested too deeply")
             except ValueError as error:
-                if not self._may_go_on(error):
+                if not self._is_incomplete(error):
                     self._fail("is not valid JSON", str(getattr(error, "msg", error)))
             else:
                 # of a number that goes on, up to two characters may be here unused: 1|e-|7
                 if end + 2 < len(self._text) or self._ended:
-                    if whole_characters:
-                        self._refuse_halves(value, end)
-                    self._at = end
+                    if valid_unicode:
+                        self._refuse_surrogates(value, end)
+                    self._position = end
                     return value
-            if len(self._text) - self._at > self._most:
+            if len(self._text) - self._position > self._max_bytes:
                 raise too_large("one value", self._path, self.line)
             self._fill()
 
@@ -156,31 +156,31 @@ class JsonStream:
         if self._peek():
             self._fail("there is text after the end of the document")
 
-    def _refuse_halves(self, value: Any, end: int) -> None:
+    def _refuse_surrogates(self, value: Any, end: int) -> None:
         """Refuse what no file can hold; only an escape can bring it."""
-        if any(self._text.find(mark, self._at, end) >= 0 for mark in ("\\ud", "\\uD")):
+        if any(self._text.find(mark, self._position, end) >= 0 for mark in ("\\ud", "\\uD")):
             try:
                 json.dumps(value, ensure_ascii=False).encode()
             except UnicodeEncodeError:
                 self._fail("holds half a surrogate pair")
 
     def _expect(self, characters: str) -> str:
-        found = self._peek()
-        if not found or found not in characters:
+        character = self._peek()
+        if not character or character not in characters:
             self._fail(f"expected {' or '.join(characters)}")
-        self._at += 1
-        return found
+        self._position += 1
+        return character
 
     def _peek(self) -> str:
         """Pass over blanks and give the next character, empty at the end."""
         while True:
-            match = _BLANK.match(self._text, self._at)
-            self._at = match.end() if match else self._at
-            if self._at < len(self._text) or self._ended:
-                return self._text[self._at : self._at + 1]
+            match = _WHITESPACE.match(self._text, self._position)
+            self._position = match.end() if match else self._position
+            if self._position < len(self._text) or self._ended:
+                return self._text[self._position : self._position + 1]
             self._fill()
 
-    def _may_go_on(self, error: ValueError) -> bool:
+    def _is_incomplete(self, error: ValueError) -> bool:
         if self._ended or not isinstance(error, json.JSONDecodeError):
             return False
         return error.pos >= len(self._text) - _MARGIN or error.msg.startswith("Unterminated")
@@ -188,8 +188,8 @@ class JsonStream:
     def _fill(self) -> None:
         """Read on, at least as much as is held: what grows is decoded again only a few times."""
         first = self.line
-        self._text = self._text[self._at :]
-        self._at = self._counted = 0
+        self._text = self._text[self._position :]
+        self._position = self._n_counted = 0
         data = self._file.read(max(CHUNK_BYTES, len(self._text)))
         self._ended = not data
         try:
@@ -204,7 +204,7 @@ class JsonStream:
             ) from error
 
     def _fail(self, problem: str, detail: str = "") -> NoReturn:
-        rest = self._text[self._at : self._at + 200].partition("\n")[0]
+        rest = self._text[self._position : self._position + 200].partition("\n")[0]
         raise FormatError(
             f"{problem} ({detail})" if detail else problem,
             path=self._path,

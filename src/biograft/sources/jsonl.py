@@ -173,11 +173,11 @@ def _texts(value: Any, language: str, own: str = "") -> Iterator[tuple[str, str,
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise _MalformedError(f"expected a list, found {_shown(value)}")
+        raise _MalformedError(f"expected a list, found {_excerpt(value)}")
     return list(value)
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)[:40]
     except RecursionError:  # as deep as can be read, but not a step deeper

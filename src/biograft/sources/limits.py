@@ -17,62 +17,62 @@ EXPANSION, VALUE = "BIOGRAFT_MAX_EXPANSION", "BIOGRAFT_MAX_VALUE"
 RATIO = 200
 """Text of ours shrinks to a fifth, at the very most to a fiftieth of its size."""
 _DEFAULTS = {EXPANSION: 64, VALUE: 16}
-_UNIT = 1 << 20
-_HELD = 4
+_MIB = 1 << 20
+_BUFFER_FACTOR = 4
 """How much of one thing may be gathered, in what a packed file may become."""
-_OBJECT = 100
+_OBJECT_BYTES = 100
 """Bytes that Python takes for a text besides its characters, and for what holds it."""
 
 
 def max_expansion() -> int:
-    """Give the bytes that a packed file may become, whatever its own size."""
+    """Return the bytes that a packed file may become, whatever its own size."""
     return _limit(EXPANSION)
 
 
 def max_value() -> int:
-    """Give the bytes that one value may have."""
+    """Return the bytes that one value may have."""
     return _limit(VALUE)
 
 
 def _limit(name: str) -> int:
-    told = os.environ.get(name, "").strip()
-    if not told:
-        return _DEFAULTS[name] * _UNIT
-    if not (told.isascii() and told.isdecimal() and 0 < len(told) < 10 and int(told)):
-        raise ConfigError(f"{name}: expected a number of MiB, found {told!r}")
-    return int(told) * _UNIT
+    setting = os.environ.get(name, "").strip()
+    if not setting:
+        return _DEFAULTS[name] * _MIB
+    if not (setting.isascii() and setting.isdecimal() and 0 < len(setting) < 10 and int(setting)):
+        raise ConfigError(f"{name}: expected a number of MiB, found {setting!r}")
+    return int(setting) * _MIB
 
 
-class Expansion:
+class ExpansionLimit:
     """Watches what the bytes of one file become, while they are read."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._most = path, max_expansion()
+        self._path, self._max_bytes = path, max_expansion()
 
-    def check(self, stored: int, become: int, how: str = "unpacked") -> None:
+    def check(self, packed: int, unpacked: int, action: str = "unpacked") -> None:
         """Refuse to go on once so many bytes have become too many."""
-        if become > self._most and become > RATIO * stored:
+        if unpacked > self._max_bytes and unpacked > RATIO * packed:
             raise InputError(
-                f"becomes more than {self._most // _UNIT} MiB and {RATIO} times its size when "
-                f"{how}",
+                f"becomes more than {self._max_bytes // _MIB} MiB and {RATIO} times its size when "
+                f"{action}",
                 path=self._path,
                 remedy=raise_limit(EXPANSION),
             )
 
 
-class Held:
+class BufferLimit:
     """Watches how much is gathered of one thing until it can be told whole."""
 
-    def __init__(self, what: str, path: Path) -> None:
-        self._what, self._path, self._most = what, path, _HELD * max_expansion()
+    def __init__(self, subject: str, path: Path) -> None:
+        self._what, self._path, self._max_bytes = subject, path, _BUFFER_FACTOR * max_expansion()
         self._size = 0
 
     def add(self, text: str, line: int | None = None) -> None:
         """Hold one more text."""
-        self._size += len(text) + _OBJECT
-        if self._size > self._most:
+        self._size += len(text) + _OBJECT_BYTES
+        if self._size > self._max_bytes:
             raise FormatError(
-                f"{self._what} takes more than {self._most // _UNIT} MiB of memory",
+                f"{self._what} takes more than {self._max_bytes // _MIB} MiB of memory",
                 path=self._path,
                 line=line,
                 remedy=raise_limit(EXPANSION),
@@ -83,10 +83,10 @@ class Held:
         self._size = 0
 
 
-def too_large(what: str, path: Path, line: int | None = None) -> FormatError:
+def too_large(subject: str, path: Path, line: int | None = None) -> FormatError:
     """Say that one value is larger than a value may be."""
     return FormatError(
-        f"{what} of over {max_value() // _UNIT} MiB",
+        f"{subject} of over {max_value() // _MIB} MiB",
         path=path,
         line=line,
         remedy=raise_limit(VALUE),
@@ -94,5 +94,5 @@ def too_large(what: str, path: Path, line: int | None = None) -> FormatError:
 
 
 def raise_limit(name: str) -> str:
-    """Say how a limit is raised for a file that is as large for good reason."""
-    return f"if it is what it should be, raise {name} (now {_limit(name) // _UNIT} MiB)"
+    """Return how a limit is raised for a file that is as large for good reason."""
+    return f"if it is what it should be, raise {name} (now {_limit(name) // _MIB} MiB)"

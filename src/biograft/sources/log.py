@@ -14,7 +14,7 @@ KEPT_EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class RejectionExample:
     """One thing that was rejected: where it stood, and what it said."""
 
     path: str
@@ -27,9 +27,9 @@ class Rejections:
     """Counts by reason, with the first examples of each."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[Example]] = field(default_factory=dict)
+    examples: dict[str, list[RejectionExample]] = field(default_factory=dict)
 
-    def add(self, reason: str, example: Example | None = None, n: int = 1) -> None:
+    def add(self, reason: str, example: RejectionExample | None = None, n: int = 1) -> None:
         """Count rejected rows, keeping the example if it is among the first."""
         self.counts[reason] += n
         kept = self.examples.setdefault(reason, [])
@@ -37,7 +37,7 @@ class Rejections:
             kept.append(example)
 
     def to_json(self) -> dict[str, Any]:
-        """Give reason -> count and examples, most frequent first."""
+        """Return reason -> count and examples, most frequent first."""
         return {
             reason: {
                 "n": n,
@@ -92,13 +92,20 @@ class ReadLog:
         self, reason: str, line: int = 0, text: str = "", *, path: Path | None = None, n: int = 1
     ) -> None:
         """Count something wrong in the file, with where it stands."""
-        self.rejected.add(reason, Example(str(path or self.path), line, _sayable(shorten(text))), n)
+        self.rejected.add(
+            reason, RejectionExample(str(path or self.path), line, _encodable(shorten(text))), n
+        )
 
     def doubt(
         self, reason: str, line: int = 0, text: str = "", *, path: Path | None = None, n: int = 1
     ) -> None:
         """Count something wrong in the file that was kept all the same."""
-        self.doubtful.add(reason, Example(str(path or self.path), line, _sayable(shorten(text))), n)
+        self.doubtful.add(
+            reason, RejectionExample(str(path or self.path), line, _encodable(shorten(text))), n
+        )
+
+    def _example(self, path: Path | None, line: int, text: str) -> RejectionExample:
+        return RejectionExample(str(path or self.path), line, _encodable(shorten(text)))
 
     def leave_out(self, concepts: Iterable[str]) -> None:
         """Note the ids of concepts that a filter leaves out; a kept name brings one back."""
@@ -111,11 +118,11 @@ class ReadLog:
 
     def note(self, text: str) -> None:
         """Keep a remark for the report, such as the licence a file states."""
-        text = _sayable(text)
+        text = _encodable(text)
         if text not in self.notes:
             self.notes.append(text)
 
 
-def _sayable(text: str) -> str:
+def _encodable(text: str) -> str:
     """Replace halves of surrogate pairs, which neither a terminal nor a file can hold."""
     return text.encode(errors="replace").decode()

@@ -62,7 +62,7 @@ def _is_old_form(lines: list[str]) -> bool:
 
 
 def _columns(line: str) -> list[str]:
-    """Give the names of CTD's columns if this is the line that holds them."""
+    """Return the names of CTD's columns if this is the line that holds them."""
     text = line.lstrip("# ").rstrip()
     columns = text.split("\t" if "\t" in text else ",")
     # other files of CTD begin with the same two columns: disease and pathway
@@ -170,7 +170,7 @@ class _Diseases:
     def _read_rows(
         self, rows: Iterator[tuple[int, list[str]]], columns: list[str]
     ) -> Iterator[Record]:
-        places = {name: columns.index(name) for name in COLUMNS if name in columns}
+        positions = {name: columns.index(name) for name in COLUMNS if name in columns}
         for number, row in rows:
             if not any(row):
                 continue
@@ -183,7 +183,7 @@ class _Diseases:
             if not name or not concept:
                 self._log.reject("no name or no id", number, " | ".join(row))
                 continue
-            cells = {column: row[place].strip() for column, place in places.items()}
+            cells = {column: row[position].strip() for column, position in positions.items()}
             yield from self._disease(concept, name, cells, number)
 
     def _disease(

@@ -32,13 +32,13 @@ _CAS = re.compile(r"\d{2,7}-\d\d-\d")
 _UNII = re.compile(r"(?=.*\d)[0-9A-Z]{10}")
 _ENZYME = re.compile(r"EC\s+(\d+(?:\.(?:n?\d+|-))*)")
 _TAXON = re.compile(r"txid(\d+)")
-_REMARK = re.compile(r"\s+\(.*\)$", re.DOTALL)
+_COMMENT = re.compile(r"\s+\(.*\)$", re.DOTALL)
 _TRANSLATED_TITLE = re.compile(r"(.+?)\s*\[(.+)\]", re.DOTALL)
 _TRANSLATED_TERM = re.compile(r"[a-z]{3}\d+")
 
 
 def element_text(element: Element, path: str) -> str:
-    """Give the text of a descendant, blanks and line breaks squeezed; empty if it is not there."""
+    """Return the text of a descendant, blanks and line breaks squeezed; empty if it is not there."""
     return " ".join(element.findtext(path, "").split())
 
 
@@ -76,7 +76,7 @@ def _titles(title: str, language: str) -> dict[str, str]:
 
 
 def _terms(record: Element) -> Iterator[tuple[Element, str, NameKind, bool]]:
-    """Give each term with its id, its kind, and whether it is the main one of the record."""
+    """Return each term with its id, its kind, and whether it is the main one of the record."""
     concepts = record.findall("ConceptList/Concept")
     kinds = _kinds_of_concepts(concepts)
     for concept in concepts:
@@ -92,7 +92,7 @@ def _terms(record: Element) -> Iterator[tuple[Element, str, NameKind, bool]]:
 
 
 def _kinds_of_concepts(concepts: list[Element]) -> dict[str, NameKind]:
-    """Say how each concept of a record stands to the preferred one.
+    """Return how each concept of a record stands to the preferred one.
 
     In a relation the second concept is narrower (broader) than the first.
     """
@@ -117,7 +117,7 @@ def _kinds_of_concepts(concepts: list[Element]) -> dict[str, NameKind]:
 
 
 def scope_notes(record: Element, language: str) -> dict[str, str]:
-    """Give the scope note of the preferred concept by language; translators add their own."""
+    """Return the scope note of the preferred concept by language; translators add their own."""
     for concept in record.iterfind("ConceptList/Concept"):
         if concept.get("PreferredConceptYN") != "Y":
             continue
@@ -136,7 +136,7 @@ def registry_id(text: str) -> str:
     >>> [registry_id(text) for text in ("52665-69-7 (Calcimycin)", "37H9VM9WZL", "EC 1.1.1.1")]
     ['CAS:52665-69-7', 'UNII:37H9VM9WZL', 'EC:1.1.1.1']
     """
-    number = _REMARK.sub("", text.strip())
+    number = _COMMENT.sub("", text.strip())
     if number in ("", "0"):
         return ""
     if _CAS.fullmatch(number):
@@ -269,7 +269,7 @@ def _xrefs(element: Element, ui: str, line: int) -> Iterator[Record]:
 
 def _types(record: XmlRecord, ui: str, trees: Trees, log: ReadLog) -> Iterator[Record]:
     """Yield the categories of a record, and keep its tree numbers for the hierarchy."""
-    found = dict[str, str]()
+    types = dict[str, str]()
     for element in record.element.iterfind("TreeNumberList/TreeNumber"):
         number = (element.text or "").strip()
         match = _TREE_NUMBER.fullmatch(number)
@@ -279,8 +279,8 @@ def _types(record: XmlRecord, ui: str, trees: Trees, log: ReadLog) -> Iterator[R
         if trees.setdefault(number, (ui, record.line))[0] != ui:
             log.reject("tree number given twice", record.line, f"{ui} {number}")
             continue
-        found[number[:3]] = CATEGORIES[match[1]]
-    for category, label in found.items():
+        types[number[:3]] = CATEGORIES[match[1]]
+    for category, label in types.items():
         yield TypeRecord(ui, category, label, category, record.line)
     record_class = record.element.get("SCRClass", "").strip()
     if record_class in CLASSES:

@@ -27,18 +27,25 @@ from biograft.records import (
 )
 from biograft.sources.files import read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
-from biograft.sources.limits import Held
+from biograft.sources.limits import BufferLimit
 from biograft.sources.log import ReadLog
 
-_WORDS = ("abbreviation", "acronym")
-_NUMBERS = ("OMO:0003000", "OMO_0003000", "OMO:0003012", "OMO_0003012")  # abbreviation, acronym
+_ABBREVIATION_WORDS = ("abbreviation", "acronym")
+_ABBREVIATION_IDS = (
+    "OMO:0003000",
+    "OMO_0003000",
+    "OMO:0003012",
+    "OMO_0003012",
+)  # abbreviation, acronym
 
 
 @lru_cache(maxsize=1024)
 def is_abbreviation(synonym_type: str) -> bool:
     """Whether a synonym type, by id, IRI or label, means abbreviation or acronym."""
     lowered = synonym_type.lower()
-    return synonym_type.endswith(_NUMBERS) or any(word in lowered for word in _WORDS)
+    return synonym_type.endswith(_ABBREVIATION_IDS) or any(
+        word in lowered for word in _ABBREVIATION_WORDS
+    )
 
 
 OBO = "http://purl.obolibrary.org/obo/"
@@ -72,7 +79,7 @@ def short_id(iri: str) -> str:
     return f"{match[1]}:{match[2]}" if match else iri
 
 
-HEADER, DAMAGED = "header", "damaged"
+HEADER, MALFORMED = "header", "damaged"
 
 _STANZA = re.compile(r"\[\s*(\w+)\s*\]\s*(?:!.*)?")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
@@ -94,7 +101,7 @@ class Stanza:
     tags: list[tuple[int, str, str]] = field(default_factory=list)
 
     def values(self, tag: str) -> list[str]:
-        """Give the raw values of a tag."""
+        """Return the raw values of a tag."""
         return [value for _, name, value in self.tags if name == tag]
 
 
@@ -106,17 +113,17 @@ def is_heading(line: str) -> bool:
 
 def read_stanzas(config: SourceConfig, log: ReadLog) -> Iterator[Stanza]:
     """Read the header, then every stanza; what is under a damaged heading stays together."""
-    stanza, held = Stanza(HEADER, 1), Held("a stanza", config.path)
+    stanza, limit = Stanza(HEADER, 1), BufferLimit("a stanza", config.path)
     for number, line in _logical_lines(config):
         if line[0] == "[":
             yield stanza
             match = _STANZA.fullmatch(line)
-            held.clear()
-            stanza = Stanza(match[1] if match else DAMAGED, number)
+            limit.clear()
+            stanza = Stanza(match[1] if match else MALFORMED, number)
             if not match:
                 log.reject("damaged stanza heading", number, line)
             continue
-        held.add(line, number)
+        limit.add(line, number)
         tag, colon, value = line.partition(":")
         if colon:
             stanza.tags.append((number, tag, value.strip()))
@@ -127,30 +134,30 @@ def read_stanzas(config: SourceConfig, log: ReadLog) -> Iterator[Stanza]:
 
 def _logical_lines(config: SourceConfig) -> Iterator[tuple[int, str]]:
     """Join lines that end in a backslash to the next; leave out blank lines and comments."""
-    begun: list[str] = []
-    first, held = 0, Held("a line, with those that go on with it,", config.path)
+    parts: list[str] = []
+    first, limit = 0, BufferLimit("a line, with those that go on with it,", config.path)
     for number, line in read_lines(config.path, config.encoding):
-        if line[-1:] == "\\" and _continues(line, begun):
+        if line[-1:] == "\\" and _continues(line, parts):
             first = first or number
-            begun.append(line[:-1])
-            held.add(line, number)
+            parts.append(line[:-1])
+            limit.add(line, number)
             continue
-        if begun:
-            number, line = first, "".join((*begun, line))  # noqa: PLW2901
+        if parts:
+            number, line = first, "".join((*parts, line))  # noqa: PLW2901
             first = 0
-            begun.clear()
-            held.clear()
+            parts.clear()
+            limit.clear()
         text = line.strip()
         if text and text[0] != "!":
             yield number, text
-    if text := "".join(begun).strip():
+    if text := "".join(parts).strip():
         yield first, text
 
 
-def _continues(line: str, begun: list[str]) -> bool:
+def _continues(line: str, parts: list[str]) -> bool:
     """Whether the last backslash is one of its own, and not in a comment."""
     odd = (len(line) - len(line.rstrip("\\"))) % 2 == 1
-    return odd and (bool(begun) or not line.lstrip().startswith("!"))
+    return odd and (bool(parts) or not line.lstrip().startswith("!"))
 
 
 def unescape(text: str) -> str:
@@ -167,7 +174,7 @@ def quoted(value: str) -> tuple[str, list[str]] | None:
 
 
 def free_text(value: str) -> str:
-    """Give an unquoted text, in which a ``!`` or ``{`` within a word is no mark."""
+    """Return an unquoted text, in which a ``!`` or ``{`` within a word is no mark."""
     if "{" in value and (match := _MODIFIERS.search(value)):
         value = value[: match.start()]
     if "!" in value and (match := _COMMENT.search(value)):
@@ -176,7 +183,7 @@ def free_text(value: str) -> str:
 
 
 def identifiers(value: str) -> list[str]:
-    """Give the identifiers that stand before modifiers and comment."""
+    """Return the identifiers that stand before modifiers and comment."""
     if "!" in value or "{" in value:
         match = _UP_TO_MARK.match(value)
         value = match[0] if match else ""
@@ -187,7 +194,7 @@ def identifiers(value: str) -> list[str]:
 
 
 def cross_reference(value: str) -> str:
-    """Give the identifier of ``ID "description" {modifiers}``; it may hold ``!``, as URLs do."""
+    """Return the identifier of ``ID "description" {modifiers}``; it may hold ``!``, as URLs do."""
     words = value.split(None, 1)
     return unescape(words[0]).strip() if words and words[0][0] not in '!{"' else ""
 
@@ -204,7 +211,7 @@ _TAG = re.compile(r"[\w-]+:")
 _LICENCE = re.compile(r"licen[cs]e|creativecommons", re.IGNORECASE)
 
 
-class Left(str):
+class FilterReason(str):
     """Why a fact is left out, where nothing is wrong with it."""
 
     __slots__ = ()
@@ -239,7 +246,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             yield from terms.read(stanza)
         elif stanza.kind == "Instance":
             log.filter("instance")
-        elif stanza.kind not in ("Typedef", DAMAGED):
+        elif stanza.kind not in ("Typedef", MALFORMED):
             log.reject("unknown kind of stanza", stanza.line, f"[{stanza.kind}]")
     if not n_stanzas:
         raise FormatError(
@@ -325,7 +332,7 @@ class _Terms:
             if not isinstance(fact, str):
                 typed = typed or tag == "namespace"
                 yield fact
-            elif isinstance(fact, Left):
+            elif isinstance(fact, FilterReason):
                 self._log.filter(fact)
             else:
                 self._log.reject(fact, line, value)
@@ -367,7 +374,7 @@ class _Terms:
         if len(words) != 2:
             return "relation without exactly one target"
         if "gci_" in value:
-            return Left("holds only under a condition (gci)")
+            return FilterReason("holds only under a condition (gci)")
         return RelationRecord(concept, words[0], words[1], line=line)
 
     def _xref(self, concept: str, line: int, value: str) -> Fact:
@@ -385,7 +392,7 @@ class _Terms:
         return TypeRecord(concept, namespace, line=line) if namespace else "empty namespace"
 
     def _axiom(self, concept: str, line: int, value: str) -> Fact:
-        return Left("logical axiom")
+        return FilterReason("logical axiom")
 
 
 FORMAT = Format(recognise, read, languages_inside=False)

@@ -53,18 +53,18 @@ def recognise(probe: Probe) -> bool:
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield what the nodes of every graph state, then their edges."""
     log.opened(config.path)
-    found = False
+    content = False
     with JsonStream(config.path, config.encoding) as stream:
         graphs = _Graphs(stream, config, log)
         for key in stream.members():
             if key == "graphs":
-                found = True
+                content = True
                 for _ in stream.elements():
                     yield from graphs.read()
             else:
                 stream.skip()
         stream.finish()
-    if not found:
+    if not content:
         raise FormatError(
             'holds no "graphs"', path=config.path, line=1, remedy="check that it is OBO Graphs JSON"
         )
@@ -79,15 +79,15 @@ class _Graphs:
         self._language = config.language or "en"
         self._default_type = config.default_type
         self._named: dict[str, bool] = {}
-        self._left: dict[str, str] = {}
+        self._filtered: dict[str, str] = {}
         """Nodes that are no concepts, and why."""
         self._shorthands: dict[str, str] = {}
-        self._waiting: list[tuple[Any, int]] = []
-        self._nodes_read = False
+        self._pending_edges: list[tuple[Any, int]] = []
+        self._has_nodes = False
 
     def read(self) -> Iterator[Record]:
         """Read one graph."""
-        self._nodes_read = False
+        self._has_nodes = False
         readers = {
             "nodes": self._nodes,
             "edges": self._edges,
@@ -99,23 +99,23 @@ class _Graphs:
                 yield from readers[key]()
             else:
                 self._stream.skip()
-        for edge, line in self._waiting:
+        for edge, line in self._pending_edges:
             yield from self._edge(edge, line)
-        self._waiting.clear()
+        self._pending_edges.clear()
 
     def _nodes(self) -> Iterator[Record]:
         for line in self._stream.elements():
             yield from self._node(self._stream.value(), line)
-        self._nodes_read = True
+        self._has_nodes = True
 
     def _edges(self) -> Iterator[Record]:
         """Read edges; those before the nodes wait for them, to know which are left out."""
         for line in self._stream.elements():
             edge = self._stream.value()
-            if self._nodes_read:
+            if self._has_nodes:
                 yield from self._edge(edge, line)
             else:
-                self._waiting.append((edge, line))
+                self._pending_edges.append((edge, line))
 
     def _axioms(self) -> Iterator[Record]:
         for _ in self._stream.elements():
@@ -141,21 +141,21 @@ class _Graphs:
             self._log.reject("meta is no object", line, iri)
             meta = {}
         if node.get("type") == "PROPERTY":
-            self._left[iri] = "relation of a property"
+            self._filtered[iri] = "relation of a property"
             for value in self._objects(meta, "basicPropertyValues", line):
                 if str(value.get("pred")).endswith("#shorthand"):
                     self._shorthands[iri] = self._text(value, "val", line)
             return
         self._log.read(fraction=self._stream.fraction)
-        if reason := self._why_left(node, meta):
-            self._left[iri] = reason
+        if reason := self._filter_reason(node, meta):
+            self._filtered[iri] = reason
             self._log.filter(reason)
             if reason == "obsolete":
                 self._log.leave_out((short_id(iri),))
             return
         yield from self._concept(short_id(iri), node, meta, line)
 
-    def _why_left(self, node: dict[str, Any], meta: dict[str, Any]) -> str:
+    def _filter_reason(self, node: dict[str, Any], meta: dict[str, Any]) -> str:
         if node.get("type") == "INDIVIDUAL":
             return "instance"
         if meta.get("deprecated") is True and not self._keep_suppressed:
@@ -218,24 +218,24 @@ class _Graphs:
         head, relation, tail = ends
         if relation in NO_RELATIONS:
             self._log.filter(f"edge {relation}")
-        elif head in self._left:
-            self._log.filter(self._left[head])
+        elif head in self._filtered:
+            self._log.filter(self._filtered[head])
         else:
             name = self._shorthands.get(relation) or short_id(relation)
             name = IS_A if relation in SUBCLASS else name
             yield RelationRecord(short_id(head), name, short_id(tail), line=line)
 
     def _objects(self, holder: dict[str, Any], key: str, line: int) -> Iterator[dict[str, Any]]:
-        """Give the objects under a key: one, or a list of them."""
-        found = holder.get(key)
-        for value in found if isinstance(found, list) else [found]:
+        """Return the objects under a key: one, or a list of them."""
+        content = holder.get(key)
+        for value in content if isinstance(content, list) else [content]:
             if isinstance(value, dict):
                 yield value
             elif value is not None:
                 self._log.reject(f"{key} holds what is no object", line, str(value))
 
     def _text(self, holder: Any, key: str, line: int) -> str:
-        """Give a text that must be there and that UTF-8 can hold; else reject, and give none."""
+        """Return a text that must be there and that UTF-8 can hold; else reject, and give none."""
         value = holder.get(key) if isinstance(holder, dict) else None
         if isinstance(value, str) and value.strip():
             if value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value):

@@ -13,7 +13,7 @@ from biograft.errors import EncodingError, FormatError, MissingExtraError
 from biograft.records import Record, RelationRecord
 from biograft.sources.files import open_bytes, read_head
 from biograft.sources.format import Format, Item, Probe, SourceConfig
-from biograft.sources.limits import Held
+from biograft.sources.limits import BufferLimit
 from biograft.sources.log import ReadLog
 from biograft.sources.obo import short_id
 from biograft.sources.owl_entity import (
@@ -31,8 +31,8 @@ from biograft.sources.owl_entity import (
     SOME_VALUES_FROM,
     SYNONYM_TYPE,
     VERSION,
-    Entity,
-    EntityReader,
+    OwlEntity,
+    OwlEntityReader,
 )
 from biograft.sources.xml_records import XmlGuard, root_name
 
@@ -62,7 +62,7 @@ def rdf_syntax(text: str) -> str:
     return ""
 
 
-class _Tail:
+class _TailFile:
     """A file that remembers the last bytes read and how much of it has been read."""
 
     def __init__(self, path: Path, guard: XmlGuard | None) -> None:
@@ -85,13 +85,13 @@ class _Tail:
         self._file.close()
 
 
-class Triples:
+class RdfTriples:
     """The triples of one file, each with subject, predicate and object, in the file's order."""
 
     def __init__(self, path: Path, syntax: str) -> None:
         self._path, self._syntax = path, syntax
         self._oxigraph = import_oxigraph()
-        self._file = _Tail(path, XmlGuard(path) if syntax == RDF_XML else None)
+        self._file = _TailFile(path, XmlGuard(path) if syntax == RDF_XML else None)
 
     @property
     def fraction(self) -> float:
@@ -183,7 +183,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             remedy="convert it to one of them (for OWL: robot convert)",
         )
     ontology = _Ontology(config, log)
-    yield from ontology.read(Triples(config.path, syntax))
+    yield from ontology.read(RdfTriples(config.path, syntax))
     if not log.n_read:
         raise FormatError(
             "holds no owl:Class and no skos:Concept",
@@ -197,9 +197,9 @@ class _Ontology:
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
         self._log, self._path = log, config.path
-        self._entities = EntityReader(config, log)
-        self._open: OrderedDict[str, Entity] = OrderedDict()
-        self._waiting: dict[str, Entity] = {}
+        self._entities = OwlEntityReader(config, log)
+        self._open: OrderedDict[str, OwlEntity] = OrderedDict()
+        self._waiting: dict[str, OwlEntity] = {}
         """Subjects that have told something, but not yet that they are a class or concept."""
         self._properties: dict[str, str] = {}
         self._restrictions: OrderedDict[str, dict[str, str]] = OrderedDict()
@@ -208,7 +208,7 @@ class _Ontology:
         self._deferred: list[tuple[str, str, str]] = []
         """Relations whose property is not declared yet."""
 
-    def read(self, triples: Triples) -> Iterator[Record]:
+    def read(self, triples: RdfTriples) -> Iterator[Record]:
         """Gather the triples of each subject, then yield what it states."""
         entity = self._entity("")
         for triple in triples:
@@ -217,10 +217,10 @@ class _Ontology:
                 continue  # a statement about a statement
             name, predicate = subject.value, triple.predicate.value
             if str(subject)[:2] == "_:":
-                yield from self._blank(name, predicate, triple.object, entity)
+                yield from self._add_blank(name, predicate, triple.object, entity)
                 continue
             if name != entity.iri:
-                entity = self._gather(name)
+                entity = self._entity_of(name)
                 if len(self._open) > OPEN_SUBJECTS:
                     _, oldest = self._open.popitem(last=False)
                     yield from self._flush(oldest, triples.fraction)
@@ -229,20 +229,22 @@ class _Ontology:
             yield from self._flush(entity, 1.0)
         yield from self._finish()
 
-    def _entity(self, iri: str) -> Entity:
-        return Entity(iri, Held("what is said of one subject", self._path))
+    def _entity(self, iri: str) -> OwlEntity:
+        return OwlEntity(iri, BufferLimit("what is said of one subject", self._path))
 
-    def _gather(self, iri: str) -> Entity:
+    def _entity_of(self, iri: str) -> OwlEntity:
         """Open a subject, or go on with one that is open."""
         if iri not in self._open:
             self._open[iri] = self._entity(iri)
         self._open.move_to_end(iri)
         return self._open[iri]
 
-    def _blank(self, node: str, predicate: str, value: Any, entity: Entity) -> Iterator[Record]:
+    def _add_blank(
+        self, node: str, predicate: str, value: Any, entity: OwlEntity
+    ) -> Iterator[Record]:
         """Keep what matters of a blank node: restrictions, and remarks on synonyms."""
         if predicate in AXIOM or predicate == SYNONYM_TYPE:
-            entity.remark(node, predicate, value)
+            entity.annotate(node, predicate, value)
         elif predicate in (ON_PROPERTY, SOME_VALUES_FROM) and str(value)[:1] == "<":
             restriction = self._restrictions.setdefault(node, {})
             restriction[predicate] = value.value
@@ -253,28 +255,28 @@ class _Ontology:
             elif len(self._restrictions) > KEPT_RESTRICTIONS:
                 self._restrictions.popitem(last=False)
 
-    def _flush(self, entity: Entity, fraction: float) -> Iterator[Record]:
+    def _flush(self, entity: OwlEntity, fraction: float) -> Iterator[Record]:
         """Yield what a subject states once its triples are gathered."""
         types = entity.iris(RDF_TYPE)
         if types & CONCEPT_TYPES or self._entities.knows(entity.iri):
             if earlier := self._waiting.pop(entity.iri, None):
                 entity.merge(earlier)
             yield from self._entities.read(entity, fraction)
-            if not self._entities.is_left(entity.iri):
-                for node in entity.parents_without_name():
+            if not self._entities.is_filtered(entity.iri):
+                for node in entity.blank_parents():
                     yield from self._below(entity.iri, node)
         elif types & PROPERTY_TYPES or entity.has(SHORTHAND):
             self._properties[entity.iri] = self._property_name(entity)
         elif types & ONTOLOGY_TYPES:
             self._notes(entity)
-        elif entity.is_told():
+        elif entity.has_facts():
             if entity.iri not in self._waiting:
                 self._waiting[entity.iri] = self._entity(entity.iri)
             self._waiting[entity.iri].merge(entity)
         else:
-            self._log.filter(_why_left(types))
+            self._log.filter(_filter_reason(types))
 
-    def _property_name(self, entity: Entity) -> str:
+    def _property_name(self, entity: OwlEntity) -> str:
         if shorthand := entity.texts(SHORTHAND):
             return shorthand[0]
         short = short_id(entity.iri)
@@ -282,7 +284,7 @@ class _Ontology:
             return "_".join(labels[0].split())
         return short
 
-    def _notes(self, entity: Entity) -> None:
+    def _notes(self, entity: OwlEntity) -> None:
         for value in entity.texts(*VERSION):
             self._log.note(f"data version: {value}")
         for value in entity.texts(*LICENCES):
@@ -314,11 +316,11 @@ class _Ontology:
             yield self._relation(head, relation, tail)
         self._log.filter("logical axiom", sum(map(len, self._users.values())))
         for entity in self._waiting.values():
-            self._log.filter(_why_left(entity.iris(RDF_TYPE)))
+            self._log.filter(_filter_reason(entity.iris(RDF_TYPE)))
 
 
-def _why_left(types: set[str]) -> str:
-    """Say why a subject is neither class nor concept."""
+def _filter_reason(types: set[str]) -> str:
+    """Return why a subject is neither class nor concept."""
     if INDIVIDUAL in types:
         return "instance"
     return "neither class nor concept" if types else "subject without a type"

@@ -20,7 +20,7 @@ from biograft.records import (
     TypeRecord,
 )
 from biograft.sources.format import SourceConfig
-from biograft.sources.limits import Held
+from biograft.sources.limits import BufferLimit
 from biograft.sources.log import ReadLog
 from biograft.sources.obo import is_abbreviation, short_id
 
@@ -82,7 +82,7 @@ ANNOTATED_TARGET = _OWL + "annotatedTarget"
 AXIOM = (ANNOTATED_SOURCE, ANNOTATED_PROPERTY, ANNOTATED_TARGET)
 SYNONYM_TYPE = _OIO + "hasSynonymType"
 
-TELLING = frozenset(
+FACT_PREDICATES = frozenset(
     {
         *(RDFS_LABEL, PREF_LABEL, *SYNONYMS, *DEFINITIONS, SCOPE_NOTE, *XREFS, ALTERNATIVE_ID),
         *(NAMESPACE, DEPRECATED, SUBCLASS, BROADER, NARROWER, RELATED),
@@ -108,50 +108,50 @@ def _is_text(value: Any) -> bool:
 
 
 @dataclass(slots=True)
-class Entity:
+class OwlEntity:
     """The triples of one subject."""
 
     iri: str
-    held: Held
+    limit: BufferLimit
     """Watches that the triples are not too many."""
     values: dict[str, list[Any]] = field(default_factory=dict)
-    remarks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    annotations: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What blank nodes that followed say about this subject's statements."""
 
     def add(self, predicate: str, value: Any) -> None:
         """Add a triple."""
         self.values.setdefault(predicate, []).append(value)
-        self._hold(value)
+        self._check_size(value)
 
-    def remark(self, node: str, predicate: str, value: Any) -> None:
+    def annotate(self, node: str, predicate: str, value: Any) -> None:
         """Add a triple of a statement about a statement."""
-        self.remarks.setdefault(node, {})[predicate] = value
-        self._hold(value)
+        self.annotations.setdefault(node, {})[predicate] = value
+        self._check_size(value)
 
-    def _hold(self, value: Any) -> None:
-        self.held.add(getattr(value, "value", ""))
+    def _check_size(self, value: Any) -> None:
+        self.limit.add(getattr(value, "value", ""))
 
-    def merge(self, other: Entity) -> None:
+    def merge(self, other: OwlEntity) -> None:
         """Add all that is known of the same subject from elsewhere."""
         for predicate, values in other.values.items():
             for value in values:
                 self.add(predicate, value)
-        self.remarks.update(other.remarks)
+        self.annotations.update(other.annotations)
 
-    def is_told(self) -> bool:
+    def has_facts(self) -> bool:
         """Whether any triple would state something of a class or concept."""
-        return not TELLING.isdisjoint(self.values)
+        return not FACT_PREDICATES.isdisjoint(self.values)
 
     def has(self, predicate: str) -> bool:
         """Whether there is such a triple."""
         return predicate in self.values
 
     def iris(self, predicate: str) -> set[str]:
-        """Give the IRIs a predicate points to."""
+        """Return the IRIs a predicate points to."""
         return {value.value for value in self.values.get(predicate, ()) if _is_iri(value)}
 
     def texts(self, *predicates: str) -> list[str]:
-        """Give the texts and IRIs that predicates point to."""
+        """Return the texts and IRIs that predicates point to."""
         return [
             value.value.strip()
             for predicate in predicates
@@ -159,23 +159,23 @@ class Entity:
             if (_is_iri(value) or _is_text(value)) and value.value.strip()
         ]
 
-    def parents_without_name(self) -> list[str]:
-        """Give the blank nodes this is a subclass of."""
+    def blank_parents(self) -> list[str]:
+        """Return the blank nodes this is a subclass of."""
         return [value.value for value in self.values.get(SUBCLASS, ()) if _is_blank(value)]
 
     def abbreviations(self) -> set[tuple[str, str]]:
-        """Give predicate and text of the synonyms that are remarked to be abbreviations."""
+        """Return predicate and text of the synonyms that are remarked to be abbreviations."""
         return {
-            (remark[ANNOTATED_PROPERTY].value, remark[ANNOTATED_TARGET].value)
-            for remark in self.remarks.values()
-            if SYNONYM_TYPE in remark
-            and is_abbreviation(str(getattr(remark[SYNONYM_TYPE], "value", "")))
-            and all(hasattr(remark.get(part), "value") for part in AXIOM)
-            and remark[ANNOTATED_SOURCE].value == self.iri
+            (annotate[ANNOTATED_PROPERTY].value, annotate[ANNOTATED_TARGET].value)
+            for annotate in self.annotations.values()
+            if SYNONYM_TYPE in annotate
+            and is_abbreviation(str(getattr(annotate[SYNONYM_TYPE], "value", "")))
+            and all(hasattr(annotate.get(part), "value") for part in AXIOM)
+            and annotate[ANNOTATED_SOURCE].value == self.iri
         }
 
 
-class EntityReader:
+class OwlEntityReader:
     """Turns classes and concepts into records; remembers little of each."""
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
@@ -186,22 +186,22 @@ class EntityReader:
         self._named: dict[str, frozenset[str]] = {}
         """Class -> the languages in which its preferred name has been told."""
         self._shared: dict[frozenset[str], frozenset[str]] = {}
-        self._left: set[str] = set()
+        self._filtered: set[str] = set()
 
     def knows(self, iri: str) -> bool:
         """Whether this has been met as a class or concept."""
-        return iri in self._named or iri in self._left
+        return iri in self._named or iri in self._filtered
 
-    def is_left(self, iri: str) -> bool:
+    def is_filtered(self, iri: str) -> bool:
         """Whether this is left out as withdrawn."""
-        return iri in self._left
+        return iri in self._filtered
 
-    def read(self, entity: Entity, fraction: float) -> Iterator[Record]:
+    def read(self, entity: OwlEntity, fraction: float) -> Iterator[Record]:
         """Yield what a class or concept states."""
         iri = entity.iri
-        if iri not in self._named and iri not in self._left:
+        if iri not in self._named and iri not in self._filtered:
             self._log.read(fraction=fraction)
-        if self._withdraw(entity) or iri in self._left:
+        if self._withdraw(entity) or iri in self._filtered:
             return
         concept, is_new = short_id(iri), iri not in self._named
         if is_new:
@@ -217,20 +217,20 @@ class EntityReader:
             namespaces = [self._default_type]
         yield from (TypeRecord(concept, namespace) for namespace in namespaces)
 
-    def _withdraw(self, entity: Entity) -> bool:
+    def _withdraw(self, entity: OwlEntity) -> bool:
         """Leave out what is deprecated; what has been told already stays, in doubt."""
         if self._keep_suppressed or not {"true", "1"} & set(entity.texts(DEPRECATED)):
             return False
         if entity.iri in self._named:
             self._log.doubt("marked as deprecated apart from its other triples", 0, entity.iri)
             return False
-        self._left.add(entity.iri)
+        self._filtered.add(entity.iri)
         self._log.filter("obsolete")
         self._log.leave_out((short_id(entity.iri),))
         return True
 
-    def _texts(self, entity: Entity, predicate: str) -> Iterator[tuple[str, str]]:
-        """Give texts with their languages; what is no text is rejected."""
+    def _texts(self, entity: OwlEntity, predicate: str) -> Iterator[tuple[str, str]]:
+        """Return texts with their languages; what is no text is rejected."""
         for value in entity.values.get(predicate, ()):
             text = " ".join(value.value.split()) if _is_text(value) else ""
             if text:
@@ -239,43 +239,43 @@ class EntityReader:
                 name = short_id(predicate).rpartition("#")[2]
                 self._log.reject(f"{name} that is no text", 0, f"{entity.iri} {value}")
 
-    def _labels(self, concept: str, entity: Entity) -> Iterator[Record]:
+    def _labels(self, concept: str, entity: OwlEntity) -> Iterator[Record]:
         """Yield the labels: of each language the first is preferred, others are synonyms."""
         predicates = [RDFS_LABEL, PREF_LABEL]
         if CONCEPT in entity.iris(RDF_TYPE):
             predicates.reverse()
-        told = set[tuple[str, str]]()
+        seen = set[tuple[str, str]]()
         languages = set(self._named[entity.iri])
         for predicate in predicates:
             for text, language in self._texts(entity, predicate):
-                if (text, language) in told:
+                if (text, language) in seen:
                     continue
-                told.add((text, language))
+                seen.add((text, language))
                 kind = NameKind.SYNONYM if language in languages else NameKind.PREFERRED
                 languages.add(language)
                 yield NameRecord(concept, text, language, kind)
         known = frozenset(languages)
         self._named[entity.iri] = self._shared.setdefault(known, known)
 
-    def _synonyms(self, concept: str, entity: Entity) -> Iterator[Record]:
+    def _synonyms(self, concept: str, entity: OwlEntity) -> Iterator[Record]:
         short = entity.abbreviations()
         for predicate, kind in SYNONYMS.items():
             for text, language in self._texts(entity, predicate):
                 name_kind = NameKind.ABBREVIATION if (predicate, text) in short else kind
                 yield NameRecord(concept, text, language, name_kind)
 
-    def _definitions(self, concept: str, entity: Entity) -> Iterator[Record]:
+    def _definitions(self, concept: str, entity: OwlEntity) -> Iterator[Record]:
         """Yield the definitions; a scope note stands in where its language has none."""
-        told = dict[tuple[str, str], None]()
+        seen = dict[tuple[str, str], None]()
         for predicate in DEFINITIONS:
-            told |= dict.fromkeys(self._texts(entity, predicate))
-        defined = {language for _, language in told}
+            seen |= dict.fromkeys(self._texts(entity, predicate))
+        defined = {language for _, language in seen}
         for text, language in self._texts(entity, SCOPE_NOTE):
             if language not in defined:
-                told[text, language] = None
-        yield from (DefinitionRecord(concept, text, language) for text, language in told)
+                seen[text, language] = None
+        yield from (DefinitionRecord(concept, text, language) for text, language in seen)
 
-    def _ids(self, concept: str, entity: Entity) -> Iterator[Record]:
+    def _ids(self, concept: str, entity: OwlEntity) -> Iterator[Record]:
         for text in dict.fromkeys(map(short_id, entity.texts(*XREFS))):
             yield IdRecord(concept, text, IdKind.XREF)
         for text in entity.texts(ALTERNATIVE_ID):
@@ -283,7 +283,7 @@ class EntityReader:
         loose = sum(len(entity.values.get(predicate, ())) for predicate in LOOSE_MATCHES)
         self._log.filter("mapping to something close, broader, narrower or related", loose)
 
-    def _relations(self, concept: str, entity: Entity) -> Iterator[Record]:
+    def _relations(self, concept: str, entity: OwlEntity) -> Iterator[Record]:
         for predicate in (SUBCLASS, BROADER):
             for parent in sorted(entity.iris(predicate) - {THING}):
                 yield RelationRecord(concept, IS_A, short_id(parent))

@@ -23,21 +23,23 @@ FORMATS: Registry[Format] = Registry(
     "source format",
     {
         # tried in this order when a file is to be recognised, the most particular first
-        "umls": ("biograft.sources.umls_rrf:FORMAT", "UMLS RRF: a META folder or single files"),
-        "snomed": ("biograft.sources.snomed:FORMAT", "SNOMED CT RF2: a release folder"),
-        "mesh": ("biograft.sources.mesh:FORMAT", "MeSH descriptor or supplementary XML"),
-        "obo": ("biograft.sources.obo:FORMAT", "OBO 1.2 and 1.4"),
-        "owl": ("biograft.sources.owl:FORMAT", "OWL ontologies and SKOS in RDF/XML, Turtle, ..."),
-        "obograph": ("biograft.sources.obograph:FORMAT", "OBO Graphs JSON"),
-        "medic": ("biograft.sources.medic:FORMAT", "MEDIC: CTD's TSV or CSV, or the 2012 form"),
-        "zh-disease": ("biograft.sources.zh_disease:FORMAT", "Chinese disease pages, JSON lines"),
-        "zh-alias": ("biograft.sources.zh_alias:FORMAT", "Chinese disease table with aliases, CSV"),
-        "scispacy": ("biograft.sources.scispacy:FORMAT", "scispaCy's JSON and JSONL concepts"),
-        "jsonl": ("biograft.sources.jsonl:FORMAT", "biograft's own JSON lines, one concept each"),
-        "biosyn": ("biograft.sources.biosyn:FORMAT", "BioSyn dictionary, id||name"),
-        "triples": ("biograft.sources.triples:FORMAT", "head, relation, tail in a TSV"),
-        "table": ("biograft.sources.table:FORMAT", "any CSV or TSV with a column mapping"),
+        "umls": ("umls_rrf:FORMAT", "UMLS RRF: a META folder or single files"),
+        "snomed": ("snomed:FORMAT", "SNOMED CT RF2: a release folder"),
+        "mesh": ("mesh:FORMAT", "MeSH descriptor or supplementary XML"),
+        "obo": ("obo:FORMAT", "OBO 1.2 and 1.4"),
+        "owl": ("owl:FORMAT", "OWL ontologies and SKOS in RDF/XML, Turtle, ..."),
+        "obograph": ("obograph:FORMAT", "OBO Graphs JSON"),
+        "medic": ("medic:FORMAT", "MEDIC: CTD's TSV or CSV, or the 2012 form"),
+        "zh-disease": ("zh_disease:FORMAT", "Chinese disease pages, JSON lines"),
+        "zh-alias": ("zh_alias:FORMAT", "Chinese disease table with aliases, CSV"),
+        "scispacy": ("scispacy:FORMAT", "scispaCy's JSON and JSONL concepts"),
+        "jsonl": ("jsonl:FORMAT", "biograft's own JSON lines, one concept each"),
+        "biosyn": ("biosyn:FORMAT", "BioSyn dictionary, id||name"),
+        "triples": ("triples:FORMAT", "head, relation, tail in a TSV"),
+        "table": ("table:FORMAT", "any CSV or TSV with a column mapping"),
     },
+    group="biograft.sources",
+    home="biograft.sources",
 )
 
 
@@ -92,7 +94,7 @@ def _sniff_table(path: Path) -> str:
 
 
 def _refuse_store(path: Path) -> None:
-    """Say what is to be done about a folder that is a built store."""
+    """Return what is to be done about a folder that is a built store."""
     if peek(path / MANIFEST).get("format") == _STORE_FORMAT:
         raise InputError(
             "is a built knowledge base, not a source",

@@ -53,7 +53,7 @@ def _concepts(config: SourceConfig, log: ReadLog) -> Iterator[tuple[int, Any]]:
         with JsonStream(config.path, config.encoding) as stream:
             for line in stream.elements():
                 log.read(fraction=stream.fraction)
-                yield line, stream.value(whole_characters=True)
+                yield line, stream.value(valid_unicode=True)
             stream.finish()
         return
     for row in read_objects(config.path, log, config.encoding):

@@ -18,7 +18,7 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources.delimited import Layout, read_rows
+from biograft.sources.delimited import DelimitedLayout, read_rows
 from biograft.sources.files import read_head
 from biograft.sources.format import Block, Format, Item, Probe, SourceConfig
 from biograft.sources.log import KEPT_EXAMPLES, ReadLog
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class Rows:
+class RowChecker:
     """A block of rows; every check leaves fewer of them."""
 
     def __init__(self, frame: pl.DataFrame, path: Path, log: ReadLog) -> None:
@@ -37,21 +37,21 @@ class Rows:
         self.path, self._log = path, log
 
     def column(self, name: str) -> pl.Series:
-        """Give one column."""
+        """Return one column."""
         return self.frame[name]
 
     def is_id(self, name: str) -> pl.Series:
-        """Say which rows have an SCTID in a column: six to eighteen digits."""
+        """Return which rows have an SCTID in a column: six to eighteen digits."""
         return self.frame[name].str.contains(r"^[1-9][0-9]{5,17}$")
 
     def doubt(self, wrong: pl.Series, reason: str) -> None:
         """Keep rows that are wrong, with examples in the report."""
-        self._tell(wrong, reason, self._log.doubt)
+        self._log_rows(wrong, reason, self._log.doubt)
 
     def reject_unless(self, right: pl.Series, reason: str) -> None:
         """Drop rows that are wrong, with examples in the report."""
         if not right.all():
-            self._tell(~right, reason, self._log.reject)
+            self._log_rows(~right, reason, self._log.reject)
             self.frame = self.frame.filter(right)
 
     def filter_unless(self, wanted: pl.Series, reason: str) -> None:
@@ -61,7 +61,7 @@ class Rows:
             self._log.filter(reason, self.frame.height - kept.height)
             self.frame = kept
 
-    def _tell(self, wrong: pl.Series, reason: str, tell: Callable[..., None]) -> None:
+    def _log_rows(self, wrong: pl.Series, reason: str, log_row: Callable[..., None]) -> None:
         """Count rows, with the first as examples."""
         n = int(wrong.sum())
         if not n:
@@ -69,13 +69,13 @@ class Rows:
         examples = self.frame.filter(wrong).head(KEPT_EXAMPLES)
         for row in examples.iter_rows(named=True):
             text = "\t".join(str(value) for name, value in row.items() if name != "line")
-            tell(reason, row["line"], text, path=self.path)
+            log_row(reason, row["line"], text, path=self.path)
         if n > examples.height:
-            tell(reason, path=self.path, n=n - examples.height)
+            log_row(reason, path=self.path, n=n - examples.height)
 
 
-def _layout(columns: str) -> Layout:
-    return Layout(
+def _layout(columns: str) -> DelimitedLayout:
+    return DelimitedLayout(
         columns=("id", "effectiveTime", "active", "moduleId", *columns.split()),
         separator="\t",
         header=True,
@@ -177,7 +177,7 @@ FULLY_SPECIFIED, SYNONYM, DEFINITION = (
 _TAG = r"\s*\(([^()]+)\)$"
 
 
-class Names:
+class DescriptionReader:
     """Reads descriptions block by block; those that may be preferred wait for the end."""
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
@@ -199,7 +199,7 @@ class Names:
         """Whether any language reference set has been read."""
         return self._ranks.height > 0
 
-    def read_preferences(self, blocks: Iterable[Rows]) -> None:
+    def read_preferences(self, blocks: Iterable[RowChecker]) -> None:
         """Keep which descriptions are preferred, ranked by the place of their set."""
         import polars as pl
 
@@ -216,7 +216,7 @@ class Names:
             ranks = pl.concat([self._ranks, ranks])
             self._ranks = ranks.group_by("id").agg(pl.col("rank").min())
 
-    def read(self, rows: Rows) -> Iterator[Block]:
+    def read(self, rows: RowChecker) -> Iterator[Block]:
         """Yield a block's synonyms, types and definitions."""
         import polars as pl
 
@@ -244,7 +244,7 @@ class Names:
         self._candidates.append(names.filter(may_be))
         yield _names(names.filter(~may_be), NameKind.SYNONYM)
 
-    def _types(self, names: pl.DataFrame, rows: Rows) -> Iterator[Block]:
+    def _types(self, names: pl.DataFrame, rows: RowChecker) -> Iterator[Block]:
         """Yield the types of concepts by their English names; others wait, untagged have none."""
         import polars as pl
 
@@ -296,8 +296,8 @@ class Names:
         import polars as pl
 
         if attribute not in self._relations:
-            found = self._preferred.filter(pl.col("concept") == attribute)
-            names = [*found.filter(pl.col("language") == "en")["text"], *found["text"]]
+            rows = self._preferred.filter(pl.col("concept") == attribute)
+            names = [*rows.filter(pl.col("language") == "en")["text"], *rows["text"]]
             names.append(self._attributes.get(attribute, attribute))
             self._relations[attribute] = names[0]
         return self._relations[attribute]
@@ -359,15 +359,15 @@ class _Release:
         import polars as pl
 
         self._config, self._log = config, log
-        self._met = pl.Series(dtype=pl.String)
+        self._seen = pl.Series(dtype=pl.String)
         self._inactive = pl.Series(dtype=pl.String)
-        self.names = Names(config, log)
+        self.names = DescriptionReader(config, log)
 
-    def rows(self, path: Path, kind: str, *, active_only: bool = False) -> Iterator[Rows]:
+    def rows(self, path: Path, kind: str, *, active_only: bool = False) -> Iterator[RowChecker]:
         """Read the rows of a file that are active and right."""
         wanted = ["id", "active", *USED[kind]]
         for frame in read_rows(path, self._log, LAYOUTS[kind], wanted, self._config.encoding):
-            rows = Rows(frame, path, self._log)
+            rows = RowChecker(frame, path, self._log)
             rows.reject_unless(rows.column("active").is_in(["0", "1"]), "active is neither 0 nor 1")
             for column in sorted(IDS.intersection(USED[kind])):
                 rows.reject_unless(rows.is_id(column), f"{column} is no id of SNOMED CT")
@@ -376,7 +376,7 @@ class _Release:
                 self._without_inactive(rows, kind)
             yield rows
 
-    def _without_inactive(self, rows: Rows, kind: str) -> None:
+    def _without_inactive(self, rows: RowChecker, kind: str) -> None:
         columns = {
             DESCRIPTIONS: ("conceptId",),
             RELATIONSHIPS: ("sourceId", "destinationId"),
@@ -393,9 +393,9 @@ class _Release:
             rows.reject_unless(rows.is_id("id"), "id is no id of SNOMED CT")
             ids = rows.column("id")
             rows.doubt(
-                ids.is_in(self._met.implode()) | ~ids.is_first_distinct(), "id defined twice"
+                ids.is_in(self._seen.implode()) | ~ids.is_first_distinct(), "id defined twice"
             )
-            self._met = pl.concat([self._met, ids])
+            self._seen = pl.concat([self._seen, ids])
             if not self._config.keep_suppressed:
                 inactive = rows.frame.filter(pl.col("active") == "0")["id"]
                 self._inactive = pl.concat([self._inactive, inactive])

@@ -98,7 +98,7 @@ RELATION_PREFIX = "relation."
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _TableRow:
     """One row: its cells by role, and the line it begins on."""
 
     line: int
@@ -137,7 +137,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         described.add(concept)
 
 
-def _edge(row: _Row, log: ReadLog) -> Iterator[Item]:
+def _edge(row: _TableRow, log: ReadLog) -> Iterator[Item]:
     head, relation, tail = row.get("head"), row.get("relation"), row.get("tail")
     if head and relation and tail:
         yield RelationRecord(head, relation, tail, line=row.line)
@@ -146,7 +146,7 @@ def _edge(row: _Row, log: ReadLog) -> Iterator[Item]:
 
 
 def _names(
-    row: _Row, concept: str, config: SourceConfig, named: set[tuple[str, str]], log: ReadLog
+    row: _TableRow, concept: str, config: SourceConfig, named: set[tuple[str, str]], log: ReadLog
 ) -> Iterator[Item]:
     """Yield the names of a row; a concept's first name in each language is its preferred one."""
     language = language_code(row.get("language") or config.language or "en")
@@ -161,7 +161,7 @@ def _names(
         yield NameRecord(concept, synonym, language, line=row.line)
 
 
-def _facts(row: _Row, concept: str, config: SourceConfig, repeated: bool) -> Iterator[Item]:
+def _facts(row: _TableRow, concept: str, config: SourceConfig, repeated: bool) -> Iterator[Item]:
     if row.get("definition"):
         language = language_code(row.get("language") or config.language or "en")
         yield DefinitionRecord(concept, row.get("definition"), language, line=row.line)
@@ -183,7 +183,7 @@ def _split(cell: str, config: SourceConfig) -> list[str]:
     return [part.strip() for part in cell.split(config.separator or "|") if part.strip()]
 
 
-def _rows(config: SourceConfig, log: ReadLog) -> Iterator[_Row]:
+def _rows(config: SourceConfig, log: ReadLog) -> Iterator[_TableRow]:
     """Read the table's rows as cells by role."""
     roles: dict[str, int] = {}
     n_cells = 0
@@ -204,12 +204,12 @@ def _rows(config: SourceConfig, log: ReadLog) -> Iterator[_Row]:
             log.read()
             log.reject(f"{len(cells)} columns, expected {n_cells}", line, text)
             continue
-        yield _Row(line, {role: cells[k] for role, k in roles.items()}, text)
+        yield _TableRow(line, {role: cells[k] for role, k in roles.items()}, text)
 
 
 def _roles(config: SourceConfig, header: list[str], line: int) -> dict[str, int]:
     """Find the column of every role."""
-    columns = dict(config.columns) or _obvious(header)
+    columns = dict(config.columns) or _default_columns(header)
     for role in columns:
         if role not in ROLES and not role.startswith(RELATION_PREFIX):
             raise ConfigError(f"no column role is called {role!r}; {nearest(role, ROLES)}")
@@ -220,7 +220,7 @@ def _roles(config: SourceConfig, header: list[str], line: int) -> dict[str, int]
     return {role: _position(column, header, config, line) for role, column in columns.items()}
 
 
-def _obvious(header: list[str]) -> dict[str, str]:
+def _default_columns(header: list[str]) -> dict[str, str]:
     """Without a mapping, columns called like a role have it."""
     called = {cell.strip().lower(): cell.strip() for cell in header}
     # "parent" and "synonym" are as usual as the plurals that name the roles

@@ -14,7 +14,7 @@ from biograft.sources.log import ReadLog
 from biograft.sources.table import unquoted
 
 
-class Entities:
+class NamedEntities:
     """What has been said of each entity, so that nothing is said of it twice."""
 
     def __init__(self, language: str) -> None:
@@ -38,8 +38,8 @@ class Entities:
 
 
 HEADER = ("head", "relation", "tail")
-FEWEST_LINES, MANY_LINES = 3, 20
-PARTS = ("test", "valid", "dev", "train")
+MIN_LINES, MANY_LINES = 3, 20
+SPLITS = ("test", "valid", "dev", "train")
 _ENDINGS = (".txt", ".tsv", ".txt.gz", ".tsv.gz")
 
 
@@ -49,7 +49,7 @@ def recognise(probe: Probe) -> bool:
     Of a folder with two parts or more, the first part is looked at.
     """
     if probe.members:
-        parts = _find_parts(probe.members)
+        parts = _find_splits(probe.members)
         return len(parts) > 1 and recognise(_probe(probe.path / parts[0]))
     lines = [line.split("\t") for line in probe.lines()]
     if not lines:
@@ -58,13 +58,13 @@ def recognise(probe: Probe) -> bool:
         return True
     if {"id", "name"} <= {unquoted(cell.strip()).lower() for cell in lines[0]}:
         return False  # a table of concepts with a header
-    return all(len(parts) == 3 and all(parts) for parts in lines) and _few_relations(probe)
+    return all(len(parts) == 3 and all(parts) for parts in lines) and _has_few_relations(probe)
 
 
-def _find_parts(members: Iterable[str]) -> list[str]:
+def _find_splits(members: Iterable[str]) -> list[str]:
     """Name the files of a folder that hold parts, what is held out first."""
     names = set(members)
-    wanted = (f"{part}{ending}" for part in PARTS for ending in _ENDINGS)
+    wanted = (f"{part}{ending}" for part in SPLITS for ending in _ENDINGS)
     return [name for name in wanted if name in names]
 
 
@@ -72,22 +72,22 @@ def _probe(path: Path) -> Probe:
     return Probe(path, read_head(path))
 
 
-def _few_relations(probe: Probe) -> bool:
+def _has_few_relations(probe: Probe) -> bool:
     """In the middle column words repeat, as relations do and the labels of codes do not.
 
     Few lines tell little, so at least half of them must repeat a word; of many, three in four.
     """
     middle = [line.split("\t")[1] for line in probe.lines(2000)]
     words_a_line = 1 / 4 if len(middle) >= MANY_LINES else 1 / 2
-    return len(middle) >= FEWEST_LINES and len(set(middle)) <= len(middle) * words_a_line
+    return len(middle) >= MIN_LINES and len(set(middle)) <= len(middle) * words_a_line
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield each entity once, with its types, and every triple."""
-    entities = Entities(config.language or "en")
+    entities = NamedEntities(config.language or "en")
     paths = [config.path]
     if config.path.is_dir():
-        names = _find_parts(entry.name for entry in config.path.iterdir())
+        names = _find_splits(entry.name for entry in config.path.iterdir())
         if not names:
             raise InputError(
                 "holds no triples",
@@ -108,31 +108,31 @@ def _heads_of_synonyms(paths: Sequence[Path], config: SourceConfig, log: ReadLog
     One that is a name of several, or has names of its own, stays an entity: what a chain of names
     leads to is often something else.
     """
-    found: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    heads_of: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for path in paths:
         for _, line in read_lines(path, config.encoding):
             parts = [part.strip() for part in line.split("\t")]
             if len(parts) > 2 and parts[1] in config.same_as and all(parts[:3]):
-                found[parts[2]][parts[0]] = None
-    named = {head for heads in found.values() for head in heads}
-    alone = {
+                heads_of[parts[2]][parts[0]] = None
+    named = {head for heads in heads_of.values() for head in heads}
+    unique = {
         synonym: next(iter(heads))
-        for synonym, heads in found.items()
+        for synonym, heads in heads_of.items()
         if len(heads) == 1 and synonym not in named
     }
-    if len(alone) < len(found):
+    if len(unique) < len(heads_of):
         log.note(
-            f"{len(found) - len(alone):,} names of several entities, or with names of their own, "
+            f"{len(heads_of) - len(unique):,} names of several entities, or with names of their own, "
             "stay entities"
         )
-    return alone
+    return unique
 
 
 def _read_file(
     path: Path,
     config: SourceConfig,
     log: ReadLog,
-    entities: Entities,
+    entities: NamedEntities,
     heads: Mapping[str, str],
 ) -> Iterator[Item]:
     log.opened(path)

@@ -27,12 +27,12 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources.delimited import Layout, ids_lost, read_rows
+from biograft.sources.delimited import DelimitedLayout, ids_lost, read_rows
 from biograft.sources.files import is_empty, read_head
 from biograft.sources.format import Block, Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
 
-Step: TypeAlias = Callable[[Path, SourceConfig, ReadLog], Iterator[Block]]
+FileReader: TypeAlias = Callable[[Path, SourceConfig, ReadLog], Iterator[Block]]
 
 
 _TRANSLATIONS = (
@@ -40,8 +40,8 @@ _TRANSLATIONS = (
 )
 
 
-def _layout(columns: str) -> Layout:
-    return Layout(columns=tuple(columns.split()), separator="|", trailing=True)
+def _layout(columns: str) -> DelimitedLayout:
+    return DelimitedLayout(columns=tuple(columns.split()), separator="|", trailing=True)
 
 
 LAYOUTS = {
@@ -58,7 +58,7 @@ LAYOUTS = {
 
 _CUI = re.compile(r"C\d{7}")
 _SUPPRESS = frozenset("OEYN")
-_SIGNS: dict[str, Callable[[list[str]], bool]] = {
+_ROW_TESTS: dict[str, Callable[[list[str]], bool]] = {
     "MRCONSO": lambda f: bool(re.fullmatch(r"[A-Z]{3}", f[1]) and f[16] in _SUPPRESS),
     "MRSTY": lambda f: bool(re.fullmatch(r"T\d{3}", f[1])),
     "MRDEF": lambda f: f[1].startswith("A") and f[6] in _SUPPRESS,
@@ -78,7 +78,7 @@ def _kind(lines: list[str]) -> str | None:
     for kind, layout in LAYOUTS.items():
         rows = [line.split("|") for line in lines]
         if rows and all(
-            len(row) == len(layout.columns) + 1 and _CUI.fullmatch(row[0]) and _SIGNS[kind](row)
+            len(row) == len(layout.columns) + 1 and _CUI.fullmatch(row[0]) and _ROW_TESTS[kind](row)
             for row in rows
         ):
             return kind
@@ -87,14 +87,14 @@ def _kind(lines: list[str]) -> str | None:
 
 def _find(folder: Path, kind: str) -> Path | None:
     """Find one of the files in a folder or in its META folder."""
-    places = [folder, folder / "META"]
+    folders = [folder, folder / "META"]
     names = [f"{kind}.RRF", f"{kind}.RRF.gz"]
-    return next((p / n for p in places for n in names if (p / n).is_file()), None)
+    return next((p / n for p in folders for n in names if (p / n).is_file()), None)
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield the blocks of every file there is."""
-    steps: dict[str, Step] = {
+    steps: dict[str, FileReader] = {
         "MRCONSO": _read_names,
         "MRSTY": _read_types,
         "MRDEF": _read_definitions,
@@ -109,8 +109,8 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 def _files(path: Path) -> dict[str, Path]:
     if path.is_dir():
-        found = {kind: _find(path, kind) for kind in LAYOUTS}
-        files = {kind: file for kind, file in found.items() if file}
+        paths = {kind: _find(path, kind) for kind in LAYOUTS}
+        files = {kind: file for kind, file in paths.items() if file}
         if "MRCONSO" not in files:
             raise UnrecognisedError(
                 "holds no MRCONSO.RRF", path=path, remedy="name the META folder"
@@ -131,10 +131,10 @@ def _read_names(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Bloc
     wanted += ["CODE"] if config.keep_codes else []
     preferred = (pl.col("TS") == "P") & (pl.col("STT") == "PF") & (pl.col("ISPREF") == "Y")
     for rows in read_rows(path, log, LAYOUTS["MRCONSO"], wanted, config.encoding):
-        whole = _without_blank(rows, ("CUI", "STR"), path, log)
+        whole = _without_empty(rows, ("CUI", "STR"), path, log)
         frame = _without_suppressed(whole, config, log)
-        frame = _among(frame, "SAB", config.vocabularies, "vocabulary", log)
-        frame = _among(frame, "TTY", config.term_types, "term type", log)
+        frame = _select(frame, "SAB", config.vocabularies, "vocabulary", log)
+        frame = _select(frame, "TTY", config.term_types, "term type", log)
         if frame.height < whole.height:
             log.leave_out(ids_lost(whole["CUI"], frame["CUI"]))
         codes = {tag: language_code(tag) for tag in frame["LAT"].unique()}
@@ -170,7 +170,7 @@ def _read_types(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Bloc
     for rows in read_rows(
         path, log, LAYOUTS["MRSTY"], ["CUI", "TUI", "STN", "STY"], config.encoding
     ):
-        frame = _without_blank(rows, ("CUI", "TUI"), path, log)
+        frame = _without_empty(rows, ("CUI", "TUI"), path, log)
         yield Block(
             TypeRecord,
             frame.select(concept="CUI", type="TUI", label="STY", tree="STN", line="line"),
@@ -180,9 +180,9 @@ def _read_types(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Bloc
 def _read_definitions(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
     wanted = ["CUI", "SAB", "DEF", "SUPPRESS"]
     for rows in read_rows(path, log, LAYOUTS["MRDEF"], wanted, config.encoding):
-        frame = _without_blank(rows, ("CUI", "DEF"), path, log)
+        frame = _without_empty(rows, ("CUI", "DEF"), path, log)
         frame = _without_suppressed(frame, config, log)
-        frame = _among(frame, "SAB", config.vocabularies, "vocabulary", log)
+        frame = _select(frame, "SAB", config.vocabularies, "vocabulary", log)
         # MRDEF has no language; translated vocabularies end in their language's code
         language = pl.coalesce(
             pl.col("SAB")
@@ -202,9 +202,9 @@ def _read_relations(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[
     up = named.is_in(["isa", "CHD"])
     down = named.is_in(["inverse_isa", "PAR"])
     for rows in read_rows(path, log, LAYOUTS["MRREL"], wanted, config.encoding):
-        frame = _without_blank(rows, ("CUI1", "CUI2", "REL"), path, log)
+        frame = _without_empty(rows, ("CUI1", "CUI2", "REL"), path, log)
         frame = _without_suppressed(frame, config, log)
-        frame = _among(frame, "SAB", config.vocabularies, "vocabulary", log)
+        frame = _select(frame, "SAB", config.vocabularies, "vocabulary", log)
         # these hold between atoms (two names of one concept), not between concepts
         between = frame.filter(pl.col("CUI1") != pl.col("CUI2"))
         log.filter("relation of a concept to itself", frame.height - between.height)
@@ -220,19 +220,19 @@ def _read_relations(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[
         )
 
 
-def _without_blank(
+def _without_empty(
     frame: pl.DataFrame, columns: tuple[str, ...], path: Path, log: ReadLog
 ) -> pl.DataFrame:
     """Reject rows in which a needed field is blank."""
-    blank = pl.any_horizontal(pl.col(column).str.len_bytes() == 0 for column in columns)
-    bad = frame.filter(blank)
-    if not bad.height:
+    empty = pl.any_horizontal(pl.col(column).str.len_bytes() == 0 for column in columns)
+    invalid = frame.filter(empty)
+    if not invalid.height:
         return frame
-    for row in bad.iter_rows(named=True):
+    for row in invalid.iter_rows(named=True):
         column = next(c for c in columns if not row[c])
         text = "|".join(str(value) for name, value in row.items() if name != "line")
         log.reject(f"{column} is blank", row["line"], text, path=path)
-    return frame.filter(~blank)
+    return frame.filter(~empty)
 
 
 def _without_suppressed(frame: pl.DataFrame, config: SourceConfig, log: ReadLog) -> pl.DataFrame:
@@ -243,7 +243,7 @@ def _without_suppressed(frame: pl.DataFrame, config: SourceConfig, log: ReadLog)
     return kept
 
 
-def _among(
+def _select(
     frame: pl.DataFrame, column: str, wanted: tuple[str, ...], reason: str, log: ReadLog
 ) -> pl.DataFrame:
     if not wanted:

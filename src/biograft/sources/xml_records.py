@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 
 from biograft.errors import FormatError
 from biograft.sources.files import open_bytes, open_zip, read_head, read_members, refuse_utf16
-from biograft.sources.limits import Expansion, max_value, too_large
+from biograft.sources.limits import ExpansionLimit, max_value, too_large
 
 MAX_ENTITY = 4096
 """Bytes that one entity may stand for."""
@@ -28,9 +28,9 @@ _OPENED = re.compile(rb"<!ENTITY\s+(?:%\s+)?([^\s\"'>]+)\s+([\"'])")
 _NESTED = re.compile(rb"&(?!#|(?:lt|gt|amp|apos|quot);)")
 _AMPERSAND = re.compile(rb"&#(?:0*38|x0*26);", re.IGNORECASE)
 _REFERENCE = re.compile(rb"&([^\s;&<#]{1,256});")
-_HELD = MAX_ENTITY + 1024
+_MAX_DECLARATION = MAX_ENTITY + 1024
 """Bytes of a declaration that are waited for, its name included."""
-_SEAM = 8
+_MAX_MARK = 8
 """No mark looked for is longer."""
 
 
@@ -41,7 +41,7 @@ class XmlGuard:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._most, self._expansion = path, max_value(), Expansion(path)
+        self._path, self._max_bytes, self._expansion = path, max_value(), ExpansionLimit(path)
         self._lengths: dict[bytes, int] = {}
         self._seen = self._grown = 0
         self._declaring = self._before = b""
@@ -79,7 +79,7 @@ class XmlGuard:
             if opened and end >= 0:
                 self._learn(opened[1], window[opened.end() : end])
             elif end < 0:
-                if len(window) - at > _HELD:
+                if len(window) - at > _MAX_DECLARATION:
                     raise self._refused(f"an entity of over {MAX_ENTITY} bytes")
                 self._declaring = window[at:]
                 return
@@ -103,24 +103,24 @@ class XmlGuard:
     def _measure(self, data: bytes, grown: int) -> None:
         """Refuse a text, tag or comment without end: parsers hold one whole."""
         window = self._before + data
-        self._before = window[-_SEAM:]
+        self._before = window[-_MAX_MARK:]
         last = data.rfind(b"<")
         self._run = (len(data) - last if last >= 0 else self._run + len(data)) + grown
-        begun = max(window.rfind(b"<!--"), window.rfind(b"<![CDATA["))
-        ended = max(window.rfind(b"-->"), window.rfind(b"]]>"))
-        if begun > ended:
-            inside = self._aside is not None and ended < 0
-            self._aside = (self._aside or 0) + len(data) if inside else len(window) - begun
-        elif ended >= 0:
+        opened = max(window.rfind(b"<!--"), window.rfind(b"<![CDATA["))
+        closed = max(window.rfind(b"-->"), window.rfind(b"]]>"))
+        if opened > closed:
+            inside = self._aside is not None and closed < 0
+            self._aside = (self._aside or 0) + len(data) if inside else len(window) - opened
+        elif closed >= 0:
             self._aside = None
         elif self._aside is not None:
             self._aside += len(data)
-        if max(self._run, self._aside or 0) > self._most:
+        if max(self._run, self._aside or 0) > self._max_bytes:
             raise too_large("a text, tag or comment", self._path)
 
 
 _CHUNK_BYTES = 1 << 18
-_MAX_PIECE_BYTES = 8 << 20
+_MAX_CHUNK = 8 << 20
 _ROOT = re.compile(r"<([A-Za-z_][\w.:-]*)")
 _COMMENT = re.compile(r"<!--.*?(?:-->|$)", re.DOTALL)
 
@@ -155,16 +155,16 @@ def read_xml_records(
     opening = re.compile(rb"<(?:%s)[\s/>]" % "|".join(tags).encode())
     line = 1
     root: ElementTree.Element | None = None
-    guard, most, done = XmlGuard(path), max_value(), 0
-    with open_bytes(path) as file, _damage_told(path):
-        for piece in _pieces(file, tags):
-            guard.feed(piece)
-            if guard.size - done > most:
+    guard, max_bytes, done = XmlGuard(path), max_value(), 0
+    with open_bytes(path) as file, _report_damage(path):
+        for chunk_bytes in _chunks(file, tags):
+            guard.feed(chunk_bytes)
+            if guard.size - done > max_bytes:
                 raise too_large(f"an element {' or '.join(tags)}", path, line)
-            begun = opening.search(piece)
-            start = line + piece.count(b"\n", 0, begun.start() if begun else 0)
-            line += piece.count(b"\n")
-            for event, element in _events(parser, piece):  # the inner loop, millions of times
+            opened = opening.search(chunk_bytes)
+            start = line + chunk_bytes.count(b"\n", 0, opened.start() if opened else 0)
+            line += chunk_bytes.count(b"\n")
+            for event, element in _events(parser, chunk_bytes):  # the inner loop, millions of times
                 if event == "end" and element.tag in tags and root is not None:
                     yield XmlRecord(element, root, start, min(file.tell() / size, 1.0))
                     del root[:]
@@ -175,27 +175,27 @@ def read_xml_records(
 
 
 def _events(
-    parser: ElementTree.XMLPullParser[ElementTree.Element], piece: bytes
+    parser: ElementTree.XMLPullParser[ElementTree.Element], chunk_bytes: bytes
 ) -> Iterator[tuple[str, ElementTree.Element]]:
     """Parse a piece, little by little, since events take more room than the text."""
-    for begin in range(0, len(piece), _CHUNK_BYTES):
-        parser.feed(piece[begin : begin + _CHUNK_BYTES])
+    for start in range(0, len(chunk_bytes), _CHUNK_BYTES):
+        parser.feed(chunk_bytes[start : start + _CHUNK_BYTES])
         yield from cast("Iterator[tuple[str, ElementTree.Element]]", parser.read_events())
-    if not piece:
+    if not chunk_bytes:
         parser.close()
         yield from cast("Iterator[tuple[str, ElementTree.Element]]", parser.read_events())
 
 
-def _check_root(found: str, path: Path, roots: Collection[str]) -> None:
-    if found not in roots:
+def _check_root(tag: str, path: Path, roots: Collection[str]) -> None:
+    if tag not in roots:
         raise FormatError(
-            f"the root element is {found}, expected {' or '.join(roots)}",
+            f"the root element is {tag}, expected {' or '.join(roots)}",
             path=path,
             remedy="name the right format",
         )
 
 
-def _pieces(file: IO[bytes], tags: tuple[str, ...]) -> Iterator[bytes]:
+def _chunks(file: IO[bytes], tags: tuple[str, ...]) -> Iterator[bytes]:
     """Cut the file behind every closing tag of a record; the last piece alone is empty."""
     closing = re.compile(rb"</(?:%s)\s*>" % "|".join(tags).encode())
     rest = b""
@@ -203,12 +203,12 @@ def _pieces(file: IO[bytes], tags: tuple[str, ...]) -> Iterator[bytes]:
         # a closing tag may lie across the seam, so look again a little before it
         searched = max(len(rest) - 256, 0)
         rest += chunk
-        begin = 0
+        start = 0
         for match in closing.finditer(rest, searched):
-            yield rest[begin : match.end()]
-            begin = match.end()
-        rest = rest[begin:]
-        if len(rest) > _MAX_PIECE_BYTES:
+            yield rest[start : match.end()]
+            start = match.end()
+        rest = rest[start:]
+        if len(rest) > _MAX_CHUNK:
             yield rest
             rest = b""
     if rest:
@@ -217,7 +217,7 @@ def _pieces(file: IO[bytes], tags: tuple[str, ...]) -> Iterator[bytes]:
 
 
 @contextmanager
-def _damage_told(path: Path) -> Iterator[None]:
+def _report_damage(path: Path) -> Iterator[None]:
     """Tell damage to the XML with its line."""
     try:
         yield
@@ -238,7 +238,7 @@ def _damage_told(path: Path) -> Iterator[None]:
 
 
 def xml_files(path: Path) -> Iterator[tuple[Path, bytes]]:
-    """Give the place and the bytes of each XML file, in the order of their names.
+    """Return the place and the bytes of each XML file, in the order of their names.
 
     Of one that is too large for one document only the beginning is given; ``parse_file`` says so.
     """

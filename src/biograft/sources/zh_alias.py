@@ -18,17 +18,17 @@ from biograft.errors import FormatError
 from biograft.languages import language_code
 from biograft.records import NameRecord
 from biograft.sources.chinese import (
-    CUT_REASON,
-    FURNITURE,
+    PAGE_TEXT,
+    TRUNCATED,
     chinese_encoding,
     decodes,
-    is_cut,
+    is_truncated,
     relate,
 )
 from biograft.sources.files import read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
-from biograft.sources.triples import Entities
+from biograft.sources.triples import NamedEntities
 from biograft.text import HAN
 
 NEEDED = ("name", "alias")
@@ -59,14 +59,14 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield each row's name, aliases and relations."""
     log.opened(config.path)
     language = language_code(config.language or "zh")
-    entities, seen = Entities(language), set[str]()
+    entities, seen = NamedEntities(language), set[str]()
     for row in _rows(config.path, chinese_encoding(config.path, config.encoding), log):
         name = row.cells["name"].strip()
         if not name:
             log.reject("no name", row.line, ",".join(row.cells.values()))
             continue
-        if is_cut(name):
-            log.reject(CUT_REASON, row.line, name)
+        if is_truncated(name):
+            log.reject(TRUNCATED, row.line, name)
             continue
         if name in seen:
             log.doubt("id defined twice", row.line, name)
@@ -78,25 +78,25 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             yield from relate(entities, name, relation, items, log, row.line)
 
 
-def _aliases(row: _Row, name: str, language: str, log: ReadLog) -> Iterator[NameRecord]:
+def _aliases(row: _AliasRow, name: str, language: str, log: ReadLog) -> Iterator[NameRecord]:
     """Yield the synonyms in the alias cell; the name itself among them says nothing new."""
     for part in _ALIAS_BREAK.split(row.cells["alias"].replace("[详细]", " ")):
         alias = part.strip()
-        if not alias or alias in FURNITURE:
+        if not alias or alias in PAGE_TEXT:
             continue
-        if is_cut(alias):
-            log.reject(CUT_REASON, row.line, alias)
+        if is_truncated(alias):
+            log.reject(TRUNCATED, row.line, alias)
         elif alias != name:
             yield NameRecord(name, alias, language, line=row.line)
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _AliasRow:
     line: int
     cells: dict[str, str]
 
 
-def _rows(path: Path, encoding: str, log: ReadLog) -> Iterator[_Row]:
+def _rows(path: Path, encoding: str, log: ReadLog) -> Iterator[_AliasRow]:
     """Read the rows that have as many cells as the header, and nothing beside the columns."""
     lines = (line + "\n" for _, line in read_lines(path, encoding))
     header = _header(next(lines, ""))
@@ -117,13 +117,13 @@ def _rows(path: Path, encoding: str, log: ReadLog) -> Iterator[_Row]:
             return
         except csv.Error as error:
             log.read()
-            _refuse_endless(error, path, start)
+            _refuse_unclosed(error, path, start)
             log.reject(f"not CSV ({error})", start)
             continue
         if cells:
             log.read()
             if _fits(cells, header, start, log):
-                yield _Row(start, dict(zip(header, cells, strict=False)))
+                yield _AliasRow(start, dict(zip(header, cells, strict=False)))
 
 
 def _header(line: str) -> list[str]:
@@ -141,7 +141,7 @@ def _fits(cells: list[str], header: list[str], line: int, log: ReadLog) -> bool:
     return False
 
 
-def _refuse_endless(error: csv.Error, path: Path, line: int) -> None:
+def _refuse_unclosed(error: csv.Error, path: Path, line: int) -> None:
     """Stop at a quote that is never closed, since it swallows all rows after it."""
     if "field larger" in str(error) or "unexpected end" in str(error):
         raise FormatError(

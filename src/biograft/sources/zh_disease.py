@@ -12,11 +12,11 @@ from typing import Any
 
 from biograft.languages import language_code
 from biograft.records import DefinitionRecord, IdRecord
-from biograft.sources.chinese import CUT_REASON, chinese_encoding, is_cut, relate
+from biograft.sources.chinese import TRUNCATED, chinese_encoding, is_truncated, relate
 from biograft.sources.format import Format, Item, Probe, SourceConfig
 from biograft.sources.json_files import JsonRow, read_objects
 from biograft.sources.log import ReadLog
-from biograft.sources.triples import Entities
+from biograft.sources.triples import NamedEntities
 
 SUMMARY = "gaishu_info"
 
@@ -43,56 +43,56 @@ def recognise(probe: Probe) -> bool:
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield each page's name, description and relations."""
     language = language_code(config.language or "zh")
-    entities, pages = Entities(language), set[str]()
+    entities, pages = NamedEntities(language), set[str]()
     encoding = chinese_encoding(config.path, config.encoding)
     for row in read_objects(config.path, log, encoding):
-        page, number = row.value, row.line
+        page, line = row.value, row.line
         name = _text(page, (SUMMARY, "name"))
         if not _is_name(name, row, log):
             continue
         if name in pages:
-            log.doubt("id defined twice", number, name)
+            log.doubt("id defined twice", line, name)
         pages.add(name)
-        yield from entities.mention(name, "Disease", number)
+        yield from entities.mention(name, "Disease", line)
         if own_id := _text(page, ("id",)):
-            yield IdRecord(name, own_id, line=number)
+            yield IdRecord(name, own_id, line=line)
         if description := " ".join(_text(page, (SUMMARY, "desc")).split()):
-            yield DefinitionRecord(name, description, language, line=number)
-        for place, relation in RELATIONS.items():
-            items = _items(page, place, number, log)
-            yield from relate(entities, name, relation, items, log, number)
+            yield DefinitionRecord(name, description, language, line=line)
+        for path, relation in RELATIONS.items():
+            items = _items(page, path, line, log)
+            yield from relate(entities, name, relation, items, log, line)
 
 
 def _is_name(name: str, row: JsonRow, log: ReadLog) -> bool:
     if not name:
         log.reject(f"no name in {SUMMARY}", row.line, row.text)
-    elif is_cut(name):
-        log.reject(CUT_REASON, row.line, name)
+    elif is_truncated(name):
+        log.reject(TRUNCATED, row.line, name)
     else:
         return True
     return False
 
 
-def _find(page: Any, place: tuple[str, ...]) -> Any:
-    for key in place:
+def _find(page: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
         page = page.get(key) if isinstance(page, dict) else None
     return page
 
 
-def _text(page: Any, place: tuple[str, ...]) -> str:
-    found = _find(page, place)
-    return found.strip() if isinstance(found, str) else ""
+def _text(page: Any, path: tuple[str, ...]) -> str:
+    content = _find(page, path)
+    return content.strip() if isinstance(content, str) else ""
 
 
-def _items(page: dict[str, Any], place: tuple[str, ...], number: int, log: ReadLog) -> list[str]:
+def _items(page: dict[str, Any], path: tuple[str, ...], line: int, log: ReadLog) -> list[str]:
     """Find a list of names; a page may lack it, but not hold something else there."""
-    found = _find(page, place)
-    if found is None:
+    content = _find(page, path)
+    if content is None:
         return []
-    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-        log.reject(f"{'.'.join(place)} is not a list of names", number, str(found))
+    if not isinstance(content, list) or not all(isinstance(item, str) for item in content):
+        log.reject(f"{'.'.join(path)} is not a list of names", line, str(content))
         return []
-    return found
+    return content
 
 
 FORMAT = Format(recognise, read, languages_inside=False)

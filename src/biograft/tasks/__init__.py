@@ -1,6 +1,7 @@
-"""Tasks on text with any encoder, trained, measured, compared.
+"""Fine-tuning and evaluation of encoders on text tasks.
 
-Entities (NER), relations, pairs of texts (matching, inference), classes, answers (ranking).
+Named entity recognition (NER), relation extraction, text matching, natural language inference,
+text classification and answer ranking.
 
 >>> from biograft.tasks import open_task
 >>> model = open_task("RUN")  # doctest: +SKIP
@@ -11,18 +12,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.tasks.folder import open_task as open_task
     from biograft.tasks.recipe import TaskRecipe as TaskRecipe
     from biograft.tasks.results import (
         compare_runs as compare_runs,
-        compare_with_figure as compare_with_figure,
+        compare_with_value as compare_with_value,
     )
     from biograft.tasks.runs import (
-        TaskLesson as TaskLesson,
         TaskResult as TaskResult,
+        TaskTrainingData as TaskTrainingData,
         finetune_task as finetune_task,
     )
     from biograft.tasks.task import TASKS as TASKS

@@ -1,4 +1,8 @@
-"""Two ways to choose of classes: the one that fits best, or each that fits."""
+"""Text classification, text matching and natural language inference.
+
+One model serves all three: a linear head on the [CLS] token of a text or a pair of texts. Exactly
+one class holds (softmax), or each class holds or not by itself (sigmoid, multi-label).
+"""
 
 from __future__ import annotations
 
@@ -20,30 +24,30 @@ from biograft.nn import TextEncoder
 from biograft.tasks.configs import ClassificationConfig, InferenceConfig, MatchingConfig
 from biograft.tasks.network import LinearHead, TaskNetwork
 from biograft.tasks.task import TaskKind, reader_of
-from biograft.tasks.tokens import TextReader, TextSequence
+from biograft.tasks.tokens import SequenceTokenizer, TextSequence
 
 
 @dataclass(frozen=True, slots=True)
-class ClassAnswer:
-    """The classes of an example, and how probable the model takes each to be."""
+class ClassPrediction:
+    """The predicted classes of an example, with their probabilities."""
 
     labels: tuple[str, ...]
-    """One; of several classes that may hold any number, or none."""
+    """One class; in multi-label classification any number."""
     probabilities: tuple[float, ...]
 
     @property
     def label(self) -> str:
-        """The class; empty if none holds."""
+        """The first class; empty if there is none."""
         return self.labels[0] if self.labels else ""
 
 
-class Choice(Protocol):
-    """What scores of classes mean."""
+class ClassDecision(Protocol):
+    """The loss over class scores, and the prediction made from them."""
 
     def loss(self, scores: Tensor, items: Sequence[TextSequence]) -> Tensor:
         """Compute the loss of a batch: (texts, labels) to a number."""
 
-    def answer(self, scores: Tensor) -> ClassAnswer:
+    def predict(self, scores: Tensor) -> ClassPrediction:
         """Choose classes for one text: (labels,)."""
 
 
@@ -54,14 +58,14 @@ class OneClass:
         self._labels = labels
 
     def loss(self, scores: Tensor, items: Sequence[TextSequence]) -> Tensor:
-        """Compute the mean over texts of -log p of the right class."""
-        right = torch.tensor([item.labels[0] for item in items], device=scores.device)
-        return nn.functional.cross_entropy(scores, right)
+        """Compute the mean over texts of -log p of the gold class."""
+        gold = torch.tensor([item.labels[0] for item in items], device=scores.device)
+        return nn.functional.cross_entropy(scores, gold)
 
-    def answer(self, scores: Tensor) -> ClassAnswer:
-        """Choose the likeliest class."""
-        number = int(scores.argmax())
-        return ClassAnswer((self._labels[number],), (float(scores.softmax(0)[number]),))
+    def predict(self, scores: Tensor) -> ClassPrediction:
+        """Choose the most probable class."""
+        best = int(scores.argmax())
+        return ClassPrediction((self._labels[best],), (float(scores.softmax(0)[best]),))
 
 
 class SeveralClasses:
@@ -71,53 +75,193 @@ class SeveralClasses:
         self._labels, self._threshold = labels, threshold
 
     def loss(self, scores: Tensor, items: Sequence[TextSequence]) -> Tensor:
-        """Compute the mean over texts and classes of -log p of what is right."""
-        right = torch.zeros(scores.shape)
+        """Compute the mean binary cross-entropy over texts and classes."""
+        gold = torch.zeros(scores.shape)
         for row, item in enumerate(items):
-            right[row, list(item.labels)] = 1.0
-        return nn.functional.binary_cross_entropy_with_logits(scores, right.to(scores.device))
+            gold[row, list(item.labels)] = 1.0
+        return nn.functional.binary_cross_entropy_with_logits(scores, gold.to(scores.device))
 
-    def answer(self, scores: Tensor) -> ClassAnswer:
+    def predict(self, scores: Tensor) -> ClassPrediction:
         """Choose all classes above the threshold, in their order."""
-        said = [
+        chosen = [
             (label, probability)
             for label, probability in zip(self._labels, scores.sigmoid().tolist(), strict=True)
             if probability > self._threshold
         ]
-        return ClassAnswer(tuple(name for name, _ in said), tuple(share for _, share in said))
+        return ClassPrediction(tuple(label for label, _ in chosen), tuple(p for _, p in chosen))
+
+
+Config = TypeVar("Config", bound=InferenceConfig)
+
+
+class ClassModel(Generic[Config]):
+    """An encoder with a linear head on the [CLS] token, for one text or a pair of texts."""
+
+    kind = ""
+
+    def __init__(self, encoder: TextEncoder, config: Config, labels: tuple[str, ...]) -> None:
+        self.config, self.labels = config, labels
+        self.texts = SequenceTokenizer(encoder)
+        self.decision: ClassDecision = OneClass(labels)
+        self.network = TaskNetwork(encoder, LinearHead(encoder.dim, len(labels)), config.dropout)
+
+    @classmethod
+    def from_examples(
+        cls, encoder: TextEncoder, config: Config, examples: Sequence[Example]
+    ) -> Self:
+        """Create an untrained model for the classes of some examples."""
+        labels = sorted({label for example in examples for label in labels_of(example)})
+        if len(labels) < 2:
+            raise ConfigError(f"{cls.kind}: expected at least 2 labels, found {labels}")
+        return cls(encoder, config, tuple(labels))
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The classes of micro F1; empty means all."""
+        return ()
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the classes of micro F1."""
+        return {"counted": list(self.counted or self.labels)}
+
+    def training_items(
+        self, examples: Sequence[Example]
+    ) -> tuple[list[TextSequence], Counter[str]]:
+        """Return labelled sequences; truncated texts are counted."""
+        index = {label: row for row, label in enumerate(self.labels)}
+        sequences = self._tokenize(examples)
+        labelled = [
+            replace(sequence, labels=tuple(index[label] for label in labels_of(example)))
+            for example, sequence in zip(examples, sequences, strict=True)
+        ]
+        return labelled, self.texts.count_cut(sequences)
+
+    def loss(
+        self, network: nn.Module, items: Sequence[TextSequence]
+    ) -> tuple[Tensor, dict[str, float]]:
+        """Compute the loss of a batch."""
+        (scores,) = network(self.network.collate(items))
+        return self.decision.loss(scores, items), {}
+
+    def predict(
+        self, examples: Sequence[Example], precision: str = "auto"
+    ) -> list[ClassPrediction]:
+        """Predict the classes of each example."""
+        predictions = [ClassPrediction((), ())] * len(examples)
+        for row, (scores,) in self.network.predict(self._tokenize(examples), precision):
+            predictions[row] = self.decision.predict(scores)
+        return predictions
+
+    def report(
+        self, examples: Sequence[Example], predictions: Sequence[ClassPrediction]
+    ) -> ClassificationReport:
+        """Evaluate predictions; classes unknown to the model count as missed."""
+        gold = [labels_of(example) for example in examples]
+        return classification_report(gold, [each.labels for each in predictions], self.counted)
+
+    def write(
+        self, examples: Sequence[Example], predictions: Sequence[ClassPrediction], path: Path
+    ) -> None:
+        """Write one line for each example: row, id, gold and predicted classes."""
+        with new_file(path, overwrite=True) as file:
+            for row, (example, predicted) in enumerate(zip(examples, predictions, strict=True)):
+                line = {
+                    "row": row,
+                    "id": getattr(example, "id", ""),
+                    "gold": labels_of(example),
+                    "labels": predicted.labels,
+                    "probabilities": predicted.probabilities,
+                }
+                file.write(f"{json.dumps(line, ensure_ascii=False)}\n".encode())
+
+    def _tokenize(self, examples: Sequence[Example]) -> list[TextSequence]:
+        return self.texts.read([texts_of(example) for example in examples])
+
+
+class InferenceModel(ClassModel[InferenceConfig]):
+    """Natural language inference: the relation between two texts, one of several classes."""
+
+    kind = "inference"
+
+
+class MatchingModel(ClassModel[MatchingConfig]):
+    """Text matching: whether two texts mean the same, with two classes."""
+
+    kind = "matching"
+
+    @classmethod
+    def from_examples(
+        cls, encoder: TextEncoder, config: MatchingConfig, examples: Sequence[Example]
+    ) -> Self:
+        """Create an untrained model for two labels."""
+        model = super().from_examples(encoder, config, examples)
+        if len(model.labels) != 2 or model.config.positive not in model.labels:
+            raise ConfigError(
+                f"matching: expected 2 labels, one of them config.positive = "
+                f"{model.config.positive!r}, found {', '.join(model.labels)}; more labels are "
+                "learned by inference"
+            )
+        return model
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The class of matching texts."""
+        return (self.config.positive,)
+
+
+class ClassificationModel(ClassModel[ClassificationConfig]):
+    """Text classification, of one text or a text with its context; optionally multi-label."""
+
+    kind = "classification"
+
+    def __init__(
+        self, encoder: TextEncoder, config: ClassificationConfig, labels: tuple[str, ...]
+    ) -> None:
+        super().__init__(encoder, config, labels)
+        if config.several:
+            self.decision = SeveralClasses(labels, config.threshold)
+
+    @classmethod
+    def from_examples(
+        cls, encoder: TextEncoder, config: ClassificationConfig, examples: Sequence[Example]
+    ) -> Self:
+        """Create an untrained model for the classes of some examples, which may be multi-label."""
+        if any(example.multi for example in examples if isinstance(example, ClassExample)):
+            config = replace(config, several=True)
+        return super().from_examples(encoder, config, examples)
 
 
 Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ChoiceReport:
-    """The counts of each class, those that F1 is about, and the examples answered wholly right."""
+class ClassificationReport:
+    """Micro and macro F1 and accuracy of classification, with the chance level."""
 
     classes: ClassReport
     counted: tuple[str, ...]
-    """The classes whose precision, recall and F1 (micro) are told; all have their own in macro."""
+    """The classes of micro precision, recall and F1; macro F1 is over all classes."""
     n: int
-    n_right: int
+    n_correct: int
     chance: dict[str, Any]
 
     @property
     def micro(self) -> Counts:
-        """The counts of the classes that F1 is about, together."""
+        """The summed counts of the classes in ``counted``."""
         return self._counted.micro
 
     @property
     def accuracy(self) -> float:
-        """The share of examples whose classes are all right."""
-        return self.n_right / self.n if self.n else 0.0
+        """The fraction of examples whose classes are all correct."""
+        return self.n_correct / self.n if self.n else 0.0
 
     @property
     def macro_f1(self) -> float:
-        """The mean F1 of the classes that hold somewhere or were said."""
+        """The mean F1 of the classes that occur in the gold labels or the predictions."""
         return self.classes.macro_f1
 
     def to_json(self) -> dict[str, Any]:
-        """Give all figures as plain values."""
+        """Return all metrics as plain values."""
         return {
             **self._counted.to_json(),
             "accuracy": self.accuracy,
@@ -133,197 +277,66 @@ class ChoiceReport:
         return ClassReport({name: counts[name] for name in self.counted if name in counts})
 
 
-def choice_report(
-    gold: Sequence[Labels], answers: Sequence[Labels], counted: Collection[str] = ()
-) -> ChoiceReport:
-    """Compare the classes of each example; F1 is about those ``counted``, or all of them."""
-    if len(gold) != len(answers):
-        raise ConfigError(f"{len(answers)} answers to {len(gold)} examples")
+def classification_report(
+    gold: Sequence[Labels], predictions: Sequence[Labels], counted: Collection[str] = ()
+) -> ClassificationReport:
+    """Compare the classes of each example; micro F1 is over ``counted``, or over all classes."""
+    if len(gold) != len(predictions):
+        raise ConfigError(f"{len(predictions)} predictions for {len(gold)} examples")
     right, wrong, missed = Counter[str](), Counter[str](), Counter[str]()
-    for expected, said in zip(map(set, gold), map(set, answers), strict=True):
-        right.update(expected & said)
-        wrong.update(said - expected)
-        missed.update(expected - said)
+    for expected, predicted in zip(map(set, gold), map(set, predictions), strict=True):
+        right.update(expected & predicted)
+        wrong.update(predicted - expected)
+        missed.update(expected - predicted)
     names = sorted({*right, *wrong, *missed})
     classes = {name: Counts(right[name], wrong[name], missed[name]) for name in names}
-    return ChoiceReport(
+    return ClassificationReport(
         classes=ClassReport(classes),
         counted=tuple(counted) or tuple(names),
         n=len(gold),
-        n_right=sum(set(e) == set(a) for e, a in zip(gold, answers, strict=True)),
+        n_correct=sum(set(g) == set(p) for g, p in zip(gold, predictions, strict=True)),
         chance=_chance(gold, counted),
     )
 
 
 def _chance(gold: Sequence[Labels], counted: Collection[str]) -> dict[str, Any]:
-    """Say what one and the same answer to all reaches: the best accuracy, and the best F1."""
-    whole = Counter(tuple(sorted(labels)) for labels in gold)
-    held = Counter(label for labels in gold for label in set(labels))
-    n_counted = sum(n for label, n in held.items() if not counted or label in counted)
-    if not whole:
+    """Compute the best accuracy and the best F1 of a constant prediction."""
+    label_sets = Counter(tuple(sorted(labels)) for labels in gold)
+    frequency = Counter(label for labels in gold for label in set(labels))
+    n_counted = sum(n for label, n in frequency.items() if not counted or label in counted)
+    if not label_sets:
         return {}
-    answer, n_right = min(whole.items(), key=lambda item: (-item[1], item[0]))
+    most_frequent, n_correct = min(label_sets.items(), key=lambda item: (-item[1], item[0]))
     f1 = 0.0
-    for said in whole:
-        names = [name for name in said if not counted or name in counted]
-        right = sum(held[name] for name in names)
-        wrong = len(names) * len(gold) - right
+    for constant in label_sets:
+        labels = [label for label in constant if not counted or label in counted]
+        right = sum(frequency[label] for label in labels)
+        wrong = len(labels) * len(gold) - right
         f1 = max(f1, Counts(right, wrong, n_counted - right).f1)
-    return {"accuracy": n_right / len(gold), "answer": list(answer), "f1": f1}
+    return {"accuracy": n_correct / len(gold), "labels": list(most_frequent), "f1": f1}
 
 
-Config = TypeVar("Config", bound=InferenceConfig)
-
-
-class ClassModel(Generic[Config]):
-    """An encoder with a linear head on the opening token, and what its scores mean."""
-
-    kind = ""
-
-    def __init__(self, encoder: TextEncoder, config: Config, labels: tuple[str, ...]) -> None:
-        self.config, self.labels = config, labels
-        self.texts = TextReader(encoder)
-        self.choice: Choice = OneClass(labels)
-        self.network = TaskNetwork(encoder, LinearHead(encoder.dim, len(labels)), config.dropout)
-
-    @classmethod
-    def start(cls, encoder: TextEncoder, config: Config, examples: Sequence[Example]) -> Self:
-        """Make a model for the classes of some examples; it has learnt nothing yet."""
-        labels = sorted({label for example in examples for label in labels_of(example)})
-        if len(labels) < 2:
-            raise ConfigError(f"{cls.kind}: expected at least 2 labels, found {labels}")
-        return cls(encoder, config, tuple(labels))
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        """The classes that F1 is about; none: all."""
-        return ()
-
-    def settings(self) -> Mapping[str, Any]:
-        """Say which classes count in F1."""
-        return {"counted": list(self.counted or self.labels)}
-
-    def learnable(self, examples: Sequence[Example]) -> tuple[list[TextSequence], Counter[str]]:
-        """Make the sequences to learn from; texts that are cut are counted."""
-        numbers = {label: number for number, label in enumerate(self.labels)}
-        sequences = self._read(examples)
-        labelled = [
-            replace(sequence, labels=tuple(numbers[label] for label in labels_of(example)))
-            for example, sequence in zip(examples, sequences, strict=True)
-        ]
-        return labelled, self.texts.count_cut(sequences)
-
-    def loss(
-        self, network: nn.Module, items: Sequence[TextSequence]
-    ) -> tuple[Tensor, dict[str, float]]:
-        """Compute the loss of some texts."""
-        (scores,) = network(self.network.collate(items))
-        return self.choice.loss(scores, items), {}
-
-    def predict(self, examples: Sequence[Example], precision: str = "auto") -> list[ClassAnswer]:
-        """Answer each example with its class."""
-        answers = [ClassAnswer((), ())] * len(examples)
-        for row, (scores,) in self.network.read(self._read(examples), precision):
-            answers[row] = self.choice.answer(scores)
-        return answers
-
-    def report(self, examples: Sequence[Example], answers: Sequence[ClassAnswer]) -> ChoiceReport:
-        """Compare classes; those that were never learned are missed."""
-        gold = [labels_of(example) for example in examples]
-        return choice_report(gold, [answer.labels for answer in answers], self.counted)
-
-    def write(
-        self, examples: Sequence[Example], answers: Sequence[ClassAnswer], path: Path
-    ) -> None:
-        """Write a line for each example, in their order: which it is, its classes, the answer."""
-        with new_file(path, overwrite=True) as file:
-            for row, (example, answer) in enumerate(zip(examples, answers, strict=True)):
-                said = {
-                    "row": row,
-                    "id": getattr(example, "id", ""),
-                    "gold": labels_of(example),
-                    "labels": answer.labels,
-                    "probabilities": answer.probabilities,
-                }
-                file.write(f"{json.dumps(said, ensure_ascii=False)}\n".encode())
-
-    def _read(self, examples: Sequence[Example]) -> list[TextSequence]:
-        return self.texts.read([texts_of(example) for example in examples])
-
-
-class InferenceModel(ClassModel[InferenceConfig]):
-    """How two texts stand to each other: one of several classes."""
-
-    kind = "inference"
-
-
-class MatchingModel(ClassModel[MatchingConfig]):
-    """Whether two texts match: two classes, of which one says so."""
-
-    kind = "matching"
-
-    @classmethod
-    def start(
-        cls, encoder: TextEncoder, config: MatchingConfig, examples: Sequence[Example]
-    ) -> Self:
-        """Make a model for two labels; it has learnt nothing yet."""
-        model = super().start(encoder, config, examples)
-        if len(model.labels) != 2 or model.config.positive not in model.labels:
-            raise ConfigError(
-                f"matching: expected 2 labels, one of them config.positive = "
-                f"{model.config.positive!r}, found {', '.join(model.labels)}; more labels are "
-                "learned by inference"
-            )
-        return model
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        """The class of texts that match."""
-        return (self.config.positive,)
-
-
-class ClassificationModel(ClassModel[ClassificationConfig]):
-    """The class of a text, or of a text with its context; several may hold at once."""
-
-    kind = "classification"
-
-    def __init__(
-        self, encoder: TextEncoder, config: ClassificationConfig, labels: tuple[str, ...]
-    ) -> None:
-        super().__init__(encoder, config, labels)
-        if config.several:
-            self.choice = SeveralClasses(labels, config.threshold)
-
-    @classmethod
-    def start(
-        cls, encoder: TextEncoder, config: ClassificationConfig, examples: Sequence[Example]
-    ) -> Self:
-        """Make a model for the classes of some examples, several at once if they say so."""
-        if any(example.multi for example in examples if isinstance(example, ClassExample)):
-            config = replace(config, several=True)
-        return super().start(encoder, config, examples)
-
-
-_FIGURES = ("f1", "accuracy", "macro_f1", "precision", "recall")
+_METRICS = ("f1", "accuracy", "macro_f1", "precision", "recall")
 
 MATCHING = TaskKind(
     config=MatchingConfig,
     read=reader_of("pair"),
-    start=MatchingModel.start,
+    create=MatchingModel.from_examples,
     build=MatchingModel,
-    figures=_FIGURES,
+    metrics=_METRICS,
+    counting=("positive",),
 )
 INFERENCE = TaskKind(
     config=InferenceConfig,
     read=reader_of("pair"),
-    start=InferenceModel.start,
+    create=InferenceModel.from_examples,
     build=InferenceModel,
-    figures=_FIGURES,
+    metrics=_METRICS,
 )
 CLASSIFICATION = TaskKind(
     config=ClassificationConfig,
     read=reader_of("class"),
-    start=ClassificationModel.start,
+    create=ClassificationModel.from_examples,
     build=ClassificationModel,
-    figures=_FIGURES,
+    metrics=_METRICS,
 )

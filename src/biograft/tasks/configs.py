@@ -1,217 +1,170 @@
-"""What all kinds of tasks share: how a model is trained, which seeds and rates are tried."""
+"""Configurations of tasks: training, search over learning rates and seeds, data, each task."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import Annotated, TypeAlias
 
+from biograft.config import Above, AtLeast, Choice, Config, Range, Ratio, check_fields
 from biograft.errors import ConfigError
-from biograft.training.config import TrainingConfig
+from biograft.training.config import SCHEDULES, TrainingConfig
+
+Dropout: TypeAlias = Annotated[float, Range(min=0, below=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskTraining(TrainingConfig):
-    """A training run that is measured on dev after each epoch; the best epoch's weights stay.
+    """Training with evaluation on dev after each epoch; the weights of the best epoch are kept.
 
-    ``patience`` ends it when so many epochs in a row were no better than the best one (0: never);
-    nothing is better than a score of 1.
+    Training stops early after ``patience`` epochs without improvement (0: never), or at a dev
+    score of 1.
     """
 
-    epochs: int = 60
-    batch_size: int = 16
-    learning_rate: float = 3e-5
-    schedule: str = "linear"
-    warmup: float = 0.1
-    clip: float = 1.0
-    save_every: int = 0
-    patience: int = 0
+    epochs: Annotated[int, AtLeast(1)] = 60
+    batch_size: Annotated[int, AtLeast(1)] = 16
+    learning_rate: Annotated[float, Above(0)] = 3e-5
+    schedule: Annotated[str, Choice(*SCHEDULES)] = "linear"
+    warmup: Ratio = 0.1
+    clip: Annotated[float, AtLeast(0)] = 1.0
+    save_every: Annotated[int, AtLeast(0)] = 0
+    patience: Annotated[int, AtLeast(0)] = 0
 
     def __post_init__(self) -> None:
-        TrainingConfig.__post_init__(self)
-        self._check("patience", self.patience >= 0, "a number of at least 0")
+        check_fields(self)
         for name in ("steps", "eval_every", "max_minutes"):
-            why = "0 (a task counts epochs, and is resumed by seeds)"
-            self._check(name, getattr(self, name) == 0, why)
+            if value := getattr(self, name):
+                raise ConfigError(
+                    f"{name}: expected 0 (a task counts epochs, and is resumed by seeds), "
+                    f"found {value}"
+                )
 
     def for_run(self, seed: int) -> TrainingConfig:
-        """Give the loop what it needs to know of a run."""
+        """Return the configuration of the training loop for one seed."""
         shared = {field.name: getattr(self, field.name) for field in fields(TrainingConfig)}
         return TrainingConfig(**{**shared, "seed": seed})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchConfig:
-    """Which learning rates are tried, and with which seeds the chosen one is run."""
+class SearchConfig(Config):
+    """The search over learning rates, and the seeds of the final runs."""
 
-    learning_rates: tuple[float, ...] = ()
-    """Those to choose from by the score on dev; none: ``config.training.learning_rate``."""
+    learning_rates: tuple[Annotated[float, Above(0)], ...] = ()
+    """Candidates, selected by the dev score; empty: ``config.training.learning_rate``."""
     choosing_seeds: int = 1
-    """With how many of the seeds the rates are compared."""
-    seeds: tuple[int, ...] = (1,)
+    """How many of the seeds the search uses."""
+    seeds: tuple[Annotated[int, AtLeast(0)], ...] = (1,)
 
     def __post_init__(self) -> None:
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
-            raise ConfigError(f"seeds: expected different numbers of at least 0: {self.seeds}")
+        check_fields(self)
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise ConfigError(f"seeds: expected one or several different numbers: {self.seeds}")
         if not 1 <= self.choosing_seeds <= len(self.seeds):
             raise ConfigError(
                 f"choosing_seeds: expected 1 to {len(self.seeds)} (the number of seeds), "
                 f"found {self.choosing_seeds}"
             )
-        if any(not 0 < rate < float("inf") for rate in self.learning_rates):
-            raise ConfigError(f"learning_rates: expected numbers above 0: {self.learning_rates}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataConfig:
-    """Where the examples are; paths count from the working directory."""
+class TaskDataConfig:
+    """The files of the examples; paths are relative to the working directory."""
 
     train: tuple[str, ...] = ()
     dev: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
     format: str = ""
     """Name of the format; empty: recognised by content."""
-    has_parts: bool = False
-    """For DDI: each file is the whole corpus, of which only the part asked for is taken."""
+    has_splits: bool = False
+    """For DDI: each file holds the whole corpus, of which one split is read."""
     dev_list: str = ""
-    """For DDI: the list of pairs whose documents leave train for dev; implies ``has_parts``."""
+    """For DDI: a list of pairs; their documents are dev, not train. Implies ``has_splits``."""
     grouped: bool = False
-    """For ChemProt: BLURB's groups in place of single relations."""
-
-
-NER_CHOICES = {
-    "head": ("softmax", "crf", "spans"),
-    "scheme": ("bio", "bioes"),
-    "types": ("ignore", "keep"),
-    "read": ("passages", "sentences", "documents"),
-}
+    """For ChemProt: the relation groups of BLURB instead of single relations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NerConfig:
-    """How entities are marked, what is read at once, and how the model is trained."""
+class NerConfig(Config):
+    """Configuration of named entity recognition."""
 
-    head: str = "softmax"
-    """``softmax``: a tag for each word by itself; ``crf``: the best sequence of tags; ``spans``:
-    every span by itself, so that entities may lie inside others."""
-    scheme: str = "bio"
-    """Tags of softmax and crf: ``bio``, or ``bioes`` with marks for last and single words."""
-    types: str = "ignore"
-    """``ignore``: all entities are of one type, as in BLURB; ``keep``: the types of the files."""
-    read: str = "passages"
-    """What is read by itself: the ``passages`` of the files (sentences of CoNLL, title and
-    abstract), ``sentences`` of these, or whole ``documents``."""
-    overlap: int = 64
-    """Tokens that windows share where a text is longer than the encoder reads."""
-    max_span: int = 64
-    """Of ``spans``, the most words of an entity."""
-    dropout: float = 0.1
+    head: Annotated[str, Choice("softmax", "crf", "spans")] = "softmax"
+    """``softmax``: each word is tagged by itself; ``crf``: linear-chain CRF; ``spans``: every span
+    is scored, which finds nested entities."""
+    scheme: Annotated[str, Choice("bio", "bioes")] = "bio"
+    """Tag scheme of softmax and crf."""
+    types: Annotated[str, Choice("ignore", "keep")] = "ignore"
+    """``ignore``: one entity type, as in BLURB; ``keep``: the types of the files."""
+    read: Annotated[str, Choice("passages", "sentences", "documents")] = "passages"
+    """The unit of text: ``passages`` of the files (sentences of CoNLL, title and abstract), their
+    ``sentences``, or whole ``documents``."""
+    overlap: Annotated[int, AtLeast(0)] = 64
+    """Tokens shared by successive windows of a text that exceeds the encoder's maximum length."""
+    max_span: Annotated[int, AtLeast(1)] = 64
+    """Maximum length of an entity in words, for ``spans``."""
+    dropout: Dropout = 0.1
     training: TaskTraining = field(default_factory=TaskTraining)
-
-    def __post_init__(self) -> None:
-        for name, known in NER_CHOICES.items():
-            if getattr(self, name) not in known:
-                raise ConfigError(
-                    f"{name}: expected one of {', '.join(known)}, found {getattr(self, name)!r}"
-                )
-        if self.overlap < 0:
-            raise ConfigError(f"overlap: expected at least 0, found {self.overlap}")
-        if self.max_span < 1:
-            raise ConfigError(f"max_span: expected at least 1, found {self.max_span}")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout: expected a share below 1, found {self.dropout}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InferenceConfig:
-    """How the model is trained."""
+class InferenceConfig(Config):
+    """Configuration of natural language inference."""
 
-    dropout: float = 0.1
+    dropout: Dropout = 0.1
     training: TaskTraining = field(default_factory=TaskTraining)
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout: expected a share below 1, found {self.dropout}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchingConfig(InferenceConfig):
-    """Which of the two labels counts, and how the model is trained."""
+    """Configuration of text matching."""
 
     positive: str = "1"
-    """The label that says that two texts say the same; F1 is its own."""
+    """The label of matching texts, for which F1 is computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassificationConfig(InferenceConfig):
-    """Whether several classes may hold, and how the model is trained."""
+    """Configuration of text classification."""
 
     several: bool = False
-    """Whether any number of classes may hold at once; found from examples that say so."""
-    threshold: float = 0.5
-    """Of several: the probability above which a class is taken to hold."""
-
-    def __post_init__(self) -> None:
-        InferenceConfig.__post_init__(self)
-        if not 0 < self.threshold < 1:
-            raise ConfigError(f"threshold: expected a share between 0 and 1: {self.threshold}")
-
-
-RANKING_CHOICES = {"loss": ("pairwise", "listwise"), "questions": ("answered", "single")}
+    """Multi-label: any number of classes may hold. Set by examples that are multi-label."""
+    threshold: Annotated[float, Range(above=0, below=1)] = 0.5
+    """Multi-label: the probability above which a class is predicted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankingConfig:
-    """What is learned of right and wrong answers, and how the model is trained.
+class RankingConfig(Config):
+    """Configuration of answer ranking.
 
-    A training batch holds ``training.batch_size`` right answers, each with its wrong ones.
+    A training batch holds ``training.batch_size`` correct answers, each with its wrong ones.
     """
 
-    loss: str = "pairwise"
-    """``pairwise``: a right answer's score is to be higher by a margin than each wrong one's;
-    ``listwise``: -log p of the right answer among those drawn with it."""
-    margin: float = 0.3
-    """Of pairwise, between scores from 0 to 1."""
-    negatives: int = 1
-    """Wrong answers drawn for each right one, others in each epoch; 0: all there are."""
-    questions: str = "answered"
-    """``answered``: all questions with a right answer; ``single``: those with exactly one, and
-    wrong ones beside it. Both for what is learned from and what is measured."""
-    dropout: float = 0.1
+    loss: Annotated[str, Choice("pairwise", "listwise")] = "pairwise"
+    """``pairwise``: margin loss between a correct and each wrong answer; ``listwise``: -log p of
+    the correct answer among those sampled with it."""
+    margin: Annotated[float, Range(above=0, max=1)] = 0.3
+    """Margin of ``pairwise``, between scores from 0 to 1."""
+    negatives: Annotated[int, AtLeast(0)] = 1
+    """Wrong answers sampled for each correct one, anew in each epoch; 0: all."""
+    questions: Annotated[str, Choice("answered", "single")] = "answered"
+    """``answered``: all questions with a correct answer; ``single``: those with exactly one, and
+    wrong ones beside it. Applies to training and evaluation."""
+    dropout: Dropout = 0.1
     training: TaskTraining = field(default_factory=TaskTraining)
-
-    def __post_init__(self) -> None:
-        for name, known in RANKING_CHOICES.items():
-            if getattr(self, name) not in known:
-                raise ConfigError(
-                    f"{name}: expected one of {', '.join(known)}, found {getattr(self, name)!r}"
-                )
-        if not 0 < self.margin <= 1:
-            raise ConfigError(f"margin: expected a number above 0, at most 1, found {self.margin}")
-        if self.negatives < 0:
-            raise ConfigError(f"negatives: expected at least 0, found {self.negatives}")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout: expected a share below 1, found {self.dropout}")
 
 
 ORDERS = ("text", "roles")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelationConfig:
-    """Which labels count, how mentions are shown and read, and how the model is trained."""
+class RelationConfig(Config):
+    """Configuration of relation extraction."""
 
     negative: tuple[str, ...] = ("false", "DDI-false", "0")
-    """Labels that say that there is no relation; F1 counts the others."""
-    order: str = "text"
-    """Whose state comes first: of the mention that stands first in the ``text``, as published,
-    or of the example's first one (``roles``)."""
+    """Labels that state no relation; F1 counts the others."""
+    order: Annotated[str, Choice(*ORDERS)] = "text"
+    """Order of the two states: of the mentions in the ``text``, as published, or in the example
+    (``roles``)."""
     named: bool = False
-    """Whether the names of both mentions stay in the text, behind their indicators, for models that
-    know what they name; else indicators take their place, as published."""
-    dropout: float = 0.1
+    """Whether both mentions stay in the text after their markers, for entity-aware models;
+    otherwise markers replace them, as published."""
+    dropout: Dropout = 0.1
     training: TaskTraining = field(default_factory=TaskTraining)
-
-    def __post_init__(self) -> None:
-        if self.order not in ORDERS:
-            raise ConfigError(f"order: expected one of {', '.join(ORDERS)}, found {self.order!r}")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout: expected a share below 1, found {self.dropout}")

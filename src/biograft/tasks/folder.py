@@ -1,8 +1,9 @@
-"""The folder of a trained task model: its files, and the manifest that is written last.
+"""Saving and loading trained task models.
 
 ====================  ==========================================================
 ``encoder/``          the encoder, which transformers loads as any other
-``head.safetensors``  the head
+``head.safetensors``  the weights of the head
+``manifest.json``     task, configuration and labels; written last
 ====================  ==========================================================
 """
 
@@ -13,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from biograft.artifacts import Kind, file_sizes, new_folder
+from biograft.artifacts import ArtifactKind, file_sizes, new_folder
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, MissingExtraError, NotFoundError
 from biograft.tasks.task import TASKS
@@ -24,12 +25,13 @@ try:
     from safetensors.torch import load_file, save_file
 
     from biograft.nn import TextEncoder
+    from biograft.nn.knowledge.entity_finder import EntityCoverage, limit_coverage
     from biograft.tasks.model import TaskModel
 except ModuleNotFoundError as error:
-    raise MissingExtraError("models", "a model of a task") from error
+    raise MissingExtraError("models", "a task model") from error
 
 MODEL, ENCODER, HEAD = "model", "encoder", "head.safetensors"
-TASK_MODEL = Kind(
+TASK_MODEL = ArtifactKind(
     format="biograft-task-model",
     version=1,
     called="task model",
@@ -39,44 +41,49 @@ TASK_MODEL = Kind(
 
 
 def write_model(folder: Path, model: TaskModel[Any, Any], about: Mapping[str, Any]) -> None:
-    """Write a model, replacing an earlier one of the same run; ``about`` is kept with it."""
+    """Save a model, replacing an earlier one of the same run; ``about`` goes into its manifest."""
     with new_folder(folder, overwrite=True) as work:
-        model.network.encoder.save(work / ENCODER)
+        model.network.encoder.save_pretrained(work / ENCODER)
         head = model.network.head.state_dict()
         save_file({key: value.cpu().contiguous() for key, value in head.items()}, work / HEAD)
-        described = {
+        description = {
             "task": model.kind,
             "config": asdict(model.config),
             "labels": list(model.labels),
             **model.settings(),
             **about,
         }
-        TASK_MODEL.write(work, {**described, "files": file_sizes(work)})
+        if isinstance(finder := model.network.encoder.finder, EntityCoverage):
+            description["entity_coverage"] = finder.ratio
+        TASK_MODEL.write(work, {**description, "files": file_sizes(work)})
 
 
 def open_task(folder: str | Path, *, device: str | None = None) -> TaskModel[Any, Any]:
-    """Open a trained model, or the one of a run; its ``predict`` answers examples.
+    """Load a trained model from its folder or from the folder of its run.
 
-    For ``ner`` examples are documents, for other tasks the records of ``biograft.corpus.tasks``:
-    relation examples, pairs (``matching``, ``inference``), class and ranking examples.
+    The ``predict`` method takes documents for ``ner``, and for other tasks the records of
+    ``biograft.corpus.tasks``: relation examples, pairs (``matching``, ``inference``), class and
+    ranking examples.
     """
-    place = Path(folder)
-    if not TASK_MODEL.is_at(place) and TASK_MODEL.is_at(place / MODEL):
-        place /= MODEL
-    manifest = TASK_MODEL.read(place)
-    TASK_MODEL.check_files(place, manifest)
+    path = Path(folder)
+    if not TASK_MODEL.is_at(path) and TASK_MODEL.is_at(path / MODEL):
+        path /= MODEL
+    manifest = TASK_MODEL.read(path)
+    TASK_MODEL.check_files(path, manifest)
     try:
         kind = TASKS.load(manifest["task"])
         config = from_mapping(kind.config, manifest["config"], "config.")
         labels = tuple(str(label) for label in manifest["labels"])
     except (ConfigError, NotFoundError, TypeError) as error:
-        raise TASK_MODEL.damaged(place / TASK_MODEL.file, error) from error
-    encoder = TextEncoder.from_pretrained(place / ENCODER, device=device)
+        raise TASK_MODEL.damaged(path / TASK_MODEL.file, error) from error
+    encoder = TextEncoder.from_pretrained(path / ENCODER, device=device)
+    if "entity_coverage" in manifest:
+        limit_coverage(encoder, manifest["entity_coverage"])
     model = kind.build(encoder, config, labels)
     try:
-        model.network.head.load_state_dict(load_file(place / HEAD))
+        model.network.head.load_state_dict(load_file(path / HEAD))
     except (OSError, RuntimeError, SafetensorError) as error:
-        raise TASK_MODEL.damaged(place / HEAD, " ".join(str(error).split())) from error
+        raise TASK_MODEL.damaged(path / HEAD, " ".join(str(error).split())) from error
     if not all(torch.isfinite(value).all() for value in model.network.head.parameters()):
-        raise TASK_MODEL.damaged(place / HEAD, "it holds NaN or infinity")
+        raise TASK_MODEL.damaged(path / HEAD, "it holds NaN or infinity")
     return model

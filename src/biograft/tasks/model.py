@@ -1,4 +1,8 @@
-"""Batches of sequences of like length, in an order that a seed fixes."""
+"""What every task model offers (``TaskModel``), and length-sorted training batches.
+
+To add a task, write one module with a model of this protocol and a ``TaskKind``, and register it
+in ``tasks/task.py``.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +19,85 @@ from biograft.tasks.network import TaskNetwork
 
 
 class Sized(Protocol):
-    """What is as long as a sequence: one, or several of which it gives the longest."""
+    """A training item with a length: one sequence, or several of which it returns the longest."""
 
     @property
     def tokens(self) -> Sequence[int]:
-        """Numbers in the vocabulary, special tokens included."""
+        """Token ids, special tokens included."""
+
+
+Example_contra = TypeVar("Example_contra", contravariant=True)
+Prediction = TypeVar("Prediction")
+
+
+class Report(Protocol):
+    """The evaluation of predictions against labelled examples."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all metrics as plain values, those of ``TaskKind.metrics`` by name among them.
+
+        The chance level, where it is known, is under ``chance``.
+        """
+
+
+class TaskModel(Protocol[Example_contra, Prediction]):
+    """A model of one task.
+
+    Examples are what the files of the task hold (documents, pairs, questions).
+    """
+
+    kind: str
+    network: TaskNetwork
+    labels: tuple[str, ...]
+    config: Any
+
+    def training_items(
+        self, examples: Sequence[Example_contra]
+    ) -> tuple[Sequence[Sized], Counter[str]]:
+        """Return the training sequences, and counts of what cannot be learned by reason."""
+
+    def loss(self, network: nn.Module, items: Sequence[Any]) -> tuple[Tensor, dict[str, float]]:
+        """Compute the loss of a batch."""
+
+    def predict(
+        self, examples: Sequence[Example_contra], precision: str = "auto"
+    ) -> list[Prediction]:
+        """Return one prediction for each example."""
+
+    def report(
+        self, examples: Sequence[Example_contra], predictions: Sequence[Prediction]
+    ) -> Report:
+        """Evaluate predictions against the labels of the examples."""
+
+    def write(
+        self, examples: Sequence[Example_contra], predictions: Sequence[Prediction], path: Path
+    ) -> None:
+        """Write predictions as JSON Lines."""
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return further entries for the manifest of a saved model."""
+
+
+@runtime_checkable
+class ResamplingModel(Protocol):
+    """A model that trains on a new sample in each epoch."""
+
+    def sample_epoch(self, items: Sequence[Any], rng: np.random.Generator) -> Sequence[Sized]:
+        """Return the items of an epoch, as many as were given, each with a sample of its parts."""
 
 
 AnyItem = TypeVar("AnyItem", bound=Sized)
-Choose = Callable[[Sequence[Any], np.random.Generator], Sequence[Any]]
+SampleEpoch = Callable[[Sequence[Any], np.random.Generator], Sequence[Any]]
 
 N_BATCHES_SORTED = 32
-"""So many batches are drawn at random, sorted by length among themselves, and dealt again."""
+"""This many batches are drawn at random, sorted by length, and split again."""
 
 
 class LengthBatches(Generic[AnyItem]):
-    """Batches shuffled anew each epoch, to be taken up anywhere, with little padding.
+    """Shuffled batches of items of similar length, the same for the same seed and epoch.
 
-    Of several processes each reads its share; what does not divide is left out of the epoch.
-    ``choose`` gives for each epoch as many items, each with a choice of what it holds.
+    Each of several processes reads its part of an epoch; the remainder of the division is left
+    out. ``sample_epoch`` returns the items of an epoch, as many as there are.
     """
 
     def __init__(
@@ -44,10 +108,10 @@ class LengthBatches(Generic[AnyItem]):
         seed: int,
         rank: int = 0,
         world: int = 1,
-        choose: Choose | None = None,
+        sample_epoch: SampleEpoch | None = None,
     ) -> None:
         self._items, self._size, self._seed = items, size, seed
-        self._rank, self._world, self._choose = rank, world, choose
+        self._rank, self._world, self._sample_epoch = rank, world, sample_epoch
         self._n_own = len(items) // world
         if not self._n_own:
             raise ConfigError(f"{len(items)} examples are too few for {world} processes")
@@ -56,11 +120,11 @@ class LengthBatches(Generic[AnyItem]):
         return (self._n_own + self._size - 1) // self._size
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[list[AnyItem]]:
-        """Give the batches of an epoch from a position on."""
-        draw = np.random.default_rng([self._seed, epoch])
+        """Yield the batches of an epoch, starting at a position."""
+        rng = np.random.default_rng([self._seed, epoch])
         items = self._of_epoch(epoch)
         lengths = np.fromiter((len(item.tokens) for item in items), np.int64, len(items))
-        order = draw.permutation(len(items))
+        order = rng.permutation(len(items))
         own = order[self._rank : self._n_own * self._world : self._world]
         window = self._size * N_BATCHES_SORTED
         batches = []
@@ -68,65 +132,11 @@ class LengthBatches(Generic[AnyItem]):
             rows = own[start : start + window]
             rows = rows[np.argsort(-lengths[rows], kind="stable")]
             batches += [rows[k : k + self._size] for k in range(0, len(rows), self._size)]
-        for number in draw.permutation(len(batches))[position:]:
-            yield [items[row] for row in batches[number]]
+        for index in rng.permutation(len(batches))[position:]:
+            yield [items[row] for row in batches[index]]
 
     def _of_epoch(self, epoch: int) -> Sequence[AnyItem]:
-        """Give the items of an epoch; what is chosen leaves the order of batches as it is."""
-        if self._choose is None:
+        """Return the items of an epoch; sampling them does not change the order of batches."""
+        if self._sample_epoch is None:
             return self._items
-        return self._choose(self._items, np.random.default_rng([self._seed, epoch, 1]))
-
-
-Example_contra = TypeVar("Example_contra", contravariant=True)
-Answer = TypeVar("Answer")
-
-
-class Report(Protocol):
-    """How answers compare with what examples say."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Give all figures as plain values, those of its kind by their names among them.
-
-        The level of chance, where it is known, is under ``chance``.
-        """
-
-
-class TaskModel(Protocol[Example_contra, Answer]):
-    """A model of one task, trained or to be trained.
-
-    Examples are what its files hold (documents, pairs, questions), answers the like of them.
-    """
-
-    kind: str
-    network: TaskNetwork
-    labels: tuple[str, ...]
-    config: Any
-
-    def learnable(self, examples: Sequence[Example_contra]) -> tuple[Sequence[Sized], Counter[str]]:
-        """Make the sequences to learn from; what cannot be learned is counted by reason."""
-
-    def loss(self, network: nn.Module, items: Sequence[Any]) -> tuple[Tensor, dict[str, float]]:
-        """Compute the loss of a batch."""
-
-    def predict(self, examples: Sequence[Example_contra], precision: str = "auto") -> list[Answer]:
-        """Answer each example."""
-
-    def report(self, examples: Sequence[Example_contra], answers: Sequence[Answer]) -> Report:
-        """Compare answers with what the examples say."""
-
-    def write(
-        self, examples: Sequence[Example_contra], answers: Sequence[Answer], path: Path
-    ) -> None:
-        """Write answers as JSON lines."""
-
-    def settings(self) -> Mapping[str, Any]:
-        """Give what is to be known of the model besides labels, configuration and weights."""
-
-
-@runtime_checkable
-class ChoosingModel(Protocol):
-    """A model each epoch of which reads a choice of what there is to learn."""
-
-    def choose(self, items: Sequence[Any], draw: np.random.Generator) -> Sequence[Sized]:
-        """Give the items of an epoch, as many as were given, with some of their parts."""
+        return self._sample_epoch(self._items, np.random.default_rng([self._seed, epoch, 1]))

@@ -1,8 +1,8 @@
-"""Heads that tag words: each by itself (softmax), or as a sequence (linear-chain CRF).
+"""NER heads: token classification (softmax), linear-chain CRF, and span scoring.
 
-The CRF adds to the score of each tag one for each pair of neighbours, and one for the first and
-for the last tag; its loss is -log p of the whole sequence of tags. When it answers, sequences
-that the scheme does not allow are out of the question.
+The CRF adds scores for transitions between tags, and for the first and the last tag; its loss is
+-log p of the whole tag sequence, and its predictions obey the tag scheme. The span head scores
+every span and type by itself (global pointer), so that it finds nested entities.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from biograft.tasks.ner_text import TagSet, Window, WordSpan, owner_of
 from biograft.tasks.network import Outputs
 
 Scores = npt.NDArray[np.float32]
-_SPREAD = 0.02
+_INIT_STD = 0.02
 
 
 class TagHead(nn.Module):
@@ -30,24 +30,24 @@ class TagHead(nn.Module):
         super().__init__()
         self.tags = tags
         self.linear = nn.Linear(width, len(tags.tags))
-        nn.init.normal_(self.linear.weight, std=_SPREAD)
+        nn.init.normal_(self.linear.weight, std=_INIT_STD)
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, states: Tensor) -> Outputs:
-        """Score the tags of each word: (texts, words, tags)."""
+        """Compute tag scores of each word: (texts, words, tags)."""
         return (self.linear(states),)
 
-    def loss(self, outputs: Outputs, windows: Sequence[Window], held: Tensor) -> Tensor:
-        """Compute the mean over words of -log p of the right tag."""
+    def loss(self, outputs: Outputs, windows: Sequence[Window], mask: Tensor) -> Tensor:
+        """Compute the mean over words of -log p of the gold tag."""
         scores = outputs[0]
-        labels = _labels(windows, held, IGNORED)
+        labels = _labels(windows, mask, IGNORED)
         return nn.functional.cross_entropy(scores.flatten(0, 1), labels.flatten())
 
-    def join(self, pieces: Sequence[tuple[Window, Outputs]]) -> list[WordSpan]:
-        """Give the spans of a text from what was said of its windows, in order."""
+    def join(self, windows: Sequence[tuple[Window, Outputs]]) -> list[WordSpan]:
+        """Return the spans of a text from the outputs of its windows, in order."""
         own = [
             outputs[0][window.own[0] - window.first : window.own[1] - window.first]
-            for window, outputs in pieces
+            for window, outputs in windows
         ]
         return self.tags.decode(self.best(torch.cat(own).numpy()).tolist())
 
@@ -58,68 +58,67 @@ class TagHead(nn.Module):
 
 
 class CrfHead(TagHead):
-    """The same with scores for tags that follow each other."""
+    """A linear layer with a linear-chain CRF: learned scores for transitions between tags."""
 
     def __init__(self, width: int, tags: TagSet) -> None:
         super().__init__(width, tags)
         n_tags = len(tags.tags)
-        self.follow = nn.Parameter(torch.zeros(n_tags, n_tags))  # (from, to)
+        self.transitions = nn.Parameter(torch.zeros(n_tags, n_tags))  # (from, to)
         self.begin = nn.Parameter(torch.zeros(n_tags))
         self.end = nn.Parameter(torch.zeros(n_tags))
 
     def forward(self, states: Tensor) -> Outputs:
-        """Score tags, and give what scores their order, which is the same for all texts."""
+        """Compute tag scores, and repeat the transition scores for each text."""
         n_texts = len(states)
-        order = (self.follow, self.begin, self.end)
-        repeated = (part.float().expand(n_texts, *part.shape) for part in order)
+        transitions = (self.transitions, self.begin, self.end)
+        repeated = (each.float().expand(n_texts, *each.shape) for each in transitions)
         return (self.linear(states), *repeated)
 
-    def loss(self, outputs: Outputs, windows: Sequence[Window], held: Tensor) -> Tensor:
-        """Compute the mean over words of -log p of the texts' right sequences."""
+    def loss(self, outputs: Outputs, windows: Sequence[Window], mask: Tensor) -> Tensor:
+        """Compute -log p of the gold tag sequences, divided by the number of words."""
         scores, follow, begin, end = outputs
-        order = (follow[0], begin[0], end[0])
-        labels = _labels(windows, held, 0)
-        right = sequence_scores(scores, labels, held, order)
-        all_of_them = log_partition(scores, held, order)
-        return (all_of_them - right).sum() / held.sum()
+        transitions = (follow[0], begin[0], end[0])
+        labels = _labels(windows, mask, 0)
+        gold = sequence_scores(scores, labels, mask, transitions)
+        return (log_partition(scores, mask, transitions) - gold).sum() / mask.sum()
 
     def best(self, scores: Scores) -> npt.NDArray[np.int64]:
-        """Choose the best sequence that the scheme allows."""
-        may_follow, may_begin, may_end = self.tags.may_follow()
-        order = [
-            part.detach().float().cpu().numpy() for part in (self.follow, self.begin, self.end)
+        """Choose the best tag sequence that the scheme allows."""
+        transitions = [
+            np.where(allowed, score.detach().float().cpu().numpy(), -np.inf)
+            for allowed, score in zip(
+                self.tags.may_follow(), (self.transitions, self.begin, self.end), strict=True
+            )
         ]
-        allowed = [
-            np.where(may, part, -np.inf)
-            for may, part in zip((may_follow, may_begin, may_end), order, strict=True)
-        ]
-        return viterbi(scores, *allowed)
+        return viterbi(scores, *transitions)
 
 
 def sequence_scores(
-    scores: Tensor, labels: Tensor, held: Tensor, order: tuple[Tensor, Tensor, Tensor]
+    scores: Tensor, labels: Tensor, mask: Tensor, transitions: tuple[Tensor, Tensor, Tensor]
 ) -> Tensor:
-    """Score given sequences of tags: (texts,); every text has at least one word."""
-    follow, begin, end = order
-    by_word = scores.gather(2, labels[:, :, None])[:, :, 0] * held
-    steps = follow[labels[:, :-1], labels[:, 1:]] * held[:, 1:]
-    last = labels.gather(1, held.sum(1, keepdim=True) - 1)[:, 0]
+    """Compute the scores of given tag sequences: (texts,); every text has at least one word."""
+    follow, begin, end = transitions
+    by_word = scores.gather(2, labels[:, :, None])[:, :, 0] * mask
+    steps = follow[labels[:, :-1], labels[:, 1:]] * mask[:, 1:]
+    last = labels.gather(1, mask.sum(1, keepdim=True) - 1)[:, 0]
     return by_word.sum(1) + steps.sum(1) + begin[labels[:, 0]] + end[last]
 
 
-def log_partition(scores: Tensor, held: Tensor, order: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-    """Sum the exponentials of the scores of all sequences of tags, as a logarithm: (texts,)."""
-    follow, begin, end = order
+def log_partition(
+    scores: Tensor, mask: Tensor, transitions: tuple[Tensor, Tensor, Tensor]
+) -> Tensor:
+    """Compute the log of the sum over all tag sequences of e^score: (texts,)."""
+    follow, begin, end = transitions
     reached = begin + scores[:, 0]  # (texts, tags): all ways to the tag of this word
     for word in range(1, scores.shape[1]):
         ways = reached[:, :, None] + follow[None]  # (texts, from, to)
         step = torch.logsumexp(ways, dim=1) + scores[:, word]
-        reached = torch.where(held[:, word, None], step, reached)
+        reached = torch.where(mask[:, word, None], step, reached)
     return torch.logsumexp(reached + end, dim=1)
 
 
 def viterbi(scores: Any, follow: Any, begin: Any, end: Any) -> npt.NDArray[np.int64]:
-    """Find the best sequence of tags of one text; of equal ones the lower tags."""
+    """Find the best tag sequence of one text; ties go to the lower tags."""
     n_words = len(scores)
     back = np.zeros(scores.shape, np.int64)
     reached = begin + scores[0]
@@ -134,19 +133,19 @@ def viterbi(scores: Any, follow: Any, begin: Any, end: Any) -> npt.NDArray[np.in
     return tags
 
 
-def _labels(windows: Sequence[Window], held: Tensor, filler: int) -> Tensor:
-    """Give the tags of windows as numbers, padded: (texts, words)."""
-    labels = torch.full(held.shape, filler, dtype=torch.int64)
+def _labels(windows: Sequence[Window], mask: Tensor, padding: int) -> Tensor:
+    """Return the gold tags of windows, padded: (texts, words)."""
+    labels = torch.full(mask.shape, padding, dtype=torch.int64)
     for row, window in enumerate(windows):
         labels[row, : window.n_words] = torch.tensor(window.tags)
-    return labels.to(held.device)
+    return labels.to(mask.device)
 
 
 _DIM = 64
 
 
 class SpanHead(nn.Module):
-    """Scores for all spans of up to some words."""
+    """Scores of all spans up to a length, for each entity type (global pointer)."""
 
     def __init__(self, width: int, types: tuple[str, ...], max_span: int) -> None:
         super().__init__()
@@ -155,11 +154,11 @@ class SpanHead(nn.Module):
         self.last = nn.Linear(width, len(types) * _DIM)
         self.length = nn.Parameter(torch.zeros(len(types), max_span))
         for layer in (self.first, self.last):
-            nn.init.normal_(layer.weight, std=_SPREAD)
+            nn.init.normal_(layer.weight, std=_INIT_STD)
             nn.init.zeros_(layer.bias)
 
     def forward(self, states: Tensor) -> Outputs:
-        """Score spans: (texts, types, first word, last word); -inf where none can be."""
+        """Compute span scores: (texts, types, first word, last word), -inf for invalid spans."""
         shape = (*states.shape[:2], len(self.types), _DIM)
         first, last = self.first(states).view(shape), self.last(states).view(shape)
         scores = torch.einsum("bitd,bjtd->btij", first, last) / _DIM**0.5
@@ -169,31 +168,31 @@ class SpanHead(nn.Module):
         bias = self.length.float()[:, length.clamp(0, self.max_span - 1)]
         return ((scores + bias).masked_fill(~fits, -torch.inf),)
 
-    def loss(self, outputs: Outputs, windows: Sequence[Window], held: Tensor) -> Tensor:
-        """Compute the mean over texts and types."""
+    def loss(self, outputs: Outputs, windows: Sequence[Window], mask: Tensor) -> Tensor:
+        """Compute the multi-label cross-entropy with threshold 0, mean over texts and types."""
         scores = outputs[0]
-        scores = scores.masked_fill(~(held[:, None, :, None] & held[:, None, None, :]), -torch.inf)
-        right = torch.zeros(scores.shape, dtype=torch.bool)
+        scores = scores.masked_fill(~(mask[:, None, :, None] & mask[:, None, None, :]), -torch.inf)
+        gold = torch.zeros(scores.shape, dtype=torch.bool)
         for row, window in enumerate(windows):
             for first, last, kind in window.spans:
-                right[row, kind, first, last] = True
-        right = right.to(scores.device)
-        wrong_part = _log_one_plus(scores.masked_fill(right, -torch.inf))
-        right_part = _log_one_plus((-scores).masked_fill(~right, -torch.inf))
-        return (wrong_part + right_part).mean()
+                gold[row, kind, first, last] = True
+        gold = gold.to(scores.device)
+        of_negatives = _log_one_plus(scores.masked_fill(gold, -torch.inf))
+        of_positives = _log_one_plus((-scores).masked_fill(~gold, -torch.inf))
+        return (of_negatives + of_positives).mean()
 
-    def join(self, pieces: Sequence[tuple[Window, Outputs]]) -> list[WordSpan]:
-        """Give the spans of a text; each counts in the window where it has most context."""
-        windows = [window for window, _ in pieces]
-        found = []
-        for number, (window, outputs) in enumerate(pieces):
+    def join(self, windows: Sequence[tuple[Window, Outputs]]) -> list[WordSpan]:
+        """Return the spans of a text, each from the window where it has the most context."""
+        alone = [window for window, _ in windows]
+        spans = []
+        for index, (window, outputs) in enumerate(windows):
             n_words = window.n_words
             scores = outputs[0][:, :n_words, :n_words]
             for kind, first, last in (scores > 0).nonzero().tolist():
                 start, end = window.first + first, window.first + last
-                if owner_of(windows, start, end) == number:
-                    found.append((start, end + 1, self.types[kind]))
-        return sorted(found)
+                if owner_of(alone, start, end) == index:
+                    spans.append((start, end + 1, self.types[kind]))
+        return sorted(spans)
 
 
 def _log_one_plus(scores: Tensor) -> Tensor:

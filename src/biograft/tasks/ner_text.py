@@ -1,8 +1,8 @@
-"""Documents as texts to be read one by one: their words, and the tokens of each word.
+"""Text preparation for NER: words with their tokens, windows of long texts, tag schemes.
 
-A word is what one label is given to. Where a file comes in tokens (CoNLL), words are these; else
-they are cut by our own rule, the same for all encoders: runs of letters and digits, each sign,
-each Chinese character.
+A word is the unit that gets a label. Words are the tokens of a tokenised file (CoNLL); otherwise
+texts are split by one rule for all encoders: runs of letters and digits, each punctuation
+character, each Chinese character.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ from biograft.errors import ConfigError
 from biograft.tasks.tokens import Ints, TaskTokenizer, TextTokens, tokens_of_words
 
 WordSpan = tuple[int, int, str]
-"""First word, behind the last, type."""
+"""First word, end (exclusive), type."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReadText:
-    """A text that is read by itself."""
+class TextUnit:
+    """A text that is encoded by itself: a passage, a sentence or a whole document."""
 
     document: int
-    """Number of its document among those read."""
+    """Row of its document."""
     words: Ints
-    """(words, 2): where each stands in the document; those without any token are none."""
+    """(words, 2): offsets in the document; words without tokens are left out."""
     tokens: tuple[tuple[int, ...], ...]
-    """Of each word."""
+    """The tokens of each word."""
 
 
-def read_texts(
+def split_texts(
     documents: Sequence[Document], tokenizer: TaskTokenizer, read: str
-) -> list[ReadText]:
-    """Take documents apart into texts, and these into words."""
+) -> list[TextUnit]:
+    """Split documents into texts, and these into words."""
     sections = [
-        (number, section)
-        for number, document in enumerate(documents)
+        (row, section)
+        for row, document in enumerate(documents)
         for section in _sections(document, read)
     ]
-    texts = [documents[number].text[part.start : part.end] for number, part in sections]
+    texts = [documents[row].text[section.start : section.end] for row, section in sections]
     return [
-        _read(number, documents[number], part, tokens, tokenizer)
-        for (number, part), tokens in zip(sections, tokenizer.read(texts), strict=True)
+        _text_unit(row, documents[row], section, tokens, tokenizer)
+        for (row, section), tokens in zip(sections, tokenizer.read(texts), strict=True)
     ]
 
 
 def _sections(document: Document, read: str) -> Iterator[Passage]:
-    """Give what is read by itself, in order and disjoint; mentions outside are lost."""
+    """Yield disjoint sections in order; mentions outside of them are lost."""
     whole = Passage(0, len(document.text), "")
     passages = sorted(document.passages, key=lambda p: (p.start, -p.end)) or [whole]
     if read == "documents":
@@ -73,33 +73,33 @@ def _sections(document: Document, read: str) -> Iterator[Passage]:
             yield passage
 
 
-def _read(
-    number: int, document: Document, part: Passage, tokens: TextTokens, tokenizer: TaskTokenizer
-) -> ReadText:
-    text = document.text[part.start : part.end]
-    places = _blank_parted(document, part) if part.kind == TOKENS else split_tokens(text)
-    words = np.array(places, np.int64).reshape(-1, 2)
-    if part.kind == TOKENS:
-        words -= part.start
-    pieces = tokens_of_words(text, words, tokens, tokenizer)
-    held = np.array([bool(piece) for piece in pieces], bool)
-    cut = tuple(tuple(piece[: tokenizer.room]) for piece in pieces if piece)
-    return ReadText(number, words[held] + part.start, cut)
+def _text_unit(
+    row: int, document: Document, section: Passage, tokens: TextTokens, tokenizer: TaskTokenizer
+) -> TextUnit:
+    text = document.text[section.start : section.end]
+    spans = _given_tokens(document, section) if section.kind == TOKENS else split_tokens(text)
+    words = np.array(spans, np.int64).reshape(-1, 2)
+    if section.kind == TOKENS:
+        words -= section.start
+    of_words = tokens_of_words(text, words, tokens, tokenizer)
+    has_tokens = np.array([bool(ids) for ids in of_words], bool)
+    cut = tuple(tuple(ids[: tokenizer.room]) for ids in of_words if ids)
+    return TextUnit(row, words[has_tokens] + section.start, cut)
 
 
-def _blank_parted(document: Document, part: Passage) -> list[tuple[int, int]]:
-    """Say where tokens stand that blanks (between sentences: line ends) part."""
-    lines = [p for p in document.passages if part.start <= p.start and p.end <= part.end]
-    return [place for line in lines or [part] for place in tokens_of(document, line)]
+def _given_tokens(document: Document, section: Passage) -> list[tuple[int, int]]:
+    """Return the offsets of the whitespace-separated tokens of a tokenised section."""
+    lines = [p for p in document.passages if section.start <= p.start and p.end <= section.end]
+    return [span for line in lines or [section] for span in tokens_of(document, line)]
 
 
 def find_spans(
-    text: ReadText, mentions: Sequence[Mention], *, nested: bool, lost: Counter[str]
+    text: TextUnit, mentions: Sequence[Mention], *, nested: bool, lost: Counter[str]
 ) -> list[WordSpan]:
-    """Give the words of the mentions of a text, in order; what cannot be learned is counted.
+    """Return the word spans of the mentions of a text, in order; what is lost is counted.
 
-    Of a mention whose bounds are not those of words all its words are learned, though the answer
-    will not be just it. Unless ``nested``, of mentions that share words the longest stays.
+    A mention whose bounds are not word bounds is widened to whole words, so that a prediction
+    cannot match it exactly. Unless ``nested``, only the longest of overlapping mentions stays.
     """
     bounds = [(mention.start, mention.end) for mention in mentions]
     exact: dict[WordSpan, bool] = {}
@@ -116,58 +116,58 @@ def find_spans(
 
 
 def _disjoint(exact: Mapping[WordSpan, bool], n_words: int, lost: Counter[str]) -> list[WordSpan]:
-    """Choose the longest of spans that share words; those that were exact are lost by that."""
+    """Keep the longest of overlapping spans; count the exact ones that are dropped."""
     taken = np.zeros(n_words, bool)
-    kept = []
+    disjoint = []
     for first, end, kind in sorted(exact, key=lambda span: (span[0] - span[1], span)):
         if not taken[first:end].any():
             taken[first:end] = True
-            kept.append((first, end, kind))
+            disjoint.append((first, end, kind))
         elif exact[first, end, kind]:
             lost["mentions that share words with a longer one"] += 1
-    return sorted(kept)
+    return sorted(disjoint)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Some words of a text as one sequence."""
+    """A sequence of consecutive words of a text; windows of a text overlap."""
 
     text: int
-    """Number of the text."""
+    """Index of the text."""
     first: int
-    """Number of its first word in the text."""
+    """Index of the first word in the text."""
     own: tuple[int, int]
-    """The words of the text, first and behind the last, that count from here."""
+    """The words of the text, end exclusive, whose tags are taken from this window."""
     tokens: tuple[int, ...]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     """The first token of each word."""
     tags: tuple[int, ...] = ()
-    """Of each word, where they are known and wanted."""
+    """The gold tag of each word, for training."""
     spans: tuple[tuple[int, int, int], ...] = ()
-    """Of entities: first word here, last word (inclusive), type; where they are known."""
+    """The gold entities, for training: first word of the window, last word (inclusive), type."""
     n_after: int = 0
-    """Special tokens behind the text."""
+    """Number of special tokens after the text."""
 
     @property
     def n_words(self) -> int:
-        """How many words are read."""
-        return len(self.places)
+        """The number of words."""
+        return len(self.positions)
 
     def holds(self, first: int, last: int) -> bool:
-        """Say whether words of the text, the last one included, are read here."""
+        """Whether the window holds the words of the text from ``first`` to ``last`` inclusive."""
         return self.first <= first and last < self.first + self.n_words
 
     def context(self, first: int, last: int) -> int:
-        """Count the tokens beside words that are held, on the side where there are fewer."""
-        end, behind = len(self.tokens) - self.n_after, last + 1 - self.first
-        next_word = self.places[behind] if behind < self.n_words else end
-        return min(self.places[first - self.first] - self.places[0], end - next_word)
+        """Count the context tokens of words, on the side that has fewer."""
+        end, after = len(self.tokens) - self.n_after, last + 1 - self.first
+        next_word = self.positions[after] if after < self.n_words else end
+        return min(self.positions[first - self.first] - self.positions[0], end - next_word)
 
 
 def cut_windows(
-    number: int, text: ReadText, tokenizer: TaskTokenizer, overlap: int
+    index: int, text: TextUnit, tokenizer: TaskTokenizer, overlap: int
 ) -> Iterator[Window]:
-    """Give the windows of a text; none for a text without words."""
+    """Yield the windows of a text; none for a text without words."""
     if 2 * overlap > tokenizer.room:
         raise ConfigError(
             f"overlap: expected at most half of the {tokenizer.room} tokens read at once, "
@@ -175,102 +175,93 @@ def cut_windows(
         )
     if not text.tokens:
         return
-    ends = np.cumsum([len(piece) for piece in text.tokens], dtype=np.int64)
-    starts = ends - np.array([len(piece) for piece in text.tokens], np.int64)
+    ends = np.cumsum([len(ids) for ids in text.tokens], dtype=np.int64)
+    starts = ends - np.array([len(ids) for ids in text.tokens], np.int64)
     bounds = _bounds(starts, ends, tokenizer.room, overlap)
     cuts = [0, *_cuts(bounds, starts, ends), len(ends)]
     for (first, end), own in zip(bounds, pairwise(cuts), strict=True):
-        held = [i for piece in text.tokens[first:end] for i in piece]
-        tokens = tokenizer.frame(held)
-        places = starts[first:end] - starts[first] + tokenizer.n_before
-        n_after = len(tokens) - tokenizer.n_before - len(held)
-        yield Window(number, first, own, tuple(tokens), tuple(places.tolist()), n_after=n_after)
+        ids = [i for word in text.tokens[first:end] for i in word]
+        tokens = tokenizer.frame(ids)
+        positions = starts[first:end] - starts[first] + tokenizer.n_before
+        n_after = len(tokens) - tokenizer.n_before - len(ids)
+        yield Window(index, first, own, tuple(tokens), tuple(positions.tolist()), n_after=n_after)
 
 
 def owner_of(windows: Sequence[Window], first: int, last: int) -> int:
-    """Give the number of the window that holds words with most context, the first of equal ones.
+    """Return the index of the window that holds words with the most context, or ``NONE``.
 
-    ``NONE`` where no window holds them all.
+    The first of equal windows is chosen.
     """
-    holding = [number for number, window in enumerate(windows) if window.holds(first, last)]
-    return max(holding, key=lambda number: windows[number].context(first, last), default=NONE)
+    holding = [index for index, window in enumerate(windows) if window.holds(first, last)]
+    return max(holding, key=lambda index: windows[index].context(first, last), default=NONE)
 
 
-def _bounds(
-    starts: Ints,
-    ends: Ints,
-    room: int,
-    overlap: int,
-) -> list[tuple[int, int]]:
-    """Give the first word of each window and the one behind its last."""
-    found: list[tuple[int, int]] = []
+def _bounds(starts: Ints, ends: Ints, room: int, overlap: int) -> list[tuple[int, int]]:
+    """Return the first and the end word of each window."""
+    bounds: list[tuple[int, int]] = []
     first, n_words = 0, len(starts)
     while first < n_words:
         end = int(np.searchsorted(ends, starts[first] + room, side="right"))
-        found.append((first, end))
+        bounds.append((first, end))
         if end == n_words:
             break
         back = int(np.searchsorted(starts, ends[end - 1] - overlap, side="left"))
         first = min(max(back, first + 1), end)
-    return found
+    return bounds
 
 
-def _cuts(
-    bounds: list[tuple[int, int]],
-    starts: Ints,
-    ends: Ints,
-) -> Iterator[int]:
-    """Give the first word of each window but the first that has more context there than before."""
+def _cuts(bounds: list[tuple[int, int]], starts: Ints, ends: Ints) -> Iterator[int]:
+    """Yield, for each window but the first, its first word with more context than before."""
     reached = 0
     for (_, end), (first, _) in pairwise(bounds):
         before = starts[first:end] - starts[first]
-        behind = ends[end - 1] - ends[first:end]
-        reached = max(reached, first + int(np.searchsorted(before > behind, True)))
+        after = ends[end - 1] - ends[first:end]
+        reached = max(reached, first + int(np.searchsorted(before > after, True)))
         yield reached
 
 
 Flags = npt.NDArray[np.bool_]
 _SCHEMES = {"bio": (Scheme.IOB2, "BI"), "bioes": (Scheme.IOBES, "BIES")}
-_ENTERS, _GOES_ON, _LEAVES = "BS", "IE", "ES"
+_CONTINUES, _ENDS = "IE", "ES"
 
 
 @dataclass(frozen=True, slots=True)
 class TagSet:
-    """The tags of some types in a scheme, by number; 0 is outside."""
+    """The tags of some entity types in a scheme, by index; 0 is outside."""
 
     types: tuple[str, ...]
     scheme: str
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """All tags, such as ``B-Disease``; letters alone where a type has no name."""
-        letters = _SCHEMES[self.scheme][1]
+        """All tags, such as ``B-Disease``; the prefix alone for a type without a name."""
+        prefixes = _SCHEMES[self.scheme][1]
         inside = [
-            f"{letter}-{kind}" if kind else letter for kind in self.types for letter in letters
+            f"{prefix}-{kind}" if kind else prefix for kind in self.types for prefix in prefixes
         ]
         return (OUTSIDE, *inside)
 
     def encode(self, n_words: int, spans: Sequence[WordSpan]) -> list[int]:
-        """Give the tag of each word for spans that are in order and share no word."""
-        numbers = {tag: number for number, tag in enumerate(self.tags)}
-        return [numbers[tag] for tag in encode(n_words, spans, _SCHEMES[self.scheme][0])]
+        """Return the tag of each word; spans are in order and disjoint."""
+        index = {tag: row for row, tag in enumerate(self.tags)}
+        return [index[tag] for tag in encode(n_words, spans, _SCHEMES[self.scheme][0])]
 
     def decode(self, tags: Sequence[int]) -> list[WordSpan]:
-        """Give the spans that tags mark; one that only goes on begins an entity all the same."""
+        """Return the spans of tags; an ``I`` without a ``B`` also begins an entity."""
         names = self.tags
         return decode(names[tag] for tag in tags)
 
     def may_follow(self) -> tuple[Flags, Flags, Flags]:
-        """Say which tag may follow which (from, to), which may begin and which may end a text."""
+        """Return the allowed transitions (from, to), and the allowed first and last tags."""
         names = self.tags
-        begins = np.array([tag[0] not in _GOES_ON for tag in names])
+        begins = np.array([tag[0] not in _CONTINUES for tag in names])
         # in BIO any tag may be the last of an entity
         open_ends = self.scheme == "bio"
-        ends = np.array([open_ends or tag == OUTSIDE or tag[0] in _LEAVES for tag in names])
+        ends = np.array([open_ends or tag == OUTSIDE or tag[0] in _ENDS for tag in names])
         follows = ends[:, None] & begins[None, :]
         for before, tag in enumerate(names):
-            if tag != OUTSIDE and tag[0] not in _LEAVES:
+            if tag != OUTSIDE and tag[0] not in _ENDS:
                 for after, other in enumerate(names):
-                    if other[0] in _GOES_ON and other[1:] == tag[1:]:
+                    if other[0] in _CONTINUES and other[1:] == tag[1:]:
                         follows[before, after] = True
         return follows, begins, ends

@@ -1,8 +1,9 @@
-"""Run a recipe of a task: rates compared on dev, the chosen one with all seeds, then the test.
+"""Fine-tuning runs of a task recipe: learning rate search on dev, training with all seeds, test.
 
 ``runs/lr-3e-05/seed-1/`` holds one training: ``result.json``, the loop's ``metrics.jsonl``, the
-predictions on dev and (of the chosen rate alone) on test. What is finished is not done again.
-``model/`` is the best seed's by dev, ``results.json`` the mean and deviation over the seeds.
+predictions on dev and, for the chosen rate only, on test. Finished trainings are not repeated.
+``model/`` is the model of the best seed by dev; ``results.json`` has the mean and standard
+deviation over the seeds.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from biograft.training.run_folder import check_run, sole_run, start_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskLesson:
-    """What is learned from and measured on, and where the run is written."""
+class TaskTrainingData:
+    """The examples to train and evaluate on, and the folder of the run."""
 
     train: TaskExamples
     dev: TaskExamples
@@ -42,7 +43,7 @@ class TaskLesson:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """Where the model is, and what was found."""
+    """The folders of a run and its model, and the content of ``results.json``."""
 
     run: Path
     model: Path
@@ -58,123 +59,124 @@ class _Trial:
     folder: Path
 
     def dev(self) -> dict[str, Any]:
-        """Give the report on dev of a finished trial."""
+        """Return the report on dev of a finished trial."""
         report: dict[str, Any] = RESULT.read(self.folder)["dev"]
         return report
 
 
-def finetune_task(recipe: TaskRecipe, lesson: TaskLesson) -> TaskResult:
-    """Train and measure what a recipe says; with ``resume``, what is still to do."""
-    with sole_run(lesson.out):
-        return _finetune(recipe, lesson)
+def finetune_task(recipe: TaskRecipe, data: TaskTrainingData) -> TaskResult:
+    """Train and evaluate by a recipe; with ``resume``, only what is still missing."""
+    with sole_run(data.out):
+        return _finetune(recipe, data)
 
 
-def _finetune(recipe: TaskRecipe, lesson: TaskLesson) -> TaskResult:
-    run = _Run(recipe, lesson)
+def _finetune(recipe: TaskRecipe, data: TaskTrainingData) -> TaskResult:
+    run = _Run(recipe, data)
     rates = recipe.search.learning_rates or (recipe.config.training.learning_rate,)
     choosing = recipe.search.seeds[: recipe.search.choosing_seeds if len(rates) > 1 else 1]
-    main = TASKS.load(recipe.kind).main
+    main = TASKS.load(recipe.task).main_metric
     scores = {rate: fmean(run.train(rate, seed).dev()[main] for seed in choosing) for rate in rates}
     chosen = max(rates, key=lambda rate: (scores[rate], -rate))
     trials = [run.train(chosen, seed) for seed in recipe.search.seeds]
-    tested = [run.measure(trial) for trial in trials] if lesson.test else []
+    tested = [run.test(trial) for trial in trials] if data.test else []
     best = max(trials, key=lambda trial: trial.dev()[main])
-    run.keep(best)
+    run.keep_best(best)
     return run.finish(scores, trials, best, tested)
 
 
 class _Run:
-    """The folder of a run and what is done in it."""
+    """The folder of a run, and the steps that fill it."""
 
-    def __init__(self, recipe: TaskRecipe, lesson: TaskLesson) -> None:
-        self._recipe, self._lesson, self._processes = recipe, lesson, join_processes()
-        self._kind = TASKS.load(recipe.kind)
-        parts = {"train": lesson.train, "dev": lesson.dev, "test": lesson.test}
-        self._data = {name: part.fingerprint() for name, part in parts.items() if part is not None}
+    def __init__(self, recipe: TaskRecipe, data: TaskTrainingData) -> None:
+        self._recipe, self._data, self._processes = recipe, data, join_processes()
+        self._kind = TASKS.load(recipe.task)
+        splits = {"train": data.train, "dev": data.dev, "test": data.test}
+        self._splits = {name: split for name, split in splits.items() if split is not None}
+        self._hashes = {name: split.fingerprint() for name, split in self._splits.items()}
         described = {
-            k: v for k, v in recipe.to_json().items() if k in ("kind", "encoder", "config")
+            k: v for k, v in recipe.to_json().items() if k in ("task", "encoder", "config")
         }
         self._provenance = {
             "encoder": self._recipe.encoder.load().fingerprint(),
-            "train": self._data["train"],
-            "dev": self._data["dev"],
+            "train": self._hashes["train"],
+            "dev": self._hashes["dev"],
         }
-        if lesson.resume:
-            check_run(lesson.out, described, self._provenance)
+        if data.resume:
+            check_run(data.out, described, self._provenance)
         elif self._processes.is_main_process:
-            start_run(lesson.out, described, self._provenance)
+            start_run(data.out, described, self._provenance)
         self._processes.wait_for_everyone()
 
     def train(self, rate: float, seed: int) -> _Trial:
-        """Train with a rate and a seed, unless that is done."""
-        trial = _Trial(rate, seed, self._lesson.out / "runs" / f"lr-{rate:g}" / f"seed-{seed}")
+        """Train with a rate and a seed, unless that is finished."""
+        trial = _Trial(rate, seed, self._data.out / "runs" / f"lr-{rate:g}" / f"seed-{seed}")
         if RESULT.is_at(trial.folder):
             return trial
         main = self._processes.is_main_process
         self._processes.wait_for_everyone()
         if main:
-            shutil.rmtree(trial.folder, ignore_errors=True)  # what an interrupt left
-        model = self._start(rate, seed)
-        dev = self._lesson.dev.examples
+            shutil.rmtree(trial.folder, ignore_errors=True)  # left by an interrupt
+        model = self._create_model(rate, seed)
+        dev = self._data.dev.examples
         fitted = self._fit(model, trial)
         if main:
-            said = {"learning_rate": rate, "seed": seed, **fitted.to_json()}
-            write_model(trial.folder / MODEL, model, {**said, "provenance": self._provenance})
-            model.write(dev, fitted.answers, trial.folder / "predictions-dev.jsonl")
-            RESULT.write(trial.folder, said, overwrite=True)
+            result = {"learning_rate": rate, "seed": seed, **fitted.to_json()}
+            write_model(trial.folder / MODEL, model, {**result, "provenance": self._provenance})
+            model.write(dev, fitted.predictions, trial.folder / "predictions-dev.jsonl")
+            RESULT.write(trial.folder, result, overwrite=True)
         self._processes.wait_for_everyone()
         return trial
 
     def _fit(self, model: TaskModel[Any, Any], trial: _Trial) -> Fit:
-        """Train; an interrupt says what it means to the whole run."""
-        lesson = self._lesson
+        """Train; the message of an interrupt says how to resume the run."""
+        data = self._data
         try:
             return fit(
                 model,
-                lesson.train.examples,
-                lesson.dev.examples,
+                data.train.examples,
+                data.dev.examples,
                 trial.folder,
                 seed=trial.seed,
-                progress=lesson.progress,
+                progress=data.progress,
             )
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
                 f"seed {trial.seed} is not finished; with --resume it begins anew, and what is "
-                f"finished in {lesson.out} stays"
+                f"finished in {data.out} stays"
             ) from None
 
-    def measure(self, trial: _Trial) -> dict[str, Any]:
-        """Measure a trial on the test set, unless that is done; give the report."""
+    def test(self, trial: _Trial) -> dict[str, Any]:
+        """Evaluate a trial on the test set, unless that is finished; return the report."""
         known = RESULT.read(trial.folder)
-        test = self._lesson.test
-        self._processes.wait_for_everyone()  # until all have looked
-        if test is None or known.get("test_examples") == self._data["test"]:
+        test = self._data.test
+        self._processes.wait_for_everyone()  # all have read the result
+        if test is None or known.get("test_examples") == self._hashes["test"]:
             return dict(known.get("test", {}))
         model = self._reopen(trial)
-        self._lesson.progress.start("test")
-        answers = model.predict(test.examples, model.config.training.precision)
-        report = model.report(test.examples, answers).to_json()
+        self._data.progress.start("test")
+        predictions = model.predict(test.examples, model.config.training.precision)
+        report = model.report(test.examples, predictions).to_json()
         if self._processes.is_main_process:
-            model.write(test.examples, answers, trial.folder / "predictions-test.jsonl")
-            said = {"test": report, "test_examples": self._data["test"]}
-            result = RESULT.read(trial.folder)  # training again wrote it anew
-            RESULT.write(trial.folder, {**result, **said}, overwrite=True)
+            model.write(test.examples, predictions, trial.folder / "predictions-test.jsonl")
+            result = RESULT.read(trial.folder)  # retraining may have replaced it
+            tested = {"test": report, "test_examples": self._hashes["test"]}
+            RESULT.write(trial.folder, {**result, **tested}, overwrite=True)
         self._processes.wait_for_everyone()
         return report
 
-    def keep(self, best: _Trial) -> None:
-        """Make the best trial's model that of the run, and remove all others."""
-        kept = self._is_kept(best)
-        gone = not kept and not TASK_MODEL.is_at(best.folder / MODEL)
-        self._processes.wait_for_everyone()  # until all have looked
-        if gone:
-            self._train_again(best)
-            self.measure(best)
-        if self._processes.is_main_process and not kept:
+    def keep_best(self, best: _Trial) -> None:
+        """Make the model of the best trial the model of the run, and remove all others."""
+        is_model = self._is_model_of(best)
+        is_missing = not is_model and not TASK_MODEL.is_at(best.folder / MODEL)
+        self._processes.wait_for_everyone()  # all have looked
+        if is_missing:
+            self._retrain(best)
+            self.test(best)
+        if self._processes.is_main_process and not is_model:
             shutil.rmtree(self._model, ignore_errors=True)
             (best.folder / MODEL).rename(self._model)
         if self._processes.is_main_process:
-            for other in (self._lesson.out / "runs").glob(f"*/*/{MODEL}"):
+            for other in (self._data.out / "runs").glob(f"*/*/{MODEL}"):
                 shutil.rmtree(other)
         self._processes.wait_for_everyone()
 
@@ -187,41 +189,38 @@ class _Run:
     ) -> TaskResult:
         """Write the results over all seeds."""
         first = RESULT.read(trials[0].folder)
-        figures, main = self._kind.figures, self._kind.main
+        metrics, main = self._kind.metrics, self._kind.main_metric
         reports = {"dev": [trial.dev() for trial in trials], "test": tested}
         content = {
-            "task": self._recipe.kind,
-            "figure": main,
+            "task": self._recipe.task,
+            "metric": main,
+            "counting": list(self._kind.counting),
             "recipe": self._recipe.to_json(),
             "rates": [{"learning_rate": r, f"dev_{main}": s} for r, s in scores.items()],
             "learning_rate": best.rate,
             "seeds": [trial.seed for trial in trials],
             "best_seed": best.seed,
-            **{part: summarise(found, figures) for part, found in reports.items() if found},
+            **{name: summarise(each, metrics) for name, each in reports.items() if each},
             **chance_of(reports),
             "lost": first["lost"],
             "n_sequences": first["n_sequences"],
-            "n_examples": {
-                name: len(part.examples)
-                for name in ("train", "dev", "test")
-                if (part := getattr(self._lesson, name)) is not None
-            },
-            "data": self._data,
+            "n_examples": {name: len(split.examples) for name, split in self._splits.items()},
+            "data": self._hashes,
             "provenance": self._provenance,
         }
-        if not tested and RESULTS.is_at(self._lesson.out):
-            content = keep_test(content, RESULTS.read(self._lesson.out))
-        self._processes.wait_for_everyone()  # until all have read the results before
+        if not tested and RESULTS.is_at(self._data.out):
+            content = keep_test(content, RESULTS.read(self._data.out))
+        self._processes.wait_for_everyone()  # all have read the results before
         if self._processes.is_main_process:
-            RESULTS.write(self._lesson.out, content, overwrite=True)
-        self._lesson.progress.finish()
-        return TaskResult(self._lesson.out, self._model, content)
+            RESULTS.write(self._data.out, content, overwrite=True)
+        self._data.progress.finish()
+        return TaskResult(self._data.out, self._model, content)
 
     @property
     def _model(self) -> Path:
-        return self._lesson.out / MODEL
+        return self._data.out / MODEL
 
-    def _is_kept(self, trial: _Trial) -> bool:
+    def _is_model_of(self, trial: _Trial) -> bool:
         """Whether the model of the run is that of a trial."""
         if not TASK_MODEL.is_at(self._model):
             return False
@@ -229,27 +228,25 @@ class _Run:
         return (manifest.get("learning_rate"), manifest.get("seed")) == (trial.rate, trial.seed)
 
     def _reopen(self, trial: _Trial) -> TaskModel[Any, Any]:
-        """Open a trial's model; one that was not kept is trained again."""
-        if self._is_kept(trial):
+        """Open the model of a trial; if it was removed, train it again."""
+        if self._is_model_of(trial):
             return open_task(self._model)
         if not TASK_MODEL.is_at(trial.folder / MODEL):
-            self._train_again(trial)
+            self._retrain(trial)
         return open_task(trial.folder / MODEL)
 
-    def _train_again(self, trial: _Trial) -> None:
-        """Train a model that was not kept once more; all processes take part."""
-        self._processes.wait_for_everyone()  # until all have found it gone
+    def _retrain(self, trial: _Trial) -> None:
+        """Train a removed model again; all processes take part."""
+        self._processes.wait_for_everyone()  # all have seen that it is missing
         if self._processes.is_main_process:
             shutil.rmtree(trial.folder, ignore_errors=True)
         self._processes.wait_for_everyone()
         self.train(trial.rate, trial.seed)
 
-    def _start(self, rate: float, seed: int) -> TaskModel[Any, Any]:
-        """Make a model whose random weights follow from the seed."""
+    def _create_model(self, rate: float, seed: int) -> TaskModel[Any, Any]:
+        """Create an untrained model; its random weights depend only on the seed."""
         config = self._recipe.config
         config = replace(config, training=replace(config.training, learning_rate=rate, seed=seed))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return self._kind.start(
-                self._recipe.encoder.load(), config, self._lesson.train.examples
-            )
+            return self._kind.create(self._recipe.encoder.load(), config, self._data.train.examples)

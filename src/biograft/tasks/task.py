@@ -1,4 +1,8 @@
-"""The kinds of tasks: what each configures, how it reads its examples and makes its model."""
+"""The registry of tasks: the configuration, reader, model and metrics of each.
+
+A task is one module that defines a ``TaskKind``, and one line in ``TASKS``. Its model follows the
+``TaskModel`` protocol (``tasks/model.py``).
+"""
 
 from __future__ import annotations
 
@@ -13,24 +17,22 @@ from biograft.corpus.tasks import TaskConfig, read_task
 from biograft.corpus.tasks.records import ClassExample, Example, RankingExample, labels_of
 from biograft.errors import InputError
 from biograft.registry import Registry
-from biograft.tasks.configs import DataConfig
+from biograft.tasks.configs import TaskDataConfig
 
 if TYPE_CHECKING:
     from biograft.nn import TextEncoder
     from biograft.tasks.model import TaskModel
 
-PARTS = ("train", "dev", "test")
-
 
 @dataclass(frozen=True, slots=True)
 class TaskExamples:
-    """The examples of some files, and how many rows were left out of them, by reason."""
+    """The examples of some files, and the number of rejected rows by reason."""
 
     examples: Sequence[Any]
     rejected: Mapping[str, int] = field(default_factory=Counter)
 
     def fingerprint(self) -> str:
-        """Compute the SHA-256 of what was read."""
+        """Compute the SHA-256 of the examples."""
         digest = hashlib.sha256()
         for example in self.examples:
             digest.update(repr(example).encode())
@@ -39,82 +41,87 @@ class TaskExamples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskKind:
-    """One kind of task."""
+    """One kind of task: how its data is read, its model built and its results reported."""
 
     config: type[Any]
-    """What the table ``config`` of a recipe holds; its ``training`` is a ``TaskTraining``."""
-    read: Callable[[Sequence[str], str, DataConfig], TaskExamples]
-    """Reads files as the examples of a part: train, dev or test."""
-    start: Callable[[TextEncoder, Any, Sequence[Any]], TaskModel[Any, Any]]
-    """Makes a model that has learnt nothing, fit for the examples to learn from."""
+    """The class of a recipe's table ``config``; its ``training`` is a ``TaskTraining``."""
+    read: Callable[[Sequence[str], str, TaskDataConfig], TaskExamples]
+    """Reads files as the examples of a split: train, dev or test."""
+    create: Callable[[TextEncoder, Any, Sequence[Any]], TaskModel[Any, Any]]
+    """Creates an untrained model whose labels come from the training examples."""
     build: Callable[[TextEncoder, Any, tuple[str, ...]], TaskModel[Any, Any]]
-    """Makes a model for known labels, whose weights are put in then."""
-    figures: tuple[str, ...] = ("f1", "precision", "recall", "macro_f1")
-    """What is told of a report over seeds; the first is the main one, by which dev chooses."""
+    """Builds a model for known labels, into which saved weights are loaded."""
+    metrics: tuple[str, ...] = ("f1", "precision", "recall", "macro_f1")
+    """The metrics summarised over seeds; the first, the main one, selects on dev."""
+    counting: tuple[str, ...] = ()
+    """Fields of ``config`` that decide what the metrics count; runs that differ in one are not
+    compared."""
 
     @property
-    def main(self) -> str:
-        """The figure by which epochs, rates and seeds are chosen, and runs compared."""
-        return self.figures[0]
+    def main_metric(self) -> str:
+        """The metric that selects epochs, learning rates and seeds, and compares runs."""
+        return self.metrics[0]
 
 
 TASKS: Registry[TaskKind] = Registry(
     "kind of task",
     {
-        "ner": ("biograft.tasks.ner:KIND", "entities in documents"),
-        "relation": ("biograft.tasks.relation:KIND", "how two mentions of a text are related"),
-        "matching": (
-            "biograft.tasks.classification:MATCHING",
-            "whether two texts say or ask the same",
+        "ner": ("ner:KIND", "named entity recognition in documents"),
+        "relation": (
+            "relation:KIND",
+            "relation extraction: the relation between two mentions of a text",
         ),
-        "inference": ("biograft.tasks.classification:INFERENCE", "how two texts stand"),
-        "classification": (
-            "biograft.tasks.classification:CLASSIFICATION",
-            "the class of a text, or its classes",
+        "matching": ("classification:MATCHING", "whether two texts say or ask the same"),
+        "inference": (
+            "classification:INFERENCE",
+            "natural language inference: the relation between two texts",
         ),
-        "ranking": ("biograft.tasks.ranking:KIND", "which texts answer a question"),
+        "classification": ("classification:CLASSIFICATION", "the class or classes of a text"),
+        "ranking": ("ranking:KIND", "answer ranking: candidate answers to a question, best first"),
     },
+    group="biograft.tasks",
+    home="biograft.tasks",
 )
 
 
-def reader_of(record: str) -> Callable[[Sequence[str], str, DataConfig], TaskExamples]:
-    """Make what reads examples of a record (pair, class, ranking, relation) in any format."""
+def reader_of(record: str) -> Callable[[Sequence[str], str, TaskDataConfig], TaskExamples]:
+    """Return a reader of one kind of record (pair, class, ranking, relation) in any format."""
 
-    def read(paths: Sequence[str], part: str, data: DataConfig) -> TaskExamples:
-        """Read files; of one that has parts (DDI's zip) only the part asked for."""
+    def read(paths: Sequence[str], split: str, data: TaskDataConfig) -> TaskExamples:
+        """Read files; from a file that holds several splits (DDI's zip), read only ``split``."""
         examples: list[Example] = []
         rejected: Counter[str] = Counter()
         for path in paths:
             config = TaskConfig(
                 path=Path(path),
                 format=data.format,
-                part=part if data.has_parts or data.dev_list else "",
-                dev_list=Path(data.dev_list) if data.dev_list and part != "test" else None,
+                split=split if data.has_splits or data.dev_list else "",
+                dev_list=Path(data.dev_list) if data.dev_list and split != "test" else None,
                 grouped=data.grouped,
             )
-            found = read_task(config)
-            if found.kind != record:
+            content = read_task(config)
+            if content.kind != record:
                 raise InputError(
-                    f"holds examples of the kind {found.kind}, not {record}", path=path
+                    f"holds examples of the kind {content.kind}, not {record}", path=path
                 )
-            _refuse_unlabelled(found.examples, path)
-            examples += found.examples
-            rejected += found.log.rejected.counts
+            _check_labelled(content.examples, path)
+            examples += content.examples
+            rejected += content.log.rejected.counts
         return TaskExamples(examples, rejected)
 
     return read
 
 
-def _refuse_unlabelled(examples: Sequence[Example], path: str) -> None:
+def _check_labelled(examples: Sequence[Example], path: str) -> None:
     rankings = [example for example in examples if isinstance(example, RankingExample)]
     if rankings and not any(example.n_relevant for example in rankings):
-        raise InputError("holds no question with a right answer", path=path)
+        raise InputError("holds no question with a correct answer", path=path)
     if not all(_is_labelled(example) for example in examples):
         raise InputError("holds examples without a label", path=path)
 
 
 def _is_labelled(example: Example) -> bool:
-    """Whether an example says what is right; of several classes none may hold."""
+    """Whether an example is labelled; a multi-label example may have no label."""
     if isinstance(example, ClassExample) and example.multi:
         return True
     return bool(labels_of(example))

@@ -1,4 +1,4 @@
-"""Train one model with one seed: measured on dev after each epoch, the best epoch kept."""
+"""Train one task model with one seed, with model selection on dev after each epoch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from biograft.errors import ConfigError
 from biograft.progress import Progress
 from biograft.tasks.configs import TaskTraining
-from biograft.tasks.model import ChoosingModel, LengthBatches, Report, Sized, TaskModel
+from biograft.tasks.model import LengthBatches, Report, ResamplingModel, Sized, TaskModel
 from biograft.tasks.task import TASKS
 from biograft.training import Task, train
 from biograft.training.processes import join_processes
@@ -23,21 +23,21 @@ from biograft.training.processes import join_processes
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How a training went; the model has the weights of its best epoch."""
+    """The result of a training; the model has the weights of its best epoch."""
 
     epochs: list[dict[str, Any]]
-    """Of each epoch its number and the figures of its kind on dev."""
+    """The number and the dev metrics of each epoch."""
     best_epoch: int
     report: Report
     """On dev, at the best epoch."""
-    answers: Sequence[Any]
+    predictions: Sequence[Any]
     n_items: int
     lost: Counter[str]
-    """What of the examples could not be learned, by reason."""
+    """Counts of what could not be learned, by reason."""
     seconds: float
 
     def to_json(self) -> dict[str, Any]:
-        """Give all but the answers as plain values."""
+        """Return all but the predictions as plain values."""
         return {
             "dev": self.report.to_json(),
             "best_epoch": self.best_epoch,
@@ -48,39 +48,39 @@ class Fit:
         }
 
 
-class _Keeper:
-    """Measures on dev after each epoch and keeps the weights of the best one."""
+class _ModelSelection:
+    """Evaluates on dev after each epoch and keeps the weights of the best epoch."""
 
     def __init__(
         self, model: TaskModel[Any, Any], dev: Sequence[Any], training: TaskTraining
     ) -> None:
         self._model, self._dev, self._training = model, dev, training
-        self._figures = TASKS.load(model.kind).figures
+        self._metrics = TASKS.load(model.kind).metrics
         self.epochs: list[dict[str, Any]] = []
         self.best_epoch = 0
         self.report: Report | None = None
         self._best = -1.0
-        self.answers: Sequence[Any] = ()
+        self.predictions: Sequence[Any] = ()
         self._weights: dict[str, Tensor] = {}
 
-    def measure(self, epoch: int) -> tuple[dict[str, Any], bool]:
-        """Measure after an epoch; say whether dev cannot get better, or patience is at its end."""
-        answers = self._model.predict(self._dev, self._training.precision)
-        report = self._model.report(self._dev, answers)
-        figures = report.to_json()
-        entry = {"epoch": epoch, **{name: figures[name] for name in self._figures}}
-        score = entry[self._figures[0]]
+    def evaluate(self, epoch: int) -> tuple[dict[str, Any], bool]:
+        """Evaluate after an epoch; return its metrics and whether to stop training."""
+        predictions = self._model.predict(self._dev, self._training.precision)
+        report = self._model.report(self._dev, predictions)
+        metrics = report.to_json()
+        entry = {"epoch": epoch, **{name: metrics[name] for name in self._metrics}}
+        score = entry[self._metrics[0]]
         self.epochs.append(entry)
         if score > self._best:
             self._best = score
-            self.best_epoch, self.report, self.answers = epoch, report, answers
+            self.best_epoch, self.report, self.predictions = epoch, report, predictions
             state = self._model.network.state_dict()
             self._weights = {key: value.detach().cpu().clone() for key, value in state.items()}
-        waited = epoch - self.best_epoch
-        return dict(entry), score == 1 or 0 < self._training.patience <= waited
+        n_waited = epoch - self.best_epoch
+        return dict(entry), score == 1 or 0 < self._training.patience <= n_waited
 
     def restore(self) -> None:
-        """Put the best weights back."""
+        """Load the best weights into the model."""
         self._model.network.load_state_dict(self._weights)
 
 
@@ -93,10 +93,10 @@ def fit(
     seed: int,
     progress: Progress | None = None,
 ) -> Fit:
-    """Train a model in a new folder ``run``, which holds the log of it."""
+    """Train a model; the log goes to the new folder ``run``."""
     began, processes = time.perf_counter(), join_processes()
     training: TaskTraining = model.config.training
-    items, lost = model.learnable(train_on)
+    items, lost = model.training_items(train_on)
     if not items or not dev:
         raise ConfigError("finetune: expected examples to learn from and a dev set, found none")
     source: LengthBatches[Sized] = LengthBatches(
@@ -105,23 +105,28 @@ def fit(
         seed=seed,
         rank=processes.process_index,
         world=processes.num_processes,
-        choose=model.choose if isinstance(model, ChoosingModel) else None,
+        sample_epoch=model.sample_epoch if isinstance(model, ResamplingModel) else None,
     )
-    keeper = _Keeper(model, dev, training)
+    selection = _ModelSelection(model, dev, training)
     task = Task(
         model=model.network,
         source=source,
         compute_loss=model.loss,
-        after_epoch=keeper.measure,
+        after_epoch=selection.evaluate,
         described={"task": model.kind, "seed": seed},
     )
     train(task, training.for_run(seed), run, progress=progress)
-    processes.wait_for_everyone()  # until all have found the last state
-    shutil.rmtree(run / "checkpoints", ignore_errors=True)  # the last epoch's, not the best one's
-    keeper.restore()
-    if keeper.report is None:
+    processes.wait_for_everyone()  # all have read the last state
+    shutil.rmtree(run / "checkpoints", ignore_errors=True)  # of the last epoch, not the best one
+    selection.restore()
+    if selection.report is None:
         raise ConfigError("training.epochs: no epoch was finished")
-    seconds = time.perf_counter() - began
     return Fit(
-        keeper.epochs, keeper.best_epoch, keeper.report, keeper.answers, len(items), lost, seconds
+        epochs=selection.epochs,
+        best_epoch=selection.best_epoch,
+        report=selection.report,
+        predictions=selection.predictions,
+        n_items=len(items),
+        lost=lost,
+        seconds=time.perf_counter() - began,
     )

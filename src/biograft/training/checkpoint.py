@@ -17,10 +17,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, load_model, save_file, save_model
 from torch import Tensor, nn
 
-from biograft.artifacts import Kind, file_sizes, new_folder, remove_abandoned
+from biograft.artifacts import ArtifactKind, file_sizes, new_folder, remove_abandoned
 from biograft.errors import StoreError
 
-STATE = Kind(
+STATE = ArtifactKind(
     format="biograft-checkpoint",
     version=1,
     called="saved state",

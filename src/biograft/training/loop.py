@@ -22,7 +22,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from biograft.errors import BiograftError, ConfigError
-from biograft.nn.precision import attending_for_gradients, computing_in
+from biograft.nn.precision import attention_for_training, autocast_in
 from biograft.progress import Progress
 from biograft.training.checkpoint import (
     Place,
@@ -200,7 +200,7 @@ class Updater(Generic[Batch]):
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)
-        with attending_for_gradients(self.model, self.config.precision, self.accelerator.device):
+        with attention_for_training(self.model, self.config.precision, self.accelerator.device):
             loss, stats, n_rows = self._backward()
         norm = self._clip()
         # all processes must learn the same of a loss that is no number, and of an interrupt
@@ -237,7 +237,7 @@ class Updater(Generic[Batch]):
         for part, (batch, epoch, position) in enumerate(parts):
             waiting = part < n_parts - 1  # gradients of several processes meet once an update
             with self.accelerator.no_sync(self.model) if waiting else nullcontext():
-                with computing_in(self.config.precision, self.accelerator.device):
+                with autocast_in(self.config.precision, self.accelerator.device):
                     loss, stats = self.task.compute_loss(self.model, batch, *multipliers[part])
                 self.accelerator.backward(loss / n_parts)
             total += float(loss.detach()) / n_parts

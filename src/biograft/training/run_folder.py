@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from biograft.artifacts import Kind, new_file, sole_writer
+from biograft.artifacts import ArtifactKind, new_file, sole_writer
 from biograft.errors import ConfigError, OutputError
 from biograft.training.config import MAY_CHANGE
 
-RUN = Kind(
+RUN = ArtifactKind(
     format="biograft-run",
     version=1,
     called="run",

@@ -1,4 +1,4 @@
-"""A small store to annotate with, and a corpus to annotate."""
+"""A small knowledge base, and a corpus to annotate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def kb_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _plain(concept: dict[str, Any]) -> dict[str, Any]:
-    """Give the names of a concept by their language."""
+    """Return a concept with its names by language."""
     names: dict[str, list[str]] = {"en": []}
     for name in concept["names"]:
         if isinstance(name, str):
@@ -54,7 +54,7 @@ def kb(kb_folder: Path) -> KnowledgeBase:
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """Some hundred lines of text, with some that are broken."""
+    """Three hundred lines of text, some of them invalid."""
     lines = [
         b"Case %d: <b>breast cancer</b> and a cold &amp; type-2 diabetes in %d of cancers." % (n, n)
         for n in range(300)

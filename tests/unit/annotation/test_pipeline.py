@@ -1,9 +1,13 @@
+from __future__ import annotations
+
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from biograft.annotation import AnnotationConfig, Annotator
+from biograft.annotation.pipeline import Spans, select_best, select_disjoint
 from biograft.documents import Document
 from biograft.errors import ConfigError
 
@@ -23,7 +27,7 @@ def spans(annotator, text):
     return [(text[s.start : s.end], s.concept, round(s.score, 2)) for s in document.spans]
 
 
-def test_names_of_one_concept_need_no_search(kb, annotator):
+def test_names_of_one_concept_are_not_searched(kb, annotator):
     class Silent:
         config = annotator._linker.config
 
@@ -39,7 +43,7 @@ def test_names_of_one_concept_need_no_search(kb, annotator):
     ]
 
 
-def test_a_name_of_several_concepts_is_for_the_linker(annotator):
+def test_a_name_of_several_concepts_is_linked(annotator):
     counts = Counter()
     (document,) = annotator.annotate([Document("1", "a cold")], counts)
     (best,) = annotator._linker.link_mentions(["cold"], 1)[0]
@@ -50,7 +54,7 @@ def test_a_name_of_several_concepts_is_for_the_linker(annotator):
     }  # fmt: skip
 
 
-def test_the_longest_of_overlapping_names_stays(annotator):
+def test_the_longest_of_overlapping_names_is_kept(annotator):
     assert spans(annotator, "breast cancer cell line of cells") == [("cancer cell line", "D8", 1.0)]
     assert spans(annotator, "breast cancers, line of cells") == [
         ("breast cancers", "D2", 0.99),
@@ -59,7 +63,7 @@ def test_the_longest_of_overlapping_names_stays(annotator):
 
 
 class TestAbbreviations:
-    def test_one_takes_the_concept_of_its_long_form(self, annotator):
+    def test_an_abbreviation_has_the_concept_of_its_long_form(self, annotator):
         text = "Breast cancer (BC) is common. BC and AD."
         assert spans(annotator, text) == [
             ("Breast cancer", "D2", 1.0),
@@ -68,62 +72,110 @@ class TestAbbreviations:
             ("AD", "D6", 1.0),
         ]
 
-    def test_one_that_means_something_else_here_is_no_name(self, annotator):
+    def test_an_abbreviation_with_another_meaning_is_no_name(self, annotator):
         counts = Counter()
         document = Document("1", "It is autosomal dominant (AD). AD cancer.")
-        (found,) = annotator.annotate([document], counts)
-        assert [span.concept for span in found.spans] == ["D3"]
+        (annotated,) = annotator.annotate([document], counts)
+        assert [span.concept for span in annotated.spans] == ["D3"]
         assert counts["below threshold"] == 2
 
-    def test_another_document_knows_nothing_of_it(self, annotator):
+    def test_a_definition_holds_for_its_document_only(self, annotator):
         documents = [Document("1", "autosomal dominant (AD)"), Document("2", "AD")]
         assert [len(d.spans) for d in annotator.annotate(documents)] == [0, 1]
 
-    def test_they_can_be_left_alone(self, kb):
+    def test_abbreviations_can_be_disabled(self, kb):
         plain = Annotator.open(kb, AnnotationConfig(abbreviations=False))
         assert spans(plain, "autosomal dominant (AD)") == [("AD", "D6", 1.0)]
 
 
-def test_the_threshold_decides(kb):
+def test_threshold(kb):
     strict = Annotator.open(kb, AnnotationConfig(threshold=1.0))
     assert spans(strict, "breast cancer, breast-cancers") == [("breast cancer", "D2", 1.0)]
 
 
-def test_at_most_so_many_spans_the_best_first(kb):
+def test_max_spans_keeps_the_best(kb):
     few = Annotator.open(kb, AnnotationConfig(max_spans=2))
     counts = Counter()
     text = "cancers, cancer, breast-cancer, heart attack, cancer"
     (document,) = few.annotate([Document("1", text)], counts)
     assert [text[s.start : s.end] for s in document.spans] == ["cancer", "heart attack"]
-    assert counts["over the most spans"] == 3
+    assert counts["over max_spans"] == 3
 
 
-def test_only_names_in_the_language_are_found(kb):
+def test_language(kb):
     chinese = Annotator.open(kb, AnnotationConfig(language="zh"))
     assert spans(chinese, "cancer 心肌梗死") == [("心肌梗死", "D7", 1.0)]
     (document,) = chinese.annotate([Document("1", "x")])
     assert document.language == "zh"
 
 
-def test_empty_text_and_much_text(annotator):
+def test_empty_and_long_text(annotator):
     assert spans(annotator, "") == []
     many = spans(annotator, "cancer " * 100_000)
     assert len(many) == 100_000
 
 
-def test_how_documents_are_batched_changes_nothing(kb, annotator):
+def test_batching_does_not_change_the_result(kb, annotator):
     words = (
         "breast cancer (BC) AD cold type 2 diabetes-mellitus heart attacks of line cells".split()
     )
     rng = random.Random(3)
     documents = [Document(str(n), " ".join(rng.choices(words, k=20))) for n in range(60)]
-    together = list(annotator.annotate(documents))
+    batched = list(annotator.annotate(documents))
     fresh = Annotator.open(kb)
-    alone = [found for document in documents[::-1] for found in fresh.annotate([document])]
-    assert together == alone[::-1]
+    single = [each for document in documents[::-1] for each in fresh.annotate([document])]
+    assert batched == single[::-1]
 
 
 @pytest.mark.parametrize("options", [{"threshold": 1.2}, {"threshold": -1}, {"max_spans": -1}])
-def test_impossible_settings_are_refused(options):
+def test_invalid_settings_are_refused(options):
     with pytest.raises(ConfigError, match="expected 0"):
         AnnotationConfig(**options)
+
+
+def random_spans(seed):
+    """Sorted spans of five documents, and their scores."""
+    rng = random.Random(seed)
+    rows = sorted(
+        (rng.randrange(5), start, start + rng.randint(1, 6))
+        for start in (rng.randrange(40) for _ in range(60))
+    )
+    scores = np.array([rng.choice([0.9, 0.95, 1.0]) for _ in rows])
+    return Spans(*np.array(rows, np.int64).T), scores
+
+
+def disjoint_by_loop(spans, scores):
+    rows = list(zip(*(column.tolist() for column in spans), scores, strict=True))
+    order = sorted(range(len(rows)), key=lambda n: (rows[n][1] - rows[n][2], -rows[n][3], *rows[n]))
+    kept = []
+    for n in order:
+        document, start, end, _ = rows[n]
+        if all(rows[k][0] != document or rows[k][2] <= start or rows[k][1] >= end for k in kept):
+            kept.append(n)
+    return [rows[n][:3] for n in sorted(kept, key=lambda n: rows[n])]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_select_disjoint_equals_a_plain_loop(seed):
+    spans, scores = random_spans(seed)
+    kept = spans.take(select_disjoint(spans, scores))
+    assert list(zip(*map(np.ndarray.tolist, kept), strict=True)) == disjoint_by_loop(spans, scores)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_select_best_of_each_document(seed):
+    spans, scores = random_spans(seed)
+    kept = select_best(spans, scores, 3).tolist()
+    assert kept == sorted(kept)
+    for document in range(5):
+        rows = [n for n in range(len(scores)) if spans.document[n] == document]
+        best = sorted(
+            rows, key=lambda n: (-scores[n], spans.start[n] - spans.end[n], spans.start[n])
+        )
+        assert sorted(best[:3]) == [n for n in kept if spans.document[n] == document]
+
+
+def test_no_spans():
+    none = Spans(*np.zeros((3, 0), np.int64))
+    assert select_disjoint(none, np.zeros(0)).tolist() == []
+    assert select_best(none, np.zeros(0), 2).tolist() == []

@@ -1,4 +1,4 @@
-"""The files of the benchmarks, which are no package."""
+"""Imports of the benchmark scripts, which are no package."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 @pytest.fixture
 def script(monkeypatch):
-    """Import a file of the benchmarks: ``script("linking_sets")``."""
+    """Import a file of the benchmarks: ``script("synthetic_names")``."""
     monkeypatch.syspath_prepend(BENCHMARKS)
     return importlib.import_module

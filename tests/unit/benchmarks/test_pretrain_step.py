@@ -1,4 +1,4 @@
-"""What steps of pre-training cost is measured by a script whose last line others read."""
+"""The benchmark of a pre-training step: its output, its random data, its baseline."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_a_small_run_ends_with_one_json_object(small, monkeypatch, capsys):
     assert set(result["nearest_over_mlm"]) == {"500", "1000"}
 
 
-def test_the_slow_form_gives_the_scores_and_slopes_of_the_fast_one(script):
-    graph = script("drawn_text").draw_graph(np.random.default_rng(0), 100)
+def test_both_forms_give_the_same_scores_and_gradients(script):
+    graph = script("sampled_text").sample_graph(np.random.default_rng(0), 100)
     edges = EdgeTable.of(graph).edges(torch.arange(20))
     torch.manual_seed(0)
     table, columns = torch.randn(100, 200), torch.randint(100, (len(edges), 4))
@@ -63,11 +63,11 @@ def test_the_slow_form_gives_the_scores_and_slopes_of_the_fast_one(script):
         torch.testing.assert_close(fast, slow, rtol=0, atol=1e-5)
 
 
-def test_two_parts_are_split_between_mentions(script):
-    drawn = script("drawn_text")
-    ((example,),) = drawn.draw_batches(np.random.default_rng(0), 1, 1, 64, 300, 12)
-    split = drawn.in_two_parts(example)
-    (end,) = np.flatnonzero(split.tokens[:-1] == drawn.SEP)
+def test_segment_pairs_are_split_between_mentions(script):
+    sampled = script("sampled_text")
+    ((example,),) = sampled.sample_batches(np.random.default_rng(0), 1, 1, 64, 300, 12)
+    split = sampled.as_segment_pair(example)
+    (end,) = np.flatnonzero(split.tokens[:-1] == sampled.SEP)
     assert (split.segments == (np.arange(64) > end)).all()
     first, last = split.mentions[:, 0], split.mentions[:, 1]
     assert not ((first <= end) & (last >= end)).any()

@@ -9,12 +9,12 @@ import pytest
 import torch
 from mischief import Mischief
 from safetensors.torch import load_file, save_file
-from tiny_namers import tiny_namer
+from tiny_seq2seq import tiny_seq2seq
 from transformers import BartForConditionalGeneration
 
 from biograft.checkpoints import import_checkpoint
 from biograft.errors import InputError
-from biograft.nn.seq2seq import Namer
+from biograft.nn.seq2seq import Seq2SeqModel
 
 NAMES = ["heart attack", "breast cancer"]
 
@@ -25,7 +25,7 @@ def published(tmp_path):
 
     def write(weights=lambda w: w, config=(), file="pytorch_model.bin"):
         folder = tmp_path / "published"
-        tiny_namer(NAMES).save(folder)
+        tiny_seq2seq(NAMES).save_pretrained(folder)
         whole = {k: v.half() for k, v in load_file(folder / "model.safetensors").items()}
         for half in ("encoder", "decoder"):
             whole[f"model.{half}.embed_tokens.weight"] = whole["model.shared.weight"].clone()
@@ -48,28 +48,28 @@ def test_the_weights_come_over_and_no_token_is_forced(published, tmp_path, file)
     assert report.layout == "genbioel"
     assert (facts["n_layers"], facts["n_decoder_layers"], facts["width"]) == (1, 1, 16)
     assert report.left_out == ()
-    namer, expected = Namer.from_pretrained(tmp_path / "ours"), tiny_namer(NAMES)
-    assert namer.start == 2
-    assert namer.model.dtype == torch.float32
+    seq2seq, expected = Seq2SeqModel.from_pretrained(tmp_path / "ours"), tiny_seq2seq(NAMES)
+    assert seq2seq.start == 2
+    assert seq2seq.model.dtype == torch.float32
     theirs = expected.model.half().float().state_dict()
-    ours = namer.model.state_dict()
+    ours = seq2seq.model.state_dict()
     assert set(ours) == set(theirs)
     for name in theirs:
         assert torch.equal(ours[name], theirs[name]), name
-    for told in (namer.model.config, namer.model.generation_config):
+    for told in (seq2seq.model.config, seq2seq.model.generation_config):
         for key in ("forced_bos_token_id", "forced_eos_token_id"):
             assert getattr(told, key, None) is None
-    assert namer.name_tokens("heart attack") == expected.name_tokens("heart attack")
-    shared = namer.model.model
+    assert seq2seq.name_tokens("heart attack") == expected.name_tokens("heart attack")
+    shared = seq2seq.model.model
     assert shared.encoder.embed_tokens.weight is shared.decoder.embed_tokens.weight
-    assert namer.model.lm_head.weight is shared.shared.weight
+    assert seq2seq.model.lm_head.weight is shared.shared.weight
 
 
 def test_it_writes_what_the_stock_model_writes(published, tmp_path):
     folder = published()
     import_checkpoint(folder, tmp_path / "ours")
     stock = BartForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).eval()
-    ours = Namer.from_pretrained(tmp_path / "ours").model.eval()
+    ours = Seq2SeqModel.from_pretrained(tmp_path / "ours").model.eval()
     given = {"input_ids": torch.tensor([[0, 9, 7, 2]]), "decoder_input_ids": torch.tensor([[2, 5]])}
     with torch.no_grad():
         assert torch.allclose(stock(**given).logits, ours(**given).logits, atol=1e-5)

@@ -1,4 +1,4 @@
-"""``biograft evaluate link``: one JSON object, warnings on stderr, a report."""
+"""``biograft evaluate``: link and text; ``task`` is tested with ``finetune``."""
 
 from __future__ import annotations
 
@@ -6,145 +6,256 @@ import json
 from dataclasses import replace
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from biograft.cli import evaluate
-from biograft.errors import BiograftError, ConfigError, StoreError
-from biograft.kb import BuildConfig, build_store
-from biograft.linking.calibration import fit_calibration
+from biograft.cli.evaluate import app
+from biograft.errors import BiograftError, ConfigError, FormatError, NotFoundError, StoreError
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.linking import build_index
+from biograft.linking.calibration import Calibration, fit_calibration
 from biograft.sources import SourceConfig
 
-GOLD = "1||0|3||Disease||flu||D1\n1||5|9||Disease||cold||D9\n2||0|4||Finding||fever||D2\n"
+CONCEPTS = [
+    {"id": "D1", "name": "Influenza", "names": ["flu"]},
+    {"id": "D2", "name": "Fever"},
+    {"id": "D3", "names": {"zh": ["流感"]}},
+]
+MENTIONS = "1||0|3||Disease||flu||D1\n1||5|9||Disease||cold||D9\n2||0|4||Finding||fever||D2\n"
+MENTIONS_WITH_NIL = "1||0|3||Disease||flu||D1\n3||0|4||Disease||flus||CUI-less\n"
+TEXTS = """\
+1|t|Influenza (IF) and fever.
+1|a|IF again.
+1\t0\t9\tInfluenza\tDisease\tD1
+1\t11\t13\tIF\tDisease\tD1
+1\t19\t24\tfever\tFinding\tD2
+1\t26\t28\tIF\tDisease\tD1
+
+2|t|Flu or a cold.
+2|a|
+2\t0\t3\tFlu\tDisease\t-1
+2\t9\t13\tcold\tDisease\tD9
+2\t9\t13\tnowhere at all\tDisease\tD9
+"""
 
 
 @pytest.fixture
-def app():
-    """A command line with the commands of this noun alone."""
-    whole = typer.Typer()
-    whole.add_typer(evaluate.app, name="evaluate")
-    return whole
-
-
-@pytest.fixture
-def place(write, tmp_path):
-    """A store and a gold file."""
-    lines = [{"id": "D1", "name": "Influenza", "names": ["flu"]}, {"id": "D2", "name": "Fever"}]
-    source = write("a.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+def folder(write, tmp_path):
+    """A folder with a store and two gold files."""
+    source = write("a.jsonl", "".join(json.dumps(line) + "\n" for line in CONCEPTS))
     build_store(BuildConfig(sources=(SourceConfig(path=source),)), tmp_path / "KB")
-    write("gold.concept", GOLD)
-
+    write("gold.concept", MENTIONS)
+    write("gold.pubtator", TEXTS)
     return tmp_path
 
 
-def run(app, place, *options):
-    arguments = ["--kb", place / "KB", "--gold", place / "gold.concept", "--format", "biosyn"]
-    line = ["evaluate", "link", *arguments, *options]
-    return CliRunner().invoke(app, list(map(str, line)))
-
-
-def test_one_json_object_in_percent(app, place):
-    done = run(app, place, "--json", "-k", 7)
+def values_of(done):
     assert done.exit_code == 0, done.output
-    values = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+# ---- link
+
+
+@pytest.fixture
+def link(folder):
+    def run(*options):
+        arguments = ["--kb", folder / "KB", "--gold", folder / "gold.concept", "--format", "biosyn"]
+        return CliRunner().invoke(app, list(map(str, ["link", *arguments, *options])))
+
+    return run
+
+
+def test_link_prints_one_json_object_in_percent(link):
+    done = link("--json", "-k", 7)
+    values = values_of(done)
     assert values["acc@1"] == values["acc@5"] == values["recall@7"] == pytest.approx(66.6667)
     assert (values["n"], values["scorer"], values["format"]) == (3, "lenient", "biosyn")
     assert len(values["intervals"]["mrr"]) == 2
-    assert "does not know 1 gold ids (such as D9)" in done.stderr
+    assert "1 gold ids (such as D9)" in done.stderr
 
 
-def test_text_for_a_person(app, place):
-    done = run(app, place, "--train", place / "gold.concept")
+def test_link_prints_a_table(link, folder):
+    done = link("--train", folder / "gold.concept")
     assert "3 queries, lenient scorer" in done.stdout
     assert "recall@30" in done.stdout
     assert "unseen mention" in done.stdout
 
 
-def test_types_and_limit(app, place):
-    done = run(app, place, "--json", "--types", "Disease", "--limit", 1, "--scorer", "strict")
-    values = json.loads(done.stdout)
+def test_link_types_and_limit(link):
+    values = values_of(link("--json", "--types", "Disease", "--limit", 1, "--scorer", "strict"))
     assert (values["n"], values["acc@1"]) == (1, 100)
     assert values["left_out"] == {"of another type": 1}
 
 
-def test_a_report_is_written(app, place):
+def test_link_writes_a_report(link, folder):
     pytest.importorskip("matplotlib")
-    done = run(app, place, "--report", place / "R", "--train", place / "gold.concept")
+    done = link("--report", folder / "R", "--train", folder / "gold.concept")
     assert done.exit_code == 0, done.output
-    assert "unseen mention" in (place / "R" / "report.html").read_text(encoding="utf-8")
+    assert "unseen mention" in (folder / "R" / "report.html").read_text(encoding="utf-8")
 
 
-def test_mistakes_of_the_user_are_of_the_error_tree(app, place):
-    assert isinstance(run(app, place, "--scorer", "loose").exception, ConfigError)
-    assert isinstance(run(app, place, "--train", place / "none").exception, BiograftError)
-
-
-NIL_GOLD = GOLD.splitlines(keepends=True)[0] + "3||0|4||Disease||flus||CUI-less\n"
+@pytest.mark.parametrize(
+    ("options", "error", "option"),
+    [
+        (("--scorer", "loose"), ConfigError, "scorer"),
+        (("--train", "none"), BiograftError, "none"),
+        (("--aim", "f1"), ConfigError, "--aim"),
+        (("--fit-calibration", "c", "--nil-below", "0.5"), ConfigError, "--nil-below"),
+    ],
+)
+def test_link_refuses(link, options, error, option):
+    done = link(*options)
+    assert isinstance(done.exception, error)
+    assert option in str(done.exception)
 
 
 @pytest.fixture
-def calibrated(place):
-    """A calibration that doubts what is not quite the name, and a gold with such a NIL."""
-    (place / "gold.concept").write_text(NIL_GOLD, encoding="utf-8")
+def save_calibration(folder):
+    """Save a calibration that doubts inexact names; the gold has such a mention, with NIL."""
+    (folder / "gold.concept").write_text(MENTIONS_WITH_NIL, encoding="utf-8")
 
     def save(name="c.json", search="lexical*1", threshold=0.5):
         fitted = fit_calibration([1.0, 1.0, 0.5, 0.5], [1, 1, 0, 0], search=search)
-        replace(fitted, threshold=threshold).save(place / name)
-        return place / name
+        replace(fitted, threshold=threshold).save(folder / name)
+        return folder / name
 
     return save
 
 
-def test_nil_is_said_by_the_threshold_of_a_calibration(app, place, calibrated):
-    bare = json.loads(run(app, place, "--json", "--nil").stdout)
+@pytest.fixture
+def index(folder, save_calibration):
+    """An index whose calibration takes every answer for NIL."""
+    build_index(KnowledgeBase.open(folder / "KB"), folder / "I")
+    save_calibration("I/calibration.json", threshold=1.1)
+    return folder / "I"
+
+
+def test_the_threshold_of_a_calibration_decides_nil(link, save_calibration):
+    bare = values_of(link("--json", "--nil"))
     assert (bare["nil_f1"], bare["acc@1"], bare["nil_below"]) == (0, 50, None)
     assert "ece" not in bare
-    asked = ("--nil", "--calibration", calibrated())
-    values = json.loads(run(app, place, "--json", *asked).stdout)
+    options = ("--nil", "--calibration", save_calibration())
+    values = values_of(link("--json", *options))
     assert (values["nil_f1"], values["acc@1"], values["nil_below"]) == (100, 100, 0.5)
     assert values["ece"] == pytest.approx(0)
-    assert "2 queries, lenient scorer; NIL below 0.5000" in run(app, place, *asked).stdout
-    named = json.loads(run(app, place, "--json", *asked, "--nil-below", 0.0).stdout)
+    assert "NIL below 0.5000" in link(*options).stdout
+    named = values_of(link("--json", *options, "--nil-below", 0.0))
     assert (named["nil_f1"], named["nil_below"]) == (0, 0)
 
 
-def test_a_calibration_without_threshold_gives_probabilities_alone(app, place, calibrated):
-    asked = ("--nil", "--calibration", calibrated(threshold=None))
-    values = json.loads(run(app, place, "--json", *asked).stdout)
+def test_a_calibration_without_threshold_only_gives_probabilities(link, save_calibration):
+    values = values_of(link("--json", "--nil", "--calibration", save_calibration(threshold=None)))
     assert (values["nil_f1"], values["nil_below"]) == (0, None)
     assert "ece" in values
 
 
-def test_the_calibration_of_an_index_says_nil_where_nil_is_asked(app, place, calibrated):
-    from biograft.kb import KnowledgeBase
-    from biograft.linking import build_index
-
-    build_index(KnowledgeBase.open(place / "KB"), place / "I")
-    calibrated("I/calibration.json", threshold=1.1)
-    asked = ("--json", "--index", place / "I")
-    assert json.loads(run(app, place, *asked).stdout)["acc@1"] == 100
-    values = json.loads(run(app, place, *asked, "--nil").stdout)
+def test_the_calibration_of_an_index_decides_nil_only_with_nil(link, index):
+    options = ("--json", "--index", index)
+    assert values_of(link(*options))["acc@1"] == 100
+    values = values_of(link(*options, "--nil"))
     assert (values["nil_recall"], values["acc@1"], values["nil_below"]) == (100, 50, 1.1)
 
 
-def test_a_calibration_of_another_search_or_beside_a_fit_is_refused(app, place, calibrated):
-    other = run(app, place, "--calibration", calibrated(search="dense*1")).exception
+def test_an_unfit_calibration_is_refused(link, folder, save_calibration):
+    other = link("--calibration", save_calibration(search="dense*1")).exception
     assert isinstance(other, StoreError)
-    assert "fitted to the scores of dense*1" in str(other)
-    file = calibrated("d.json")
-    both = run(app, place, "--calibration", file, "--fit-calibration", place / "e.json").exception
+    assert "dense*1" in str(other)
+    file = save_calibration("d.json")
+    both = link("--calibration", file, "--fit-calibration", folder / "e.json").exception
     assert isinstance(both, ConfigError)
-    assert "--calibration: --fit-calibration fits another" in str(both)
+    assert "--calibration" in str(both)
 
 
-def test_what_is_fitted_is_blind_to_the_threshold_of_an_index(app, place, calibrated):
-    """Answers that the old threshold takes for NIL are right or wrong as they are."""
-    from biograft.kb import KnowledgeBase
-    from biograft.linking import build_index
-    from biograft.linking.calibration import Calibration
+def test_a_fit_ignores_the_threshold_of_the_index(link, folder, index):
+    """Answers below the old threshold are right or wrong as they are."""
+    done = link("--index", index, "--nil", "--fit-calibration", folder / "n.json", "--json")
+    assert values_of(done)["calibration"]["file"] == str(folder / "n.json")
+    assert Calibration.load(folder / "n.json")(1.0) == 1
 
-    build_index(KnowledgeBase.open(place / "KB"), place / "I")
-    calibrated("I/calibration.json", threshold=1.1)
-    done = run(app, place, "--index", place / "I", "--nil", "--fit-calibration", place / "n.json")
-    assert done.exit_code == 0, done.output
-    assert Calibration.load(place / "n.json")(1.0) == 1
+
+# ---- text
+
+
+@pytest.fixture
+def text(folder):
+    def run(*options):
+        paths = {"--kb": "KB", "--gold": "gold.pubtator"}
+        line = ["text", "--format", "pubtator"]
+        line += [part for name, file in paths.items() for part in (name, str(folder / file))]
+        return CliRunner().invoke(app, [*line, *map(str, options)])
+
+    return run
+
+
+def counts(score):
+    return score["right"], score["wrong"], score["missed"]
+
+
+def test_text_prints_one_json_object_in_percent(text):
+    done = text("--json")
+    values = values_of(done)
+    assert (values["format"], values["unit"]) == ("pubtator", "percent")
+    assert (values["n_documents"], values["n_mentions"], values["n_nil"]) == (2, 6, 1)
+    assert counts(values["spans"]) == (5, 0, 1)
+    assert counts(values["mentions"]) == (4, 1, 1)
+    assert counts(values["documents"]) == (2, 1, 1)
+    assert values["documents"]["f1"] == pytest.approx(66.6667)
+    assert values["documents"]["intervals"]["f1"] == [0, 100]
+    assert values["left_out"] == {"offsets do not fit the text": 1}
+    assert "1 gold ids (such as D9)" in done.stderr
+    assert "1 mentions of the gold left out: offsets do not fit" in done.stderr
+
+
+def test_text_prints_a_table(text):
+    lines = text().stdout.splitlines()
+    assert lines[0] == "2 documents, 6 gold mentions, 1 of them without a concept"
+    assert lines[1].split() == ["precision", "recall", "F1", "right", "wrong", "missed"]
+    assert [line.split()[0] for line in lines[2:]] == ["spans", "mentions", "documents"]
+    assert lines[2].split()[-3:] == ["5", "0", "1"]
+    assert lines[2].split()[1] == "100.00"
+    assert len({len(line) for line in lines[1:]}) == 1
+
+
+def test_text_options(text):
+    assert counts(values_of(text("--json", "--types", "Finding"))["mentions"]) == (1, 4, 0)
+    assert counts(values_of(text("--json", "--limit", 1))["mentions"]) == (4, 0, 0)
+    assert counts(values_of(text("--json", "--no-abbreviations"))["spans"]) == (3, 0, 3)
+    assert counts(values_of(text("--json", "--lang", "zh"))["mentions"]) == (0, 0, 5)
+    nil = values_of(text("--json", "--threshold", 2))
+    assert (counts(nil["spans"]), counts(nil["mentions"])) == ((5, 0, 1), (0, 0, 5))
+
+
+def test_text_applies_the_threshold_of_a_calibration(text, folder):
+    fitted = replace(fit_calibration([0.0, 1.0], [0, 0.5], search="lexical*1"), threshold=0.6)
+    fitted.save(folder / "c.json")
+    options = ("--json", "--calibration", folder / "c.json")
+    assert counts(values_of(text(*options))["mentions"])[1] == 0
+    assert counts(values_of(text(*options, "--threshold", 0.4))["mentions"]) == (4, 1, 1)
+    replace(fitted, search="dense*1").save(folder / "d.json")
+    other = text("--calibration", folder / "d.json").exception
+    assert isinstance(other, StoreError)
+    assert "dense*1" in str(other)
+
+
+def test_text_reads_the_shipped_sample(text):
+    assert values_of(text("--json", "--gold", "starter", "--format", "sample"))["n_documents"] > 50
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (["--format", "biosyn"], ConfigError, "'biosyn' .*pubtator, sample"),
+        (["--format", "pubtater"], NotFoundError, "did you mean 'pubtator'"),
+        (["--types", "Gene"], FormatError, "2 documents"),
+        (["--gold", "none.txt"], BiograftError, "does not exist"),
+        (["--kb", "none"], StoreError, "none"),
+        (["--model", "none"], StoreError, "none"),
+        (["--threshold", "nan"], ConfigError, "threshold"),
+    ],
+)
+def test_text_refuses_in_one_line(text, options, error, message):
+    done = text(*options)
+    assert isinstance(done.exception, error)
+    assert "\n" not in str(done.exception)
+    with pytest.raises(error, match=message):
+        raise done.exception

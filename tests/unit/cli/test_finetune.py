@@ -98,7 +98,7 @@ def ranker(place: Path, train: Callable[..., Any], tmp_path_factory: Any) -> tup
 
 def test_a_ranker_learns_what_is_meant(ranker, place):
     out, said = ranker
-    assert (said["recipe"], said["kind"], said["finished"]) == ("linker-ranker", "ranker", True)
+    assert (said["recipe"], said["linker"], said["finished"]) == ("linker-ranker", "ranker", True)
     assert said["report"]["n_mentions"] == 6 * len(MEANT)
     assert said["dev"]["n"] == 2 * len(MEANT)
     assert said["dev"]["trained"] == 1
@@ -178,7 +178,7 @@ def test_an_encoder_is_trained_and_indexed(place, run, train, tmp_path):
     done = train("linker-encoder", out, "--encoder", place / "encoder", changes=changes)
     assert f"encoder: {out / 'encoder'}" in done.stdout
     made = run("index", place / "kb", "--encoder", out / "encoder", "-o", tmp_path / "index")
-    learned = json.loads((out / "encoder" / "biograft_weights.json").read_text())["weights"]
+    learned = json.loads((out / "encoder" / "biograft_lexical_weight.json").read_text())["weights"]
     share = learned["lexical"] / (1 + learned["lexical"])
     counts = f"dense {1 - share:.3g}, lexical {share:.3g}"
     assert f"weights learned with the encoder: {counts}" in made.stdout

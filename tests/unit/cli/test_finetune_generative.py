@@ -65,7 +65,7 @@ def linker(train: Callable[..., Any], tmp_path_factory: Any) -> tuple[Path, Any]
 
 def test_what_was_made_is_told(linker):
     out, said = linker
-    assert (said["recipe"], said["kind"], said["finished"]) == (RECIPE, "generative", True)
+    assert (said["recipe"], said["linker"], said["finished"]) == (RECIPE, "generative", True)
     assert said["model"] == str(out / "model")
     report = said["report"]
     assert report["step"] == 3
@@ -120,7 +120,7 @@ def test_generation_is_mixed_with_an_index(place, run, train, tmp_path):
     share = said["report"]["share"]
     # three steps teach nothing, letters find much
     assert share["searched"] > share["generative"]
-    assert 0 <= share["generative_share"] < 1
+    assert 0 <= share["generation_weight"] < 1
     assert said["report"]["held_out"]["recall@5"] >= said["report"]["held_out"]["recall@1"] > 0
     whole = ("--kb", place / "kb", "--index", tmp_path / "index", "--model",
              tmp_path / "run" / "model", "--json")  # fmt: skip

@@ -109,12 +109,12 @@ def test_entities_are_learned_and_measured(entities, run, place, tmp_path):
 def test_runs_are_compared(entities, run):
     out, _ = entities
     found = json.loads(
-        run("evaluate", "task", out, "--against", out, "--figure", 0.9, "--json").stdout
+        run("evaluate", "task", out, "--against", out, "--published", 0.9, "--json").stdout
     )
     assert found["against"]["paired"]["p"] == 1.0
-    assert found["figure"]["one_sample"]["t"] is None
-    shown = run("evaluate", "task", out, "--figure", "0.9").stdout
-    assert "against 0.9000: +0.1000" in shown
+    assert found["published"]["one_sample"]["t"] is None
+    shown = run("evaluate", "task", out, "--published", "0.9").stdout
+    assert "vs 0.9000: +0.1000" in shown
     assert "one-sample t-test: p = 0.0000" in shown
 
 
@@ -162,16 +162,16 @@ def test_what_cannot_be_meant_is_refused(run, tmp_path, arguments, message):
 
 
 def test_nothing_to_measure_is_said(entities, run):
-    with pytest.raises(ConfigError, match="--data, --against or --figure"):
+    with pytest.raises(ConfigError, match="--data, --against or --published"):
         run("evaluate", "task", entities[0])
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("-o", "answers.jsonl"), "--out: means nothing without a file"),
-        (("--format", "gad", "--part", "dev"), "--format, --part: means nothing"),
-        (("--grouped", "--figure", "0.5"), "--grouped: means nothing without a file"),
+        (("-o", "answers.jsonl"), "--out: needs a file"),
+        (("--format", "gad", "--split", "dev"), "--format, --split: needs a file"),
+        (("--grouped", "--published", "0.5"), "--grouped: needs a file"),
     ],
 )
 def test_what_is_said_of_a_file_needs_one(run, tmp_path, options, message):
@@ -213,5 +213,5 @@ def test_texts_pairs_and_answers(kind, place, train, run, tmp_path):
     assert f"chance               {main} " in shown
     assert len(answers.read_text().splitlines()) > 3
     found = run("evaluate", "task", tmp_path / "run", *data, "--json").stdout
-    assert json.loads(found)["data"]["figures"][0] == main
-    assert f"  {main} " in run("evaluate", "task", tmp_path / "run", "--figure", "0.5").stdout
+    assert json.loads(found)["data"]["metrics"][0] == main
+    assert f"  {main} " in run("evaluate", "task", tmp_path / "run", "--published", "0.5").stdout

@@ -1,4 +1,4 @@
-"""``biograft index``: what it makes, says and refuses."""
+"""``biograft index``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(*arguments):
     return CliRunner().invoke(app, ["index", *map(str, arguments)])
 
 
-def test_by_letters(store, tmp_path):
+def test_lexical_index(store, tmp_path):
     done = run(store, "-o", tmp_path / "I")
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("4 names indexed (lexical) in ")
@@ -43,14 +43,14 @@ def test_by_letters(store, tmp_path):
     assert manifest["n_names"] == 3
 
 
-def test_by_vectors_and_an_update(store, tiny_encoder, tmp_path):
+def test_dense_index_and_update(store, tiny_encoder, tmp_path):
     folder = tiny_encoder(["influenza", "flu", "fever"])
     options = ("--encoder", folder, "--pooling", "cls", "--max-length", 9, "--storage", "int8")
     done = run(store, "-o", tmp_path / "I", *options, "--json")
     assert json.loads(done.stdout)["parts"] == ["lexical", "dense"]
     settings = tmp_path / "I" / "dense" / "encoder" / "biograft_encoder.json"
-    said = json.loads(settings.read_text())
-    assert (said["pooling"], said["max_length"]) == ("cls", 9)
+    saved = json.loads(settings.read_text())
+    assert (saved["pooling"], saved["max_length"]) == ("cls", 9)
     done = run(store, "-o", tmp_path / "I", "--update", "--json")
     assert json.loads(done.stdout)["parts"] == ["lexical", "dense"]
     dense = json.loads((tmp_path / "I" / "dense" / "manifest.json").read_text())
@@ -60,17 +60,17 @@ def test_by_vectors_and_an_update(store, tiny_encoder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        (["--pooling", "mean"], ConfigError, "--pooling: is about vectors; name an --encoder"),
-        (["--approximate"], ConfigError, "--approximate: is about vectors"),
-        (["--storage", "int8"], ConfigError, "--storage: is about vectors"),
+        (["--pooling", "mean"], ConfigError, "--pooling: applies to dense search"),
+        (["--approximate"], ConfigError, "--approximate: applies to dense search"),
+        (["--storage", "int8"], ConfigError, "--storage: applies to dense search"),
         (["--steps", "nope"], ConfigError, "no step is called 'nope'"),
         (["--lang", "xx"], ConfigError, "no names in 'xx'"),
         (["--encoder", "./none"], NotFoundError, "no such folder"),
         (["--update"], StoreError, "no such index"),
-        (["--update", "--lang", "en"], ConfigError, "--lang: an update keeps what INDEX was made"),
+        (["--update", "--lang", "en"], ConfigError, "--lang: an update keeps"),
     ],
 )
-def test_one_clear_line(store, tmp_path, options, error, message):
+def test_refused_in_one_line(store, tmp_path, options, error, message):
     done = run(store, "-o", tmp_path / "I", *options)
     assert isinstance(done.exception, error)
     assert message in str(done.exception)
@@ -78,23 +78,21 @@ def test_one_clear_line(store, tmp_path, options, error, message):
     assert not (tmp_path / "I").exists()
 
 
-def test_what_is_there_is_kept(store, tmp_path):
+def test_existing_outputs_are_kept(store, tmp_path):
     run(store, "-o", tmp_path / "I")
     assert isinstance(run(store, "-o", tmp_path / "I").exception, OutputError)
     assert isinstance(run(tmp_path / "none", "-o", tmp_path / "J").exception, StoreError)
 
 
 @pytest.mark.parametrize("model_type", ["bert", "mischief"])
-def test_code_in_an_encoder_folder_is_not_run_whatever_is_piped(
-    store, tiny_encoder, tmp_path, model_type
-):
+def test_code_in_an_encoder_folder_is_never_run(store, tiny_encoder, tmp_path, model_type):
     """Guards: ``printf 'y\\n' | biograft index KB --encoder DIR`` ran a module of DIR."""
     folder, witness = tiny_encoder(["flu"]), tmp_path / "it-ran"
     (folder / "mischief.py").write_text(f"open({str(witness)!r}, 'w').close()\n")
     config = json.loads((folder / "config.json").read_text())
     auto_map = dict.fromkeys(("AutoConfig", "AutoModel"), "mischief.Anything")
-    told = {**config, "model_type": model_type, "auto_map": auto_map}
-    (folder / "config.json").write_text(json.dumps(told))
+    changed = {**config, "model_type": model_type, "auto_map": auto_map}
+    (folder / "config.json").write_text(json.dumps(changed))
     done = subprocess.run(
         [sys.executable, "-m", "biograft", "index", store, "--encoder", folder,
          "-o", tmp_path / "I"],

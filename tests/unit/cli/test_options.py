@@ -1,4 +1,4 @@
-"""What options list with commas, and that no option is declared twice."""
+"""Options that commands share: parsing, warnings, and that none is declared twice."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ from pathlib import Path
 import pytest
 
 from biograft import cli
-from biograft.cli.options import split_languages, split_list
+from biograft.cli.options import (
+    refuse_repeated,
+    split_columns,
+    split_languages,
+    split_list,
+    warn_left_out,
+    warn_unknown,
+)
+from biograft.errors import ConfigError
 
 
 @pytest.mark.parametrize(
-    ("text", "parts"),
+    ("text", "items"),
     [
         (None, ()),
         (" , ", ()),
@@ -21,22 +29,53 @@ from biograft.cli.options import split_languages, split_list
         (" Disease,,Body part ,", ("Disease", "Body part")),
     ],
 )
-def test_a_list_with_commas(text, parts):
-    assert split_list(text) == parts
+def test_split_list(text, items):
+    assert split_list(text) == items
 
 
-def test_languages_become_codes():
+def test_split_languages():
     assert split_languages(" CHI, en-US ,") == ("zh", "en")
     assert split_languages("") == ()
 
 
-def test_no_option_is_written_twice():
-    """What two commands share with one meaning is an alias of ``options``."""
-    told = []
+@pytest.mark.parametrize("text", ["id", "id=", "=x", " =x", "id=code,name"])
+def test_split_columns_refuses_what_is_not_role_and_column(text):
+    with pytest.raises(ConfigError, match="--columns: expected role=column"):
+        split_columns(text)
+
+
+def test_refuse_repeated():
+    refuse_repeated("MODEL", ["a", "b"])
+    with pytest.raises(ConfigError, match="MODEL: b is given twice"):
+        refuse_repeated("MODEL", ["a", "b", "b"])
+
+
+def test_no_option_is_declared_twice():
+    """Commands share an option of the same meaning as an alias of ``options``."""
+    options = []
     for path in Path(cli.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "typer.Option":
                 values = {k.arg: ast.unparse(k.value) for k in node.keywords}
-                told.append((values.get("metavar"), values["help"]))
-    assert len(told) > 40
-    assert [each for each, n in Counter(told).items() if n > 1] == []
+                options.append((values.get("metavar"), values["help"]))
+    assert len(options) > 40
+    assert [each for each, n in Counter(options).items() if n > 1] == []
+
+
+def test_rows_left_out_are_warned_about_by_reason(capsys):
+    warn_left_out({"no id": 1200, "too short": 1}, "rows", "a.txt: ")
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == [
+        "warning: a.txt: 1,200 rows left out: no id",
+        "warning: a.txt: 1 rows left out: too short",
+    ]
+
+
+def test_unknown_ids_are_warned_about_with_examples(capsys):
+    warn_unknown({"D4", "D2", "D1", "D3"}, "; they count as missed", "--dev: ")
+    line = capsys.readouterr().err
+    assert line.startswith("warning: --dev: ")
+    assert "4 gold ids (such as D1, D2, D3); they count as missed\n" in line
+    warn_unknown(set(), "; they count as missed")
+    assert capsys.readouterr() == ("", "")

@@ -1,4 +1,4 @@
-"""``biograft probe cloze``: two tiny models on the starter store, and what is refused."""
+"""``biograft probe cloze``: two tiny models on the starter store."""
 
 import json
 
@@ -47,33 +47,33 @@ def call():
     return run
 
 
-def test_two_models_are_asked_the_same(call, kb, models, tmp_path):
+def test_two_models_answer_the_same_queries(call, kb, models, tmp_path):
     files = ("--write-queries", tmp_path / "q.tsv", "--examples", tmp_path / "e.jsonl")
-    told = json.loads(call(*models, "--kb", kb, *FEW, *files, "--json"))
-    assert (told["n_queries"], told["beam"], told["lengths"]) == (12, 3, [1, 2])
-    assert told["unit"] == "percent"
-    assert [each["model"] for each in told["models"]] == [str(model) for model in models]
-    for each in told["models"]:
+    results = json.loads(call(*models, "--kb", kb, *FEW, *files, "--json"))
+    assert (results["n_queries"], results["beam"], results["lengths"]) == (12, 3, [1, 2])
+    assert results["unit"] == "percent"
+    assert [each["model"] for each in results["models"]] == [str(model) for model in models]
+    for each in results["models"]:
         parts = [each[part]["n_queries"] for part in ("all", "type 1", "type 2")]
         assert parts[0] == 12 == parts[1] + parts[2]
         assert set(each["by_length"]) == {"1", "2"}
         assert sum(row["all"]["n"] for row in each["relations"]) == 12
-    [difference] = told["differences"]
+    [difference] = results["differences"]
     assert (difference["model"], difference["than"]) == (str(models[1]), str(models[0]))
     assert {"difference", "interval", "p"} == set(difference["all"])
     rows = [json.loads(line) for line in (tmp_path / "e.jsonl").read_text("utf-8").splitlines()]
-    asked = [line.split("\t") for line in (tmp_path / "q.tsv").read_text("utf-8").splitlines()]
-    assert [row["prompt"] for row in rows] == [prompt for prompt, _, _ in asked]
-    for row, (_, relation, ids) in zip(rows, asked, strict=True):
+    written = [line.split("\t") for line in (tmp_path / "q.tsv").read_text("utf-8").splitlines()]
+    assert [row["prompt"] for row in rows] == [prompt for prompt, _, _ in written]
+    for row, (_, relation, ids) in zip(rows, written, strict=True):
         assert row["relation"] == relation
         assert [answer["id"] for answer in row["answers"]] == ids.split("|")
-        for shown in row["models"].values():
-            assert (shown["single"]["masks"], shown["several"]["masks"]) == (1, 2)
+        for best in row["models"].values():
+            assert (best["single"]["masks"], best["several"]["masks"]) == (1, 2)
     same = (*FEW[2:], "--queries", tmp_path / "q.tsv")
     again = json.loads(call(models[1], "--kb", kb, *same, "--json"))
-    for each in (again["models"][0], told["models"][1]):
+    for each in (again["models"][0], results["models"][1]):
         del each["seconds"]
-    assert again["models"][0] == told["models"][1]
+    assert again["models"][0] == results["models"][1]
 
 
 @pytest.mark.parametrize(
@@ -86,35 +86,35 @@ def test_two_models_are_asked_the_same(call, kb, models, tmp_path):
         ("--wording", "words.tsv"),
     ],
 )
-def test_queries_that_are_given_are_asked_as_they_are(call, kb, models, write, options):
-    with pytest.raises(BiograftError, match="--queries: holds queries as they are; leave away"):
+def test_queries_from_a_file_exclude_the_options_that_build_them(call, kb, models, write, options):
+    with pytest.raises(BiograftError, match="--queries: "):
         call(models[0], "--kb", kb, "--queries", write("q.tsv", ""), *options)
 
 
-def test_what_people_read(call, kb, models):
-    shown = call(*models, "--kb", kb, *FEW, "--relations", "treats,is-a").splitlines()
-    assert shown[0] == "12 queries of 2 relations"
-    assert shown[2].startswith("  all ")
-    assert any(line.startswith("  treats") for line in shown)
-    assert any(" against " in line for line in shown)
+def test_printed_table(call, kb, models):
+    lines = call(*models, "--kb", kb, *FEW, "--relations", "treats,is-a").splitlines()
+    assert lines[0] == "12 queries of 2 relations"
+    assert lines[2].startswith("  all ")
+    assert any(line.startswith("  treats") for line in lines)
+    assert any(" vs " in line for line in lines)
 
 
 @pytest.mark.parametrize("order", ["left-to-right", "independent"])
-def test_chinese_and_other_orders(call, kb, models, order, write):
+def test_chinese_queries_and_decoding_orders(call, kb, models, order, write):
     words = write("words.tsv", "treats\t治疗\n")
     options = ("--lang", "zh", "--relations", "treats", "--order", order, "--wording", words)
-    told = json.loads(call(models[0], "--kb", kb, *FEW, *options, "--json"))
-    assert told["order"] == order
-    assert told["models"][0]["relations"][0]["relation"] == "treats"
+    results = json.loads(call(models[0], "--kb", kb, *FEW, *options, "--json"))
+    assert results["order"] == order
+    assert results["models"][0]["relations"][0]["relation"] == "treats"
 
 
-def test_what_is_refused_before_any_work(call, kb, models, tiny_encoder, write, tmp_path):
+def test_refused_before_any_work(call, kb, models, tiny_encoder, write, tmp_path):
     encoder = tiny_encoder(["heart"])
     queries = ("--write-queries", tmp_path / "q.tsv")
     with pytest.raises(BiograftError, match="without the head that predicts tokens"):
         call(models[0], encoder, "--kb", kb, *FEW, *queries)
     assert not (tmp_path / "q.tsv").exists()
-    with pytest.raises(BiograftError, match="stands there twice"):
+    with pytest.raises(BiograftError, match="is given twice"):
         call(models[0], models[0], "--kb", kb, *FEW)
     for text in ("a", "1-", "-2", "2-b"):
         with pytest.raises(BiograftError, match="--lengths: expected numbers such as 1-10"):

@@ -54,11 +54,11 @@ def test_definitions_are_found(text, found):
         "cmedm (DM)",
     ],
 )
-def test_other_brackets_define_nothing(text):
+def test_other_brackets_define_no_abbreviation(text):
     assert pairs(text) == []
 
 
-def test_the_long_form_stays_within_its_few_words():
+def test_the_long_form_has_few_words():
     # for two letters four words are looked at
     assert pairs("xeno and so beta (XB)") == [("XB", "xeno and so beta")]
     assert pairs("xeno and so on beta (XB)") == []
@@ -69,7 +69,7 @@ class TestLongForms:
         "Breast cancer (BC) and BC (bladder cancer); tumor (T1). diabetes mellitus (DM)"
     )
 
-    def test_the_first_definition_counts(self):
+    def test_the_first_of_several_definitions_counts(self):
         assert dict(self.forms) == {"BC": "Breast cancer", "DM": "diabetes mellitus"}
         assert len(self.forms) == 2
 
@@ -119,5 +119,5 @@ def test_offsets_slice_to_both_forms(text):
         ("abcdef", "a b c d e f", False),
     ],
 )
-def test_a_mention_abbreviates_another_by_its_letters(short, long, expected):
+def test_abbreviates(short, long, expected):
     assert abbreviates(short, long) is expected

@@ -11,7 +11,7 @@ from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.sources import SourceConfig
 
 
-def found(names, text, **options):
+def matches(names, text, **options):
     matches = DictionaryMatcher(names, DictionaryConfig(**options)).find(text)
     assert all(text[m.start : m.end] == m.text != "" for m in matches)
     return [(m.text, *m.name_rows) for m in matches]
@@ -41,9 +41,9 @@ class TestFinding:
         ],
     )  # fmt: skip
     def test_names_are_found_as_written_in_the_text(self, name, text, expected):
-        assert [text for text, _ in found([name], text)] == expected
+        assert [text for text, _ in matches([name], text)] == expected
 
-    def test_matches_carry_place_and_names(self):
+    def test_matches_have_offsets_and_name_rows(self):
         matcher = DictionaryMatcher(["skin", "Lung Cancer", "lung-cancer"], rows=[7, 40, 9])
         assert matcher.find("  lung cancers") == [DictionaryMatch(2, 14, "lung cancers", (9, 40))]
         assert matcher.patterns.n_names == 3
@@ -51,26 +51,26 @@ class TestFinding:
     def test_the_leftmost_then_longest_match_is_taken(self):
         names = ["lung cancer", "cancer", "lung", "cancer cell line", "cancer cel"]
         text = "lung cancer cell line, cancer cells"
-        assert found(names, text) == [("lung cancer", 0), ("cancer", 1)]
+        assert matches(names, text) == [("lung cancer", 0), ("cancer", 1)]
 
-    def test_all_matches_are_given_on_request(self):
+    def test_overlap_all_returns_all_matches(self):
         names = ["lung cancer", "cancer", "lung", "cancer cell"]
-        assert found(names, "lung cancer cells", overlap="all") == [
+        assert matches(names, "lung cancer cells", overlap="all") == [
             ("lung cancer", 0),
             ("lung", 2),
             ("cancer cells", 3),
             ("cancer", 1),
         ]
 
-    def test_a_name_itself_comes_before_one_found_by_its_plural(self):
+    def test_an_exact_match_comes_before_a_plural(self):
         for overlap in ("longest", "all"):
-            assert found(["tumor", "tumors"], "tumors tumor", overlap=overlap) == [
+            assert matches(["tumor", "tumors"], "tumors tumor", overlap=overlap) == [
                 ("tumors", 1),
                 ("tumor", 0),
             ]
 
-    def test_plurals_can_be_left_alone(self):
-        assert found(["tumor"], "tumors tumor", plurals=False) == [("tumor", 0)]
+    def test_plurals_can_be_disabled(self):
+        assert matches(["tumor"], "tumors tumor", plurals=False) == [("tumor", 0)]
 
 
 class TestCase:
@@ -88,38 +88,38 @@ class TestCase:
         ],
     )
     def test_acronyms_and_common_words_keep_their_case(self, name, text, expected):
-        assert [text for text, _ in found([name], text)] == expected
+        assert [text for text, _ in matches([name], text)] == expected
 
     def test_a_name_in_the_wrong_case_does_not_hide_a_shorter_one(self):
-        assert found(["a ALS", "ALS", "pain AB"], "als") == []
-        assert found(["DM 1", "DM-1", "fever"], "dm 1 fever") == [("dm 1", 0), ("fever", 2)]
-        assert found(["IL-2", "2 pains"], "il-2 pains") == [("2 pains", 1)]
+        assert matches(["a ALS", "ALS", "pain AB"], "als") == []
+        assert matches(["DM 1", "DM-1", "fever"], "dm 1 fever") == [("dm 1", 0), ("fever", 2)]
+        assert matches(["IL-2", "2 pains"], "il-2 pains") == [("2 pains", 1)]
 
     def test_the_length_of_acronyms_is_an_option(self):
-        assert found(["HNPCC"], "hnpcc", acronym_length=5) == []
-        assert found(["DM"], "dm", acronym_length=0) == [("dm", 0)]
+        assert matches(["HNPCC"], "hnpcc", acronym_length=5) == []
+        assert matches(["DM"], "dm", acronym_length=0) == [("dm", 0)]
 
 
 class TestNames:
-    def test_names_that_say_nothing_are_left_out_and_counted(self):
+    def test_skipped_names_are_counted(self):
         matcher = DictionaryMatcher(["the", "No", "x", "12", "1-2", "--", "", "pain", "α β"])
         assert matcher.patterns.skipped == {"stop word": 2, "short": 3, "number": 2}
         assert [m.text for m in matcher.find("the no x 12 1-2 -- pain α-β")] == ["pain", "α-β"]
 
-    def test_no_names_find_nothing(self):
-        assert found([], "some text") == []
-        assert found(["the"], "the text") == []
+    def test_an_empty_dictionary_matches_nothing(self):
+        assert matches([], "some text") == []
+        assert matches(["the"], "the text") == []
 
-    def test_stop_words_are_no_names(self, write):
+    def test_stop_words_do_not_match(self, write):
         path = write("stop.txt", "Fever\n\n lung-cancer \n")
         names = ["fever", "lung cancer", "pain", "cough"]
         words = ("Pain", *read_stop_words(path))
-        assert found(names, "fever lung cancer pain cough", stop_words=words) == [("cough", 3)]
+        assert matches(names, "fever lung cancer pain cough", stop_words=words) == [("cough", 3)]
         with pytest.raises(InputError, match="does not exist"):
             read_stop_words(path.with_name("none"))
 
-    def test_short_names_are_an_option(self):
-        assert found(["癌", "y"], "癌 y", min_length=1) == [("癌", 0), ("y", 1)]
+    def test_min_length(self):
+        assert matches(["癌", "y"], "癌 y", min_length=1) == [("癌", 0), ("y", 1)]
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -129,7 +129,7 @@ class TestNames:
             ({"acronym_length": -1}, "acronym_length: expected 0 or more, found -1"),
         ],
     )
-    def test_wrong_options_are_refused(self, options, message):
+    def test_invalid_options_are_refused(self, options, message):
         with pytest.raises(ConfigError, match=re.escape(message)):
             DictionaryConfig(**options)
 
@@ -152,7 +152,7 @@ class TestStore:
         named = [[(base.name(row).text) for row in match.name_rows] for match in matches]
         assert named == [["Fever", "Fever"], ["Fieber"], ["发热"]]
 
-    def test_languages_can_be_chosen(self, base):
+    def test_only_names_of_the_languages_match(self, base):
         matcher = DictionaryMatcher.from_store(base, DictionaryConfig(languages=("zh-CN", "deu")))
         matches = matcher.find("Fever, Fieber and 发热")
         assert [match.text for match in matches] == ["Fieber", "发热"]
@@ -170,17 +170,17 @@ def brute_force(names, text):
     every = []
     for i in range(len(spans)):
         for j in range(i, len(spans)):
-            said = [text[a:b] for a, b in spans[i : j + 1]]
-            exact = [k for k, n in enumerate(names) if re.findall("[a-z]+|[病炎,]", n) == said]
-            said[-1] = said[-1].removesuffix("s") if len(said[-1]) > 2 else said[-1]
-            plural = [k for k, n in enumerate(names) if re.findall("[a-z]+|[病炎,]", n) == said]
+            words = [text[a:b] for a, b in spans[i : j + 1]]
+            exact = [k for k, n in enumerate(names) if re.findall("[a-z]+|[病炎,]", n) == words]
+            words[-1] = words[-1].removesuffix("s") if len(words[-1]) > 2 else words[-1]
+            plural = [k for k, n in enumerate(names) if re.findall("[a-z]+|[病炎,]", n) == words]
             if exact or plural:
                 every.append((spans[i][0], spans[j][1], tuple(exact or plural)))
     return sorted(every, key=lambda match: (match[0], -match[1]))
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_it_finds_what_plain_loops_find(seed):
+def test_matches_equal_those_of_plain_loops(seed):
     rng = random.Random(seed)
     names = [" ".join(rng.choices(WORDS[:8], k=rng.randint(1, 3))) for _ in range(8)]
     text = "".join(rng.choice(WORDS) + rng.choice([" ", "-", "  "]) for _ in range(40))
@@ -201,18 +201,18 @@ ODD = st.text(st.sampled_from("abs1 '’-,.\0肺癌ﬁßİ㎎é\u0301\u200b\ufe0
 
 
 @given(names=st.lists(ODD, max_size=5), parts=st.lists(ODD, max_size=5), by=st.data())
-def test_offsets_are_those_of_the_unaltered_text(names, parts, by):
+def test_offsets_refer_to_the_original_text(names, parts, by):
     config = DictionaryConfig(min_length=1, overlap=by.draw(st.sampled_from(["longest", "all"])))
     matcher = DictionaryMatcher(names, config)
     text = " ".join(by.draw(st.permutations(parts + names)))
     for match in matcher.find(text):
         assert text[match.start : match.end] == match.text
-        assert matcher.find(match.text), "what was found is found again by itself"
+        assert matcher.find(match.text), "a match matches again on its own"
         assert list(match.name_rows) == sorted(set(match.name_rows))
 
 
 @given(ODD)
-def test_a_name_finds_itself(name):
+def test_a_name_matches_itself(name):
     matcher = DictionaryMatcher([name], DictionaryConfig(min_length=1))
     if matcher.patterns.n_names:
         assert [match.name_rows for match in matcher.find(name)] == [(0,)]

@@ -1,4 +1,4 @@
-"""Names without signs, mentions between their marks with the words nearest to them."""
+"""Names without punctuation, and mentions between marks with their nearest context words."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import itertools
 
 import pytest
 
-from biograft.corpus.mention_text import clean_name, clean_text, mark_mention, prompt_of, share_room
+from biograft.corpus.mention_text import (
+    clean_name,
+    clean_text,
+    mark_mention,
+    prompt_of,
+    split_context,
+)
 from biograft.errors import ConfigError
 
 
-@pytest.mark.parametrize("sign", list(",.;{}[]()+-_*/?!\\`\"'=%><"))
-def test_every_sign_of_a_name_becomes_a_blank(sign):
-    assert clean_name(f" {sign}A{sign}{sign} B{sign}") == "a b"
-    assert clean_name(f"a{sign}b") == "a b"
+@pytest.mark.parametrize("mark", list(",.;{}[]()+-_*/?!\\`\"'=%><"))
+def test_punctuation_of_a_name_becomes_spaces(mark):
+    assert clean_name(f" {mark}A{mark}{mark} B{mark}") == "a b"
+    assert clean_name(f"a{mark}b") == "a b"
 
 
 @pytest.mark.parametrize(
@@ -31,18 +37,18 @@ def test_a_name_is_never_emptied(name, cleaned):
     assert clean_name(name) == cleaned
 
 
-def test_the_case_may_stay():
+def test_the_case_can_be_kept():
     assert clean_name("IL-2 Receptor", lower=False) == "IL 2 Receptor"
     assert clean_text("A &lt;B", lower=False) == "A <B"
     assert mark_mention("In", "IL-2", "Mice", lower=False) == "In START IL-2 END Mice"
 
 
-def test_text_is_unescaped_squeezed_and_lowered():
+def test_text_is_normalised():
     assert clean_text(" P&lt;0.05 &amp;\n more\u00a0X ") == "p<0.05 & more x"
     assert prompt_of("heart attack") == "heart attack is"
 
 
-def test_words_of_the_text_are_no_marks():
+def test_words_of_the_text_are_not_taken_for_marks():
     marked = mark_mention("THE END OF START", "END", "START it", lower=False)
     assert marked == "THE end OF start START end END start it"
 
@@ -60,17 +66,19 @@ def reference(left, mention, right, budget):
 
 
 @pytest.mark.parametrize("budget", [0, 1, 4, 5])
-def test_the_words_nearest_the_mention_stay(budget):
+def test_the_nearest_words_are_kept(budget):
     for n_left, n_right in itertools.product(range(7), repeat=2):
         left, right = ([f"{side}{k}" for k in range(n)] for side, n in
                        (("l", n_left), ("r", n_right)))  # fmt: skip
         marked = mark_mention(" ".join(left), "a b", " ".join(right), words=budget)
         assert marked == reference(left, ["a", "b"], right, budget)
-        kept = len(marked.split()) - 4
-        assert kept == min(budget, n_left + n_right) == sum(share_room(n_left, n_right, budget))
+        n_words = len(marked.split()) - 4
+        assert (
+            n_words == min(budget, n_left + n_right) == sum(split_context(n_left, n_right, budget))
+        )
 
 
-def test_usual_context_is_384_words():
+def test_the_default_context_is_384_words():
     marked = mark_mention("w " * 500, "m", "v " * 500).split()
     assert (marked.count("w"), marked.count("v")) == (192, 192)
 

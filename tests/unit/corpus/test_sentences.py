@@ -25,18 +25,18 @@ from biograft.corpus.sentences import split_sentences
         ["First line", "second line"],
     ],
 )
-def test_sentences_are_those_a_reader_sees(sentences):
+def test_sentences(sentences):
     chinese = any(char >= "\u3400" for char in "".join(sentences))
     text = ("" if chinese else "\n" if sentences[0] == "First line" else " ").join(sentences)
     assert [text[start:end] for start, end in split_sentences(text)] == sentences
 
 
-def test_nothing_has_no_sentences():
+def test_empty_text_has_no_sentences():
     assert split_sentences("") == split_sentences(" \n ") == []
 
 
 @given(st.text(alphabet="aB. !?。！\n3”)e.g", max_size=60))
-def test_sentences_are_disjoint_and_cover_all_but_blanks(text):
+def test_sentences_are_disjoint_and_cover_all_but_whitespace(text):
     spans = split_sentences(text)
     rest, before = [], 0
     for start, end in spans:
@@ -47,7 +47,7 @@ def test_sentences_are_disjoint_and_cover_all_but_blanks(text):
     assert "".join([*rest, text[before:]]).strip() == ""
 
 
-def test_long_text_without_an_end_is_quick():
+def test_long_text_without_an_end_is_fast():
     started = time.process_time()
     for text in ("a" * 500_000, "a. " * 200_000, "3." * 300_000, "A." * 200_000):
         split_sentences(text)

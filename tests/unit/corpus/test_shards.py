@@ -6,8 +6,8 @@ from biograft.corpus.shards import (
     SCHEMA,
     SHARDS,
     AnnotatedDocument,
+    LinkedSpan,
     Shards,
-    Span,
     read_report,
     read_shard,
     shard_path,
@@ -16,7 +16,7 @@ from biograft.corpus.shards import (
 )
 from biograft.errors import StoreError
 
-SPANS = (Span(0, 11, "D1", 1.0), Span(12, 14, "D1", 0.5))
+SPANS = (LinkedSpan(0, 11, "D1", 1.0), LinkedSpan(12, 14, "D1", 0.5))
 DOCUMENTS = [
     AnnotatedDocument("1", "lung cancer 肺癌", SPANS, "en"),
     AnnotatedDocument("2", ""),
@@ -32,14 +32,14 @@ def finished(folder):
     return folder
 
 
-def test_documents_come_back_as_they_were(tmp_path):
+def test_documents_round_trip(tmp_path):
     shards = Shards.open(finished(tmp_path / "a"))
     assert list(shards) == DOCUMENTS
     assert len(shards) == 3
     assert [path.name for path in shards.paths] == ["part-00000.parquet", "part-00001.parquet"]
 
 
-def test_the_columns_are_those_that_streams_read(tmp_path):
+def test_columns(tmp_path):
     path = finished(tmp_path / "a") / "part-00000.parquet"
     table = pq.read_table(path)
     assert table.schema.equals(SCHEMA)
@@ -56,22 +56,22 @@ def test_equal_documents_give_equal_bytes(tmp_path):
     assert to_table([]).num_rows == 0
 
 
-def test_a_folder_that_is_not_finished_is_refused(tmp_path):
+def test_an_unfinished_folder_is_refused(tmp_path):
     write_shard(shard_path(tmp_path, 0), DOCUMENTS, {})
     with pytest.raises(StoreError, match=r"--resume"):
         Shards.open(tmp_path)
 
 
-def test_a_part_that_is_cut_or_missing_is_refused_by_name(tmp_path):
+def test_a_truncated_or_missing_shard_is_reported(tmp_path):
     folder = finished(tmp_path / "a")
-    part = folder / "part-00001.parquet"
-    part.write_bytes(part.read_bytes()[:-10])
+    shard = folder / "part-00001.parquet"
+    shard.write_bytes(shard.read_bytes()[:-10])
     with pytest.raises(StoreError, match=r"part-00001.parquet: damaged"):
         Shards.open(folder)
     with pytest.raises(StoreError, match=r"part-00001.parquet: damaged"):
-        list(read_shard(part))
+        list(read_shard(shard))
     with pytest.raises(StoreError, match=r"part-00001.parquet: damaged"):
-        read_report(part)
+        read_report(shard)
 
 
 def test_another_table_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""Stretches of text to tokens: against plain loops, and against what a tokenizer makes of text."""
+"""Alignment of spans and tokens, against plain loops and a real tokenizer."""
 
 from __future__ import annotations
 
@@ -7,60 +7,60 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tiny_models import tiny_tokenizer
 
-from biograft.corpus.alignment import align_spans, word_numbers
+from biograft.corpus.alignment import align_spans, split_tokens, word_indices
 
 
 def plain_align(offsets, spans):
     """The rule, token by token and span by span."""
-    found = []
+    aligned = []
     for start, end in spans:
-        held = [
+        covered = [
             token
             for token, (first, last) in enumerate(offsets)
             if max(start, first) < min(end, last)
         ]
-        found.append((held[0], held[-1]) if held else (-1, -1))
-    return found
+        aligned.append((covered[0], covered[-1]) if covered else (-1, -1))
+    return aligned
 
 
 @st.composite
 def texts(draw):
     """Offsets of tokens that follow each other with gaps, special ones among them."""
-    offsets, place = [], 0
+    offsets, position = [], 0
     for _ in range(draw(st.integers(0, 8))):
         if draw(st.booleans()) and draw(st.booleans()):
             offsets.append((0, 0))
-        start = place + draw(st.integers(0, 2))
-        place = start + draw(st.integers(1, 3))
-        offsets.append((start, place))
+        start = position + draw(st.integers(0, 2))
+        position = start + draw(st.integers(1, 3))
+        offsets.append((start, position))
     spans = draw(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=6))
     return offsets, spans
 
 
 @settings(deadline=None)
 @given(texts())
-def test_it_is_the_rule(case):
+def test_align_spans_equals_plain_loops(case):
     offsets, spans = case
     assert align_spans(offsets, spans).tolist() == [list(p) for p in plain_align(offsets, spans)]
 
 
 @settings(deadline=None)
 @given(texts())
-def test_a_word_has_the_tokens_that_share_a_character(case):
+def test_word_indices_equals_plain_loops(case):
     offsets, _ = case
     words = [(3 * k, 3 * k + 2) for k in range(9)]
     expected = []
     for first, last in offsets:
-        held = [n for n, (a, b) in enumerate(words) if max(a, first) < min(b, last)]
-        expected.append(held[0] if held else -1)
-    assert word_numbers(offsets, words).tolist() == expected
+        covered = [n for n, (a, b) in enumerate(words) if max(a, first) < min(b, last)]
+        expected.append(covered[0] if covered else -1)
+    assert word_indices(offsets, words).tolist() == expected
 
 
-def test_nothing_comes_of_nothing():
+def test_empty_input():
     assert align_spans([], [(0, 3)]).tolist() == [[-1, -1]]
     assert align_spans([(0, 3)], []).shape == (0, 2)
-    assert word_numbers([(0, 3)], []).tolist() == [-1]
-    assert word_numbers([], [(0, 3)]).shape == (0,)
+    assert word_indices([(0, 3)], []).tolist() == [-1]
+    assert word_indices([], [(0, 3)]).shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,30 @@ def test_a_mention_is_found_by_the_offsets_of_a_tokenizer(text, mention, tokens)
     assert text[offsets[first][0] : offsets[last][1]] == mention
     assert offsets[first - 1][1] <= start
     assert offsets[last + 1] == (0, 0) or offsets[last + 1][0] >= start + len(mention)
-    pieces = tokenizer.convert_ids_to_tokens(encoding["input_ids"])[first : last + 1]
-    assert "".join(pieces).replace("##", "") == tokens.replace(" ", "")
+    subwords = tokenizer.convert_ids_to_tokens(encoding["input_ids"])[first : last + 1]
+    assert "".join(subwords).replace("##", "") == tokens.replace(" ", "")
 
 
-def test_part_of_a_token_has_the_whole_token():
+def test_part_of_a_token_aligns_with_the_whole_token():
     tokenizer = tiny_tokenizer(["antidiabetic drugs"])
     offsets = tokenizer("antidiabetic drugs", return_offsets_mapping=True)["offset_mapping"]
     assert align_spans(offsets, [(4, 12)]).tolist() == [[1, 1]]
-    assert np.array_equal(word_numbers(offsets, [(0, 12), (13, 18)]), [-1, 0, 1, -1])
+    assert np.array_equal(word_indices(offsets, [(0, 12), (13, 18)]), [-1, 0, 1, -1])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("acute cough, 3.5 mg", ["acute", "cough", ",", "3", ".", "5", "mg"]),
+        ("Crohn's heart-attack", ["Crohn", "'", "s", "heart", "-", "attack"]),
+        ("TNF_a ≥5°C", ["TNF", "_", "a", "≥", "5", "°", "C"]),
+        ("naïve cafe\u0301s", ["naïve", "cafe\u0301s"]),
+        ("糖尿病IL6型。", ["糖", "尿", "病", "IL6", "型", "。"]),
+        ("カタ\u3000か\u3099", ["カ", "タ", "か\u3099"]),
+        ("तीव्र +\u0301", ["तीव्र", "+\u0301"]),
+        (" \n", []),
+        ("", []),
+    ],
+)
+def test_tokens_are_words_characters_and_punctuation(text, expected):
+    assert [text[start:end] for start, end in split_tokens(text)] == expected

@@ -1,9 +1,14 @@
+"""Conversion of traditional characters into simplified ones, character by character."""
+
+from __future__ import annotations
+
 import unicodedata
 
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.corpus.tokens import WORD_ENDS, WORD_STARTS, mark, mark_names, simplify
+from biograft.corpus.dictionary import DictionaryMatcher
+from biograft.corpus.tokens import WORD_END, WORD_START, mark, mark_names, simplify
 
 ANY = st.text(
     st.one_of(
@@ -15,7 +20,7 @@ ANY = st.text(
 
 
 def shown(text, **options):
-    return mark(text, **options).text.replace(WORD_STARTS, "<").replace(WORD_ENDS, ">")
+    return mark(text, **options).text.replace(WORD_START, "<").replace(WORD_END, ">")
 
 
 @pytest.mark.parametrize(
@@ -38,12 +43,12 @@ def test_text_is_marked(text, marked):
     assert shown(text) == marked
 
 
-def test_plurals_are_marked_on_request():
+def test_plurals_are_marked_by_option():
     assert shown("tumors", plurals=False) == "<tumors>"
 
 
 @given(ANY)
-def test_every_token_knows_its_place(text):
+def test_tokens_have_original_offsets(text):
     tokens = mark(text)
     before = 0
     for start, stem, end, first, last in zip(
@@ -51,22 +56,55 @@ def test_every_token_knows_its_place(text):
     ):
         assert start == before < stem <= end
         assert 0 <= first < last <= len(text)
-        piece = tokens.data[start:end].tobytes().decode("utf-8", "surrogatepass")
-        piece = piece.replace(WORD_STARTS, "").replace(WORD_ENDS, "")
+        token = tokens.data[start:end].tobytes().decode("utf-8", "surrogatepass")
+        token = token.replace(WORD_START, "").replace(WORD_END, "")
         folded = unicodedata.normalize("NFKD", text[first:last]).casefold()
-        assert set(piece) <= set(simplify(unicodedata.normalize("NFKD", folded)))
+        assert set(token) <= set(simplify(unicodedata.normalize("NFKD", folded)))
         before = end
     assert before == len(tokens.data)
 
 
 @given(st.lists(ANY, max_size=5), st.booleans())
-def test_names_marked_together_are_as_if_alone(names, plurals):
+def test_names_marked_together_equal_names_marked_alone(names, plurals):
     alone = [mark(name, plurals=plurals).data.tobytes() for name in names]
     assert mark_names(names, plurals=plurals) == alone
 
 
 @given(st.lists(st.sampled_from(["e\u0301", "Å", "ñ", "a", " ", "한", "が", "ẞ", "ǆ", "'"])))
-def test_canonically_equal_texts_are_marked_alike(pieces):
-    text = "".join(pieces)
+def test_canonically_equal_texts_are_marked_alike(parts):
+    text = "".join(parts)
     composed, parted = (mark(unicodedata.normalize(form, text)).text for form in ("NFC", "NFD"))
     assert composed == parted
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("頭痛發熱", "头痛发热"),
+        ("乾燥綜合徵", "干燥综合征"),
+        ("Ⅱ型糖尿病 type 2", "Ⅱ型糖尿病 type 2"),
+        ("fever", "fever"),
+        ("", ""),
+    ],
+)
+def test_characters_are_simplified_one_by_one(text, expected):
+    assert simplify(text) == expected
+
+
+@given(st.text())
+def test_simplify_keeps_offsets_and_is_idempotent(text):
+    result = simplify(text)
+    assert len(result) == len(text)
+    assert simplify(result) == result
+
+
+@pytest.mark.parametrize(
+    ("text", "offsets"),
+    [("診斷為糖尿病腎病。", (3, 8)), ("诊断为糖尿病肾病。", (3, 8)), ("𠀀糖尿病腎病", (1, 6))],
+)
+def test_names_match_in_both_scripts(text, offsets):
+    [result] = DictionaryMatcher(["糖尿病肾病"]).find(text)
+    assert (result.start, result.end) == offsets
+    assert result.text == text[slice(*offsets)]
+    [again] = DictionaryMatcher(["糖尿病腎病"]).find("糖尿病肾病")
+    assert again.name_rows == (0,)

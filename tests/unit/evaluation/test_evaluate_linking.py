@@ -51,7 +51,7 @@ def test_batches_change_nothing(base, ranker):
     ]
     assert results[0].metrics == results[1].metrics == results[2].metrics
     assert results[0].intervals == results[1].intervals == results[2].intervals
-    assert len(set(results[1].judged.documents)) == 7
+    assert len(set(results[1].judgements.documents)) == 7
 
 
 def test_the_queries_of_a_document_are_asked_together(base):

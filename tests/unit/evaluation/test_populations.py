@@ -15,7 +15,7 @@ from biograft.evaluation import (
     similarity_buckets,
     sub_populations,
 )
-from biograft.evaluation.analysis import Kind, count_kinds, name_similarity
+from biograft.evaluation.analysis import ErrorKind, count_kinds, name_similarity
 
 SMALL = EvaluationConfig(n_resamples=20)
 
@@ -120,15 +120,15 @@ def test_kinds_of_error(base, ranker):
     result = evaluate_linking(ranker(table), base, queries, "strict", SMALL)
     found = find_mistakes(result, base)
     assert [(m.mention, m.kind) for m in found] == [
-        ("a", Kind.BROADER),
-        ("b", Kind.NARROWER),
-        ("c", Kind.NOT_FOUND),
-        ("d", Kind.RANKED_LOWER),
-        ("e", Kind.PART_MISSED),
-        ("f", Kind.NO_ANSWER),
-        ("g", Kind.NIL_MISSED),
-        ("h", Kind.NOT_IN_STORE),
-        ("t", Kind.TIED),
+        ("a", ErrorKind.BROADER),
+        ("b", ErrorKind.NARROWER),
+        ("c", ErrorKind.NOT_FOUND),
+        ("d", ErrorKind.RANKED_LOWER),
+        ("e", ErrorKind.PART_MISSED),
+        ("f", ErrorKind.NO_ANSWER),
+        ("g", ErrorKind.NIL_MISSED),
+        ("h", ErrorKind.NOT_IN_STORE),
+        ("t", ErrorKind.TIED),
     ]
     assert (found[0].gold_name, found[0].predicted) == ("Viral infection", "D2")
     assert found[7].gold_name == "(not in the store)"
@@ -141,9 +141,9 @@ def test_what_a_threshold_withheld_is_told_apart_from_nothing_found(base, ranker
     found = ranker({"flu": [("D1", 0.2)]})
     queries = [ask("flu", "D1"), ask("unheard", "D1")]
     mistakes = find_mistakes(evaluate_linking(found, base, queries, "strict", config), base)
-    assert [m.kind for m in mistakes] == [Kind.NIL_GIVEN, Kind.NO_ANSWER]
+    assert [m.kind for m in mistakes] == [ErrorKind.NIL_GIVEN, ErrorKind.NO_ANSWER]
 
 
 def test_a_name_of_both_concepts_is_told(base, exact):
     result = evaluate_linking(exact, base, [ask("flu", "D1"), ask("flu", "D4")], "lenient", SMALL)
-    assert [m.kind for m in find_mistakes(result, base)] == [Kind.SAME_NAME]
+    assert [m.kind for m in find_mistakes(result, base)] == [ErrorKind.SAME_NAME]

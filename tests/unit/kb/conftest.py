@@ -1,4 +1,4 @@
-"""Fixtures for the tests of the store: small stores of JSON lines, and all that a store says."""
+"""Fixtures for the tests of the store: small stores of JSON lines, and their whole content."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def build(sources: Callable[..., list[Path]], tmp_path: Path) -> Callable[..., B
     """Build a store: ``build([{"id": "A", "name": "a"}], [...], merge="ids")``."""
     n_built = 0
 
-    def of(*contents: Lines, reading: dict[str, Any] | None = None, **options: Any) -> Built:
+    def of(*contents: Lines, source_options: dict[str, Any] | None = None, **options: Any) -> Built:
         nonlocal n_built
         n_built += 1
         folder = tmp_path / f"kb{n_built}"
         paths = sources(*contents)
-        described = [SourceConfig(path=p, format="jsonl", **(reading or {})) for p in paths]
+        described = [SourceConfig(path=p, format="jsonl", **(source_options or {})) for p in paths]
         report = build_store(BuildConfig(sources=tuple(described), **options), folder)
         return Built(report, KnowledgeBase.open(folder), folder)
 
@@ -61,7 +61,7 @@ def build(sources: Callable[..., list[Path]], tmp_path: Path) -> Callable[..., B
 
 @pytest.fixture
 def contents() -> Callable[[KnowledgeBase], list[Any]]:
-    """Everything a store says, as one value to compare: concepts in order, relations sorted."""
+    """The whole content of a store as one value: concepts in order, relations sorted."""
 
     def of(base: KnowledgeBase) -> list[Any]:
         return [(base.concept_at(row), sorted(base.outgoing(row))) for row in range(len(base))]
@@ -71,7 +71,7 @@ def contents() -> Callable[[KnowledgeBase], list[Any]]:
 
 @pytest.fixture
 def random_concepts() -> Callable[..., list[dict[str, Any]]]:
-    """Make up concepts with every kind of fact, repeats and dangling relations among them."""
+    """Make random concepts with every kind of fact, duplicates and dangling relations included."""
     languages = ("en", "zh", "de")
     kinds = ("preferred", "synonym", "abbreviation", "narrow")
 

@@ -1,5 +1,10 @@
-import json
+from __future__ import annotations
 
+import itertools
+import json
+import random
+
+import numpy as np
 import pytest
 
 from biograft.artifacts import hash_file
@@ -8,10 +13,11 @@ from biograft.kb import (
     BuildConfig,
     KnowledgeBase,
     NameRules,
-    assembly as assemble,
+    assembly,
     build_store,
-    collector as gather,
+    collector,
 )
+from biograft.kb.build import find_cycle
 from biograft.sources import SourceConfig
 
 
@@ -186,7 +192,7 @@ class TestSources:
     def test_sources_without_a_concept_are_refused(self, build, merge, tmp_path):
         """Merging sources without concepts raised a ValueError of polars."""
         with pytest.raises(
-            InputError, match=r"one.jsonl: gives no concept \(2 rows were read; 2 rejected"
+            InputError, match=r"one.jsonl: contains no concept \(2 rows were read; 2 rejected"
         ):
             build(["{}", '{"name": "x"}'], merge=merge)
         assert [path.name for path in tmp_path.iterdir()] == ["one.jsonl"]
@@ -198,7 +204,7 @@ class TestSources:
 
 
 class TestHierarchy:
-    def test_a_cycle_is_warned_of_with_its_path_and_kept(self, build):
+    def test_a_cycle_is_kept_and_warned_of_with_its_path(self, build):
         built = build(
             [
                 concept("A", "a", parents=["B"]),
@@ -212,7 +218,7 @@ class TestHierarchy:
         assert "such as A -> B -> C -> A;" in warning
         assert built.base.ancestors("A") == ["B", "C", "D"]
 
-    def test_cycles_of_other_relations_are_no_fault(self, build):
+    def test_cycles_of_other_relations_are_no_error(self, build):
         built = build(
             [
                 {"id": "A", "name": "a", "relations": {"touches": ["B"]}},
@@ -233,12 +239,12 @@ TYPED = [
 
 class TestTypes:
     @pytest.mark.parametrize(
-        ("types", "kept"),
+        ("types", "expected"),
         [(("T1",), "ABE"), (("T2",), "BE"), (("B",), "ABCE"), (("T3",), "CE"), ((), "ABCDE")],
     )
-    def test_wanted_types_keep_their_concepts_and_those_below(self, build, types, kept):
+    def test_types_keep_their_concepts_and_those_below(self, build, types, expected):
         built = build(TYPED, types=types)
-        assert [c.id for c in built.base] == list(kept)
+        assert [c.id for c in built.base] == list(expected)
         assert set(built.base.types[0].tree) <= set("B12.")
 
     def test_what_is_left_out_is_filtered_and_not_rejected(self, build):
@@ -261,8 +267,10 @@ class TestTypes:
         built = build([labelled, concept("B", "b")], types=("sign or symptom",))
         assert [c.id for c in built.base] == ["A"]
 
-    def test_filters_that_nothing_answers_are_told(self, build):
-        built = build([concept("A", "a")], reading={"relations": ("isa",), "languages": ("en",)})
+    def test_filters_that_match_nothing_are_warned_of(self, build):
+        built = build(
+            [concept("A", "a")], source_options={"relations": ("isa",), "languages": ("en",)}
+        )
         assert built.report.warnings == (
             "relations: nothing in the sources is called 'isa'; nothing was kept",
         )
@@ -291,24 +299,24 @@ class TestNames:
             ((), [("first", "en", "preferred"), EN], "first"),
         ],
     )
-    def test_the_own_name_is_preferred_in_the_first_language_that_has_one(
+    def test_the_preferred_name_is_in_the_first_language_that_has_one(
         self, build, languages, names, own
     ):
         """Of several main languages only the first was looked at."""
         assert build([named(*names)], languages=languages).base["A"].name == own
 
     def test_the_main_language_of_a_source_counts_where_the_build_names_none(self, build):
-        built = build([named(EN, ZH, DE)], reading={"languages": ("zh", "en")})
+        built = build([named(EN, ZH, DE)], source_options={"languages": ("zh", "en")})
         assert built.base["A"].name == "z"
         assert names_of(built.base, "A") == [("z", "zh"), ("e", "en")]
         assert built.report.sources[0].filtered == {"language": 1}
 
-    def test_rules_change_names_and_drop_what_is_blank_then(self, build, tmp_path):
+    def test_rules_change_names_and_drop_what_is_empty_then(self, build, tmp_path):
         rules = NameRules(lowercase=True, strip_symbols=True)
         built = build([concept("A", "Type-2", "TYPE 2", "(+)", "x")], names=rules)
         assert names_of(built.base, "A") == [("type 2", "en"), ("x", "en")]
         assert rejected(built.report) == {
-            "name is blank or only symbols": (1, [(str(tmp_path / "one.jsonl"), 1, "(+)")])
+            "name is empty or only symbols": (1, [(str(tmp_path / "one.jsonl"), 1, "(+)")])
         }
         assert built.report.merged["names"] == 1
 
@@ -334,38 +342,38 @@ class TestSameness:
         concepts = random_concepts(300, 1), random_concepts(200, 2, "D")
         first, second = (build(*concepts, **options) for _ in range(2))
         assert tables(first.folder) == tables(second.folder)
-        hidden = ("made_at", "seconds")
+        ignored = ("made_at", "seconds")
         manifests = [
-            {key: value for key, value in built.base.manifest.items() if key not in hidden}
+            {key: value for key, value in built.base.manifest.items() if key not in ignored}
             for built in (first, second)
         ]
         assert manifests[0] == manifests[1]
 
-    @pytest.mark.parametrize("part_rows", [11, 400])
-    def test_tables_made_in_parts_hold_the_same(
-        self, build, random_concepts, contents, options, part_rows, monkeypatch
+    @pytest.mark.parametrize("partition_rows", [11, 400])
+    def test_tables_made_in_partitions_hold_the_same(
+        self, build, random_concepts, contents, options, partition_rows, monkeypatch
     ):
         concepts = random_concepts(300, 1), random_concepts(30, 2, "D")
-        whole = build(*concepts, **options)
-        monkeypatch.setattr(assemble, "PART_ROWS", part_rows)
-        parted = build(*concepts, **options)
-        assert parted.base.table("names").column("text").num_chunks > 1
-        assert contents(parted.base) == contents(whole.base)
-        assert parted.report.counts == whole.report.counts
-        assert parted.report.merged == whole.report.merged
-        assert [s.n_rejected for s in parted.report.sources] == [
-            s.n_rejected for s in whole.report.sources
+        single = build(*concepts, **options)
+        monkeypatch.setattr(assembly, "PARTITION_ROWS", partition_rows)
+        partitioned = build(*concepts, **options)
+        assert partitioned.base.table("names").column("text").num_chunks > 1
+        assert contents(partitioned.base) == contents(single.base)
+        assert partitioned.report.counts == single.report.counts
+        assert partitioned.report.merged == single.report.merged
+        assert [s.n_rejected for s in partitioned.report.sources] == [
+            s.n_rejected for s in single.report.sources
         ]
-        for c in whole.base:
+        for c in single.base:
             for name in c.names:
-                assert parted.base.find(name.text) == whole.base.find(name.text)
-            assert parted.base.relations(c.id) == whole.base.relations(c.id)
-            assert parted.base.descendants(c.id) == whole.base.descendants(c.id)
+                assert partitioned.base.find(name.text) == single.base.find(name.text)
+            assert partitioned.base.relations(c.id) == single.base.relations(c.id)
+            assert partitioned.base.descendants(c.id) == single.base.descendants(c.id)
 
 
-def test_parts_without_a_single_known_concept_are_no_fault(build, monkeypatch):
-    monkeypatch.setattr(assemble, "PART_ROWS", 1)
-    monkeypatch.setattr(gather, "FLUSH_RECORDS", 1)
+def test_partitions_without_a_known_concept_are_no_error(build, monkeypatch):
+    monkeypatch.setattr(assembly, "PARTITION_ROWS", 1)
+    monkeypatch.setattr(collector, "FLUSH_RECORDS", 1)
     lines = [concept("A", "a", parents=["X", "Y", "Z"]), concept("B", "b", parents=["A"])]
     assert build(lines).base.parents("B") == ["A"]
 
@@ -426,3 +434,67 @@ def test_a_folder_that_only_looks_like_a_store_is_not_overwritten(build, tmp_pat
     with pytest.raises(OutputError, match="not overwritten"):
         build_store(config, built.folder, overwrite=True)
     assert (built.folder / "thesis.txt").exists()
+
+
+def reached(starts, edges):
+    """Everything that a depth-first walk reaches from some nodes, themselves included."""
+    seen, stack = set(), list(starts)
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            stack += edges.get(node, ())
+    return seen
+
+
+def caught_in_cycles(pairs):
+    """The nodes on a cycle, or between two, by plain search."""
+    up, down = {}, {}
+    for child, parent in pairs:
+        up.setdefault(child, []).append(parent)
+        down.setdefault(parent, []).append(child)
+    on_cycle = {node for node in up if node in reached(up[node], up)}
+    return reached(on_cycle, up) & reached(on_cycle, down)
+
+
+def find(pairs, n):
+    columns = np.array(pairs, np.uint32).reshape(-1, 2)
+    return find_cycle(columns[:, 0], columns[:, 1], n)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_hierarchies_agree_with_a_depth_first_search(seed):
+    rng = random.Random(seed)
+    n = rng.choice([3, 8, 30])
+    pairs = [(rng.randrange(n), rng.randrange(n)) for _ in range(rng.choice([2, n // 2, n, 2 * n]))]
+    if seed % 3 == 0:
+        pairs = [(max(pair), min(pair)) for pair in pairs if pair[0] != pair[1]]
+    count, cycle = find(pairs, n)
+    caught = caught_in_cycles(pairs)
+    assert count == len(caught)
+    assert bool(cycle) == bool(caught)
+    if cycle:
+        assert cycle[0] == cycle[-1]
+        assert len(set(cycle)) == len(cycle) - 1
+        assert all(step in pairs for step in itertools.pairwise(cycle))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "count", "cycle"),
+    [
+        ([], 0, []),
+        ([(1, 0), (2, 1), (3, 1), (3, 2)], 0, []),
+        ([(1, 0), (1, 0)], 0, []),
+        ([(0, 0)], 1, [0, 0]),
+        ([(0, 1), (1, 0)], 2, [0, 1, 0]),
+        ([(4, 3), (3, 2), (2, 3), (2, 1)], 2, [3, 2, 3]),
+    ],
+)
+def test_what_hangs_on_a_cycle_does_not_count(pairs, count, cycle):
+    assert find(pairs, 5) == (count, cycle)
+
+
+def test_the_columns_given_stay_as_they_were():
+    children, parents = np.array([1, 0, 2], np.uint32), np.array([0, 1, 0], np.uint32)
+    find_cycle(children, parents, 3)
+    assert (children.tolist(), parents.tolist()) == ([1, 0, 2], [0, 1, 0])

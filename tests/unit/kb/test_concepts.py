@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from biograft.ids import canonical_id
-from biograft.kb.collector import Gathered
+from biograft.kb.collector import CollectedRecords
 from biograft.kb.concepts import (
     DROPPED,
     canonical_ids,
@@ -21,17 +21,17 @@ from biograft.sources import ReadLog
 
 
 @pytest.fixture
-def gather(tmp_path):
-    """Gather the records of several sources."""
+def collect(tmp_path):
+    """Collect the records of several sources."""
 
     def of(*sources):
-        gathered = Gathered(tmp_path)
+        collected = CollectedRecords(tmp_path)
         for number, records in enumerate(sources):
             log = ReadLog(Path(f"source {number}"))
             for record in records:
-                gathered.add(record, log)
-            gathered.flush()
-        return gathered
+                collected.add(record, log)
+            collected.flush()
+        return collected
 
     return of
 
@@ -41,20 +41,20 @@ def rows_by_id(concepts):
 
 
 class TestNumbering:
-    def test_concepts_are_numbered_by_first_appearance(self, gather):
+    def test_concepts_are_numbered_by_first_appearance(self, collect):
         records = [ConceptRecord(c) for c in ("B", "A", "B", "C")]
-        concepts = number_concepts(gather(records, [ConceptRecord("D"), ConceptRecord("A")]))
+        concepts = number_concepts(collect(records, [ConceptRecord("D"), ConceptRecord("A")]))
         assert concepts.ids.to_list() == ["B", "A", "C", "D"]
         assert rows_by_id(concepts) == {"B": 0, "A": 1, "C": 2, "D": 3}
 
-    def test_a_name_makes_a_concept_and_a_further_id_does_not(self, gather):
-        concepts = number_concepts(gather([NameRecord("A", "a"), IdRecord("B", "X:1")]))
+    def test_a_name_makes_a_concept_and_an_additional_id_does_not(self, collect):
+        concepts = number_concepts(collect([NameRecord("A", "a"), IdRecord("B", "X:1")]))
         assert concepts.ids.to_list() == ["A"]
 
-    def test_a_source_comes_before_the_next_whether_it_declares_or_only_names(self, gather):
+    def test_a_source_comes_before_the_next_whether_it_declares_or_only_names(self, collect):
         """Concepts that the first source named were numbered with one that declared them later."""
         concepts = number_concepts(
-            gather(
+            collect(
                 [NameRecord("A", "a"), NameRecord("B", "b")],
                 [ConceptRecord("C"), ConceptRecord("B")],
             )
@@ -62,27 +62,27 @@ class TestNumbering:
         assert concepts.ids.to_list() == ["A", "B", "C"]
 
     @pytest.mark.parametrize("merge", ["none", "ids", "xrefs"])
-    def test_no_concepts_are_no_fault_yet(self, gather, merge):
+    def test_no_concepts_are_no_error_yet(self, collect, merge):
         """Merging sources without concepts raised a ValueError of polars."""
-        gathered = gather([IdRecord("B", "X:1")])
-        concepts = number_concepts(gathered)
+        records = collect([IdRecord("B", "X:1")])
+        concepts = number_concepts(records)
         if merge != "none":
-            concepts = merge_concepts(concepts, gathered, merge)
+            concepts = merge_concepts(concepts, records, merge)
         assert len(concepts.ids) == 0
         assert concepts.rows_of(pl.Series(["B"])).to_list() == [None]
 
     @pytest.mark.parametrize("seed", range(5))
-    def test_rows_are_found_as_in_a_dict(self, gather, seed):
+    def test_rows_are_found_as_in_a_dict(self, collect, seed):
         rng = random.Random(seed)
         ids = [f"C{k}" for k in range(20)]
-        concepts = number_concepts(gather([ConceptRecord(c) for c in ids]))
-        asked = [c for _ in range(50) for c in [rng.choice([*ids, "X"])] * rng.randrange(4)]
-        expected = [rows_by_id(concepts).get(c) for c in asked]
-        assert concepts.rows_of(pl.Series(asked, dtype=pl.String)).to_list() == expected
+        concepts = number_concepts(collect([ConceptRecord(c) for c in ids]))
+        queries = [c for _ in range(50) for c in [rng.choice([*ids, "X"])] * rng.randrange(4)]
+        expected = [rows_by_id(concepts).get(c) for c in queries]
+        assert concepts.rows_of(pl.Series(queries, dtype=pl.String)).to_list() == expected
 
 
-def test_dropped_concepts_lose_their_rows_and_the_others_close_up(gather):
-    concepts = number_concepts(gather([ConceptRecord(c) for c in "ABCDE"]))
+def test_dropped_concepts_lose_their_rows_and_the_others_close_up(collect):
+    concepts = number_concepts(collect([ConceptRecord(c) for c in "ABCDE"]))
     kept = renumber(concepts, np.array([0, DROPPED, 2, 0, DROPPED], np.uint32))
     assert kept.ids.to_list() == ["A", "C"]
     assert rows_by_id(kept) == {"A": 0, "B": DROPPED, "C": 1, "D": 0, "E": DROPPED}
@@ -94,8 +94,8 @@ def test_dropped_concepts_lose_their_rows_and_the_others_close_up(gather):
 # ---- merging
 
 
-def merged(gathered, by):
-    return merge_concepts(number_concepts(gathered), gathered, by)
+def merged(records, by):
+    return merge_concepts(number_concepts(records), records, by)
 
 
 def groups(concepts):
@@ -122,7 +122,7 @@ EXAMPLES = {
         "xrefs", [("A", [(XREF, "B"), (XREF, "C")])], [("B", []), ("C", [])],
         [["A"], ["B"], ["C"]], 2,
     ),
-    "two askers": (
+    "two links to one": (
         "xrefs", [("A", [(XREF, "C")]), ("B", [(XREF, "C")])], [("C", [])],
         [["A"], ["B"], ["C"]], 2,
     ),
@@ -130,24 +130,24 @@ EXAMPLES = {
 
 
 def records_of(concepts):
-    for concept, further in concepts:
+    for concept, additional in concepts:
         yield ConceptRecord(concept)
-        yield from (IdRecord(concept, other, kind) for kind, other in further)
+        yield from (IdRecord(concept, other, kind) for kind, other in additional)
 
 
 @pytest.mark.parametrize(
-    ("by", "first", "second", "united", "n_ambiguous"), EXAMPLES.values(), ids=EXAMPLES
+    ("by", "first", "second", "merged_groups", "n_ambiguous"), EXAMPLES.values(), ids=EXAMPLES
 )
-def test_what_unites_and_what_does_not(gather, by, first, second, united, n_ambiguous):
-    concepts = merged(gather(records_of(first), records_of(second)), by)
-    assert groups(concepts) == united
+def test_ids_and_xrefs_merge_concepts(collect, by, first, second, merged_groups, n_ambiguous):
+    concepts = merged(collect(records_of(first), records_of(second)), by)
+    assert groups(concepts) == merged_groups
     assert concepts.n_ambiguous == n_ambiguous
-    assert concepts.n_merged == len(first) + len(second) - len(united)
+    assert concepts.n_merged == len(first) + len(second) - len(merged_groups)
 
 
-def test_a_chain_that_would_join_two_concepts_of_one_source_is_left_apart(gather):
+def test_a_chain_that_would_join_two_concepts_of_one_source_is_left_apart(collect):
     concepts = merged(
-        gather(
+        collect(
             records_of([("A", [(ALT, "B")]), ("D", [])]),
             records_of([("B", [(ALT, "C")])]),
             records_of([("C", [(ALT, "D")])]),
@@ -158,8 +158,8 @@ def test_a_chain_that_would_join_two_concepts_of_one_source_is_left_apart(gather
     assert concepts.n_ambiguous == 1
 
 
-def test_the_id_of_the_source_named_first_stays(gather):
-    concepts = merged(gather(records_of([("Z", [])]), records_of([("A", [(ALT, "Z")])])), "ids")
+def test_the_id_of_the_source_named_first_stays(collect):
+    concepts = merged(collect(records_of([("Z", [])]), records_of([("A", [(ALT, "Z")])])), "ids")
     assert concepts.ids.to_list() == ["Z"]
     assert concepts.merged_ids().rows() == [(0, "A")]
 
@@ -167,19 +167,21 @@ def test_the_id_of_the_source_named_first_stays(gather):
 def plain_merge(sources, by):
     """The stated rules with loops and a union-find; every concept in one source only."""
     concepts = [(c, number) for number, source in enumerate(sources) for c, _ in source]
-    further = {c: f for source in sources for c, f in source}
-    own = {c: {canonical_id(c)} for c, _ in concepts}
-    alternates = {c: {canonical_id(i) for kind, i in f if kind == ALT} for c, f in further.items()}
-    says = {
+    additional = {c: f for source in sources for c, f in source}
+    primary = {c: {canonical_id(c)} for c, _ in concepts}
+    alternates = {
+        c: {canonical_id(i) for kind, i in f if kind == ALT} for c, f in additional.items()
+    }
+    claims = {
         c: {canonical_id(i) for kind, i in f if kind == ALT or by == "xrefs"}
-        for c, f in further.items()
+        for c, f in additional.items()
     }
     links = [
         (a, b)
         for a, b in itertools.combinations(concepts, 2)
-        if own[a[0]] & own[b[0]]
-        or says[a[0]] & (own[b[0]] | alternates[b[0]])
-        or says[b[0]] & (own[a[0]] | alternates[a[0]])
+        if primary[a[0]] & primary[b[0]]
+        or claims[a[0]] & (primary[b[0]] | alternates[b[0]])
+        or claims[b[0]] & (primary[a[0]] | alternates[a[0]])
     ]
 
     def partners(one, source):
@@ -198,11 +200,11 @@ def plain_merge(sources, by):
 
     for a, b in certain:
         leader[find(b)] = find(a)
-    united = {}
+    merged_groups = {}
     for c in concepts:
-        united.setdefault(find(c), []).append(c)
+        merged_groups.setdefault(find(c), []).append(c)
     n_clashes, result = 0, []
-    for group in united.values():
+    for group in merged_groups.values():
         if len({source for _, source in group}) < len(group):
             n_clashes += 1
             result += [[c] for c, _ in group]
@@ -211,7 +213,7 @@ def plain_merge(sources, by):
     return sorted(result), len(links) - len(certain) + n_clashes
 
 
-def made_up(seed, *, shared):
+def random_sources(seed, *, shared):
     """Sources whose concepts refer to each other; with ``shared`` ids may stand in several."""
     rng = random.Random(seed)
     n = rng.choice([4, 12, 30])
@@ -228,25 +230,25 @@ def made_up(seed, *, shared):
                 f"{rng.choice(['S0', 'HP:S1', 'S2:S2', 'X:'])}{rng.randrange(2 * n)}"
                 for _ in range(3)
             ]
-            further = [(rng.choice([ALT, XREF, XREF]), o) for o in others if rng.random() < 0.4]
-            source.append((concept, further))
+            additional = [(rng.choice([ALT, XREF, XREF]), o) for o in others if rng.random() < 0.4]
+            source.append((concept, additional))
         sources.append(source)
     return sources
 
 
 @pytest.mark.parametrize("by", ["ids", "xrefs"])
 @pytest.mark.parametrize("seed", range(25))
-def test_merging_agrees_with_a_plain_union_find(gather, by, seed):
-    sources = made_up(seed, shared=False)
-    concepts = merged(gather(*map(records_of, sources)), by)
+def test_merging_agrees_with_a_plain_union_find(collect, by, seed):
+    sources = random_sources(seed, shared=False)
+    concepts = merged(collect(*map(records_of, sources)), by)
     assert (groups(concepts), concepts.n_ambiguous) == plain_merge(sources, by)
 
 
 @pytest.mark.parametrize("by", ["ids", "xrefs"])
 @pytest.mark.parametrize("seed", range(25))
-def test_two_concepts_of_one_source_are_never_united(gather, by, seed):
-    sources = made_up(seed, shared=True)
-    rows = rows_by_id(merged(gather(*map(records_of, sources)), by))
+def test_two_concepts_of_one_source_are_never_merged(collect, by, seed):
+    sources = random_sources(seed, shared=True)
+    rows = rows_by_id(merged(collect(*map(records_of, sources)), by))
     for source in sources:
         assert len({rows[concept] for concept, _ in source}) == len(source)
 
@@ -262,7 +264,7 @@ TREES = {"T1": "A1", "T2": "A1.2", "T3": "A1.2.3", "T4": "A12", "T5": "B2", "T6"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "closed"),
+    ("types", "closed"),
     [
         (("T3",), "T3"),
         (("T2",), "T2 T3"),
@@ -276,5 +278,5 @@ TREES = {"T1": "A1", "T2": "A1.2", "T3": "A1.2.3", "T4": "A12", "T5": "B2", "T6"
         (("D",), "D"),
     ],
 )
-def test_types_are_closed_downward(wanted, closed):
-    assert close_types({**TREES, "Drug": ""}, wanted) == set(closed.split())
+def test_types_are_closed_downward(types, closed):
+    assert close_types({**TREES, "Drug": ""}, types) == set(closed.split())

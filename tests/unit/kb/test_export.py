@@ -4,7 +4,7 @@ import json
 import pytest
 
 from biograft.errors import NotFoundError, OutputError
-from biograft.kb import EXPORTS, BuildConfig, KnowledgeBase, build_store, export
+from biograft.kb import EXPORTS, BuildConfig, KnowledgeBase, build_store, export_store
 from biograft.sources import SourceConfig
 
 CONCEPTS = [
@@ -33,7 +33,7 @@ def rebuild(tmp_path):
     """Export a store and build one of what was written."""
 
     def of(base, form, name):
-        export(base, tmp_path / name, form)
+        export_store(base, tmp_path / name, form)
         # three triples are too few to be recognised by their content
         reader = form if form == "triples" else ""
         config = BuildConfig(sources=(SourceConfig(path=tmp_path / name, format=reader),))
@@ -69,7 +69,7 @@ def test_a_biosyn_dictionary_reads_back_with_ids_and_names(build, rebuild, tmp_p
     assert [c.id for c in again] == ["A:1|B:9", "C"]
     assert [i.id for i in again["A:1"].ids] == ["A:1", "B:9"]
     assert again["B:9"] == again["A:1"]
-    assert export(again, tmp_path / "twice.txt", "biosyn") == 4
+    assert export_store(again, tmp_path / "twice.txt", "biosyn") == 4
     assert (tmp_path / "twice.txt").read_text() == (tmp_path / "out.txt").read_text()
     assert [n.text for n in again["A:1"].names] == [
         'Crohn\'s "disease"',
@@ -104,8 +104,8 @@ def test_lines_are_counted_and_the_same_in_file_and_on_stdout(
     build, tmp_path, capfdbinary, form, lines
 ):
     base = build(CONCEPTS).base
-    n = export(base, tmp_path / "out", form)
-    assert n == export(base, None, form) == (lines if isinstance(lines, int) else len(lines))
+    n = export_store(base, tmp_path / "out", form)
+    assert n == export_store(base, None, form) == (lines if isinstance(lines, int) else len(lines))
     text = (tmp_path / "out").read_bytes()
     assert capfdbinary.readouterr().out == text
     if not isinstance(lines, int):
@@ -113,7 +113,7 @@ def test_lines_are_counted_and_the_same_in_file_and_on_stdout(
 
 
 def test_a_line_of_json_leaves_out_what_is_not_there(build, tmp_path):
-    export(build(CONCEPTS).base, tmp_path / "out", "jsonl")
+    export_store(build(CONCEPTS).base, tmp_path / "out", "jsonl")
     lines = [json.loads(line) for line in (tmp_path / "out").read_text().split("\n")[:-1]]
     assert lines[1] == {"id": "B", "names": []}
     assert list(lines[0]) == ["id", "names", "definitions", "types", "ids", "relations"]
@@ -122,7 +122,7 @@ def test_a_line_of_json_leaves_out_what_is_not_there(build, tmp_path):
 def test_gzipped_exports_are_equal_to_the_byte(build, tmp_path):
     base = build(CONCEPTS).base
     for name in ("a.gz", "b.gz"):
-        export(base, tmp_path / name, "biosyn")
+        export_store(base, tmp_path / name, "biosyn")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()).startswith(b"A:1|B:9||Crohn")
 
@@ -131,7 +131,7 @@ def test_an_unknown_format_is_refused_before_anything_is_written(build, tmp_path
     with pytest.raises(
         NotFoundError, match="no export format is called 'josnl'; did you mean 'jsonl'"
     ):
-        export(build(CONCEPTS).base, tmp_path / "out", "josnl")
+        export_store(build(CONCEPTS).base, tmp_path / "out", "josnl")
     assert not (tmp_path / "out").exists()
 
 
@@ -140,7 +140,7 @@ def test_a_file_is_not_overwritten_unasked(build, tmp_path, form):
     (tmp_path / "out").write_text("old")
     base = build(CONCEPTS).base
     with pytest.raises(OutputError, match="exists already"):
-        export(base, tmp_path / "out", form)
+        export_store(base, tmp_path / "out", form)
     assert (tmp_path / "out").read_text() == "old"
-    export(base, tmp_path / "out", form, overwrite=True)
+    export_store(base, tmp_path / "out", form, overwrite=True)
     assert (tmp_path / "out").read_text() != "old"

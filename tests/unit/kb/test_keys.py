@@ -15,7 +15,7 @@ EDGES = [
     "A" * 9, "abcdefgh" * 2, "x" * 1000 + " " + "y" * 999, " " * 1000, "a" + "-" * 500 + "b",
     "é", "É ", "-é-", "ß", "İ", "ﬁ", "２型", "。", "’", "a’", "病" * 300, "😀", "a\u0301", "\u0301",
 ]  # fmt: skip
-PIECES = [
+ALPHABET = [
     *map(chr, range(128)), *" - '" * 9, *APOSTROPHES, *"aBc12éÉßİΣς病２（）。😀\u0301\u200b\u00a0ﬁ",
 ]  # fmt: skip
 
@@ -24,9 +24,9 @@ def column(texts):
     return pa.array(texts, pa.large_string())
 
 
-def made_up(n, seed):
+def random_texts(n, seed):
     rng = random.Random(seed)
-    return ["".join(rng.choices(PIECES, k=rng.choice([0, 1, 2, 7, 8, 9, 30]))) for _ in range(n)]
+    return ["".join(rng.choices(ALPHABET, k=rng.choice([0, 1, 2, 7, 8, 9, 30]))) for _ in range(n)]
 
 
 @pytest.mark.parametrize(
@@ -40,17 +40,17 @@ class TestColumnsAgreeWithSingleTexts:
         assert of_column(column(texts)).tolist() == [of_one(t) for t in texts]
 
     def test_for_random_texts(self, of_column, of_one):
-        texts = EDGES + made_up(5000, 1)
+        texts = EDGES + random_texts(5000, 1)
         assert of_column(column(texts)).tolist() == [of_one(t) for t in texts]
 
     @pytest.mark.parametrize("chunk", [1, 7, 64, 1000])
     def test_when_cut_into_many_chunks(self, of_column, of_one, chunk, monkeypatch):
         monkeypatch.setattr(keys, "_CHUNK_BYTES", chunk)
-        texts = EDGES + made_up(200, chunk)
+        texts = EDGES + random_texts(200, chunk)
         assert of_column(column(texts)).tolist() == [of_one(t) for t in texts]
 
     def test_for_a_slice_of_a_column(self, of_column, of_one):
-        texts = made_up(50, 2)
+        texts = random_texts(50, 2)
         assert of_column(column(texts)[7:31]).tolist() == [of_one(t) for t in texts[7:31]]
 
     @pytest.mark.parametrize("texts", [[], [""], ["", "", ""]])

@@ -1,6 +1,6 @@
 import pytest
 
-from biograft.kb import search
+from biograft.kb import search_names
 from biograft.text import normalise
 
 CONCEPTS = [
@@ -19,8 +19,8 @@ def base(build):
     return build(CONCEPTS).base
 
 
-def found(base, text, **options):
-    return [(match.concept, match.how) for match in search(base, text, **options)]
+def results(base, text, **options):
+    return [(match.concept, match.how) for match in search_names(base, text, **options)]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def found(base, text, **options):
     ],
 )
 def test_exact_names_come_first_then_what_begins_so_then_all_words(base, text, expected):
-    assert found(base, text) == expected
+    assert results(base, text) == expected
 
 
 @pytest.mark.parametrize(
@@ -54,23 +54,23 @@ def test_exact_names_come_first_then_what_begins_so_then_all_words(base, text, e
 )
 def test_an_apostrophe_does_not_matter(base, text):
     """Names with an apostrophe were found only by those who wrote it, or the whole name."""
-    assert [c for c, _ in found(base, text)] == ["A"]
+    assert [c for c, _ in results(base, text)] == ["A"]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 10])
 def test_at_most_so_many_are_given_and_the_first_stay_the_same(base, limit):
-    assert found(base, "heart", limit=limit) == found(base, "heart")[:limit]
+    assert results(base, "heart", limit=limit) == results(base, "heart")[:limit]
 
 
 @pytest.mark.parametrize(
     ("language", "expected"), [("zh", ["E"]), ("en", []), ("fr", []), (None, ["E"])]
 )
 def test_a_language_narrows(base, language, expected):
-    assert [c for c, _ in found(base, "心力", language=language)] == expected
+    assert [c for c, _ in results(base, "心力", language=language)] == expected
 
 
 def test_a_match_shows_the_name_that_answered(base):
-    (match,) = search(base, "慢性心")
+    (match,) = search_names(base, "慢性心")
     assert (match.concept_name, match.name, match.language) == (
         "Heart failure",
         "慢性心力衰竭",
@@ -79,7 +79,7 @@ def test_a_match_shows_the_name_that_answered(base):
 
 
 def test_a_store_without_names_gives_nothing(build):
-    assert search(build([{"id": "G", "names": []}]).base, "g") == []
+    assert search_names(build([{"id": "G", "names": []}]).base, "g") == []
 
 
 def test_searching_agrees_with_a_look_at_every_name(build, random_concepts):
@@ -88,5 +88,5 @@ def test_searching_agrees_with_a_look_at_every_name(build, random_concepts):
     for text in ["heart", "acute pain", "病 x", "straße", "β", "pain 3", "HEART PAIN 17", "x x x"]:
         words = normalise(text).split()
         expected = {c for key, c in names if all(word in key for word in words)}
-        assert {c for c, _ in found(base, text, limit=1000)} == expected, text
-        assert found(base, text, limit=1000) == found(base, text, limit=1000)
+        assert {c for c, _ in results(base, text, limit=1000)} == expected, text
+        assert results(base, text, limit=1000) == results(base, text, limit=1000)

@@ -88,7 +88,7 @@ def test_weights_that_mean_nothing_are_refused(weights, message):
 
 
 def test_generators_need_names_of_their_own():
-    with pytest.raises(ConfigError, match="each of its own name"):
+    with pytest.raises(ConfigError, match="distinct names"):
         FusedSearch([Fixed("a", 1), Fixed("a", 1)])
     with pytest.raises(ConfigError, match="found \\[\\]"):
         FusedSearch([])

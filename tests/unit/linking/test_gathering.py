@@ -9,7 +9,7 @@ import pytest
 
 from biograft.errors import ConfigError
 from biograft.linking.candidates import NameHits
-from biograft.linking.fusion import gather
+from biograft.linking.fusion import collect_candidates
 
 
 class TableGenerator:
@@ -52,38 +52,38 @@ def random_generator(name, texts, seed):
 def test_every_name_with_every_score_and_rank(k):
     texts = [f"t{n}" for n in range(20)]
     generators = [random_generator(name, texts, n) for n, name in enumerate("abc")]
-    gathered = gather(generators, texts, k)
-    assert gathered.generators == ("a", "b", "c")
+    pool = collect_candidates(generators, texts, k)
+    assert pool.generators == ("a", "b", "c")
     for line, text in enumerate(texts):
         hits = [generator.search([text], k).rows[0].tolist() for generator in generators]
         union = sorted({row for rows in hits for row in rows} - {-1})
-        assert gathered.rows[line].tolist() == union + [-1] * (gathered.rows.shape[1] - len(union))
+        assert pool.rows[line].tolist() == union + [-1] * (pool.rows.shape[1] - len(union))
         for number, generator in enumerate(generators):
             for column, row in enumerate(union):
                 rank = hits[number].index(row) + 1 if row in hits[number] else 0
-                assert gathered.ranks[number, line, column] == rank
+                assert pool.ranks[number, line, column] == rank
                 expected = generator.scores[text].get(row, -np.inf)
-                assert gathered.scores[number, line, column] == np.float32(expected)
+                assert pool.scores[number, line, column] == np.float32(expected)
 
 
 def test_one_generator_is_not_asked_twice():
     alone = random_generator("a", ["x", "y"], 5)
-    expected = gather([alone, random_generator("b", ["x", "y"], 6)], ["x", "y"], 7)
+    expected = collect_candidates([alone, random_generator("b", ["x", "y"], 6)], ["x", "y"], 7)
     alone.score = None
-    gathered = gather([alone], ["x", "y"], 7)
+    pool = collect_candidates([alone], ["x", "y"], 7)
     hits = alone.search(["x", "y"], 7)
     for line in range(2):
         found = {int(r): float(s) for r, s in zip(hits.rows[line], hits.scores[line], strict=True)}
-        for column, row in enumerate(gathered.rows[line]):
+        for column, row in enumerate(pool.rows[line]):
             if row >= 0:
-                assert gathered.scores[0, line, column] == found[int(row)]
-    assert set(gathered.rows[0]) - {-1} <= set(expected.rows[0])
+                assert pool.scores[0, line, column] == found[int(row)]
+    assert set(pool.rows[0]) - {-1} <= set(expected.rows[0])
 
 
 def test_nothing_found_and_nothing_asked():
     silent = TableGenerator("a", {"x": {}})
-    gathered = gather([silent, TableGenerator("b", {"x": {}})], ["x"], 3)
-    assert gathered.rows.shape == (1, 0)
-    assert len(gather([silent], [], 3)) == 0
+    pool = collect_candidates([silent, TableGenerator("b", {"x": {}})], ["x"], 3)
+    assert pool.rows.shape == (1, 0)
+    assert len(collect_candidates([silent], [], 3)) == 0
     with pytest.raises(ConfigError, match="k: expected at least 1"):
-        gather([silent], ["x"], 0)
+        collect_candidates([silent], ["x"], 0)

@@ -144,7 +144,7 @@ def test_many_mentions_give_what_one_gives(linker):
 def test_what_is_remembered_does_not_change_what_is_answered(kb, linker, monkeypatch):
     texts = ["cold", "breast cancer", "heart attak"]
     fresh = linker.link_mentions(texts)
-    monkeypatch.setattr(linker_module, "_REMEMBERED", 1)
+    monkeypatch.setattr(linker_module, "_CACHE_SIZE", 1)
     assert linker.link_mentions([*texts, "diabetes"])[:3] == fresh == linker.link_mentions(texts)
     assert linker.link_mentions(texts, k=1) == [found[:1] for found in fresh]
 
@@ -230,10 +230,10 @@ class Backwards:
     def __init__(self, linker, *, uses_context):
         self.linker, self.uses_context, self.asked = linker, uses_context, []
 
-    def rank_candidates(self, texts, gathered, contexts):
+    def rank_candidates(self, texts, pool, contexts):
         self.asked += list(zip(texts, contexts, strict=True))
-        scores = -gathered.scores[0]
-        return self.linker._maker.by_name(gathered, scores, 100)
+        scores = -pool.scores[0]
+        return self.linker._builder.by_name(pool, scores, 100)
 
 
 @pytest.mark.parametrize("uses_context", [True, False])

@@ -18,28 +18,28 @@ class Knowing:
     name, uses_context = "knowing", False
 
     def __init__(self, *, needs_search=False):
-        self.needs_search, self.gathered = needs_search, []
+        self.needs_search, self.pool = needs_search, []
 
     def in_languages(self, languages):
         return self
 
-    def rank_candidates(self, texts, gathered, contexts):
-        self.gathered.append(gathered.rows.shape)
+    def rank_candidates(self, texts, pool, contexts):
+        self.pool.append(pool.rows.shape)
         return [[Candidate("D6", "Cold", "Cold", 1.0)] for _ in texts]
 
 
 def test_nothing_is_searched_for_it(kb):
     ranker = Knowing()
     linker = Linker(kb, None, ranker=ranker)
-    assert (linker.search, linker.described) == (None, "knowing")
+    assert (linker.search, linker.score_source) == (None, "knowing")
     assert [m.concept for m in linker("heart attack, breast cancer").mentions] == ["D6", "D6"]
-    assert ranker.gathered == [(2, 0)]
+    assert ranker.pool == [(2, 0)]
 
 
 def test_what_it_has_gathered_beside(kb):
     ranker = Knowing(needs_search=True)
     Linker(kb, LexicalIndex.build(kb), ranker=ranker).link_mentions(["cold"])
-    assert ranker.gathered[0][1] > 0
+    assert ranker.pool[0][1] > 0
 
 
 def test_others_need_a_search(kb):

@@ -98,7 +98,7 @@ def test_a_calibration_belongs_to_the_weights(kb, encoder, tmp_path):
 )
 def test_damaged_weights_are_told(kb, encoder, tmp_path, weights):
     WEIGHTS.write(encoder.folder, {"weights": weights})
-    with pytest.raises(StoreError, match=r"biograft_weights\.json: damaged \(weights are"):
+    with pytest.raises(StoreError, match=r"biograft_lexical_weight\.json: damaged \(weights are"):
         build_index(kb, tmp_path / "I", encoder)
     assert not (tmp_path / "I").exists()
     (encoder.folder / WEIGHTS.file).unlink()

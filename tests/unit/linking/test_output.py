@@ -30,7 +30,7 @@ def test_a_text_is_cut_to_columns_not_characters():
 
 def test_a_document_and_its_answers(kb):
     lines = table(Linker.open(kb)("2型糖尿病 cold; heart attack (HA)"))
-    assert [line.split()[0] for line in lines] == ["place", "0-5", "6-10", "12-24", "26-28"]
+    assert [line.split()[0] for line in lines] == ["span", "0-5", "6-10", "12-24", "26-28"]
     assert "HA (heart attack)" in lines[4]
     assert lines[3].endswith("lexical #1: heart attack")
     assert table(Linker.open(kb)("")) == ["no mention"]
@@ -40,7 +40,7 @@ def test_candidates_and_nil(kb):
     linker = Linker.open(kb, threshold=0.9)
     asked = [Document(str(n), m, (Mention(0, len(m), m),)) for n, m in enumerate(["cold", "hart"])]
     lines = candidates_table(linker.pipe(asked), 2)
-    assert [line.split()[0] for line in lines] == ["place", "0", "D7", "1"]
+    assert [line.split()[0] for line in lines] == ["span", "0", "D7", "1"]
     assert "NIL" in lines[3]
     assert "nearest: Myocardial Infarction" in lines[3]
 

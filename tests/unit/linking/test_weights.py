@@ -21,7 +21,7 @@ def test_what_is_written_is_read(tmp_path, learned, counts):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", r"biograft_weights\.json: damaged"),
+        ("{", r"biograft_lexical_weight\.json: damaged"),
         ("{}", "states no format, so it is no search weights"),
         ('{"format": "biograft-weights", "version": 1}', r"damaged \(weights is missing\)"),
         ('{"format": "biograft-weights", "version": 1, "weights": {"dense": NaN, "lexical": 1}}',

@@ -9,13 +9,22 @@ import pytest
 from hypothesis import given, strategies as st
 
 from biograft.errors import ConfigError
-from biograft.metrics import Answer, Judgements, Metric, benchmark_parts, lenient, strict
+from biograft.metrics import (
+    Counts,
+    Judgements,
+    Metric,
+    RankedAnswer,
+    lenient,
+    nil_counts,
+    split_composite,
+    strict,
+)
 from biograft.metrics.linking import check_scorer
 
 
-def answers(*pairs: tuple[str, float]) -> list[Answer]:
+def answers(*pairs: tuple[str, float]) -> list[RankedAnswer]:
     """Concepts whose only id is their name, with scores: ``answers(("A", 1.0))``."""
-    return [Answer(concept, frozenset({concept}), score) for concept, score in pairs]
+    return [RankedAnswer(concept, frozenset({concept}), score) for concept, score in pairs]
 
 
 def ids(*sets: str) -> list[set[str]]:
@@ -33,16 +42,16 @@ def ids(*sets: str) -> list[set[str]]:
     ],
 )
 def test_benchmark_parts_keep_blanks_and_empty_parts(text, parts):
-    assert benchmark_parts(text) == parts
+    assert split_composite(text) == parts
 
 
 def test_lenient_needs_every_part_and_takes_any_gold_id_for_each():
-    right, found = lenient([ids("X", "A"), ids("A", "Y")], {"A", "B"}, 3)
+    right, recall = lenient([ids("X", "A"), ids("A", "Y")], {"A", "B"}, 3)
     assert right.tolist() == [0, 1, 1]
-    assert found.tolist() == [0.5, 1, 1]
+    assert recall.tolist() == [0.5, 1, 1]
 
 
-def test_lenient_lets_one_concept_fill_the_places():
+def test_lenient_lets_one_concept_fill_the_ranks():
     right, _ = lenient([ids("X", "X", "X", "A")], {"A"}, 3)
     assert right.tolist() == [0, 0, 0]
 
@@ -63,7 +72,7 @@ def test_lenient_missing_answers_are_wrong(parts):
     st.frozensets(st.sampled_from("ABCD"), min_size=1),
 )
 def test_lenient_agrees_with_plain_loops(parts, gold):
-    right, found = lenient(parts, gold, 4)
+    right, recall = lenient(parts, gold, 4)
     for k in range(1, 5):
         hits = []
         for names in parts:
@@ -72,7 +81,7 @@ def test_lenient_agrees_with_plain_loops(parts, gold):
                 hit = hit or len(name & gold) > 0
             hits.append(hit)
         assert right[k - 1] == (len(hits) > 0 and all(hits))
-        assert found[k - 1] == pytest.approx(sum(hits) / len(hits) if hits else 0)
+        assert recall[k - 1] == pytest.approx(sum(hits) / len(hits) if hits else 0)
 
 
 def test_strict_counts_concepts_not_names():
@@ -124,15 +133,15 @@ def orders(ranked):
 
 def by_brute_force(parts, needed, k):
     """Judge every combination of tie orders of all parts."""
-    right, share, n = 0, 0.0, 0
-    for chosen in product(*(list(orders(ranked)) for ranked in parts)):
-        first = [set(order[:k]) for order in chosen]
+    right, recall_sum, n = 0, 0.0, 0
+    for orders_of_parts in product(*(list(orders(ranked)) for ranked in parts)):
+        first = [set(order[:k]) for order in orders_of_parts]
         covered = [any(group & part for part in first) for group in needed]
         each = all(any(group & part for group in needed) for part in first)
         right += each and all(covered)
-        share += sum(covered) / len(covered)
+        recall_sum += sum(covered) / len(covered)
         n += 1
-    return right / n, share / n
+    return right / n, recall_sum / n
 
 
 RANKED = st.lists(
@@ -146,14 +155,14 @@ RANKED = st.lists(
 )
 def test_strict_is_the_mean_over_all_tie_orders(parts, needed):
     ranked = [answers(*part) for part in parts]
-    right, found = strict(ranked, needed, 4)
+    right, recall = strict(ranked, needed, 4)
     for k in range(1, 5):
         expected = by_brute_force(ranked, needed, k)
-        assert (right[k - 1], found[k - 1]) == pytest.approx(expected)
+        assert (right[k - 1], recall[k - 1]) == pytest.approx(expected)
 
 
 @given(RANKED, st.randoms())
-def test_strict_is_blind_to_the_order_given(ranked, random):
+def test_strict_does_not_depend_on_the_order_of_ties(ranked, random):
     shuffled = list(ranked)
     random.shuffle(shuffled)
     first = strict([answers(*ranked)], [frozenset("A")], 4)[0]
@@ -162,7 +171,7 @@ def test_strict_is_blind_to_the_order_given(ranked, random):
     assert (np.diff(first) >= 0).all()
 
 
-def judged(right):
+def judgements(right):
     right = np.asarray(right, dtype=float)
     n = len(right)
     no = np.zeros(n, dtype=bool)
@@ -170,14 +179,36 @@ def judged(right):
 
 
 def test_reciprocal_rank_by_hand():
-    assert Metric.parse("mrr")(judged([[0, 1, 1], [0, 0, 0], [1, 1, 1]])) == pytest.approx(0.5)
-    assert Metric.parse("mrr")(judged([[0.5, 1, 1]])) == pytest.approx(0.75)
+    assert Metric.parse("mrr")(judgements([[0, 1, 1], [0, 0, 0], [1, 1, 1]])) == pytest.approx(0.5)
+    assert Metric.parse("mrr")(judgements([[0.5, 1, 1]])) == pytest.approx(0.75)
 
 
 def test_a_missing_answer_stays_in_the_mean():
-    assert Metric.parse("acc@1")(judged([[1], [0], [0], [0]])) == 0.25
+    assert Metric.parse("acc@1")(judgements([[1], [0], [0], [0]])) == 0.25
 
 
 def test_a_scorer_that_does_not_exist_is_refused():
     with pytest.raises(ConfigError, match="lenient, strict, found 'exact'"):
         check_scorer("exact")
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans())))
+def test_nil_counts_agree_with_plain_loops(pairs):
+    gold = np.array([a for a, _ in pairs], dtype=bool)
+    answered = np.array([b for _, b in pairs], dtype=bool)
+    counts = nil_counts(gold, answered)
+    right = wrong = missed = 0
+    for a, b in pairs:
+        right += a and b
+        wrong += b and not a
+        missed += a and not b
+    assert counts == Counts(right, wrong, missed)
+    assert 0 <= counts.f1 <= 1
+
+
+def test_counts_by_hand():
+    counts = Counts(right=2, wrong=1, missed=2)
+    assert (counts.precision, counts.recall) == (2 / 3, 0.5)
+    assert counts.f1 == pytest.approx(2 * (2 / 3) * 0.5 / (2 / 3 + 0.5))
+    assert Counts() + counts == counts
+    assert (Counts().precision, Counts().recall, Counts().f1) == (0, 0, 0)

@@ -29,17 +29,17 @@ def test_the_text_form_parses_back(text):
         ("acc@²", "a number from 1"),
     ],
 )
-def test_what_is_no_metric_is_refused(text, message):
+def test_an_invalid_metric_is_refused(text, message):
     with pytest.raises(ConfigError, match=message):
         Metric.parse(text)
 
 
 def test_more_ranks_than_were_judged_are_refused():
     with pytest.raises(ConfigError, match="only 2 ranks"):
-        Metric.parse("acc@3")(some(np.random.default_rng(0), 3, 2))
+        Metric.parse("acc@3")(random_judgements(np.random.default_rng(0), 3, 2))
 
 
-def some(rng, n, depth):
+def random_judgements(rng, n, depth):
     """Random judgements: right answers stay right as more count."""
     right = np.sort(rng.random((n, depth)).round(1), axis=1)
     return Judgements(
@@ -54,19 +54,19 @@ def some(rng, n, depth):
 
 @pytest.mark.parametrize("text", TEXTS)
 @given(seed=st.integers(0, 10_000), n=st.integers(0, 12))
-def test_a_metric_is_in_range_and_blind_to_order(text, seed, n):
+def test_a_metric_is_in_range_and_ignores_order(text, seed, n):
     rng = np.random.default_rng(seed)
-    judged = some(rng, n, 7)
+    judgements = random_judgements(rng, n, 7)
     metric = Metric.parse(text)
-    value = metric(judged)
+    value = metric(judgements)
     assert 0 <= value <= 1 + 1e-12
-    assert metric(judged.take(rng.permutation(n))) == pytest.approx(value)
+    assert metric(judgements.take(rng.permutation(n))) == pytest.approx(value)
 
 
 def test_joining_is_the_opposite_of_taking():
-    judged = some(np.random.default_rng(1), 6, 3)
-    pieces = [judged.take(np.arange(2)), judged.take(np.arange(6) >= 2)]
-    joined = Judgements.join(pieces, judged.documents)
-    assert joined.right.tolist() == judged.right.tolist()
-    assert joined.nil.tolist() == judged.nil.tolist()
-    assert pieces[0].documents + pieces[1].documents == judged.documents
+    judgements = random_judgements(np.random.default_rng(1), 6, 3)
+    batches = [judgements.take(np.arange(2)), judgements.take(np.arange(6) >= 2)]
+    joined = Judgements.join(batches, judgements.documents)
+    assert joined.right.tolist() == judgements.right.tolist()
+    assert joined.nil.tolist() == judgements.nil.tolist()
+    assert batches[0].documents + batches[1].documents == judgements.documents

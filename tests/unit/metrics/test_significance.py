@@ -14,7 +14,10 @@ from biograft.metrics import (
     bootstrap_counts,
     bootstrap_interval,
     mcnemar_exact,
+    one_sample_t,
     paired_bootstrap,
+    paired_t,
+    welch_t,
 )
 
 
@@ -32,16 +35,16 @@ def test_the_same_seed_gives_the_same_interval():
     assert bootstrap_interval(values, seed=3) != bootstrap_interval(values, seed=4)
 
 
-def test_drawing_documents_widens_the_interval_where_they_hang_together():
+def test_resampling_documents_widens_the_interval_of_correlated_queries():
     values = np.repeat([1.0, 0.0] * 10, 20)
     documents = [f"d{k // 20}" for k in range(400)]
-    alone = bootstrap_interval(values)
+    single = bootstrap_interval(values)
     together = bootstrap_interval(values, documents)
-    assert together.high - together.low > 3 * (alone.high - alone.low)
+    assert together.high - together.low > 3 * (single.high - single.low)
 
 
-def test_groups_are_drawn_whole():
-    """A resample of one group is that group: the mean of each is all there can be."""
+def test_groups_are_resampled_as_a_whole():
+    """A resample of one group is that group."""
     interval = bootstrap_interval(np.array([1.0, 0, 0, 0]), ["d"] * 4)
     assert (interval.low, interval.high) == (0.25, 0.25)
 
@@ -52,9 +55,9 @@ def test_nothing_has_no_interval():
 
 
 def test_the_interval_of_added_counts_agrees_with_plain_loops():
-    drawn = np.random.default_rng(5).integers(0, 5, size=(12, 3))
-    counts = [Counts(*map(int, row)) for row in drawn]
-    found = bootstrap_counts(counts, n_resamples=300, level=0.9, seed=7)
+    sampled = np.random.default_rng(5).integers(0, 5, size=(12, 3))
+    counts = [Counts(*map(int, row)) for row in sampled]
+    result = bootstrap_counts(counts, n_resamples=300, level=0.9, seed=7)
     rng = np.random.default_rng(7)
     resamples = rng.integers(0, 12, size=(300, 12))
     values = {"precision": [], "recall": [], "f1": []}
@@ -68,16 +71,16 @@ def test_the_interval_of_added_counts_agrees_with_plain_loops():
         values["f1"].append(2 * precision * recall / (precision + recall))
     for name, each in values.items():
         expected = np.quantile(each, [0.05, 0.95])
-        assert (found[name].low, found[name].high) == pytest.approx(tuple(expected))
+        assert (result[name].low, result[name].high) == pytest.approx(tuple(expected))
 
 
 def test_added_counts_are_not_the_mean_of_documents():
-    """A large document weighs more; one document alone leaves nothing to draw."""
+    """A large document weighs more; a single document has no variance."""
     large, small = Counts(90, 10, 0), Counts(0, 1, 1)
     within = bootstrap_counts([large, small])["precision"]
     assert (within.low, within.high) == (0, 0.9)
-    alone = bootstrap_counts([large])
-    assert (alone["precision"].low, alone["f1"].high) == (0.9, large.f1)
+    single = bootstrap_counts([large])
+    assert (single["precision"].low, single["f1"].high) == (0.9, large.f1)
 
 
 def test_documents_without_anything_do_no_harm():
@@ -86,8 +89,8 @@ def test_documents_without_anything_do_no_harm():
 
 def test_equal_runs_do_not_differ():
     values = np.random.default_rng(1).integers(0, 2, 100).astype(float)
-    found = paired_bootstrap(values, values)
-    assert (found.difference, found.interval.low, found.interval.high, found.p) == (0, 0, 0, 1)
+    result = paired_bootstrap(values, values)
+    assert (result.difference, result.interval.low, result.interval.high, result.p) == (0, 0, 0, 1)
     assert approximate_randomisation(values, values) == 1
     assert mcnemar_exact(values == 1, values == 1) == 1
 
@@ -95,10 +98,10 @@ def test_equal_runs_do_not_differ():
 def test_a_clear_difference_is_found_by_all():
     a = np.ones(200)
     b = np.repeat([1.0, 0.0], [160, 40])
-    found = paired_bootstrap(a, b)
-    assert found.difference == pytest.approx(0.2)
-    assert 0 < found.interval.low < 0.2 < found.interval.high
-    assert found.p < 0.01
+    result = paired_bootstrap(a, b)
+    assert result.difference == pytest.approx(0.2)
+    assert 0 < result.interval.low < 0.2 < result.interval.high
+    assert result.p < 0.01
     assert approximate_randomisation(a, b) < 0.01
     assert mcnemar_exact(a == 1, b == 1) < 1e-6
 
@@ -119,8 +122,8 @@ def test_randomisation_agrees_with_all_exchanges():
 def test_mcnemar_agrees_with_exact_binomials(only_a, only_b):
     a = np.array([True] * only_a + [False] * only_b + [True] * 7, dtype=bool)
     b = np.array([False] * only_a + [True] * only_b + [True] * 7, dtype=bool)
-    n, least = only_a + only_b, min(only_a, only_b)
-    exact = min(1.0, 2 * sum(comb(n, k) for k in range(least + 1)) / 2**n)
+    n, smaller = only_a + only_b, min(only_a, only_b)
+    exact = min(1.0, 2 * sum(comb(n, k) for k in range(smaller + 1)) / 2**n)
     assert mcnemar_exact(a, b) == pytest.approx(exact)
 
 
@@ -141,6 +144,40 @@ def test_mcnemar_of_very_many_does_not_overflow():
         (lambda: bootstrap_counts([Counts()], level=95), "between 0 and 1, found 95"),
     ],
 )
-def test_what_cannot_be_is_refused(call, message):
+def test_invalid_input_is_refused(call, message):
     with pytest.raises(ConfigError, match=message):
         call()
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 40])
+@pytest.mark.parametrize("shift", [0.0, 0.4, 30.0])
+def test_all_tests_equal_scipy(n, shift):
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(n)
+    a, b = rng.normal(shift, 1, n).tolist(), rng.normal(0, 2, n + 1).tolist()
+    pairs = [
+        (one_sample_t(a, 0.3), stats.ttest_1samp(a, 0.3)),
+        (paired_t(a, b[:n]), stats.ttest_rel(a, b[:n])),
+        (welch_t(a, b), stats.ttest_ind(a, b, equal_var=False)),
+    ]
+    for ours, theirs in pairs:
+        assert ours.t == pytest.approx(theirs.statistic)
+        assert ours.p == pytest.approx(theirs.pvalue, rel=1e-9, abs=1e-14)
+
+
+def test_the_difference_is_that_of_the_means():
+    assert one_sample_t([0.4, 0.6], 0.3).difference == pytest.approx(0.2)
+    assert welch_t([0.4, 0.6], [0.9, 0.9]).difference == pytest.approx(-0.4)
+
+
+def test_runs_without_variance():
+    assert welch_t([0.5, 0.5], [0.5, 0.5]).p == 1
+    assert welch_t([0.5, 0.5], [0.6, 0.6]).p == 0
+    assert one_sample_t([0.5, 0.5], 0.4).t == float("inf")
+
+
+def test_a_single_run_is_refused():
+    with pytest.raises(ConfigError, match="at least 2 runs, found 1"):
+        one_sample_t([0.5], 0.4)
+    with pytest.raises(ConfigError, match="2 values against 3"):
+        paired_t([1, 2], [1, 2, 3])

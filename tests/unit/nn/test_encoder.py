@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import json
 
 import numpy as np
@@ -8,7 +10,7 @@ from tiny_models import tiny_encoder_folder
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertForMaskedLM
 
 from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError
-from biograft.nn import EncoderSettings, TextEncoder
+from biograft.nn import POOLINGS, EncoderSettings, TextEncoder
 
 TEXTS = [
     "heart attack",
@@ -195,7 +197,7 @@ class TestSettings:
         ],
     )
     def test_a_damaged_file_of_ours_is_named(self, encoder, tmp_path, changes, message):
-        encoder.save(tmp_path / "saved")
+        encoder.save_pretrained(tmp_path / "saved")
         edit(tmp_path / "saved" / "biograft_encoder.json", **changes)
         with pytest.raises(StoreError, match=message):
             TextEncoder.from_pretrained(tmp_path / "saved")
@@ -229,14 +231,14 @@ class TestSave:
             EncoderSettings(pooling="cls", max_length=9, lower=True),
             "tiny",
         )
-        cls.save(tmp_path / "saved")
+        cls.save_pretrained(tmp_path / "saved")
         again = TextEncoder.from_pretrained(tmp_path / "saved")
         assert again.settings == cls.settings
         assert again.fingerprint() == cls.fingerprint()
         np.testing.assert_array_equal(again.encode(TEXTS), cls.encode(TEXTS))
 
     def test_plain_transformers_loads_it(self, encoder, tmp_path):
-        encoder.save(tmp_path / "saved")
+        encoder.save_pretrained(tmp_path / "saved")
         vectors = one_by_one(tmp_path / "saved", TEXTS)
         expected = encoder.encode(TEXTS, precision="fp32", normalize=False)
         np.testing.assert_allclose(vectors, expected, atol=1e-5)
@@ -246,19 +248,19 @@ class TestSave:
     def test_sentence_transformers_loads_it(self, folder, tmp_path, pooling):
         sentence_transformers = pytest.importorskip("sentence_transformers")
         encoder = TextEncoder.from_pretrained(folder, pooling=pooling, max_length=6)
-        encoder.save(tmp_path / "saved")
+        encoder.save_pretrained(tmp_path / "saved")
         other = sentence_transformers.SentenceTransformer(str(tmp_path / "saved"), device="cpu")
         expected = encoder.encode(TEXTS, precision="fp32")
         np.testing.assert_allclose(other.encode(TEXTS), expected, atol=1e-5)
 
     def test_nothing_is_replaced_unasked(self, encoder, folder):
         with pytest.raises(OutputError, match="exists already"):
-            encoder.save(folder)
-        encoder.save(folder, overwrite=True)
+            encoder.save_pretrained(folder)
+        encoder.save_pretrained(folder, overwrite=True)
         assert TextEncoder.from_pretrained(folder).fingerprint() == encoder.fingerprint()
 
     def test_nothing_is_said_on_the_way(self, encoder, tmp_path, capfd):
-        encoder.save(tmp_path / "saved")
+        encoder.save_pretrained(tmp_path / "saved")
         TextEncoder.from_pretrained(tmp_path / "saved")
         assert capfd.readouterr() == ("", "")
 
@@ -345,3 +347,36 @@ class TestBadFolders:
             states = model.eval().bert(**batch).last_hidden_state
         vector = encoder.encode(["heart attack"], precision="fp32", normalize=False)[0]
         np.testing.assert_allclose(vector, states[0].mean(dim=0), atol=1e-5)
+
+
+@pytest.fixture
+def states():
+    return torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(0))
+
+
+MASK = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]])
+
+
+def test_the_mean_leaves_padding_out(states):
+    pooled = POOLINGS.load("mean")(states, MASK)
+    assert torch.allclose(pooled[0], sum(states[0]) / 4)
+    assert torch.allclose(pooled[1], (states[1, 0] + states[1, 1]) / 2)
+    assert pooled[2].tolist() == [0.0] * 5  # nothing to average
+
+
+def test_cls_is_the_first_token(states):
+    assert torch.equal(POOLINGS.load("cls")(states, MASK), states[:, 0])
+
+
+@pytest.mark.parametrize("name", list(POOLINGS))
+def test_vectors_have_32_bits_and_gradients(states, name):
+    halves = states.bfloat16().requires_grad_()
+    pooled = POOLINGS.load(name)(halves, MASK)
+    assert (pooled.shape, pooled.dtype) == ((3, 5), torch.float32)
+    pooled.sum().backward()
+    assert halves.grad is not None
+
+
+def test_an_unknown_pooling_is_refused():
+    with pytest.raises(NotFoundError, match="no pooling is called 'max'; known: cls, mean"):
+        POOLINGS.load("max")

@@ -5,9 +5,9 @@ from transformers import BartConfig, BartModel, BertConfig, BertForMaskedLM, Pre
 from biograft.errors import ConfigError
 from biograft.nn import precision
 from biograft.nn.precision import (
-    attending_for_gradients,
+    attention_for_training,
+    autocast_in,
     choose_precision,
-    computing_in,
     processor_has_bf16,
 )
 
@@ -49,7 +49,7 @@ def test_where_torch_cannot_tell_the_system_is_asked(monkeypatch, tmp_path, flag
 
 @pytest.mark.parametrize("name", ["fp32", "bf16"])
 def test_what_is_asked_for_is_used(name):
-    with computing_in(name, CPU):
+    with autocast_in(name, CPU):
         product = torch.ones(2, 2) @ torch.ones(2, 2)
     assert product.dtype == (torch.bfloat16 if name == "bf16" else torch.float32)
 
@@ -92,11 +92,11 @@ def test_for_gradients_attention_is_plain_and_answers_are_the_same(make, inputs,
     model = torch.nn.ModuleDict({"inner": make().eval()})
 
     def answer():
-        with torch.no_grad(), computing_in("bf16", CPU):
+        with torch.no_grad(), autocast_in("bf16", CPU):
             return model["inner"](TOKENS, attention_mask=mask, **inputs)[0].float()
 
     before = answer()
-    with attending_for_gradients(model, "bf16", CPU):
+    with attention_for_training(model, "bf16", CPU):
         assert ways_of(model) == {"eager"}
         within = answer()
     assert ways_of(model) == {"sdpa"}
@@ -106,12 +106,12 @@ def test_for_gradients_attention_is_plain_and_answers_are_the_same(make, inputs,
 
 def test_attention_goes_back_after_an_error_and_stays_in_full_precision():
     model = BertForMaskedLM(BertConfig(**BERT))
-    with attending_for_gradients(model, "fp32", CPU):
+    with attention_for_training(model, "fp32", CPU):
         assert ways_of(model) == {"sdpa"}
-    with pytest.raises(KeyError), attending_for_gradients(model, "bf16", CPU):
+    with pytest.raises(KeyError), attention_for_training(model, "bf16", CPU):
         raise KeyError
     assert ways_of(model) == {"sdpa"}
     model.set_attn_implementation("eager")  # chosen by someone else
-    with attending_for_gradients(model, "bf16", CPU):
+    with attention_for_training(model, "bf16", CPU):
         pass
     assert ways_of(model) == {"eager"}

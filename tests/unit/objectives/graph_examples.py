@@ -9,10 +9,10 @@ from torch import nn
 from biograft.objectives.base import TensorBatch, TextStates
 from biograft.objectives.examples import (
     IGNORED,
-    SHOWN,
-    GraphOfEntities,
+    VISIBLE_ENTITIES,
+    EntityGraph,
     Setting,
-    Showing,
+    EntityVisibility,
     TextExample,
     collate,
 )
@@ -22,8 +22,8 @@ WIDTH, LENGTH = 6, 12
 
 def random_graph(n_entities=20, dim=4, *, n_relations=3, most=5, dim_r=3, dtype=np.float64):
     """Entities 0 and 1 have no neighbour, 2 and 3 no type; others have 1 to ``most`` of each."""
-    draw = np.random.default_rng(0)
-    n_known = draw.integers(1, most + 1, n_entities)
+    rng = np.random.default_rng(0)
+    n_known = rng.integers(1, most + 1, n_entities)
     n_known[:2] = 0
     padding = np.arange(most) >= n_known[:, None]
 
@@ -31,16 +31,16 @@ def random_graph(n_entities=20, dim=4, *, n_relations=3, most=5, dim_r=3, dtype=
         return np.where(padding, with_what, values)
 
     shape = (n_entities, most)
-    types = draw.integers(0, 3, n_entities)
+    types = rng.integers(0, 3, n_entities)
     types[2:4] = -1
-    return GraphOfEntities(
-        neighbours=padded(draw.integers(0, n_entities, shape), -1),
-        relations=padded(draw.integers(0, n_relations, shape), -1),
-        signs=padded(draw.choice([-1, 1], shape), 0),
+    return EntityGraph(
+        neighbours=padded(rng.integers(0, n_entities, shape), -1),
+        relations=padded(rng.integers(0, n_relations, shape), -1),
+        signs=padded(rng.choice([-1, 1], shape), 0),
         types=types,
-        counts=draw.integers(0, 9, n_entities),
-        relation_vectors=draw.normal(size=(n_relations, dim_r)).astype(dtype),
-        projections=draw.normal(size=(n_relations, dim, dim_r)).astype(dtype),
+        counts=rng.integers(0, 9, n_entities),
+        relation_vectors=rng.normal(size=(n_relations, dim_r)).astype(dtype),
+        projections=rng.normal(size=(n_relations, dim, dim_r)).astype(dtype),
     )
 
 
@@ -69,10 +69,10 @@ def sequence(mentions, hidden=(), tokens=None, n_tokens=LENGTH):
 
 def batches(objective, examples):
     """Prepare and collate; both forms of the batch. Those that go by what is told are told it."""
-    draw = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     if hasattr(objective, "shown"):
-        examples = [Showing(objective.shown).prepare(example, draw) for example in examples]
-    text = collate([objective.prepare(example, draw) for example in examples], 0)
+        examples = [EntityVisibility(objective.shown).prepare(example, rng) for example in examples]
+    text = collate([objective.prepare(example, rng) for example in examples], 0)
     return text, TensorBatch.of(text)
 
 
@@ -92,8 +92,8 @@ class Reader(nn.Module):
 
 def text_states(n_sequences, table=None, reader=None, length=LENGTH, seed=0):
     """States at random that may learn, with a table and a reader, or without."""
-    draw = torch.Generator().manual_seed(seed)
-    final = torch.randn(n_sequences, length, WIDTH, dtype=torch.float64, generator=draw)
+    rng = torch.Generator().manual_seed(seed)
+    final = torch.randn(n_sequences, length, WIDTH, dtype=torch.float64, generator=rng)
     return TextStates(
         final=final.requires_grad_(),
         token_scores=lambda some: some,
@@ -103,11 +103,11 @@ def text_states(n_sequences, table=None, reader=None, length=LENGTH, seed=0):
 
 
 def random_table(n_entities=20, dim=4, learns=False):
-    draw = torch.Generator().manual_seed(2)
-    table = torch.randn(n_entities, dim, dtype=torch.float64, generator=draw)
+    rng = torch.Generator().manual_seed(2)
+    table = torch.randn(n_entities, dim, dtype=torch.float64, generator=rng)
     return table.requires_grad_(learns)
 
 
 def told(text):
     """The entity that each mention of a batch or an example is told; None: none."""
-    return [None if row == IGNORED else int(row) for row in text.mention_labels[SHOWN]]
+    return [None if row == IGNORED else int(row) for row in text.mention_labels[VISIBLE_ENTITIES]]

@@ -8,9 +8,9 @@ import torch
 from biograft.objectives.base import TextStates
 from biograft.objectives.examples import (
     CONSISTENT,
-    HEAD_START,
+    HEAD_OFFSET,
     IGNORED,
-    PIECE_ENDS,
+    SEGMENT_ENDS,
     Setting,
     TextExample,
 )
@@ -41,8 +41,8 @@ def example(n_words, mentions=(), fixed=None):
         segments=np.zeros_like(tokens),
         words=np.array([-1, *range(n_words), -1]),
         mentions=np.array([(m[0], m[1], -1) for m in mentions], np.int64).reshape(-1, 3),
-        token_labels={PIECE_ENDS: ends},
-        mention_labels={HEAD_START: starts, CONSISTENT: consistent},
+        token_labels={SEGMENT_ENDS: ends},
+        mention_labels={HEAD_OFFSET: starts, CONSISTENT: consistent},
         fixed=fixed,
     )
 
@@ -61,9 +61,9 @@ def states(final, embeddings=None):
 
 def random_states(n_sequences, length, seed=0):
     """States, and vectors of tokens, that do not depend on how many are drawn after them."""
-    draw = torch.Generator().manual_seed(seed)
-    final = torch.randn(n_sequences, length, WIDTH, dtype=torch.float64, generator=draw)
-    vectors = torch.randn(N_TOKENS, WIDTH, dtype=torch.float64, generator=draw)
+    rng = torch.Generator().manual_seed(seed)
+    final = torch.randn(n_sequences, length, WIDTH, dtype=torch.float64, generator=rng)
+    vectors = torch.randn(N_TOKENS, WIDTH, dtype=torch.float64, generator=rng)
     return states(final.requires_grad_(), vectors.requires_grad_())
 
 

@@ -23,7 +23,7 @@ from biograft.errors import ConfigError
 from biograft.objectives.base import TensorBatch
 from biograft.objectives.bidirectional_entity_masking import BidirectionalEntityMasking
 from biograft.objectives.configs import BidirectionalEntityMaskingConfig
-from biograft.objectives.examples import HEAD_START, IGNORED, TextExample, collate
+from biograft.objectives.examples import HEAD_OFFSET, IGNORED, TextExample, collate
 
 NAME = "bidirectional_entity_masking"
 LONG = [(1, 5, 4, None), (7, 8, None, None), (10, 13, 11, None), (15, 18, 17, None)]
@@ -40,7 +40,7 @@ def objective(**options):
 
 def prepared(seed=0, given=None, **options):
     given = example(N_WORDS, LONG) if given is None else given
-    made = objective(**{"share": 1.0, "most_share": 1.0} | options)
+    made = objective(**{"share": 1.0, "max_token_ratio": 1.0} | options)
     return made.prepare(given, np.random.default_rng([3, seed]))
 
 
@@ -78,7 +78,7 @@ class TestWhatIsHidden:
         for seed in range(10):
             made = prepared(seed)
             for row, (first, last) in hidden_parts(made).items():
-                is_head = first == made.mention_labels[HEAD_START][row]
+                is_head = first == made.mention_labels[HEAD_OFFSET][row]
                 own, other = ("head", "adjective") if is_head else ("adjective", "head")
                 there = slice(first, last + 1)
                 assert labels(made, own)[there].tolist() == original[there].tolist()
@@ -105,7 +105,7 @@ class TestWhatIsHidden:
 
     def test_the_share_is_exact_in_expectation_and_both_parts_are_as_likely(self):
         n, n_chosen, n_heads = 600, [], 0
-        made, given = objective(share=0.4, most_share=1.0), example(N_WORDS, LONG)
+        made, given = objective(share=0.4, max_token_ratio=1.0), example(N_WORDS, LONG)
         for seed in range(n):
             found = hidden_parts(made.prepare(given, np.random.default_rng([3, seed])))
             n_chosen.append(len(found))
@@ -115,17 +115,17 @@ class TestWhatIsHidden:
         total = sum(n_chosen)
         assert n_heads == pytest.approx(total / 2, abs=4 * math.sqrt(total) / 2)
 
-    @pytest.mark.parametrize(("most_share", "most"), [(0.1, 2), (0.15, 3), (0.29, 5), (0.35, 7)])
-    def test_no_more_than_the_bound_is_hidden(self, most_share, most):
+    @pytest.mark.parametrize(("max_token_ratio", "most"), [(0.1, 2), (0.15, 3), (0.29, 5), (0.35, 7)])
+    def test_no_more_than_the_bound_is_hidden(self, max_token_ratio, most):
         counts = [
-            (prepared(seed, most_share=most_share).tokens == MASK).sum() for seed in range(60)
+            (prepared(seed, max_token_ratio=max_token_ratio).tokens == MASK).sum() for seed in range(60)
         ]
         assert max(counts) == most
         assert min(counts) > 0
 
     def test_the_bound_is_no_less_for_a_share_that_is_no_binary_number(self):
         mentions = [(first, first + 1, first + 1, None) for first in range(1, 100, 2)]
-        made = prepared(given=example(100, mentions), most_share=0.29)
+        made = prepared(given=example(100, mentions), max_token_ratio=0.29)
         assert (made.tokens == MASK).sum() == 29
 
     def test_tokens_beyond_the_longest_are_hidden_and_not_asked_for(self):
@@ -262,10 +262,10 @@ def test_an_encoder_with_narrow_embeddings_is_refused():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"share": 0.0}, "share: expected a share above 0 and at most 1, found 0"),
-        ({"most_share": 1.5}, "most_share: expected a share above 0 and at most 1, found 1.5"),
-        ({"position_dim": 0}, "position_dim: expected a number of at least 1, found 0"),
-        ({"longest": 0}, "longest: expected a number of at least 1, found 0"),
+        ({"share": 0.0}, "share: expected a number above 0 and at most 1, found 0"),
+        ({"max_token_ratio": 1.5}, "max_token_ratio: expected a number above 0 and at most 1, found 1.5"),
+        ({"position_dim": 0}, "position_dim: expected at least 1, found 0"),
+        ({"longest": 0}, "longest: expected at least 1, found 0"),
         ({"reduction": "print"}, "reduction: expected one of mean, printed, found 'print'"),
     ],
 )
@@ -274,21 +274,21 @@ def test_wrong_settings_are_refused(options, message):
         BidirectionalEntityMaskingConfig(**options)
 
 
-def mirrored(draw):
+def mirrored(rng):
     """An entity of two adjectives and a head of two words, each of which mirrors one of them."""
-    first, second = draw.integers(10, size=2).tolist()
+    first, second = rng.integers(10, size=2).tolist()
     tokens = np.array([CLS, 10 + first, 10 + second, 30 + first, 30 + second, SEP])
     return TextExample(
         tokens=tokens,
         segments=np.zeros_like(tokens),
         words=np.array([-1, 0, 1, 2, 3, -1]),
         mentions=np.array([[1, 4, -1]]),
-        mention_labels={HEAD_START: np.array([3])},
+        mention_labels={HEAD_OFFSET: np.array([3])},
     )
 
 
 def test_it_learns_to_tell_each_part_from_the_other():
-    config = BidirectionalEntityMaskingConfig(share=1.0, most_share=1.0, position_dim=8)
+    config = BidirectionalEntityMaskingConfig(share=1.0, max_token_ratio=1.0, position_dim=8)
     found = learned_accuracy(NAME, config, mirrored, steps=120)
     assert found[f"{NAME}.head.accuracy"] > 0.8  # by chance 0.1
     assert found[f"{NAME}.adjective.accuracy"] > 0.8

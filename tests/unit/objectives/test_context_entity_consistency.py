@@ -116,12 +116,12 @@ def test_text_without_replaced_entities_is_refused():
         objective().prepare(unlabelled(), DRAW)
 
 
-def topical(draw):
+def topical(rng):
     """A word of a topic on each side of an entity of two, which is of the same topic or not."""
-    topic, consistent = draw.integers(2, size=2).tolist()
+    topic, consistent = rng.integers(2, size=2).tolist()
     of_entity = topic if consistent else 1 - topic
-    words = 10 + 10 * topic + draw.integers(5, size=2)
-    entity = 30 + 10 * of_entity + draw.integers(5, size=2)
+    words = 10 + 10 * topic + rng.integers(5, size=2)
+    entity = 30 + 10 * of_entity + rng.integers(5, size=2)
     tokens = np.array([CLS, words[0], *entity, words[1], SEP])
     return TextExample(
         tokens=tokens,

@@ -17,7 +17,7 @@ from biograft.objectives.configs import (
 )
 from biograft.objectives.context_entity_consistency import ContextEntityConsistency
 from biograft.objectives.entity_segmentation import EntitySegmentation
-from biograft.objectives.examples import CONSISTENT, HEAD_START, IGNORED, PIECE_ENDS, Setting
+from biograft.objectives.examples import CONSISTENT, HEAD_OFFSET, IGNORED, SEGMENT_ENDS, Setting
 
 SETTING = Setting(mask=4, n_tokens=60, special=(0, 1, 2, 3, 4), width=20)
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
@@ -94,7 +94,7 @@ def consistency(arrays):
 def segmentation(arrays, reduction="mean"):
     made = EntitySegmentation(EntitySegmentationConfig(reduction=reduction), SETTING)
     filled(made.head, arrays, SEGMENTATION)
-    labels = {PIECE_ENDS: arrays["input.segment_labels"]}
+    labels = {SEGMENT_ENDS: arrays["input.segment_labels"]}
     return made, batch(arrays, torch.zeros(0, 3, dtype=torch.int64), labels, {})
 
 
@@ -112,7 +112,7 @@ def masking(arrays, reduction="mean"):
             there = (sequence, slice(begin, end + 1))
             labels[f"bidirectional_entity_masking.{part}"][there] = tokens[there]
     mentions = rows[order][:, [0, 1, 4]]
-    return made, batch(arrays, mentions, labels, {HEAD_START: rows[order, 3]})
+    return made, batch(arrays, mentions, labels, {HEAD_OFFSET: rows[order, 3]})
 
 
 def loss_of(made, given, arrays):

@@ -15,7 +15,7 @@ from biograft.objectives.base import TensorBatch, TextStates
 from biograft.objectives.configs import EntityLinkingConfig
 from biograft.objectives.entity_linking import (
     EntityLinking,
-    draw_entities,
+    sample_entities,
     full_losses,
     sampled_losses,
 )
@@ -138,7 +138,7 @@ def test_many_samples_have_the_sum_of_the_whole_table_and_so_its_loss():
 def test_entities_are_drawn_by_their_rates():
     torch.manual_seed(0)
     rates = torch.tensor([1.0, 4.0, 4.0, 10.0], dtype=torch.float64)
-    counts = torch.bincount(draw_entities(rates, 20_000), minlength=4) / 20_000
+    counts = torch.bincount(sample_entities(rates, 20_000), minlength=4) / 20_000
     torch.testing.assert_close(counts, torch.tensor([0.1, 0.3, 0.0, 0.6]), atol=0.02, rtol=0)
 
 
@@ -162,5 +162,5 @@ def test_models_without_a_table_or_with_another_one_are_refused():
 
 @pytest.mark.parametrize("name", ["n_sampled", "max_scores"])
 def test_wrong_settings_are_refused(name):
-    with pytest.raises(ConfigError, match=f"{name}: expected a number of at least"):
+    with pytest.raises(ConfigError, match=f"{name}: expected at least"):
         EntityLinkingConfig(**{name: -1})

@@ -23,7 +23,7 @@ from biograft.errors import ConfigError
 from biograft.objectives.base import TensorBatch
 from biograft.objectives.configs import EntityPredictionConfig
 from biograft.objectives.entity_prediction import EntityPrediction
-from biograft.objectives.examples import IGNORED, SHOWN, TextBatch, show
+from biograft.objectives.examples import IGNORED, VISIBLE_ENTITIES, TextBatch, show
 
 NAME = "entity_prediction"
 MENTIONS = [(0, 1, 5), (2, 2, 9), (4, 6, 0), (7, 7, -1), (8, 8, 9), (9, 9, 13)]
@@ -35,7 +35,7 @@ def made_of(**options):
 
 
 def test_mentions_are_told_their_own_entity_or_foretell_it():
-    made = made_of(withheld_share=0.3, replaced_share=0.2)
+    made = made_of(withheld_ratio=0.3, replaced_ratio=0.2)
     own = [entity if entity >= 0 else None for _, _, entity in MENTIONS]
     withheld = exchanged = kept = 0
     others = []
@@ -65,7 +65,7 @@ def test_mentions_are_told_their_own_entity_or_foretell_it():
 
 
 def test_an_example_is_prepared_once_and_the_given_one_stays():
-    made = made_of(withheld_share=0.5, replaced_share=0.5)
+    made = made_of(withheld_ratio=0.5, replaced_ratio=0.5)
     given = sequence(MENTIONS)
     once = made.prepare(given, np.random.default_rng(0))
     assert made.prepare(once, np.random.default_rng(1)) is once
@@ -77,7 +77,7 @@ def test_an_example_is_prepared_once_and_the_given_one_stays():
 
 def test_mentions_that_are_not_told_anyway_are_left_out():
     shown = show(sequence(MENTIONS, hidden=(2, 4, 5, 6)), "hidden")
-    made = made_of(withheld_share=1.0, replaced_share=0.0)
+    made = made_of(withheld_ratio=1.0, replaced_ratio=0.0)
     example = made.prepare(shown, np.random.default_rng(0))
     assert example.mention_labels[NAME].tolist() == [IGNORED, 9, 0, IGNORED, IGNORED, IGNORED]
     assert told(example) == [None] * 6
@@ -93,7 +93,7 @@ def labelled(labels, entities):
         tokens=empty, mask=empty + 1, segments=empty,
         mentions=np.array([(k % 2, k, k) for k in range(n)], np.int64).reshape(-1, 3),
         entities=np.array(entities, np.int64), token_labels={},
-        mention_labels={NAME: np.array(labels, np.int64), SHOWN: np.array(labels, np.int64)},
+        mention_labels={NAME: np.array(labels, np.int64), VISIBLE_ENTITIES: np.array(labels, np.int64)},
         labels={},
     )  # fmt: skip
 
@@ -152,7 +152,7 @@ def test_half_precision_scores_are_summed_in_single():
 
 
 def test_entities_to_exchange_come_from_the_counts_or_from_the_graph():
-    config = EntityPredictionConfig(withheld_share=0.0, replaced_share=1.0)
+    config = EntityPredictionConfig(withheld_ratio=0.0, replaced_ratio=1.0)
     graph = random_graph(n_entities=3)
     counted = {"entity_counts": np.ones(2, np.int64)}
     for given, n in ((setting(graph), 3), (setting(graph, **counted), 3), (setting(**counted), 2)):
@@ -165,9 +165,9 @@ def test_entities_to_exchange_come_from_the_counts_or_from_the_graph():
         assert shown == set(range(n))
     with pytest.raises(ConfigError, match="entity_prediction: there are no entities to exchange"):
         EntityPrediction(config, setting())
-    text, _ = batches(EntityPrediction(EntityPredictionConfig(replaced_share=0.0), setting()),
+    text, _ = batches(EntityPrediction(EntityPredictionConfig(replaced_ratio=0.0), setting()),
                       [sequence(MENTIONS)])  # fmt: skip
-    assert set(text.mention_labels) == {SHOWN, NAME}
+    assert set(text.mention_labels) == {VISIBLE_ENTITIES, NAME}
 
 
 def test_missing_pieces_are_refused():
@@ -181,10 +181,10 @@ def test_missing_pieces_are_refused():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"withheld_share": -0.1}, "withheld_share: expected a share from 0 to 1, found -0.1"),
-        ({"replaced_share": 1.5}, "replaced_share: expected a share from 0 to 1, found 1.5"),
-        ({"withheld_share": 0.0, "replaced_share": 0.0}, "a sum above 0 and at most 1, found 0"),
-        ({"withheld_share": 0.7, "replaced_share": 0.6}, r"above 0 and at most 1, found 1\.3"),
+        ({"withheld_ratio": -0.1}, "withheld_ratio: expected a number from 0 to 1, found -0.1"),
+        ({"replaced_ratio": 1.5}, "replaced_ratio: expected a number from 0 to 1, found 1.5"),
+        ({"withheld_ratio": 0.0, "replaced_ratio": 0.0}, "a sum above 0 and at most 1, found 0"),
+        ({"withheld_ratio": 0.7, "replaced_ratio": 0.6}, r"above 0 and at most 1, found 1\.3"),
     ],
 )
 def test_wrong_shares_are_refused(options, message):

@@ -21,7 +21,7 @@ from biograft.errors import ConfigError
 from biograft.objectives.base import TensorBatch
 from biograft.objectives.configs import EntitySegmentationConfig
 from biograft.objectives.entity_segmentation import EntitySegmentation
-from biograft.objectives.examples import IGNORED, PIECE_ENDS, TextExample, collate
+from biograft.objectives.examples import IGNORED, SEGMENT_ENDS, TextExample, collate
 
 EXAMPLES = [
     example(8, [(1, 4, 3, None), (6, 7, None, None)]),
@@ -99,10 +99,10 @@ def test_without_a_long_entity_the_loss_is_zero_and_so_is_its_gradient():
 
 
 def test_text_without_pieces_is_refused():
-    draw = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     with pytest.raises(ConfigError, match=r"entity_segmentation: no entity .*stream\.segmentation"):
-        objective().prepare(unlabelled(), draw)
-    assert objective().prepare(EXAMPLES[0], draw) is EXAMPLES[0]
+        objective().prepare(unlabelled(), rng)
+    assert objective().prepare(EXAMPLES[0], rng) is EXAMPLES[0]
 
 
 def test_an_unknown_reduction_is_refused():
@@ -110,11 +110,11 @@ def test_an_unknown_reduction_is_refused():
         EntitySegmentationConfig(reduction="sum")
 
 
-def in_pieces(draw):
+def in_pieces(rng):
     """A long entity of two to four pieces; some words are only ever the last of a piece."""
     words, ends = [], []
-    for size in draw.integers(1, 4, size=draw.integers(2, 5)).tolist():
-        words += [*(10 + draw.integers(20, size=size - 1)), 30 + draw.integers(20)]
+    for size in rng.integers(1, 4, size=rng.integers(2, 5)).tolist():
+        words += [*(10 + rng.integers(20, size=size - 1)), 30 + rng.integers(20)]
         ends += [0] * (size - 1) + [1]
     tokens = np.array([CLS, *words, SEP])
     return TextExample(
@@ -122,7 +122,7 @@ def in_pieces(draw):
         segments=np.zeros_like(tokens),
         words=np.array([-1, *range(len(words)), -1]),
         mentions=np.array([[1, len(words), -1]]),
-        token_labels={PIECE_ENDS: np.array([IGNORED, *ends, IGNORED])},
+        token_labels={SEGMENT_ENDS: np.array([IGNORED, *ends, IGNORED])},
     )
 
 

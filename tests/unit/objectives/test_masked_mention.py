@@ -25,8 +25,8 @@ ASKED = {
 
 
 def vectors():
-    draw = torch.Generator().manual_seed(9)
-    return torch.randn(60, 6, dtype=torch.float64, generator=draw).requires_grad_()
+    rng = torch.Generator().manual_seed(9)
+    return torch.randn(60, 6, dtype=torch.float64, generator=rng).requires_grad_()
 
 
 def made_of(shown="hidden", **options):

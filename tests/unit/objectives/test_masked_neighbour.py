@@ -21,7 +21,7 @@ from graph_examples import (
 
 from biograft.errors import ConfigError
 from biograft.objectives.configs import MaskedNeighbourConfig
-from biograft.objectives.masked_neighbour import MaskedNeighbour, SameType
+from biograft.objectives.masked_neighbour import MaskedNeighbour, TypeSampler
 
 GRAPH = random_graph()
 TEXT = [
@@ -93,14 +93,14 @@ def dealt(monkeypatch):
     of_each = {}
     for entity in range(20):
         same = np.flatnonzero(GRAPH.types == GRAPH.types[entity])
-        draw = np.random.default_rng(entity)
-        of_each[entity] = [entity, *draw.choice(same, 3).tolist()]
+        rng = np.random.default_rng(entity)
+        of_each[entity] = [entity, *rng.choice(same, 3).tolist()]
 
-    def draw(self, like, n):
+    def sample(self, like, n):
         assert n == 4
         return torch.tensor([of_each[entity] for entity in like.tolist()])
 
-    monkeypatch.setattr(SameType, "draw", draw)
+    monkeypatch.setattr(TypeSampler, "draw", rng)
     return of_each
 
 
@@ -187,7 +187,7 @@ def test_missing_and_foreign_pieces_are_refused():
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("n_negatives", 0, "n_negatives: expected a number of at least 1, found 0"),
+        ("n_negatives", 0, "n_negatives: expected at least 1, found 0"),
         ("mu", 0.0, "mu: expected a number above 0, found 0.0"),
         ("form", "eq61", "form: expected one of eq16, eq19, found 'eq61'"),
         ("correction", "q", "correction: expected one of log_q, mu_log_q, none, found 'q'"),

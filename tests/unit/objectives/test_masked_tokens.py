@@ -15,7 +15,7 @@ from biograft.errors import ConfigError
 from biograft.objectives.base import TensorBatch, TextStates
 from biograft.objectives.configs import MaskedTokensConfig
 from biograft.objectives.examples import IGNORED, SPECIAL, Setting, TextExample, collate
-from biograft.objectives.masked_tokens import MaskedTokens, choose_units, number_units
+from biograft.objectives.masked_tokens import MaskedTokens, choose_units, unit_numbers
 
 MASK = 4
 SETTING = Setting(mask=MASK, n_tokens=30, special=(0, 1, 2, 3, 4), width=3)
@@ -53,13 +53,13 @@ def prepared(mode, n, **options):
     ],
 )
 def test_units_are_tokens_words_or_entities(mode, expected):
-    assert number_units(example(), mode).tolist() == expected
+    assert unit_numbers(example(), mode).tolist() == expected
 
 
 @pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
 def test_no_unit_is_split_and_no_special_token_touched(mode):
-    units = number_units(example(), mode)
-    for made in prepared(mode, 150, mask_share=0.3, random_share=0.2, kept_share=0.1):
+    units = unit_numbers(example(), mode)
+    for made in prepared(mode, 150, mask_ratio=0.3, random_ratio=0.2, kept_ratio=0.1):
         chosen = made.token_labels["masked_tokens"] != IGNORED
         assert not chosen[units == SPECIAL].any()
         masked = made.tokens == MASK
@@ -116,7 +116,7 @@ def test_units_of_any_size_are_chosen_with_the_share_exact(sizes):
 
 def test_labels_are_what_stood_there_and_random_tokens_are_ordinary():
     original = example().tokens
-    for made in prepared("token", 200, mask_share=0.0, random_share=0.9, kept_share=0.0):
+    for made in prepared("token", 200, mask_ratio=0.0, random_ratio=0.9, kept_ratio=0.0):
         labels = made.token_labels["masked_tokens"]
         chosen = labels != IGNORED
         assert (labels[chosen] == original[chosen]).all()
@@ -148,8 +148,8 @@ def partly_fixed():
 
 @pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
 def test_fixed_tokens_and_what_is_hidden_with_them_stay_as_they_are(mode):
-    given, made = partly_fixed(), objective(mode, mask_share=0.5, random_share=0.3)
-    units = number_units(given, mode)
+    given, made = partly_fixed(), objective(mode, mask_ratio=0.5, random_ratio=0.3)
+    units = unit_numbers(given, mode)
     held = np.isin(units, units[given.fixed])
     assert held.sum() > (given.fixed.sum() if mode != "token" else 0)
     for seed in range(100):
@@ -161,7 +161,7 @@ def test_fixed_tokens_and_what_is_hidden_with_them_stay_as_they_are(mode):
 
 @pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
 def test_what_is_hidden_already_is_a_part_of_the_share(mode):
-    n, made = 1500, objective(mode, mask_share=0.4, random_share=0.0, kept_share=0.0)
+    n, made = 1500, objective(mode, mask_ratio=0.4, random_ratio=0.0, kept_ratio=0.0)
     counts = [(made.prepare(partly_fixed(), np.random.default_rng([7, k])).tokens == MASK).sum()
               for k in range(n)]  # fmt: skip
     expected = 0.4 * sum(word != SPECIAL for word in WORDS)
@@ -198,7 +198,7 @@ def test_a_sequence_without_words_stays_as_it_is():
 
 def test_the_loss_is_that_of_plain_loops():
     torch.manual_seed(0)
-    made = objective(mask_share=0.3, weight=0.5)
+    made = objective(mask_ratio=0.3, weight=0.5)
     text = collate([made.prepare(example(), np.random.default_rng(k)) for k in range(3)], 0)
     states = torch.randn(3, len(WORDS), 3, dtype=torch.float64)
     head = torch.randn(3, 30, dtype=torch.float64)
@@ -263,10 +263,10 @@ def test_it_gives_the_reference_loss_of_kebiolm(shared_data, name):
     ("options", "message"),
     [
         ({"mode": "whole_words"}, "mode: expected one of.*did you mean 'whole_word'"),
-        ({"mask_share": 1.2}, "mask_share: expected a share from 0 to 1, found 1.2"),
-        ({"mask_share": 0.9, "random_share": 0.2}, "expected a sum above 0 and at most 1"),
-        ({"mask_share": 0.0, "random_share": 0.0, "kept_share": 0.0}, "found 0"),
-        ({"weight": -1.0}, "weight: expected a number of at least 0, found -1"),
+        ({"mask_ratio": 1.2}, "mask_ratio: expected a number from 0 to 1, found 1.2"),
+        ({"mask_ratio": 0.9, "random_ratio": 0.2}, "expected a sum above 0 and at most 1"),
+        ({"mask_ratio": 0.0, "random_ratio": 0.0, "kept_ratio": 0.0}, "found 0"),
+        ({"weight": -1.0}, "weight: expected at least 0, found -1"),
     ],
 )
 def test_wrong_settings_are_refused(options, message):

@@ -8,24 +8,24 @@ import math
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_namers import tiny_namer
+from tiny_seq2seq import tiny_seq2seq
 from transformers import AutoModelForSeq2SeqLM
 
 from biograft.errors import ConfigError
 from biograft.objectives.configs import NameGenerationConfig
-from biograft.objectives.name_examples import NamingExample
-from biograft.objectives.name_generation import NameGeneration, NameLearning
+from biograft.objectives.name_examples import NameExample
+from biograft.objectives.name_generation import NameGeneration, NameGenerationTraining
 
 EXAMPLES = [
-    NamingExample("no START heart attack END seen", "heart attack is", "myocardial infarction"),
-    NamingExample("START flu END", "flu is", "influenza"),
-    NamingExample("START mi END was treated with aspirin for years", "", "heart attack"),
+    NameExample("no START heart attack END seen", "heart attack is", "myocardial infarction"),
+    NameExample("START flu END", "flu is", "influenza"),
+    NameExample("START mi END was treated with aspirin for years", "", "heart attack"),
 ]
 
 
 @pytest.fixture(scope="module")
-def namer():
-    return tiny_namer([each.source + " " + each.target for each in EXAMPLES])
+def seq2seq():
+    return tiny_seq2seq([each.source + " " + each.target for each in EXAMPLES])
 
 
 def build(**options):
@@ -52,32 +52,32 @@ def plain_loss(logits, labels, share, form):
 
 
 class TestEncoding:
-    def test_only_the_name_and_its_end_are_learned(self, namer):
-        batch = build().encode(namer, EXAMPLES)
+    def test_only_the_name_and_its_end_are_learned(self, seq2seq):
+        batch = build().encode(seq2seq, EXAMPLES)
         assert len(batch) == 3
         for row, example in enumerate(EXAMPLES):
-            prompt, name = namer.prompt_tokens(example.prompt), namer.name_tokens(example.target)
+            prompt, name = seq2seq.prompt_tokens(example.prompt), seq2seq.name_tokens(example.target)
             n = 1 + len(prompt) + len(name)
-            assert batch.decoder_inputs[row, :n].tolist() == [namer.start, *prompt, *name]
-            assert set(batch.decoder_inputs[row, n:].tolist()) <= {namer.padding}
-            wanted = [-100] * len(prompt) + [*name, namer.end]
+            assert batch.decoder_inputs[row, :n].tolist() == [seq2seq.start, *prompt, *name]
+            assert set(batch.decoder_inputs[row, n:].tolist()) <= {seq2seq.padding}
+            wanted = [-100] * len(prompt) + [*name, seq2seq.end]
             assert batch.labels[row, :n].tolist() == wanted
             assert set(batch.labels[row, n:].tolist()) <= {-100}
-            source = namer.source_tokens([example.source])[0]
+            source = seq2seq.source_tokens([example.source])[0]
             assert batch.sources[row, : len(source)].tolist() == source
             assert int(batch.source_mask[row].sum()) == len(source)
-        names = [namer.name_tokens(each.target) for each in EXAMPLES]
+        names = [seq2seq.name_tokens(each.target) for each in EXAMPLES]
         assert build().count(batch) == sum(map(len, names)) + 3
 
     def test_a_prompt_that_is_too_long_loses_its_beginning(self):
-        short = tiny_namer(["heart attack is"], max_length=12)
-        long = NamingExample("START x END", "very " * 9 + "heart is", "attack")
+        short = tiny_seq2seq(["heart attack is"], max_length=12)
+        long = NameExample("START x END", "very " * 9 + "heart is", "attack")
         batch = build().encode(short, [long])
         inputs = batch.decoder_inputs[0].tolist()
         assert len(inputs) == 12
         prompt, name = short.prompt_tokens(long.prompt), short.name_tokens("attack")
         assert inputs == [short.start, *prompt[-(11 - len(name)) :], *name]
-        endless = NamingExample("START x END", "x is", "attack " * 9)
+        endless = NameExample("START x END", "x is", "attack " * 9)
         batch = build().encode(short, [endless])
         assert batch.labels[0].tolist() == [*short.name_tokens(endless.target)[:11], short.end]
 
@@ -178,8 +178,8 @@ class TestPublishedFigures:
 
 
 class TestLearning:
-    def test_parts_by_their_multipliers_are_the_whole(self, namer):
-        learning = NameLearning(namer, build())
+    def test_parts_by_their_multipliers_are_the_whole(self, seq2seq):
+        learning = NameGenerationTraining(seq2seq, build())
         whole = learning.encode(EXAMPLES)
         loss, stats = learning.loss(learning.model, whole, {})
         parts = [learning.encode(EXAMPLES[:1]), learning.encode(EXAMPLES[1:])]
@@ -194,25 +194,25 @@ class TestLearning:
         assert sums == pytest.approx(stats, rel=1e-6, abs=1e-5)
         assert learning.evaluate(parts, "fp32") == pytest.approx(stats, rel=1e-6, abs=1e-5)
 
-    def test_the_second_pass_drops_out_otherwise(self, namer):
-        learning = NameLearning(namer, NameGeneration(NameGenerationConfig(r_drop=5.0)))
+    def test_the_second_pass_drops_out_otherwise(self, seq2seq):
+        learning = NameGenerationTraining(seq2seq, NameGeneration(NameGenerationConfig(r_drop=5.0)))
         batch = learning.encode(EXAMPLES)
-        plain, _ = NameLearning(namer, build()).loss(learning.model, batch, {})
+        plain, _ = NameGenerationTraining(seq2seq, build()).loss(learning.model, batch, {})
         learning.model.train()
         same, _ = learning.loss(learning.model, batch, {})  # the tiny model drops nothing out
-        for layer in (*namer.model.model.encoder.layers, *namer.model.model.decoder.layers):
+        for layer in (*seq2seq.model.model.encoder.layers, *seq2seq.model.model.decoder.layers):
             layer.dropout = 0.5
         other, _ = learning.loss(learning.model, batch, {})
-        for layer in (*namer.model.model.encoder.layers, *namer.model.model.decoder.layers):
+        for layer in (*seq2seq.model.model.encoder.layers, *seq2seq.model.model.decoder.layers):
             layer.dropout = 0.0
         learning.model.eval()
         torch.testing.assert_close(same, plain)
         assert float(other.detach()) > float(plain.detach()) + 0.01
 
-    def test_lengths_weigh_what_is_written_twice(self, namer):
-        learning = NameLearning(namer, build())
+    def test_lengths_weigh_what_is_written_twice(self, seq2seq):
+        learning = NameGenerationTraining(seq2seq, build())
         (length,) = learning.lengths(EXAMPLES[1:2])
-        read, written = namer.source_tokens(["START flu END"])[0], namer.name_tokens(
+        read, written = seq2seq.source_tokens(["START flu END"])[0], seq2seq.name_tokens(
             "flu is influenza"
         )  # fmt: skip
         assert length == len(read) + 2 * len(written)
@@ -222,9 +222,9 @@ class TestLearning:
     ("setting", "message"),
     [
         ({"form": "means"}, "form: expected one of mean, fairseq, found 'means'; did you mean"),
-        ({"label_smoothing": 1.0}, "label_smoothing: expected a share from 0 to below 1"),
-        ({"r_drop": -1.0}, "r_drop: expected a number of at least 0, found -1.0"),
-        ({"weight": float("nan")}, "weight: expected a number of at least 0, found nan"),
+        ({"label_smoothing": 1.0}, "label_smoothing: expected a number from 0 to below 1"),
+        ({"r_drop": -1.0}, "r_drop: expected at least 0, found -1.0"),
+        ({"weight": float("nan")}, "weight: expected at least 0, found nan"),
     ],
 )
 def test_settings_that_mean_nothing(setting, message):

@@ -23,9 +23,9 @@ from biograft.objectives.masked_neighbour import (
     EdgeTable,
     MaskedNeighbour,
     RelationProducts,
-    SameType,
+    TypeSampler,
     Scorer,
-    first_is_best,
+    first_column_wins,
 )
 
 LARGE = {"n_entities": 3000, "dim": 100, "n_relations": 14, "most": 10, "dim_r": 100}
@@ -34,11 +34,11 @@ LARGE = {"n_entities": 3000, "dim": 100, "n_relations": 14, "most": 10, "dim_r":
 def large(dtype):
     """A graph, vectors of 100 mentions of it, its table, and 11 entities for each edge."""
     graph = random_graph(**LARGE, dtype=np.float32 if dtype == torch.float32 else np.float64)
-    draw = torch.Generator().manual_seed(0)
-    vectors = torch.randn(100, 100, generator=draw).to(dtype)
-    table = torch.randn(3000, 100, generator=draw).to(dtype)
+    rng = torch.Generator().manual_seed(0)
+    vectors = torch.randn(100, 100, generator=rng).to(dtype)
+    table = torch.randn(3000, 100, generator=rng).to(dtype)
     edges = EdgeTable.of(graph).edges(torch.arange(2, 102))
-    drawn = torch.randint(3000, (len(edges), 10), generator=draw)
+    drawn = torch.randint(3000, (len(edges), 10), generator=rng)
     return graph, vectors, table, edges, torch.cat([edges.neighbour[:, None], drawn], 1)
 
 
@@ -136,15 +136,15 @@ def test_under_autocast_scores_are_those_of_single_precision():
 def test_a_rival_that_is_the_true_neighbour_is_none():
     scores = torch.tensor([[1.0, 1.0, 0.5], [1.0, 2.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
     columns = torch.tensor([[7, 7, 3], [7, 2, 3], [7, 7, 7], [7, 6, 3]])
-    assert first_is_best(scores, columns).tolist() == [True, False, False, False]  # best of none
+    assert first_column_wins(scores, columns).tolist() == [True, False, False, False]  # best of none
 
 
 def test_negatives_are_drawn_by_their_counts_among_those_of_the_same_type():
     graph = random_graph(n_entities=30)
-    types = SameType.of(graph)
+    types = TypeSampler.of(graph)
     torch.manual_seed(1)
     n_each = 20_000
-    drawn = types.draw(torch.arange(30), n_each)
+    drawn = types.sample(torch.arange(30), n_each)
     assert drawn.shape == (30, n_each)
     counts, chi_square, freedom = np.maximum(graph.counts, 1), 0.0, 0
     for entity in range(30):
@@ -163,7 +163,7 @@ def test_an_entity_alone_of_its_type_is_all_that_can_be_drawn():
     graph = random_graph(n_entities=30)
     graph.types[:] = 1
     graph.types[7] = -1
-    drawn = SameType.of(graph).draw(torch.tensor([7, 8]), 1000)
+    drawn = TypeSampler.of(graph).sample(torch.tensor([7, 8]), 1000)
     assert (drawn[0] == 7).all()
     assert not (drawn[1] == 7).any()
 

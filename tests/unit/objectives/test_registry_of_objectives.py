@@ -48,7 +48,7 @@ def test_an_objective_of_text_prepares_counts_and_gives_a_loss(name):
     for term in getattr(made, "terms", {name: made}).values():
         assert callable(term.count)
         assert callable(term.loss)
-    with pytest.raises(ConfigError, match="weight: expected a number of at least 0, found nan"):
+    with pytest.raises(ConfigError, match="weight: expected at least 0, found nan"):
         dataclasses.replace(config, weight=float("nan"))
 
 

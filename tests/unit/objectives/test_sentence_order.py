@@ -12,7 +12,7 @@ import torch
 from biograft.errors import ConfigError
 from biograft.objectives.base import TensorBatch, TextStates
 from biograft.objectives.configs import NextSentenceConfig, SentenceOrderConfig
-from biograft.objectives.examples import HEAD_START, IGNORED, SPECIAL, Setting, TextExample, collate
+from biograft.objectives.examples import HEAD_OFFSET, IGNORED, SPECIAL, Setting, TextExample, collate
 from biograft.objectives.heads import PairHead
 from biograft.objectives.next_sentence import NextSentence
 from biograft.objectives.sentence_order import SentenceOrder, swap_segments
@@ -54,15 +54,15 @@ def test_swapping_moves_all_that_is_known_of_the_tokens():
 def test_swapping_moves_where_heads_begin_and_what_is_fixed():
     given = replace(
         example(),
-        mention_labels={HEAD_START: np.array([2, IGNORED])},
+        mention_labels={HEAD_OFFSET: np.array([2, IGNORED])},
         fixed=np.arange(8) == 2,
     )
     swapped = swap_segments(given)
-    assert swapped.mention_labels[HEAD_START].tolist() == [IGNORED, 5]
+    assert swapped.mention_labels[HEAD_OFFSET].tolist() == [IGNORED, 5]
     assert np.flatnonzero(swapped.fixed).tolist() == [5]
     assert swap_segments(example()).fixed is None
     back = swap_segments(swapped)
-    assert back.mention_labels[HEAD_START].tolist() == [2, IGNORED]
+    assert back.mention_labels[HEAD_OFFSET].tolist() == [2, IGNORED]
 
 
 def test_half_are_swapped_and_the_label_says_which():
@@ -74,7 +74,7 @@ def test_half_are_swapped_and_the_label_says_which():
         assert prepared.labels["sentence_order"] == (not swapped)
         n_swapped += swapped
     assert n_swapped == pytest.approx(200, abs=40)
-    never = order(swapped_share=0.0).prepare(example(), np.random.default_rng(0))
+    never = order(swap_probability=0.0).prepare(example(), np.random.default_rng(0))
     assert never.tokens.tolist() == example().tokens.tolist()
 
 
@@ -137,5 +137,5 @@ def test_a_head_begins_the_same_each_time_and_learns():
 
 
 def test_a_wrong_share_is_refused():
-    with pytest.raises(ConfigError, match="swapped_share: expected a share from 0 to 1, found 2"):
-        SentenceOrderConfig(swapped_share=2.0)
+    with pytest.raises(ConfigError, match="swap_probability: expected a number from 0 to 1, found 2"):
+        SentenceOrderConfig(swap_probability=2.0)

@@ -9,7 +9,7 @@ import pytest
 from graph_examples import sequence, told
 
 from biograft.errors import ConfigError
-from biograft.objectives.examples import SHOWN, show
+from biograft.objectives.examples import VISIBLE_ENTITIES, show
 
 MENTIONS = [(1, 2, 7), (3, 3, 0), (4, 6, 5), (8, 9, -1), (10, 11, 8)]
 HIDDEN = (1, 2, 3, 4, 6, 8, 9)
@@ -28,8 +28,8 @@ def test_telling_twice_is_telling_once_and_the_given_example_stays(which):
     given = sequence(MENTIONS, HIDDEN)
     once = show(given, which)
     twice = show(once, which)
-    assert SHOWN not in given.mention_labels
-    assert np.array_equal(once.mention_labels[SHOWN], twice.mention_labels[SHOWN])
+    assert VISIBLE_ENTITIES not in given.mention_labels
+    assert np.array_equal(once.mention_labels[VISIBLE_ENTITIES], twice.mention_labels[VISIBLE_ENTITIES])
     assert told(show(sequence([]), which)) == []
 
 

@@ -13,9 +13,9 @@ from torch.nn.functional import gelu, layer_norm
 
 from biograft.objectives.base import TensorBatch, TextStates
 from biograft.objectives.configs import MaskedMentionConfig, MaskedNeighbourConfig
-from biograft.objectives.examples import IGNORED, SHOWN, GraphOfEntities
+from biograft.objectives.examples import IGNORED, VISIBLE_ENTITIES, EntityGraph
 from biograft.objectives.masked_mention import MaskedMention
-from biograft.objectives.masked_neighbour import MaskedNeighbour, SameType, losses_of_first
+from biograft.objectives.masked_neighbour import MaskedNeighbour, TypeSampler, first_column_losses
 
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
 READINGS = {
@@ -74,7 +74,7 @@ def batch(arrays, shown):
         mentions=mentions,
         entities=torch.arange(4),
         token_labels={"masked_tokens": torch.full((3, 16), IGNORED)},
-        mention_labels={SHOWN: labels},
+        mention_labels={VISIBLE_ENTITIES: labels},
         labels={},
     )
 
@@ -85,7 +85,7 @@ def graph(arrays):
     neighbours, relations = (np.full((40, 10), -1) for _ in range(2))
     neighbours[:4] = numpy["input.neighbour_entity"]
     relations[:4] = numpy["input.neighbour_relation"]
-    return GraphOfEntities(
+    return EntityGraph(
         neighbours=neighbours,
         relations=relations,
         signs=(neighbours >= 0).astype(np.int64),
@@ -110,7 +110,7 @@ def objective(arrays, monkeypatch):
     def make(**options):
         made = MaskedNeighbour(MaskedNeighbourConfig(**options), setting(graph(arrays)))
         dealt = by_relation(arrays, arrays["input.negatives"])
-        monkeypatch.setattr(SameType, "draw", lambda self, like, n: dealt)
+        monkeypatch.setattr(TypeSampler, "draw", lambda self, like, n: dealt)
         return made
 
     return make
@@ -133,7 +133,7 @@ def test_relations_make_of_mentions_and_entities_what_the_slow_form_makes(arrays
 
 
 def test_entities_are_drawn_at_the_rates_of_the_reference(arrays):
-    rates = SameType.of(graph(arrays)).log_rates.exp()
+    rates = TypeSampler.of(graph(arrays)).log_rates.exp()
     torch.testing.assert_close(rates, arrays["out.sampling_probability"], **EXACT)
 
 
@@ -142,12 +142,12 @@ def test_scores_and_losses_of_every_true_neighbour(arrays, objective, name):
     form, correction = READINGS[name]
     made = objective(form=form, correction=correction)
     edges = made._edges.edges(torch.arange(4))
-    drawn = made._types.draw(edges.neighbour, 10)
+    drawn = made._types.sample(edges.neighbour, 10)
     columns = torch.cat([edges.neighbour[:, None], drawn], 1)
     vectors, table = arrays["out.final_mention"], arrays["weight.entity_embedding"]
     scores = 10 * made._scorer(vectors, table, edges, columns)
     torch.testing.assert_close(scores, by_relation(arrays, arrays[f"out.score_{form}"]), **EXACT)
-    losses = losses_of_first(scores, made._corrected * made._types.log_rates[columns])
+    losses = first_column_losses(scores, made._corrected * made._types.log_rates[columns])
     wanted = by_relation(arrays, arrays[f"out.neighbour_loss_{name}"])
     torch.testing.assert_close(losses, wanted, **EXACT)
 

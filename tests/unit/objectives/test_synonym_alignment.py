@@ -301,8 +301,8 @@ def test_distances_of_unit_rows():
     [
         ({"loss": "infonc"}, r"loss: expected one of .*infonce.*did you mean 'infonce'"),
         ({"miner": "easy"}, r"miner: expected one of all, hard, semihard, none, found 'easy'"),
-        ({"margin": -0.1}, r"margin: expected a number of at least 0, found -0.1"),
-        ({"weight": math.inf}, r"weight: expected a number of at least 0, found inf"),
+        ({"margin": -0.1}, r"margin: expected at least 0, found -0.1"),
+        ({"weight": math.inf}, r"weight: expected at least 0, found inf"),
         ({"margins": 1}, r"unknown key 'margins'; did you mean 'margin'"),
     ],
 )

@@ -15,7 +15,7 @@ from biograft.objectives.configs import SynonymMarginalConfig
 from biograft.objectives.synonym_marginal import (
     BankScorer,
     NameScorer,
-    cut_in_pieces,
+    tokenize_in_batches,
     marginal_loss,
 )
 
@@ -57,11 +57,11 @@ def test_the_loss_is_that_of_plain_loops(seed):
     gold[1] = True
     loss, statistics = marginal_loss(scores, gold)
     assert float(loss) == pytest.approx(plain_loss(scores, gold), rel=1e-12)
-    taught = gold.any(1)
-    assert statistics["taught"] == pytest.approx(float(taught.float().mean()))
+    counted = gold.any(1)
+    assert statistics["with_gold"] == pytest.approx(float(counted.float().mean()))
     best = [bool(right[line.argmax()]) for line, right in zip(scores, gold, strict=True)]
-    assert statistics["gold_first"] == pytest.approx(sum(best) / int(taught.sum()))
-    chances = (scores.softmax(1) * gold).sum(1)[taught]
+    assert statistics["gold_first"] == pytest.approx(sum(best) / int(counted.sum()))
+    chances = (scores.softmax(1) * gold).sum(1)[counted]
     assert statistics["gold_probability"] == pytest.approx(float(chances.mean()))
 
 
@@ -84,7 +84,7 @@ def test_a_batch_without_gold_teaches_nothing():
     loss.backward()
     assert loss.item() == 0
     assert not scores.grad.any()
-    assert statistics == {"taught": 0.0, "gold_probability": 0.0, "gold_first": 0.0}
+    assert statistics == {"with_gold": 0.0, "gold_probability": 0.0, "gold_first": 0.0}
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
@@ -94,7 +94,7 @@ def test_scores_are_those_of_one_pair_after_the_other(encoder, similarity):
     lexical = torch.tensor([[0.1, 0.7, 0.0], [0.0, 0.9, 0.2]])
     options = {"similarity": similarity, "temperature": 0.5, "lexical_weight": 0.3}
     with torch.no_grad():
-        found = scorer(encoder, **options)(cut_in_pieces(encoder, TEXTS), places, lexical)
+        found = scorer(encoder, **options)(tokenize_in_batches(encoder, TEXTS), places, lexical)
     unit = similarity == "cosine"
     left = encoder.encode(mentions, normalize=unit, precision="fp32")
     right = encoder.encode(names, normalize=unit, precision="fp32")
@@ -110,20 +110,20 @@ def test_scores_are_those_of_one_pair_after_the_other(encoder, similarity):
 
 def test_pieces_are_short_and_lead_back(encoder):
     texts = [*(TEXTS[0] for _ in range(300)), TEXTS[3]]
-    pieces = cut_in_pieces(encoder, texts)
-    assert len(pieces.tokens) > 1
-    widths = [tokens["input_ids"].shape[1] for tokens in pieces.tokens]
+    texts = tokenize_in_batches(encoder, texts)
+    assert len(texts.batches) > 1
+    widths = [tokens["input_ids"].shape[1] for tokens in texts.batches]
     assert min(widths) < max(widths)
-    rows = [row[mask.bool()].tolist() for tokens in pieces.tokens
+    rows = [row[mask.bool()].tolist() for tokens in texts.batches
             for row, mask in zip(*tokens.values(), strict=True)]  # fmt: skip
     whole = encoder.tokenize(texts)
-    for text, place in enumerate(pieces.places.tolist()):
+    for text, place in enumerate(texts.rows.tolist()):
         mask = whole["attention_mask"][text].bool()
         assert rows[place] == whole["input_ids"][text][mask].tolist()
 
 
 def test_the_weight_starts_as_told_and_moves_at_its_own_pace(encoder):
-    part = scorer(encoder, lexical_weight=0.4, pace=200)
+    part = scorer(encoder, lexical_weight=0.4, lexical_rate_factor=200)
     assert part.lexical_weight.item() == pytest.approx(0.4)
     optimiser = torch.optim.AdamW(part.parameters(), lr=1e-4, weight_decay=0)
     (-3 * part.lexical_weight).backward()
@@ -137,8 +137,8 @@ def test_the_weight_starts_as_told_and_moves_at_its_own_pace(encoder):
     [
         ({"similarity": "euclid"}, "similarity: expected one of cosine, dot, found 'euclid'"),
         ({"temperature": 0}, "temperature: expected a number above 0, found 0"),
-        ({"pace": float("nan")}, "pace: expected a number above 0, found nan"),
-        ({"lexical_weight": -1}, "lexical_weight: expected a number of at least 0, found -1"),
+        ({"lexical_rate_factor": float("nan")}, "lexical_rate_factor: expected a number above 0, found nan"),
+        ({"lexical_weight": -1}, "lexical_weight: expected at least 0, found -1"),
     ],
 )
 def test_a_configuration_that_cannot_be(options, message):
@@ -154,7 +154,7 @@ def test_a_bank_scores_kept_names_as_kept_and_fresh_ones_as_encoded_now(encoder,
     fresh, asked = torch.tensor([1, 4]), TEXTS[:5]
     withheld = torch.zeros(5, 5, dtype=torch.bool)
     withheld[0, 2] = withheld[3, 1] = True
-    scores = model(cut_in_pieces(encoder, asked), bank, fresh, withheld)
+    scores = model(tokenize_in_batches(encoder, asked), bank, fresh, withheld)
     vectors = torch.cat([encoder.embed(encoder.tokenize([text])) for text in asked])
     if similarity == "cosine":
         vectors = vectors / vectors.norm(dim=1, keepdim=True)

@@ -9,7 +9,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM
 
 from biograft.objectives.examples import Setting, TextBatch, TextExample, collate
-from biograft.pretraining.language_modelling import Reading, TextModel
+from biograft.pretraining.language_modelling import TextTraining, TextModel
 
 CLS, SEP, MASK, N_TOKENS, WIDTH = 2, 3, 4, 50, 32
 
@@ -40,21 +40,21 @@ def learned_accuracy(
             )
         )
     objective = config.build(setting)
-    reading = Reading(TextModel(lm, {name: objective}))
+    reading = TextTraining(TextModel(lm, {name: objective}))
     optimiser = torch.optim.Adam(reading.model.parameters(), lr=1e-2)
 
-    def batch(draw: np.random.Generator, n: int, *, held_out: bool) -> TextBatch:
+    def batch(rng: np.random.Generator, n: int, *, held_out: bool) -> TextBatch:
         some: list[TextExample] = []
         while len(some) < n:
-            example = make(draw)
+            example = make(rng)
             if (example.tokens.sum() % 5 == 0) == held_out:
-                some.append(objective.prepare(example, draw))
+                some.append(objective.prepare(example, rng))
         return collate(some, 0)
 
-    draw = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     for _ in range(steps):
         optimiser.zero_grad()
-        loss, _ = reading.loss(reading.model, batch(draw, batch_size, held_out=False), {})
+        loss, _ = reading.loss(reading.model, batch(rng, batch_size, held_out=False), {})
         loss.backward()
         optimiser.step()
     with torch.no_grad():

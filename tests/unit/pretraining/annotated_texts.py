@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biograft.artifacts import file_sizes
-from biograft.corpus.shards import SHARDS, AnnotatedDocument, Span, shard_path, write_shard
+from biograft.corpus.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
 
 TEXTS = [
     "Aspirin may prevent myocardial infarction in some patients with diabetes. It is cheap.",
@@ -33,7 +33,7 @@ def annotate(text: str, names: dict[str, str] = NAMES, score: float = 0.9) -> An
         while start >= 0:
             place = set(range(start, start + len(name)))
             if not place & taken:
-                spans.append(Span(start, start + len(name), names[name], score))
+                spans.append(LinkedSpan(start, start + len(name), names[name], score))
                 taken |= place
             start = text.find(name, start + 1)
     return AnnotatedDocument("", text, tuple(sorted(spans, key=lambda span: span.start)))

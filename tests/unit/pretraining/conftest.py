@@ -12,9 +12,9 @@ from annotated_texts import TEXTS, annotate, write_shards
 from tiny_models import tiny_encoder_folder, tiny_tokenizer
 
 from biograft.annotation import AnnotationConfig
-from biograft.annotation.runner import Running, annotate_corpus
+from biograft.annotation.runner import ExecutionConfig, annotate_corpus
 from biograft.kb import BuildConfig, KnowledgeBase, build_starter, build_store
-from biograft.pretraining.recipe import Recipe
+from biograft.pretraining.recipe import PretrainingRecipe
 from biograft.sources import SourceConfig
 
 
@@ -91,7 +91,7 @@ class Bench(NamedTuple):
 
     kb: KnowledgeBase
     encoder: Path
-    recipe: Callable[..., Recipe]
+    recipe: Callable[..., PretrainingRecipe]
 
 
 @pytest.fixture(scope="session")
@@ -103,9 +103,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     texts = kb.table("names").column("text").to_pylist()
     encoder = tiny_encoder_folder(folder / "encoder", texts)
 
-    def recipe(stream: dict[str, Any] | None = None, **training: Any) -> Recipe:
+    def recipe(stream: dict[str, Any] | None = None, **training: Any) -> PretrainingRecipe:
         values = {"steps": 4, "batch_size": 16, "precision": "fp32", "learning_rate": 1e-3}
-        return Recipe.from_values(
+        return PretrainingRecipe.from_values(
             "tiny",
             {
                 "encoder": {"name": str(encoder), "pooling": "mean", "max_length": 16},
@@ -127,6 +127,6 @@ def starter_shards(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Pa
     (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
     config = AnnotationConfig(cleaning=None)
     annotate_corpus(
-        bench.kb.folder, [folder / "text.txt"], folder / "corpus", config, Running(workers=1)
+        bench.kb.folder, [folder / "text.txt"], folder / "corpus", config, ExecutionConfig(workers=1)
     )
     return folder / "corpus"

@@ -13,13 +13,13 @@ from generative_store import store_in
 from transformers import AutoModelForMaskedLM
 
 from biograft.annotation import AnnotationConfig
-from biograft.annotation.runner import Running, annotate_corpus
+from biograft.annotation.runner import ExecutionConfig, annotate_corpus
 from biograft.corpus.segmentation import SegmentationConfig, build_segmentation
 from biograft.errors import ConfigError
-from biograft.graph.embedding import EmbeddingRecipe, embed_graph
+from biograft.graph.embedding import GraphRecipe, embed_graph
 from biograft.graph.neighbours import build_neighbours
 from biograft.nn import TextEncoder
-from biograft.pretraining.recipe import Recipe
+from biograft.pretraining.recipe import PretrainingRecipe
 from biograft.pretraining.run import hold_out_together, pretrain
 
 KINDS, ORGANS = ("急性", "慢性", "活动性", "反复性"), ("肝炎", "肾炎", "胃炎", "肠炎")
@@ -49,8 +49,8 @@ def given(tmp_path_factory):
     ]
     (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
     config = AnnotationConfig(cleaning=None, language="zh")
-    annotate_corpus(kb.folder, [folder / "text.txt"], folder / "corpus", config, Running(workers=1))
-    wanted = SegmentationConfig(words="own")
+    annotate_corpus(kb.folder, [folder / "text.txt"], folder / "corpus", config, ExecutionConfig(workers=1))
+    wanted = SegmentationConfig(word_segmenter="unigram")
     build_segmentation(kb, [folder / "text.txt"], folder / "segments", wanted)
     return kb, folder
 
@@ -63,7 +63,7 @@ def recipe(given):
         own = [f"stream.shards={json.dumps(str(folder / 'corpus'))}", f"training.steps={steps}"]
         if name != "smedbert-cpu":
             own.append(f"stream.segmentation={json.dumps(str(folder / 'segments'))}")
-        return Recipe.load(name, [*SMALL, *own, *changes])
+        return PretrainingRecipe.load(name, [*SMALL, *own, *changes])
 
     return make
 
@@ -74,7 +74,7 @@ def graph(given):
     kb, folder = given
     build_neighbours(kb, folder / "neighbours")
     sizes = ["training.epochs=2", "model.dim=8", "model.relation_dim=6"]
-    embed_graph(kb, EmbeddingRecipe.load("transr", sizes), folder / "transr")
+    embed_graph(kb, GraphRecipe.load("transr", sizes), folder / "transr")
     places = {"neighbours": folder / "neighbours", "vectors": folder / "transr"}
     read = [f"knowledge.{key}={json.dumps(str(place))}" for key, place in places.items()]
     return [*read, "new.layers=3"]
@@ -106,7 +106,7 @@ MIXED = (*OBJECTIVES[:2], "entity_detection", "entity_linking")
 
 
 @pytest.mark.parametrize(
-    ("name", "others"), [("sixth-cpu", MIXED), ("smedbert-cpu", ())], ids=["sixth", "smedbert"]
+    ("name", "others"), [("combined-cpu", MIXED), ("smedbert-cpu", ())], ids=["combined", "smedbert"]
 )
 def test_neighbours_beside_other_objectives(given, recipe, graph, tmp_path, name, others):
     """Two segments each, their order told; in the mixture an entity memory and pieces, too."""
@@ -130,10 +130,10 @@ def test_neighbours_beside_other_objectives(given, recipe, graph, tmp_path, name
 def test_the_mixture_resumes_exactly(given, recipe, graph, tmp_path):
     kb, _ = given
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    pretrain(recipe("sixth-cpu", *graph, steps=4), kb, whole)
-    pretrain(recipe("sixth-cpu", *graph, "training.max_minutes=0.0001", steps=4), kb, parts)
+    pretrain(recipe("combined-cpu", *graph, steps=4), kb, whole)
+    pretrain(recipe("combined-cpu", *graph, "training.max_minutes=0.0001", steps=4), kb, parts)
     assert rows(parts)[-1]["step"] < 4
-    pretrain(recipe("sixth-cpu", *graph, steps=4), kb, parts, resume=True)
+    pretrain(recipe("combined-cpu", *graph, steps=4), kb, parts, resume=True)
     ours, theirs = weights(parts), weights(whole)
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
@@ -144,11 +144,11 @@ def test_the_encoder_takes_the_place_of_the_new_one(given, tmp_path):
            f"stream.segmentation={json.dumps(str(folder / 'segments'))}"]  # fmt: skip
     sizes = [change for change in SMALL if not change.startswith("new.")]
     starter_shards = own[:1]
-    base = Recipe.load("bert-zh-cpu", [*SMALL, *starter_shards, "training.steps=2"])
+    base = PretrainingRecipe.load("bert-zh-cpu", [*SMALL, *starter_shards, "training.steps=2"])
     pretrain(base, None, tmp_path / "base")
     place = json.dumps(str(tmp_path / "base" / "encoder"))
     chosen = [*sizes, *own, f"encoder.name={place}", "training.steps=2"]
-    recipe = Recipe.load("embert-cpu", chosen)
+    recipe = PretrainingRecipe.load("embert-cpu", chosen)
     assert recipe.new is None
     result = pretrain(recipe, kb, tmp_path / "further")
     assert result.training.finished
@@ -161,7 +161,7 @@ def test_the_encoder_takes_the_place_of_the_new_one(given, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("stream.replacement.share=2.0", "share: expected a share from 0 to 1, found 2"),
+        ("stream.substitution.probability=2.0", "probability: expected a number from 0 to 1, found 2"),
         ("stream.max_length=600", "the new model takes 512 tokens at most, found 600"),
         ('new.kind="bart"', "new.kind: bart is for stream.kind = name_templates"),
     ],

@@ -6,14 +6,14 @@ import json
 import shutil
 
 import pytest
-from tiny_namers import SMALL
+from tiny_seq2seq import SMALL
 from two_processes import pretrain_on_two
 
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.nn import Namer
+from biograft.nn import Seq2SeqModel
 from biograft.nn.scratch_configs import NewSeq2Seq
-from biograft.pretraining.recipe import Recipe
+from biograft.pretraining.recipe import PretrainingRecipe
 from biograft.pretraining.run import pretrain
 from biograft.sources import SourceConfig
 
@@ -47,7 +47,7 @@ def recipe():
         begun = {"encoder": encoder} if encoder else {
             "new": {"kind": "bart", "max_length": 48, "dropout": 0.0, **SMALL}
         }  # fmt: skip
-        return Recipe.from_values("tiny", {
+        return PretrainingRecipe.from_values("tiny", {
             **begun,
             "stream": {"kind": "name_templates", **(stream or {})},
             "objective": {"name_generation": objective or {}},
@@ -66,7 +66,7 @@ def losses(run):
 
 
 def fingerprint(result):
-    return Namer.from_pretrained(result.encoder, device="cpu").fingerprint()
+    return Seq2SeqModel.from_pretrained(result.encoder, device="cpu").fingerprint()
 
 
 def test_a_toy_run_learns(kb, recipe, tmp_path):
@@ -129,13 +129,13 @@ def test_two_processes_are_as_one(kb, recipe, tmp_path):
 
 def test_a_model_that_is_there_learns_on(kb, recipe, tmp_path):
     made = NewSeq2Seq(max_length=48, dropout=0.0, **SMALL).create(["heart pain"] * 9, 0)
-    made.save(tmp_path / "bart")
+    made.save_pretrained(tmp_path / "bart")
     before = made.fingerprint()
     begun = {"name": str(tmp_path / "bart"), "max_length": 40, "dropout": 0.1}
     result = pretrain(
         recipe(encoder=begun, objective={"r_drop": 0.5}, steps=1), kb, tmp_path / "run"
     )
-    after = Namer.from_pretrained(result.encoder, device="cpu")
+    after = Seq2SeqModel.from_pretrained(result.encoder, device="cpu")
     assert after.fingerprint() != before
     assert after.model.config.attention_dropout == 0.1
     assert after.name_tokens("heart pain") == made.name_tokens("heart pain")
@@ -144,7 +144,7 @@ def test_a_model_that_is_there_learns_on(kb, recipe, tmp_path):
 def test_what_cannot_be_trained(kb, recipe, tmp_path):
     with pytest.raises(ConfigError, match="learns the names of a knowledge base; give --kb"):
         pretrain(recipe(), None, tmp_path / "run")
-    NewSeq2Seq(max_length=48, **SMALL).create(["x"], 0).save(tmp_path / "bart")
+    NewSeq2Seq(max_length=48, **SMALL).create(["x"], 0).save_pretrained(tmp_path / "bart")
     long = recipe(encoder={"name": str(tmp_path / "bart"), "max_length": 99})
     with pytest.raises(ConfigError, match=r"max_source: expected 8 to 48 for .*, found 99"):
         pretrain(long, kb, tmp_path / "run")

@@ -12,7 +12,7 @@ from two_processes import as_values, pretrain_on_two
 from biograft.errors import ConfigError, StoreError
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM
-from biograft.pretraining.recipe import Recipe
+from biograft.pretraining.recipe import PretrainingRecipe
 from biograft.pretraining.run import pretrain
 
 TRAINING = {
@@ -35,7 +35,7 @@ def encoder(bench, tmp_path_factory):
     folder = tmp_path_factory.mktemp("bert") / "bert"
     model = TextEncoder.from_pretrained(bench.encoder)
     model.model.config.hidden_dropout_prob = model.model.config.attention_probs_dropout_prob = 0.0
-    model.save(folder)
+    model.save_pretrained(folder)
     return folder
 
 
@@ -55,7 +55,7 @@ def recipe(starter_shards, encoder):
         if knowledge:
             usual = {"after": 1, "dim": 8, "n_nearest": 4}
             values["knowledge"] = usual if knowledge is True else knowledge
-        return Recipe.from_values("tiny", values)
+        return PretrainingRecipe.from_values("tiny", values)
 
     return make
 
@@ -123,12 +123,12 @@ def test_a_model_with_knowledge_is_trained_further(bench, recipe, tmp_path):
     assert first.counts["n_entities_drawn"] == first.counts["text"]["n_entities"]
     on = as_values(recipe())
     on["encoder"] = {"name": str(first.encoder)}
-    second = pretrain(Recipe.from_values("on", on), None, tmp_path / "second")
+    second = pretrain(PretrainingRecipe.from_values("on", on), None, tmp_path / "second")
     names = [(run / "entities.jsonl").read_text() for run in (first.encoder, second.encoder)]
     assert names[0] == names[1]
     on["knowledge"]["n_nearest"] = 3
     with pytest.raises(ConfigError, match=r"knowledge\.n_nearest: .* with 4 already, found 3"):
-        pretrain(Recipe.from_values("on", on), None, tmp_path / "third")
+        pretrain(PretrainingRecipe.from_values("on", on), None, tmp_path / "third")
 
 
 class TestWhatDoesNotFit:

@@ -197,9 +197,9 @@ def test_texts_for_a_tokenizer(kb):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"max_synonyms": 0}, "max_synonyms: expected a number of at least 1, found 0"),
-        ({"definition_words": 0}, "definition_words: expected a number of at least 1"),
-        ({"seed": -1}, "seed: expected a number of at least 0, found -1"),
+        ({"max_synonyms": 0}, "max_synonyms: expected at least 1, found 0"),
+        ({"definition_words": 0}, "definition_words: expected at least 1"),
+        ({"seed": -1}, "seed: expected at least 0, found -1"),
     ],
 )
 def test_settings_that_mean_nothing(setting, message):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.objectives.name_examples import NamingBatches, NamingExample
+from biograft.objectives.name_examples import NameBatches, NameExample
 
 
 class Numbered:
@@ -20,7 +20,7 @@ class Numbered:
 
     def example(self, epoch, number):
         self.n_made += 1
-        return NamingExample(f"{epoch}:{number}", "x" * (7 * number % 13), "")
+        return NameExample(f"{epoch}:{number}", "x" * (7 * number % 13), "")
 
 
 def numbers(batches):
@@ -33,7 +33,7 @@ def flat(lists):
 
 @pytest.mark.parametrize("bucket", [0, 1, 3, 100])
 def test_every_example_once_an_epoch(bucket):
-    source = NamingBatches(Numbered(53), 8, seed=4, bucket_batches=bucket)
+    source = NameBatches(Numbered(53), 8, seed=4, bucket_batches=bucket)
     for epoch in range(3):
         batches = list(source.batches(epoch))
         assert [len(batch) for batch in batches] == [8] * 6 + [5]
@@ -44,33 +44,33 @@ def test_every_example_once_an_epoch(bucket):
 
 @pytest.mark.parametrize("bucket", [0, 1, 3])
 def test_resuming_gives_the_batches_that_were_left(bucket):
-    source = NamingBatches(Numbered(53), 8, seed=4, bucket_batches=bucket)
+    source = NameBatches(Numbered(53), 8, seed=4, bucket_batches=bucket)
     whole = list(source.batches(2))
     for position in range(len(source) + 1):
-        again = NamingBatches(Numbered(53), 8, seed=4, bucket_batches=bucket)
+        again = NameBatches(Numbered(53), 8, seed=4, bucket_batches=bucket)
         assert list(again.batches(2, position)) == whole[position:]
 
 
 def test_only_what_is_asked_for_is_made():
     examples = Numbered(1000)
-    next(NamingBatches(examples, 8, seed=4).batches(0, 100))
+    next(NameBatches(examples, 8, seed=4).batches(0, 100))
     assert examples.n_made == 8
 
 
 def test_epochs_and_seeds_have_their_own_order():
-    first = numbers(NamingBatches(Numbered(53), 8, seed=4).batches(0))
-    assert first != numbers(NamingBatches(Numbered(53), 8, seed=4).batches(1))
-    assert first != numbers(NamingBatches(Numbered(53), 8, seed=5).batches(0))
+    first = numbers(NameBatches(Numbered(53), 8, seed=4).batches(0))
+    assert first != numbers(NameBatches(Numbered(53), 8, seed=4).batches(1))
+    assert first != numbers(NameBatches(Numbered(53), 8, seed=5).batches(0))
 
 
 @pytest.mark.parametrize("world", [2, 4, 5])
 def test_processes_share_what_one_reads(world):
     parts = [
-        numbers(NamingBatches(Numbered(53), 8, seed=4, rank=rank, world=world).batches(1))
+        numbers(NameBatches(Numbered(53), 8, seed=4, rank=rank, world=world).batches(1))
         for rank in range(world)
     ]
     assert {len(part) for part in parts} == {len(parts[0])}
-    together = numbers(NamingBatches(Numbered(53), 8 * world, seed=4).batches(1))
+    together = numbers(NameBatches(Numbered(53), 8 * world, seed=4).batches(1))
     for step, batches in enumerate(zip(*parts, strict=True)):
         seen = sorted(flat(batches))
         assert len(seen) == len(set(seen))
@@ -85,7 +85,7 @@ def test_batches_of_like_length():
         return [len(each.prompt) for each in examples]
 
     for bucket in (0, 100):
-        source = NamingBatches(
+        source = NameBatches(
             Numbered(160), 8, seed=4, bucket_batches=bucket, lengths=by_prompt if bucket else None
         )
         lengths[bucket] = [max(map(len, (e.prompt for e in b))) for b in source.batches(0)]
@@ -95,7 +95,7 @@ def test_batches_of_like_length():
 
 def test_some_examples_of_all():
     chosen = np.array([3, 5, 7, 11])
-    source = NamingBatches(Numbered(53), 3, seed=4, numbers=chosen)
+    source = NameBatches(Numbered(53), 3, seed=4, numbers=chosen)
     assert sorted(flat(numbers(source.batches(0)))) == chosen.tolist()
     with pytest.raises(ConfigError, match="4 examples are too few for 5 processes"):
-        NamingBatches(Numbered(53), 3, seed=4, numbers=chosen, world=5)
+        NameBatches(Numbered(53), 3, seed=4, numbers=chosen, world=5)

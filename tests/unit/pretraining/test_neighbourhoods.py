@@ -9,21 +9,21 @@ import pytest
 from transformers import AutoModel, AutoModelForMaskedLM
 
 from biograft.errors import ConfigError
-from biograft.graph.embedding import EmbeddingRecipe, Embeddings, embed_graph
+from biograft.graph.embedding import GraphRecipe, Embeddings, embed_graph
 from biograft.graph.neighbour_table import DIRECTIONS, NeighbourTable
 from biograft.graph.neighbours import build_neighbours, first_types
 from biograft.graph.pepr import PeprConfig
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM
-from biograft.objectives.examples import IGNORED, SHOWN, TextExample
-from biograft.pretraining.language_modelling import preparing
+from biograft.objectives.examples import IGNORED, VISIBLE_ENTITIES, TextExample
+from biograft.pretraining.language_modelling import example_transforms
 from biograft.pretraining.neighbourhoods import read_neighbourhood
-from biograft.pretraining.recipe import KnowledgeConfig, Recipe
+from biograft.pretraining.recipe import KnowledgeConfig, PretrainingRecipe
 from biograft.pretraining.run import pretrain
 
 TRAINING = {"steps": 6, "batch_size": 8, "precision": "fp32", "learning_rate": 2e-3}
 OBJECTIVES = {
-    "masked_tokens": {"mode": "whole_entity", "mask_share": 0.4},
+    "masked_tokens": {"mode": "whole_entity", "mask_ratio": 0.4},
     "masked_neighbour": {"n_negatives": 3},
     "masked_mention": {},
 }
@@ -38,7 +38,7 @@ def neighbours(bench, tmp_path_factory):
 
 def make_transr(kb, folder, seed=33):
     sizes = ["training.epochs=2", "model.dim=8", "model.relation_dim=6", f"training.seed={seed}"]
-    embed_graph(kb, EmbeddingRecipe.load("transr", sizes), folder)
+    embed_graph(kb, GraphRecipe.load("transr", sizes), folder)
     return folder
 
 
@@ -51,7 +51,7 @@ def transr(bench, tmp_path_factory):
 @pytest.fixture
 def recipe(bench, starter_shards, neighbours, transr):
     def make(after=None, objectives=None, **knowledge):
-        return Recipe.from_values(
+        return PretrainingRecipe.from_values(
             "tiny",
             {
                 "encoder": {"name": str(bench.encoder)},
@@ -130,9 +130,9 @@ def test_several_layers_and_a_model_trained_further(bench, recipe, tmp_path):
     objectives = {**OBJECTIVES, "entity_detection": {}, "entity_linking": {}}
     first = pretrain(recipe(both, objectives, n_nearest=3), bench.kb, tmp_path / "first")
     values = recipe(both, objectives, n_nearest=3).to_json()
-    del values["recipe"]
+    del values["name"]
     values["encoder"] = {"name": str(first.encoder)}
-    again = Recipe.from_values("tiny", values)
+    again = PretrainingRecipe.from_values("tiny", values)
     second = pretrain(again, bench.kb, tmp_path / "second")
     one, two = (AutoModel.from_pretrained(each.encoder) for each in (first, second))
     assert [e.id for e in one.entities] == [e.id for e in two.entities]
@@ -142,7 +142,7 @@ def test_several_layers_and_a_model_trained_further(bench, recipe, tmp_path):
             build_neighbours(bench.kb, folder, PeprConfig(k=4, damping=0.9))
         changed = {**values, "knowledge": {**values["knowledge"], key: str(folder)}}
         with pytest.raises(ConfigError, match=rf"knowledge\.{key}: .* other {key}"):
-            pretrain(Recipe.from_values("tiny", changed), bench.kb, tmp_path / "third")
+            pretrain(PretrainingRecipe.from_values("tiny", changed), bench.kb, tmp_path / "third")
 
 
 def test_what_is_told_and_asked_for(bench, recipe, tmp_path):
@@ -189,13 +189,13 @@ def test_what_is_told_follows_the_recipe_whatever_the_objectives_are(bench, reci
     )
     example = sequence([(1, 2, 7), (4, 5, 3)], hidden=[1, 2])
     for knowledge in (hidden.knowledge, None):  # a recipe for plain BERTs goes on from the model
-        [showing] = preparing({}, knowledge, told)
-        assert showing.prepare(example, None).mention_labels[SHOWN].tolist() == [7, IGNORED]
+        [showing] = example_transforms({}, knowledge, told)
+        assert showing.prepare(example, None).mention_labels[VISIBLE_ENTITIES].tolist() == [7, IGNORED]
     assert (
-        preparing({}, recipe({"entity_memory": 1}, asked, neighbours=None).knowledge, finds) == []
+        example_transforms({}, recipe({"entity_memory": 1}, asked, neighbours=None).knowledge, finds) == []
     )
-    assert preparing({}, None, finds.model.bert) == []
-    assert Recipe.load("ernie-cpu").knowledge.shown == "all"
+    assert example_transforms({}, None, finds.model.bert) == []
+    assert PretrainingRecipe.load("ernie-cpu").knowledge.entity_visibility == "all"
 
 
 def sequence(mentions, hidden):
@@ -214,7 +214,7 @@ def sequence(mentions, hidden):
         ({"n_neighbours": 5}, r"keeps 4 of each entity, found 5; make it again with -k 5"),
         ({"after": {"neighbour_atention": 1}}, "did you mean 'neighbour_attention'"),
         ({"after": {"neighbour_attention": 3}}, r"knowledge\.after: .* has 2 layers, found 3"),
-        ({"shown": "none"}, r"knowledge\.shown: expected one of hidden, all, found 'none'"),
+        ({"entity_visibility": "none"}, r"knowledge\.entity_visibility: expected one of masked, all, found 'none'"),
         ({"after": {"entity_memory": 1}}, r"no layer of the recipe reads neighbours"),
     ],
 )

@@ -12,15 +12,15 @@ from generative_store import store_in
 from tiny_models import tiny_tokenizer
 
 from biograft.corpus.segmentation import Segmentation, SegmentationConfig, build_segmentation
-from biograft.corpus.segmentation.heads import HeadSegmenter, Segmented
-from biograft.corpus.segmentation.words import Vocabulary
+from biograft.corpus.segmentation.heads import HeadSegmenter, SegmentedEntity
+from biograft.corpus.segmentation.words import UnigramVocabulary
 from biograft.errors import ConfigError
-from biograft.objectives.examples import CONSISTENT, HEAD_START, IGNORED, PIECE_ENDS, collate
+from biograft.objectives.examples import CONSISTENT, HEAD_OFFSET, IGNORED, SEGMENT_ENDS, collate
 from biograft.pretraining.stream_configs import AnnotatedTextConfig
-from biograft.pretraining.substitution import ReplacementConfig
-from biograft.pretraining.text_batches import join_stranger
+from biograft.pretraining.substitution import SubstitutionConfig
+from biograft.pretraining.text_batches import join_random_next
 from biograft.pretraining.text_builder import open_packed
-from biograft.pretraining.tokenisation import PackingCounts, PieceFinder
+from biograft.pretraining.tokenisation import PackingCounts, SegmentFinder
 
 NAMES = [["急性肝炎", "急肝"], ["慢性肝炎", "慢肝"], ["急性肾炎", "急肾"], ["慢性肾炎", "慢肾"],
          ["慢性活动性肝炎", "活动肝"]]  # fmt: skip
@@ -50,7 +50,7 @@ def segmentation(kb, tmp_path_factory) -> Path:
     names = [first for first, _ in NAMES]
     lines = [f"{a}患者有{b}症状" for a in names for b in ("甲", "乙", "丙", "丁")]
     corpus.write_text("\n".join(lines), encoding="utf-8")
-    build_segmentation(kb, [corpus], folder / "out", SegmentationConfig(words="own"))
+    build_segmentation(kb, [corpus], folder / "out", SegmentationConfig(word_segmenter="unigram"))
     return folder / "out"
 
 
@@ -77,11 +77,11 @@ def told(example, tokenizer, segmentation):
     inside = np.zeros(len(text), bool)
     n_long = 0
     for (first, last, _), head in zip(
-        example.mentions.tolist(), example.mention_labels[HEAD_START].tolist(), strict=True
+        example.mentions.tolist(), example.mention_labels[HEAD_OFFSET].tolist(), strict=True
     ):
         name = "".join(text[first : last + 1])
         found = cut.segment(name)
-        ends = example.token_labels[PIECE_ENDS][first : last + 1].tolist()
+        ends = example.token_labels[SEGMENT_ENDS][first : last + 1].tolist()
         if not found.is_long:
             assert head == IGNORED
             assert set(ends) == {IGNORED}
@@ -89,9 +89,9 @@ def told(example, tokenizer, segmentation):
         n_long += 1
         inside[first : last + 1] = True
         assert "".join(text[head : last + 1]) == found.cut(found.head)
-        wanted = {end - 1 for _, end in found.pieces}
+        wanted = {end - 1 for _, end in found.segments}
         assert ends == [int(place in wanted) for place in range(len(name))]
-    assert (example.token_labels[PIECE_ENDS][~inside] == IGNORED).all()
+    assert (example.token_labels[SEGMENT_ENDS][~inside] == IGNORED).all()
     return n_long
 
 
@@ -111,16 +111,16 @@ def test_strangers_bring_their_labels(packed, chinese, segmentation):
     n_long = 0
     for one in examples:
         for other in examples:
-            n_long += told(join_stranger(one, other, 64), chinese, segmentation)
+            n_long += told(join_random_next(one, other, 64), chinese, segmentation)
     assert n_long > 8
 
 
 def test_batches_list_the_labels(packed):
-    text = packed(pack=False, replacement=ReplacementConfig(share=1.0))
+    text = packed(pack=False, substitution=SubstitutionConfig(probability=1.0))
     examples = [text.example(number) for number in range(len(text))]
     batch = collate(examples, text.padding)
-    assert len(batch.mention_labels[HEAD_START]) == len(batch.mentions)
-    assert batch.token_labels[PIECE_ENDS].shape == batch.tokens.shape
+    assert len(batch.mention_labels[HEAD_OFFSET]) == len(batch.mentions)
+    assert batch.token_labels[SEGMENT_ENDS].shape == batch.tokens.shape
     sizes = [len(example.mentions) for example in examples]
     assert batch.mention_labels[CONSISTENT].tolist() == [
         label for e in examples for label in e.mention_labels[CONSISTENT].tolist()
@@ -129,8 +129,8 @@ def test_batches_list_the_labels(packed):
 
 
 def test_copies_are_read_behind_the_originals(packed, chinese, segmentation):
-    replacement = ReplacementConfig(share=1.0, same_type=0.0)
-    text = packed(pack=False, replacement=replacement)
+    substitution = SubstitutionConfig(probability=1.0, same_type=0.0)
+    text = packed(pack=False, substitution=substitution)
     assert text.documents.tolist() == [0, 1, 2, 3, 0, 1, 3]
     originals, copies = (
         np.concatenate([text.example(n).mention_labels[CONSISTENT] for n in numbers])
@@ -144,25 +144,25 @@ def test_copies_are_read_behind_the_originals(packed, chinese, segmentation):
 def test_what_text_was_packed_with_is_told_apart(packed, shards, chinese, kb, segmentation):
     text = packed(pack=False)
     assert packed(pack=False).folder == text.folder
-    assert packed(pack=False, replacement=ReplacementConfig()).folder != text.folder
-    one = packed(pack=False, replacement=ReplacementConfig(seed=1)).folder
-    assert packed(pack=False, replacement=ReplacementConfig(seed=2)).folder != one
+    assert packed(pack=False, substitution=SubstitutionConfig()).folder != text.folder
+    one = packed(pack=False, substitution=SubstitutionConfig(seed=1)).folder
+    assert packed(pack=False, substitution=SubstitutionConfig(seed=2)).folder != one
 
 
 def test_text_packed_under_earlier_rules_is_packed_anew(packed):
-    made_from = packed(pack=False, replacement=ReplacementConfig()).manifest["made_from"]
+    made_from = packed(pack=False, substitution=SubstitutionConfig()).manifest["made_from"]
     assert (made_from["pieces"], made_from["replacing"]) == (2, 2)
     assert "replacing" not in packed(pack=False).manifest["made_from"]
 
 
 def test_a_document_and_its_copies_are_not_packed(packed):
-    with pytest.raises(ConfigError, match=r"replacement: .* held out together.*set pack = false"):
-        packed(replacement=ReplacementConfig())
+    with pytest.raises(ConfigError, match=r"substitution: .* held out together.*set pack = false"):
+        packed(substitution=SubstitutionConfig())
 
 
 def test_names_are_taken_from_a_store(shards, chinese):
-    config = AnnotatedTextConfig(shards=shards(TEXTS), pack=False, replacement=ReplacementConfig())
-    with pytest.raises(ConfigError, match=r"stream\.replacement: .*--kb"):
+    config = AnnotatedTextConfig(shards=shards(TEXTS), pack=False, substitution=SubstitutionConfig())
+    with pytest.raises(ConfigError, match=r"stream\.substitution: .*--kb"):
         open_packed(config, chinese)
 
 
@@ -171,9 +171,9 @@ def test_parts_that_share_a_token_are_not_told_apart():
         def segment(self, text):
             middle = len(text) // 2
             parts = ((0, middle), (middle, len(text)))
-            return Segmented(text, parts, *parts)
+            return SegmentedEntity(text, parts, *parts)
 
-    finder, counts = PieceFinder(Halves()), PackingCounts()
+    finder, counts = SegmentFinder(Halves()), PackingCounts()
     of_letters = np.array([[0, 1], [1, 2], [2, 3], [3, 4]])
     found = finder.find("abcd", of_letters, np.array([[0, 3]]), [(0, 4)], counts)
     assert found.heads.tolist() == [2]
@@ -186,8 +186,8 @@ def test_parts_that_share_a_token_are_not_told_apart():
     assert (counts.n_without_pieces, counts.n_without_head) == (1, 0)
 
 
-HEAD_FIRST = HeadSegmenter(Vocabulary({"wall": 3.0}, "en"))
-BRACKET = Segmented("甲乙（丙）", ((0, 1), (1, 2), (3, 4)), (0, 1), (1, 2))
+HEAD_FIRST = HeadSegmenter(UnigramVocabulary({"wall": 3.0}, "en"))
+BRACKET = SegmentedEntity("甲乙（丙）", ((0, 1), (1, 2), (3, 4)), (0, 1), (1, 2))
 
 
 class Known:
@@ -212,7 +212,7 @@ def test_pieces_are_told_whatever_follows_the_head_and_the_last_one_ends_the_ent
     offsets = np.array([[s, s + len(t)] for s, t in zip(starts, tokens, strict=True)])
     counts = PackingCounts()
     mentions = np.array([[0, len(tokens) - 1]])
-    found = PieceFinder(Known()).find(name, offsets, mentions, [(0, len(name))], counts)
+    found = SegmentFinder(Known()).find(name, offsets, mentions, [(0, len(name))], counts)
     assert found.ends.tolist() == ends
     assert found.heads.tolist() == [IGNORED if head is None else head]
     assert (counts.n_without_pieces, counts.n_without_head) == (0, int(head is None))

@@ -14,7 +14,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from biograft.errors import ConfigError, NotFoundError, OutputError
 from biograft.nn import TextEncoder
-from biograft.pretraining.alignment import Alignment, Embedder
+from biograft.pretraining.alignment import AlignmentTraining, Embedder
 from biograft.pretraining.run import pretrain
 from biograft.pretraining.synonym_pairs import PairBatches, SynonymPairs
 
@@ -84,7 +84,7 @@ def test_both_names_go_through_the_encoder_in_one_pass(bench):
     model, sizes = Embedder(encoder), []
     model.register_forward_pre_hook(lambda _, inputs: sizes.append(inputs[0]["input_ids"].shape))
     batch = next(PairBatches(SynonymPairs(bench.kb), 16).batches(0))
-    loss, stats = Alignment(encoder, objectives).loss(model, batch)
+    loss, stats = AlignmentTraining(encoder, objectives).loss(model, batch)
     assert [n_rows for n_rows, _ in sizes] == [32]
     assert sizes[0][1] == max(len(encoder.tokenize([t])["input_ids"][0])
                               for t in (*batch.left, *batch.right))  # fmt: skip
@@ -99,7 +99,7 @@ def test_both_names_go_through_the_encoder_in_one_pass(bench):
 def test_an_encoder_that_is_not_there(bench, tmp_path):
     recipe = bench.recipe()
     values = {**recipe.to_json(), "encoder": {"name": str(tmp_path / "none")}}
-    values.pop("recipe")
+    values.pop("name")
     values["stream"].pop("extra_pairs")
     with pytest.raises(NotFoundError, match="no such folder"):
         pretrain(type(recipe).from_values("x", values), bench.kb, tmp_path / "run")
@@ -111,8 +111,8 @@ import sys
 sys.modules["torch"] = None
 from biograft.errors import MissingExtraError
 try:
-    from biograft.pretraining import Recipe, pretrain
-    pretrain(Recipe.load("sapbert-cpu"), None, "none")
+    from biograft.pretraining import PretrainingRecipe, pretrain
+    pretrain(PretrainingRecipe.load("sapbert-cpu"), None, "none")
 except MissingExtraError as error:
     sys.exit(str(error))
 """

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from biograft.errors import ConfigError
-from biograft.objectives.examples import GraphOfEntities, Setting
-from biograft.pretraining.recipe import NEW_MODELS, Recipe, shipped_recipes
+from biograft.objectives.examples import EntityGraph, Setting
+from biograft.pretraining.recipe import NEW_MODELS, PretrainingRecipe
 from biograft.pretraining.stream_configs import STREAMS
+from biograft.recipes import shipped_recipes
 
 SMALL = """
 [encoder]
@@ -21,18 +22,18 @@ name = "some/folder"
 """
 
 
-GRAPH = GraphOfEntities(
+GRAPH = EntityGraph(
     neighbours=np.array([[1], [0]]), relations=np.zeros((2, 1), np.int64),
     signs=np.ones((2, 1), np.int64), types=np.zeros(2, np.int64), counts=np.ones(2, np.int64),
     relation_vectors=np.zeros((1, 3), np.float32), projections=np.zeros((1, 3, 3), np.float32),
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", list(shipped_recipes()))
+@pytest.mark.parametrize("name", shipped_recipes("pretrain"))
 def test_every_shipped_recipe_loads(name):
-    recipe = Recipe.load(name)
+    recipe = PretrainingRecipe.load(name)
     assert recipe.about
-    assert recipe.to_json()["recipe"] == name
+    assert recipe.to_json()["name"] == name
     setting = Setting(
         mask=4, n_tokens=100, special=(0, 1, 2, 3, 4), width=8,
         entity_counts=np.ones(2, np.int64), graph=GRAPH, embeddings=torch.zeros(100, 8),
@@ -42,7 +43,7 @@ def test_every_shipped_recipe_loads(name):
 
 
 def test_the_published_settings():
-    recipe = Recipe.load("sapbert")
+    recipe = PretrainingRecipe.load("sapbert")
     plain = recipe.to_json()
     assert plain["encoder"]["pooling"] == "cls"
     assert plain["encoder"]["max_length"] == 25
@@ -62,7 +63,7 @@ def test_the_published_settings():
 
 def test_overrides_are_typed_and_may_be_bare_words(write):
     path = write("mine.toml", SMALL)
-    recipe = Recipe.load(
+    recipe = PretrainingRecipe.load(
         path,
         [
             "training.steps=7",
@@ -108,7 +109,7 @@ def test_overrides_are_typed_and_may_be_bare_words(write):
 )
 def test_mistakes_are_named(write, override, message):
     with pytest.raises(ConfigError, match=message):
-        Recipe.load(write("mine.toml", SMALL), [override])
+        PretrainingRecipe.load(write("mine.toml", SMALL), [override])
 
 
 @pytest.mark.parametrize(
@@ -123,14 +124,14 @@ def test_mistakes_are_named(write, override, message):
 )
 def test_incomplete_recipes_are_refused(write, content, message):
     with pytest.raises(ConfigError, match=message):
-        Recipe.load(write("mine.toml", content))
+        PretrainingRecipe.load(write("mine.toml", content))
 
 
 def test_an_unknown_recipe():
     with pytest.raises(ConfigError, match=r"no recipe is called 'sapbart'; did you mean 'sapbert'"):
-        Recipe.load("sapbart")
+        PretrainingRecipe.load("sapbart")
     with pytest.raises(ConfigError, match=r"nothing.toml: cannot be read"):
-        Recipe.load("nothing.toml")
+        PretrainingRecipe.load("nothing.toml")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_an_unknown_recipe():
         ("sapbert-cpu", "objective.masked_tokens.mode=token", r"is for .* annotated_text"),
         ("sapbert-cpu", "encoder.dropout=0.1", r"encoder\.dropout: is for models that write"),
         ("genbioel-pretrain", "encoder.pooling=cls", r"encoder\.pooling: says how .* one vector"),
-        ("genbioel-pretrain", "encoder.dropout=1", r"dropout: expected a share from 0 to below 1"),
+        ("genbioel-pretrain", "encoder.dropout=1", r"dropout: expected a number from 0 to below 1"),
         ("genbioel-pretrain", "new.width=64", r"either encoder\.name, .* \[new\] .*; found both"),
         ("genbioel-pretrain-cpu", "encoder.dropout=0.1", r"has new\.dropout instead"),
         ("genbioel-pretrain-cpu", "new.kind=gpt", r"new\.kind: no kind of new model is called"),
@@ -154,33 +155,35 @@ def test_an_unknown_recipe():
 )
 def test_what_a_stream_has_no_use_for_is_refused(recipe, override, message):
     with pytest.raises(ConfigError, match=message):
-        Recipe.load(recipe, [override])
+        PretrainingRecipe.load(recipe, [override])
 
 
 def test_a_model_from_scratch_or_one_that_is_there():
-    recipe = Recipe.load("genbioel-pretrain-cpu", ["new.layers=1"])
+    recipe = PretrainingRecipe.load("genbioel-pretrain-cpu", ["new.layers=1"])
     assert recipe.new_kind == "bart"
     assert recipe.new.layers == 1
     assert recipe.encoder.name == ""
     plain = recipe.to_json()
     assert plain["new"] == {"kind": "bart", **dataclasses.asdict(recipe.new)}
-    plain.pop("recipe")
+    plain.pop("name")
     plain["encoder"] = {"name": ""}
-    assert Recipe.from_values(recipe.name, plain).to_json()["new"] == plain["new"]
-    begun = Recipe.load("genbioel-pretrain-cpu", ["encoder.name=some/bart", "encoder.dropout=0.2"])
+    assert PretrainingRecipe.from_values(recipe.name, plain).to_json()["new"] == plain["new"]
+    begun = PretrainingRecipe.load(
+        "genbioel-pretrain-cpu", ["encoder.name=some/bart", "encoder.dropout=0.2"]
+    )
     assert begun.new is None
     assert (begun.encoder.name, begun.encoder.dropout) == ("some/bart", 0.2)
     with pytest.raises(ConfigError, match="found both"):
-        Recipe.load("genbioel-pretrain-cpu", ["encoder.name=some/bart", "new.layers=1"])
+        PretrainingRecipe.load("genbioel-pretrain-cpu", ["encoder.name=some/bart", "new.layers=1"])
 
 
 def test_a_new_model_says_what_it_can_learn_from(write):
     content = '[new]\nkind = "bart"\n[objective.synonym_alignment]\n'
     message = r"new\.kind: bart is for stream\.kind = name_templates, found synonym_pairs"
     with pytest.raises(ConfigError, match=message):
-        Recipe.load(write("mine.toml", content))
+        PretrainingRecipe.load(write("mine.toml", content))
     with pytest.raises(ConfigError, match=r"new: missing key 'kind'; known: bart"):
-        Recipe.load(write("mine.toml", content.replace('kind = "bart"', "width = 8")))
+        PretrainingRecipe.load(write("mine.toml", content.replace('kind = "bart"', "width = 8")))
 
 
 @pytest.mark.parametrize("kind", list(NEW_MODELS))
@@ -192,7 +195,7 @@ def test_every_kind_of_new_model_names_streams(kind):
 
 
 def test_the_published_settings_of_name_generation():
-    recipe = Recipe.load("genbioel-pretrain")
+    recipe = PretrainingRecipe.load("genbioel-pretrain")
     training = recipe.training
     assert training.batch_size * training.accumulate * 6 == 384
     assert (training.steps, training.warmup * training.steps) == (80_000, 1_600)

@@ -9,10 +9,10 @@ import pytest
 from annotated_texts import annotate
 from generative_store import store_in
 
-from biograft.corpus.shards import AnnotatedDocument, Span
+from biograft.corpus.shards import AnnotatedDocument, LinkedSpan
 from biograft.errors import ConfigError
 from biograft.objectives.examples import IGNORED
-from biograft.pretraining.substitution import OTHER, SYNONYM, ReplacementConfig, Replacer
+from biograft.pretraining.substitution import OTHER, SYNONYM, SubstitutionConfig, SynonymSubstitution
 
 CONCEPTS = [
     {"id": "D1", "name": "aspirin", "type": "drug",
@@ -42,7 +42,7 @@ def replacer(kb):
     def make(**config):
         counts = {"D1": 5, "D2": 3, "D3": 1, "D4": 4}
         entities = pa.table({"id": list(counts), "count": list(counts.values())})
-        return Replacer(kb, ReplacementConfig(**config), entities)
+        return SynonymSubstitution(kb, SubstitutionConfig(**config), entities)
 
     return make
 
@@ -160,7 +160,7 @@ def test_copies_depend_on_seed_number_and_copy_alone(replacer):
 
 def test_originals_come_first_and_what_has_nothing_to_replace_is_not_copied(replacer):
     first = AnnotatedDocument("a", TEXT, annotate(TEXT, NAMES).spans, "en")
-    second = AnnotatedDocument("b", "flu", (Span(0, 3, "D4", 1.0),), "en")
+    second = AnnotatedDocument("b", "flu", (LinkedSpan(0, 3, "D4", 1.0),), "en")
     read = list(replacer(share=1.0, copies=2).read([first, second]))
     assert [each.number for each in read] == [0, 1, 0, 0]
     assert [each.document for each in read[:2]] == [first, second]
@@ -169,12 +169,12 @@ def test_originals_come_first_and_what_has_nothing_to_replace_is_not_copied(repl
 
 
 def test_an_unknown_concept_stays(replacer):
-    document = AnnotatedDocument("", "x y", (Span(0, 1, "D77", 1.0),), "en")
+    document = AnnotatedDocument("", "x y", (LinkedSpan(0, 1, "D77", 1.0),), "en")
     assert replacer(share=1.0).replaced(document, 0) is None
 
 
 def test_shares_that_mean_nothing():
-    with pytest.raises(ConfigError, match="synonyms: expected a share from 0 to 1, found 2"):
-        ReplacementConfig(synonyms=2)
+    with pytest.raises(ConfigError, match="synonyms: expected a number from 0 to 1, found 2"):
+        SubstitutionConfig(synonyms=2)
     with pytest.raises(ConfigError, match="copies: expected at least 1, found 0"):
-        ReplacementConfig(copies=0)
+        SubstitutionConfig(copies=0)

@@ -131,7 +131,7 @@ def test_lengths_are_of_the_longer_name(store, write):
 
 @pytest.mark.parametrize("name", ["max_pairs", "bucket_batches", "seed"])
 def test_a_wrong_configuration_is_refused(name):
-    with pytest.raises(ConfigError, match=f"{name}: expected a number of at least 0, found -1"):
+    with pytest.raises(ConfigError, match=f"{name}: expected at least 0, found -1"):
         from_mapping(SynonymPairsConfig, {name: -1})
 
 

@@ -12,7 +12,7 @@ from biograft.errors import ConfigError
 from biograft.objectives import OBJECTIVES
 from biograft.objectives.examples import SPECIAL, Setting
 from biograft.pretraining.stream_configs import AnnotatedTextConfig
-from biograft.pretraining.text_batches import TextBatches, join_stranger
+from biograft.pretraining.text_batches import TextBatches, join_random_next
 from biograft.pretraining.text_builder import open_packed
 
 FIELDS = ("tokens", "mask", "segments", "mentions", "entities")
@@ -177,7 +177,7 @@ def test_too_few_sequences_for_the_processes_are_refused(packed):
 
 
 def test_half_of_the_second_parts_are_strangers(pairs):
-    source = TextBatches(pairs, 4, strangers=0.5)
+    source = TextBatches(pairs, 4, random_next_probability=0.5)
     follows = []
     for epoch in range(40):
         for number in range(len(pairs)):
@@ -196,7 +196,7 @@ def test_half_of_the_second_parts_are_strangers(pairs):
 def test_strangers_are_of_the_sequences_that_are_read(pairs):
     """Guard against held-out sequences being learned from as second parts of others."""
     read = np.array([0, 1])
-    source = TextBatches(pairs, 2, strangers=1.0, numbers=read)
+    source = TextBatches(pairs, 2, random_next_probability=1.0, numbers=read)
     starts = {str(second_part(pairs.example(number))[:3]) for number in (0, 1)}
     assert len({str(second_part(pairs.example(n))[:3]) for n in range(len(pairs))}) > len(starts)
     made = [source.example(int(number), epoch) for epoch in range(20) for number in read]
@@ -211,7 +211,7 @@ def test_a_stranger_brings_its_mentions_and_loses_whole_words(pairs, tokenizer, 
             own, theirs = pairs.example(first), pairs.example(other)
             if np.argmax(own.segments) + 2 > max_length:
                 continue
-            made = join_stranger(own, theirs, max_length)
+            made = join_random_next(own, theirs, max_length)
             second, start = int(np.argmax(made.segments)), int(np.argmax(theirs.segments))
             assert len(made.tokens) <= max_length
             assert made.tokens[-1] == tokenizer.sep_token_id

@@ -14,14 +14,14 @@ from biograft.objectives import OBJECTIVES
 from biograft.objectives.base import TensorBatch
 from biograft.objectives.examples import (
     CONSISTENT,
-    HEAD_START,
+    HEAD_OFFSET,
     IGNORED,
-    PIECE_ENDS,
+    SEGMENT_ENDS,
     Setting,
     TextExample,
     collate,
 )
-from biograft.pretraining.language_modelling import Reading, TextModel, in_turn
+from biograft.pretraining.language_modelling import TextTraining, TextModel, sort_by_order
 
 N_TOKENS, WIDTH, MASK = 40, 8, 4
 SIZES = {
@@ -40,7 +40,7 @@ EMBERT = {
     "masked_tokens": {},
     "context_entity_consistency": {},
     "entity_segmentation": {},
-    "bidirectional_entity_masking": {"share": 1.0, "most_share": 0.3, "position_dim": 4},
+    "bidirectional_entity_masking": {"share": 1.0, "max_token_ratio": 0.3, "position_dim": 4},
 }
 
 
@@ -58,9 +58,9 @@ def knowing():
 
 def example(seed):
     """A text of 16 to 20 words with a long mention of five and a short one that was replaced."""
-    draw = np.random.default_rng([9, seed])
-    n_words = int(draw.integers(16, 21))
-    tokens = np.array([2, *draw.integers(5, N_TOKENS, size=n_words), 3])
+    rng = np.random.default_rng([9, seed])
+    n_words = int(rng.integers(16, 21))
+    tokens = np.array([2, *rng.integers(5, N_TOKENS, size=n_words), 3])
     ends = np.full(len(tokens), IGNORED)
     ends[3:8] = [0, 1, 0, 1, 1]
     return TextExample(
@@ -68,9 +68,9 @@ def example(seed):
         segments=np.zeros_like(tokens),
         words=np.array([-1, *range(n_words), -1]),
         mentions=np.array([[3, 7, 0], [10, 11, 1]]),
-        token_labels={PIECE_ENDS: ends},
+        token_labels={SEGMENT_ENDS: ends},
         mention_labels={
-            HEAD_START: np.array([6 if seed % 2 else 5, IGNORED]),
+            HEAD_OFFSET: np.array([6 if seed % 2 else 5, IGNORED]),
             CONSISTENT: np.array([IGNORED, seed % 2]),
         },
     )
@@ -79,15 +79,15 @@ def example(seed):
 def reading(lm=None, **options):
     tables = {name: table | options.get(name, {}) for name, table in EMBERT.items()}
     made = {name: OBJECTIVES.load(name)(**table).build(SETTING) for name, table in tables.items()}
-    return Reading(TextModel(lm or bert(), made))
+    return TextTraining(TextModel(lm or bert(), made))
 
 
 def prepared(made, n):
     examples = []
     for seed in range(n):
-        draw, found = np.random.default_rng([9, seed]), example(seed)
-        for objective in in_turn(made.model.objectives.values()):
-            found = objective.prepare(found, draw)
+        rng, found = np.random.default_rng([9, seed]), example(seed)
+        for objective in sort_by_order(made.model.objectives.values()):
+            found = objective.prepare(found, rng)
         examples.append(found)
     return examples
 
@@ -104,7 +104,7 @@ def test_those_that_come_first_prepare_first_and_others_as_they_are_named():
     named = [SimpleNamespace(name=name, **turn) for name, turn in {
         "a": {}, "b": {"turn": 1}, "c": {"turn": -1}, "d": {"turn": 0}, "e": {"turn": -2}, "f": {},
     }.items()]  # fmt: skip
-    assert "".join(each.name for each in in_turn(named)) == "ecadfb"
+    assert "".join(each.name for each in sort_by_order(named)) == "ecadfb"
 
 
 @pytest.mark.parametrize("order", [list(EMBERT), list(reversed(EMBERT))])
@@ -112,10 +112,10 @@ def test_masked_tokens_leave_alone_what_the_others_hide_or_need(order):
     made = {name: OBJECTIVES.load(name)(**EMBERT[name]).build(SETTING) for name in order}
     n_hidden = []
     for seed in range(200):
-        draw, given = np.random.default_rng([9, seed]), example(seed)
+        rng, given = np.random.default_rng([9, seed]), example(seed)
         found = given
-        for objective in in_turn(made.values()):
-            found = objective.prepare(found, draw)
+        for objective in sort_by_order(made.values()):
+            found = objective.prepare(found, rng)
         assert found.tokens[10:12].tolist() == given.tokens[10:12].tolist()
         asked = [found.token_labels[name] != IGNORED for name in (
             "masked_tokens", "bidirectional_entity_masking.head",

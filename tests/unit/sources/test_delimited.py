@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 
 from biograft.errors import EncodingError, FormatError
-from biograft.sources.delimited import Layout, _ahead, read_rows
+from biograft.sources.delimited import DelimitedLayout, _ahead, read_rows
 from biograft.sources.files import read_line_blocks
 from biograft.sources.log import ReadLog
 
-PLAIN = Layout(columns=("a", "b", "c"), separator="\t")
-BARRED = Layout(columns=("a", "b", "c"), separator="|", trailing=True)
-HEADED = Layout(columns=("a", "b", "c"), separator="\t", header=True)
+PLAIN = DelimitedLayout(columns=("a", "b", "c"), separator="\t")
+BARRED = DelimitedLayout(columns=("a", "b", "c"), separator="|", trailing=True)
+HEADED = DelimitedLayout(columns=("a", "b", "c"), separator="\t", header=True)
 
 
 @pytest.fixture(params=[1, 8, 16 << 20], ids=["a line a block", "8 bytes", "all in one"])

@@ -9,7 +9,7 @@ import pytest
 
 from biograft.errors import ConfigError, InputError
 from biograft.sources.files import open_bytes, read_lines, read_text
-from biograft.sources.limits import EXPANSION, VALUE, Expansion, Held, max_expansion, max_value
+from biograft.sources.limits import EXPANSION, VALUE, ExpansionLimit, BufferLimit, max_expansion, max_value
 
 MIB, LONG = 1 << 20, "x" * 1000
 LAUGHS = "".join(f'<!ENTITY l{k} "{f"&l{k - 1};" * 10}">' for k in range(1, 10))
@@ -162,7 +162,7 @@ def test_a_limit_that_is_none_is_told(monkeypatch, told, name, limit):
 
 def test_both_must_be_exceeded(tmp_path, monkeypatch):
     monkeypatch.setenv(EXPANSION, "1")
-    watch = Expansion(tmp_path)
+    watch = ExpansionLimit(tmp_path)
     watch.check(1, MIB)
     watch.check(10_000, 200 * 10_000)
     for stored, become in ((1, MIB + 1), (10_000, 200 * 10_000 + 1)):
@@ -172,7 +172,7 @@ def test_both_must_be_exceeded(tmp_path, monkeypatch):
 
 def test_what_is_done_with_is_held_no_more(tmp_path, monkeypatch):
     monkeypatch.setenv(EXPANSION, "1")
-    held = Held("a thing", tmp_path)
+    held = BufferLimit("a thing", tmp_path)
     for _ in range(10):
         held.add("x" * 3 * MIB)
         held.clear()

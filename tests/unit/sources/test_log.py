@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from biograft.errors import SHOWN_TEXT
-from biograft.sources.log import KEPT_EXAMPLES, Example, ReadLog, Rejections
+from biograft.sources.log import KEPT_EXAMPLES, RejectionExample, ReadLog, Rejections
 
 HERE = Path("a.obo")
 
@@ -16,14 +16,14 @@ def test_all_rejections_are_counted_and_the_first_ones_kept():
         log.reject("odd", line, f"text {line}")
     assert log.rejected.counts == {"odd": 99}
     assert log.rejected.examples["odd"] == [
-        Example("a.obo", line, f"text {line}") for line in range(1, KEPT_EXAMPLES + 1)
+        RejectionExample("a.obo", line, f"text {line}") for line in range(1, KEPT_EXAMPLES + 1)
     ]
 
 
 def test_an_example_names_the_file_it_stands_in():
     log = ReadLog(Path("folder"))
     log.reject("odd", 7, path=Path("folder/b"))
-    assert log.rejected.examples["odd"] == [Example("folder/b", 7, "")]
+    assert log.rejected.examples["odd"] == [RejectionExample("folder/b", 7, "")]
 
 
 def test_many_rows_may_be_rejected_at_once():
@@ -35,7 +35,7 @@ def test_many_rows_may_be_rejected_at_once():
 def test_the_report_gives_the_most_frequent_reason_first():
     rejections = Rejections()
     rejections.add("rare")
-    rejections.add("frequent", Example("a", 3, "x"), n=4)
+    rejections.add("frequent", RejectionExample("a", 3, "x"), n=4)
     assert list(rejections.to_json().items()) == [
         ("frequent", {"n": 4, "examples": [{"file": "a", "line": 3, "text": "x"}]}),
         ("rare", {"n": 1, "examples": []}),
@@ -63,7 +63,7 @@ def test_what_is_doubtful_is_kept_apart_from_what_is_rejected():
     log.doubt("odd", 3, "text")
     log.doubt("odd", n=7, path=Path("b"))
     assert (log.rejected.counts, log.doubtful.counts) == ({}, {"odd": 8})
-    assert log.doubtful.examples["odd"] == [Example("a.obo", 3, "text"), Example("b", 0, "")]
+    assert log.doubtful.examples["odd"] == [RejectionExample("a.obo", 3, "text"), RejectionExample("b", 0, "")]
 
 
 def test_ids_left_out_are_kept():

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import gzip
 
 import pytest
@@ -12,7 +14,7 @@ from biograft.records import (
     TypeRecord,
 )
 from biograft.sources import Probe
-from biograft.sources.obo import recognise
+from biograft.sources.obo import OBO, recognise, short_id
 
 HEADER = "format-version: 1.4\ndata-version: 2024-01-01\nontology: x\n\n"
 
@@ -312,3 +314,27 @@ def test_a_wrong_encoding_names_line_and_remedy(reading, write):
 def test_very_many_continued_lines_take_linear_time(reading, write):
     path = write("x.obo", "[Term]\nid: X:1\nname: " + "aaaaaaaa\\\n" * 200_000 + "b\n")
     assert len(reading(path, format="obo").of(NameRecord)[0].text) == 1_600_001
+
+
+@pytest.mark.parametrize(
+    ("iri", "short"),
+    [
+        (f"{OBO}DOID_0001816", "DOID:0001816"),
+        (f"{OBO}NCIT_C3088", "NCIT:C3088"),
+        (f"{OBO}FB_bt_00000001", "FB_bt:00000001"),
+        (f"{OBO}BFO_0000050", "BFO:0000050"),
+        (f"{OBO}uberon/core#part_of", "part_of"),
+        (f"{OBO}chebi#has_role", "has_role"),
+        (f"{OBO}GO#_x1", "GO:x1"),
+        (f"{OBO}x#", f"{OBO}x#"),
+        (f"{OBO}chebi/charge", f"{OBO}chebi/charge"),
+        ("http://www.ebi.ac.uk/efo/EFO_0000400", "EFO:0000400"),
+        ("http://www.orpha.net/ORDO/Orphanet_558", "Orphanet:558"),
+        ("http://identifiers.org/hgnc/1101", "http://identifiers.org/hgnc/1101"),
+        ("DOID:162", "DOID:162"),
+        ("is_a", "is_a"),
+        ("", ""),
+    ],
+)
+def test_short_ids_are_those_of_obo(iri, short):
+    assert short_id(iri) == short

@@ -11,8 +11,8 @@ import torch
 from biograft.corpus.tasks.records import Answer, ClassExample, PairExample, RankingExample
 from biograft.errors import ConfigError
 from biograft.nn import TextEncoder
-from biograft.nn.knowledge import Entity, KnowledgeBertConfig, KnowledgeBertModel
-from biograft.tasks import TaskLesson, TaskRecipe, finetune_task
+from biograft.nn.knowledge import KnowledgeBertConfig, KnowledgeBertModel, TableEntity
+from biograft.tasks import TaskRecipe, TaskTrainingData, finetune_task
 from biograft.tasks.classification import ClassificationModel, InferenceModel, MatchingModel
 from biograft.tasks.configs import (
     ClassificationConfig,
@@ -45,7 +45,7 @@ def knowing_folder(folder, encoder_folder, layers, **settings):
     )  # fmt: skip
     torch.manual_seed(0)
     model = KnowledgeBertModel(config)
-    model.entities = tuple(Entity(f"C{n}", name, (name,)) for n, name in enumerate(NAMES))
+    model.entities = tuple(TableEntity(f"C{n}", name, (name,)) for n, name in enumerate(NAMES))
     if NEIGHBOURS in layers:
         rows = torch.arange(len(NAMES))
         both = torch.stack([(rows + 1) % len(NAMES), (rows + 2) % len(NAMES)], dim=1)
@@ -77,23 +77,29 @@ def learn(model, examples, folder):
 
 def test_entities(knowing, documents, training, tmp_path):
     config = NerConfig(types="keep", overlap=4, training=training(epochs=30))
-    model = NerModel.start(knowing, config, documents)
+    model = NerModel.from_examples(knowing, config, documents)
     assert learn(model, documents, tmp_path).micro.f1 == 1.0
 
 
 def test_relations(knowing, relations, training, tmp_path):
-    model = RelationModel.start(knowing, RelationConfig(training=training(epochs=30)), relations)
+    model = RelationModel.from_examples(
+        knowing, RelationConfig(training=training(epochs=30)), relations
+    )
     assert learn(model, relations, tmp_path).micro.f1 == 1.0
 
 
 def test_pairs(knowing, training, tmp_path):
-    model = InferenceModel.start(knowing, InferenceConfig(training=training(epochs=30)), PAIRS)
+    model = InferenceModel.from_examples(
+        knowing, InferenceConfig(training=training(epochs=30)), PAIRS
+    )
     assert learn(model, PAIRS, tmp_path).accuracy == 1.0
 
 
 def test_matching(knowing, training, tmp_path):
     pairs = [PairExample(p.first, p.second, str(int(p.label == "lung"))) for p in PAIRS]
-    model = MatchingModel.start(knowing, MatchingConfig(training=training(epochs=30)), pairs)
+    model = MatchingModel.from_examples(
+        knowing, MatchingConfig(training=training(epochs=30)), pairs
+    )
     assert learn(model, pairs, tmp_path).micro.f1 == 1.0
 
 
@@ -105,7 +111,7 @@ def test_classes(knowing, several, training, tmp_path):
         for word in WORDS
     ]
     config = ClassificationConfig(training=training(epochs=30))
-    model = ClassificationModel.start(knowing, config, examples)
+    model = ClassificationModel.from_examples(knowing, config, examples)
     assert learn(model, examples, tmp_path).accuracy == 1.0
 
 
@@ -113,7 +119,7 @@ def test_answers(knowing, training, tmp_path):
     candidates = tuple(Answer(word, int(word == "lung")) for word in WORDS)
     questions = [RankingExample(f"no {word}", candidates) for word in WORDS]
     config = RankingConfig(negatives=2, training=training(epochs=30))
-    model = RankingModel.start(knowing, config, questions)
+    model = RankingModel.from_examples(knowing, config, questions)
     assert learn(model, questions, tmp_path).accuracy == 1.0
 
 
@@ -127,7 +133,7 @@ def told(encoder_folder, tmp_path):
             knowing_folder(folder, encoder_folder, (layer,), neutral_start=neutral)
         training = {"epochs": 4, "batch_size": 4, "learning_rate": 5e-3, "precision": "fp32"}
         values = {
-            "kind": "inference",
+            "task": "inference",
             "encoder": {"name": str(folder), "max_length": 32, **knowledge},
             "config": {"training": training},
         }
@@ -139,11 +145,11 @@ def told(encoder_folder, tmp_path):
 def finetune(recipe, out):
     """Run a recipe on all pairs; give its run and the opened model."""
     pairs = TaskExamples(PAIRS)
-    run = finetune_task(recipe, TaskLesson(train=pairs, dev=pairs, out=out)).run
+    run = finetune_task(recipe, TaskTrainingData(train=pairs, dev=pairs, out=out)).run
     return run, open_task(run)
 
 
-def predictions(run):
+def written_predictions(run):
     [path] = run.glob("runs/*/*/predictions-dev.jsonl")
     return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -157,19 +163,21 @@ def test_a_run_is_told_what_its_recipe_says_and_so_is_its_opened_model(told, tmp
     assert model.network.encoder.finder.share == 0.5
     said = json.loads((run / "results.json").read_text())["recipe"]["encoder"]
     assert (said["told_share"], said["n_neighbours"]) == (0.5, 1)
-    written = [(tuple(said["labels"]), tuple(said["probabilities"])) for said in predictions(run)]
-    answers = model.predict(PAIRS, "fp32")
-    assert [(answer.labels, answer.probabilities) for answer in answers] == written
+    written = [
+        (tuple(said["labels"]), tuple(said["probabilities"])) for said in written_predictions(run)
+    ]
+    predictions = model.predict(PAIRS, "fp32")
+    assert [(answer.labels, answer.probabilities) for answer in predictions] == written
     whole, told_all = finetune(told(), tmp_path / "whole")
     assert told_all.network.model.config.told_share == 1.0
-    assert predictions(whole) != predictions(run)
+    assert written_predictions(whole) != written_predictions(run)
 
 
 @pytest.mark.parametrize("layer", [NEIGHBOURS, FUSION])
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_of_a_share_of_nothing_nothing_is_learned(told, tmp_path, layer, share):
     _, model = finetune(told(layer, told_share=share), tmp_path / "run")
-    items, _ = model.learnable(PAIRS)
+    items, _ = model.training_items(PAIRS)
     n_told = len(model.network.collate(items).inputs["entities"])
     assert 0 < n_told < 2 * len(PAIRS) if share else n_told == 0
     assert bool(model.network.model.knowledge[layer].infuse.weight.any()) is bool(share)
@@ -190,7 +198,7 @@ def test_an_answer_is_the_same_alone_and_among_longer_texts(told):
     """Which share is told once hung on the padding."""
     encoder = told(neutral=False, told_share=0.5).encoder.load()
     examples = [*PAIRS, PairExample("lung and fever " * 5, "a cold", "lung")]
-    model = InferenceModel.start(encoder, InferenceConfig(), examples)
+    model = InferenceModel.from_examples(encoder, InferenceConfig(), examples)
     together = model.predict(examples, "fp32")
     alone = [answer for example in examples for answer in model.predict([example], "fp32")]
     for one, other in zip(together, alone, strict=True):

@@ -17,10 +17,10 @@ from biograft.corpus.formats import read_documents
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.progress import Progress
 from biograft.tasks import (
-    TaskLesson,
     TaskRecipe,
+    TaskTrainingData,
     compare_runs,
-    compare_with_figure,
+    compare_with_value,
     finetune_task,
     open_task,
 )
@@ -28,7 +28,7 @@ from biograft.tasks.results import RESULTS
 from biograft.tasks.task import TaskExamples
 
 VALUES = {
-    "kind": "ner",
+    "task": "ner",
     "config": {
         "overlap": 4,
         "types": "keep",
@@ -49,13 +49,13 @@ def recipe(encoder_folder):
 
 
 @pytest.fixture
-def lesson(documents, tmp_path):
+def data(documents, tmp_path):
     """Learn from seven sentences, choose by all, test on three."""
 
     def make(name="run", **values):
         parts = {"train": documents[:7], "dev": documents, "test": documents[7:]}
-        sets = {part: TaskExamples(found) for part, found in parts.items()}
-        return TaskLesson(**{**sets, "out": tmp_path / name, **values})
+        sets = {name: TaskExamples(examples) for name, examples in parts.items()}
+        return TaskTrainingData(**{**sets, "out": tmp_path / name, **values})
 
     return make
 
@@ -68,8 +68,8 @@ def tensors(model):
     return {key: value.clone() for key, value in model.network.state_dict().items()}
 
 
-def test_a_run_chooses_on_dev_and_measures_the_chosen_on_test(recipe, lesson, documents):
-    result = finetune_task(recipe(learning_rates=[1e-6, 5e-3], seeds=[1, 2]), lesson())
+def test_a_run_chooses_on_dev_and_measures_the_chosen_on_test(recipe, data, documents):
+    result = finetune_task(recipe(learning_rates=[1e-6, 5e-3], seeds=[1, 2]), data())
     found, runs = results(result.run), result.run / "runs"
     assert found["learning_rate"] == 5e-3
     assert [rate["learning_rate"] for rate in found["rates"]] == [1e-6, 5e-3]
@@ -84,71 +84,73 @@ def test_a_run_chooses_on_dev_and_measures_the_chosen_on_test(recipe, lesson, do
     assert [d.mentions for d in open_task(result.run).predict(documents[7:])] == [
         d.mentions for d in written
     ]
-    said = json.loads((best / "result.json").read_text())
-    assert said["best_epoch"] == max(said["epochs"], key=lambda e: (e["f1"], -e["epoch"]))["epoch"]
-    assert set(said["dev"]["classes"]) <= {"Disease", "Drug"}
+    result = json.loads((best / "result.json").read_text())
+    assert (
+        result["best_epoch"] == max(result["epochs"], key=lambda e: (e["f1"], -e["epoch"]))["epoch"]
+    )
+    assert set(result["dev"]["classes"]) <= {"Disease", "Drug"}
     assert not list(runs.glob("*/*/model")) + list(runs.glob("*/*/checkpoints"))
 
 
-def test_finished_seeds_are_not_repeated_and_unfinished_ones_are_as_if_new(recipe, lesson):
-    whole = finetune_task(recipe(seeds=[1, 2]), lesson("whole"))
-    first = finetune_task(recipe(seeds=[1]), lesson("parts"))
+def test_finished_seeds_are_not_repeated_and_unfinished_ones_are_as_if_new(recipe, data):
+    whole = finetune_task(recipe(seeds=[1, 2]), data("whole"))
+    first = finetune_task(recipe(seeds=[1]), data("parts"))
     done = first.run / "runs" / "lr-0.005" / "seed-1" / "result.json"
     stamp = done.stat().st_mtime_ns
     left = first.run / "runs" / "lr-0.005" / "seed-2"
     left.mkdir()
     (left / "run.json").write_text("{}")  # of a training that was interrupted
-    resumed = finetune_task(recipe(seeds=[1, 2]), lesson("parts", resume=True))
+    resumed = finetune_task(recipe(seeds=[1, 2]), data("parts", resume=True))
     assert done.stat().st_mtime_ns == stamp
-    for part in ("dev", "test", "best_seed"):
-        assert results(resumed.run)[part] == results(whole.run)[part]
+    for split in ("dev", "test", "best_seed"):
+        assert results(resumed.run)[split] == results(whole.run)[split]
     ours, theirs = tensors(open_task(resumed.run)), tensors(open_task(whole.run))
     assert all(torch.equal(ours[key], theirs[key]) for key in theirs if "pooler" not in key)
 
 
-def test_a_run_on_other_data_is_not_gone_on_with(recipe, lesson, documents):
-    finetune_task(recipe(seeds=[1]), lesson())
+def test_a_run_on_other_data_is_not_gone_on_with(recipe, data, documents):
+    finetune_task(recipe(seeds=[1]), data())
     other = TaskExamples(documents[:6])
     with pytest.raises(ConfigError, match="was begun with train"):
-        finetune_task(recipe(seeds=[1, 2]), lesson(train=other, resume=True))
+        finetune_task(recipe(seeds=[1, 2]), data(train=other, resume=True))
 
 
-def test_another_test_set_is_measured_anew(recipe, lesson, documents):
-    finetune_task(recipe(seeds=[1, 2]), lesson())
+def test_another_test_set_is_measured_anew(recipe, data, documents):
+    finetune_task(recipe(seeds=[1, 2]), data())
     result = finetune_task(
-        recipe(seeds=[1, 2]), lesson(test=TaskExamples(documents[:2]), resume=True)
+        recipe(seeds=[1, 2]), data(test=TaskExamples(documents[:2]), resume=True)
     )
     assert results(result.run)["n_examples"]["test"] == 2
     assert len(results(result.run)["test"]["f1"]["values"]) == 2
 
 
-def test_runs_are_compared_over_their_seeds(recipe, lesson, documents):
-    good = finetune_task(recipe(seeds=[1, 2]), lesson("good")).run
-    bad = finetune_task(recipe(seeds=[2, 1], learning_rates=[1e-6]), lesson("bad")).run
+def test_runs_are_compared_over_their_seeds(recipe, data, documents):
+    good = finetune_task(recipe(seeds=[1, 2]), data("good")).run
+    bad = finetune_task(recipe(seeds=[2, 1], learning_rates=[1e-6]), data("bad")).run
     found = compare_runs(good, bad)
     difference = results(good)["test"]["f1"]["mean"] - results(bad)["test"]["f1"]["mean"]
     assert found["difference"] == pytest.approx(difference)
     assert found["paired"]["difference"] == pytest.approx(difference)
     assert 0 <= found["welch"]["p"] <= 1
-    against = compare_with_figure(good, 0.5)
+    against = compare_with_value(good, 0.5)
     assert against["difference"] == pytest.approx(results(good)["test"]["f1"]["mean"] - 0.5)
-    other = finetune_task(recipe(seeds=[1, 2]), lesson("other", test=TaskExamples(documents[:3])))
+    other = finetune_task(recipe(seeds=[1, 2]), data("other", test=TaskExamples(documents[:3])))
     with pytest.raises(ConfigError, match="different examples"):
         compare_runs(good, other.run)
-    with pytest.raises(StoreError, match="no such run of a task"):
+    with pytest.raises(StoreError, match="no such task run"):
         compare_runs(good, good / "nowhere")
 
 
-def test_without_a_test_set_there_is_nothing_to_compare(recipe, lesson):
-    run = finetune_task(recipe(seeds=[1]), lesson(test=None)).run
+def test_without_a_test_set_there_is_nothing_to_compare(recipe, data):
+    run = finetune_task(recipe(seeds=[1]), data(test=None)).run
     assert "test" not in results(run)
-    with pytest.raises(ConfigError, match="was not measured on test"):
-        compare_with_figure(run, 0.5)
+    with pytest.raises(ConfigError, match="was not evaluated on test"):
+        compare_with_value(run, 0.5)
     assert compare_runs.__doc__
 
 
-def test_a_damaged_model_is_refused(recipe, lesson, tmp_path):
-    result = finetune_task(recipe(seeds=[1]), lesson())
+def test_a_damaged_model_is_refused(recipe, data, tmp_path):
+    result = finetune_task(recipe(seeds=[1]), data())
     for name, damage, message in (
         ("head", lambda m: (m / "head.safetensors").write_bytes(b"x"), "expected .* bytes"),
         ("gone", lambda m: (m / "encoder" / "config.json").unlink(), "no file"),
@@ -180,28 +182,28 @@ def evaluations(folder):
     return [line["evaluation"] for line in lines if "evaluation" in line]
 
 
-def test_patience_ends_a_training(recipe, lesson):
+def test_patience_ends_a_training(recipe, data):
     """What was measured last is in the log, too, and the stage has come to its end."""
     progress = Progress(enabled=False)
     patient = training(recipe(seeds=[1]), epochs=9, patience=2, learning_rate=1e-9)
-    run = finetune_task(patient, lesson(progress=progress, test=None)).run
+    run = finetune_task(patient, data(progress=progress, test=None)).run
     folder = run / "runs" / "lr-1e-09" / "seed-1"
-    said = json.loads((folder / "result.json").read_text())
-    assert len(said["epochs"]) == said["best_epoch"] + 2
-    assert evaluations(folder) == said["epochs"]
+    result = json.loads((folder / "result.json").read_text())
+    assert len(result["epochs"]) == result["best_epoch"] + 2
+    assert evaluations(folder) == result["epochs"]
     assert "training" in progress.seconds
 
 
-def test_epochs_are_measured_where_updates_take_several_batches(recipe, lesson):
+def test_epochs_are_measured_where_updates_take_several_batches(recipe, data):
     """Seven texts are four batches of two; three of these an update reach over epochs."""
     slow = training(recipe(seeds=[1]), epochs=4, batch_size=2, accumulate=3, learning_rate=1e-9)
-    run = finetune_task(slow, lesson()).run
-    said = json.loads((run / "runs" / "lr-1e-09" / "seed-1" / "result.json").read_text())
-    assert [entry["epoch"] for entry in said["epochs"]] == [1, 2, 3, 4]
+    run = finetune_task(slow, data()).run
+    result = json.loads((run / "runs" / "lr-1e-09" / "seed-1" / "result.json").read_text())
+    assert [entry["epoch"] for entry in result["epochs"]] == [1, 2, 3, 4]
     patient = training(slow, patience=2)
-    run = finetune_task(patient, lesson("patient")).run
-    said = json.loads((run / "runs" / "lr-1e-09" / "seed-1" / "result.json").read_text())
-    assert said["epochs"][-1]["epoch"] == said["best_epoch"] + 2
+    run = finetune_task(patient, data("patient")).run
+    result = json.loads((run / "runs" / "lr-1e-09" / "seed-1" / "result.json").read_text())
+    assert result["epochs"][-1]["epoch"] == result["best_epoch"] + 2
 
 
 class _Interrupted(Progress):
@@ -222,33 +224,33 @@ class _Interrupted(Progress):
             self.n_trainings += 1
 
 
-def test_an_interrupt_says_what_resume_will_do(recipe, lesson):
+def test_an_interrupt_says_what_resume_will_do(recipe, data):
     with pytest.raises(KeyboardInterrupt, match="seed 2 is not finished; with --resume it begins"):
-        finetune_task(recipe(seeds=[1, 2]), lesson(progress=_Interrupted()))
-    resumed = finetune_task(recipe(seeds=[1, 2]), lesson(resume=True))
+        finetune_task(recipe(seeds=[1, 2]), data(progress=_Interrupted()))
+    resumed = finetune_task(recipe(seeds=[1, 2]), data(resume=True))
     assert results(resumed.run)["seeds"] == [1, 2]
 
 
-def test_what_was_found_on_test_stays_when_a_run_is_looked_at_without(recipe, lesson):
-    whole = results(finetune_task(recipe(seeds=[1]), lesson()).run)
-    without = results(finetune_task(recipe(seeds=[1]), lesson(resume=True, test=None)).run)
+def test_what_was_found_on_test_stays_when_a_run_is_looked_at_without(recipe, data):
+    whole = results(finetune_task(recipe(seeds=[1]), data()).run)
+    without = results(finetune_task(recipe(seeds=[1]), data(resume=True, test=None)).run)
     assert {**without, "made_at": ""} == {**whole, "made_at": ""}
-    more = results(finetune_task(recipe(seeds=[1, 2]), lesson(resume=True, test=None)).run)
+    more = results(finetune_task(recipe(seeds=[1, 2]), data(resume=True, test=None)).run)
     assert "test" not in more
     assert "test" not in more["data"]
 
 
-def test_a_seed_that_is_trained_again_for_a_new_test_set_says_so(recipe, lesson, documents):
-    first = finetune_task(recipe(seeds=[1, 2]), lesson())
+def test_a_seed_that_is_trained_again_for_a_new_test_set_says_so(recipe, data, documents):
+    first = finetune_task(recipe(seeds=[1, 2]), data())
     other = 3 - results(first.run)["best_seed"]
     path = first.run / "runs" / "lr-0.005" / f"seed-{other}" / "result.json"
-    said = json.loads(path.read_text())
-    path.write_text(json.dumps({**said, "seconds": -1.0}))
-    again = lesson(test=TaskExamples(documents[:2]), resume=True)
+    result = json.loads(path.read_text())
+    path.write_text(json.dumps({**result, "seconds": -1.0}))
+    again = data(test=TaskExamples(documents[:2]), resume=True)
     finetune_task(recipe(seeds=[1, 2]), again)
-    said = json.loads(path.read_text())
-    assert said["seconds"] > 0
-    assert said["test_examples"] == again.test.fingerprint()
+    result = json.loads(path.read_text())
+    assert result["seconds"] > 0
+    assert result["test_examples"] == again.test.fingerprint()
 
 
 @pytest.mark.parametrize(
@@ -260,12 +262,18 @@ def test_a_seed_that_is_trained_again_for_a_new_test_set_says_so(recipe, lesson,
         ("ranking", "questions", ("answered", "single")),
     ],
 )
-def test_runs_whose_figures_count_different_things_are_not_compared(tmp_path, task, name, values):
-    figure = "acc@1" if task == "ranking" else "f1"
+def test_runs_whose_metrics_count_different_things_are_not_compared(tmp_path, task, name, values):
+    metric = "acc@1" if task == "ranking" else "f1"
 
     def run(folder, value):
-        found = {figure: {"mean": 0.5, "deviation": 0.1, "values": [0.4, 0.6]}}
-        content = {"task": task, "figure": figure, "seeds": [1, 2], "data": {"test": "x"}}
+        found = {metric: {"mean": 0.5, "deviation": 0.1, "values": [0.4, 0.6]}}
+        content = {
+            "task": task,
+            "metric": metric,
+            "counting": [name],
+            "seeds": [1, 2],
+            "data": {"test": "x"},
+        }
         recipe = {"recipe": {"config": {name: value, "dropout": 0.1}}}
         RESULTS.write(tmp_path / folder, {**content, **recipe, "test": found})
         return tmp_path / folder
@@ -284,24 +292,24 @@ from pathlib import Path
 import torch
 sys.path.insert(0, sys.argv[1])
 from conftest import SENTENCES, document
-from biograft.tasks import TaskLesson, TaskRecipe, finetune_task, running
+from biograft.tasks import TaskRecipe, TaskTrainingData, finetune_task, runs
 from biograft.tasks.task import TaskExamples
 from biograft.tasks.results import RESULTS
 
 documents = [document(number, text) for number, text in enumerate(SENTENCES)]
 recipe = TaskRecipe.from_values("mine", json.loads(sys.argv[3]))
-measure = running._Run.measure
+measure = runs._Run.test
 
 def late(run, trial):
     if not run._processes.is_main_process:
         time.sleep(2)  # so that it looks when the main process has long done so
     return measure(run, trial)
 
-running._Run.measure = late
+runs._Run.test = late
 for number, test in enumerate((documents[7:], documents[:2])):
     sets = {"train": documents[:7], "dev": documents, "test": test}
-    examples = {part: TaskExamples(found) for part, found in sets.items()}
-    finetune_task(recipe, TaskLesson(**examples, out=Path(sys.argv[2]), resume=number > 0))
+    examples = {name: TaskExamples(examples) for name, examples in sets.items()}
+    finetune_task(recipe, TaskTrainingData(**examples, out=Path(sys.argv[2]), resume=number > 0))
 """
 
 
@@ -319,7 +327,7 @@ def test_two_processes_agree_on_what_is_done(encoder_folder, tmp_path):
     assert len(found["test"]["f1"]["values"]) == 2
 
 
-def test_a_run_that_another_process_writes_is_refused_at_once(recipe, lesson, tmp_path):
+def test_a_run_that_another_process_writes_is_refused_at_once(recipe, data, tmp_path):
     with held_elsewhere(tmp_path / "run"), pytest.raises(OutputError):
-        finetune_task(recipe(seeds=[1]), lesson())
+        finetune_task(recipe(seeds=[1]), data())
     assert not (tmp_path / "run").exists()

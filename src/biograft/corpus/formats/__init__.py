@@ -1,4 +1,4 @@
-"""Formats of annotated documents, each in a file of its own, all behind one reader and writer.
+"""Document formats (BioC, brat, PubTator, CoNLL, ...): one file each, one reader and writer.
 
 >>> from biograft.corpus.formats import read_documents, write_documents
 >>> losses = write_documents(read_documents("corpus.xml"), "corpus.jsonl")  # doctest: +SKIP
@@ -7,7 +7,7 @@
 from biograft.corpus.formats.format import (
     DocumentFormat as DocumentFormat,
     Feature as Feature,
-    Fitter as Fitter,
+    FormatAdapter as FormatAdapter,
 )
 from biograft.corpus.formats.registry import (
     DOCUMENT_FORMATS as DOCUMENT_FORMATS,
@@ -17,15 +17,3 @@ from biograft.corpus.formats.registry import (
     sniff as sniff,
     write_documents as write_documents,
 )
-
-__all__ = [
-    "DOCUMENT_FORMATS",
-    "Conversion",
-    "DocumentFormat",
-    "Feature",
-    "Fitter",
-    "convert",
-    "read_documents",
-    "sniff",
-    "write_documents",
-]

@@ -1,4 +1,8 @@
-"""A document as the nested objects that BioC XML and BioC JSON both write."""
+"""BioC XML and BioC JSON: reader and writer.
+
+Both formats nest the same objects (collection, document, passage, annotation); each document goes
+through these objects as BioC JSON has them.
+"""
 
 from __future__ import annotations
 
@@ -12,125 +16,59 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from biograft.artifacts import new_file
-from biograft.corpus.formats.fields import MalformedError, Placer, field, fields, refuse_empty
+from biograft.corpus.formats.fields import (
+    MalformedError,
+    OffsetChecker,
+    field,
+    fields,
+    refuse_empty,
+)
 from biograft.corpus.formats.format import (
-    EVERYTHING,
+    ALL_FEATURES,
     DocumentFormat,
     Feature,
-    blank_out,
     keep_flat_passages,
+    replace_characters,
 )
-from biograft.corpus.formats.output import XML_UNWRITABLE, element, encoded, joined, opening, parted
+from biograft.corpus.formats.output import (
+    XML_UNWRITABLE,
+    encode_text,
+    join_ids,
+    split_ids,
+    xml_element,
+    xml_tag,
+)
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.sources.format import Probe
 from biograft.sources.json_files import JsonStream
 from biograft.sources.log import ReadLog
 from biograft.sources.xml_records import read_xml_records, refuse_entities, root_name
 
-_TAKEN = {"", "type", "relation", "of"}
-
-
-def to_bioc(document: Document) -> dict[str, Any]:
-    """Give the nested objects of a document whose passages do not overlap."""
-    passages: list[dict[str, Any]] = [
-        {
-            "offset": start,
-            "infons": {} if kind is None else {"type": kind},
-            "text": document.text[start:end],
-            "annotations": [],
-        }
-        for start, end, kind in _section_bounds(document)
-    ]
-    starts = [passage["offset"] for passage in passages]
-    for mention in document.mentions:
-        home = max(bisect_right(starts, mention.start) - 1, 0)
-        passages[home]["annotations"].append(_annotation_object(mention, document))
-    return {
-        "id": document.id,
-        "infons": {"language": document.language} if document.language else {},
-        "passages": passages,
-        "relations": [_relation_object(relation) for relation in document.relations],
-    }
-
-
-def order_by_section(document: Document) -> tuple[Document, int]:
-    """Order mentions as the passages that hold them; nothing is lost."""
-    starts = [start for start, _, _ in _section_bounds(document)]
-    ordered = sorted(document.mentions, key=lambda m: bisect_right(starts, m.start))
-    return replace(document, mentions=tuple(ordered)), 0
-
-
-def _section_bounds(document: Document) -> Iterator[tuple[int, int, str | None]]:
-    """Cover the text with its passages, and what lies between with sections of no kind.
-
-    Blanks before a passage need none, since its offset tells of them.
-    """
-    end = 0
-    for passage in document.passages:
-        if document.text[end : passage.start].strip(" "):
-            yield end, passage.start, None
-        yield passage.start, passage.end, passage.kind
-        end = passage.end
-    if end < len(document.text):
-        yield end, len(document.text), None
-
-
-def _annotation_object(mention: Mention, document: Document) -> dict[str, Any]:
-    infons = {
-        "type": mention.type,
-        "identifier": joined(mention.concepts, document, "concept"),
-        "parts": joined(mention.parts, document, "part"),
-    }
-    return {
-        "id": mention.id,
-        "infons": {key: value for key, value in infons.items() if value},
-        "text": mention.text,
-        "locations": [{"offset": a, "length": b - a} for a, b in mention.spans],
-    }
-
-
-def _relation_object(relation: Relation) -> dict[str, Any]:
-    """Write a relation of concepts as BC5CDR does, in infons, where the roles allow it."""
-    infons = {"type": relation.type}
-    roles = [role for role, _ in relation.arguments]
-    nodes = [{"refid": ref, "role": role} for role, ref in relation.arguments]
-    if relation.of == "concepts":
-        if nodes and len(set(roles)) == len(roles) and not _TAKEN & set(roles):
-            infons |= dict(relation.arguments)
-            nodes = []
-        else:
-            infons["of"] = "concepts"
-    return {"id": relation.id, "infons": infons, "nodes": nodes}
-
-
-HOLDS = EVERYTHING
-STEPS = (
-    (str(Feature.PASSAGES), keep_flat_passages),
-    ("control characters", blank_out(XML_UNWRITABLE)),
-)
 _CONCEPT_KEYS = {
     *("identifier", "mesh", "omim", "cui", "umls", "concept", "concept_id", "conceptid"),
     *("snomed", "ncbi gene", "ncbigene", "gene_id", "chebi", "do", "hp", "icd10"),
 }
-"""Infons, in small letters, whose value is the id of a concept."""
+"""Infons, in lower case, whose value is a concept id."""
+_DOCUMENTS = ("documents", "PubTator3")
+"""The keys under which a collection has its documents."""
 
 
 @dataclass(slots=True)
 class _Section:
-    """A passage, or a sentence of one that has no text itself."""
+    """A passage, or a sentence of a passage without a text of its own."""
 
     offset: int
     text: str
     kind: str | None
     annotations: list[dict[str, Any]]
     shift: int = 0
-    """How much later the section stands than its file says."""
+    """By how much the section starts later than its offset in the file."""
 
 
 def parse(value: Any, log: ReadLog, path: Path, line: int) -> Document:
-    """Make a document of its nested objects; what is none is a ``MalformedError``."""
+    """Convert BioC objects into a document; raise ``MalformedError`` if they are not BioC."""
     text, passages = "", []
-    found: list[tuple[dict[str, Any], int]] = []
+    annotations: list[tuple[dict[str, Any], int]] = []
     for section in _sections(value, log):
         if section.offset < len(text):
             begins = f"at {section.offset}, after {len(text)} characters"
@@ -141,10 +79,10 @@ def parse(value: Any, log: ReadLog, path: Path, line: int) -> Document:
         text += " " * (start - len(text)) + section.text
         if section.kind is not None:
             passages.append(Passage(start, len(text), section.kind))
-        found += [(each, section.shift) for each in section.annotations]
-    found += [(each, 0) for each in fields(value, "annotations", dict)]
-    placer = Placer(text, log, path)
-    mentions = [_mention(each, shift, placer, log, line) for each, shift in found]
+        annotations += [(each, section.shift) for each in section.annotations]
+    annotations += [(each, 0) for each in fields(value, "annotations", dict)]
+    checker = OffsetChecker(text, log, path)
+    mentions = [_mention(each, shift, checker, log, line) for each, shift in annotations]
     infons = _infons(value)
     for key in infons.keys() - {"language"}:
         log.filter(f"infon {key}")
@@ -176,7 +114,7 @@ def _sections(value: Any, log: ReadLog) -> Iterator[_Section]:
 
 
 def _relations(value: Any) -> Iterator[dict[str, Any]]:
-    """Give the relations of a document and those its passages and sentences hold."""
+    """Return the relations of a document, its passages and its sentences."""
     yield from fields(value, "relations", dict)
     for passage in fields(value, "passages", dict):
         yield from fields(passage, "relations", dict)
@@ -185,25 +123,25 @@ def _relations(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _mention(
-    value: dict[str, Any], shift: int, placer: Placer, log: ReadLog, line: int
+    value: dict[str, Any], shift: int, checker: OffsetChecker, log: ReadLog, line: int
 ) -> Mention | None:
     spans = []
     for location in fields(value, "locations", dict):
         start = field(location, "offset", int) + shift
         spans.append((start, start + field(location, "length", int)))
-    mention = placer.mention(tuple(spans), _text(value, "text") or None, line)
+    mention = checker.mention(tuple(spans), _text(value, "text") or None, line)
     if mention is None:
         return None
     infons = _infons(value)
     concepts: list[str] = []
     for key, each in infons.items():
         if key.lower() in _CONCEPT_KEYS:
-            concepts += parted(each)
+            concepts += split_ids(each)
         elif key not in ("type", "parts"):
             log.filter(f"infon {key}")
     return replace(
         mention, concepts=tuple(concepts), type=infons.get("type", ""),
-        parts=parted(infons.get("parts", "")), id=_text(value, "id"),
+        parts=split_ids(infons.get("parts", "")), id=_text(value, "id"),
     )  # fmt: skip
 
 
@@ -227,37 +165,116 @@ def _infons(value: Any) -> dict[str, str]:
 
 
 def _text(value: Any, key: str) -> str:
-    """Give a text; numbers are written out, and nothing is the empty text."""
-    found = value.get(key)
-    if found is None:
+    """Return a value as text; a missing one is empty."""
+    text = value.get(key)
+    if text is None:
         return ""
-    if not isinstance(found, str | int):
+    if not isinstance(text, str | int):
         raise MalformedError(f"{key} is no text")
-    return str(found)
+    return str(text)
 
 
-_DOCUMENTS = ("documents", "PubTator3")
-"""The keys under which a collection has its documents."""
+_RESERVED_INFONS = {"", "type", "relation", "of"}
+
+
+def to_bioc(document: Document) -> dict[str, Any]:
+    """Convert a document, whose passages must not overlap, into BioC objects."""
+    passages: list[dict[str, Any]] = [
+        {
+            "offset": start,
+            "infons": {} if kind is None else {"type": kind},
+            "text": document.text[start:end],
+            "annotations": [],
+        }
+        for start, end, kind in _section_bounds(document)
+    ]
+    starts = [passage["offset"] for passage in passages]
+    for mention in document.mentions:
+        passage = passages[max(bisect_right(starts, mention.start) - 1, 0)]
+        passage["annotations"].append(_annotation_object(mention, document))
+    return {
+        "id": document.id,
+        "infons": {"language": document.language} if document.language else {},
+        "passages": passages,
+        "relations": [_relation_object(relation) for relation in document.relations],
+    }
+
+
+def _section_bounds(document: Document) -> Iterator[tuple[int, int, str | None]]:
+    """Cover the text by its passages, and by sections without a kind between them.
+
+    Spaces before a passage need no section, since the offset of the passage implies them.
+    """
+    end = 0
+    for passage in document.passages:
+        if document.text[end : passage.start].strip(" "):
+            yield end, passage.start, None
+        yield passage.start, passage.end, passage.kind
+        end = passage.end
+    if end < len(document.text):
+        yield end, len(document.text), None
+
+
+def _annotation_object(mention: Mention, document: Document) -> dict[str, Any]:
+    infons = {
+        "type": mention.type,
+        "identifier": join_ids(mention.concepts, document, "concept"),
+        "parts": join_ids(mention.parts, document, "part"),
+    }
+    return {
+        "id": mention.id,
+        "infons": {key: value for key, value in infons.items() if value},
+        "text": mention.text,
+        "locations": [{"offset": a, "length": b - a} for a, b in mention.spans],
+    }
+
+
+def _relation_object(relation: Relation) -> dict[str, Any]:
+    """Convert a relation; arguments of concepts become infons, as in BC5CDR, if possible."""
+    infons = {"type": relation.type}
+    roles = [role for role, _ in relation.arguments]
+    nodes = [{"refid": ref, "role": role} for role, ref in relation.arguments]
+    if relation.of == "concepts":
+        if nodes and len(set(roles)) == len(roles) and not _RESERVED_INFONS & set(roles):
+            infons |= dict(relation.arguments)
+            nodes = []
+        else:
+            infons["of"] = "concepts"
+    return {"id": relation.id, "infons": infons, "nodes": nodes}
+
+
+def order_by_section(document: Document) -> tuple[Document, int]:
+    """Sort mentions by the passage that holds them; nothing is lost."""
+    starts = [start for start, _, _ in _section_bounds(document)]
+    ordered = sorted(document.mentions, key=lambda m: bisect_right(starts, m.start))
+    return replace(document, mentions=tuple(ordered)), 0
+
+
+FEATURES = ALL_FEATURES
+STEPS = (
+    (str(Feature.PASSAGES), keep_flat_passages),
+    ("control characters", replace_characters(XML_UNWRITABLE)),
+)
 _JSON_HEAD = {"source": "biograft", "date": "", "key": "", "infons": {}}
 
 
 def recognise_json(probe: Probe) -> bool:
-    """An object with a list of documents that have passages."""
+    """A JSON object with a list of documents that have passages."""
     text = probe.text
     begins = re.match(r"\s*\{", text) and any(f'"{key}"' in text for key in _DOCUMENTS)
     return bool(begins) and ('"passages"' in text or '"key"' in text)
 
 
 def read_json(path: Path, log: ReadLog) -> Iterator[Document]:
-    """Read the documents of a collection."""
+    """Read the documents of a BioC JSON collection."""
     log.opened(path)
-    found = False
+    has_documents = False
     with JsonStream(path) as stream:
         for key in stream.members():
             if key not in _DOCUMENTS:
                 stream.skip()
                 continue
-            found = True
+            has_documents = True
             for line in stream.elements():
                 log.read(fraction=stream.fraction)
                 value = stream.value()
@@ -268,7 +285,7 @@ def read_json(path: Path, log: ReadLog) -> Iterator[Document]:
                     continue
                 yield document
         stream.finish()
-    if not found:
+    if not has_documents:
         raise refuse_empty(path)
 
 
@@ -279,23 +296,14 @@ def _json_object(value: Any) -> dict[str, Any]:
 
 
 def write_json(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write a collection, a document a line."""
+    """Write a BioC JSON collection, one document per line."""
     with new_file(path, overwrite=overwrite) as file:
         head = json.dumps(_JSON_HEAD)
         file.write(f'{head[:-1]}, "documents": ['.encode())
-        for number, document in enumerate(documents):
+        for index, document in enumerate(documents):
             line = json.dumps(to_bioc(document), ensure_ascii=False)
-            file.write(encoded(f",\n{line}" if number else f"\n{line}", document))
+            file.write(encode_text(f",\n{line}" if index else f"\n{line}", document))
         file.write(b"\n]}\n")
-
-
-BIOC_JSON = DocumentFormat(
-    recognise=recognise_json,
-    read=read_json,
-    write=write_json,
-    holds=HOLDS,
-    steps=(*STEPS, ("order", order_by_section)),
-)
 
 
 _XML_HEAD = (
@@ -309,12 +317,12 @@ _LISTS = {
 
 
 def recognise_xml(probe: Probe) -> bool:
-    """XML whose root is a collection."""
+    """XML whose root element is ``collection``."""
     return root_name(probe.text) == "collection"
 
 
 def read_xml(path: Path, log: ReadLog) -> Iterator[Document]:
-    """Read the documents of a collection."""
+    """Read the documents of a BioC XML collection."""
     log.opened(path)
     refuse_entities(path)
     for record in read_xml_records(path, ("collection",), ("document",)):
@@ -329,7 +337,7 @@ def read_xml(path: Path, log: ReadLog) -> Iterator[Document]:
 
 
 def _xml_object(node: Element) -> dict[str, Any]:
-    """Give an element as the object that BioC JSON has for it."""
+    """Convert an XML element into the object that BioC JSON has for it."""
     value: dict[str, Any] = {
         key: _number(each) if key in ("offset", "length") else each
         for key, each in node.attrib.items()
@@ -353,17 +361,17 @@ def _number(text: str) -> int:
 
 
 def write_xml(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write a collection, a document a line."""
+    """Write a BioC XML collection, one document per line."""
     with new_file(path, overwrite=overwrite) as file:
         file.write(_XML_HEAD.encode())
         for document in documents:
-            file.write(encoded(_document_xml(to_bioc(document)) + "\n", document))
+            file.write(encode_text(_document_xml(to_bioc(document)) + "\n", document))
         file.write(b"</collection>\n")
 
 
 def _document_xml(value: dict[str, Any]) -> str:
     inside = [
-        element("id", value["id"]),
+        xml_element("id", value["id"]),
         *_infons_xml(value),
         *map(_passage_xml, value["passages"]),
         *map(_relation_xml, value["relations"]),
@@ -374,26 +382,26 @@ def _document_xml(value: dict[str, Any]) -> str:
 def _passage_xml(value: dict[str, Any]) -> str:
     inside = [
         *_infons_xml(value),
-        element("offset", str(value["offset"])),
-        element("text", value["text"]),
+        xml_element("offset", str(value["offset"])),
+        xml_element("text", value["text"]),
         *map(_annotation_xml, value["annotations"]),
     ]
     return f"<passage>{''.join(inside)}</passage>"
 
 
 def _annotation_xml(value: dict[str, Any]) -> str:
-    locations = [_empty("location", location) for location in value["locations"]]
-    inside = [*_infons_xml(value), *locations, element("text", value["text"])]
-    return f"<{opening('annotation', _id(value))}>{''.join(inside)}</annotation>"
+    locations = [_xml_empty_element("location", location) for location in value["locations"]]
+    inside = [*_infons_xml(value), *locations, xml_element("text", value["text"])]
+    return f"<{xml_tag('annotation', _id(value))}>{''.join(inside)}</annotation>"
 
 
 def _relation_xml(value: dict[str, Any]) -> str:
-    inside = [*_infons_xml(value), *(_empty("node", node) for node in value["nodes"])]
-    return f"<{opening('relation', _id(value))}>{''.join(inside)}</relation>"
+    inside = [*_infons_xml(value), *(_xml_empty_element("node", node) for node in value["nodes"])]
+    return f"<{xml_tag('relation', _id(value))}>{''.join(inside)}</relation>"
 
 
-def _empty(tag: str, attributes: dict[str, Any]) -> str:
-    return f"<{opening(tag, {key: str(value) for key, value in attributes.items()})}/>"
+def _xml_empty_element(tag: str, attributes: dict[str, Any]) -> str:
+    return f"<{xml_tag(tag, {key: str(value) for key, value in attributes.items()})}/>"
 
 
 def _id(value: dict[str, Any]) -> dict[str, str]:
@@ -401,13 +409,20 @@ def _id(value: dict[str, Any]) -> dict[str, str]:
 
 
 def _infons_xml(value: dict[str, Any]) -> list[str]:
-    return [element("infon", text, key=key) for key, text in value["infons"].items()]
+    return [xml_element("infon", text, key=key) for key, text in value["infons"].items()]
 
 
+BIOC_JSON = DocumentFormat(
+    recognise=recognise_json,
+    read=read_json,
+    write=write_json,
+    holds=FEATURES,
+    steps=(*STEPS, ("order", order_by_section)),
+)
 BIOC_XML = DocumentFormat(
     recognise=recognise_xml,
     read=read_xml,
     write=write_xml,
-    holds=HOLDS,
+    holds=FEATURES,
     steps=(*STEPS, ("order", order_by_section)),
 )

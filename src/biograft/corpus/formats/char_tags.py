@@ -1,4 +1,4 @@
-"""Chinese texts with a character and its tag a line, parted by a blank; texts by an empty line.
+"""Character-level tags of Chinese texts: reader and writer; empty lines separate texts.
 
 嘴 B_body
 里 O
@@ -11,32 +11,34 @@ from dataclasses import replace
 from pathlib import Path
 
 from biograft.artifacts import new_file
-from biograft.corpus.formats.format import DocumentFormat, Feature, blank_out
-from biograft.corpus.formats.output import encoded
+from biograft.corpus.formats.format import DocumentFormat, Feature, replace_characters
+from biograft.corpus.formats.output import encode_text
 from biograft.corpus.formats.tokenised import Scheme, decode, encode, is_tag
 from biograft.documents import Document, Mention
 from biograft.errors import OutputError
 from biograft.sources.files import read_lines
 from biograft.sources.format import Probe
+from biograft.sources.limits import BufferLimit
 from biograft.sources.log import ReadLog
 
 
 def recognise(probe: Probe) -> bool:
-    """Lines of one character, a blank and a tag; a few may be broken."""
+    """Lines of one character, a space and a tag; a few may be malformed."""
     lines = probe.lines(20)
     fitting = sum(line[1:2] == " " and is_tag(line[2:]) for line in lines)
     return bool(lines) and fitting * 3 >= len(lines) * 2
 
 
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
-    """Read the texts; their number is their id. A text with a line that is none is rejected."""
+    """Read the texts, numbered from 1 as ids; a text with a malformed line is rejected."""
     log.opened(path)
     rows: list[tuple[str, str]] = []
     fault: tuple[int, str] | None = None
-    n_texts = 0
+    n_texts, limit = 0, BufferLimit("a text", path)
     for number, line in _with_end(read_lines(path)):
         if line:
             log.read()
+            limit.add(line, number)
             if line[1:2] == " " and is_tag(line[2:]):
                 rows.append((line[0], line[2:]))
             else:
@@ -44,10 +46,11 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
             continue
         n_texts += bool(rows or fault)
         if fault is not None:
-            log.reject("a text with a line that is no character and tag", *fault, path=path)
+            log.reject("a text with a line that is not character and tag", *fault, path=path)
         elif rows:
             yield _document(str(n_texts), rows)
         rows, fault = [], None
+        limit.clear()
 
 
 def _with_end(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -63,7 +66,7 @@ def _document(identifier: str, rows: list[tuple[str, str]]) -> Document:
 
 
 def write(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write the texts with tags of IOB2."""
+    """Write the texts with IOB2 tags."""
     with new_file(path, overwrite=overwrite) as file:
         for document in documents:
             spans = [(m.start, m.end, m.type) for m in document.mentions]
@@ -71,11 +74,11 @@ def write(documents: Iterable[Document], path: Path, overwrite: bool = False) ->
                 raise OutputError(f"document {document.id}: the name of a type holds a line end")
             tags = encode(len(document.text), spans, Scheme.IOB2, "_")
             rows = [f"{char} {tag}\n" for char, tag in zip(document.text, tags, strict=True)]
-            file.write(encoded("".join([*rows, "\n"]), document))
+            file.write(encode_text("".join([*rows, "\n"]), document))
 
 
 def _fill_empty(document: Document) -> tuple[Document, int]:
-    """Let a document without text have one blank, since it could not be seen otherwise."""
+    """Replace an empty text by one space, since no line would represent it."""
     return (document, 0) if document.text else (replace(document, text=" "), 1)
 
 
@@ -84,5 +87,5 @@ FORMAT = DocumentFormat(
     read=read,
     write=write,
     holds=frozenset({Feature.TYPES}),
-    steps=(("line ends", blank_out(r"[\n\0]")), ("documents without text", _fill_empty)),
+    steps=(("line ends", replace_characters(r"[\n\0]")), ("documents without text", _fill_empty)),
 )

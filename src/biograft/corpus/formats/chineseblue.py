@@ -1,8 +1,9 @@
-"""The named entities of ChineseBLUE as JSON lines; the offset is a number written as text.
+"""ChineseBLUE named entities (cMedQANER, cEHRNER) in JSON lines: reader and writer.
 
     {"text": "嘴里起了个泡", "mention_data": [{"mention": "嘴", "type": "body", "offset": "0"}]}
 
-cMedQANER says ``type`` and may name a concept (``guid``); cEHRNER says ``label``.
+Offsets are written as text. cMedQANER has the key ``type`` and may name a concept (``guid``);
+cEHRNER has the key ``label``.
 """
 
 from __future__ import annotations
@@ -15,9 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from biograft.artifacts import new_file
-from biograft.corpus.formats.fields import MalformedError, Placer, field, fields, first_object
+from biograft.corpus.formats.fields import (
+    MalformedError,
+    OffsetChecker,
+    field,
+    fields,
+    first_object,
+)
 from biograft.corpus.formats.format import DocumentFormat, Feature
-from biograft.corpus.formats.output import encoded, joined, parted
+from biograft.corpus.formats.output import encode_text, join_ids, split_ids
 from biograft.documents import Document, Mention
 from biograft.sources.format import Probe
 from biograft.sources.json_files import read_objects
@@ -33,22 +40,22 @@ def _recognise(key: str, probe: Probe) -> bool:
 
 
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
-    """Read a text a line; its number among them is its id."""
+    """Read one text per line, numbered from 1 as ids."""
     for identifier, row in enumerate(read_objects(path, log), 1):
         try:
-            placer = Placer(field(row.value, "text", str), log, path)
-            found = fields(row.value, "mention_data", dict)
-            mentions = [_mention(each, placer, row.line) for each in found]
+            checker = OffsetChecker(field(row.value, "text", str), log, path)
+            entries = fields(row.value, "mention_data", dict)
+            mentions = [_mention(entry, checker, row.line) for entry in entries]
         except MalformedError as error:
             log.reject(str(error), row.line, row.text, path=path)
             continue
         for key in row.value.keys() - {"text", "mention_data"}:
             log.filter(key)
         kept = tuple(mention for mention in mentions if mention is not None)
-        yield Document(str(identifier), placer.text, kept)
+        yield Document(str(identifier), checker.text, kept)
 
 
-def _mention(value: dict[str, Any], placer: Placer, line: int) -> Mention | None:
+def _mention(value: dict[str, Any], checker: OffsetChecker, line: int) -> Mention | None:
     written = field(value, "mention", str)
     offset = value.get("offset")
     if not isinstance(offset, str | int) or not str(offset).isdecimal():
@@ -56,8 +63,8 @@ def _mention(value: dict[str, Any], placer: Placer, line: int) -> Mention | None
     span = int(offset), int(offset) + len(written)
     kind = field(value, "label" if "label" in value else "type", str, "")
     guid = value.get("guid")
-    concepts = parted(guid) if isinstance(guid, str) and guid != "None" else ()
-    mention = placer.mention((span,), written, line)
+    concepts = split_ids(guid) if isinstance(guid, str) and guid != "None" else ()
+    mention = checker.mention((span,), written, line)
     return mention and replace(mention, type=kind, concepts=concepts)
 
 
@@ -66,13 +73,13 @@ def _write(key: str, documents: Iterable[Document], path: Path, overwrite: bool 
         for document in documents:
             data = [_data(mention, key, document) for mention in document.mentions]
             value = {"text": document.text, "mention_data": data}
-            file.write(encoded(json.dumps(value, ensure_ascii=False) + "\n", document))
+            file.write(encode_text(json.dumps(value, ensure_ascii=False) + "\n", document))
 
 
 def _data(mention: Mention, key: str, document: Document) -> dict[str, str]:
     data = {"mention": mention.text, key: mention.type, "offset": str(mention.start)}
     if mention.concepts:
-        data["guid"] = joined(mention.concepts, document, "concept")
+        data["guid"] = join_ids(mention.concepts, document, "concept")
     return data
 
 

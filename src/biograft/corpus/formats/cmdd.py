@@ -1,10 +1,10 @@
-"""CMDD: dialogues of doctors and patients, a line each, with tags and normal forms of symptoms.
+"""CMDD: reader of Chinese medical dialogues with symptoms, one dialogue per JSON line.
 
     {"example-id": "10271527", "dialogue-content": [{"speaker": "患者", "sentence": "她吃了就吐",
       "label": "OOOOB", "normalized": ["呕吐"], "type": ["1"]}]}
 
-The text of a document is its sentences, a line each; each is a passage named for its speaker.
-The normal form of a symptom is its concept, and whether it is present (1, 2, 3) its type.
+The text of a document has one sentence per line; each is a passage whose kind is its speaker. The
+normal form of a symptom is its concept, and its status (1, 2, 3: whether present) its type.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _MENTION = re.compile("BI*")
 
 
 def recognise(probe: Probe) -> bool:
-    """JSON lines with the content of a dialogue."""
+    """JSON lines with the key ``dialogue-content``."""
     cut = '"dialogue-content"' in probe.text and probe.text.lstrip().startswith("{")
     return "dialogue-content" in first_object(probe) or cut
 
 
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
-    """Read a dialogue a line."""
+    """Read one dialogue per line."""
     for row in read_objects(path, log):
         try:
             document = Document(field(row.value, "example-id", str), "")
@@ -48,7 +48,7 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
 def _with_turn(
     document: Document, turn: dict[str, Any], log: ReadLog, path: Path, line: int
 ) -> Document:
-    """Add what someone says to a dialogue."""
+    """Add a turn to a dialogue."""
     sentence, label = field(turn, "sentence", str), field(turn, "label", str)
     begin = len(document.text) + 1 if document.passages else 0
     text = f"{document.text}\n{sentence}" if document.passages else sentence

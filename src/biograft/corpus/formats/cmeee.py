@@ -1,4 +1,4 @@
-"""CMeEE: a JSON list of texts with entities, nested ones too; ``end_idx`` is inclusive."""
+"""CMeEE (nested Chinese entities) as a JSON list: reader and writer; ``end_idx`` is inclusive."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from biograft.artifacts import new_file
-from biograft.corpus.formats.fields import MalformedError, Placer, field, fields
+from biograft.corpus.formats.fields import MalformedError, OffsetChecker, field, fields
 from biograft.corpus.formats.format import DocumentFormat, Feature
-from biograft.corpus.formats.output import encoded
+from biograft.corpus.formats.output import encode_text
 from biograft.documents import Document, Mention
 from biograft.sources.format import Probe
 from biograft.sources.json_files import JsonStream
@@ -20,13 +20,13 @@ from biograft.sources.log import ReadLog
 
 
 def recognise(probe: Probe) -> bool:
-    """A JSON list of objects that have a text and entities."""
+    """A JSON list of objects with a text and entities."""
     text = probe.text
     return bool(re.match(r"\s*\[\s*\{", text)) and '"entities"' in text and '"text"' in text
 
 
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
-    """Read the texts of the list; their number is their id."""
+    """Read the texts of the list, numbered from 1 as ids."""
     log.opened(path)
     with JsonStream(path) as stream:
         for number, line in enumerate(stream.elements(), 1):
@@ -42,24 +42,24 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
 
 
 def _document(value: Any, identifier: str, log: ReadLog, path: Path, line: int) -> Document:
-    placer = Placer(field(value, "text", str), log, path)
+    checker = OffsetChecker(field(value, "text", str), log, path)
     mentions = []
     for each in fields(value, "entities", dict):
         span = field(each, "start_idx", int), field(each, "end_idx", int) + 1
-        mention = placer.mention((span,), field(each, "entity", str), line)
+        mention = checker.mention((span,), field(each, "entity", str), line)
         if mention is not None:
             mentions.append(replace(mention, type=field(each, "type", str, "")))
-    return Document(identifier, placer.text, tuple(mentions))
+    return Document(identifier, checker.text, tuple(mentions))
 
 
 def write(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write the list, a text a line."""
+    """Write the list, one text per line."""
     with new_file(path, overwrite=overwrite) as file:
         file.write(b"[")
-        for number, document in enumerate(documents):
+        for index, document in enumerate(documents):
             value = {"text": document.text, "entities": [_entity(m) for m in document.mentions]}
             line = json.dumps(value, ensure_ascii=False)
-            file.write(encoded(f",\n{line}" if number else f"\n{line}", document))
+            file.write(encode_text(f",\n{line}" if index else f"\n{line}", document))
         file.write(b"\n]\n")
 
 

@@ -1,13 +1,13 @@
-"""CoNLL: a token and its tag a line, sentences parted by empty lines, documents by a mark.
+"""CoNLL (IOB1, IOB2, IOBES): reader and writer; one token and its tag per line.
 
     -DOCSTART- 91075236
 
     BRCA1<TAB>B-protein
     is<TAB>O
 
-The text is the tokens, joined by blanks, and the sentences, joined by line ends; each sentence
-is a passage of the kind "tokens", which tells that blanks part its tokens. In a file without
-marks every sentence is a document. Other columns than the first and the last are left out.
+Empty lines separate sentences, and ``-DOCSTART-`` lines separate documents; in a file without
+them every sentence is a document. The text joins tokens by spaces and sentences by line ends; each
+sentence is a passage of the kind "tokens". Columns other than the first and the last are ignored.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 
 from biograft.artifacts import new_file
 from biograft.corpus.formats.format import DocumentFormat, Feature
-from biograft.corpus.formats.output import encoded
+from biograft.corpus.formats.output import encode_text
 from biograft.corpus.formats.tokenised import (
-    TOKENISING,
+    TOKENISE_STEPS,
     TOKENS,
     Scheme,
     decode,
@@ -32,6 +32,7 @@ from biograft.documents import Document, Mention, Passage
 from biograft.errors import OutputError
 from biograft.sources.files import read_lines
 from biograft.sources.format import Probe
+from biograft.sources.limits import BufferLimit
 from biograft.sources.log import ReadLog
 
 _MARK = "-DOCSTART-"
@@ -39,7 +40,7 @@ _NO_ID = ("-X-", "O", "")
 
 
 def recognise(probe: Probe) -> bool:
-    """Lines of columns whose last is a tag; a few may be broken."""
+    """Lines of columns of which the last is a tag; a few may be malformed."""
     lines = [line for line in probe.lines(40) if not line.startswith(_MARK)]
     cells = [_cells(line) for line in lines]
     fitting = sum(len(row) > 1 and is_tag(row[-1]) for row in cells)
@@ -47,39 +48,41 @@ def recognise(probe: Probe) -> bool:
 
 
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
-    """Read documents by their marks, or sentences where there are none.
+    """Read the documents, or the sentences of a file without ``-DOCSTART-`` lines.
 
-    A sentence with a line that is no token and tag is rejected.
+    A sentence with a malformed line is rejected.
     """
     log.opened(path)
-    document: _Reading | None = None
+    document: _ConllDocument | None = None
     n_documents = 0
     for sentence in _sentences(path, log):
         if isinstance(sentence, str):
             if document is not None:
                 yield document.finish()
             n_documents += 1
-            document = _Reading(sentence or str(n_documents))
+            document = _ConllDocument(sentence or str(n_documents))
         elif document is not None:
             document.add(sentence)
         else:
             n_documents += 1
-            alone = _Reading(str(n_documents))
-            alone.add(sentence)
+            single = _ConllDocument(str(n_documents))
+            single.add(sentence)
             if sentence:
-                yield alone.finish()
+                yield single.finish()
     if document is not None:
         yield document.finish()
 
 
 def _sentences(path: Path, log: ReadLog) -> Iterator[str | list[list[str]]]:
-    """Give the id at each mark and the rows of each sentence; those of a rejected one are none."""
+    """Yield the id of each ``-DOCSTART-`` line and the rows of each sentence, none if rejected."""
     rows: list[list[str]] = []
     fault: tuple[int, str] | None = None
+    limit = BufferLimit("a sentence", path)
     for number, line in _with_end(read_lines(path)):
         is_mark = line.startswith(_MARK)
         if line.strip() and not is_mark:
             log.read()
+            limit.add(line, number)
             cells = _cells(line)
             rows.append(cells)
             log.filter("column", len(cells) - 2 if len(cells) > 2 else 0)
@@ -87,11 +90,12 @@ def _sentences(path: Path, log: ReadLog) -> Iterator[str | list[list[str]]]:
                 fault = fault or (number, line)
             continue
         if fault is not None:
-            log.reject("a sentence with a line that is no token and tag", *fault, path=path)
+            log.reject("a sentence with a line that is not token and tag", *fault, path=path)
             yield []
         elif rows:
             yield rows
         rows, fault = [], None
+        limit.clear()
         if is_mark:
             log.read()
             name = line.removeprefix(_MARK).strip()
@@ -107,8 +111,8 @@ def _cells(line: str) -> list[str]:
     return line.split("\t") if "\t" in line else line.split()
 
 
-class _Reading:
-    """A document as far as it has been read."""
+class _ConllDocument:
+    """Collects the sentences of one document."""
 
     def __init__(self, identifier: str) -> None:
         self._id = identifier
@@ -117,19 +121,19 @@ class _Reading:
         self._passages: list[Passage] = []
 
     def add(self, rows: list[list[str]]) -> None:
-        """Add a sentence; one that was rejected has no rows."""
+        """Add a sentence; a rejected one has no rows."""
         if not rows:
             return
         begin = len(self._text) + bool(self._passages)
         sentence = ""
-        places: list[tuple[int, int]] = []
+        offsets: list[tuple[int, int]] = []
         for cells in rows:
-            sentence += " " if places else ""
-            places.append((begin + len(sentence), begin + len(sentence) + len(cells[0])))
+            sentence += " " if offsets else ""
+            offsets.append((begin + len(sentence), begin + len(sentence) + len(cells[0])))
             sentence += cells[0]
         self._text += ("\n" if self._passages else "") + sentence
         for first, end, kind in decode(cells[-1] for cells in rows):
-            span = places[first][0], places[end - 1][1]
+            span = offsets[first][0], offsets[end - 1][1]
             self._mentions.append(Mention(*span, self._text[slice(*span)], type=kind))
         self._passages.append(Passage(begin, len(self._text), TOKENS))
 
@@ -141,32 +145,34 @@ class _Reading:
 def write(
     scheme: Scheme, documents: Iterable[Document], path: Path, overwrite: bool = False
 ) -> None:
-    """Write documents that have been taken apart in tokens, with a mark before each."""
+    """Write tokenised documents, each after a ``-DOCSTART-`` line."""
     with new_file(path, overwrite=overwrite) as file:
         for document in documents:
             lines = [f"{_MARK} {_checked(document)}", ""]
             for passage in document.passages:
                 lines += [*_rows(document, passage, scheme), ""]
-            file.write(encoded("".join(f"{line}\n" for line in lines), document))
+            file.write(encode_text("".join(f"{line}\n" for line in lines), document))
 
 
 def _rows(document: Document, passage: Passage, scheme: Scheme) -> Iterator[str]:
-    places = tokens_of(document, passage)
-    starts = {start: i for i, (start, _) in enumerate(places)}
-    ends = {end: i + 1 for i, (_, end) in enumerate(places)}
+    offsets = tokens_of(document, passage)
+    starts = {start: i for i, (start, _) in enumerate(offsets)}
+    ends = {end: i + 1 for i, (_, end) in enumerate(offsets)}
     spans = [(starts[m.start], ends[m.end], m.type) for m in document.mentions if m.start in starts]
-    tags = encode(len(places), spans, scheme)
-    for (start, end), tag in zip(places, tags, strict=True):
+    tags = encode(len(offsets), spans, scheme)
+    for (start, end), tag in zip(offsets, tags, strict=True):
         yield f"{document.text[start:end]}\t{tag}"
 
 
 def _checked(document: Document) -> str:
-    """Give the id of a document that can be written."""
+    """Return the id of a document, checked to be writable."""
     identifier = document.id
-    odd = identifier != identifier.strip() or any(sign in identifier for sign in "\n\r\0")
-    if odd or identifier.split(" ")[0] in _NO_ID:
-        raise OutputError(f"document id {identifier!r}: CoNLL can have no such mark of a document")
-    if any(sign in m.type for m in document.mentions for sign in "\t\n\r\0"):
+    invalid = identifier != identifier.strip() or any(
+        character in identifier for character in "\n\r\0"
+    )
+    if invalid or identifier.split(" ")[0] in _NO_ID:
+        raise OutputError(f"document id {identifier!r}: cannot stand in a -DOCSTART- line of CoNLL")
+    if any(character in m.type for m in document.mentions for character in "\t\n\r\0"):
         raise OutputError(f"document {identifier}: the name of a type holds a tab or line end")
     return identifier
 
@@ -177,7 +183,7 @@ def _format(recognise: Callable[[Probe], bool], scheme: Scheme) -> DocumentForma
         read=read,
         write=partial(write, scheme),
         holds=frozenset({Feature.DOCUMENT_IDS, Feature.TYPES, Feature.PASSAGES}),
-        steps=TOKENISING,
+        steps=TOKENISE_STEPS,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a format of documents is: how it is recognised, read, written, and what it can hold."""
+"""Document formats: how a format is recognised, read and written, and which features it holds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from biograft.sources.log import ReadLog
 
 
 class Feature(StrEnum):
-    """Something of a document that not every format can hold; the value names its loss."""
+    """A feature of documents that some formats cannot hold; the value names its loss."""
 
     DOCUMENT_IDS = "document ids"
     LANGUAGE = "language"
@@ -32,20 +32,20 @@ class Feature(StrEnum):
     RELATION_IDS = "relation ids"
 
 
-EVERYTHING = frozenset(Feature)
+ALL_FEATURES = frozenset(Feature)
 
 Step: TypeAlias = Callable[[Document], tuple[Document, int]]
-"""Turns a document into what a format can hold of it, and says how much was lost."""
+"""Reduces a document to what a format can hold, and counts what was lost."""
 Writer: TypeAlias = Callable[[Iterable[Document], Path, bool], None]
-"""Writes fitted documents to a file or folder; the last argument allows to replace it."""
+"""Writes adapted documents to a file or folder; the last argument allows overwriting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFormat:
-    """The one object each module of a format offers.
+    """A document format; each module of a format defines one.
 
-    What a reader gives of a written document is the document after :class:`Fitter` has taken
-    from it what ``holds`` lacks and has applied the format's own ``steps``, by kind of loss.
+    A written document reads back as :class:`FormatAdapter` adapts it: without the features that
+    ``holds`` lacks, and with the format's own ``steps`` applied, each named by its loss.
     """
 
     recognise: Callable[[Probe], bool]
@@ -54,23 +54,23 @@ class DocumentFormat:
     holds: frozenset[Feature] = frozenset()
     steps: tuple[tuple[str, Step], ...] = ()
     unique_ids: bool = False
-    """Whether each document needs an id of its own, such as the name of its file."""
+    """Whether document ids must be unique, as the names of files are."""
 
 
-class Fitter:
-    """Fits one document after the other to a format; ``losses`` counts what was lost by kind."""
+class FormatAdapter:
+    """Adapts documents to a format; ``losses`` counts what was lost, by kind."""
 
     def __init__(self, form: DocumentFormat) -> None:
         self.losses: Counter[str] = Counter()
         self._form = form
-        self._number = 0
-        self._times: Counter[str] = Counter()
+        self._n_documents = 0
+        self._id_counts: Counter[str] = Counter()
         missing = [(str(f), step) for f, step in _STEPS.items() if f not in form.holds]
         self._steps: list[tuple[str, Step]] = [*missing, *form.steps]
 
-    def fit(self, document: Document) -> Document:
-        """Give the document as it will be read back."""
-        self._number += 1
+    def adapt(self, document: Document) -> Document:
+        """Return the document as it will be read back."""
+        self._n_documents += 1
         for kind, step in self._steps:
             document, n = step(document)
             if n:
@@ -83,19 +83,19 @@ class Fitter:
 
     def _identifier(self, identifier: str) -> str:
         if Feature.DOCUMENT_IDS not in self._form.holds:
-            return str(self._number)
+            return str(self._n_documents)
         if not self._form.unique_ids:
             return identifier
-        given = identifier
-        while self._times[given]:
-            given = f"{identifier}-{self._times[identifier] + 1}"
-            self._times[identifier] += 1
-        self._times[given] += 1
-        return given
+        unique = identifier
+        while self._id_counts[unique]:
+            unique = f"{identifier}-{self._id_counts[identifier] + 1}"
+            self._id_counts[identifier] += 1
+        self._id_counts[unique] += 1
+        return unique
 
 
 def fill_gaps(document: Document) -> tuple[Document, int]:
-    """Let every mention with gaps cover the text between its outer bounds."""
+    """Extend every mention with gaps over the whole text between its outer bounds."""
     n = sum(bool(mention.pieces) for mention in document.mentions)
     if not n:
         return document, 0
@@ -107,13 +107,13 @@ def fill_gaps(document: Document) -> tuple[Document, int]:
 
 
 def keep_disjoint(document: Document) -> tuple[Document, int]:
-    """Keep the longest of mentions that overlap, the first of equals; order them by place."""
+    """Keep the longest of overlapping mentions, the first of equals; sort them by position."""
     kept: list[Mention] = []
     taken: set[int] = set()
     for mention in sorted(document.mentions, key=lambda m: (m.start - m.end, m.start)):
-        places = range(mention.start, mention.end)
-        if taken.isdisjoint(places):
-            taken.update(places)
+        covered = range(mention.start, mention.end)
+        if taken.isdisjoint(covered):
+            taken.update(covered)
             kept.append(mention)
     kept.sort(key=lambda mention: mention.start)
     n = len(document.mentions) - len(kept)
@@ -121,7 +121,7 @@ def keep_disjoint(document: Document) -> tuple[Document, int]:
 
 
 def keep_flat_passages(document: Document) -> tuple[Document, int]:
-    """Keep passages that do not overlap an earlier one; order them by place."""
+    """Keep passages that do not overlap an earlier one; sort them by position."""
     kept: list[Passage] = []
     for passage in sorted(document.passages, key=lambda p: (p.start, p.end)):
         if passage.start >= (kept[-1].end if kept else 0):
@@ -129,8 +129,8 @@ def keep_flat_passages(document: Document) -> tuple[Document, int]:
     return replace(document, passages=tuple(kept)), len(document.passages) - len(kept)
 
 
-def blank_out(pattern: str) -> Step:
-    """Give a step that makes each character of a text that fits the pattern a blank."""
+def replace_characters(pattern: str) -> Step:
+    """Return a step that replaces each character that matches the pattern by a space."""
     unwritable = re.compile(pattern)
 
     def step(document: Document) -> tuple[Document, int]:
@@ -147,7 +147,7 @@ def blank_out(pattern: str) -> Step:
 
 
 def _without_mention(**empty: object) -> Callable[[Document], tuple[Document, int]]:
-    """Give a step that empties a field of every mention."""
+    """Return a step that clears a field of every mention."""
     ((name, value),) = empty.items()
 
     def step(document: Document) -> tuple[Document, int]:
@@ -194,4 +194,4 @@ _STEPS: dict[Feature, Step] = {
     Feature.MENTION_IDS: _without_mention(id=""),
     Feature.RELATION_IDS: _without_relation_ids,
 }
-"""The step for each feature that a format lacks, in the order in which they are taken."""
+"""The step for each feature that a format lacks, in the order in which they are applied."""

@@ -1,4 +1,4 @@
-"""biograft's own JSON lines of documents, which hold everything.
+"""biograft's own JSON lines of documents: reader and writer; holds every feature.
 
     {"id": "1", "text": "Skin tumour", "language": "en",
      "mentions": [{"start": 5, "end": 11, "text": "tumour", "concepts": ["D009369"],
@@ -6,8 +6,8 @@
      "relations": [{"type": "treats", "of": "mentions", "arguments": [["Arg1", "T1"]], "id": ""}],
      "passages": [{"start": 0, "end": 11, "kind": "title"}]}
 
-What is empty is left out; of a mention only ``start`` and ``end`` are needed. One with gaps has
-``pieces``, as ``[[0, 4], [12, 18]]``, a composite one ``parts``.
+Empty values are omitted; a mention needs only ``start`` and ``end``. A mention with gaps has
+``pieces``, such as ``[[0, 4], [12, 18]]``, a composite mention ``parts``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from biograft.artifacts import new_file
-from biograft.corpus.formats.fields import MalformedError, Placer, field, fields, first_object
-from biograft.corpus.formats.format import EVERYTHING, DocumentFormat
-from biograft.corpus.formats.output import encoded
+from biograft.corpus.formats.fields import (
+    MalformedError,
+    OffsetChecker,
+    field,
+    fields,
+    first_object,
+)
+from biograft.corpus.formats.format import ALL_FEATURES, DocumentFormat
+from biograft.corpus.formats.output import encode_text
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.sources.format import Probe
 from biograft.sources.json_files import read_objects
@@ -32,19 +38,19 @@ _OF = ("mentions", "concepts")
 
 
 def recognise(probe: Probe) -> bool:
-    """JSON lines with an id and a text."""
+    """JSON lines with the keys ``id`` and ``text``."""
     return {"id", "text"} <= first_object(probe).keys()
 
 
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
-    """Read a document a line."""
+    """Read one document per line."""
     for row in read_objects(path, log):
         value = row.value
         try:
             document = Document(field(value, "id", str), field(value, "text", str))
-            placer = Placer(document.text, log, path)
+            checker = OffsetChecker(document.text, log, path)
             mentions = [
-                _mention(each, placer, row.line) for each in fields(value, "mentions", dict)
+                _mention(each, checker, row.line) for each in fields(value, "mentions", dict)
             ]
             document = replace(
                 document,
@@ -61,11 +67,11 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
         yield document
 
 
-def _mention(value: dict[str, Any], placer: Placer, line: int) -> Mention | None:
+def _mention(value: dict[str, Any], checker: OffsetChecker, line: int) -> Mention | None:
     written = field(value, "text", str) if "text" in value else None
-    pieces = tuple(_pair(piece, int) for piece in fields(value, "pieces", list))
-    spans = pieces or ((field(value, "start", int), field(value, "end", int)),)
-    mention = placer.mention(spans, written, line, json.dumps(value, ensure_ascii=False))
+    fragments = tuple(_pair(each, int) for each in fields(value, "pieces", list))
+    spans = fragments or ((field(value, "start", int), field(value, "end", int)),)
+    mention = checker.mention(spans, written, line, json.dumps(value, ensure_ascii=False))
     return mention and replace(
         mention,
         concepts=tuple(fields(value, "concepts", str)),
@@ -97,15 +103,15 @@ def _pair(value: list[Any], kind: type[Any]) -> tuple[Any, Any]:
 
 
 def write(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
-    """Write a document a line."""
+    """Write one document per line."""
     with new_file(path, overwrite=overwrite) as file:
         for document in documents:
             line = json.dumps(to_json(document), ensure_ascii=False)
-            file.write(encoded(f"{line}\n", document))
+            file.write(encode_text(f"{line}\n", document))
 
 
 def to_json(document: Document) -> dict[str, Any]:
-    """Give a document as its line holds it."""
+    """Return a document as the JSON object of its line."""
     value = _filled(asdict(document), ("id", "text"))
     if document.mentions:
         value["mentions"] = [_filled(m, ("start", "end", "text")) for m in value["mentions"]]
@@ -116,4 +122,4 @@ def _filled(value: dict[str, Any], needed: tuple[str, ...]) -> dict[str, Any]:
     return {key: each for key, each in value.items() if each or key in needed}
 
 
-FORMAT = DocumentFormat(recognise=recognise, read=read, write=write, holds=EVERYTHING)
+FORMAT = DocumentFormat(recognise=recognise, read=read, write=write, holds=ALL_FEATURES)

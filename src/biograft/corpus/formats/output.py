@@ -1,4 +1,4 @@
-"""What the writers of documents share: bytes of text, columns of ids, elements of XML."""
+"""Shared parts of document writers: UTF-8 text, joined ids, XML elements, file names."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from biograft.errors import OutputError
 
 XML_UNWRITABLE = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 """The characters that no XML document may hold."""
+_MAX_NAME_BYTES = 200
 
 
-def encoded(text: str, document: Document) -> bytes:
-    """Give text as UTF-8; half a surrogate pair is told with its document."""
+def encode_text(text: str, document: Document) -> bytes:
+    """Encode text as UTF-8; the error for half a surrogate pair names the document."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -23,45 +24,42 @@ def encoded(text: str, document: Document) -> bytes:
         ) from error
 
 
-def joined(values: Iterable[str], document: Document, what: str) -> str:
-    """Join ids or parts by ``|``; one that would not come apart again is refused."""
+def join_ids(values: Iterable[str], document: Document, kind: str) -> str:
+    """Join ids or parts by ``|``; one that could not be split again is refused."""
     values = tuple(values)
     for value in values:
         if "|" in value or value != value.strip() or value in ("", "-", "-1"):
             raise OutputError(
-                f"document {document.id}: {what} {value!r}: holds a sign that parts several, "
-                "begins or ends with a blank, or means none"
+                f"document {document.id}: {kind} {value!r}: holds the separator `|`, begins or "
+                "ends with whitespace, or means none"
             )
     return "|".join(values)
 
 
-def parted(cell: str) -> tuple[str, ...]:
-    """Take apart what ``joined`` joined; ``-1`` and ``-`` mean none."""
+def split_ids(cell: str) -> tuple[str, ...]:
+    """Split what ``join_ids`` joined; ``-1`` and ``-`` mean none."""
     values = (value.strip() for value in cell.split("|"))
     return tuple(value for value in values if value not in ("", "-", "-1"))
 
 
-def element(tag: str, text: str = "", **attributes: str) -> str:
-    """Write an XML element that holds text only."""
-    inside = escape(text, {"\r": "&#13;"})
-    return f"<{opening(tag, attributes)}>{inside}</{tag}>"
+def xml_element(tag: str, text: str = "", **attributes: str) -> str:
+    """Write an XML element that holds only text."""
+    content = escape(text, {"\r": "&#13;"})
+    return f"<{xml_tag(tag, attributes)}>{content}</{tag}>"
 
 
-def opening(tag: str, attributes: dict[str, str]) -> str:
-    """Write the inside of an opening tag."""
-    ends = {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
-    return "".join([tag, *(f" {name}={quoteattr(v, ends)}" for name, v in attributes.items())])
+def xml_tag(tag: str, attributes: dict[str, str]) -> str:
+    """Write the name and attributes of a start tag."""
+    entities = {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
+    return "".join([tag, *(f" {name}={quoteattr(v, entities)}" for name, v in attributes.items())])
 
 
-_LONGEST_NAME = 200
-
-
-def file_for(folder: Path, document: Document, ending: str) -> Path:
-    """Name a file for a document, and make the folders its id names."""
+def document_path(folder: Path, document: Document, suffix: str) -> Path:
+    """Return the path of a document's file, and create the folders that its id names."""
     parts = document.id.split("/")
-    odd = any(part in ("", ".", "..") or len(part.encode()) > _LONGEST_NAME for part in parts)
-    if odd or any(sign in document.id for sign in "\0\\\n\r"):
+    invalid = any(part in ("", ".", "..") or len(part.encode()) > _MAX_NAME_BYTES for part in parts)
+    if invalid or any(character in document.id for character in "\0\\\n\r"):
         raise OutputError(f"document id {document.id!r}: no file can have that name")
-    place = folder.joinpath(*parts[:-1], f"{parts[-1]}{ending}")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    return place
+    path = folder.joinpath(*parts[:-1], f"{parts[-1]}{suffix}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,4 +1,9 @@
-"""The lines of a PubTator document, and what they cannot hold."""
+"""PubTator: reader and writer.
+
+1234|t|A title.
+1234|a|An abstract.
+1234<TAB>2<TAB>7<TAB>title<TAB>Disease<TAB>D001
+"""
 
 from __future__ import annotations
 
@@ -8,138 +13,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from biograft.artifacts import new_file
-from biograft.corpus.formats.fields import Placer
-from biograft.corpus.formats.format import DocumentFormat, Feature, blank_out
+from biograft.corpus.formats.fields import OffsetChecker
+from biograft.corpus.formats.format import DocumentFormat, Feature, replace_characters
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.errors import FormatError, OutputError
 from biograft.sources.files import read_lines
 from biograft.sources.format import Probe
 from biograft.sources.log import ReadLog
 
+_TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.?!]) (?=\S)")
 _CID_ROLES = ("Chemical", "Disease")
-_PARTING = re.compile(r"[\t\n\r\0]")
-
-
-def parse_relation(columns: list[str]) -> Relation:
-    """Take the columns of a relation, which is between concepts."""
-    kind, refs = columns[1], columns[2:]
-    return Relation(kind, tuple(zip(_roles(kind, len(refs)), refs, strict=True)), of="concepts")
-
-
-def _roles(kind: str, n: int) -> tuple[str, ...]:
-    """Name the roles of the arguments, which the format does not."""
-    return _CID_ROLES if (kind, n) == ("CID", 2) else tuple(f"Arg{i + 1}" for i in range(n))
-
-
-def settle_roles(document: Document) -> tuple[Document, int]:
-    """Give the relations of a document the roles they will be read back with."""
-    renamed = tuple(
-        replace(r, arguments=tuple(
-            zip(_roles(r.type, len(r.arguments)), (ref for _, ref in r.arguments), strict=True)
-        ))
-        for r in document.relations
-    )  # fmt: skip
-    n = sum(a != b for a, b in zip(renamed, document.relations, strict=True))
-    return replace(document, relations=renamed), n
-
-
-def settle(document: Document) -> tuple[Document, int]:
-    """Part the text of a document in title and abstract, the only passages there can be."""
-    cut = _cut(document)
-    passages = tuple(
-        passage
-        for passage in (
-            Passage(0, cut, "title"),
-            Passage(cut + 1, len(document.text), "abstract"),
-        )
-        if passage.start < passage.end
-    )
-    n = sum(passage not in passages for passage in document.passages)
-    return replace(document, passages=passages), n
-
-
-def _cut(document: Document) -> int:
-    """Find where the title ends: at a passage's bound, else with the first sentence."""
-    text = document.text
-    for passage in document.passages:
-        if passage.kind == "title" and passage.start == 0:
-            rest = text[passage.end :]
-            if not rest or (rest[0] == " " and len(rest) > 1):
-                return passage.end
-        if passage.kind == "abstract" and 0 < passage.start < passage.end == len(text):
-            cut = passage.start - 1
-            if text[cut] == " ":
-                return cut
-    found = _SENTENCE.search(text)
-    return found.start() if found else len(text)
-
-
-def lines_of(document: Document) -> Iterator[str]:
-    """Write the lines of a document that has been settled and checked."""
-    cut = _cut(document)
-    yield f"{document.id}|t|{document.text[:cut]}"
-    yield f"{document.id}|a|{document.text[cut + 1 :]}"
-    for m in document.mentions:
-        cells = [
-            document.id,
-            str(m.start),
-            str(m.end),
-            m.text,
-            m.type,
-            "|".join(m.concepts) or "-1",
-        ]
-        yield "\t".join([*cells, "|".join(m.parts)] if m.parts else cells)
-    for relation in document.relations:
-        yield "\t".join([document.id, relation.type, *(ref for _, ref in relation.arguments)])
-
-
-def check(document: Document) -> None:
-    """Refuse what the format cannot hold, rather than write what reads differently."""
-    if not document.id.strip() or re.search(r"[|\t\n\r\0]", document.id):
-        raise OutputError(
-            f"document id {document.id!r}: PubTator takes no empty one, nor `|`, tabs, line ends"
-        )
-    where = f"document {document.id}: "
-    if re.search(r"[\n\r\0]", document.text):
-        raise OutputError(
-            f"{where}its text holds a line end, which PubTator cannot; make it a blank first"
-        )
-    if not document.text.isascii() and any("\ud800" <= c <= "\udfff" for c in document.text):
-        raise OutputError(f"{where}its text holds half a surrogate pair, which no file can")
-    for mention in document.mentions:
-        if reason := _unwritable(document, mention):
-            raise OutputError(f"{where}mention {mention.text!r} at {mention.start}: {reason}")
-    for relation in document.relations:
-        if reason := _unwritable_relation(relation):
-            raise OutputError(f"{where}relation {relation.type!r}: {reason}")
-
-
-def _unwritable(document: Document, mention: Mention) -> str:
-    """Say why a mention cannot be written; nothing if it can."""
-    found = document.text[mention.start : mention.end]
-    if not (0 <= mention.start < mention.end) or found != mention.text:
-        return f"the text has {found!r} there; PubTator has no mentions with gaps"
-    if _PARTING.search("".join([mention.text, mention.type, *mention.parts])):
-        return "holds a tab or line end, which part the columns of PubTator"
-    for concept in mention.concepts:
-        if concept in ("", "-1") or concept != concept.strip() or re.search(r"[|+\s]", concept):
-            return f"concept {concept!r} holds what parts ids in PubTator, or means none"
-    if any("|" in part for part in mention.parts) or mention.parts == ("",):
-        return "a part of it is empty or holds `|`, which parts them in PubTator"
-    return ""
-
-
-def _unwritable_relation(relation: Relation) -> str:
-    refs = [ref for _, ref in relation.arguments]
-    if relation.of != "concepts" or not refs:
-        return "PubTator has relations between concepts only"
-    if relation.type.isdecimal() or _PARTING.search("".join([relation.type, *refs])):
-        return "its name is a number, or holds a tab or line end with its ids"
-    return ""
-
-
-_TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
+_SEPARATORS = re.compile(r"[\t\n\r\0]")
 _NO_CONCEPT = ("", "-1")
 _REMEDY = (
     "expected `ID|t|TITLE`, `ID|a|ABSTRACT` or `ID<TAB>START<TAB>END<TAB>TEXT<TAB>TYPE<TAB>CONCEPT`"
@@ -156,34 +41,34 @@ def read_pubtator(
 ) -> Iterator[Document]:
     """Read the documents of a file, plain or gzipped.
 
-    A mention whose offsets do not fit its text is set right if the text stands nearby, else
-    rejected; the log tells how many. A line that is none of the format's is rejected too, and
-    stops the reading where no log was given to tell it.
+    Wrong offsets of a mention are corrected if its text occurs nearby, else the mention is
+    rejected; the log counts both. Malformed lines are rejected, or raise a ``FormatError`` if no
+    log is given.
     """
     path = Path(path)
-    reading = _Reading(path, log or ReadLog(path), language, strict=log is None)
-    reading.log.opened(path)
+    parser = _PubTatorParser(path, log or ReadLog(path), language, strict=log is None)
+    parser.log.opened(path)
     for number, line in read_lines(path):
         if not line.strip():
             continue
-        reading.log.read()
+        parser.log.read()
         match = _TEXT_LINE.fullmatch(line)
         if match and match[2] == "t":
-            yield from reading.finish()
-            reading.begin(match[1], match[3])
-        elif reading.id is None:
-            reading.fail("no title comes before this", number, line)
+            yield from parser.finish()
+            parser.begin(match[1], match[3])
+        elif parser.id is None:
+            parser.fail("no title comes before this", number, line)
         elif match:
-            reading.add_abstract(match, number)
+            parser.add_abstract(match, number)
         else:
-            reading.add_row(line, number)
-    yield from reading.finish()
-    if not reading.n_documents:
+            parser.add_row(line, number)
+    yield from parser.finish()
+    if not parser.n_documents:
         raise FormatError("holds no title line", path=path, remedy=_REMEDY)
 
 
-class _Reading:
-    """The document that is being read, as far as it has been."""
+class _PubTatorParser:
+    """Parses the lines of one document after the other."""
 
     def __init__(self, path: Path, log: ReadLog, language: str, *, strict: bool) -> None:
         self.id: str | None = None
@@ -201,7 +86,7 @@ class _Reading:
         self._mentions, self._relations = [], []
 
     def finish(self) -> Iterator[Document]:
-        """Give the document that has been read, if any."""
+        """Yield the document whose lines have been parsed, if any."""
         if self.id is None:
             return
         self.n_documents += 1
@@ -246,8 +131,8 @@ class _Reading:
 
     def _add_mention(self, columns: list[str], number: int, line: str) -> None:
         start, end, text, kind, *rest = columns[1:]
-        placer = Placer(self._text, self.log, self._path)
-        mention = placer.mention(((int(start), int(end)),), text, number, line)
+        checker = OffsetChecker(self._text, self.log, self._path)
+        mention = checker.mention(((int(start), int(end)),), text, number, line)
         if mention is not None:
             concepts = _concepts(rest[0] if rest else "")
             parts = tuple(rest[1].split("|")) if rest[1:] and rest[1] else ()
@@ -265,15 +150,26 @@ class _Reading:
         return False
 
 
+def parse_relation(columns: list[str]) -> Relation:
+    """Make a relation between concepts of its columns."""
+    kind, refs = columns[1], columns[2:]
+    return Relation(kind, tuple(zip(_roles(kind, len(refs)), refs, strict=True)), of="concepts")
+
+
+def _roles(kind: str, n: int) -> tuple[str, ...]:
+    """Return names for the roles of the arguments, which the format does not have."""
+    return _CID_ROLES if (kind, n) == ("CID", 2) else tuple(f"Arg{i + 1}" for i in range(n))
+
+
 def passages_of(title: str, abstract: str) -> tuple[Passage, ...]:
-    """Say where title and abstract stand in their common text."""
+    """Return the passages of title and abstract in their common text, without empty ones."""
     end = len(title)
-    found = (Passage(0, end, "title"), Passage(end + 1, end + 1 + len(abstract), "abstract"))
-    return tuple(passage for passage in found if passage.start < passage.end)
+    both = (Passage(0, end, "title"), Passage(end + 1, end + 1 + len(abstract), "abstract"))
+    return tuple(passage for passage in both if passage.start < passage.end)
 
 
 def _concepts(cell: str) -> tuple[str, ...]:
-    """Split the cell of ids: several are joined by ``|`` or ``+``, ``-1`` means none."""
+    """Split concept ids, which are joined by ``|`` or ``+``; ``-1`` means none."""
     parts = (part.strip() for part in cell.replace("+", "|").split("|"))
     return tuple(part for part in parts if part not in _NO_CONCEPT)
 
@@ -281,16 +177,124 @@ def _concepts(cell: str) -> tuple[str, ...]:
 def write_pubtator(
     documents: Iterable[Document], path: str | Path, *, overwrite: bool = False
 ) -> None:
-    """Write documents; the title is the passage of that name, else the first sentence.
+    """Write documents; the title is the passage of that kind, else the first sentence.
 
-    What the format cannot hold is refused; :func:`biograft.corpus.formats.write_documents`
-    leaves out what can be left out, and counts it.
+    What the format cannot hold raises an ``OutputError``;
+    :func:`biograft.corpus.formats.write_documents` drops and counts what can be dropped.
     """
     with new_file(Path(path), overwrite=overwrite) as file:
         for document in documents:
             check(document)
-            lines = [*lines_of(settle(document)[0]), ""]
+            lines = [*document_lines(split_title_abstract(document)[0]), ""]
             file.write("".join(f"{line}\n" for line in lines).encode())
+
+
+def document_lines(document: Document) -> Iterator[str]:
+    """Yield the lines of a document that has been split and checked."""
+    cut = _cut(document)
+    yield f"{document.id}|t|{document.text[:cut]}"
+    yield f"{document.id}|a|{document.text[cut + 1 :]}"
+    for m in document.mentions:
+        cells = [
+            document.id,
+            str(m.start),
+            str(m.end),
+            m.text,
+            m.type,
+            "|".join(m.concepts) or "-1",
+        ]
+        yield "\t".join([*cells, "|".join(m.parts)] if m.parts else cells)
+    for relation in document.relations:
+        yield "\t".join([document.id, relation.type, *(ref for _, ref in relation.arguments)])
+
+
+def _cut(document: Document) -> int:
+    """Return where the title ends: at the bound of a passage, else after the first sentence."""
+    text = document.text
+    for passage in document.passages:
+        if passage.kind == "title" and passage.start == 0:
+            rest = text[passage.end :]
+            if not rest or (rest[0] == " " and len(rest) > 1):
+                return passage.end
+        if passage.kind == "abstract" and 0 < passage.start < passage.end == len(text):
+            cut = passage.start - 1
+            if text[cut] == " ":
+                return cut
+    boundary = _SENTENCE.search(text)
+    return boundary.start() if boundary else len(text)
+
+
+def check(document: Document) -> None:
+    """Raise an ``OutputError`` for what the format cannot hold."""
+    if not document.id.strip() or re.search(r"[|\t\n\r\0]", document.id):
+        raise OutputError(
+            f"document id {document.id!r}: PubTator takes none that is empty or has `|`, tabs or "
+            "line ends"
+        )
+    where = f"document {document.id}: "
+    if re.search(r"[\n\r\0]", document.text):
+        raise OutputError(
+            f"{where}its text holds a line end, which PubTator cannot; make it a space first"
+        )
+    if not document.text.isascii() and any("\ud800" <= c <= "\udfff" for c in document.text):
+        raise OutputError(f"{where}its text holds half a surrogate pair, which no file can")
+    for mention in document.mentions:
+        if reason := _unwritable(document, mention):
+            raise OutputError(f"{where}mention {mention.text!r} at {mention.start}: {reason}")
+    for relation in document.relations:
+        if reason := _unwritable_relation(relation):
+            raise OutputError(f"{where}relation {relation.type!r}: {reason}")
+
+
+def _unwritable(document: Document, mention: Mention) -> str:
+    """Return why a mention cannot be written; nothing if it can."""
+    text = document.text[mention.start : mention.end]
+    if not (0 <= mention.start < mention.end) or text != mention.text:
+        return f"the text has {text!r} there; PubTator has no mentions with gaps"
+    if _SEPARATORS.search("".join([mention.text, mention.type, *mention.parts])):
+        return "holds a tab or line end, which separate the columns of PubTator"
+    for concept in mention.concepts:
+        if concept in ("", "-1") or concept != concept.strip() or re.search(r"[|+\s]", concept):
+            return f"concept {concept!r} holds a separator of ids in PubTator, or means none"
+    if any("|" in part for part in mention.parts) or mention.parts == ("",):
+        return "a part of it is empty or holds `|`, which separates them in PubTator"
+    return ""
+
+
+def _unwritable_relation(relation: Relation) -> str:
+    refs = [ref for _, ref in relation.arguments]
+    if relation.of != "concepts" or not refs:
+        return "PubTator has relations between concepts only"
+    if relation.type.isdecimal() or _SEPARATORS.search("".join([relation.type, *refs])):
+        return "its name is a number, or holds a tab or line end with its ids"
+    return ""
+
+
+def split_title_abstract(document: Document) -> tuple[Document, int]:
+    """Split the text of a document into title and abstract, the only passages of the format."""
+    cut = _cut(document)
+    passages = tuple(
+        passage
+        for passage in (
+            Passage(0, cut, "title"),
+            Passage(cut + 1, len(document.text), "abstract"),
+        )
+        if passage.start < passage.end
+    )
+    n = sum(passage not in passages for passage in document.passages)
+    return replace(document, passages=passages), n
+
+
+def rename_roles(document: Document) -> tuple[Document, int]:
+    """Name the arguments of relations as they will be read back."""
+    renamed = tuple(
+        replace(r, arguments=tuple(
+            zip(_roles(r.type, len(r.arguments)), (ref for _, ref in r.arguments), strict=True)
+        ))
+        for r in document.relations
+    )  # fmt: skip
+    n = sum(a != b for a, b in zip(renamed, document.relations, strict=True))
+    return replace(document, relations=renamed), n
 
 
 FORMAT = DocumentFormat(
@@ -304,8 +308,8 @@ FORMAT = DocumentFormat(
         }
     ),
     steps=(
-        ("line ends and tabs", blank_out(r"[\t\n\r\0]")),
-        ("passages", settle),
-        ("roles of relations", settle_roles),
+        ("line ends and tabs", replace_characters(r"[\t\n\r\0]")),
+        ("passages", split_title_abstract),
+        ("roles of relations", rename_roles),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The formats of documents by name, and reading and writing through them."""
+"""Registry of document formats; read, write and convert annotated documents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biograft.corpus.formats.format import DocumentFormat, Fitter
+from biograft.corpus.formats.format import DocumentFormat, FormatAdapter
 from biograft.documents import Document
 from biograft.errors import ConfigError, FormatError, InputError, OutputError
 from biograft.registry import Registry
@@ -19,49 +19,24 @@ from biograft.sources.log import ReadLog
 DOCUMENT_FORMATS: Registry[DocumentFormat] = Registry(
     "document format",
     {
-        # tried in this order when a file is to be recognised, the most particular first
-        "bioc-xml": ("biograft.corpus.formats.bioc:BIOC_XML", "BioC XML collections"),
-        "ddi": (
-            "biograft.corpus.formats.ddi:FORMAT",
-            "DDI 2013: XML, a folder, a zip of such, or one file",
-        ),
-        "brat": ("biograft.corpus.formats.brat:FORMAT", "brat: a folder of .txt and .ann files"),
-        "pubtator": (
-            "biograft.corpus.formats.pubtator:FORMAT",
-            "PubTator: ID|t|title, ID|a|abstract, mentions",
-        ),
-        "cmdd": (
-            "biograft.corpus.formats.cmdd:FORMAT",
-            "CMDD: Chinese dialogues with symptoms (read only)",
-        ),
-        "cmedqaner": (
-            "biograft.corpus.formats.chineseblue:CMEDQANER",
-            "cMedQANER: JSON lines, mention_data",
-        ),
-        "cehrner": (
-            "biograft.corpus.formats.chineseblue:CEHRNER",
-            "cEHRNER: the same with labels for types",
-        ),
-        "bioc-json": ("biograft.corpus.formats.bioc:BIOC_JSON", "BioC JSON collections"),
-        "cmeee": (
-            "biograft.corpus.formats.cmeee:FORMAT",
-            "CMeEE: a JSON list of texts with entities",
-        ),
-        "jsonl": (
-            "biograft.corpus.formats.jsonl:FORMAT",
-            "biograft's own JSON lines; holds everything",
-        ),
-        "char-tags": (
-            "biograft.corpus.formats.char_tags:FORMAT",
-            "a character and its tag (B_type) a line",
-        ),
-        "conll": (
-            "biograft.corpus.formats.conll:FORMAT",
-            "CoNLL: a token and its tag a line; written as IOB2",
-        ),
-        "conll-iob1": ("biograft.corpus.formats.conll:IOB1", "the same, written as IOB1"),
-        "conll-iobes": ("biograft.corpus.formats.conll:IOBES", "the same, written as IOBES"),
+        # tried in this order when a file is recognised, the most specific first
+        "bioc-xml": ("bioc:BIOC_XML", "BioC XML collections"),
+        "ddi": ("ddi:FORMAT", "DDI 2013: XML, a folder, a zip of such, or one file"),
+        "brat": ("brat:FORMAT", "brat: a folder of .txt and .ann files"),
+        "pubtator": ("pubtator:FORMAT", "PubTator: ID|t|title, ID|a|abstract, mentions"),
+        "cmdd": ("cmdd:FORMAT", "CMDD: Chinese dialogues with symptoms (read only)"),
+        "cmedqaner": ("chineseblue:CMEDQANER", "cMedQANER: JSON lines, mention_data"),
+        "cehrner": ("chineseblue:CEHRNER", "cEHRNER: the same with labels for types"),
+        "bioc-json": ("bioc:BIOC_JSON", "BioC JSON collections"),
+        "cmeee": ("cmeee:FORMAT", "CMeEE: a JSON list of texts with entities"),
+        "jsonl": ("jsonl:FORMAT", "biograft's own JSON lines; holds everything"),
+        "char-tags": ("char_tags:FORMAT", "a character and its tag (B_type) a line"),
+        "conll": ("conll:FORMAT", "CoNLL: a token and its tag a line; written as IOB2"),
+        "conll-iob1": ("conll:IOB1", "the same, written as IOB1"),
+        "conll-iobes": ("conll:IOBES", "the same, written as IOBES"),
     },
+    group="biograft.document_formats",
+    home="biograft.corpus.formats",
 )
 
 
@@ -74,9 +49,9 @@ def sniff(path: Path) -> str:
 def read_documents(
     path: str | Path, form: str = "", log: ReadLog | None = None
 ) -> Iterator[Document]:
-    """Read the documents of a file or folder, of a named format or of what is recognised.
+    """Read the documents of a file or folder; the format is recognised unless it is named.
 
-    What is wrong in the file is counted in the log, with its place, and the rest is read.
+    Errors in the file are counted in the log with their lines, and the rest is read.
     """
     path = Path(path)
     if not exists(path):
@@ -88,26 +63,26 @@ def read_documents(
 def write_documents(
     documents: Iterable[Document], path: str | Path, form: str = "jsonl", *, overwrite: bool = False
 ) -> Counter[str]:
-    """Write documents whole or not at all; give what the format could not hold, by kind."""
-    fitter = Fitter(DOCUMENT_FORMATS.load(form))
-    write_fitted(map(fitter.fit, documents), Path(path), form, overwrite=overwrite)
-    return fitter.losses
+    """Write documents, all or none; return the counts of what the format could not hold."""
+    adapter = FormatAdapter(DOCUMENT_FORMATS.load(form))
+    write_adapted(map(adapter.adapt, documents), Path(path), form, overwrite=overwrite)
+    return adapter.losses
 
 
-def write_fitted(
+def write_adapted(
     documents: Iterable[Document], path: Path, form: str, *, overwrite: bool = False
 ) -> None:
-    """Write documents that a :class:`Fitter` of the format gave."""
+    """Write documents that a :class:`FormatAdapter` has adapted to the format."""
     write = DOCUMENT_FORMATS.load(form).write
     if write is None:
-        writable = [n for n in DOCUMENT_FORMATS if DOCUMENT_FORMATS.load(n).write is not None]
-        raise ConfigError(f"{form} is only read, never written; choose of {', '.join(writable)}")
+        writable = [name for name, other in DOCUMENT_FORMATS.load_all() if other.write is not None]
+        raise ConfigError(f"{form} can only be read; choose one of {', '.join(writable)}")
     write(documents, path, overwrite)
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What a conversion read, wrote, rejected and lost."""
+    """The report of a conversion: what was read, rejected and lost."""
 
     source: str
     target: str
@@ -117,7 +92,7 @@ class Conversion:
     log: ReadLog
 
     def to_json(self) -> dict[str, Any]:
-        """Give the report as JSON has it."""
+        """Return the report as plain values."""
         return {
             "from": self.source,
             "to": self.target,
@@ -138,35 +113,35 @@ def convert(
     overwrite: bool = False,
     strict: bool = False,
 ) -> Conversion:
-    """Read documents of one format and write them in another.
+    """Convert documents from one format to another.
 
-    ``strict`` refuses, and writes nothing, when anything is rejected or would be lost.
+    With ``strict``, an error is raised and nothing is written if anything is rejected or lost.
     """
     if not path.exists():
         raise InputError("does not exist", path=path, remedy="check the path")
     form = form or sniff(path)
     log = ReadLog(path)
     conversion = Conversion(form, to, Counter(), Counter(), log)
-    fitter = Fitter(DOCUMENT_FORMATS.load(to))
+    adapter = FormatAdapter(DOCUMENT_FORMATS.load(to))
     read = read_documents(path, form, log)
-    fitted = _fitted(read, fitter, conversion, _refuse(path, strict=strict))
-    write_fitted(fitted, target, to, overwrite=overwrite)
+    adapted = _adapt_all(read, adapter, conversion, _refuse(path, strict=strict))
+    write_adapted(adapted, target, to, overwrite=overwrite)
     return conversion
 
 
-def _fitted(
+def _adapt_all(
     documents: Iterator[Document],
-    fitter: Fitter,
+    adapter: FormatAdapter,
     conversion: Conversion,
     check: Callable[[Conversion], None],
 ) -> Iterator[Document]:
-    """Fit and count the documents; the check comes while nothing is in place yet."""
+    """Adapt and count the documents; the check runs before the output is in place."""
     for document in documents:
         conversion.counts["documents"] += 1
         conversion.counts["mentions"] += len(document.mentions)
         conversion.counts["relations"] += len(document.relations)
-        yield fitter.fit(document)
-    conversion.losses.update(fitter.losses)
+        yield adapter.adapt(document)
+    conversion.losses.update(adapter.losses)
     check(conversion)
 
 
@@ -187,7 +162,7 @@ def _refuse(path: Path, *, strict: bool) -> Callable[[Conversion], None]:
             )
         if lost := conversion.losses + conversion.log.filtered:
             raise OutputError(
-                f"{path}: {conversion.target} cannot hold all of it{_reasons(lost)}; "
+                f"{path}: {conversion.target} cannot hold everything{_reasons(lost)}; "
                 "nothing was written (--strict)"
             )
 
@@ -195,4 +170,4 @@ def _refuse(path: Path, *, strict: bool) -> Callable[[Conversion], None]:
 
 
 def _reasons(counts: Counter[str]) -> str:
-    return f" ({', '.join(f'{n:,} {what}' for what, n in counts.most_common())})" if counts else ""
+    return f" ({', '.join(f'{n:,} {kind}' for kind, n in counts.most_common())})" if counts else ""

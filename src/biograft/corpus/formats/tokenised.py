@@ -1,4 +1,4 @@
-"""Spans of tokens as tags: IOB1, IOB2 and IOBES, each read alike and written as asked."""
+"""Tagging schemes IOB1, IOB2 and IOBES, and documents as sequences of tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from biograft.corpus.alignment import split_tokens
-from biograft.corpus.formats.format import Feature, Step, blank_out, keep_flat_passages
+from biograft.corpus.formats.format import Feature, Step, keep_flat_passages, replace_characters
 from biograft.documents import Document, Mention, Passage
 
 OUTSIDE = "O"
@@ -20,7 +20,7 @@ _LETTERS = frozenset("BIESLUM")
 
 
 class Scheme(StrEnum):
-    """How tags mark where a span begins and ends."""
+    """A tagging scheme: how tags mark where a span begins and ends."""
 
     IOB1 = "iob1"
     """``B`` only where a span follows one of the same type at once."""
@@ -36,72 +36,72 @@ def is_tag(tag: str) -> bool:
 
 
 def decode(tags: Iterable[str]) -> list[tuple[int, int, str]]:
-    """Give the spans (first token, behind the last, type) that tags of any scheme mark.
+    """Return the spans (first token, end token, type) that tags of any scheme mark.
 
     >>> decode(["B-X", "I-X", "B-X", "O", "I-Y", "S-Z"])
     [(0, 2, 'X'), (2, 3, 'X'), (4, 5, 'Y'), (5, 6, 'Z')]
     """
     spans: list[tuple[int, int, str]] = []
-    goes_on = False
-    for place, tag in enumerate(tags):
-        letter, kind = tag[:1], tag[2:]
-        if letter == OUTSIDE:
-            goes_on = False
+    is_open = False
+    for position, tag in enumerate(tags):
+        prefix, kind = tag[:1], tag[2:]
+        if prefix == OUTSIDE:
+            is_open = False
             continue
-        if goes_on and letter not in _BEGINS and spans[-1][2] == kind:
-            spans[-1] = (spans[-1][0], place + 1, kind)
+        if is_open and prefix not in _BEGINS and spans[-1][2] == kind:
+            spans[-1] = (spans[-1][0], position + 1, kind)
         else:
-            spans.append((place, place + 1, kind))
-        goes_on = letter not in _ENDS
+            spans.append((position, position + 1, kind))
+        is_open = prefix not in _ENDS
     return spans
 
 
 def encode(
     n_tokens: int, spans: Sequence[tuple[int, int, str]], scheme: Scheme, separator: str = "-"
 ) -> list[str]:
-    """Give the tags of tokens for spans that are in order and do not overlap."""
+    """Return the tags of tokens for spans that are sorted and do not overlap."""
     tags = [OUTSIDE] * n_tokens
-    before = (0, 0, "")
+    previous = (0, 0, "")
     for first, end, kind in spans:
-        letters = ["I"] * (end - first)
-        if scheme is not Scheme.IOB1 or (before[1], before[2]) == (first, kind):
-            letters[0] = "B"
+        prefixes = ["I"] * (end - first)
+        if scheme is not Scheme.IOB1 or (previous[1], previous[2]) == (first, kind):
+            prefixes[0] = "B"
         if scheme is Scheme.IOBES:
-            letters[-1] = "S" if end - first == 1 else "E"
-        tags[first:end] = [letter + (separator + kind if kind else "") for letter in letters]
-        before = (first, end, kind)
+            prefixes[-1] = "S" if end - first == 1 else "E"
+        tags[first:end] = [prefix + (separator + kind if kind else "") for prefix in prefixes]
+        previous = (first, end, kind)
     return tags
 
 
 TOKENS = "tokens"
-"""The kind of a passage whose tokens are parted by single blanks."""
+"""The kind of a passage whose tokens are separated by single spaces."""
 
-_Places = list[tuple[int, int]]
+_TokenOffsets = list[tuple[int, int]]
 
 _KEPT_KINDS = (TOKENS, "sentence")
-_NOT_PARTED = re.compile(r"[^\S ]|  |^ | $|-DOCSTART-")
+_NOT_TOKENISED = re.compile(r"[^\S ]|  |^ | $|-DOCSTART-")
 
 
-def tokens_of(document: Document, passage: Passage) -> _Places:
-    """Say where the tokens of a passage stand whose tokens are parted by blanks."""
+def tokens_of(document: Document, passage: Passage) -> _TokenOffsets:
+    """Return the offsets of the tokens of a passage of the kind "tokens"."""
     words = re.finditer("[^ ]+", document.text[passage.start : passage.end])
     return [(passage.start + w.start(), passage.start + w.end()) for w in words]
 
 
-def _settle_text(document: Document) -> tuple[Document, int]:
-    """Write the text anew as tokens, with every mention on whole tokens; 1 if that changed it."""
+def _tokenise(document: Document) -> tuple[Document, int]:
+    """Tokenise the text so that every mention covers whole tokens; 1 if this changes the text."""
     cuts = sorted({bound for m in document.mentions for bound in (m.start, m.end)})
     text, passages = "", []
     starts: dict[int, int] = {}
     ends: dict[int, int] = {}
     for section in _sections(document):
-        places = _tokens(document, section, cuts)
-        if not places:
+        offsets = _tokens(document, section, cuts)
+        if not offsets:
             continue
         begin = len(text) + bool(text)
         text += "\n" if text else ""
-        for number, (start, end) in enumerate(places):
-            text += " " if number else ""
+        for index, (start, end) in enumerate(offsets):
+            text += " " if index else ""
             starts[start] = len(text)
             text += document.text[start:end]
             ends[end] = len(text)
@@ -113,36 +113,35 @@ def _settle_text(document: Document) -> tuple[Document, int]:
 
 
 def _sections(document: Document) -> Iterator[Passage]:
-    """Cover the text with its passages and what lies between; no mention lies across a bound."""
-    inside = [(m.start, m.end) for m in document.mentions]
+    """Cover the text by its passages and the gaps between them; no mention crosses a bound."""
+    mentions = [(m.start, m.end) for m in document.mentions]
     bounds = {bound for p in document.passages for bound in (p.start, p.end)}
-    fine = {b for b in bounds if not any(start < b < end for start, end in inside)}
-    marks = sorted({0, len(document.text)} | fine)
+    valid = {b for b in bounds if not any(start < b < end for start, end in mentions)}
     kinds = {(p.start, p.end): p.kind for p in document.passages}
-    for start, end in itertools.pairwise(marks):
+    for start, end in itertools.pairwise(sorted({0, len(document.text)} | valid)):
         yield Passage(start, end, kinds.get((start, end), ""))
 
 
-def _tokens(document: Document, section: Passage, cuts: list[int]) -> _Places:
-    """Take a section apart: at its blanks if it says so, else by kinds of characters."""
+def _tokens(document: Document, section: Passage, cuts: list[int]) -> _TokenOffsets:
+    """Tokenise a section: at its spaces if it is of the kind "tokens", else by character class."""
     text = document.text[section.start : section.end]
-    if section.kind == TOKENS and not _NOT_PARTED.search(text):
-        places = tokens_of(document, section)
-        bounds = {bound for place in places for bound in place}
+    if section.kind == TOKENS and not _NOT_TOKENISED.search(text):
+        offsets = tokens_of(document, section)
+        bounds = {bound for span in offsets for bound in span}
         if all(cut in bounds for cut in cuts if section.start <= cut <= section.end):
-            return places
-    found = []
-    for first, behind in split_tokens(text):
-        start, end = section.start + first, section.start + behind
-        marks = [start, *cuts[bisect_right(cuts, start) : bisect_left(cuts, end)], end]
-        found += list(itertools.pairwise(marks))
-    return found
+            return offsets
+    offsets = []
+    for first, last in split_tokens(text):
+        start, end = section.start + first, section.start + last
+        bounds_here = [start, *cuts[bisect_right(cuts, start) : bisect_left(cuts, end)], end]
+        offsets += list(itertools.pairwise(bounds_here))
+    return offsets
 
 
 def _moved(
     mention: Mention, starts: dict[int, int], ends: dict[int, int], text: str
 ) -> Mention | None:
-    """Find a mention in the new text; nowhere if it covers no token."""
+    """Return a mention of the tokenised text; None if it covers no token."""
     start = next((starts[i] for i in range(mention.start, mention.end) if i in starts), None)
     end = next((ends[i] for i in range(mention.end, mention.start, -1) if i in ends), None)
     if start is None or end is None:
@@ -151,7 +150,7 @@ def _moved(
 
 
 def _count_passages(document: Document) -> tuple[Document, int]:
-    """Count the passages whose kind or bounds will not be read back; they still part the text."""
+    """Count the passages whose kind or bounds will not be read back."""
     sections = {(s.start, s.end) for s in _sections(document)}
     n = sum(
         p.kind not in _KEPT_KINDS or (p.start, p.end) not in sections for p in document.passages
@@ -159,17 +158,17 @@ def _count_passages(document: Document) -> tuple[Document, int]:
     return document, n
 
 
-def _drop_blank_mentions(document: Document) -> tuple[Document, int]:
-    """Leave out mentions of blanks only, on which no token stands."""
+def _drop_whitespace_mentions(document: Document) -> tuple[Document, int]:
+    """Drop mentions of whitespace only, which cover no token."""
     kept = tuple(m for m in document.mentions if m.text.strip())
     return replace(document, mentions=kept), len(document.mentions) - len(kept)
 
 
-TOKENISING: tuple[tuple[str, Step], ...] = (
-    ("control characters", blank_out("\0")),
-    ("mentions of blanks", _drop_blank_mentions),
+TOKENISE_STEPS: tuple[tuple[str, Step], ...] = (
+    ("control characters", replace_characters("\0")),
+    ("mentions of whitespace", _drop_whitespace_mentions),
     (str(Feature.PASSAGES), keep_flat_passages),
     (str(Feature.PASSAGES), _count_passages),
-    ("blanks between tokens", _settle_text),
+    ("whitespace between tokens", _tokenise),
 )
-"""The steps that make a document one of tokens, by what each loses."""
+"""The steps that tokenise a document, each named by its loss."""

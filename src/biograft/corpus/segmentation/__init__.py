@@ -1,10 +1,10 @@
-"""Entities in pieces: phrases mined from text, cut points, long and short, adjective and head."""
+"""Entity segmentation (EMBERT): phrase mining, cut points, adjective part and head of names."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.corpus.segmentation.config import SegmentationConfig as SegmentationConfig
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         Segmentation as Segmentation,
         build_segmentation as build_segmentation,
     )
-    from biograft.corpus.segmentation.heads import Segmented as Segmented
+    from biograft.corpus.segmentation.heads import SegmentedEntity as SegmentedEntity
     from biograft.corpus.segmentation.phrases import (
         Phrase as Phrase,
         PhraseConfig as PhraseConfig,

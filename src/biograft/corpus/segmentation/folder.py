@@ -1,14 +1,14 @@
-"""The folder of a segmentation: what it rests on, to be read by people, and the long names.
+"""Segmentation of a store's names on disk: build it, open it, and segment further entities.
 
 =================  ==================================================================
-``phrases.tsv``    mined phrases with their figures, the best first
+``phrases.tsv``    mined phrases with their statistics, the best first
 ``cut_points.tsv`` cut-point characters (Chinese)
-``words.tsv``      words, counts, kinds: ``short`` entity (count 0: none of the vocabulary), other
+``words.tsv``      words, counts, kinds: ``short`` entity (count 0: not in the vocabulary), other
                    ``name``, ``phrase``, ``head`` (not Chinese: words that precede it)
 ``rows.npy``       rows of the store's table of names that are long, ascending
-``starts.npy``     where the pieces of each begin in ``pieces.npy``, and one end more
-``pieces.npy``     spans of the pieces
-``parts.npy``      adjective and head of each: ``(names, 2, 2)``
+``starts.npy``     start of each name in ``segments.npy``, and the end of the last
+``segments.npy``   offsets of the segments
+``parts.npy``      offsets of adjective part and head: ``(names, 2, 2)``
 =================  ==================================================================
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import Kind, file_sizes, hash_file, new_file, new_folder
+from biograft.artifacts import ArtifactKind, file_sizes, hash_file, new_file, new_folder
 from biograft.config import from_mapping
 from biograft.corpus.segmentation.config import SegmentationConfig
 from biograft.corpus.segmentation.cut_points import (
@@ -33,7 +33,7 @@ from biograft.corpus.segmentation.cut_points import (
     read_cut_points,
     write_cut_points,
 )
-from biograft.corpus.segmentation.heads import HeadSegmenter, Segmented, whole
+from biograft.corpus.segmentation.heads import HeadSegmenter, SegmentedEntity, whole
 from biograft.corpus.segmentation.phrases import (
     MinedPhrases,
     mine_phrases,
@@ -43,11 +43,11 @@ from biograft.corpus.segmentation.phrases import (
 from biograft.corpus.segmentation.segmenter import ChineseSegmenter
 from biograft.corpus.segmentation.words import (
     CHINESE,
+    UnigramVocabulary,
     Unit,
-    Vocabulary,
     fit_vocabulary,
     join,
-    open_words,
+    open_word_segmenter,
     read_units,
     runs,
 )
@@ -56,32 +56,32 @@ from biograft.kb import KnowledgeBase, fingerprint
 from biograft.progress import Progress
 from biograft.sources.files import read_lines
 
-SEGMENTATION = Kind(
+SEGMENTATION = ArtifactKind(
     format="biograft-segmentation",
-    version=1,
+    version=2,
     called="segmentation",
     remedy="run `biograft corpus segment` again",
     absent="make one with `biograft corpus segment`",
     keys=("config", "store", "n_names", "n_long", "files"),
 )
 NAMED_BY = ("names",)
-"""The tables of a store whose rows it speaks of."""
+"""The tables of a store whose rows a segmentation refers to."""
 WORD_KINDS = ("short", "name", "phrase", "head")
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class StoreNames:
-    """The different names of a store in one language, and the rows each stands in."""
+class LanguageNames:
+    """The distinct names of a store in one language, with the rows of each."""
 
     texts: list[str]
     rows: list[list[int]]
     forms: set[str]
 
     @classmethod
-    def of(cls, base: KnowledgeBase, language: str) -> StoreNames:
-        """Take the names of a language; texts without a letter or digit are left out."""
+    def of(cls, base: KnowledgeBase, language: str) -> LanguageNames:
+        """Read the names of a language, without those that have no letter or digit."""
         if language not in base.languages:
             raise NotFoundError(
                 f"{base.folder}: no name is in language {language!r}; "
@@ -104,13 +104,13 @@ class StoreNames:
 def write_folder(
     folder: Path,
     base: KnowledgeBase,
-    names: StoreNames,
-    made: tuple[MinedPhrases, ChineseSegmenter | HeadSegmenter, Sequence[CutPoint]],
-    segmented: Sequence[Segmented],
+    names: LanguageNames,
+    results: tuple[MinedPhrases, ChineseSegmenter | HeadSegmenter, Sequence[CutPoint]],
+    segmented: Sequence[SegmentedEntity],
     content: dict[str, Any],
 ) -> dict[str, Any]:
-    """Write all files into a working folder, the manifest last."""
-    mined, segmenter, points = made
+    """Write all files of a segmentation, the manifest last."""
+    mined, segmenter, points = results
     write_phrases(mined.phrases, folder / "phrases.tsv")
     if isinstance(segmenter, ChineseSegmenter):
         write_cut_points(points, folder / "cut_points.tsv")
@@ -130,19 +130,19 @@ def write_folder(
     )
 
 
-def _write_arrays(folder: Path, names: StoreNames, segmented: Sequence[Segmented]) -> int:
-    """Write the long names by row; give how many different texts they are."""
+def _write_arrays(folder: Path, names: LanguageNames, segmented: Sequence[SegmentedEntity]) -> int:
+    """Write the long names by row; return the number of distinct texts."""
     by_row = sorted(
         ((row, each) for rows, each in zip(names.rows, segmented, strict=True) for row in rows
          if each.is_long),
         key=lambda pair: pair[0],
     )  # fmt: skip
-    pieces = [piece for _, each in by_row for piece in each.pieces]
-    starts = np.cumsum([0, *(len(each.pieces) for _, each in by_row)])
+    segments = [segment for _, each in by_row for segment in each.segments]
+    starts = np.cumsum([0, *(len(each.segments) for _, each in by_row)])
     arrays: dict[str, npt.NDArray[Any]] = {
         "rows": np.array([row for row, _ in by_row], np.int64),
         "starts": starts.astype(np.int64),
-        "pieces": np.array(pieces, np.int32).reshape(-1, 2),
+        "segments": np.array(segments, np.int32).reshape(-1, 2),
         "parts": np.array([(s.adjective, s.head) for _, s in by_row], np.int32).reshape(-1, 2, 2),
     }
     for name, array in arrays.items():
@@ -151,14 +151,14 @@ def _write_arrays(folder: Path, names: StoreNames, segmented: Sequence[Segmented
 
 
 def _write_words(segmenter: ChineseSegmenter | HeadSegmenter, names: set[str], path: Path) -> None:
-    """Write the words; short ones in the order in which they were added, which counts."""
+    """Write the words; short ones in the order in which they were added, which matters."""
     counts = segmenter.vocabulary.counts
-    marked: dict[str, float] = {}
+    short: dict[str, float] = {}
     if isinstance(segmenter, ChineseSegmenter):
-        marked = {word: counts.get(word, 0.0) for word in segmenter.short}
-    lines = [(word, count, "short") for word, count in marked.items()]
+        short = {word: counts.get(word, 0.0) for word in segmenter.short}
+    lines = [(word, count, "short") for word, count in short.items()]
     for word, count in sorted(counts.items()):
-        if word not in marked:
+        if word not in short:
             lines.append((word, count, "name" if word in names else "phrase"))
     if isinstance(segmenter, HeadSegmenter):
         lines += [(word, float(n), "head") for word, n in sorted(segmenter.heads.items())]
@@ -167,7 +167,7 @@ def _write_words(segmenter: ChineseSegmenter | HeadSegmenter, names: set[str], p
 
 
 def read_words(path: Path) -> Iterator[tuple[str, float, str]]:
-    """Read words, their counts and their kinds."""
+    """Read words with their counts and kinds."""
     for number, line in read_lines(path):
         word, _, rest = line.partition("\t")
         count, _, kind = rest.partition("\t")
@@ -182,13 +182,13 @@ def read_words(path: Path) -> Iterator[tuple[str, float, str]]:
 
 
 class Segmentation:
-    """The segmentation of a store's names, mapped into memory."""
+    """The segmentation of a store's names; its arrays are memory-mapped."""
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest
         self.config = from_mapping(SegmentationConfig, manifest["config"], "config.")
         self.rows = self._load("rows")
-        self._starts, self._pieces = self._load("starts"), self._load("pieces")
+        self._starts, self._segments = self._load("starts"), self._load("segments")
         self._parts = self._load("parts")
 
     @classmethod
@@ -200,49 +200,49 @@ class Segmentation:
         return cls(folder, manifest)
 
     def __len__(self) -> int:
-        """How many rows of the table of names are long."""
+        """The number of rows of the table of names that are long."""
         return len(self.rows)
 
     def check_store(self, base: KnowledgeBase) -> None:
-        """Refuse a store that these rows do not belong to."""
+        """Raise a ``StoreError`` if the segmentation was made for another store."""
         if fingerprint(base, NAMED_BY) != self.manifest["store"]:
             raise StoreError(
                 f"{self.folder}: made for another knowledge base than {base.folder}; "
                 f"{SEGMENTATION.remedy}"
             )
 
-    def of_name(self, base: KnowledgeBase, row: int) -> Segmented:
-        """Give the segmentation of a row of the store's table of names."""
+    def of_name(self, base: KnowledgeBase, row: int) -> SegmentedEntity:
+        """Return the segmentation of a row of the store's table of names."""
         text = base.table("names").column("text")[row].as_py()
-        place = int(np.searchsorted(self.rows, row))
-        if place == len(self.rows) or self.rows[place] != row:
+        position = int(np.searchsorted(self.rows, row))
+        if position == len(self.rows) or self.rows[position] != row:
             return whole(text)
-        spans = self._pieces[self._starts[place] : self._starts[place + 1]].tolist()
-        adjective, head = self._parts[place].tolist()
-        return Segmented(text, tuple((s, e) for s, e in spans), tuple(adjective), tuple(head))
+        spans = self._segments[self._starts[position] : self._starts[position + 1]].tolist()
+        adjective, head = self._parts[position].tolist()
+        return SegmentedEntity(text, tuple((s, e) for s, e in spans), tuple(adjective), tuple(head))
 
-    def segment(self, text: str) -> Segmented:
-        """Segment any entity by the same rules and words."""
+    def segment(self, text: str) -> SegmentedEntity:
+        """Segment any entity with the same rules and words."""
         return self.segmenter.segment(text)
 
     @cached_property
     def cut_points(self) -> list[CutPoint]:
-        """The cut-point characters; none where the language has blanks."""
+        """The cut-point characters; empty unless the language is Chinese."""
         path = self.folder / "cut_points.tsv"
         return read_cut_points(path) if self.config.language == CHINESE else []
 
     @cached_property
     def segmenter(self) -> ChineseSegmenter | HeadSegmenter:
-        """The segmenter that made this, with its dictionary."""
+        """The segmenter of this segmentation, with its dictionary."""
         by_kind: dict[str, dict[str, float]] = {kind: {} for kind in WORD_KINDS}
         for word, count, kind in read_words(self.folder / "words.tsv"):
             by_kind[kind][word] = count
         heads = by_kind.pop("head")
         counts = {word: n for words in by_kind.values() for word, n in words.items() if n}
-        vocabulary = Vocabulary(dict(sorted(counts.items())), self.config.language)
+        vocabulary = UnigramVocabulary(dict(sorted(counts.items())), self.config.language)
         if self.config.language != CHINESE:
             return HeadSegmenter(vocabulary, {h: int(n) for h, n in heads.items()}, self.config)
-        words = open_words(self.config.words, vocabulary, by_kind["phrase"])
+        words = open_word_segmenter(self.config.word_segmenter, vocabulary, by_kind["phrase"])
         segmenter = ChineseSegmenter(vocabulary, words, self.cut_points, self.config)
         for word in by_kind["short"]:
             segmenter.add_word(word)
@@ -265,13 +265,13 @@ def build_segmentation(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Segment all names of a store in one language, and keep all that it rests on in a folder.
+    """Segment all names of a store in one language and write the result to a folder.
 
-    Phrases are mined from ``texts`` (a document a line) and from the names themselves. Gives the
+    Phrases are mined from ``texts`` (one document per line) and from the names. Returns the
     manifest of the folder.
     """
     config, progress = config or SegmentationConfig(), progress or Progress(enabled=False)
-    names = StoreNames.of(base, config.language)
+    names = LanguageNames.of(base, config.language)
     reviewed = read_cut_points(config.cut_points) if config.cut_points else None
     with new_folder(out, overwrite=overwrite) as folder:
         progress.start("phrases")
@@ -294,9 +294,9 @@ def build_segmentation(
             progress.advance(1, len(segmented) / len(names.texts))
         progress.finish()
         content = {
-            **_tell_origin(config, texts),
+            **_origin(config, texts),
             "n_units": mined.n_units,
-            "n_runs_forgotten": mined.pruned,
+            "n_runs_pruned": mined.pruned,
             "n_phrases": len(mined.phrases),
             "seconds": {stage: round(took, 3) for stage, took in progress.seconds.items()},
         }
@@ -304,7 +304,7 @@ def build_segmentation(
 
 
 def _count_words(mined: MinedPhrases, names: Sequence[str], language: str) -> dict[str, float]:
-    """Count the words of the entity vocabulary: phrases, and names that no sign parts."""
+    """Count the words of the entity vocabulary: phrases, and names without punctuation."""
     counts: dict[str, float] = {phrase.text: phrase.count for phrase in mined.phrases}
     for name in names:
         grouped = runs(name, language)
@@ -315,27 +315,27 @@ def _count_words(mined: MinedPhrases, names: Sequence[str], language: str) -> di
 
 
 def _make_segmenter(
-    vocabulary: Vocabulary,
+    vocabulary: UnigramVocabulary,
     grouped: list[list[Unit]],
-    names: StoreNames,
+    names: LanguageNames,
     config: SegmentationConfig,
     reviewed: list[CutPoint] | None,
 ) -> tuple[ChineseSegmenter | HeadSegmenter, list[CutPoint]]:
     if config.language != CHINESE:
         if reviewed is not None:
-            raise ConfigError("cut_points: are for Chinese; leave them out")
+            raise ConfigError("cut_points: expected none unless the language is zh; leave them out")
         return HeadSegmenter(vocabulary, config=config), []
     points = reviewed
     if points is None:
         points = find_cut_points(
-            grouped, vocabulary, n=config.n_cut_points, min_share=config.min_cut_share
+            grouped, vocabulary, n=config.n_cut_points, min_ratio=config.min_cut_ratio
         )
     phrases = [word for word in vocabulary.counts if word not in names.forms]
-    words = open_words(config.words, vocabulary, phrases)
+    words = open_word_segmenter(config.word_segmenter, vocabulary, phrases)
     return ChineseSegmenter(vocabulary, words, points, config), points
 
 
-def _tell_origin(config: SegmentationConfig, texts: Sequence[Path]) -> dict[str, Any]:
+def _origin(config: SegmentationConfig, texts: Sequence[Path]) -> dict[str, Any]:
     return {
         "config": _plain(config),
         "cut_points_sha256": hash_file(config.cut_points) if config.cut_points else None,
@@ -344,6 +344,6 @@ def _tell_origin(config: SegmentationConfig, texts: Sequence[Path]) -> dict[str,
 
 
 def _plain(config: SegmentationConfig) -> dict[str, Any]:
-    """Write a configuration as plain values; of a file its name alone."""
+    """Return a configuration as plain values, with only the name of a file."""
     name = config.cut_points.name if config.cut_points else None
     return {**dataclasses.asdict(config), "cut_points": name}

@@ -1,10 +1,10 @@
-"""Task files: pairs, rankings, classes and relations, each read into one plain record."""
+"""Task files: readers of pairs, rankings, classes and relations (BLURB, ChineseBLUE, tables)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.corpus.tasks.jsonl import write_examples as write_examples
@@ -33,22 +33,5 @@ if TYPE_CHECKING:
         summarise as summarise,
     )
 
-
-_MODULES = {
-    "format": ("TaskConfig", "TaskFormat"),
-    "jsonl": ("write_examples",),
-    "leakage": ("Overlap", "overlap"),
-    "marks": ("Anonymised", "anonymise"),
-    "reading": ("TASK_FORMATS", "TaskSet", "read_examples", "read_task"),
-    "records": (
-        "Answer",
-        "ClassExample",
-        "Example",
-        "PairExample",
-        "RankingExample",
-        "RelationExample",
-    ),
-    "summary": ("Summary", "summarise"),
-}
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -1,7 +1,7 @@
-"""GAD, and BLURB's other relation files: id, sentence with indicators, label; tabs between.
+"""BLURB task files: readers of GAD, HoC, BioASQ and ChemProt.
 
-The mentions are replaced by indicators already (``@GENE$``, ``@DISEASE$``), which become the
-spans; two mentions that overlap are one indicator of both, such as ``@DRUG-DRUG$``.
+Relation files have their mentions replaced by indicators (``@GENE$``, ``@DISEASE$``), which become
+the spans; two overlapping mentions share one indicator, such as ``@DRUG-DRUG$``.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _INDICATOR = re.compile(r"@([A-Z]+)(?:-([A-Z]+))?\$")
 
 
 def read_gad(config: TaskConfig, log: ReadLog) -> Iterator[RelationExample]:
-    """Read sentences in the order of the lines."""
+    """Read GAD: one sentence with its label per line."""
     for row in read_tabbed(config, log, 3, "id, sentence, label"):
         identifier, sentence, label = row.cells
         if row.line == 1 and row.text == GAD_HEADER:
             log.n_read -= 1
         elif not label.strip():
-            log.reject("label is blank", row.line, row.text)
+            log.reject("label is empty", row.line, row.text)
         elif len(mentions := _mentions(sentence)) != 2:
             log.reject(f"{len(mentions)} indicators such as @GENE$, expected 2", row.line, row.text)
         else:
@@ -40,9 +40,9 @@ def read_gad(config: TaskConfig, log: ReadLog) -> Iterator[RelationExample]:
 
 def _mentions(sentence: str) -> list[Mention]:
     return [
-        Mention(found.start(), found.end(), found[0], type=kind)
-        for found in _INDICATOR.finditer(sentence)
-        for kind in found.groups()
+        Mention(match.start(), match.end(), match[0], type=kind)
+        for match in _INDICATOR.finditer(sentence)
+        for kind in match.groups()
         if kind
     ]
 
@@ -61,7 +61,7 @@ _LABELS = re.compile(r"\d+_[01](?:,\d+_[01])*")
 
 
 def read_hoc(config: TaskConfig, log: ReadLog) -> Iterator[ClassExample]:
-    """Read sentences in the order of the lines."""
+    """Read HoC: one sentence with its labels per line."""
     for row in read_tabbed(config, log, 3, "labels, sentence, id"):
         labels, sentence, identifier = row.cells
         if row.line == 1 and row.text == HOC_HEADER:
@@ -69,11 +69,11 @@ def read_hoc(config: TaskConfig, log: ReadLog) -> Iterator[ClassExample]:
         elif not _LABELS.fullmatch(labels.strip()):
             log.reject("labels are not of the form 0_1,1_0,...", row.line, row.text)
         elif not sentence.strip():
-            log.reject("sentence is blank", row.line, row.text)
+            log.reject("sentence is empty", row.line, row.text)
         else:
-            given = (label.split("_") for label in labels.strip().split(","))
-            holding = tuple(name for name, holds in given if holds == "1")
-            yield ClassExample(sentence, holding, multi=True, id=identifier.strip())
+            flags = (label.split("_") for label in labels.strip().split(","))
+            positive = tuple(name for name, flag in flags if flag == "1")
+            yield ClassExample(sentence, positive, multi=True, id=identifier.strip())
 
 
 HOC = TaskFormat("class", read_hoc, by_lines(lambda lines: lines[0] == HOC_HEADER))
@@ -83,13 +83,13 @@ ANSWERS = ("yes", "no")
 
 
 def read_bioasq(config: TaskConfig, log: ReadLog) -> Iterator[ClassExample]:
-    """Read questions in the order of the lines."""
+    """Read BioASQ: one yes/no question with its context per line."""
     for row in read_tabbed(config, log, 4, "id, question, context, yes/no"):
         identifier, question, context, answer = row.cells
         if answer.strip() not in ANSWERS:
             log.reject("the answer is neither yes nor no", row.line, row.text)
         elif not question.strip():
-            log.reject("question is blank", row.line, row.text)
+            log.reject("question is empty", row.line, row.text)
         else:
             yield ClassExample(question, (answer.strip(),), context, id=identifier.strip())
 
@@ -102,7 +102,7 @@ def _is_bioasq(lines: list[str]) -> bool:
 BIOASQ = TaskFormat("class", read_bioasq, by_lines(_is_bioasq))
 
 
-MARKS = (("<< ", " >>"), ("[[ ", " ]]"))
+ENTITY_MARKS = (("<< ", " >>"), ("[[ ", " ]]"))
 GROUPS = {
     "UPREGULATOR": "CPR:3",
     "ACTIVATOR": "CPR:3",
@@ -118,30 +118,30 @@ GROUPS = {
     "PRODUCT-OF": "CPR:9",
     "SUBSTRATE_PRODUCT-OF": "CPR:9",
 }
-"""The groups BLURB counts; its sixth class, false, has no example in these files."""
+"""The relation groups of BLURB; its sixth class, false, has no example in these files."""
 NO_NEGATIVES = "holds related pairs only: no example of an unrelated pair (BLURB's class false)"
 
 
 def read_chemprot(config: TaskConfig, log: ReadLog) -> Iterator[RelationExample]:
-    """Read marked texts in the order of the lines."""
+    """Read ChemProt: one text with marked entities per JSON line."""
     log.note(NO_NEGATIVES)
     for row in read_objects(config.path, log, config.encoding):
         marked, label = row.value.get("text"), row.value.get("label")
         if not isinstance(marked, str) or not isinstance(label, str) or not label:
             log.reject("not of the form text, label", row.line, row.text)
             continue
-        if (found := unmark(marked, MARKS)) is None:
+        if (unmarked := unmark(marked, ENTITY_MARKS)) is None:
             log.reject("not exactly one << >> and one [[ ]]", row.line, row.text)
             continue
         if config.grouped and label not in GROUPS:
             log.reject("a relation of no group", row.line, row.text)
             continue
-        text, first, second = found
+        text, first, second = unmarked
         yield RelationExample(text, first, second, GROUPS[label] if config.grouped else label)
 
 
 def _is_chemprot(lines: list[str]) -> bool:
-    marks = [mark for pair in MARKS for mark in pair]
+    marks = [mark for pair in ENTITY_MARKS for mark in pair]
     return all(line.startswith("{") and all(mark in line for mark in marks) for line in lines)
 
 

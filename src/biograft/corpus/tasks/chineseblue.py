@@ -1,7 +1,4 @@
-"""Question pairs: label, first text, second text, with tabs between and no quoting.
-
-cMedQQ is written so (1: the same question). cMedQNLI is read in the same form.
-"""
+"""ChineseBLUE task files: readers of question pairs (cMedQQ, cMedQNLI), classes and rankings."""
 
 from __future__ import annotations
 
@@ -18,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def read_pairs(config: TaskConfig, log: ReadLog) -> Iterator[PairExample]:
-    """Read pairs in the order of the lines."""
+    """Read cMedQQ or cMedQNLI: label and two texts, separated by tabs without quoting."""
     for row in read_tabbed(config, log, 3, "label, text, text"):
         label, first, second = row.cells
         if not (label.strip() and first.strip() and second.strip()):
-            log.reject("label or text is blank", row.line, row.text)
+            log.reject("label or text is empty", row.line, row.text)
             continue
         yield PairExample(first, second, label.strip())
 
@@ -31,11 +28,11 @@ CMEDQQ = TaskFormat("pair", read_pairs)
 
 
 def read_texts(config: TaskConfig, log: ReadLog) -> Iterator[ClassExample]:
-    """Read texts in the order of the lines."""
+    """Read cMedTC or cMedIC: class and text, separated by a tab."""
     for row in read_tabbed(config, log, 2, "class, text"):
         label, text = row.cells
         if not label.strip() or not text.strip():
-            log.reject("class or text is blank", row.line, row.text)
+            log.reject("class or text is empty", row.line, row.text)
             continue
         yield ClassExample(text, (label.strip(),))
 
@@ -44,7 +41,7 @@ CMEDTC = TaskFormat("class", read_texts)
 
 
 def read_cmedir(config: TaskConfig, log: ReadLog) -> Iterator[RankingExample]:
-    """Read searches in the order of the lines."""
+    """Read cMedIR: one search with graded documents per JSON line."""
     for row in read_objects(config.path, log, config.encoding):
         query, documents = row.value.get("query"), row.value.get("documents")
         if not isinstance(query, str) or not query.strip() or not isinstance(documents, list):

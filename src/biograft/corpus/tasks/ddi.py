@@ -1,8 +1,8 @@
-"""DDI 2013: drugs in sentences and which pairs interact, as XML; the published zip or a folder.
+"""DDI 2013 (drug-drug interactions) as relation examples: reader of the published zip or XML files.
 
-Every pair the files list is an example; its label is ``false`` or its type (advise, effect, int,
-mechanism). The one pair said to interact without a type is taken for ``int``, an interaction of
-which nothing more is said, and counted as doubtful.
+Every pair that the files list is an example; its label is ``false`` or its type (advise, effect,
+int, mechanism). The one pair that interacts without a type becomes ``int``, an unspecified
+interaction, and is counted as doubtful.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from biograft.corpus.formats.ddi import recognise
-from biograft.corpus.formats.fields import Placer
+from biograft.corpus.formats.fields import OffsetChecker
 from biograft.corpus.tasks.records import RelationExample
 from biograft.corpus.tasks.registry import TaskConfig, TaskFormat
 from biograft.documents import Mention
@@ -28,43 +28,43 @@ if TYPE_CHECKING:
 
 NO_RELATION = "false"
 UNTYPED = "int"
-_PIECE = re.compile(r"(\d{1,9})-(\d{1,9})")
-_PLACES = {"train": "/Train/", "dev": "/Train/", "test": "/Test for DDI Extraction task/"}
+_SPAN = re.compile(r"(\d{1,9})-(\d{1,9})")
+_SPLIT_FOLDERS = {"train": "/Train/", "dev": "/Train/", "test": "/Test for DDI Extraction task/"}
 
 
 def read(config: TaskConfig, log: ReadLog) -> Iterator[RelationExample]:
-    """Read pairs file by file, in the order of the files' names.
+    """Read the pairs of all files, sorted by file name.
 
-    ``part`` picks files of the published layout; ``dev_list`` parts the documents of train and
-    dev as BLURB does (without one, train is all of it, and there is no dev).
+    ``split`` selects files of the published layout; ``dev_list`` separates the documents of train
+    and dev as BLURB does (without it, train has all of them and there is no dev).
     """
-    held_out = _documents_of(config.dev_list) if config.dev_list else frozenset()
-    if config.part == "dev" and not held_out:
-        raise ConfigError("part: dev needs a dev_list, which names the documents it takes")
-    if held_out and not config.part:
-        raise ConfigError("dev_list: parts train and dev; name one of them as the part")
+    dev_documents = _documents_of(config.dev_list) if config.dev_list else frozenset()
+    if config.split == "dev" and not dev_documents:
+        raise ConfigError("split: dev needs a dev_list, which names its documents")
+    if dev_documents and not config.split:
+        raise ConfigError("dev_list: separates train and dev; name one of them as the split")
     n_files = 0
     for path, data in xml_files(config.path):
         log.opened(config.path)
-        if _PLACES.get(config.part, "") not in f"/{path.as_posix()}":
+        if _SPLIT_FOLDERS.get(config.split, "") not in f"/{path.as_posix()}":
             continue
         n_files += 1
         root = _parse(path, data, log)
         if root is None:
             continue
-        document = root.get("id", "")
-        if config.part not in ("train", "dev") or (document in held_out) == (config.part == "dev"):
+        is_dev = root.get("id", "") in dev_documents
+        if config.split not in ("train", "dev") or is_dev == (config.split == "dev"):
             yield from _pairs(root, path, data, log)
     if not n_files:
         raise FormatError(
-            f"holds no XML file of DDI's {config.part}" if config.part else "holds no XML file",
+            f"holds no XML file of DDI's {config.split}" if config.split else "holds no XML file",
             path=config.path,
             remedy="name the published zip, or a folder of XML files",
         )
 
 
 def _documents_of(path: Path) -> frozenset[str]:
-    """Read the documents whose pairs a list names: ``DDI-MedLine.d119.s1.p0``."""
+    """Read the documents of the pairs in a list: ``DDI-MedLine.d119.s1.p0``."""
     pairs = (line.split("\t")[0].strip() for _, line in read_lines(path))
     return frozenset(pair.rsplit(".", 2)[0] for pair in pairs if pair)
 
@@ -90,9 +90,9 @@ def _pairs(
 ) -> Iterator[RelationExample]:
     for sentence in root.iter("sentence"):
         text = sentence.get("text", "")
-        placer = Placer(text, log, path)
+        checker = OffsetChecker(text, log, path)
         mentions = {
-            entity.get("id", ""): _mention(entity, placer, data)
+            entity.get("id", ""): _mention(entity, checker, data)
             for entity in sentence.iter("entity")
         }
         for pair in sentence.iter("pair"):
@@ -106,13 +106,13 @@ def _pairs(
                 log.reject("ddi is neither true nor false", _line(data, name), name, path=path)
             else:
                 if label == UNTYPED and not pair.get("type"):
-                    reason = f"an interaction without a type, taken for {UNTYPED}"
+                    reason = f"an interaction without a type, read as {UNTYPED}"
                     log.doubt(reason, _line(data, name), name, path=path)
                 yield RelationExample(text, first, second, label, root.get("id", ""), name)
 
 
 def _label(pair: ElementTree.Element) -> str | None:
-    """Give the label of a pair; none if the file does not say whether it interacts."""
+    """Return the label of a pair; None if ``ddi`` is neither true nor false."""
     match pair.get("ddi", "").strip().lower():
         case "false":
             return NO_RELATION
@@ -122,25 +122,25 @@ def _label(pair: ElementTree.Element) -> str | None:
             return None
 
 
-def _mention(entity: ElementTree.Element, placer: Placer, data: bytes) -> Mention | None:
-    """Give the mention of an entity, whose ends are written inclusive; none if there is none.
+def _mention(entity: ElementTree.Element, checker: OffsetChecker, data: bytes) -> Mention | None:
+    """Return the mention of an entity, whose ends are inclusive in the file; None if absent.
 
-    Offsets that are wrong are set right where the mention stands close by, as for documents.
+    Wrong offsets are corrected if the text occurs nearby, as for documents.
     """
     name, offsets = entity.get("id", ""), entity.get("charOffset", "")
-    found = [_PIECE.fullmatch(piece.strip()) for piece in offsets.split(";")]
-    spans = tuple((int(piece[1]), int(piece[2]) + 1) for piece in found if piece)
-    shown = f"{name} {offsets} {entity.get('text')}"
-    if len(spans) < len(found):
+    matches = [_SPAN.fullmatch(span.strip()) for span in offsets.split(";")]
+    spans = tuple((int(match[1]), int(match[2]) + 1) for match in matches if match)
+    excerpt = f"{name} {offsets} {entity.get('text')}"
+    if len(spans) < len(matches):
         spans = ()
-    mention = placer.mention(spans, entity.get("text"), _line(data, name), shown)
+    mention = checker.mention(spans, entity.get("text"), _line(data, name), excerpt)
     return mention and replace(mention, type=entity.get("type", ""), id=name)
 
 
 def _line(data: bytes, name: str) -> int:
-    """Find the line of the element with an id."""
-    place = data.find(f'id="{name}"'.encode()) if name else -1
-    return data.count(b"\n", 0, place) + 1 if place >= 0 else 0
+    """Return the line of the element with an id."""
+    position = data.find(f'id="{name}"'.encode()) if name else -1
+    return data.count(b"\n", 0, position) + 1 if position >= 0 else 0
 
 
-FORMAT = TaskFormat("relation", read, recognise, frozenset({"part", "dev_list"}))
+FORMAT = TaskFormat("relation", read, recognise, frozenset({"split", "dev_list"}))

@@ -1,4 +1,4 @@
-"""What tasks learn from: plain records, one type for each kind of question asked of a text."""
+"""Task examples as plain records: pairs, rankings, classes and relations; entity indicators."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from biograft.documents import Mention
 
 @dataclass(frozen=True, slots=True)
 class PairExample:
-    """Two texts and how they stand to each other: the same question, an inference, ..."""
+    """Two texts and the label of their relation: the same question, an inference, ..."""
 
     first: str
     second: str
     label: str = ""
-    """As written; empty where it is not given."""
+    """The label as written; empty if there is none."""
     id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One text among those to be ranked."""
+    """A candidate of a ranking."""
 
     text: str
     relevance: int = 0
-    """0: not an answer; above: an answer, the higher the better."""
+    """0: no answer; above: an answer, the higher the better."""
     id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RankingExample:
-    """A question and the texts to be ranked for it, in the file's order."""
+    """A question and the texts to rank for it, in the order of the file."""
 
     query: str
     candidates: tuple[Answer, ...]
@@ -40,31 +40,31 @@ class RankingExample:
 
     @property
     def n_relevant(self) -> int:
-        """How many candidates are answers."""
+        """The number of candidates that are answers."""
         return sum(answer.relevance > 0 for answer in self.candidates)
 
     @property
     def decidable(self) -> bool:
-        """Whether an order can be right or wrong: there are answers and others."""
+        """Whether there are both answers and other candidates, so that a ranking matters."""
         return 0 < self.n_relevant < len(self.candidates)
 
 
 @dataclass(frozen=True, slots=True)
 class ClassExample:
-    """A text (a question, with the text it is asked of as ``context``) and its classes."""
+    """A text and its classes; the text may be a question about ``context``."""
 
     text: str
     labels: tuple[str, ...] = ()
-    """One, unless ``multi``; none where it is not given, or (``multi``) where none holds."""
+    """One label, or any number if ``multi``; empty if unlabelled."""
     context: str = ""
     multi: bool = False
-    """Whether any number of classes may hold at once."""
+    """Whether this is multi-label classification."""
     id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RelationExample:
-    """A text with two mentions in it, and how their concepts are related."""
+    """A text with two mentions and the relation of their concepts."""
 
     text: str
     first: Mention
@@ -84,7 +84,7 @@ KINDS: dict[str, type[Example]] = {
 
 
 def kind_of(example: Example) -> str:
-    """Name the kind of an example.
+    """Return the kind of an example.
 
     >>> kind_of(PairExample("a", "b"))
     'pair'
@@ -93,7 +93,7 @@ def kind_of(example: Example) -> str:
 
 
 def labels_of(example: Example) -> tuple[str, ...]:
-    """Give the labels of an example; of a ranking, the relevance of each candidate."""
+    """Return the labels of an example; of a ranking, the relevance of each candidate."""
     if isinstance(example, ClassExample):
         return example.labels
     if isinstance(example, RankingExample):
@@ -102,7 +102,7 @@ def labels_of(example: Example) -> tuple[str, ...]:
 
 
 def texts_of(example: Example) -> tuple[str, ...]:
-    """Give the texts of an example, those a model would read."""
+    """Return the texts of an example that a model reads."""
     if isinstance(example, PairExample):
         return (example.first, example.second)
     if isinstance(example, RankingExample):
@@ -112,31 +112,34 @@ def texts_of(example: Example) -> tuple[str, ...]:
     return (example.text,)
 
 
-Span = tuple[int, int]
+Offsets = tuple[int, int]
 Mark = tuple[str, str]
 
 INDICATED = {
     "": "ENTITY",
     **dict.fromkeys(("drug", "brand", "group", "drug_n"), "DRUG"),
 }
-"""What BLURB calls the types of DDI; ``ENTITY`` where no type is known. Others: the type itself."""
+"""BLURB's indicators of DDI types, and of unknown types; any other type is its own indicator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anonymised:
-    """A text with indicators in place of two mentions, and where they stand in it.
+    """A text with indicators instead of two mentions, and their offsets.
 
-    Mentions that overlap have one indicator in common, and so one span.
+    Overlapping mentions share one indicator, and so one span.
     """
 
     text: str
-    first: Span
-    second: Span
-    edits: tuple[tuple[Span, Span], ...]
-    """What was replaced: its span in the unaltered text, and that of its indicator here."""
+    first: Offsets
+    second: Offsets
+    edits: tuple[tuple[Offsets, Offsets], ...]
+    """The replacements: the span in the original text, and the span of the indicator."""
 
     def original(self, position: int) -> int:
-        """Say where a character of this text came from; inside an indicator: its beginning."""
+        """Return the position of a character in the original text.
+
+        All positions in an indicator map to the start of its mention.
+        """
         shift = 0
         for (start, end), (new_start, new_end) in self.edits:
             if new_start <= position < new_end:
@@ -147,9 +150,9 @@ class Anonymised:
 
 
 def anonymise(example: RelationExample, names: Mapping[str, str] | None = None) -> Anonymised:
-    """Put indicators in place of both mentions; ``names`` maps types to what indicators say.
+    """Replace both mentions by indicators; ``names`` maps types to indicators.
 
-    A mention with gaps is replaced from its beginning to its end, as BLURB does.
+    A mention with gaps is replaced from its start to its end, as in BLURB.
 
     >>> text = "aspirin with warfarin"
     >>> first, second = Mention(0, 7, "aspirin", type="drug"), Mention(13, 21, "warfarin")
@@ -158,13 +161,15 @@ def anonymise(example: RelationExample, names: Mapping[str, str] | None = None) 
     """
     names = INDICATED if names is None else names
     order = sorted((example.first, example.second), key=lambda mention: mention.start)
-    said = [names.get(mention.type, mention.type.upper()) or INDICATED[""] for mention in order]
+    indicators = [
+        names.get(mention.type, mention.type.upper()) or INDICATED[""] for mention in order
+    ]
     spans = [(mention.start, mention.end) for mention in order]
     if spans[1][0] < spans[0][1]:
         spans = [(spans[0][0], max(spans[0][1], spans[1][1]))]
-        said = ["-".join(said)]
+        indicators = ["-".join(indicators)]
     parts, edits, position, length = [], [], 0, 0
-    for (start, end), name in zip(spans, said, strict=True):
+    for (start, end), name in zip(spans, indicators, strict=True):
         between, indicator = example.text[position:start], f"@{name}$"
         begin = length + len(between)
         parts += [between, indicator]
@@ -176,16 +181,16 @@ def anonymise(example: RelationExample, names: Mapping[str, str] | None = None) 
 
 
 def unmark(text: str, marks: Sequence[Mark]) -> tuple[str, Mention, Mention] | None:
-    """Take two pairs of marks out of a text; none unless each opens once and closes.
+    """Remove two pairs of marks from a text; None unless each pair occurs exactly once.
 
     >>> unmark("<< a >> and [[ b ]]", (("<< ", " >>"), ("[[ ", " ]]")))[0]
     'a and b'
     """
-    cuts: list[Span] = []
-    inner: list[Span] = []
+    cuts: list[Offsets] = []
+    inner: list[Offsets] = []
     for opening, closing in marks:
         start = text.find(opening)
-        # a further closing mark may be text, as in "A >> B"
+        # another closing mark may be text, as in "A >> B"
         end = text.find(closing, start + len(opening))
         if start < 0 or text.find(opening, start + 1) >= 0 or end <= start + len(opening):
             return None
@@ -203,10 +208,10 @@ def unmark(text: str, marks: Sequence[Mark]) -> tuple[str, Mention, Mention] | N
     return plain, first, second
 
 
-def _without(cuts: Sequence[Span], span: Span, plain: str) -> Mention:
-    """Say where a span lies once the cuts are made."""
+def _without(cuts: Sequence[Offsets], span: Offsets, plain: str) -> Mention:
+    """Return the mention at a span after the cuts."""
     start, end = (
-        place - sum(cut_end - cut_start for cut_start, cut_end in cuts if cut_end <= place)
-        for place in span
+        bound - sum(cut_end - cut_start for cut_start, cut_end in cuts if cut_end <= bound)
+        for bound in span
     )
     return Mention(start, end, plain[start:end])

@@ -1,4 +1,4 @@
-"""What a reader of one task format is, and what it is told."""
+"""Registry of task formats; read a task file with its settings."""
 
 from __future__ import annotations
 
@@ -12,53 +12,53 @@ from biograft.registry import Registry
 from biograft.sources.format import Probe, find_format, look_into
 from biograft.sources.log import ReadLog
 
-PARTS = ("train", "dev", "test")
-_LOOKED_AT = 5
+SPLITS = ("train", "dev", "test")
+_N_PROBED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskConfig:
-    """One task file to read, and how."""
+    """A task file and the settings to read it with."""
 
     path: Path
     format: str = ""
-    """Name of the reader; empty means: recognised by content."""
+    """Name of the format; empty: recognised by content."""
     encoding: str = "utf-8"
     columns: Mapping[str, str] = field(default_factory=dict)
-    """For tables: which column (or key) holds what, as ``{"first": "q1", "label": "#3"}``."""
-    part: str = ""
-    """For a corpus that holds several: train, dev or test; empty means all there is."""
+    """For tables: the column (or key) of each role, as ``{"first": "q1", "label": "#3"}``."""
+    split: str = ""
+    """For a corpus with several splits: train, dev or test; empty: all."""
     dev_list: Path | None = None
-    """For DDI: a table whose first column names pairs of the documents to keep for dev."""
+    """For DDI: a table whose first column names pairs of the dev documents."""
     grouped: bool = False
-    """For ChemProt: the groups that BLURB counts (CPR:3 ...) in place of single relations."""
+    """For ChemProt: use BLURB's relation groups (CPR:3 ...) as labels."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
         if self.dev_list is not None:
             object.__setattr__(self, "dev_list", Path(self.dev_list))
-        if self.part and self.part not in PARTS:
-            raise ConfigError(f"part: {self.part!r} is not one of {', '.join(PARTS)}")
+        if self.split and self.split not in SPLITS:
+            raise ConfigError(f"split: {self.split!r} is not one of {', '.join(SPLITS)}")
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFormat:
-    """A format of task files: the one object each reader module offers."""
+    """A format of task files; each reader module defines one or more."""
 
     kind: str
-    """The kind of its examples; empty where the file decides."""
+    """The kind of its examples; empty if it depends on the file."""
     read: Callable[[TaskConfig, ReadLog], Iterator[Example]]
     recognise: Callable[[Probe], bool] = lambda probe: False
-    """Whether what the probe shows can only be of this format."""
+    """Whether a file can only be of this format."""
     options: frozenset[str] = frozenset()
-    """Fields of the configuration that mean something to this reader alone."""
+    """The optional settings that apply to this format."""
 
 
 def by_lines(fits: Callable[[list[str]], bool]) -> Callable[[Probe], bool]:
-    """Recognise files by the first lines that are not blank; there is at least one."""
+    """Return a recogniser that tests the first non-empty lines, of which there is at least one."""
 
     def recognise(probe: Probe) -> bool:
-        lines = probe.lines(_LOOKED_AT)
+        lines = probe.lines(_N_PROBED)
         return bool(lines) and fits(lines)
 
     return recognise
@@ -67,50 +67,28 @@ def by_lines(fits: Callable[[list[str]], bool]) -> Callable[[Probe], bool]:
 TASK_FORMATS: Registry[TaskFormat] = Registry(
     "task format",
     {
-        "cmedqq": (
-            "biograft.corpus.tasks.chineseblue:CMEDQQ",
-            "label, text, text (cMedQQ, cMedQNLI); tabs",
-        ),
-        "cmedqa": (
-            "biograft.corpus.tasks.rows:CMEDQA",
-            "0/1, question, answer; tabs, quoted as in CSV",
-        ),
-        "webmedqa": (
-            "biograft.corpus.tasks.rows:WEBMEDQA",
-            "id, 0/1, department, question, answer; tabs",
-        ),
-        "cmedir": (
-            "biograft.corpus.tasks.chineseblue:CMEDIR",
-            "searches and graded pages; JSON lines",
-        ),
-        "cmedtc": (
-            "biograft.corpus.tasks.chineseblue:CMEDTC",
-            "class, text (cMedTC, cMedIC); a tab",
-        ),
-        "hoc": ("biograft.corpus.tasks.blurb:HOC", "labels 0_1,1_0,..., sentence, id; tabs"),
-        "bioasq": ("biograft.corpus.tasks.blurb:BIOASQ", "id, question, context, yes/no; tabs"),
-        "ddi": ("biograft.corpus.tasks.ddi:FORMAT", "DDI 2013: XML, the published zip or a folder"),
-        "chemprot": (
-            "biograft.corpus.tasks.blurb:CHEMPROT",
-            "text with << >> and [[ ]], label; JSON lines",
-        ),
-        "gad": (
-            "biograft.corpus.tasks.blurb:GAD",
-            "id, sentence with @GENE$ and @DISEASE$, label; tabs",
-        ),
-        "jsonl": ("biograft.corpus.tasks.jsonl:FORMAT", "biograft's own JSON lines, of any kind"),
-        "table": (
-            "biograft.corpus.tasks.table:FORMAT",
-            "any CSV, TSV or JSON lines with a column mapping",
-        ),
+        "cmedqq": ("chineseblue:CMEDQQ", "label, text, text (cMedQQ, cMedQNLI); tabs"),
+        "cmedqa": ("rows:CMEDQA", "0/1, question, answer; tabs, quoted as in CSV"),
+        "webmedqa": ("rows:WEBMEDQA", "id, 0/1, department, question, answer; tabs"),
+        "cmedir": ("chineseblue:CMEDIR", "searches and graded pages; JSON lines"),
+        "cmedtc": ("chineseblue:CMEDTC", "class, text (cMedTC, cMedIC); a tab"),
+        "hoc": ("blurb:HOC", "labels 0_1,1_0,..., sentence, id; tabs"),
+        "bioasq": ("blurb:BIOASQ", "id, question, context, yes/no; tabs"),
+        "ddi": ("ddi:FORMAT", "DDI 2013: XML, the published zip or a folder"),
+        "chemprot": ("blurb:CHEMPROT", "text with << >> and [[ ]], label; JSON lines"),
+        "gad": ("blurb:GAD", "id, sentence with @GENE$ and @DISEASE$, label; tabs"),
+        "jsonl": ("jsonl:FORMAT", "biograft's own JSON lines, of any kind"),
+        "table": ("table:FORMAT", "any CSV, TSV or JSON lines with a column mapping"),
     },
+    group="biograft.task_formats",
+    home="biograft.corpus.tasks",
 )
-_OPTIONS = ("columns", "part", "dev_list", "grouped")
+_OPTIONS = ("columns", "split", "dev_list", "grouped")
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSet:
-    """The examples of a file, all of one kind, and the log of what was left out of it and why."""
+    """The examples of a file, all of one kind, and the log of rejected records."""
 
     format: str
     kind: str
@@ -119,39 +97,39 @@ class TaskSet:
 
 
 def sniff_task(path: Path) -> str:
-    """Name the format of a task file by its content, where only one is possible."""
+    """Return the format of a task file by its content, if it can only be one."""
     problem = "the content fits no format, or several"
     return find_format(look_into(path), TASK_FORMATS, problem)
 
 
 def resolve_task(config: TaskConfig) -> TaskConfig:
-    """Complete a configuration by the format, and refuse options that mean nothing to it."""
+    """Complete settings with the format, and check that all options apply to it."""
     name = config.format or ("table" if config.columns else sniff_task(config.path))
-    heeded = TASK_FORMATS.load(name).options
+    relevant = TASK_FORMATS.load(name).options
     defaults = {field.name: field for field in fields(TaskConfig)}
     for option in _OPTIONS:
         empty = getattr(config, option) in ({}, defaults[option].default)
-        if not empty and option not in heeded:
-            raise ConfigError(f"{option}: means nothing to the task format {name!r}; leave it out")
+        if not empty and option not in relevant:
+            raise ConfigError(f"{option}: does not apply to the task format {name!r}; leave it out")
     return replace(config, format=name)
 
 
 def read_examples(config: TaskConfig, log: ReadLog | None = None) -> Iterator[Example]:
-    """Read a task file as a stream of examples; what is broken in it goes to the log."""
+    """Read a task file as a stream of examples; malformed records go to the log."""
     config = resolve_task(config)
     reader = TASK_FORMATS.load(config.format)
     yield from reader.read(config, log if log is not None else ReadLog(config.path))
 
 
 def read_task(config: TaskConfig) -> TaskSet:
-    """Read a task file whole; one without any example is refused."""
+    """Read a whole task file; raise a ``FormatError`` if it has no example."""
     config = resolve_task(config)
     log = ReadLog(config.path)
     examples = tuple(read_examples(config, log))
     if not examples:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in log.rejected.counts.items())
         raise FormatError(
-            f"no example of format {config.format!r} is left of {log.n_read:,} rows"
+            f"{log.n_read:,} rows have no valid example of format {config.format!r}"
             + (f" ({reasons})" if reasons else ""),
             path=config.path,
             remedy="check the format",

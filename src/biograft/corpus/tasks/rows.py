@@ -1,4 +1,7 @@
-"""Rows of delimited task files, line by line, so that a broken row spoils no other."""
+"""Rows of delimited task files (CSV, TSV), and rankings of one answer per row (cMedQA, WebMedQA).
+
+Rows are parsed line by line, so that a malformed row does not affect others.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,15 @@ if TYPE_CHECKING:
     from biograft.sources.log import ReadLog
 
 QUOTE = '"'
-MOST_LINES = 200
-"""A quoted cell that runs over more lines than these is taken for a quote without end."""
+MAX_CELL_LINES = 200
+"""Maximum lines of a quoted cell; a longer one counts as an unclosed quote."""
 
 Numbered = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """The cells of a row, the line it begins in, and its text."""
+class TabRow:
+    """The cells of a row, its first line, and its text."""
 
     line: int
     cells: list[str]
@@ -33,10 +36,10 @@ class Row:
 
 def read_tabbed(
     config: TaskConfig, log: ReadLog, n_cells: int, form: str, *, quoted: bool = False
-) -> Iterator[Row]:
-    """Read rows of cells with tabs between; those of another width are rejected.
+) -> Iterator[TabRow]:
+    """Read tab-separated rows; rows with another number of cells are rejected.
 
-    ``quoted`` cells are as in CSV, but do not run over several lines.
+    ``quoted`` cells are as in CSV, but on a single line.
     """
     log.opened(config.path)
     for number, line in read_lines(config.path, config.encoding):
@@ -45,30 +48,30 @@ def read_tabbed(
         log.read()
         cells = parse_csv(line, "\t") if quoted and QUOTE in line else line.split("\t")
         if cells is None:
-            log.reject("a quote without end", number, line)
+            log.reject("an unclosed quote", number, line)
         elif len(cells) != n_cells:
             log.reject(f"{len(cells)} cells, expected {n_cells} ({form})", number, line)
         else:
-            yield Row(number, cells, line)
+            yield TabRow(number, cells, line)
 
 
-def read_csv(config: TaskConfig, log: ReadLog, delimiter: str) -> Iterator[Row]:
-    """Read rows of CSV, whose quoted cells may run over several lines."""
+def read_csv(config: TaskConfig, log: ReadLog, delimiter: str) -> Iterator[TabRow]:
+    """Read rows of CSV, whose quoted cells may span several lines."""
     waiting: deque[Numbered] = deque()
     lines = read_lines(config.path, config.encoding)
 
     def following(n: int) -> Numbered | None:
-        """Give the n-th line that is not used yet."""
+        """Return the n-th line that is not used yet."""
         while len(waiting) <= n:
-            if (found := next(lines, None)) is None:
+            if (line := next(lines, None)) is None:
                 return None
-            waiting.append(found)
+            waiting.append(line)
         return waiting[n]
 
     while (first := following(0)) is not None:
         number, text = first
         n = 1
-        while n < MOST_LINES and _is_open(text, delimiter) and (more := following(n)):
+        while n < MAX_CELL_LINES and _is_open(text, delimiter) and (more := following(n)):
             text += "\n" + more[1]
             n += 1
         cells = parse_csv(text, delimiter)
@@ -77,13 +80,13 @@ def read_csv(config: TaskConfig, log: ReadLog, delimiter: str) -> Iterator[Row]:
             log.reject("quotes that are not those of CSV", number, first[1])
             n = 1
         elif text.strip():
-            yield Row(number, cells, text)
+            yield TabRow(number, cells, text)
         for _ in range(n):
             waiting.popleft()
 
 
 def parse_csv(text: str, delimiter: str) -> list[str] | None:
-    """Take a row apart whose cells may be quoted; none if its quotes make no sense.
+    """Split a row whose cells may be quoted; None if its quotes are invalid.
 
     >>> parse_csv('0,"a, b"', ",")
     ['0', 'a, b']
@@ -97,7 +100,7 @@ def parse_csv(text: str, delimiter: str) -> list[str] | None:
 
 
 def _is_open(text: str, delimiter: str) -> bool:
-    """Whether a text ends inside a quoted cell; only at its beginning does a quote open one."""
+    """Whether a text ends inside a quoted cell; a quote opens a cell only at its start."""
     start = 0
     while start >= 0:
         if text.startswith(QUOTE, start):
@@ -111,24 +114,24 @@ def _is_open(text: str, delimiter: str) -> bool:
     return False
 
 
-Judged = tuple[str, str, Answer]
+JudgedAnswer = tuple[str, str, Answer]
 """The id of a question, its text, and one answer."""
 
 
 def read_cmedqa(config: TaskConfig, log: ReadLog) -> Iterator[RankingExample]:
     """Read cMedQA as ChineseBLUE has it: 0/1, question, answer, quoted as in CSV."""
     rows = read_tabbed(config, log, 3, "0/1, question, answer", quoted=True)
-    return gather(_judged(rows, log, label=0, query=1, answer=2))
+    return group_by_question(_judged_answers(rows, log, label=0, query=1, answer=2))
 
 
 def read_webmedqa(config: TaskConfig, log: ReadLog) -> Iterator[RankingExample]:
     """Read WebMedQA: question id, 0/1, department, question, answer."""
     rows = read_tabbed(config, log, 5, "id, 0/1, department, question, answer")
-    return gather(_judged(rows, log, label=1, query=3, answer=4, id_at=0))
+    return group_by_question(_judged_answers(rows, log, label=1, query=3, answer=4, id_at=0))
 
 
-def gather(judged: Iterable[Judged]) -> Iterator[RankingExample]:
-    """Bring the answers of each question together."""
+def group_by_question(judged: Iterable[JudgedAnswer]) -> Iterator[RankingExample]:
+    """Group answers by question into ranking examples."""
     questions: dict[tuple[str, str], list[Answer]] = {}
     for identifier, query, answer in judged:
         questions.setdefault((identifier, query), []).append(answer)
@@ -137,7 +140,7 @@ def gather(judged: Iterable[Judged]) -> Iterator[RankingExample]:
 
 
 def relevance(cell: str) -> int | None:
-    """Read a relevance, a whole number from 0; none if it is not one.
+    """Parse a relevance, a whole number from 0; None if it is not one.
 
     >>> relevance(" 2 "), relevance("yes")
     (2, None)
@@ -146,24 +149,24 @@ def relevance(cell: str) -> int | None:
     return int(cell) if cell.isascii() and cell.isdecimal() and len(cell) <= 9 else None
 
 
-def _judged(
-    rows: Iterable[Row],
+def _judged_answers(
+    rows: Iterable[TabRow],
     log: ReadLog,
     *,
     label: int,
     query: int,
     answer: int,
     id_at: int | None = None,
-) -> Iterator[Judged]:
+) -> Iterator[JudgedAnswer]:
     for row in rows:
-        found = relevance(row.cells[label])
-        if found is None:
+        grade = relevance(row.cells[label])
+        if grade is None:
             log.reject("the label is not a whole number such as 0 or 1", row.line, row.text)
         elif not row.cells[query].strip() or not row.cells[answer].strip():
-            log.reject("question or answer is blank", row.line, row.text)
+            log.reject("question or answer is empty", row.line, row.text)
         else:
             identifier = "" if id_at is None else row.cells[id_at].strip()
-            yield identifier, row.cells[query], Answer(row.cells[answer], found)
+            yield identifier, row.cells[query], Answer(row.cells[answer], grade)
 
 
 CMEDQA = TaskFormat("ranking", read_cmedqa)

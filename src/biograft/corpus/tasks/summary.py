@@ -1,4 +1,4 @@
-"""What is reached without reading: the level above which a model has learned anything."""
+"""Statistics of task examples: labels, lengths, chance level, and overlap of two sets (leakage)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from biograft.corpus.tasks.records import (
 
 
 def majority(examples: Sequence[Example]) -> tuple[tuple[str, ...], float]:
-    """Give the most frequent answer and the share of examples it is right for.
+    """Return the most frequent answer and the ratio of examples that have it.
 
-    An answer is all labels of an example together; of equals, the first in order.
+    An answer is the set of labels of an example; of equally frequent ones, the first in order.
     """
     counts = Counter(tuple(sorted(labels_of(example))) for example in examples)
     if not counts:
@@ -33,15 +33,15 @@ def majority(examples: Sequence[Example]) -> tuple[tuple[str, ...], float]:
 
 
 def first_right(example: RankingExample) -> float:
-    """Give the chance that the first of a random order is an answer."""
+    """Return the probability that the first of a random order is an answer."""
     n = len(example.candidates)
     return example.n_relevant / n if n else 0.0
 
 
 def reciprocal_rank(example: RankingExample) -> float:
-    """Give the expected reciprocal rank of the first answer in a random order.
+    """Return the expected reciprocal rank of the first answer in a random order.
 
-    The first of r answers among n stands at rank k in C(n - k, r - 1) of C(n, r) orders.
+    The first of r answers among n candidates has rank k in C(n - k, r - 1) of C(n, r) orders.
 
     >>> from biograft.corpus.tasks.records import Answer
     >>> reciprocal_rank(RankingExample("q", (Answer("a", 1), Answer("b"))))
@@ -54,7 +54,7 @@ def reciprocal_rank(example: RankingExample) -> float:
 
 
 def random_ranking(examples: Sequence[RankingExample]) -> dict[str, float]:
-    """Give the means over all questions for a random order; no answer at all scores 0."""
+    """Return the mean metrics of a random order; a question without an answer scores 0."""
     n = max(len(examples), 1)
     return {
         "acc@1": sum(map(first_right, examples)) / n,
@@ -67,47 +67,49 @@ Question: TypeAlias = Hashable
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How much of a set (``b``) stands in another (``a``) too; texts are compared exactly."""
+    """The overlap of a set (``b``) with another (``a``); texts are compared exactly."""
 
     n_examples: int
     """Examples of b."""
     n_seen: int
-    """Of these, what a asks too: the same texts (and mentions); the order of a pair is naught."""
+    """Examples of b whose texts (and mentions) are an example of a; pairs in either order."""
     n_contradicted: int
-    """Of those seen, the ones that have another label (or other judgements) in a."""
+    """Seen examples with another label (or other relevances) in a."""
     n_texts: int
-    """Different texts of b."""
+    """Distinct texts of b."""
     n_texts_seen: int
-    """Of these, the ones that stand in a, in whatever example."""
+    """Distinct texts of b that occur in any example of a."""
     n_judgements_seen: int
-    """For rankings: pairs of question and answer of b that stand in a."""
+    """For rankings: pairs of question and answer of b that occur in a."""
 
     def to_json(self) -> dict[str, int]:
-        """Give all figures as plain values."""
+        """Return all counts as plain values."""
         return asdict(self)
 
 
 def overlap(a: Sequence[Example], b: Sequence[Example]) -> Overlap:
-    """Count what of ``b`` (such as a test split) stands in ``a`` (such as train) too."""
+    """Count what of ``b`` (such as test) also occurs in ``a`` (such as train)."""
     answers: dict[Question, set[Hashable]] = {}
     for example in a:
-        answers.setdefault(asked(example), set()).add(_answered(example))
-    seen = [example for example in b if asked(example) in answers]
+        answers.setdefault(question_of(example), set()).add(_gold_answer(example))
+    seen = [example for example in b if question_of(example) in answers]
     known = {text for example in a for text in texts_of(example)}
     texts = {text for example in b for text in texts_of(example)}
-    judged = {pair for example in a for pair in _judgements(example)}
+    judged = {pair for example in a for pair in _judged_pairs(example)}
     return Overlap(
         n_examples=len(b),
         n_seen=len(seen),
-        n_contradicted=sum(answers[asked(example)] != {_answered(example)} for example in seen),
+        n_contradicted=sum(
+            answers[question_of(example)] != {_gold_answer(example)} for example in seen
+        ),
         n_texts=len(texts),
         n_texts_seen=len(texts & known),
-        n_judgements_seen=sum(pair in judged for example in b for pair in _judgements(example)),
+        n_judgements_seen=sum(pair in judged for example in b for pair in _judged_pairs(example)),
     )
 
 
-def asked(example: Example) -> Question:
-    """Give what an example asks, without its answer: equal for two that ask the same."""
+def question_of(example: Example) -> Question:
+    """Return an example without its answer: equal for examples that ask the same."""
     match example:
         case PairExample():
             return frozenset((example.first, example.second))
@@ -122,17 +124,17 @@ def asked(example: Example) -> Question:
 
 
 def n_repeated(questions: Sequence[Question]) -> int:
-    """Count the questions that were asked before."""
+    """Count the questions that occurred before."""
     return Counter(questions).total() - len(set(questions))
 
 
-def _answered(example: Example) -> Hashable:
+def _gold_answer(example: Example) -> Hashable:
     if isinstance(example, RankingExample):
         return frozenset((answer.text, answer.relevance) for answer in example.candidates)
     return frozenset(labels_of(example))
 
 
-def _judgements(example: Example) -> list[tuple[str, str]]:
+def _judged_pairs(example: Example) -> list[tuple[str, str]]:
     if not isinstance(example, RankingExample):
         return []
     return [(example.query, answer.text) for answer in example.candidates]
@@ -140,32 +142,32 @@ def _judgements(example: Example) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Counts of a set of examples, and what chance reaches on it."""
+    """Counts of a set of examples, and its chance level."""
 
     kind: str
     n_examples: int
     n_unlabelled: int
     labels: dict[str, int]
-    """How often each label stands, the most frequent first; of rankings, each relevance."""
+    """The count of each label (of rankings: each relevance), the most frequent first."""
     n_repeated: int
-    """Examples that ask what an earlier one asked."""
-    longest: int
+    """Examples with the question of an earlier one."""
+    max_length: int
     """Characters of the longest text."""
     mean_length: float
     """Characters of a text, on average."""
     chance: dict[str, Any]
     extra: dict[str, int]
-    """Counts that only this kind of example has."""
+    """Counts specific to the kind of example."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give all figures as plain values."""
+        """Return all counts as plain values."""
         return {
             "kind": self.kind,
             "n_examples": self.n_examples,
             "n_unlabelled": self.n_unlabelled,
             "labels": self.labels,
             "n_repeated": self.n_repeated,
-            "longest": self.longest,
+            "max_length": self.max_length,
             "mean_length": round(self.mean_length, 1),
             "chance": self.chance,
             **self.extra,
@@ -173,15 +175,15 @@ class Summary:
 
 
 def summarise(examples: Sequence[Example]) -> Summary:
-    """Count what a set of examples (of one kind) holds."""
+    """Compute the statistics of a set of examples of one kind."""
     lengths = [len(text) for example in examples for text in texts_of(example)]
     return Summary(
         kind=kind_of(examples[0]) if examples else "",
         n_examples=len(examples),
         n_unlabelled=sum(not _is_labelled(example) for example in examples),
         labels=count_labels(examples),
-        n_repeated=n_repeated([asked(example) for example in examples]),
-        longest=max(lengths, default=0),
+        n_repeated=n_repeated([question_of(example) for example in examples]),
+        max_length=max(lengths, default=0),
         mean_length=sum(lengths) / max(len(lengths), 1),
         chance=chance_of(examples),
         extra=_extra(examples),
@@ -195,10 +197,9 @@ def count_labels(examples: Sequence[Example]) -> dict[str, int]:
 
 
 def chance_of(examples: Sequence[Example]) -> dict[str, Any]:
-    """Say what chance reaches: of classes the majority's accuracy, of rankings a random order.
+    """Return the chance level: the accuracy of the majority class, or metrics of a random order.
 
-    Rankings are measured twice: over all questions, and over those where an order can be right
-    or wrong.
+    Rankings are measured over all questions, and over the decidable ones.
     """
     rankings = [example for example in examples if isinstance(example, RankingExample)]
     if rankings:
@@ -209,8 +210,8 @@ def chance_of(examples: Sequence[Example]) -> dict[str, Any]:
     labelled = [example for example in examples if _is_labelled(example)]
     if not labelled:
         return {}
-    answer, share = majority(labelled)
-    return {"accuracy": share, "answer": list(answer)}
+    answer, ratio = majority(labelled)
+    return {"accuracy": ratio, "answer": list(answer)}
 
 
 def _is_labelled(example: Example) -> bool:
@@ -223,7 +224,7 @@ def _extra(examples: Sequence[Example]) -> dict[str, int]:
         sizes = [len(example.candidates) for example in rankings]
         return {
             "n_candidates": sum(sizes),
-            "most_candidates": max(sizes),
+            "max_candidates": max(sizes),
             "n_without_answer": sum(not example.n_relevant for example in rankings),
             "n_with_one_answer": sum(example.n_relevant == 1 for example in rankings),
             "n_decidable": sum(example.decidable for example in rankings),

@@ -1,9 +1,9 @@
-"""Tables of one's own: CSV, TSV or JSON lines, with a word on which column holds what.
+"""Task tables with a column mapping: CSV, TSV or JSON lines.
 
-The roles that are mapped tell the kind: ``first, second [, label, id]`` are pairs; ``text, label
-[, context, id]`` classes, with ``labels`` (several in a cell, ``|`` between, or a list) in place
-of ``label`` where any number may hold; ``query, answer, relevance [, id]`` rankings, gathered by
-question. A column is named by its header (in JSON: its key), or by its number: ``#1``.
+The mapped roles determine the kind: ``first, second [, label, id]`` are pairs; ``text, label
+[, context, id]`` are classes, with ``labels`` (several in a cell, separated by ``|``, or a list)
+instead of ``label`` for multi-label tasks; ``query, answer, relevance [, id]`` are rankings,
+grouped by question. A column is named by its header (in JSON: its key), or by its position: ``#1``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from biograft.corpus.tasks.records import Answer, ClassExample, Example, PairExample
 from biograft.corpus.tasks.registry import TaskConfig, TaskFormat
-from biograft.corpus.tasks.rows import Judged, gather, read_csv, relevance
+from biograft.corpus.tasks.rows import JudgedAnswer, group_by_question, read_csv, relevance
 from biograft.errors import ConfigError, FormatError, nearest
 from biograft.sources.files import read_lines
 from biograft.sources.json_files import read_objects
@@ -37,7 +37,7 @@ OPTIONAL = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _RoleRow:
     """The cells of a row by role; of JSON, values of any type."""
 
     line: int
@@ -48,8 +48,8 @@ class _Row:
         value = self.cells.get(role, "")
         return value if isinstance(value, str) else "" if value is None else str(value)
 
-    def blank(self, *roles: str) -> str:
-        """Name the first of the roles that holds nothing; empty if all hold something."""
+    def empty(self, *roles: str) -> str:
+        """Return the first of the roles whose cell is empty, if any."""
         return next((role for role in roles if not self.get(role).strip()), "")
 
 
@@ -58,12 +58,12 @@ def read(config: TaskConfig, log: ReadLog) -> Iterator[Example]:
     kind = kind_of_columns(config.columns)
     rows = _rows(config, log)
     if kind == "ranking":
-        return iter(gather(_judged(rows, log)))
+        return iter(group_by_question(_judged_answers(rows, log)))
     return _classes(rows, log) if kind == "class" else _paired(rows, log)
 
 
 def kind_of_columns(columns: Mapping[str, str]) -> str:
-    """Say which kind of example the mapped roles make."""
+    """Return the kind of example that the mapped roles make."""
     known = sorted({role for roles in (*NEEDED.values(), *OPTIONAL.values()) for role in roles})
     for role in columns:
         if role not in known:
@@ -71,7 +71,7 @@ def kind_of_columns(columns: Mapping[str, str]) -> str:
     for kind, needed in NEEDED.items():
         if set(needed) <= set(columns):
             if stray := set(columns) - {*needed, *OPTIONAL[kind]}:
-                raise ConfigError(f"columns: {', '.join(sorted(stray))} means nothing to a {kind}")
+                raise ConfigError(f"columns: a {kind} has no {', '.join(sorted(stray))}")
             if {"label", "labels"} <= set(columns):
                 raise ConfigError("columns: label is one, labels are several; map only one of both")
             return kind
@@ -81,20 +81,20 @@ def kind_of_columns(columns: Mapping[str, str]) -> str:
     )
 
 
-def _paired(rows: Iterator[_Row], log: ReadLog) -> Iterator[PairExample]:
+def _paired(rows: Iterator[_RoleRow], log: ReadLog) -> Iterator[PairExample]:
     for row in rows:
-        if blank := row.blank("first", "second", *({"label"} & set(row.cells))):
-            log.reject(f"{blank} is blank", row.line, row.text)
+        if empty := row.empty("first", "second", *({"label"} & set(row.cells))):
+            log.reject(f"{empty} is empty", row.line, row.text)
             continue
         yield PairExample(
             row.get("first"), row.get("second"), row.get("label").strip(), row.get("id")
         )
 
 
-def _classes(rows: Iterator[_Row], log: ReadLog) -> Iterator[ClassExample]:
+def _classes(rows: Iterator[_RoleRow], log: ReadLog) -> Iterator[ClassExample]:
     for row in rows:
-        if blank := row.blank("text", *({"label"} & set(row.cells))):
-            log.reject(f"{blank} is blank", row.line, row.text)
+        if empty := row.empty("text", *({"label"} & set(row.cells))):
+            log.reject(f"{empty} is empty", row.line, row.text)
             continue
         labels = _several(row.cells["labels"]) if "labels" in row.cells else (row.get("label"),)
         kept = tuple(label.strip() for label in labels if label.strip())
@@ -106,43 +106,43 @@ def _several(value: Any) -> list[str]:
     return list(map(str, value)) if isinstance(value, list) else str(value or "").split(SEPARATOR)
 
 
-def _judged(rows: Iterator[_Row], log: ReadLog) -> Iterator[Judged]:
+def _judged_answers(rows: Iterator[_RoleRow], log: ReadLog) -> Iterator[JudgedAnswer]:
     for row in rows:
         grade = relevance(row.get("relevance"))
         if grade is None:
             log.reject("relevance is not a whole number such as 0 or 1", row.line, row.text)
-        elif blank := row.blank("query", "answer"):
-            log.reject(f"{blank} is blank", row.line, row.text)
+        elif empty := row.empty("query", "answer"):
+            log.reject(f"{empty} is empty", row.line, row.text)
         else:
             yield row.get("id"), row.get("query"), Answer(row.get("answer"), grade)
 
 
-def _rows(config: TaskConfig, log: ReadLog) -> Iterator[_Row]:
+def _rows(config: TaskConfig, log: ReadLog) -> Iterator[_RoleRow]:
     first = next((line for _, line in read_lines(config.path, config.encoding) if line.strip()), "")
     if first.lstrip().startswith("{"):
         yield from _json_rows(config, log)
         return
-    places: dict[str, int] = {}
+    positions: dict[str, int] = {}
     n_cells = 0
     numbered = all(column.startswith("#") for column in config.columns.values())
     for line, cells, text in _cells(config, log, find_delimiter(first)):
-        if not places:
+        if not positions:
             header = [] if numbered else [cell.strip() for cell in cells]
-            places = {r: _place(c, header, config, line) for r, c in config.columns.items()}
+            positions = {r: _position(c, header, config, line) for r, c in config.columns.items()}
             n_cells = len(cells)
             if header:
                 continue
         log.read()
-        if len(cells) != n_cells or len(cells) <= max(places.values()):
+        if len(cells) != n_cells or len(cells) <= max(positions.values()):
             log.reject(f"{len(cells)} cells, expected {n_cells}", line, text)
         else:
-            yield _Row(line, {role: cells[place] for role, place in places.items()}, text)
+            yield _RoleRow(line, {role: cells[k] for role, k in positions.items()}, text)
 
 
 def _cells(
     config: TaskConfig, log: ReadLog, delimiter: str
 ) -> Iterator[tuple[int, list[str], str]]:
-    """Split rows; between tabs quotes are text, unless they enclose a whole cell."""
+    """Yield rows of cells; in a TSV quotes are text, unless they enclose a whole cell."""
     log.opened(config.path)
     if delimiter != "\t":
         for row in read_csv(config, log, delimiter):
@@ -153,23 +153,23 @@ def _cells(
             yield number, [unquoted(cell) for cell in line.split("\t")], line
 
 
-def _json_rows(config: TaskConfig, log: ReadLog) -> Iterator[_Row]:
+def _json_rows(config: TaskConfig, log: ReadLog) -> Iterator[_RoleRow]:
     for row in read_objects(config.path, log, config.encoding):
         missing = [key for key in config.columns.values() if key not in row.value]
         if missing:
             log.reject(f"the key {missing[0]!r} is missing", row.line, row.text)
             continue
-        yield _Row(row.line, {r: row.value[key] for r, key in config.columns.items()}, row.text)
+        yield _RoleRow(row.line, {r: row.value[key] for r, key in config.columns.items()}, row.text)
 
 
-def _place(column: str, header: list[str], config: TaskConfig, line: int) -> int:
+def _position(column: str, header: list[str], config: TaskConfig, line: int) -> int:
     if not header:
         if not column[1:].isdecimal() or int(column[1:]) < 1:
             raise ConfigError(f"columns: {column!r} is not a column number such as '#1'")
         return int(column[1:]) - 1
     if header.count(column) != 1:
         raise FormatError(
-            f"column {column!r} stands {header.count(column)} times in the header",
+            f"column {column!r} occurs {header.count(column)} times in the header",
             path=config.path,
             line=line,
             text=",".join(header),

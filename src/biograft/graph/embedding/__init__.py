@@ -1,15 +1,14 @@
-"""Embeddings of a graph: trained in compiled loops, kept in a folder, judged by their ranks."""
+"""Graph embeddings: TransE and TransR, trained in compiled loops, and link prediction."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.graph.embedding.config import (
-        EmbeddingRecipe as EmbeddingRecipe,
-        shipped_embeddings as shipped_embeddings,
+        GraphRecipe as GraphRecipe,
     )
     from biograft.graph.embedding.embeddings import Embeddings as Embeddings
     from biograft.graph.embedding.ranking import (

@@ -1,7 +1,8 @@
-"""Arrays in a safetensors file, by its published layout: the core needs no package for it.
+"""Graph embeddings on disk: a folder with a safetensors file, ids and a manifest.
 
-Eight bytes give the length of a JSON header, which gives kind, shape and place of every array;
-then the arrays follow. What is read is mapped into memory.
+The safetensors layout is read and written here, so that the core needs no package for it: eight
+bytes with the length of a JSON header, the header with dtype, shape and offsets, then the arrays.
+Arrays are memory-mapped.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import Kind, file_sizes, new_file
+from biograft.artifacts import ArtifactKind, file_sizes, new_file
 from biograft.config import from_mapping
 from biograft.errors import InputError
-from biograft.graph.embedding.config import EmbeddingRecipe, ModelConfig
-from biograft.graph.embedding.scoring import Tables
+from biograft.graph.embedding.config import ModelConfig
+from biograft.graph.embedding.transe import Tables
 from biograft.graph.triples import graph_fingerprint
 from biograft.kb import KnowledgeBase
 
@@ -32,16 +33,16 @@ _ALIGNMENT = 8
 def write_tensors(
     path: Path, arrays: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Write arrays by name; the file appears when it is whole."""
+    """Write arrays by name; the file appears when it is complete."""
     header: dict[str, Any] = {_METADATA: dict(metadata)} if metadata else {}
-    place = 0
+    offset = 0
     for name, array in arrays.items():
         header[name] = {
             "dtype": _CODES[array.dtype.newbyteorder("=")],
             "shape": list(array.shape),
-            "data_offsets": [place, place + array.nbytes],
+            "data_offsets": [offset, offset + array.nbytes],
         }
-        place += array.nbytes
+        offset += array.nbytes
     text = json.dumps(header, ensure_ascii=False).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
     with new_file(path, overwrite=True) as file:
@@ -53,16 +54,14 @@ def write_tensors(
 
 
 def read_tensors(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Map the arrays of a file into memory; ``ValueError`` where it is damaged."""
-    whole = np.memmap(path, np.uint8, "r")
-    start = 8 + int.from_bytes(whole[:8].tobytes(), "little")
-    header = json.loads(whole[8:start].tobytes())
+    """Memory-map the arrays of a file; raise ``ValueError`` if it is damaged."""
+    data = np.memmap(path, np.uint8, "r")
+    start = 8 + int.from_bytes(data[:8].tobytes(), "little")
+    header = json.loads(data[8:start].tobytes())
     if not isinstance(header, dict):
         raise ValueError("its header is no table of arrays")
     return {
-        name: _map(whole[start:], name, entry)
-        for name, entry in header.items()
-        if name != _METADATA
+        name: _map(data[start:], name, entry) for name, entry in header.items() if name != _METADATA
     }
 
 
@@ -72,13 +71,13 @@ def _map(data: npt.NDArray[np.uint8], name: str, entry: Any) -> npt.NDArray[Any]
         kind, shape = np.dtype(_KINDS[entry["dtype"]]), tuple(entry["shape"])
         size = kind.itemsize * math.prod(shape)
     except (KeyError, TypeError) as error:
-        raise ValueError(f"what it says of {name} cannot be read") from error
+        raise ValueError(f"the entry of {name} cannot be read") from error
     if not 0 <= first <= last <= len(data) or last - first != size:
         raise ValueError(f"{name} is cut short")
     return np.ndarray(shape, kind, data, first)
 
 
-EMBEDDINGS = Kind(
+EMBEDDINGS = ArtifactKind(
     format="biograft-graph-embeddings",
     version=1,
     called="folder of embeddings",
@@ -91,11 +90,11 @@ _ROWS_AT_ONCE = 10_000
 
 
 class Embeddings:
-    """Vectors of the entities and relations of a store, mapped into memory."""
+    """Vectors of the entities and relations of a store, memory-mapped."""
 
     def __init__(self, tables: Tables, manifest: dict[str, Any], folder: Path) -> None:
         self.tables, self.manifest, self.folder = tables, manifest, folder
-        self.model: ModelConfig = from_mapping(EmbeddingRecipe, manifest["recipe"]).model
+        self.model: ModelConfig = from_mapping(ModelConfig, manifest["recipe"]["model"])
         self._ids: dict[str, list[str]] = {}
 
     @classmethod
@@ -131,31 +130,33 @@ class Embeddings:
         return self._ids[name]
 
     def write_text(self, path: Path, *, overwrite: bool = False) -> None:
-        """Write the entities as text: ``N dim``, then a line of id and numbers for each.
+        """Write the entities in word2vec's text format: ``N dim``, then ids and vectors.
 
-        Blanks in an id become ``_``, since blanks part the numbers.
+        Spaces in an id become ``_``, since spaces separate the numbers.
         """
-        words = ["_".join(identifier.split()) for identifier in self.entity_ids]
-        if len(set(words)) < len(words):
-            raise InputError("ids differ by blanks alone, which a text file cannot tell", path=path)
+        ids = ["_".join(identifier.split()) for identifier in self.entity_ids]
+        if len(set(ids)) < len(ids):
+            raise InputError(
+                "some ids differ in whitespace only, which the text format cannot hold", path=path
+            )
         with new_file(path, overwrite=overwrite) as file:
-            file.write(f"{len(words)} {self.tables.entity.shape[1]}\n".encode())
-            for lines in self._lines(words):
+            file.write(f"{len(ids)} {self.tables.entity.shape[1]}\n".encode())
+            for lines in self._lines(ids):
                 file.write(lines.encode())
 
-    def _lines(self, words: list[str]) -> Iterator[str]:
-        for first in range(0, len(words), _ROWS_AT_ONCE):
+    def _lines(self, ids: list[str]) -> Iterator[str]:
+        for first in range(0, len(ids), _ROWS_AT_ONCE):
             rows = self.tables.entity[first : first + _ROWS_AT_ONCE].tolist()
             yield "".join(
-                f"{word} {' '.join(format(value, '.6g') for value in row)}\n"
-                for word, row in zip(words[first : first + _ROWS_AT_ONCE], rows, strict=True)
+                f"{identifier} {' '.join(format(value, '.6g') for value in row)}\n"
+                for identifier, row in zip(ids[first : first + _ROWS_AT_ONCE], rows, strict=True)
             )
 
 
 def write_embeddings(
     folder: Path, tables: Tables, base: KnowledgeBase, content: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write the files of a folder, the manifest last."""
+    """Write a folder of embeddings, the manifest last."""
     arrays = {name: table for name, table in tables._asdict().items() if len(table)}
     write_tensors(folder / _TENSORS, arrays, {"format": EMBEDDINGS.format})
     names = list(base.relation_names)
@@ -165,5 +166,5 @@ def write_embeddings(
     with new_file(folder / _IDS) as file:
         file.write(json.dumps(ids, ensure_ascii=False).encode())
     sizes = {"n_entities": len(tables.entity), "n_relations": len(names)}
-    told = {"kb": str(base.folder.resolve()), "graph": graph_fingerprint(base)}
-    return EMBEDDINGS.write(folder, {**told, **sizes, **content, "files": file_sizes(folder)})
+    provenance = {"kb": str(base.folder.resolve()), "graph": graph_fingerprint(base)}
+    return EMBEDDINGS.write(folder, {**provenance, **sizes, **content, "files": file_sizes(folder)})

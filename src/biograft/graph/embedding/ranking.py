@@ -1,7 +1,7 @@
-"""Where the true entity stands among all, for triples that lack one end.
+"""Filtered link prediction: rank the true entity among all candidates; MRR, hits@k, mean rank.
 
-Distances to all candidates are counted, never sorted: how many are nearer than the true entity,
-and how many as near. Other true answers do not count (they are *filtered*).
+Distances are compared and counted, never sorted: how many candidates are closer than the true
+entity, and how many equally close. Other true answers are filtered out.
 """
 
 from __future__ import annotations
@@ -15,153 +15,150 @@ import numpy.typing as npt
 
 from biograft.errors import InputError
 from biograft.graph.embedding.config import NORMS, ModelConfig
-from biograft.graph.embedding.scoring import (
-    FAST,
-    L1,
-    Floats,
-    Tables,
-    all_numbers,
-    in_parts,
-    project,
-    shorten,
-)
+from biograft.graph.embedding.parallel import run_parallel
+from biograft.graph.embedding.transe import FAST, L1, Floats, Tables, all_finite
+from biograft.graph.embedding.transr import clip_norm, project
 from biograft.graph.triples import Triples
 from biograft.progress import Progress
 
 I64 = npt.NDArray[np.int64]
 SIDES = ("tail", "head")
 _BLOCK = 16
-"""Dimensions after which a candidate that is already too far is given up."""
+"""Dimensions after which a candidate that is already too far is skipped."""
 
 
-class Counts(NamedTuple):
-    """How many candidates are nearer than the true entity of each triple, and how many as near."""
+class RankCounts(NamedTuple):
+    """Number of candidates closer than the true entity of each triple, and equally close."""
 
     better: I64
     equal: I64
 
 
-class _Candidates(NamedTuple):
-    """The entities to choose from: where each stands among them, and their vectors."""
+class _CandidateTable(NamedTuple):
+    """The candidate entities: their index by entity, and their vectors."""
 
-    place: I64  # (entities,), -1 for one that is no candidate
+    index: I64  # (entities,), -1 for one that is no candidate
     vectors: Floats  # (candidates, dim)
 
 
-class _Known(NamedTuple):
-    """All true answers, in the order of their questions."""
+class _KnownAnswers(NamedTuple):
+    """All true answers, ordered by query."""
 
     answers: npt.NDArray[np.int32]
-    keys: I64  # of the question of each
+    keys: I64  # the query of each answer
 
 
-class _Questions(NamedTuple):
-    """Places to search from, the true answers, and where other answers are listed."""
+class _RankingQueries(NamedTuple):
+    """Query vectors, true answers, and the range of other known answers."""
 
-    origins: Floats  # (questions, width)
-    answers: I64  # (questions,): rows of the table of candidates
-    starts: I64  # (questions,): of known answers
+    origins: Floats  # (queries, width)
+    answers: I64  # (queries,): rows of the table of candidates
+    starts: I64  # (queries,): of known answers
     ends: I64
 
 
 def rank_triples(
     tables: Tables,
     config: ModelConfig,
-    asked: Triples,
+    test_triples: Triples,
     known: Triples,
     progress: Progress | None = None,
-) -> dict[str, Counts]:
-    """Count what stands before the true tail and the true head of each triple.
+) -> dict[str, RankCounts]:
+    """Count the candidates before the true tail and the true head of each test triple.
 
-    Candidates are the entities of ``known`` triples, which the asked ones are among.
+    Candidates are the entities of the ``known`` triples, which include the test triples.
     """
     progress = progress or Progress(enabled=False)
-    if not all_numbers(tables):
+    if not all_finite(tables):
         raise InputError(
-            "a vector is no number, so that nothing can be ranked", path="embeddings",
+            "a vector is not finite, so nothing can be ranked", path="embeddings",
             remedy="train them again, with a lower optimiser.learning_rate or bounded vectors",
         )  # fmt: skip
     candidates = _find_candidates(tables, known)
-    found, n_done = {}, 0
+    counts_by_side, n_done = {}, 0
     for side in SIDES:
-        counts, answers = _no_counts(len(asked)), _list_known(known, side)
-        for relation in np.unique(asked.relations):
-            chosen = asked.relations == relation
-            some = _rank_some(tables, config, candidates, asked.where(chosen), answers, side)
-            counts.better[chosen], counts.equal[chosen] = some
-            n_done += len(some.better)
-            progress.advance(len(some.better), n_done / (len(SIDES) * len(asked)))
-        found[side] = counts
-    return found
+        counts, answers = _zero_counts(len(test_triples)), _list_answers(known, side)
+        for relation in np.unique(test_triples.relations):
+            selected = test_triples.relations == relation
+            ranked = _rank_some(
+                tables, config, candidates, test_triples.where(selected), answers, side
+            )
+            counts.better[selected], counts.equal[selected] = ranked
+            n_done += len(ranked.better)
+            progress.advance(len(ranked.better), n_done / (len(SIDES) * len(test_triples)))
+        counts_by_side[side] = counts
+    return counts_by_side
 
 
 def _rank_some(
     tables: Tables,
     config: ModelConfig,
-    candidates: _Candidates,
-    asked: Triples,
-    known: _Known,
+    candidates: _CandidateTable,
+    test_triples: Triples,
+    known: _KnownAnswers,
     side: str,
-) -> Counts:
-    """Count for triples of one relation."""
-    relation, place = int(asked.relations[0]), candidates.place
-    given, wanted = _ends(asked, side)
-    table, shift = _prepare(tables, config, candidates, (relation, side))
-    keys = given.astype(np.int64) * len(asked.relation_names) + relation
-    questions = _Questions(
-        np.ascontiguousarray(table[place[given]] + shift),
-        place[wanted],
+) -> RankCounts:
+    """Count the candidates for test triples of one relation."""
+    relation, index = int(test_triples.relations[0]), candidates.index
+    anchors, targets = _ends(test_triples, side)
+    table, translation = _prepare(tables, config, candidates, (relation, side))
+    keys = anchors.astype(np.int64) * len(test_triples.relation_names) + relation
+    queries = _RankingQueries(
+        np.ascontiguousarray(table[index[anchors]] + translation),
+        index[targets],
         np.searchsorted(known.keys, keys, "left"),
         np.searchsorted(known.keys, keys, "right"),
     )
-    out, how = _no_counts(len(asked)), (place[known.answers], NORMS.index(config.norm))
-    in_parts(_count, len(asked), table, questions, how, out)
+    out, options = _zero_counts(len(test_triples)), (index[known.answers], NORMS.index(config.norm))
+    run_parallel(_count, len(test_triples), table, queries, options, out)
     return out
 
 
-def _find_candidates(tables: Tables, known: Triples) -> _Candidates:
+def _find_candidates(tables: Tables, known: Triples) -> _CandidateTable:
     rows = np.unique(np.concatenate([known.heads, known.tails]))
-    place = np.full(known.n_entities, -1, np.int64)
-    place[rows] = np.arange(len(rows))
-    whole = len(rows) == len(tables.entity)
-    return _Candidates(place, np.ascontiguousarray(tables.entity if whole else tables.entity[rows]))
+    index = np.full(known.n_entities, -1, np.int64)
+    index[rows] = np.arange(len(rows))
+    covers_all = len(rows) == len(tables.entity)
+    return _CandidateTable(
+        index, np.ascontiguousarray(tables.entity if covers_all else tables.entity[rows])
+    )
 
 
-def _no_counts(n: int) -> Counts:
-    return Counts(np.zeros(n, np.int64), np.zeros(n, np.int64))
+def _zero_counts(n: int) -> RankCounts:
+    return RankCounts(np.zeros(n, np.int64), np.zeros(n, np.int64))
 
 
 def _ends(triples: Triples, side: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Give what is known of triples and what is asked for."""
+    """Return the given ends of triples and the ends to predict."""
     ends = triples.heads, triples.tails
     return ends if side == "tail" else (ends[1], ends[0])
 
 
-def _list_known(known: Triples, side: str) -> _Known:
-    given, wanted = _ends(known, side)
-    keys = given.astype(np.int64) * len(known.relation_names) + known.relations
-    order = np.lexsort((wanted, keys))
-    answers, keys = wanted[order], keys[order]
+def _list_answers(known: Triples, side: str) -> _KnownAnswers:
+    anchors, targets = _ends(known, side)
+    keys = anchors.astype(np.int64) * len(known.relation_names) + known.relations
+    order = np.lexsort((targets, keys))
+    answers, keys = targets[order], keys[order]
     first = np.ones(len(keys), np.bool_)
     first[1:] = (keys[1:] != keys[:-1]) | (answers[1:] != answers[:-1])
-    return _Known(answers[first], keys[first])
+    return _KnownAnswers(answers[first], keys[first])
 
 
 def _prepare(
-    tables: Tables, config: ModelConfig, candidates: _Candidates, asked: tuple[int, str]
+    tables: Tables, config: ModelConfig, candidates: _CandidateTable, test_triples: tuple[int, str]
 ) -> tuple[Floats, Floats]:
-    """Give the candidates in a relation's space, and the way from what is given to the answer."""
-    relation, side = asked
+    """Return the candidates in a relation's space, and the translation from anchor to target."""
+    relation, side = test_triples
     if side == "head" and config.inverse:
         relation += len(tables.relation) // 2
-    way = tables.relation[relation]
-    shift = way if side == "tail" or config.inverse else -way
+    vector = tables.relation[relation]
+    translation = vector if side == "tail" or config.inverse else -vector
     if not len(tables.projection):
-        return candidates.vectors, shift
-    table = np.empty((len(candidates.vectors), len(way)), tables.entity.dtype)
+        return candidates.vectors, translation
+    table = np.empty((len(candidates.vectors), len(vector)), tables.entity.dtype)
     matrix = np.ascontiguousarray(tables.projection[relation])
-    in_parts(_project_all, len(table), candidates.vectors, matrix, config.clamp, table)
-    return table, shift
+    run_parallel(_project_all, len(table), candidates.vectors, matrix, config.clamp, table)
+    return table, translation
 
 
 @numba.njit(cache=True, nogil=True)
@@ -171,23 +168,23 @@ def _project_all(
     for k in range(first, last):
         project(vectors[k], matrix, out[k])
         if clamp:
-            shorten(out[k])
+            clip_norm(out[k])
 
 
 @numba.njit(fastmath=FAST, cache=True, nogil=True)
-def _far(origin: Floats, other: Floats, norm: int, limit: Any) -> Any:
-    """Measure how far two places are (squared but for L1); no further than beyond a limit."""
+def _bounded_distance(origin: Floats, other: Floats, norm: int, limit: Any) -> Any:
+    """Return the distance of two vectors (squared but for L1), or a bound above the limit."""
     total = origin.dtype.type(0)
     for first in range(0, len(origin), _BLOCK):
-        part = origin.dtype.type(0)
+        block = origin.dtype.type(0)
         last = min(len(origin), first + _BLOCK)
         if norm == L1:
             for a in range(first, last):
-                part += abs(origin[a] - other[a])
+                block += abs(origin[a] - other[a])
         else:
             for a in range(first, last):
-                part += (origin[a] - other[a]) * (origin[a] - other[a])
-        total += part
+                block += (origin[a] - other[a]) * (origin[a] - other[a])
+        total += block
         if total > limit:
             return total
     return total
@@ -195,23 +192,28 @@ def _far(origin: Floats, other: Floats, norm: int, limit: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def _count(
-    first: int, last: int, table: Floats, questions: _Questions, how: tuple[Any, int], out: Counts
+    first: int,
+    last: int,
+    table: Floats,
+    queries: _RankingQueries,
+    options: tuple[Any, int],
+    out: RankCounts,
 ) -> None:
-    known, norm = how
+    known, norm = options
     for q in range(first, last):
-        origin, answer = questions.origins[q], questions.answers[q]
-        limit = _far(origin, table[answer], norm, origin.dtype.type(np.inf))
-        better, equal = 0, -1  # the answer itself is as far as itself
+        origin, answer = queries.origins[q], queries.answers[q]
+        limit = _bounded_distance(origin, table[answer], norm, origin.dtype.type(np.inf))
+        better, equal = 0, -1  # the answer itself is equally close
         for row in range(len(table)):
-            far = _far(origin, table[row], norm, limit)
-            better += far < limit
-            equal += far == limit
-        for k in range(questions.starts[q], questions.ends[q]):
+            d = _bounded_distance(origin, table[row], norm, limit)
+            better += d < limit
+            equal += d == limit
+        for k in range(queries.starts[q], queries.ends[q]):
             if known[k] == answer:
                 continue
-            far = _far(origin, table[known[k]], norm, limit)
-            better -= far < limit
-            equal -= far == limit
+            d = _bounded_distance(origin, table[known[k]], norm, limit)
+            better -= d < limit
+            equal -= d == limit
         out.better[q] = better
         out.equal[q] = equal
 
@@ -224,27 +226,27 @@ Ranks = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class LinkPrediction:
-    """The ranks of true entities, by side."""
+    """Result of link prediction: the ranks of true entities, by side."""
 
-    counts: dict[str, Counts]
+    counts: dict[str, RankCounts]
     n_candidates: int
 
     def ranks(self, side: str = "both", ties: str = "realistic") -> Ranks:
-        """Give ranks from 1: of tails, then of heads, for ``both``."""
-        share = {"optimistic": 0.0, "realistic": 0.5, "pessimistic": 1.0}[ties]
-        wanted = SIDES if side == "both" else (side,)
+        """Return ranks from 1; for ``both`` those of tails, then those of heads."""
+        tie_weight = {"optimistic": 0.0, "realistic": 0.5, "pessimistic": 1.0}[ties]
+        sides = SIDES if side == "both" else (side,)
         return np.concatenate(
-            [1 + self.counts[s].better + share * self.counts[s].equal for s in wanted]
+            [1 + self.counts[s].better + tie_weight * self.counts[s].equal for s in sides]
         )
 
     def metrics(self, side: str = "both", ties: str = "realistic") -> dict[str, float]:
-        """Give MRR and hits as shares of 1, and the mean rank."""
+        """Return MRR and hits@k as fractions, and the mean rank."""
         ranks = self.ranks(side, ties)
         hits = {f"hits@{k}": float(np.mean(ranks <= k)) for k in CUTOFFS}
         return {"mrr": float(np.mean(1 / ranks)), **hits, "mean_rank": float(np.mean(ranks))}
 
     def to_json(self) -> dict[str, Any]:
-        """Give the figures as plain values; all but mean ranks in percent."""
+        """Return the metrics as plain values; all but mean ranks in percent."""
         return {
             **in_percent(self.metrics()),
             "unit": "percent",
@@ -256,7 +258,7 @@ class LinkPrediction:
 
 
 def in_percent(metrics: dict[str, float]) -> dict[str, float]:
-    """Turn shares into percent; ranks stay."""
+    """Convert fractions to percent; mean ranks stay."""
     return {
         name: round(value if name == "mean_rank" else 100 * value, 4)
         for name, value in metrics.items()
@@ -270,18 +272,18 @@ def predict_links(
     split: str = "test",
     progress: Progress | None = None,
 ) -> LinkPrediction:
-    """Rank the true entities of one split among all entities that stand in a triple.
+    """Rank the true entities of one split among all entities that occur in a triple.
 
-    Filtered by the triples of all splits, those of ``test`` too, as is usual.
+    Filtered by the triples of all splits, including ``test``, as usual.
     """
-    asked = triples.of_split(split)
-    if not len(asked):
+    test_triples = triples.of_split(split)
+    if not len(test_triples):
         raise InputError(
             f"holds no {split} triples",
             path="graph",
             remedy=f"build the knowledge base from files called train, valid and test, or rank "
-            f"another part (not {split})",
+            f"another split (not {split})",
         )
-    counts = rank_triples(tables, config, asked, triples, progress)
-    stand = np.unique(np.concatenate([triples.heads, triples.tails]))
-    return LinkPrediction(counts, len(stand))
+    counts = rank_triples(tables, config, test_triples, triples, progress)
+    candidates = np.unique(np.concatenate([triples.heads, triples.tails]))
+    return LinkPrediction(counts, len(candidates))

@@ -1,7 +1,7 @@
-"""Train embeddings of a graph: one loop over epochs and batches in plain sight.
+"""Training of graph embeddings: one loop over epochs and batches, with exact resume.
 
-Which triples a batch holds and which false ones are drawn follows from seed and epoch alone, so
-that a run that was stopped and resumed gives the same numbers as one that was not.
+Batches and negatives follow from seed and epoch alone, so that a resumed run gives the same
+results as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -16,85 +16,91 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import Kind, file_sizes, new_folder, remove_abandoned, sole_writer
+from biograft.artifacts import ArtifactKind, file_sizes, new_folder, remove_abandoned, sole_writer
 from biograft.errors import InputError, OutputError, StoreError
-from biograft.graph.embedding.config import EmbeddingRecipe, ModelConfig
+from biograft.graph.embedding.config import GraphRecipe, ModelConfig
 from biograft.graph.embedding.embeddings import (
     EMBEDDINGS,
     read_tensors,
     write_embeddings,
     write_tensors,
 )
-from biograft.graph.embedding.gradients import (
-    Batch,
-    batch_slopes,
-    make_rules,
-    make_slots,
-    matrix_slopes,
+from biograft.graph.embedding.negatives import (
+    NegativeSampler,
+    make_sampler,
+    sample_negatives,
+    splitmix64,
 )
-from biograft.graph.embedding.negatives import Sampler, draw_batch, make_sampler, stir
 from biograft.graph.embedding.optimiser import (
-    Groups,
     Moments,
-    Rule,
+    RowGroups,
+    UpdateRule,
     group_rows,
     make_moments,
-    make_rule,
+    make_update_rule,
     step_table,
 )
 from biograft.graph.embedding.ranking import predict_links
-from biograft.graph.embedding.scoring import Floats, Tables, all_numbers
+from biograft.graph.embedding.transe import (
+    Floats,
+    Tables,
+    TripleBatch,
+    all_finite,
+    make_buffers,
+    make_loss_rules,
+)
+from biograft.graph.embedding.transr import batch_gradients, projection_gradients
 from biograft.graph.triples import SPLITS, Triples, graph_fingerprint, read_triples
 from biograft.kb import KnowledgeBase
 from biograft.progress import Progress
 
 
 @dataclass
-class Run:
-    """A training between two epochs: all that the next one depends on."""
+class EmbeddingRun:
+    """State of a training between two epochs: all that the next one depends on."""
 
     tables: Tables
     moments: tuple[Moments, ...]
     epoch: int = 0
     step: int = 0
     losses: list[float] = field(default_factory=list)
-    looks: list[tuple[int, float]] = field(default_factory=list)
-    """MRR on the valid part, by epoch."""
+    valid_mrr: list[tuple[int, float]] = field(default_factory=list)
+    """MRR on the valid split, by epoch."""
     best: Tables | None = None
     seconds: list[float] = field(default_factory=list)
 
     @property
     def best_epoch(self) -> int:
-        """The epoch whose vectors are kept."""
-        if not self.looks:
+        """The epoch of the final vectors."""
+        if not self.valid_mrr:
             return self.epoch
-        return max(self.looks, key=lambda look: (look[1], -look[0]))[0]
+        return max(self.valid_mrr, key=lambda look: (look[1], -look[0]))[0]
 
     @property
-    def kept(self) -> Tables:
-        """The vectors to be kept: the best on the valid part, or the last."""
+    def final_tables(self) -> Tables:
+        """The final vectors: the best on the valid split, or the last."""
         return self.best or self.tables
 
     def n_bytes(self) -> int:
-        """Count the bytes of vectors and of what the optimiser remembers."""
+        """Return the bytes of vectors and optimiser state."""
         arrays = [*self.tables, *(part for moments in self.moments for part in moments)]
         return sum(array.nbytes for array in arrays + list(self.best or ()))
 
 
-def begin(train: Triples, recipe: EmbeddingRecipe, dtype: type = np.float32) -> Run:
-    """Draw the vectors to begin with."""
+def new_run(train: Triples, recipe: GraphRecipe, dtype: type = np.float32) -> EmbeddingRun:
+    """Return the state before the first epoch."""
     n_relations = len(train.relation_names)
-    tables = first_tables((train.n_entities, n_relations), recipe.model, recipe.training.seed)
+    tables = initial_tables((train.n_entities, n_relations), recipe.model, recipe.training.seed)
     tables = Tables(*(table.astype(dtype, copy=False) for table in tables))
-    return Run(tables, tuple(make_moments(table, recipe.optimiser) for table in tables))
+    return EmbeddingRun(tables, tuple(make_moments(table, recipe.optimiser) for table in tables))
 
 
-def first_tables(sizes: tuple[int, int], config: ModelConfig, seed: int) -> Tables:
-    """Draw vectors of length 1 in any direction; projections as the configuration says."""
-    draw = np.random.default_rng(seed)
+def initial_tables(sizes: tuple[int, int], config: ModelConfig, seed: int) -> Tables:
+    """Sample random vectors of norm 1; initialise projections as configured."""
+    rng = np.random.default_rng(seed)
     n_entities, n_relations = sizes
-    entity = _directions(draw, n_entities, config.dim)
-    relation = _directions(draw, n_relations, config.width)
+    entity = _directions(rng, n_entities, config.dim)
+    relation = _directions(rng, n_relations, config.width)
     shape = (n_relations, config.dim, config.width)
     if config.kind == "transe":
         projection = np.zeros((0, config.dim, config.width), np.float32)
@@ -102,12 +108,12 @@ def first_tables(sizes: tuple[int, int], config: ModelConfig, seed: int) -> Tabl
         projection = np.broadcast_to(np.eye(*shape[1:], dtype=np.float32), shape).copy()
     else:
         span = np.sqrt(6 / (config.dim + config.width))
-        projection = draw.uniform(-span, span, shape).astype(np.float32)
+        projection = rng.uniform(-span, span, shape).astype(np.float32)
     return Tables(entity, relation, projection)
 
 
-def _directions(draw: np.random.Generator, n_rows: int, size: int) -> Floats:
-    rows = draw.random((n_rows, size), np.float32)
+def _directions(rng: np.random.Generator, n_rows: int, size: int) -> Floats:
+    rows = rng.random((n_rows, size), np.float32)
     rows *= 2
     rows -= 1
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
@@ -115,7 +121,7 @@ def _directions(draw: np.random.Generator, n_rows: int, size: int) -> Floats:
 
 
 def with_inverse(triples: Triples) -> Triples:
-    """Add every triple the other way round, by a second relation."""
+    """Add the inverse of every triple, with a relation of its own."""
     names = triples.relation_names
     back = triples.relations + np.int32(len(names))
     return Triples(
@@ -130,24 +136,24 @@ def with_inverse(triples: Triples) -> Triples:
 
 def train_epochs(
     train: Triples,
-    recipe: EmbeddingRecipe,
-    run: Run,
-    after_epoch: Callable[[Run], bool],
+    recipe: GraphRecipe,
+    run: EmbeddingRun,
+    after_epoch: Callable[[EmbeddingRun], bool],
     progress: Progress | None = None,
-) -> Run:
-    """Train until all epochs are done or ``after_epoch`` says to stop."""
+) -> EmbeddingRun:
+    """Train until all epochs are done or ``after_epoch`` returns True."""
     if not len(train):
         raise InputError("holds no relations to learn from", path="graph")
     progress = progress or Progress(enabled=False)
-    worker = _Worker(train, recipe, run)
+    worker = _EpochTrainer(train, recipe, run)
     progress.start("training", run.epoch / recipe.training.epochs)
     while run.epoch < recipe.training.epochs:
         start = time.perf_counter()
         loss = worker.epoch(progress)
         run.epoch += 1
-        if not (np.isfinite(loss) and all_numbers(run.tables)):
+        if not (np.isfinite(loss) and all_finite(run.tables)):
             raise InputError(
-                f"the loss or a vector of epoch {run.epoch} is no number",
+                f"the loss or a vector of epoch {run.epoch} is not finite",
                 path="graph",
                 remedy="lower optimiser.learning_rate, or bound the vectors",
             )
@@ -159,98 +165,102 @@ def train_epochs(
     return run
 
 
-class _Worker:
-    """The triples and the room that all batches share."""
+class _EpochTrainer:
+    """Trains single epochs; holds the triples and the buffers of all batches."""
 
-    def __init__(self, train: Triples, recipe: EmbeddingRecipe, run: Run) -> None:
+    def __init__(self, train: Triples, recipe: GraphRecipe, run: EmbeddingRun) -> None:
         self.train, self.recipe, self.run = train, recipe, run
-        self.sampler: Sampler = make_sampler(train, recipe.sampling)
+        self.sampler: NegativeSampler = make_sampler(train, recipe.sampling)
         self.size = min(recipe.training.batch, len(train))
-        self.rules = make_rules(recipe.model, recipe.loss)
+        self.rules = make_loss_rules(recipe.model, recipe.loss)
         tables = run.tables
-        self.slots = make_slots(tables, self.size, recipe.sampling.negatives)
-        self.places = [np.full(len(table), -1, np.int32) for table in tables]
+        self.buffers = make_buffers(tables, self.size, recipe.sampling.negatives)
+        self.group_of = [np.full(len(table), -1, np.int32) for table in tables]
         n_runs = min(self.size, len(tables.projection))
         self.matrices = np.zeros((n_runs, *tables.projection.shape[1:]), tables.entity.dtype)
 
     def epoch(self, progress: Progress) -> float:
-        """Go through all triples once; give the mean loss."""
+        """Train on all triples once; return the mean loss."""
         n, seed, epoch = len(self.train), self.recipe.training.seed, self.run.epoch
         n_epochs = self.recipe.training.epochs
         order = np.random.default_rng([seed, epoch]).permutation(n)
-        drawn = np.uint64(stir(np.uint64(stir(np.uint64(seed))) ^ np.uint64(epoch)))
+        epoch_seed = np.uint64(
+            splitmix64(np.uint64(splitmix64(np.uint64(seed))) ^ np.uint64(epoch))
+        )
         total = 0.0
         for first in range(0, n, self.size):
-            chosen = order[first : first + self.size]
+            rows = order[first : first + self.size]
             if len(self.run.tables.projection):
-                chosen = chosen[np.argsort(self.train.relations[chosen], kind="stable")]
-            batch = self._draw(chosen, first, drawn)
-            total += self._step(batch) * len(chosen)
-            progress.advance(len(chosen), (epoch + min(1.0, (first + self.size) / n)) / n_epochs)
+                rows = rows[np.argsort(self.train.relations[rows], kind="stable")]
+            batch = self._make_batch(rows, first, epoch_seed)
+            total += self._step(batch) * len(rows)
+            progress.advance(len(rows), (epoch + min(1.0, (first + self.size) / n)) / n_epochs)
         return total / n
 
-    def _draw(self, chosen: npt.NDArray[np.int64], first: int, seed: np.uint64) -> Batch:
+    def _make_batch(self, rows: npt.NDArray[np.int64], first: int, seed: np.uint64) -> TripleBatch:
         train = self.train
-        true = train.heads[chosen], train.relations[chosen], train.tails[chosen]
-        places = np.arange(first, first + len(chosen), dtype=np.int64)
-        false = draw_batch(self.sampler, true, places, seed, self.recipe.sampling.negatives)
-        return Batch(*true, *false)
+        true = train.heads[rows], train.relations[rows], train.tails[rows]
+        positions = np.arange(first, first + len(rows), dtype=np.int64)
+        false = sample_negatives(
+            self.sampler, true, positions, seed, self.recipe.sampling.negatives
+        )
+        return TripleBatch(*true, *false)
 
-    def _step(self, batch: Batch) -> float:
+    def _step(self, batch: TripleBatch) -> float:
         run, model, n = self.run, self.recipe.model, len(batch.heads)
         run.step += 1
-        loss = batch_slopes(run.tables, batch, self.rules, self.slots)
-        rows = self.slots.rows[:n]
-        entity = self.slots.entity[:n].reshape(-1, model.dim)
-        spoken = np.where(rows[:, 0] >= 0, batch.relations, np.int32(-1))
-        by_entity = group_rows(rows.reshape(-1), self.places[0])
-        by_relation = group_rows(spoken, self.places[1])
+        loss = batch_gradients(run.tables, batch, self.rules, self.buffers)
+        rows = self.buffers.rows[:n]
+        entity = self.buffers.entity[:n].reshape(-1, model.dim)
+        used_relations = np.where(rows[:, 0] >= 0, batch.relations, np.int32(-1))
+        by_entity = group_rows(rows.reshape(-1), self.group_of[0])
+        by_relation = group_rows(used_relations, self.group_of[1])
         rules = [
-            make_rule(self.recipe.optimiser, run.step, bound)
+            make_update_rule(self.recipe.optimiser, run.step, bound)
             for bound in (model.entity_bound, model.relation_bound, "none")
         ]
         if len(run.tables.projection):
             self._step_matrices(batch, rules[2])
-        tables, moments, places = run.tables, run.moments, self.places
-        step_table(tables.entity, entity, by_entity, moments[0], rules[0], places[0])
-        relation = self.slots.relation[:n]
-        step_table(tables.relation, relation, by_relation, moments[1], rules[1], places[1])
+        tables, moments, group_of = run.tables, run.moments, self.group_of
+        step_table(tables.entity, entity, by_entity, moments[0], rules[0], group_of[0])
+        relation = self.buffers.relation[:n]
+        step_table(tables.relation, relation, by_relation, moments[1], rules[1], group_of[1])
         return loss
 
-    def _step_matrices(self, batch: Batch, rule: Rule) -> None:
+    def _step_matrices(self, batch: TripleBatch, rule: UpdateRule) -> None:
         starts = np.flatnonzero(np.diff(batch.relations, prepend=-1)).astype(np.int64)
         relations = batch.relations[starts]
         matrices = self.matrices[: len(relations)]
         ends = np.append(starts, len(batch.heads)).astype(np.int64)
-        matrix_slopes(self.run.tables, ends, self.slots, matrices)
-        each = np.arange(len(relations) + 1, dtype=np.int32)
-        groups = Groups(relations, each, each[:-1])
-        table = self.run.tables.projection.reshape(len(self.places[2]), -1)
+        projection_gradients(self.run.tables, ends, self.buffers, matrices)
+        row_range = np.arange(len(relations) + 1, dtype=np.int32)
+        groups = RowGroups(relations, row_range, row_range[:-1])
+        table = self.run.tables.projection.reshape(len(self.group_of[2]), -1)
         flat = matrices.reshape(len(relations), -1)
-        step_table(table, flat, groups, self.run.moments[2], rule, self.places[2])
+        step_table(table, flat, groups, self.run.moments[2], rule, self.group_of[2])
 
 
-STATE = Kind(
+STATE = ArtifactKind(
     format="biograft-embedding-state",
     version=1,
     called="saved state of embeddings",
     remedy="begin anew with --overwrite",
     file="state.json",
-    keys=("recipe", "graph", "epoch", "step", "losses", "looks", "seconds", "files"),
+    keys=("recipe", "graph", "epoch", "step", "losses", "valid_mrr", "seconds", "files"),
 )
 _STATE, _TENSORS = "state", "state.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingResult:
-    """What a training came to."""
+    """Result of a training: folder, sizes and final state."""
 
     folder: Path
     n_triples: dict[str, int]
-    run: Run
+    run: EmbeddingRun
 
     def to_json(self) -> dict[str, Any]:
-        """Give the figures as plain values."""
+        """Return the results as plain values."""
         run = self.run
         return {
             "embeddings": str(self.folder),
@@ -259,8 +269,8 @@ class EmbeddingResult:
             "dim": run.tables.entity.shape[1],
             "epochs": run.epoch,
             "loss": run.losses[-1],
-            "valid_mrr": [[epoch, round(100 * mrr, 4)] for epoch, mrr in run.looks],
-            "kept_epoch": run.best_epoch,
+            "valid_mrr": [[epoch, round(100 * mrr, 4)] for epoch, mrr in run.valid_mrr],
+            "best_epoch": run.best_epoch,
             "seconds": round(sum(run.seconds), 3),
             "tables_gib": round(run.n_bytes() / 2**30, 4),
         }
@@ -268,7 +278,7 @@ class EmbeddingResult:
 
 def embed_graph(
     base: KnowledgeBase,
-    recipe: EmbeddingRecipe,
+    recipe: GraphRecipe,
     out: str | Path,
     *,
     resume: bool = False,
@@ -278,13 +288,13 @@ def embed_graph(
     """Train embeddings of a store's relations and write them as a folder."""
     out = Path(out)
     with sole_writer(out):
-        _check_place(out, resume=resume, overwrite=overwrite)
+        _check_folder(out, resume=resume, overwrite=overwrite)
         return _embed(base, recipe, out, resume=resume, progress=progress)
 
 
 def _embed(
     base: KnowledgeBase,
-    recipe: EmbeddingRecipe,
+    recipe: GraphRecipe,
     out: Path,
     *,
     resume: bool,
@@ -299,10 +309,10 @@ def _embed(
     if resume and (out / _STATE).exists():
         run = _load_state(out / _STATE, recipe, fingerprint)
     else:
-        run = begin(train, recipe)
+        run = new_run(train, recipe)
 
-    def after_epoch(run: Run) -> bool:
-        done = _look(run, recipe, triples)
+    def after_epoch(run: EmbeddingRun) -> bool:
+        done = _evaluate(run, recipe, triples)
         if not done and run.epoch % recipe.training.save_every == 0:
             _save_state(out / _STATE, run, recipe, fingerprint)
         return done
@@ -314,36 +324,39 @@ def _embed(
     return result
 
 
-def _write_result(result: EmbeddingResult, base: KnowledgeBase, recipe: EmbeddingRecipe) -> None:
-    told = {key: value for key, value in result.to_json().items() if key != "embeddings"}
+def _write_result(result: EmbeddingResult, base: KnowledgeBase, recipe: GraphRecipe) -> None:
+    metadata = {key: value for key, value in result.to_json().items() if key != "embeddings"}
     with new_folder(result.folder, overwrite=True) as folder:
-        content = {"recipe": recipe.to_json(), "training": {**told, "losses": result.run.losses}}
-        write_embeddings(folder, result.run.kept, base, content)
+        content = {
+            "recipe": recipe.to_json(),
+            "training": {**metadata, "losses": result.run.losses},
+        }
+        write_embeddings(folder, result.run.final_tables, base, content)
 
 
-def _check_place(out: Path, *, resume: bool, overwrite: bool) -> None:
-    """Refuse what is another's, and what is finished or begun, unless told what to do with it."""
+def _check_folder(out: Path, *, resume: bool, overwrite: bool) -> None:
+    """Refuse foreign folders, and finished or unfinished runs without resume or overwrite."""
     remove_abandoned(out / _STATE)
     ours = EMBEDDINGS.is_at(out) or STATE.is_at(out / _STATE)
     if out.exists() and not ours and _holds_another(out):
-        raise OutputError(f"{out}: holds no embeddings; choose another place")
+        raise OutputError(f"{out}: holds no embeddings; choose another folder")
     begun = STATE.is_at(out / _STATE)
     if resume and not begun and EMBEDDINGS.is_at(out):
         raise OutputError(f"{out}: is finished; --overwrite trains anew")
     if ours and not resume and not overwrite:
-        what = "was stopped there; --resume goes on" if begun else "is finished there"
-        raise OutputError(f"{out}: a run {what}; --overwrite trains anew")
+        status = "was stopped there; --resume goes on" if begun else "is finished there"
+        raise OutputError(f"{out}: a run {status}; --overwrite trains anew")
     if overwrite and not resume:
         shutil.rmtree(out / _STATE, ignore_errors=True)
 
 
 def _holds_another(out: Path) -> bool:
-    """Whether there is more than a first state that a killed run did not finish writing."""
+    """Whether there are other files than an unfinished first state of a killed run."""
     unfinished = f".{_STATE}."
     return not out.is_dir() or any(not path.name.startswith(unfinished) for path in out.iterdir())
 
 
-def _check_graph(base: KnowledgeBase, triples: Triples, recipe: EmbeddingRecipe) -> None:
+def _check_graph(base: KnowledgeBase, triples: Triples, recipe: GraphRecipe) -> None:
     if not len(triples.of_split("train")):
         raise InputError("holds no relations to learn from", path=base.folder)
     if recipe.training.evaluate_every and not len(triples.of_split("valid")):
@@ -355,32 +368,32 @@ def _check_graph(base: KnowledgeBase, triples: Triples, recipe: EmbeddingRecipe)
         )
 
 
-def _look(run: Run, recipe: EmbeddingRecipe, triples: Triples) -> bool:
-    """Rank the valid part if it is time to; keep the best; say whether to stop.
+def _evaluate(run: EmbeddingRun, recipe: GraphRecipe, triples: Triples) -> bool:
+    """Evaluate on the valid split if it is due; keep the best vectors; return whether to stop.
 
-    The test part is not looked at, not even to filter by it.
+    The test split is not used, not even as a filter.
     """
     every = recipe.training.evaluate_every
     if not every or (run.epoch % every and run.epoch < recipe.training.epochs):
         return False
     both = triples.of_split("train", "valid")
     mrr = predict_links(run.tables, recipe.model, both, "valid").metrics()["mrr"]
-    if not run.looks or mrr > max(value for _, value in run.looks):
+    if not run.valid_mrr or mrr > max(value for _, value in run.valid_mrr):
         run.best = Tables(*(table.copy() for table in run.tables))
-    run.looks.append((run.epoch, mrr))
+    run.valid_mrr.append((run.epoch, mrr))
     return _is_over(run, recipe)
 
 
-def _is_over(run: Run, recipe: EmbeddingRecipe) -> bool:
+def _is_over(run: EmbeddingRun, recipe: GraphRecipe) -> bool:
     if run.epoch >= recipe.training.epochs:
         return True
-    if not run.looks:
+    if not run.valid_mrr:
         return False
-    values = [value for _, value in run.looks]
+    values = [value for _, value in run.valid_mrr]
     return len(values) - 1 - int(np.argmax(values)) >= recipe.training.patience
 
 
-def _arrays(run: Run) -> dict[str, Any]:
+def _arrays(run: EmbeddingRun) -> dict[str, Any]:
     arrays = dict(run.tables._asdict())
     for name, moments in zip(run.tables._fields, run.moments, strict=True):
         arrays |= {f"{name}.{part}": array for part, array in moments._asdict().items()}
@@ -388,7 +401,7 @@ def _arrays(run: Run) -> dict[str, Any]:
     return arrays
 
 
-def _save_state(folder: Path, run: Run, recipe: EmbeddingRecipe, fingerprint: str) -> None:
+def _save_state(folder: Path, run: EmbeddingRun, recipe: GraphRecipe, fingerprint: str) -> None:
     with new_folder(folder, overwrite=True) as work:
         write_tensors(work / _TENSORS, _arrays(run))
         content = {
@@ -397,34 +410,34 @@ def _save_state(folder: Path, run: Run, recipe: EmbeddingRecipe, fingerprint: st
             "epoch": run.epoch,
             "step": run.step,
             "losses": run.losses,
-            "looks": run.looks,
+            "valid_mrr": run.valid_mrr,
             "seconds": run.seconds,
             "files": file_sizes(work),
         }
         STATE.write(work, content)
 
 
-def _load_state(folder: Path, recipe: EmbeddingRecipe, fingerprint: str) -> Run:
-    """Take up a run where its state was saved."""
+def _load_state(folder: Path, recipe: GraphRecipe, fingerprint: str) -> EmbeddingRun:
+    """Resume a run from its saved state."""
     state = STATE.read(folder)
     STATE.check_files(folder, state)
     if state["recipe"] != recipe.to_json() or state["graph"] != fingerprint:
-        what = "knowledge base" if state["graph"] != fingerprint else "recipe"
+        status = "knowledge base" if state["graph"] != fingerprint else "recipe"
         raise StoreError(
-            f"{folder}: saved with another {what}; give the same again, or --overwrite"
+            f"{folder}: saved with another {status}; give the same again, or --overwrite"
         )
     try:
         arrays = {name: np.array(array) for name, array in read_tensors(folder / _TENSORS).items()}
         best = None
         if "best.entity" in arrays:
             best = Tables(*(arrays[f"best.{name}"] for name in Tables._fields))
-        return Run(
+        return EmbeddingRun(
             Tables(*(arrays[name] for name in Tables._fields)),
             tuple(_moments_of(arrays, name) for name in Tables._fields),
             epoch=state["epoch"],
             step=state["step"],
             losses=state["losses"],
-            looks=[(epoch, mrr) for epoch, mrr in state["looks"]],
+            valid_mrr=[(epoch, mrr) for epoch, mrr in state["valid_mrr"]],
             best=best,
             seconds=state["seconds"],
         )

@@ -1,10 +1,10 @@
-"""Dense candidates: names and mentions as vectors of one encoder, the nearest names found."""
+"""Dense search: names and mentions as vectors of one encoder, nearest neighbours by similarity."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.linking.dense.config import DenseConfig as DenseConfig

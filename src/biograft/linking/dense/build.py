@@ -1,4 +1,7 @@
-"""The distinct texts of the names of a store, and which names each of them stands for."""
+"""Build a dense index: collect the distinct texts of names, and encode them shard by shard.
+
+An interrupted build resumes at the last shard; an update copies the vectors of unchanged texts.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +30,10 @@ from biograft.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
-class NameTexts:
-    """Distinct texts in the order of their first names.
+class DistinctNames:
+    """The distinct texts of a store's names, in the order of their first names.
 
-    The names of text t are ``rows[starts[t]:starts[t + 1]]``, rows of the store's table, rising.
+    The names of text t are ``rows[starts[t]:starts[t + 1]]``, ascending rows of the names table.
     """
 
     texts: pa.Array
@@ -41,30 +44,30 @@ class NameTexts:
         return len(self.texts)
 
 
-def gather_texts(
+def collect_texts(
     kb: KnowledgeBase, prepare: Callable[[str], str], languages: Sequence[str]
-) -> NameTexts:
-    """Prepare the names of a store as an encoder sees them, each distinct text once.
+) -> DistinctNames:
+    """Collect the distinct texts of a store's names, prepared for an encoder.
 
-    A name of which nothing is left stands for no text.
+    Names that are empty after preparation are excluded.
     """
     names = kb.table("names")
     rows = np.arange(names.num_rows)
     if languages:
         rows = rows[np.isin(names["language"].to_numpy(), _codes(kb, languages))]
-    written = _combined(names["text"].take(pa.array(rows))).dictionary_encode()
-    prepared = [prepare(text) or None for text in written.dictionary.to_pylist()]
+    original = _combined(names["text"].take(pa.array(rows))).dictionary_encode()
+    prepared = [prepare(text) or None for text in original.dictionary.to_pylist()]
     distinct = pa.array(prepared, pa.large_string()).dictionary_encode()
-    texts = _numbers(distinct.indices)[_numbers(written.indices)]  # (names,): -1 for no text
+    texts = _indices(distinct.indices)[_indices(original.indices)]  # (names,): -1 for no text
     rows, texts = rows[texts >= 0], texts[texts >= 0]
     n_names = np.bincount(texts, minlength=len(distinct.dictionary))
     starts = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(n_names)))
-    return NameTexts(distinct.dictionary, starts, rows[np.argsort(texts, kind="stable")])
+    return DistinctNames(distinct.dictionary, starts, rows[np.argsort(texts, kind="stable")])
 
 
 def find_texts(texts: pa.Array, known: pa.Array) -> Rows:
-    """Find where each text stands among known ones: -1 where it does not."""
-    return _numbers(pc.index_in(texts, value_set=known))
+    """Return the index of each text in ``known``; -1 if it is not there."""
+    return _indices(pc.index_in(texts, value_set=known))
 
 
 def _codes(kb: KnowledgeBase, languages: Sequence[str]) -> list[int]:
@@ -82,21 +85,21 @@ def _combined(column: pa.ChunkedArray) -> pa.Array:
     return combined.combine_chunks() if isinstance(combined, pa.ChunkedArray) else combined
 
 
-def _numbers(indices: pa.Array) -> Rows:
-    numbers: npt.NDArray[np.generic] = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False)
-    return numbers.astype(np.int64)
+def _indices(indices: pa.Array) -> Rows:
+    filled: npt.NDArray[np.generic] = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False)
+    return filled.astype(np.int64)
 
 
 TEXTS, STARTS, ROWS, ENCODER = "texts.arrow", "name_starts.npy", "name_rows.npy", "encoder"
 SHARD = 8192
-"""Texts between two saves: some seconds of work."""
+"""Texts encoded between two saves: some seconds of work."""
 _STATE, _CONTENT = "state.json", "index"
-"""In ``FOLDER.partial``: how far it has come, and the folder that becomes the index."""
+"""In ``FOLDER.partial``: the progress of the build, and the folder that becomes the index."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """Vectors that an earlier index has already."""
+class EncodedNames:
+    """The texts and vectors of an earlier index."""
 
     texts: pa.Array
     vectors: VectorTable
@@ -104,24 +107,24 @@ class Known:
 
 @dataclass(slots=True)
 class IndexBuilder:
-    """Everything that goes into one index."""
+    """Builds one dense index."""
 
     kb: KnowledgeBase
     encoder: TextEncoder
     config: DenseConfig
-    known: Known | None = None
+    encoded: EncodedNames | None = None
     progress: Progress = field(default_factory=lambda: Progress(enabled=False))
 
     def build(self, folder: Path, *, overwrite: bool = False) -> None:
-        """Encode all names and put the finished index in place."""
+        """Encode all names and move the finished index to its folder."""
         with sole_writer(folder):
             _refuse_foreign(folder, overwrite)
             self._build(folder, overwrite=overwrite)
 
     def _build(self, folder: Path, *, overwrite: bool) -> None:
         if self.config.approximate:
-            load_faiss()  # rather now than after hours of encoding
-        names = gather_texts(self.kb, self.encoder.prepare, self.config.languages)
+            load_faiss()  # fail now rather than after hours of encoding
+        names = collect_texts(self.kb, self.encoder.prepare, self.config.languages)
         provenance = self._provenance(names)
         partial = Path(os.path.realpath(folder)).with_name(f"{folder.name}.partial")
         vectors = self._encode_names(partial, names, provenance)
@@ -132,10 +135,10 @@ class IndexBuilder:
         shutil.rmtree(partial)
 
     def _encode_names(
-        self, partial: Path, names: NameTexts, provenance: dict[str, Any]
+        self, partial: Path, names: DistinctNames, provenance: dict[str, Any]
     ) -> VectorTable:
-        """Write the vectors shard by shard, from where an interrupted build has come to."""
-        vectors, n_done = self._take_up(partial, len(names), provenance)
+        """Write the vectors shard by shard, continuing an interrupted build."""
+        vectors, n_done = self._resume(partial, len(names), provenance)
         self.progress.start("encode names")
         for start in range(n_done, len(names), SHARD):
             rows = np.arange(start, min(start + SHARD, len(names)))
@@ -146,10 +149,10 @@ class IndexBuilder:
         self.progress.finish()
         return vectors
 
-    def _take_up(
+    def _resume(
         self, partial: Path, n_texts: int, provenance: dict[str, Any]
     ) -> tuple[VectorTable, int]:
-        """Open what an interrupted build of the same index has left, or begin afresh."""
+        """Open the vectors of an interrupted build of the same index, or start a new build."""
         n_done = _read_state(partial, provenance)
         if n_done:
             with contextlib.suppress(StoreError):
@@ -162,7 +165,7 @@ class IndexBuilder:
         content.mkdir(parents=True)
         return VectorTable.create(content, self.config.storage, n_texts, self.encoder.dim), 0
 
-    def _provenance(self, names: NameTexts) -> dict[str, Any]:
+    def _provenance(self, names: DistinctNames) -> dict[str, Any]:
         config = asdict(self.config)
         return {
             "config": {**config, "languages": list(self.config.languages)},
@@ -174,20 +177,20 @@ class IndexBuilder:
         }
 
     def _fill(self, vectors: VectorTable, rows: Rows, texts: pa.Array) -> None:
-        """Write one shard: what is known is copied, the rest encoded."""
-        places = np.full(len(rows), -1, dtype=np.int64)
-        if self.known is not None:
-            places = find_texts(texts, self.known.texts)
-            vectors.copy(rows[places >= 0], self.known.vectors, places[places >= 0])
-        fresh = np.flatnonzero(places < 0)
-        if len(fresh):
-            wanted = texts.take(pa.array(fresh)).to_pylist()
-            vectors.write(rows[fresh], encode(self.encoder, self.config, wanted))
+        """Write one shard: vectors of an earlier index are copied, other texts encoded."""
+        matches = np.full(len(rows), -1, dtype=np.int64)
+        if self.encoded is not None:
+            matches = find_texts(texts, self.encoded.texts)
+            vectors.copy(rows[matches >= 0], self.encoded.vectors, matches[matches >= 0])
+        new = np.flatnonzero(matches < 0)
+        if len(new):
+            new_texts = texts.take(pa.array(new)).to_pylist()
+            vectors.write(rows[new], encode(self.encoder, self.config, new_texts))
 
     def _finish(
-        self, folder: Path, names: NameTexts, vectors: VectorTable, provenance: dict[str, Any]
+        self, folder: Path, names: DistinctNames, vectors: VectorTable, provenance: dict[str, Any]
     ) -> None:
-        """Write all that belongs to an index besides the vectors, the manifest last."""
+        """Write the rest of an index, the manifest last."""
         table = pa.table({"text": names.texts})
         with (
             pa.OSFile(str(folder / TEXTS), "wb") as sink,
@@ -196,7 +199,7 @@ class IndexBuilder:
             writer.write_table(table)
         np.save(folder / STARTS, names.starts)
         np.save(folder / ROWS, names.rows)
-        self.encoder.save(folder / ENCODER, overwrite=True)
+        self.encoder.save_pretrained(folder / ENCODER, overwrite=True)
         if self.config.approximate:
             self.progress.start("link neighbours")
             GraphSearch.build(vectors, folder)
@@ -205,7 +208,7 @@ class IndexBuilder:
 
 
 def encode(encoder: TextEncoder, config: DenseConfig, texts: Sequence[str]) -> Vectors:
-    """Compute the vectors of texts as an index wants them."""
+    """Encode texts with the settings of an index."""
     return encoder.encode(
         texts,
         batch_size=config.batch_size,
@@ -215,20 +218,20 @@ def encode(encoder: TextEncoder, config: DenseConfig, texts: Sequence[str]) -> V
 
 
 def _refuse_foreign(folder: Path, overwrite: bool) -> None:
-    """Say before the long work that its result could not be put in place."""
+    """Refuse an output folder that may not be replaced, before the encoding starts."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not overwrite:
         raise OutputError(
-            f"{folder}: exists already; remove it, choose another place, or allow it to be "
+            f"{folder}: exists already; remove it, choose another folder, or allow it to be "
             "replaced (--overwrite)"
         )
     if not DENSE_INDEX.is_at(folder):
-        raise OutputError(f"{folder}: is no dense index, so it is not replaced by one")
+        raise OutputError(f"{folder}: not a dense index, so it is not replaced by one")
 
 
 def _read_state(partial: Path, provenance: dict[str, Any]) -> int | None:
-    """Say how many texts an interrupted build of the same index has done; None if there is none."""
+    """Return the number of texts encoded by an interrupted build of the same index, if any."""
     try:
         state = json.loads((partial / _STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a dense index is made with."""
+"""Configuration and manifest of a dense index."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biograft.artifacts import Kind, file_sizes, hash_file
+from biograft.artifacts import ArtifactKind, file_sizes, hash_file
 from biograft.errors import ConfigError
 
 STORAGES = {
-    "float32": "as the encoder gives them; 4 bytes a number",
-    "float16": "2 bytes a number, about 3 decimal digits",
-    "bfloat16": "2 bytes a number, about 2 decimal digits",
-    "int8": "1 byte a number, each vector scaled by its largest",
+    "float32": "as the encoder computes them; 4 bytes per number",
+    "float16": "2 bytes per number, about 3 decimal digits",
+    "bfloat16": "2 bytes per number, about 2 decimal digits",
+    "int8": "1 byte per number, each vector scaled by its maximum",
 }
 SIMILARITIES = {
     "cosine": "inner product of vectors of length 1",
@@ -23,20 +23,20 @@ SIMILARITIES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DenseConfig:
-    """What a dense index is made with."""
+    """Settings of a dense index."""
 
     storage: str = "float32"
-    """How vectors are kept: ``float32``, ``float16``, ``bfloat16`` or ``int8``."""
+    """Number format of the vectors: ``float32``, ``float16``, ``bfloat16`` or ``int8``."""
     similarity: str = "cosine"
-    """What scores are: ``cosine`` or ``dot``."""
+    """Score of a name: ``cosine`` or ``dot``."""
     approximate: bool = False
-    """Search a graph (HNSW) instead of all vectors: quicker from about a million names on."""
+    """Search an HNSW graph instead of all vectors; faster from about a million names on."""
     languages: tuple[str, ...] = ()
-    """Only names in these languages; none given: all."""
+    """Index names in these languages only; empty means all."""
     batch_size: int = 64
-    """How many names of usual length are encoded at once."""
+    """Number of names of usual length encoded at once."""
     precision: str = "auto"
-    """In which precision names and queries are encoded."""
+    """Precision in which names and queries are encoded."""
 
     def __post_init__(self) -> None:
         for field, known in (("storage", STORAGES), ("similarity", SIMILARITIES)):
@@ -47,7 +47,7 @@ class DenseConfig:
             raise ConfigError(f"batch_size: expected at least 1, found {self.batch_size}")
 
 
-DENSE_INDEX = Kind(
+DENSE_INDEX = ArtifactKind(
     format="biograft-dense-index",
     version=1,
     called="dense index",
@@ -59,7 +59,7 @@ DENSE_INDEX = Kind(
 
 def write_manifest(folder: Path, content: dict[str, Any]) -> None:
     """Write the manifest of a finished folder, with the size and hash of every file."""
-    (folder / DENSE_INDEX.file).unlink(missing_ok=True)  # of an attempt that was not put in place
+    (folder / DENSE_INDEX.file).unlink(missing_ok=True)  # left by an interrupted build
     files = {
         name: {"bytes": size, "sha256": hash_file(folder / name)}
         for name, size in file_sizes(folder).items()
@@ -68,7 +68,7 @@ def write_manifest(folder: Path, content: dict[str, Any]) -> None:
 
 
 def check_hashes(folder: Path, manifest: dict[str, Any]) -> None:
-    """Refuse an index of which a file is not as it was written."""
+    """Refuse an index if the hash of a file has changed."""
     for name, entry in manifest["files"].items():
         if hash_file(folder / name) != entry["sha256"]:
-            raise DENSE_INDEX.damaged(folder / name, "not as it was written")
+            raise DENSE_INDEX.damaged(folder / name, "its hash is not the recorded one")

@@ -1,4 +1,4 @@
-"""The dense index of a store: opened from a folder, asked with texts or with vectors."""
+"""The dense index of a store: nearest names by the vectors of an encoder, memory-mapped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import NameHits, Scores
-from biograft.linking.dense.build import ENCODER, ROWS, STARTS, TEXTS, IndexBuilder, Known, encode
+from biograft.linking.dense.build import (
+    ENCODER,
+    ROWS,
+    STARTS,
+    TEXTS,
+    EncodedNames,
+    IndexBuilder,
+    encode,
+)
 from biograft.linking.dense.config import DENSE_INDEX, DenseConfig, check_hashes
 from biograft.linking.dense.search import (
     ExactSearch,
@@ -35,7 +43,7 @@ from biograft.progress import Progress
 
 
 class DenseIndex:
-    """Finds the names of a store whose vectors are nearest to that of a text."""
+    """Finds the names of a store whose vectors are nearest to the vector of a text."""
 
     name = "dense"
 
@@ -71,7 +79,7 @@ class DenseIndex:
         overwrite: bool = False,
         progress: Progress | None = None,
     ) -> DenseIndex:
-        """Encode every distinct name of a store and open the index; resumes where interrupted."""
+        """Encode every distinct name of a store and open the index; resumes an interrupted build."""
         builder = IndexBuilder(kb, encoder, config or DenseConfig())
         builder.progress = progress or builder.progress
         builder.build(Path(folder), overwrite=overwrite)
@@ -81,12 +89,12 @@ class DenseIndex:
     def open(
         cls, folder: str | Path, kb: KnowledgeBase, encoder: TextEncoder | None = None
     ) -> DenseIndex:
-        """Open an index of this very store; without an encoder, with its own copy of it."""
+        """Open an index of this store; without an encoder, with the copy in its folder."""
         folder = Path(folder)
         manifest = DENSE_INDEX.read(folder)
         if manifest["store"]["fingerprint"] != store_fingerprint(kb):
             raise StoreError(
-                f"{folder}: was made from another state of the knowledge base than {kb.folder}; "
+                f"{folder}: was built from another state of the knowledge base than {kb.folder}; "
                 "run `biograft index` again, or update the index"
             )
         if encoder is not None:
@@ -103,22 +111,22 @@ class DenseIndex:
         *,
         progress: Progress | None = None,
     ) -> DenseIndex:
-        """Bring an index to the present state of its store, encoding only texts that are new."""
+        """Update an index to the current state of its store, encoding only new texts."""
         folder = Path(folder)
         manifest = DENSE_INDEX.read(folder)
         DENSE_INDEX.check_files(folder, manifest)
         encoder = encoder or TextEncoder.from_pretrained(folder / ENCODER)
         _check_encoder(folder, manifest, encoder)
         config = from_mapping(DenseConfig, manifest["config"], f"{folder}: config.")
-        known = Known(_read_texts(folder), VectorTable.open(folder, config.storage))
-        builder = IndexBuilder(kb, encoder, config, known)
+        encoded = EncodedNames(_read_texts(folder), VectorTable.open(folder, config.storage))
+        builder = IndexBuilder(kb, encoder, config, encoded)
         builder.progress = progress or builder.progress
         builder.build(folder, overwrite=True)
         return cls.open(folder, kb, encoder)
 
     @functools.cached_property
     def encoder(self) -> TextEncoder:
-        """The encoder that the names were encoded with, loaded when it is first needed."""
+        """The encoder of the names, loaded on first use."""
         if self._encoder is None:
             self._encoder = TextEncoder.from_pretrained(self.folder / ENCODER)
             _check_encoder(self.folder, self.manifest, self._encoder)
@@ -129,34 +137,35 @@ class DenseIndex:
 
     @property
     def n_names(self) -> int:
-        """How many names can be found."""
+        """Number of indexed names."""
         return len(self._rows)
 
     def verify(self) -> None:
-        """Compare every file with the hash that was recorded when it was written."""
+        """Check every file against its recorded hash."""
         check_hashes(self.folder, self.manifest)
 
     def search(self, texts: Sequence[str], k: int) -> NameHits:
         """Find the k nearest names of each text; an empty text has none."""
-        vectors, asked = self._encode(texts)
-        found = self.search_vectors(vectors, k)
+        vectors, vector_of = self._encode(texts)
+        vector_hits = self.search_vectors(vectors, k)
         hits = no_hits(len(texts), k)
-        hits.rows[asked >= 0] = found.rows[asked[asked >= 0]]
-        hits.scores[asked >= 0] = found.scores[asked[asked >= 0]]
+        encoded = vector_of >= 0
+        hits.rows[encoded] = vector_hits.rows[vector_of[encoded]]
+        hits.scores[encoded] = vector_hits.scores[vector_of[encoded]]
         return NameHits(*hits)
 
     def score(self, texts: Sequence[str], rows: Rows) -> Scores:
-        """Score names of one's own choice for each text, as a search would: (texts, names)."""
-        vectors, asked = self._encode(texts)
+        """Score the given names for each text, as a search would: (texts, names)."""
+        vectors, vector_of = self._encode(texts)
         scores = np.full(rows.shape, -np.inf, dtype=np.float32)
-        known = np.where(rows >= 0, self._text_of_name[rows], -1)
+        names = np.where(rows >= 0, self._text_of_name[rows], -1)
         if len(vectors) and len(self):
-            wanted = asked >= 0
-            scores[wanted] = rescore(self.vectors, vectors[asked[wanted]], known[wanted])
+            encoded = vector_of >= 0
+            scores[encoded] = rescore(self.vectors, vectors[vector_of[encoded]], names[encoded])
         return scores
 
     def search_vectors(self, vectors: Vectors, k: int) -> NameHits:
-        """Find the k nearest names of each vector, best first, equal ones by lower row."""
+        """Find the k nearest names of each vector, best first; ties go to the lower row."""
         if k < 1:
             raise ConfigError(f"k: expected at least 1, found {k}")
         vectors = np.asarray(vectors, dtype=np.float32)
@@ -170,26 +179,26 @@ class DenseIndex:
         return self._names_of(self._search.search(vectors, k), k)
 
     def vectors_of(self, name_rows: npt.ArrayLike) -> Vectors:
-        """Give the vectors of rows of the store's names, (rows, dim); zeros for names left out."""
+        """Return the vectors of rows of the names table, (rows, dim); zeros for excluded names."""
         texts = self._text_of_name[np.asarray(name_rows, dtype=np.int64)]
-        found = np.zeros((len(texts), self.vectors.dim), dtype=np.float32)
-        found[texts >= 0] = self.vectors.take(texts[texts >= 0])
-        return found
+        vectors = np.zeros((len(texts), self.vectors.dim), dtype=np.float32)
+        vectors[texts >= 0] = self.vectors.take(texts[texts >= 0])
+        return vectors
 
     def _encode(self, texts: Sequence[str]) -> tuple[Vectors, Rows]:
-        """Encode the distinct texts, and say which is whose: -1 for an empty text.
+        """Encode the distinct texts; also return the vector of each text, -1 for an empty one.
 
-        Who gathers candidates scores the very texts that were searched, so the last are kept.
+        The last vectors are cached: the texts that were searched are then scored.
         """
         prepared = tuple(self.encoder.prepare(text) for text in texts)
         last = self._encoded_last
         if last is not None and last[0] == prepared:
             return last[1], last[2]
-        places = {text: place for place, text in enumerate(dict.fromkeys(filter(None, prepared)))}
-        asked = np.array([places.get(text, -1) for text in prepared], dtype=np.int64)
-        vectors = encode(self.encoder, self.config, list(places))
-        self._encoded_last = (prepared, vectors, asked)
-        return vectors, asked
+        index_of = {text: i for i, text in enumerate(dict.fromkeys(filter(None, prepared)))}
+        vector_of = np.array([index_of.get(text, -1) for text in prepared], dtype=np.int64)
+        vectors = encode(self.encoder, self.config, list(index_of))
+        self._encoded_last = (prepared, vectors, vector_of)
+        return vectors, vector_of
 
     @functools.cached_property
     def _text_of_name(self) -> Rows:
@@ -197,28 +206,28 @@ class DenseIndex:
         texts[self._rows] = np.repeat(np.arange(len(self)), np.diff(self._starts))
         return texts
 
-    def _names_of(self, found: RowHits, k: int) -> NameHits:
-        """Put the names of each text in its place: of equal scores, the lower row first.
+    def _names_of(self, text_hits: RowHits, k: int) -> NameHits:
+        """Replace each text by its names; of equal scores, the lower row first.
 
-        Texts stand in the order of their first names, so the k best texts hold the k best names.
+        Texts are in the order of their first names, so the k best texts hold the k best names.
         """
-        queries, ranks = np.nonzero(found.rows >= 0)
-        texts, scores = found.rows[queries, ranks], found.scores[queries, ranks]
-        n_each = np.minimum(self._starts[texts + 1] - self._starts[texts], k)
-        queries, scores = np.repeat(queries, n_each), np.repeat(scores, n_each)
-        rows = self._rows[np.repeat(self._starts[texts], n_each) + _count_up(n_each)]
+        queries, ranks = np.nonzero(text_hits.rows >= 0)
+        texts, scores = text_hits.rows[queries, ranks], text_hits.scores[queries, ranks]
+        n_names = np.minimum(self._starts[texts + 1] - self._starts[texts], k)
+        queries, scores = np.repeat(queries, n_names), np.repeat(scores, n_names)
+        rows = self._rows[np.repeat(self._starts[texts], n_names) + _count_up(n_names)]
         order = np.lexsort((rows, -scores, queries))
-        rank = _count_up(np.bincount(queries, minlength=len(found.rows)))
+        rank = _count_up(np.bincount(queries, minlength=len(text_hits.rows)))
         order, rank = order[rank < k], rank[rank < k]
-        hits = no_hits(len(found.rows), k)
+        hits = no_hits(len(text_hits.rows), k)
         hits.rows[queries[order], rank] = rows[order]
         hits.scores[queries[order], rank] = scores[order]
         return NameHits(*hits)
 
     def _check_shapes(self) -> None:
         expected = (self.manifest["n_texts"], self.manifest["dim"])
-        found = (self.vectors.n_rows, self.vectors.dim)
-        if found != expected or len(self._starts) != found[0] + 1:
+        shape = (self.vectors.n_rows, self.vectors.dim)
+        if shape != expected or len(self._starts) != shape[0] + 1:
             raise StoreError(
                 f"{self.folder}: damaged: its files do not belong together; "
                 "run `biograft index` again"
@@ -230,17 +239,17 @@ class DenseIndex:
             raise DENSE_INDEX.damaged(self.folder, error) from error
 
 
-def _count_up(n_each: npt.NDArray[np.integer[Any]]) -> Rows:
-    """Count 0, 1, ... anew for each entry, as often as it says."""
-    ends = np.cumsum(n_each)
-    counts: Rows = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - n_each, n_each)
+def _count_up(lengths: npt.NDArray[np.integer[Any]]) -> Rows:
+    """Concatenate the ranges 0 to n - 1 of the given lengths n."""
+    ends = np.cumsum(lengths)
+    counts: Rows = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
     return counts
 
 
 def _check_encoder(folder: Path, manifest: dict[str, Any], encoder: TextEncoder) -> None:
     if encoder.fingerprint() != manifest["encoder"]["fingerprint"]:
         raise StoreError(
-            f"{folder}: was made with another encoder ({manifest['encoder'].get('name')}) than "
+            f"{folder}: was built with another encoder ({manifest['encoder'].get('name')}) than "
             f"{encoder.name}; run `biograft index` again"
         )
 
@@ -249,7 +258,7 @@ def _read_texts(folder: Path) -> pa.Array:
     try:
         with pa.memory_map(str(folder / TEXTS)) as source:
             column = pa.ipc.open_file(source).read_all()["text"]
-        column.validate(full=True)  # what reads texts trusts the places where they begin
+        column.validate(full=True)  # reading texts trusts their offsets
     except (pa.ArrowException, OSError, KeyError) as error:
         raise StoreError(f"{folder / TEXTS}: damaged; run `biograft index` again") from error
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -1,7 +1,8 @@
-"""Vectors on disk: plain ``.npy`` files, memory-mapped, in four sizes.
+"""Nearest-neighbour search over vectors on disk: exact, or approximate by an HNSW graph.
 
-``vectors.npy`` holds a row a vector; bfloat16, which numpy does not know, as the 16 bits that
-they are. With int8, ``scales.npy`` holds the number that each row is to be multiplied by.
+``vectors.npy`` holds one vector per row, memory-mapped; bfloat16, which numpy lacks, as 16-bit
+integers. With int8, ``scales.npy`` holds the factor of each row. :class:`ExactSearch` scans with
+rounded scores and an error bound, and rescores what remains; :class:`GraphSearch` uses faiss.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from biograft.nn.precision import processor_has_bf16
 
 VECTORS, SCALES = "vectors.npy", "scales.npy"
 CHUNK = 8192
-"""Rows worked on at once; a product with some hundred queries then stays within the caches."""
-_KEPT_AS: dict[str, type[np.generic]] = {
+"""Rows processed at once, so that a product with some hundred queries fits into the caches."""
+_DTYPES: dict[str, type[np.generic]] = {
     "float32": np.float32,
     "float16": np.float16,
     "bfloat16": np.uint16,
@@ -37,89 +38,89 @@ Rows = npt.NDArray[np.int64]
 class VectorTable:
     """The vectors of an index, rows of equal length."""
 
-    def __init__(self, storage: str, kept: npt.NDArray[np.generic], scales: Vectors | None) -> None:
-        self.storage, self._kept, self._scales = storage, kept, scales
-        self.n_rows, self.dim = kept.shape
+    def __init__(self, storage: str, rows: npt.NDArray[np.generic], scales: Vectors | None) -> None:
+        self.storage, self._rows, self._scales = storage, rows, scales
+        self.n_rows, self.dim = rows.shape
 
     @classmethod
     def create(cls, folder: Path, storage: str, n_rows: int, dim: int) -> VectorTable:
-        """Make the files for so many vectors, to be written in any order."""
+        """Create the files for a number of vectors, to be written in any order."""
         new = np.lib.format.open_memmap
-        kept = new(folder / VECTORS, mode="w+", dtype=_KEPT_AS[storage], shape=(n_rows, dim))
+        rows = new(folder / VECTORS, mode="w+", dtype=_DTYPES[storage], shape=(n_rows, dim))
         scales = None
         if storage == "int8":
             scales = new(folder / SCALES, mode="w+", dtype=np.float32, shape=(n_rows,))
-        return cls(storage, kept, scales)
+        return cls(storage, rows, scales)
 
     @classmethod
     def open(cls, folder: Path, storage: str, *, writable: bool = False) -> VectorTable:
-        """Map the files of a folder into memory."""
-        # "c" shares the pages of the file too; torch warns of arrays that it could not write to
+        """Memory-map the files of a folder."""
+        # "c" shares the pages of the file, too; torch warns about read-only arrays
         mode: Mode = "r+" if writable else "c"
-        kept = load_array(folder / VECTORS, _KEPT_AS[storage], n_axes=2, mode=mode)
+        rows = load_array(folder / VECTORS, _DTYPES[storage], n_axes=2, mode=mode)
         scales = None
         if storage == "int8":
             scales = cast("Vectors", load_array(folder / SCALES, np.float32, mode=mode))
             try:
-                check_length("scales", scales, len(kept))
+                check_length("scales", scales, len(rows))
             except ValueError as error:
                 raise DENSE_INDEX.damaged(folder, error) from error
-        return cls(storage, kept, scales)
+        return cls(storage, rows, scales)
 
     def write(self, rows: Rows, vectors: Vectors) -> None:
-        """Put vectors into rows."""
+        """Write vectors to rows."""
         if self.storage == "bfloat16":
             halves = torch.from_numpy(vectors).to(torch.bfloat16)
-            self._kept[rows] = halves.view(torch.int16).numpy().view(np.uint16)
+            self._rows[rows] = halves.view(torch.int16).numpy().view(np.uint16)
         elif self._scales is not None:
             largest = np.abs(vectors).max(axis=1, initial=0)
             scales = np.maximum(largest, np.finfo(np.float32).tiny) / _LARGEST_INT8
-            self._kept[rows] = np.rint(vectors / scales[:, None]).astype(np.int8)
+            self._rows[rows] = np.rint(vectors / scales[:, None]).astype(np.int8)
             self._scales[rows] = scales
         else:
-            self._kept[rows] = vectors
+            self._rows[rows] = vectors
 
     def copy(self, rows: Rows, other: VectorTable, other_rows: Rows) -> None:
-        """Put rows of another table of the same storage into rows, bit for bit."""
-        self._kept[rows] = other._kept[other_rows]
+        """Copy rows of another table of the same storage, bit for bit."""
+        self._rows[rows] = other._rows[other_rows]
         if self._scales is not None and other._scales is not None:
             self._scales[rows] = other._scales[other_rows]
 
     def flush(self) -> None:
-        """See that everything written so far is on disk."""
-        for array in (self._kept, self._scales):
+        """Flush everything written so far to disk."""
+        for array in (self._rows, self._scales):
             if isinstance(array, np.memmap):
                 array.flush()
 
     def chunk(self, start: int, stop: int) -> torch.Tensor:
-        """Give neighbouring rows: (stop - start, dim), 32 bits."""
+        """Return consecutive rows: (stop - start, dim), float32."""
         rows = slice(start, stop)
-        return self._decode(self._kept[rows], None if self._scales is None else self._scales[rows])
+        return self._decode(self._rows[rows], None if self._scales is None else self._scales[rows])
 
     def take(self, rows: Rows) -> Vectors:
-        """Give any rows: (rows, dim), 32 bits; the same numbers as ``chunk``."""
+        """Return any rows: (rows, dim), float32; the same values as ``chunk``."""
         scales = None if self._scales is None else self._scales[rows]
-        return self._decode(self._kept[rows], scales).numpy()
+        return self._decode(self._rows[rows], scales).numpy()
 
     def largest_norm(self) -> float:
-        """Measure the longest vector, as it is kept."""
+        """Compute the maximum norm of the stored vectors."""
         norms = [
             float(torch.linalg.vector_norm(self.chunk(start, start + CHUNK), dim=1).max())
             for start in range(0, self.n_rows, CHUNK)
         ]
         return max(norms, default=0.0)
 
-    def _decode(self, kept: npt.NDArray[np.generic], scales: Vectors | None) -> torch.Tensor:
+    def _decode(self, encoded: npt.NDArray[np.generic], scales: Vectors | None) -> torch.Tensor:
         if self.storage == "bfloat16":
-            return torch.from_numpy(kept.view(np.int16)).view(torch.bfloat16).float()
-        decoded = torch.from_numpy(kept).float()
+            return torch.from_numpy(encoded.view(np.int16)).view(torch.bfloat16).float()
+        decoded = torch.from_numpy(encoded).float()
         return decoded if scales is None else decoded * torch.from_numpy(scales)[:, None]
 
 
 def load_array(
     path: Path, kind: type[np.generic], *, n_axes: int = 1, mode: Mode = "c"
 ) -> npt.NDArray[np.generic]:
-    """Map one ``.npy`` file into memory, refusing what is damaged or of another kind."""
+    """Memory-map one ``.npy`` file, refusing one that is damaged or of another type."""
     try:
         return open_array(path, kind, n_axes=n_axes, mode=mode)
     except ValueError as error:
@@ -127,16 +128,16 @@ def load_array(
 
 
 SPARE = {"coarse": 118, "fine": 22}
-"""How many rows a scan keeps beyond those asked for."""
+"""Number of rows that a scan keeps beyond k."""
 _QUERIES = 512
 _RUN = 64
-"""Scores that are looked at together."""
-_WAITING = 0.5
-"""What was found is sorted in when it is so much of what is kept."""
+"""Scores that are compared together."""
+_PENDING = 0.5
+"""Pending hits are merged when there are more of them than this fraction of the rows kept."""
 _RESCORED = 32
-"""How many queries are scanned for, and scored anew, at once."""
+"""Number of queries rescored at once."""
 _COARSE_QUERIES, _COARSE_ROWS = 16, 50_000
-"""From how many queries and rows on the coarse scan repays turning all rows into bfloat16."""
+"""Minimum numbers of queries and rows for which the conversion of all rows to bfloat16 pays."""
 _HALF_STEP = {"coarse": 2.0**-8, "fine": 2.0**-24}
 """The largest relative error of rounding to bfloat16 and to 32 bits."""
 
@@ -149,7 +150,7 @@ class RowHits(NamedTuple):
 
 
 class ExactSearch:
-    """Finds the rows of a table whose inner products with a query are the largest."""
+    """Finds the rows of a table with the largest inner products with a query, exactly."""
 
     def __init__(
         self, vectors: VectorTable, largest_norm: float, *, coarse: bool | None = None
@@ -166,15 +167,15 @@ class ExactSearch:
         return hits
 
     def _search(self, queries: Vectors, hits: RowHits) -> None:
-        """Scan until every query of a block is settled, filling in its hits."""
+        """Scan until the hits of every query are proven exact, and write them to ``hits``."""
         k = min(hits.rows.shape[1], self.vectors.n_rows)
-        scan = "coarse" if self._begins_coarse(len(queries)) else "fine"
+        scan = "coarse" if self._starts_coarse(len(queries)) else "fine"
         n_kept, pending = k + SPARE[scan], np.arange(len(queries))
         while k and len(pending):
-            wanted = queries[pending]
-            rows, lowest = self._scan(wanted, min(n_kept, self.vectors.n_rows), scan)
-            rows, scores = rank(rescore(self.vectors, wanted, rows), rows)
-            bound = lowest + self._error_bound(wanted, lowest, scan)
+            block = queries[pending]
+            rows, lowest = self._scan(block, min(n_kept, self.vectors.n_rows), scan)
+            rows, scores = rank(rescore(self.vectors, block, rows), rows)
+            bound = lowest + self._error_bound(block, lowest, scan)
             settled = (scores[:, k - 1] > bound) | (n_kept >= self.vectors.n_rows)
             hits.rows[pending[settled], :k] = rows[settled, :k]
             hits.scores[pending[settled], :k] = scores[settled, :k]
@@ -182,46 +183,46 @@ class ExactSearch:
             n_kept = n_kept if scan == "coarse" else 4 * n_kept
             scan = "fine"
 
-    def _begins_coarse(self, n_queries: int) -> bool:
+    def _starts_coarse(self, n_queries: int) -> bool:
         if self.coarse is not None:
             return self.coarse
-        repays = n_queries >= _COARSE_QUERIES and self.vectors.n_rows >= _COARSE_ROWS
-        return repays and processor_has_bf16()
+        pays = n_queries >= _COARSE_QUERIES and self.vectors.n_rows >= _COARSE_ROWS
+        return pays and processor_has_bf16()
 
     def _scan(self, queries: Vectors, n_kept: int, scan: str) -> tuple[Rows, Vectors]:
-        """Give the rows whose approximate scores are highest, and the lowest of those scores."""
+        """Return the rows with the highest approximate scores, and the lowest of those scores."""
         if scan == "fine":
             return self._scan_fine(queries, n_kept)
-        wanted = torch.from_numpy(queries).to(torch.bfloat16)
+        rounded = torch.from_numpy(queries).to(torch.bfloat16)
         best = torch.empty((len(queries), 0), dtype=torch.bfloat16)
-        places = torch.empty((len(queries), 0), dtype=torch.int64)
+        best_rows = torch.empty((len(queries), 0), dtype=torch.int64)
         for start in range(0, self.vectors.n_rows, CHUNK):
             rows = self.vectors.chunk(start, start + CHUNK).to(torch.bfloat16)  # (chunk, dim)
-            scores = wanted @ rows.T  # (queries, chunk)
-            scores, found = scores.topk(min(n_kept, scores.shape[1]), dim=1)
+            scores = rounded @ rows.T  # (queries, chunk)
+            scores, columns = scores.topk(min(n_kept, scores.shape[1]), dim=1)
             best = torch.cat((best, scores), dim=1)
-            places = torch.cat((places, found + start), dim=1)
+            best_rows = torch.cat((best_rows, columns + start), dim=1)
             best, order = best.topk(min(n_kept, best.shape[1]), dim=1)
-            places = places.gather(1, order)
-        return places.numpy(), best[:, -1].float().numpy()
+            best_rows = best_rows.gather(1, order)
+        return best_rows.numpy(), best[:, -1].float().numpy()
 
     def _scan_fine(self, queries: Vectors, n_kept: int) -> tuple[Rows, Vectors]:
-        """Scan in 32 bits: numpy multiplies quicker than torch here, and little is looked at.
+        """Scan in float32 with numpy, whose product is faster than that of torch here.
 
-        Once as many rows are kept as are wanted, only what beats the lowest of them counts, and
-        of most runs of rows no score does.
+        Once ``n_kept`` rows are collected, only scores above the lowest of them count, and most
+        runs of rows have none.
         """
-        kept = _Kept(len(queries), n_kept)
+        best = _BestRows(len(queries), n_kept)
         for start in range(0, self.vectors.n_rows, CHUNK):
             rows = self.vectors.chunk(start, start + CHUNK).float().numpy()  # (chunk, dim)
-            kept.add(queries @ rows.T, start)
-        return kept.best()
+            best.add(queries @ rows.T, start)
+        return best.result()
 
     def _error_bound(self, queries: Vectors, lowest: Vectors, scan: str) -> Vectors:
-        """Say by how much the true score of a row that was not kept may exceed the lowest kept.
+        """Bound by how much the true score of a row that was not kept may exceed the lowest kept.
 
-        By Cauchy and Schwarz, an error e in a query moves a score by no more than |e| times the
-        length of the row, and the other way round. Products are summed in 32 bits.
+        By Cauchy and Schwarz, an error e in a query changes a score by at most |e| times the norm
+        of the row, and vice versa. Products are summed in float32.
         """
         norms = np.linalg.norm(queries, axis=1)
         bound = 2 * self.vectors.dim * _HALF_STEP["fine"] * norms * self.largest_norm
@@ -236,25 +237,22 @@ class ExactSearch:
         return result
 
 
-class _Kept:
-    """The best rows so far of some queries.
-
-    What beats the lowest waits until there is enough of it to be worth sorting.
-    """
+class _BestRows:
+    """The best rows of some queries so far; new hits are collected and merged in bulk."""
 
     def __init__(self, n_queries: int, n_kept: int) -> None:
         self._rows: Rows = np.full((n_queries, n_kept), -1, dtype=np.int64)
         self._scores: Vectors = np.full((n_queries, n_kept), -np.inf, dtype=np.float32)
         self._lowest: Vectors = np.full(n_queries, -np.inf, dtype=np.float32)
-        self._waiting: list[tuple[Rows, Rows, Vectors]] = []
+        self._pending: list[tuple[Rows, Rows, Vectors]] = []
 
-    def best(self) -> tuple[Rows, Vectors]:
-        """Give the rows that are kept, and the lowest score of each query's."""
+    def result(self) -> tuple[Rows, Vectors]:
+        """Return the rows kept, and the lowest score of each query."""
         self._merge()
         return self._rows, self._lowest
 
     def add(self, scores: Vectors, start: int) -> None:
-        """Take note of the scores of further rows: (queries, rows), the first being ``start``."""
+        """Add the scores of further rows, (queries, rows), the first of which is ``start``."""
         n_queries, n_rows = scores.shape
         n_kept = self._rows.shape[1]
         if n_rows > n_kept and np.isneginf(self._lowest).any():
@@ -262,32 +260,32 @@ class _Kept:
             queries = np.repeat(np.arange(n_queries), n_kept)
         else:
             queries, columns = _find_higher(scores, self._lowest)
-        self._waiting.append((queries, columns + start, scores[queries, columns]))
-        if sum(len(queries) for queries, _, _ in self._waiting) > self._rows.size * _WAITING:
+        self._pending.append((queries, columns + start, scores[queries, columns]))
+        if sum(len(queries) for queries, _, _ in self._pending) > self._rows.size * _PENDING:
             self._merge()
 
     def _merge(self) -> None:
         n_queries, n_kept = self._rows.shape
-        kept = np.repeat(np.arange(n_queries), n_kept), self._rows.ravel(), self._scores.ravel()
-        parts = zip(kept, *self._waiting, strict=True)
+        current = np.repeat(np.arange(n_queries), n_kept), self._rows.ravel(), self._scores.ravel()
+        parts = zip(current, *self._pending, strict=True)
         queries, rows, scores = (np.concatenate(part) for part in parts)
         order = np.lexsort((rows, -scores, queries))
         starts = np.searchsorted(queries[order], np.arange(n_queries))
         best = order[starts[:, None] + np.arange(n_kept)]
         self._rows, self._scores = rows[best], scores[best]
-        self._lowest, self._waiting = self._scores.min(axis=1), []
+        self._lowest, self._pending = self._scores.min(axis=1), []
 
 
 @numba.njit(nogil=True, cache=True)
 def _find_higher(scores: Vectors, lowest: Vectors) -> tuple[Rows, Rows]:
-    """Find the few scores that beat the lowest of their query: query and column of each."""
+    """Find the scores above the lowest of their query; return the query and column of each."""
     n_queries, n_columns = scores.shape
     queries, columns, n = np.empty(n_queries, np.int64), np.empty(n_queries, np.int64), 0
     for query in range(n_queries):
         for start in range(0, n_columns, _RUN):
             end = min(start + _RUN, n_columns)
             n_higher = 0
-            for column in range(start, end):  # without a branch: many columns in one instruction
+            for column in range(start, end):  # no branch, so that it is vectorised
                 n_higher += scores[query, column] > lowest[query]
             if not n_higher:
                 continue
@@ -302,29 +300,29 @@ def _find_higher(scores: Vectors, lowest: Vectors) -> tuple[Rows, Rows]:
 
 
 def no_hits(n_queries: int, k: int) -> RowHits:
-    """Give the hits of queries for which nothing has been found yet."""
+    """Return empty hits, padded with -1 and -inf."""
     rows = np.full((n_queries, k), -1, dtype=np.int64)
     return RowHits(rows, np.full((n_queries, k), -np.inf, dtype=np.float32))
 
 
 def rescore(vectors: VectorTable, queries: Vectors, rows: Rows) -> Vectors:
-    """Score certain rows for each query exactly: rows (queries, m), -1 scores -inf.
+    """Compute the exact scores of given rows for each query: rows (queries, m), -1 scores -inf.
 
-    Summed in 64 bits and then rounded, so that equal vectors score equally wherever they stand.
+    Summed in float64 and then rounded, so that equal vectors have equal scores.
     """
     scores = np.empty(rows.shape, dtype=np.float32)
     for start in range(0, len(rows), _RESCORED):
         block = slice(start, start + _RESCORED)
-        taken = vectors.take(rows[block].ravel()).astype(np.float64)
-        taken = taken.reshape(*rows[block].shape, vectors.dim)  # (block, m, dim)
-        exact: npt.NDArray[np.float64] = taken @ queries[block].astype(np.float64)[:, :, None]
+        values = vectors.take(rows[block].ravel()).astype(np.float64)
+        values = values.reshape(*rows[block].shape, vectors.dim)  # (block, m, dim)
+        exact: npt.NDArray[np.float64] = values @ queries[block].astype(np.float64)[:, :, None]
         scores[block] = exact[:, :, 0]
     scores[rows < 0] = -np.inf
     return scores
 
 
 def rank(scores: Vectors, rows: Rows) -> tuple[Rows, Vectors]:
-    """Order the rows of each query by score, equal ones by lower row first."""
+    """Sort the rows of each query by score; ties go to the lower row."""
     order = np.lexsort((rows, -scores), axis=1)
     return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
@@ -334,7 +332,7 @@ _LINKS, _BUILD_WIDTH, _SEARCH_WIDTH = 32, 100, 64
 
 
 def load_faiss() -> Any:
-    """Import faiss, or say which extra brings it."""
+    """Import faiss, or name the extra that installs it."""
     try:
         import faiss
     except ImportError as error:
@@ -343,14 +341,14 @@ def load_faiss() -> Any:
 
 
 class GraphSearch:
-    """Finds rows by walking the graph."""
+    """Approximate search by an HNSW graph (faiss)."""
 
     def __init__(self, graph: Any, vectors: VectorTable) -> None:
         self._graph, self.vectors = graph, vectors
 
     @classmethod
     def build(cls, vectors: VectorTable, folder: Path) -> None:
-        """Link all vectors and write the graph into a folder."""
+        """Build the graph of all vectors and write it to a folder."""
         faiss = load_faiss()
         graph = faiss.IndexHNSWFlat(vectors.dim, _LINKS, faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = _BUILD_WIDTH
@@ -367,7 +365,7 @@ class GraphSearch:
         except RuntimeError as error:
             raise StoreError(f"{path}: damaged; run `biograft index` again") from error
         if (graph.ntotal, graph.d) != (vectors.n_rows, vectors.dim):
-            raise StoreError(f"{path}: is of other vectors; run `biograft index` again")
+            raise StoreError(f"{path}: belongs to other vectors; run `biograft index` again")
         try:
             _check_graph(graph)
         except ValueError as error:
@@ -375,22 +373,22 @@ class GraphSearch:
         return cls(graph, vectors)
 
     def search(self, queries: Vectors, k: int) -> RowHits:
-        """Find about the k best rows of each query: queries (n, dim)."""
+        """Find approximately the k best rows of each query: queries (n, dim)."""
         hits = no_hits(len(queries), k)
-        n_found = min(k, self.vectors.n_rows)
-        if not n_found or not len(queries):
+        n_hits = min(k, self.vectors.n_rows)
+        if not n_hits or not len(queries):
             return hits
         self._graph.hnsw.efSearch = max(_SEARCH_WIDTH, 2 * k)
-        _, rows = self._graph.search(np.ascontiguousarray(queries), n_found)
+        _, rows = self._graph.search(np.ascontiguousarray(queries), n_hits)
         rows, scores = rank(rescore(self.vectors, queries, rows), rows)
-        hits.rows[:, :n_found], hits.scores[:, :n_found] = rows, scores
+        hits.rows[:, :n_hits], hits.scores[:, :n_hits] = rows, scores
         return hits
 
 
 def _check_graph(graph: Any) -> None:
-    """Refuse links that lead out of the graph, or to a place that is not on their level.
+    """Refuse links that lead out of the graph, or to a vector that is not on their level.
 
-    faiss, which follows them unseen, looks at some of this itself, and at no level.
+    faiss follows links unchecked; it validates some of this when it reads, but no levels.
     """
     faiss = load_faiss()
     storage = faiss.downcast_index(graph.storage) if isinstance(graph, faiss.IndexHNSW) else None
@@ -409,9 +407,9 @@ def _check_graph(graph: Any) -> None:
         raise ValueError("offsets: expected as many links as there are on the levels of a vector")
     check_range("links", links, -1, graph.ntotal - 1)
     for level in range(1, int(levels.max(initial=1))):
-        on_it = offsets[:-1][levels > level].astype(np.int64)
-        found = links[on_it[:, None] + np.arange(before[level], before[level + 1])]
-        if (levels[found[found >= 0]] <= level).any():
+        on_level = offsets[:-1][levels > level].astype(np.int64)
+        targets = links[on_level[:, None] + np.arange(before[level], before[level + 1])]
+        if (levels[targets[targets >= 0]] <= level).any():
             raise ValueError("links: one leads to a vector that is not on its level")
     if graph.ntotal:
         check_range("entry", np.array(hnsw.entry_point), 0, graph.ntotal - 1)
@@ -419,6 +417,6 @@ def _check_graph(graph: Any) -> None:
 
 
 def _view(vector: Any) -> Any:
-    """Look into a vector of C++ without copying it."""
+    """View a C++ vector as an array, without a copy."""
     size = vector.size()
     return load_faiss().rev_swig_ptr(vector.data(), size) if size else np.zeros(0, np.int64)

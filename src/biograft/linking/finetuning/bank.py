@@ -22,7 +22,7 @@ from biograft.linking.dense.build import encode
 from biograft.linking.dense.config import DenseConfig
 from biograft.linking.finetuning.candidates import EpochOrder, Flags, load_vectors, save_vectors
 from biograft.linking.finetuning.config import FinetuneConfig
-from biograft.linking.finetuning.training_data import Lessons
+from biograft.linking.finetuning.training_data import FinetuneData
 from biograft.linking.lexical.index import LexicalIndex
 from biograft.nn import TextEncoder
 from biograft.text import normalise
@@ -47,11 +47,11 @@ class BankBatch:
 class NameBank:
     """The texts of a bank, and which concepts each of them names."""
 
-    def __init__(self, lessons: Lessons, encoder: TextEncoder, config: FinetuneConfig) -> None:
-        self.lessons, self.config, self._encoder = lessons, config, encoder
-        named = _named_concepts(lessons, _reachable(lessons, config))
-        for lesson in lessons.lessons:
-            named.setdefault(encoder.prepare(lesson.text), set()).update(lesson.concepts)
+    def __init__(self, data: FinetuneData, encoder: TextEncoder, config: FinetuneConfig) -> None:
+        self.data, self.config, self._encoder = data, config, encoder
+        named = _named_concepts(data, _reachable(data, config))
+        for example in data.examples:
+            named.setdefault(encoder.prepare(example.text), set()).update(example.concepts)
         self.texts = tuple(named)
         self._concepts = tuple(named.values())
         self._of_concept: dict[int, list[int]] = {}
@@ -78,12 +78,12 @@ class NameBank:
         )
         return encode(self._encoder, config, self.texts).astype(np.float16)
 
-    def draw(self, epoch: int, places: Sequence[int]) -> Rows:
-        """Draw right names of some lessons, to be encoded afresh: rows, each once."""
+    def rng(self, epoch: int, places: Sequence[int]) -> Rows:
+        """Draw right names of some data, to be encoded afresh: rows, each once."""
         drawn: set[int] = set()
         for place in places:
-            lesson = self.lessons.lessons[place]
-            right = self._right(lesson.text, lesson.concepts)
+            example = self.data.examples[place]
+            right = self._right(example.text, example.concepts)
             random = np.random.default_rng([self.config.training.seed, epoch, place])
             n = min(self.config.partners, len(right))
             drawn.update(random.choice(right, n, replace=False).tolist() if n else ())
@@ -91,9 +91,9 @@ class NameBank:
 
     def batch(self, vectors: Tensor, epoch: int, places: Sequence[int]) -> BankBatch:
         """Put together what is asked at once."""
-        chosen = [self.lessons.lessons[place] for place in places]
-        fresh = self.draw(epoch, places)
-        asked = [(lesson.text, lesson.concepts) for lesson in chosen]
+        chosen = [self.data.examples[place] for place in places]
+        fresh = self.rng(epoch, places)
+        asked = [(example.text, example.concepts) for example in chosen]
         asked += [(self.texts[row], tuple(self._concepts[row])) for row in fresh.tolist()]
         gold = np.zeros((len(asked), len(self)), np.bool_)
         withheld = np.zeros_like(gold)
@@ -134,23 +134,23 @@ class BankBatches:
             yield self.bank.batch(kept, epoch, places.tolist())
 
 
-def _reachable(lessons: Lessons, config: FinetuneConfig) -> Rows:
+def _reachable(data: FinetuneData, config: FinetuneConfig) -> Rows:
     """Choose the names of the store that are worth keeping, ascending."""
     if config.refresh == "full":
-        return np.arange(len(lessons.names))
-    lexical = LexicalIndex.build(lessons.kb, config.lexical)
-    rows = lexical.search([lesson.text for lesson in lessons.lessons], config.reach).rows
-    near = lessons.names.of_row[rows[rows >= 0]]
-    gold = [number for lesson in lessons.lessons for number in lesson.gold]
+        return np.arange(len(data.names))
+    lexical = LexicalIndex.build(data.kb, config.lexical)
+    rows = lexical.search([example.text for example in data.examples], config.reach).rows
+    near = data.names.of_row[rows[rows >= 0]]
+    gold = [number for example in data.examples for number in example.gold]
     return np.unique(np.concatenate((near[near >= 0], np.array(gold, np.int64))))
 
 
-def _named_concepts(lessons: Lessons, numbers: Rows) -> dict[str, set[int]]:
+def _named_concepts(data: FinetuneData, numbers: Rows) -> dict[str, set[int]]:
     """Say which concepts each of some texts of the store names."""
-    concepts = lessons.kb.table("names").column("concept").to_numpy()
+    concepts = data.kb.table("names").column("concept").to_numpy()
     named: dict[int, set[int]] = {number: set() for number in numbers.tolist()}
-    for number, concept in zip(lessons.names.of_row.tolist(), concepts.tolist(), strict=True):
+    for number, concept in zip(data.names.of_row.tolist(), concepts.tolist(), strict=True):
         if number in named:
             named[number].add(concept)
-    texts = lessons.names.take(numbers)
+    texts = data.names.take(numbers)
     return dict(zip(texts, named.values(), strict=True))

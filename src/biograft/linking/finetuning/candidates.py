@@ -19,7 +19,7 @@ from biograft.linking.dense.build import encode
 from biograft.linking.dense.config import DenseConfig
 from biograft.linking.dense.search import ExactSearch, VectorTable
 from biograft.linking.finetuning.config import FinetuneConfig
-from biograft.linking.finetuning.training_data import Lessons, equal_texts
+from biograft.linking.finetuning.training_data import FinetuneData, equal_texts
 from biograft.linking.lexical.index import LexicalIndex
 from biograft.nn import TextEncoder
 
@@ -27,68 +27,68 @@ Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
-    """The candidates of all lessons in one epoch."""
+class EpochCandidates:
+    """The candidates of all data in one epoch."""
 
-    texts: Rows  # (lessons, k): numbers of names' texts, -1 where there are fewer
-    lexical: Scores  # (lessons, k): how alike in letters; 0 where not known
-    gold: Flags  # (lessons, k)
-    found: Flags  # (lessons,): a gold name was found without being added
+    texts: Rows  # (data, k): numbers of names' texts, -1 where there are fewer
+    lexical: Scores  # (data, k): how alike in letters; 0 where not known
+    gold: Flags  # (data, k)
+    found: Flags  # (data,): a gold name was found without being added
 
 
 class CandidateFinder:
-    """Finds the candidates of all lessons; what depends on letters alone is found once."""
+    """Finds the candidates of all data; what depends on letters alone is found once."""
 
     def __init__(
         self,
-        lessons: Lessons,
+        data: FinetuneData,
         lexical: LexicalIndex,
         encoder: TextEncoder,
         config: FinetuneConfig,
     ) -> None:
-        self.lessons, self.config = lessons, config
+        self.data, self.config = data, config
         self._lexical, self._encoder = lexical, encoder
-        self._mentions = [lesson.text for lesson in lessons.lessons]
+        self._mentions = [example.text for example in data.examples]
         n_names = max(config.reach, config.k)
         rows = lexical.search(self._mentions, n_names).rows
-        numbers = np.where(rows >= 0, lessons.names.of_row[rows], -1)
+        numbers = np.where(rows >= 0, data.names.of_row[rows], -1)
         self._by_letters = [distinct(line) for line in numbers.tolist()]
-        self._withheld = [self._equal_to(k) for k in range(len(lessons))]
+        self._withheld = [self._equal_to(k) for k in range(len(data))]
 
-    def find(self, last: Candidates | None) -> Candidates:
+    def find(self, last: EpochCandidates | None) -> EpochCandidates:
         """Find candidates with the encoder as it stands; ``last`` are those of the epoch before."""
         n_more = max(map(len, self._withheld), default=0)
         by_encoder = self.nearest(self.pool(last), self.config.k + n_more)
         chosen = [self._choose(k, line) for k, line in enumerate(by_encoder.tolist())]
-        gold = [lesson.gold for lesson in self.lessons.lessons]
+        gold = [example.gold for example in self.data.examples]
         found = np.array([not own.isdisjoint(line) for own, line in zip(gold, chosen, strict=True)])
         if self.config.missing_gold == "add":
             self._add_gold(chosen, np.flatnonzero(~found).tolist())
         texts = fill_up(chosen, self.config.k)
         flags = np.array([[t in own for t in line]
                           for own, line in zip(gold, texts.tolist(), strict=True)])  # fmt: skip
-        return Candidates(texts, self._score(self._mentions, texts), flags, found)
+        return EpochCandidates(texts, self._score(self._mentions, texts), flags, found)
 
-    def pool(self, last: Candidates | None) -> Rows:
+    def pool(self, last: EpochCandidates | None) -> Rows:
         """Give the texts among which the encoder looks, ascending."""
-        everything = np.arange(len(self.lessons.names))
+        everything = np.arange(len(self.data.names))
         if self.config.refresh == "full" or (last is None and self.config.first_full):
             return everything
         reachable = np.zeros(len(everything), np.bool_)
-        for lesson, line in zip(self.lessons.lessons, self._by_letters, strict=True):
-            reachable[[*lesson.gold, *line]] = True
+        for example, line in zip(self.data.examples, self._by_letters, strict=True):
+            reachable[[*example.gold, *line]] = True
         if last is not None:
             reachable[last.texts[last.texts >= 0]] = True
         return np.flatnonzero(reachable)
 
     def nearest(self, pool: Rows, k: int) -> Rows:
-        """Give the k texts of a pool nearest to each mention, best first: (lessons, k)."""
+        """Give the k texts of a pool nearest to each mention, best first: (data, k)."""
         config = DenseConfig(
             similarity=self.config.marginal.similarity,
             batch_size=self.config.encode_batch,
             precision=self.config.training.precision,
         )
-        vectors = encode(self._encoder, config, self.lessons.names.take(pool))
+        vectors = encode(self._encoder, config, self.data.names.take(pool))
         queries = encode(self._encoder, config, self._mentions)
         table = VectorTable("float32", vectors, None)
         hits = ExactSearch(table, table.largest_norm()).search(queries, k)
@@ -102,16 +102,16 @@ class CandidateFinder:
         return distinct([*by_letters[: n // 2], *nearest, *by_letters])[:n]
 
     def _equal_to(self, k: int) -> set[int]:
-        """Give the texts that a lesson's mention may not have for candidates."""
+        """Give the texts that a example's mention may not have for candidates."""
         if not self.config.exclude_own_mention:
             return set()
-        return equal_texts(self.lessons.names, self._mentions[k], set(self._by_letters[k]))
+        return equal_texts(self.data.names, self._mentions[k], set(self._by_letters[k]))
 
     def _add_gold(self, chosen: list[list[int]], missing: Sequence[int]) -> None:
         """Put the gold name most like the mention behind, in place of the last if need be."""
         if not missing:
             return
-        golds = [sorted(self.lessons.lessons[k].gold) for k in missing]
+        golds = [sorted(self.data.examples[k].gold) for k in missing]
         numbers = fill_up(golds, max(map(len, golds)))
         scores = self._score([self._mentions[k] for k in missing], numbers)
         best = np.where(numbers >= 0, scores, -np.inf)
@@ -121,7 +121,7 @@ class CandidateFinder:
 
     def _score(self, mentions: Sequence[str], numbers: Rows) -> Scores:
         """Score texts by letters; a name that the lexical index does not hold scores 0."""
-        rows = np.where(numbers >= 0, self.lessons.names.first_rows[numbers], -1)
+        rows = np.where(numbers >= 0, self.data.names.first_rows[numbers], -1)
         scores = self._lexical.score(mentions, rows)
         return np.where(np.isfinite(scores), scores, 0).astype(np.float32)
 
@@ -150,14 +150,14 @@ def path_of(folder: Path, epoch: int) -> Path:
     return folder / f"epoch-{epoch:04d}.safetensors"
 
 
-def save_candidates(folder: Path, epoch: int, candidates: Candidates) -> None:
+def save_candidates(folder: Path, epoch: int, candidates: EpochCandidates) -> None:
     """Write the candidates of an epoch, whole or not at all."""
     _save(path_of(folder, epoch), CANDIDATES, {n: getattr(candidates, n) for n in _KINDS})
 
 
-def load_candidates(folder: Path, epoch: int, n_lessons: int) -> Candidates:
+def load_candidates(folder: Path, epoch: int, n_examples: int) -> EpochCandidates:
     """Read the candidates of an epoch."""
-    return Candidates(**_load(path_of(folder, epoch), CANDIDATES, _KINDS, n_lessons))
+    return EpochCandidates(**_load(path_of(folder, epoch), CANDIDATES, _KINDS, n_examples))
 
 
 def save_vectors(folder: Path, epoch: int, vectors: npt.NDArray[np.float16]) -> None:
@@ -211,7 +211,7 @@ class CandidateBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Shard:
     """Which part of every epoch a process reads: the ``rank``-th of ``world``."""
 
     rank: int = 0
@@ -225,12 +225,17 @@ class EpochOrder:
     batches. The last batch may be smaller.
     """
 
-    def __init__(self, n_lessons: int, batch_size: int, seed: int, share: Share) -> None:
-        self.n_lessons, self.batch_size, self.seed, self.share = n_lessons, batch_size, seed, share
-        self._n_own = n_lessons // share.world
+    def __init__(self, n_examples: int, batch_size: int, seed: int, share: Shard) -> None:
+        self.n_examples, self.batch_size, self.seed, self.share = (
+            n_examples,
+            batch_size,
+            seed,
+            share,
+        )
+        self._n_own = n_examples // share.world
         if not self._n_own:
             raise ConfigError(
-                f"mentions: {n_lessons} are too few for {share.world} processes; use fewer"
+                f"mentions: {n_examples} are too few for {share.world} processes; use fewer"
             )
 
     def __len__(self) -> int:
@@ -238,8 +243,8 @@ class EpochOrder:
         return (self._n_own + self.batch_size - 1) // self.batch_size
 
     def batches(self, epoch: int, position: int) -> Iterator[Rows]:
-        """Give the places of the lessons of each batch of an epoch from a position on."""
-        order = np.random.default_rng([self.seed, epoch]).permutation(self.n_lessons)
+        """Give the places of the data of each batch of an epoch from a position on."""
+        order = np.random.default_rng([self.seed, epoch]).permutation(self.n_examples)
         order = order[self.share.rank : self._n_own * self.share.world : self.share.world]
         for start in range(position * self.batch_size, len(order), self.batch_size):
             yield order[start : start + self.batch_size]
@@ -260,22 +265,22 @@ class CandidateBatches:
         for places in self.order.batches(epoch, position):
             yield self._batch(candidates, places)
 
-    def _find(self, epoch: int) -> Candidates:
+    def _find(self, epoch: int) -> EpochCandidates:
         """Find the candidates of an epoch that begins; every process finds the same."""
         candidates = self.finder.find(self._load(epoch - 1) if epoch else None)
         if self.order.share.rank == 0:
             save_candidates(self.folder, epoch, candidates)
         return candidates
 
-    def _load(self, epoch: int) -> Candidates:
-        return load_candidates(self.folder, epoch, len(self.finder.lessons))
+    def _load(self, epoch: int) -> EpochCandidates:
+        return load_candidates(self.folder, epoch, len(self.finder.data))
 
-    def _batch(self, candidates: Candidates, rows: Rows) -> CandidateBatch:
-        lessons, texts = self.finder.lessons, candidates.texts[rows]
+    def _batch(self, candidates: EpochCandidates, rows: Rows) -> CandidateBatch:
+        data, texts = self.finder.data, candidates.texts[rows]
         numbers = np.unique(texts[texts >= 0])
         return CandidateBatch(
-            mentions=tuple(lessons.lessons[row].text for row in rows.tolist()),
-            names=tuple(lessons.names.take(numbers)),
+            mentions=tuple(data.examples[row].text for row in rows.tolist()),
+            names=tuple(data.names.take(numbers)),
             places=np.where(texts >= 0, np.searchsorted(numbers, texts), -1),
             lexical=candidates.lexical[rows],
             gold=candidates.gold[rows],

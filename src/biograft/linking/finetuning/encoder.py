@@ -23,22 +23,22 @@ from biograft.linking.finetuning.candidates import (
     CandidateBatches,
     CandidateFinder,
     EpochOrder,
-    Share,
+    Shard,
 )
 from biograft.linking.finetuning.config import FinetuneConfig
-from biograft.linking.finetuning.training_data import Lesson, Lessons
+from biograft.linking.finetuning.training_data import FinetuneData, MentionExample
 from biograft.linking.index import write_weights
 from biograft.linking.lexical.index import LexicalIndex
 from biograft.linking.provenance import store_fingerprint
-from biograft.linking.rankers import LabelledMention
+from biograft.linking.queries import LabelledMention
 from biograft.nn import TextEncoder
 from biograft.objectives.synonym_marginal import (
     BankScorer,
     NameScorer,
-    cut_in_pieces,
     marginal_loss,
+    tokenize_in_batches,
 )
-from biograft.pretraining.alignment import Alignment, Embedder
+from biograft.pretraining.alignment import AlignmentTraining, Embedder
 from biograft.pretraining.synonym_pairs import PairBatch
 from biograft.progress import Progress
 from biograft.text import normalise
@@ -53,53 +53,53 @@ class MentionPairs:
     partners of none either, and are left out.
     """
 
-    def __init__(self, lessons: Lessons, seed: int) -> None:
-        self.seed, self._lessons = seed, lessons
-        self._mentions = _mentions_of_concepts(lessons)
+    def __init__(self, data: FinetuneData, seed: int) -> None:
+        self.seed, self._data = seed, data
+        self._mentions = _mentions_of_concepts(data)
         self._partners: dict[tuple[int, ...], list[str]] = {}
-        self._group = _group_concepts(lessons)
-        self.paired = [lesson for lesson in lessons.lessons if self._has_partner(lesson)]
-        lessons.counts.n_nameless += len(lessons) - len(self.paired)
-        lessons.counts.n_lessons = len(self.paired)
+        self._group = _group_concepts(data)
+        self.paired = [example for example in data.examples if self._has_partner(example)]
+        data.counts.n_nameless += len(data) - len(self.paired)
+        data.counts.n_examples = len(self.paired)
         if not self.paired:
             raise ConfigError(
-                f"mentions: none of {len(lessons)} has a partner: another mention, or a name, of "
+                f"mentions: none of {len(data)} has a partner: another mention, or a name, of "
                 "the same concept; give more mentions or a knowledge base with more names"
             )
 
     def __len__(self) -> int:
         return len(self.paired)
 
-    def draw(self, epoch: int, places: list[int]) -> PairBatch:
+    def rng(self, epoch: int, places: list[int]) -> PairBatch:
         """Pair some mentions with the partners that they have in an epoch."""
         chosen = [self.paired[place] for place in places]
         return PairBatch(
-            left=tuple(lesson.text for lesson in chosen),
+            left=tuple(example.text for example in chosen),
             right=tuple(self._draw(epoch, place) for place in places),
-            labels=np.array([self._group[lesson.concepts[0]] for lesson in chosen]),
+            labels=np.array([self._group[example.concepts[0]] for example in chosen]),
         )
 
-    def partners(self, lesson: Lesson) -> list[str]:
-        """Give the mentions and names of what a lesson's mention means, in a fixed order."""
-        if lesson.concepts not in self._partners:
-            names = self._lessons.names
-            found = {names.text(int(n)) for c in lesson.concepts for n in names.of_concept(c)}
-            for concept in lesson.concepts:
+    def partners(self, example: MentionExample) -> list[str]:
+        """Give the mentions and names of what a example's mention means, in a fixed order."""
+        if example.concepts not in self._partners:
+            names = self._data.names
+            found = {names.text(int(n)) for c in example.concepts for n in names.of_concept(c)}
+            for concept in example.concepts:
                 found |= self._mentions[concept]
-            self._partners[lesson.concepts] = sorted(found)
-        return self._partners[lesson.concepts]
+            self._partners[example.concepts] = sorted(found)
+        return self._partners[example.concepts]
 
     def _draw(self, epoch: int, place: int) -> str:
         """Draw at random, and take the next if that is the mention itself."""
-        lesson = self.paired[place]
-        partners, own = self.partners(lesson), normalise(lesson.text)
+        example = self.paired[place]
+        partners, own = self.partners(example), normalise(example.text)
         first = int(np.random.default_rng([self.seed, epoch, place]).integers(len(partners)))
         turned = (*partners[first:], *partners[:first])
         return next(text for text in turned if normalise(text) != own)
 
-    def _has_partner(self, lesson: Lesson) -> bool:
-        own = normalise(lesson.text)
-        return any(normalise(text) != own for text in self.partners(lesson))
+    def _has_partner(self, example: MentionExample) -> bool:
+        own = normalise(example.text)
+        return any(normalise(text) != own for text in self.partners(example))
 
 
 class MentionPairBatches:
@@ -114,18 +114,18 @@ class MentionPairBatches:
     def batches(self, epoch: int, position: int = 0) -> Iterator[PairBatch]:
         """Give the batches of an epoch from a position on."""
         for places in self.order.batches(epoch, position):
-            yield self.pairs.draw(epoch, places.tolist())
+            yield self.pairs.rng(epoch, places.tolist())
 
 
-def _mentions_of_concepts(lessons: Lessons) -> dict[int, set[str]]:
+def _mentions_of_concepts(data: FinetuneData) -> dict[int, set[str]]:
     found: dict[int, set[str]] = {}
-    for lesson in lessons.lessons:
-        for concept in lesson.concepts:
-            found.setdefault(concept, set()).add(lesson.text)
+    for example in data.examples:
+        for concept in example.concepts:
+            found.setdefault(concept, set()).add(example.text)
     return found
 
 
-def _group_concepts(lessons: Lessons) -> dict[int, int]:
+def _group_concepts(data: FinetuneData) -> dict[int, int]:
     """Number concepts so that those which any mention means together have one number.
 
     Otherwise two mentions of one concept, one of which may mean another too, would be negatives.
@@ -137,29 +137,29 @@ def _group_concepts(lessons: Lessons) -> dict[int, int]:
             concept = group[concept]
         return concept
 
-    for lesson in lessons.lessons:
-        first, *others = sorted({root(concept) for concept in lesson.concepts})
+    for example in data.examples:
+        first, *others = sorted({root(concept) for concept in example.concepts})
         for other in others:
             group[other] = first
     return {concept: root(concept) for concept in list(group)}
 
 
 def make_task(
-    encoder: TextEncoder, lessons: Lessons, config: FinetuneConfig, run: Path
+    encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, run: Path
 ) -> Task[Any]:
     """Make what the configured loss asks; what an epoch begins with is kept in ``run``."""
     makers = {"marginal": _marginal, "bank": _bank, "contrastive": _contrastive}
-    return makers[config.loss](encoder, lessons, config, run)
+    return makers[config.loss](encoder, data, config, run)
 
 
 def _marginal(
-    encoder: TextEncoder, lessons: Lessons, config: FinetuneConfig, run: Path
+    encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, run: Path
 ) -> Task[Any]:
-    lexical = LexicalIndex.build(lessons.kb, config.lexical)
-    finder = CandidateFinder(lessons, lexical, encoder, config)
+    lexical = LexicalIndex.build(data.kb, config.lexical)
+    finder = CandidateFinder(data, lexical, encoder, config)
     return Task(
         model=NameScorer(encoder, config.marginal),
-        source=CandidateBatches(finder, run / "candidates", _order(len(lessons), config)),
+        source=CandidateBatches(finder, run / "candidates", _order(len(data), config)),
         compute_loss=partial(_marginal_loss, encoder),
     )
 
@@ -168,15 +168,17 @@ def _marginal_loss(
     encoder: TextEncoder, model: nn.Module, batch: CandidateBatch
 ) -> tuple[Tensor, dict[str, float]]:
     """Score the candidates of a batch, all its texts in one pass, and give the loss."""
-    pieces = cut_in_pieces(encoder, [*batch.mentions, *batch.names])
+    pieces = tokenize_in_batches(encoder, [*batch.mentions, *batch.names])
     places, lexical = torch.from_numpy(batch.places), torch.from_numpy(batch.lexical)
     scores = model(pieces, places, lexical)
     loss, statistics = marginal_loss(scores, torch.from_numpy(batch.gold).to(scores.device))
     return loss, {**statistics, "gold_found": float(batch.found.mean())}
 
 
-def _bank(encoder: TextEncoder, lessons: Lessons, config: FinetuneConfig, run: Path) -> Task[Any]:
-    bank, order = NameBank(lessons, encoder, config), _order(len(lessons), config)
+def _bank(
+    encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, run: Path
+) -> Task[Any]:
+    bank, order = NameBank(data, encoder, config), _order(len(data), config)
     return Task(
         model=BankScorer(encoder, config.marginal),
         source=BankBatches(bank, run / "bank", order),
@@ -188,7 +190,7 @@ def _bank_loss(
     encoder: TextEncoder, model: nn.Module, batch: BankBatch
 ) -> tuple[Tensor, dict[str, float]]:
     """Score the whole bank for mentions, and for the names encoded with them."""
-    pieces = cut_in_pieces(encoder, batch.texts)
+    pieces = tokenize_in_batches(encoder, batch.texts)
     fresh, withheld = torch.from_numpy(batch.fresh), torch.from_numpy(batch.withheld)
     scores = model(pieces, batch.bank, fresh, withheld)
     loss, statistics = marginal_loss(scores, torch.from_numpy(batch.gold).to(scores.device))
@@ -196,10 +198,10 @@ def _bank_loss(
 
 
 def _contrastive(
-    encoder: TextEncoder, lessons: Lessons, config: FinetuneConfig, _: Path
+    encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, _: Path
 ) -> Task[Any]:
-    pairs = MentionPairs(lessons, config.training.seed)
-    alignment = Alignment(encoder, {"synonym_alignment": config.contrastive.build()})
+    pairs = MentionPairs(data, config.training.seed)
+    alignment = AlignmentTraining(encoder, {"synonym_alignment": config.contrastive.build()})
     return Task(
         model=Embedder(encoder),
         source=MentionPairBatches(pairs, _order(len(pairs), config)),
@@ -207,14 +209,14 @@ def _contrastive(
     )
 
 
-def _order(n_lessons: int, config: FinetuneConfig) -> EpochOrder:
+def _order(n_examples: int, config: FinetuneConfig) -> EpochOrder:
     processes, training = join_processes(), config.training
-    share = Share(processes.process_index, processes.num_processes)
-    return EpochOrder(n_lessons, training.batch_size, training.seed, share)
+    share = Shard(processes.process_index, processes.num_processes)
+    return EpochOrder(n_examples, training.batch_size, training.seed, share)
 
 
 try:
-    from biograft.linking.finetuning.training_data import LessonCounts, make_lessons
+    from biograft.linking.finetuning.training_data import MentionExampleCounts, make_examples
     from biograft.nn import TextEncoder
     from biograft.objectives.synonym_marginal import NameScorer
     from biograft.training import TrainingResult, train
@@ -230,7 +232,7 @@ class FinetuneResult:
     run: Path
     encoder: Path
     """Folder of the encoder; transformers and sentence-transformers load it."""
-    counts: LessonCounts
+    counts: MentionExampleCounts
     training: TrainingResult
     lexical_weight: float | None
     """How much letters count beside the encoder, which counts 1; none if that is not learned."""
@@ -269,15 +271,15 @@ def finetune_encoder(  # noqa: PLR0913 - what learns from what, how, and where t
     """
     progress, run = progress or Progress(enabled=False), Path(out)
     progress.start("mentions")
-    lessons = make_lessons(kb, encoder, mentions, config)
+    data = make_examples(kb, encoder, mentions, config)
     provenance = {
         "kb": store_fingerprint(kb),
         "encoder": encoder.fingerprint(),
-        "mentions": lessons.fingerprint(),
+        "mentions": data.fingerprint(),
     }
     described = json.loads(json.dumps(asdict(config)))
     progress.start("candidates by letters")
-    made = make_task(encoder, lessons, config, run)
+    made = make_task(encoder, data, config, run)
     task = replace(made, described=described, provenance=provenance)
     trained = train(task, config.training, run, resume=resume, progress=progress)
     if trained.finished:
@@ -287,7 +289,7 @@ def finetune_encoder(  # noqa: PLR0913 - what learns from what, how, and where t
     if join_processes().is_main_process:
         _save(encoder, run / "encoder", weight, {**described, "provenance": provenance})
     encoder.folder = run / "encoder"
-    return FinetuneResult(run, run / "encoder", lessons.counts, trained, weight)
+    return FinetuneResult(run, run / "encoder", data.counts, trained, weight)
 
 
 def _save(
@@ -298,7 +300,7 @@ def _save(
     A weight beside inner products of any length says nothing to a search, which goes by cosines.
     """
     with new_folder(folder, overwrite=True) as work:
-        encoder.save(work)
+        encoder.save_pretrained(work)
         if weight is not None and described["marginal"]["similarity"] == "cosine":
             told = {key: described[key] for key in ("marginal", "lexical", "provenance")}
             write_weights(work, weight, told)

@@ -16,23 +16,23 @@ import numpy as np
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Rows
-from biograft.linking.dense.build import gather_texts
+from biograft.linking.dense.build import collect_texts
 from biograft.linking.finetuning.config import FinetuneConfig
-from biograft.linking.rankers import LabelledMention
+from biograft.linking.queries import LabelledMention
 from biograft.nn import TextEncoder
 from biograft.text import normalise
 
 
-class NameTexts:
+class NameTable:
     """The distinct texts of a store's names, by number."""
 
     def __init__(self, kb: KnowledgeBase, encoder: TextEncoder, languages: Sequence[str]) -> None:
-        gathered = gather_texts(kb, encoder.prepare, languages)
-        self._texts = gathered.texts
-        self.first_rows = gathered.rows[gathered.starts[:-1]]
+        pool = collect_texts(kb, encoder.prepare, languages)
+        self._texts = pool.texts
+        self.first_rows = pool.rows[pool.starts[:-1]]
         """The first row of the table of names that has each text."""
         self.of_row = np.full(kb.n_names, -1, np.int64)
-        self.of_row[gathered.rows] = np.repeat(np.arange(len(gathered)), np.diff(gathered.starts))
+        self.of_row[pool.rows] = np.repeat(np.arange(len(pool)), np.diff(pool.starts))
         self._concepts = kb.table("names").column("concept").to_numpy()  # ascending
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class NameTexts:
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class MentionExample:
     """A mention, the rows of the concepts that it means, and the texts that name them."""
 
     text: str
@@ -65,7 +65,7 @@ class Lesson:
 
 
 @dataclass(slots=True)
-class LessonCounts:
+class MentionExampleCounts:
     """What became of the mentions."""
 
     n_mentions: int = 0
@@ -77,7 +77,7 @@ class LessonCounts:
     """Mentions for which there is no name to learn: none at all, or no other than themselves."""
     n_repeated: int = 0
     """Mentions like an earlier one, text and concepts, that are asked once."""
-    n_lessons: int = 0
+    n_examples: int = 0
 
     def to_json(self) -> dict[str, int]:
         """Give the counts as plain values."""
@@ -85,13 +85,13 @@ class LessonCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Lessons:
+class FinetuneData:
     """All mentions that teach something, in the order given."""
 
     kb: KnowledgeBase
-    names: NameTexts
-    lessons: tuple[Lesson, ...]
-    counts: LessonCounts
+    names: NameTable
+    lessons: tuple[MentionExample, ...]
+    counts: MentionExampleCounts
 
     def __len__(self) -> int:
         return len(self.lessons)
@@ -102,15 +102,15 @@ class Lessons:
         return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
 
 
-def make_lessons(
+def make_examples(
     kb: KnowledgeBase,
     encoder: TextEncoder,
     mentions: Sequence[LabelledMention],
     config: FinetuneConfig,
-) -> Lessons:
+) -> FinetuneData:
     """Find what the store has of the mentions' concepts; what teaches nothing is counted."""
-    names = NameTexts(kb, encoder, config.lexical.languages)
-    counts, lessons = LessonCounts(n_mentions=len(mentions)), []
+    names = NameTable(kb, encoder, config.lexical.languages)
+    counts, lessons = MentionExampleCounts(n_mentions=len(mentions)), []
     asked: set[tuple[str, tuple[int, ...]]] = set()
     for mention in mentions:
         concepts = kb.rows_of(mention.concepts)
@@ -127,20 +127,20 @@ def make_lessons(
             if config.exclude_own_mention:
                 gold -= equal_texts(names, mention.text, gold)
             if gold or config.loss != "marginal":
-                lessons.append(Lesson(mention.text, concepts, frozenset(gold)))
+                lessons.append(MentionExample(mention.text, concepts, frozenset(gold)))
             else:
                 counts.n_nameless += 1
-    counts.n_lessons = len(lessons)
+    counts.n_examples = len(lessons)
     if not lessons:
         raise ConfigError(
             f"mentions: none of {counts.n_mentions} teaches anything: {counts.n_unknown} of "
             f"concepts that {kb.folder} does not have, {counts.n_nameless} without a name to "
             f"learn, {counts.n_empty} empty; give mentions of this knowledge base's concepts"
         )
-    return Lessons(kb, names, tuple(lessons), counts)
+    return FinetuneData(kb, names, tuple(lessons), counts)
 
 
-def equal_texts(names: NameTexts, mention: str, numbers: set[int]) -> set[int]:
+def equal_texts(names: NameTable, mention: str, numbers: set[int]) -> set[int]:
     """Give those of some texts that are the mention itself, up to case and signs."""
     own = normalise(mention)
     return {number for number in numbers if normalise(names.text(number)) == own}

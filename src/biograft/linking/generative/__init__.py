@@ -1,13 +1,13 @@
-"""Linking by generation: a model writes the name of a mention's concept, token by token (GenBioEL).
+"""Generative entity linking (GenBioEL): a sequence-to-sequence model generates concept names.
 
->>> from biograft.linking.generative import GenerativeRanker, NameTrie
+>>> from biograft.linking.generative import NameTrie, Seq2SeqLinker
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.linking.generative.config import (
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
         NamesConfig as NamesConfig,
     )
     from biograft.linking.generative.examples import (
-        MentionNaming as MentionNaming,
-        gather_mentions as gather_mentions,
+        GenerationExamples as GenerationExamples,
+        collect_mentions as collect_mentions,
     )
     from biograft.linking.generative.folder import Mixing as Mixing
     from biograft.linking.generative.names import (
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         select_names as select_names,
     )
     from biograft.linking.generative.ranker import (
-        GenerativeRanker as GenerativeRanker,
-        open_generative_ranker as open_generative_ranker,
+        Seq2SeqLinker as Seq2SeqLinker,
+        load_seq2seq_linker as load_seq2seq_linker,
     )
     from biograft.linking.generative.training import (
         Mentions as Mentions,

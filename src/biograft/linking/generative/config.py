@@ -1,4 +1,4 @@
-"""What a linker that generates names reads and writes, how it learns, and how it is mixed."""
+"""Configuration of a generative linker: names, training, generation, mixing with a search."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ PER_CONCEPT = ("all", "shortest", "random")
 class NamesConfig:
     """Which names of a store may be generated.
 
-    ``lower`` writes them, and the mentions and their contexts, in small letters. A name of several
-    concepts stays with all of them or, ``shared`` = ``fewest``, with the one that has the fewest
-    names. ``per_concept`` leaves each concept its shortest name alone, or one drawn by ``seed``.
+    ``lower`` lower-cases names, mentions and contexts. A name of several concepts belongs to all
+    of them or, with ``shared`` = ``fewest``, to the one with the fewest names. ``per_concept``
+    keeps one name per concept: the shortest, or a random one by ``seed``.
     """
 
     lower: bool = True
     shared: str = "all"
     per_concept: str = "all"
     types: tuple[str, ...] = ()
-    """Semantic types, by code or label; none: all."""
+    """Semantic types, by code or label; empty means all."""
     languages: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check_one_of("shared", self.shared, SHARED)
-        _check_one_of("per_concept", self.per_concept, PER_CONCEPT)
-        _check_least("seed", self.seed, 0)
+        _check_choice("shared", self.shared, SHARED)
+        _check_choice("per_concept", self.per_concept, PER_CONCEPT)
+        _check_minimum("seed", self.seed, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerativeTraining(TrainingConfig):
-    """A training run with what the published one fixes for all data."""
+    """Training with the published settings that are the same for all data sets."""
 
     steps: int = 20_000
     batch_size: int = 8
@@ -53,63 +53,64 @@ class GenerativeTraining(TrainingConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerativeConfig:
-    """What a generative linker starts from, learns, reads and gives.
+    """Settings of a generative linker.
 
-    The score of a name is ``share`` of what generation says, 0 to 1, and the rest of what the
-    search says. With a share of 1 nothing is searched. ``fit_share`` chooses it on mentions held
-    out; ``rescore`` names that the search found first are then scored exactly, though they were
-    not generated.
+    The score of a name is ``w * generation + (1 - w) * search``, where w is ``generation_weight``
+    from 0 to 1. With 1 there is no search. ``fit_weight`` chooses w on held-out mentions. The first
+    ``rescore`` names of the search are scored by the model, even if they were not generated.
     """
 
     model: str = ""
     """Folder or name of the encoder-decoder to start from."""
     new: NewSeq2Seq | None = None
-    """What is made from scratch where no model is named."""
+    """A model to build from scratch, if no ``model`` is given."""
     max_source: int | None = None
-    """Tokens of a text that are read at most; none: as many as the model takes."""
+    """Maximum number of tokens of a text; None means the limit of the model."""
     max_target: int | None = None
-    """Tokens of a prompt and a name together."""
+    """Maximum number of tokens of a prompt and a name together."""
     dropout: float | None = None
-    """In attention too, in place of the model's own."""
+    """Dropout, also of attention, instead of the model's own."""
     target: str = "similar"
-    """Which name of the right concept is learnt: the one most ``similar`` to the mention in its
-    letters, the ``shortest``, or one drawn at ``random`` for each mention."""
+    """The training target among the names of the correct concept: the one most ``similar`` to the
+    mention by character n-grams, the ``shortest``, or a ``random`` one for each mention."""
     names: NamesConfig = field(default_factory=NamesConfig)
     prompt: bool = True
-    """Give the decoder *mention is* to go on from."""
+    """Prompt the decoder with *mention is*."""
     context_words: int = 384
     drop_overlapping: bool = False
-    """Learn nothing from mentions that overlap others of their document."""
+    """Do not train on mentions that overlap others of their document."""
     bucket_batches: int = 0
-    """Put examples of like length together within so many batches; 0: as they come."""
+    """Group examples of similar length within this number of batches; 0: no grouping."""
     objective: NameGenerationConfig = field(default_factory=NameGenerationConfig)
     training: GenerativeTraining = field(default_factory=GenerativeTraining)
     beam: BeamConfig = field(default_factory=BeamConfig)
     batch: int = 32
-    """Mentions whose names are generated together."""
-    share: float = 1.0
-    fit_share: bool = False
+    """Number of mentions in a batch of generation."""
+    generation_weight: float = 1.0
+    fit_weight: bool = False
     rescore: int = 0
 
     def __post_init__(self) -> None:
-        _check_one_of("target", self.target, TARGETS)
+        _check_choice("target", self.target, TARGETS)
         counts = {"context_words": 0, "bucket_batches": 0, "batch": 1, "rescore": 0}
-        for name, least in counts.items():
-            _check_least(name, getattr(self, name), least)
-        if not 0 <= self.share <= 1:
-            raise ConfigError(f"share: expected a number from 0 to 1, found {self.share}")
+        for name, low in counts.items():
+            _check_minimum(name, getattr(self, name), low)
+        if not 0 <= self.generation_weight <= 1:
+            raise ConfigError(
+                f"generation_weight: expected a number from 0 to 1, found {self.generation_weight}"
+            )
         if self.rescore and self.beam.renormalise:
             raise ConfigError(
-                "rescore: names that are scored again have scores over the whole vocabulary, "
-                "generated ones not; set rescore = 0 or beam.renormalise = false"
+                "rescore: rescored names have probabilities over the whole vocabulary, generated "
+                "ones not; set rescore = 0 or beam.renormalise = false"
             )
 
 
-def _check_one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise ConfigError(f"{name}: expected one of {', '.join(known)}, found {value!r}")
 
 
-def _check_least(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise ConfigError(f"{name}: expected at least {least}, found {value}")
+def _check_minimum(name: str, value: int, minimum: int) -> None:
+    if value < minimum:
+        raise ConfigError(f"{name}: expected at least {minimum}, found {value}")

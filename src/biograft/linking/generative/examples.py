@@ -1,8 +1,8 @@
-"""Which name of the right concept a mention is to be called by, when a model learns from it.
+"""Training examples of a generative linker: mentions in context, with a name of their concept.
 
-``similar`` is the one whose character 3-grams, weighed by how rare they are among the names of
-the store (TF-IDF), have the highest cosine with the mention's. Of equally good names the shortest
-is taken, then the one that stands first in the store.
+Several names of a concept may be the target. ``similar`` chooses the name with the highest TF-IDF
+cosine of character trigrams with the mention. Ties go to the shortest name, then to the first one
+in the store.
 """
 
 from __future__ import annotations
@@ -19,32 +19,31 @@ import numpy.typing as npt
 from biograft.kb import KnowledgeBase
 from biograft.linking.generative.config import GenerativeConfig
 from biograft.linking.generative.names import Ints, Selection
-from biograft.linking.generative.ranker import ask
+from biograft.linking.generative.ranker import make_input
 from biograft.linking.lexical import LexicalConfig, LexicalIndex
-from biograft.linking.mentions import Forms
-from biograft.linking.rerank.examples import GoldQuery
-from biograft.objectives.name_examples import NamingExample
+from biograft.linking.mentions import MentionForms
+from biograft.linking.queries import GoldQuery
+from biograft.objectives.name_examples import NameExample
 
-PLAIN = LexicalConfig(steps="unicode,case,hyphens", reword=False)
-"""Names are compared as they are written, but for case and signs."""
-_AT_ONCE = 256
+PLAIN = LexicalConfig(steps="unicode,case,hyphens", synonym_substitution=False)
+"""Names are compared by their characters, but for case and punctuation."""
+_CHUNK = 256
 Floats = npt.NDArray[np.float32]
 
 
 class TargetChooser:
-    """Chooses among the names of right concepts by a rule."""
+    """Chooses the target among the names of the correct concepts by a rule."""
 
     def __init__(self, kb: KnowledgeBase, selected: Selection, rule: str, seed: int) -> None:
         self._selected, self._rule, self._seed = selected, rule, seed
         self._lengths = selected.lengths
         self._index = LexicalIndex.build(kb, PLAIN) if rule == "similar" else None
-        kept = np.flatnonzero(selected.numbers >= 0)  # ascending by concept, as the store has them
-        self._rows = kept
+        self._rows = np.flatnonzero(selected.numbers >= 0)  # ascending by concept, as in the store
         n_concepts = int(selected.concepts.max(initial=-1)) + 1
-        self._ends = np.searchsorted(selected.concepts[kept], np.arange(n_concepts), "right")
+        self._ends = np.searchsorted(selected.concepts[self._rows], np.arange(n_concepts), "right")
 
     def names_of(self, concepts: Sequence[int]) -> Ints:
-        """Give the rows of the names of some concepts that may be generated, ascending."""
+        """Return the rows of the names of some concepts that may be generated, ascending."""
         n = len(self._ends)
         parts = [
             self._rows[self._ends[concept - 1] if concept else 0 : self._ends[concept]]
@@ -54,32 +53,32 @@ class TargetChooser:
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
     def text_of(self, row: int) -> str:
-        """Give a name as it is generated."""
+        """Return a name as it is generated."""
         return self._selected.texts[int(self._selected.numbers[row])]
 
     def choose(self, mentions: Sequence[str], names: Sequence[Ints]) -> list[int]:
-        """Choose a row for each mention; each has at least one to choose from."""
+        """Choose a row for each mention among its names, of which there is at least one."""
         chosen: list[int] = []
-        for start in range(0, len(mentions), _AT_ONCE):
-            some = names[start : start + _AT_ONCE]
-            scores = self._score(mentions[start : start + _AT_ONCE], some, start)
-            for own, score in zip(some, scores, strict=True):
-                lengths = self._lengths[self._selected.numbers[own]]
-                chosen.append(int(own[np.lexsort((own, lengths, -score[: len(own)]))[0]]))
+        for start in range(0, len(mentions), _CHUNK):
+            chunk = names[start : start + _CHUNK]
+            scores = self._score(mentions[start : start + _CHUNK], chunk, start)
+            for rows, score in zip(chunk, scores, strict=True):
+                lengths = self._lengths[self._selected.numbers[rows]]
+                chosen.append(int(rows[np.lexsort((rows, lengths, -score[: len(rows)]))[0]]))
         return chosen
 
     def _score(self, mentions: Sequence[str], names: Sequence[Ints], start: int) -> Floats:
-        """Score names of mentions, (mentions, most names); equal scores leave it to the length."""
+        """Score the names of mentions, (mentions, max names); ties are resolved by length."""
         rows = np.full((len(names), max(map(len, names))), -1, np.int64)
-        for place, own in enumerate(names):
-            rows[place, : len(own)] = own
+        for line, name_rows in enumerate(names):
+            rows[line, : len(name_rows)] = name_rows
         if self._index is not None:
             return self._index.score(mentions, rows)
         scores = np.zeros(rows.shape, np.float32)
         if self._rule == "random":
-            for place, own in enumerate(names):
-                drawn = np.random.default_rng([self._seed, start + place]).integers(len(own))
-                scores[place, drawn] = 1
+            for line, name_rows in enumerate(names):
+                rng = np.random.default_rng([self._seed, start + line])
+                scores[line, rng.integers(len(name_rows))] = 1
         return scores
 
 
@@ -87,84 +86,84 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """What became of the mentions given; those that are left out teach nothing."""
+class GenerationCounts:
+    """Numbers of mentions, by what they were used for."""
 
     given: int = 0
     composite: int = 0
-    """Left out: which part means which concept is not known."""
+    """Skipped: it is unknown which part refers to which concept."""
     nil: int = 0
     unknown: int = 0
-    """Left out: no concept of the store has the id, or none of its names may be generated."""
+    """Skipped: no concept of the store has the id, or none of its names may be generated."""
     overlapping: int = 0
-    """Left out where that is asked for."""
-    learnt: int = 0
+    """Skipped if ``drop_overlapping`` is set."""
+    used: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class MentionNaming:
-    """Examples that are the same in every epoch."""
+class GenerationExamples:
+    """Training examples, the same in every epoch."""
 
-    examples: tuple[NamingExample, ...]
-    counts: Counts
+    examples: tuple[NameExample, ...]
+    counts: GenerationCounts
 
     def __len__(self) -> int:
         return len(self.examples)
 
-    def example(self, epoch: int, number: int) -> NamingExample:
-        """Give an example by its number."""
+    def example(self, epoch: int, number: int) -> NameExample:
+        """Return an example by its index."""
         return self.examples[number]
 
     def provenance(self) -> dict[str, Any]:
-        """Say what is learnt from, by counts and by a hash."""
+        """Return the counts and a hash of the examples."""
         digest = hashlib.sha256()
         for example in self.examples:
             digest.update(repr((example.source, example.prompt, example.target)).encode())
         return {"examples": digest.hexdigest(), "mentions": asdict(self.counts)}
 
 
-def gather_mentions(
+def collect_mentions(
     kb: KnowledgeBase,
     chooser: TargetChooser,
     queries: Sequence[GoldQuery],
     config: GenerativeConfig,
-) -> MentionNaming:
-    """Make an example of each mention that means one concept of the store (or one of several)."""
-    kept = list(queries)
-    reasons = {"composite": _is_composite, "nil": _is_nil}
-    counts = {"given": len(kept)}
+) -> GenerationExamples:
+    """Make an example of each mention of one concept of the store (or of one among several)."""
+    mentions = list(queries)
+    skipped = {"composite": _is_composite, "nil": _is_nil}
+    counts = {"given": len(mentions)}
     if config.drop_overlapping:
-        found = overlapping(kept)
-        kept = [query for query, over in zip(kept, found, strict=True) if not over]
-        counts["overlapping"] = sum(found)
-    for name, is_so in reasons.items():
-        counts[name] = sum(map(is_so, kept))
-        kept = [query for query in kept if not is_so(query)]
-    names = [chooser.names_of(kb.rows_of(query.gold)) for query in kept]
-    known = [len(rows) > 0 for rows in names]
-    kept, names = _only(kept, known), _only(names, known)
-    counts |= {"unknown": len(known) - len(kept), "learnt": len(kept)}
-    asked = Forms(kb, abbreviations=True, composites=False).of_queries(kept)
-    rows = chooser.choose([form for form, _ in asked], names)
+        flags = overlapping(mentions)
+        mentions = [query for query, flag in zip(mentions, flags, strict=True) if not flag]
+        counts["overlapping"] = sum(flags)
+    for name, matches in skipped.items():
+        counts[name] = sum(map(matches, mentions))
+        mentions = [query for query in mentions if not matches(query)]
+    names = [chooser.names_of(kb.rows_of(query.gold)) for query in mentions]
+    nameable = [len(rows) > 0 for rows in names]
+    mentions, names = _only(mentions, nameable), _only(names, nameable)
+    counts |= {"unknown": len(nameable) - len(mentions), "used": len(mentions)}
+    forms = MentionForms(kb, abbreviations=True, composites=False).of_queries(mentions)
+    rows = chooser.choose([form for form, _ in forms], names)
     examples = tuple(
-        NamingExample(*ask(*each, config), chooser.text_of(row))
-        for each, row in zip(asked, rows, strict=True)
+        NameExample(*make_input(form, context, config), chooser.text_of(row))
+        for (form, context), row in zip(forms, rows, strict=True)
     )
-    return MentionNaming(examples, Counts(**counts))
+    return GenerationExamples(examples, GenerationCounts(**counts))
 
 
 def overlapping(queries: Sequence[GoldQuery]) -> list[bool]:
-    """Say which mentions share characters with another one of their document."""
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for number, query in enumerate(queries):
+    """Return which mentions overlap another mention of their document."""
+    of_document: defaultdict[str, list[int]] = defaultdict(list)
+    for index, query in enumerate(queries):
         if query.document and query.start is not None and query.end is not None:
-            places[query.document].append(number)
+            of_document[query.document].append(index)
     flags = [False] * len(queries)
-    for numbers in places.values():
-        spans = np.array([(queries[n].start, queries[n].end) for n in numbers], np.int64)
-        meets = (spans[:, None, 0] < spans[None, :, 1]) & (spans[None, :, 0] < spans[:, None, 1])
-        for number, n_met in zip(numbers, meets.sum(axis=1).tolist(), strict=True):
-            flags[number] = n_met > 1  # itself is one
+    for indices in of_document.values():
+        spans = np.array([(queries[n].start, queries[n].end) for n in indices], np.int64)
+        overlaps = (spans[:, None, 0] < spans[None, :, 1]) & (spans[None, :, 0] < spans[:, None, 1])
+        for index, n_overlaps in zip(indices, overlaps.sum(axis=1).tolist(), strict=True):
+            flags[index] = n_overlaps > 1  # each overlaps itself
     return flags
 
 

@@ -1,7 +1,9 @@
-"""What a generative linker reads of a mention: its text with the mention marked, and the prompt.
+"""The generative linker (GenBioEL): a sequence-to-sequence model generates concept names.
 
-Where another form is looked up than what stands in the text (the long form of an abbreviation, a
-part of a composite), that form stands in the mention's place. Training and linking ask alike.
+The encoder reads the mention marked in its text, the decoder a prompt (*mention is*), and a trie
+constrains generation to the names of the store. If another form is looked up than the text has
+(the long form of an abbreviation, a part of a composite), it replaces the mention. Training and
+linking make their inputs alike.
 """
 
 from __future__ import annotations
@@ -17,108 +19,113 @@ from biograft.corpus.mention_text import clean_text, mark_mention, prompt_of
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate, Rows
-from biograft.linking.fusion import CandidateMaker, Gathered, widen
+from biograft.linking.fusion import CandidateBuilder, CandidatePool, extend_pool
 from biograft.linking.generative.config import GenerativeConfig
-from biograft.linking.generative.folder import GENERATIVE, Mixing, open_folder
+from biograft.linking.generative.folder import GENERATIVE, Mixing, load_folder
 from biograft.linking.generative.names import NameTrie, longest_name
-from biograft.linking.rankers import Context
+from biograft.linking.queries import Context
 from biograft.nn.batches import pad
-from biograft.nn.generation import Asked, Found, generate_names, score_names
-from biograft.nn.seq2seq import Namer
+from biograft.nn.generation import GeneratedNames, GenerationInputs, generate_names, score_names
+from biograft.nn.seq2seq import Seq2SeqModel
 
 
-class Question(NamedTuple):
-    """What the model reads, and what its answer begins with."""
+class Seq2SeqInput(NamedTuple):
+    """The text of the encoder, and the prompt of the decoder."""
 
     source: str
     prompt: str
 
 
-def ask(form: str, context: Context, config: GenerativeConfig) -> Question:
-    """Write what is asked of a mention; one without a known place stands alone."""
+def make_input(form: str, context: Context, config: GenerativeConfig) -> Seq2SeqInput:
+    """Make the input of a mention; without a context, the form stands alone."""
     text, start, end = context
     if not 0 <= start <= end <= len(text):
         raise ConfigError(
             f"context: expected a mention within the {len(text):,} characters of its text, found "
             f"one from {start:,} to {end:,}"
         )
-    placed = bool(text[start:end].strip())
-    left, right = (text[:start], text[end:]) if placed else ("", "")
+    in_context = bool(text[start:end].strip())
+    left, right = (text[:start], text[end:]) if in_context else ("", "")
     lower = config.names.lower
     source = mark_mention(left, form, right, words=config.context_words, lower=lower)
-    return Question(source, prompt_of(clean_text(form, lower=lower)) if config.prompt else "")
+    return Seq2SeqInput(source, prompt_of(clean_text(form, lower=lower)) if config.prompt else "")
 
 
-class Writer:
-    """Asks a model for names, many mentions at once."""
+class NameGenerator:
+    """Generates and scores names with a model, for many mentions at once."""
 
-    def __init__(self, namer: Namer, names: NameTrie, config: GenerativeConfig) -> None:
-        self._namer, self._names = namer, names
-        self._beam, self._batch = config.beam, config.batch
+    def __init__(self, seq2seq: Seq2SeqModel, names: NameTrie, config: GenerativeConfig) -> None:
+        self._seq2seq, self._names = seq2seq, names
+        self._beam, self._batch_size = config.beam, config.batch
 
-    def write(
-        self, questions: Sequence[Question], lists: Sequence[Sequence[int]] | None = None
-    ) -> Found:
-        """Write the likeliest names of each mention, best first.
+    def generate(
+        self, inputs: Sequence[Seq2SeqInput], lists: Sequence[Sequence[int]] | None = None
+    ) -> GeneratedNames:
+        """Generate the most probable names of each mention, best first.
 
-        ``lists`` are rows of the store: of each mention only the names of its list are written.
+        ``lists`` are rows of the store: each mention gets names from its own list only.
         """
-        shape = (len(questions), self._beam.beams)
+        shape = (len(inputs), self._beam.beams)
         sequences, scores = np.full(shape, -1, np.int64), np.full(shape, -np.inf, np.float32)
-        with self._without_learning():
-            for places, asked in self._batches(questions):
-                own = None if lists is None else [lists[place] for place in places]
-                sequences[places], scores[places] = self._write(asked, own)
-        return Found(sequences, scores)
+        with self._inference_mode():
+            for indices, batch in self._batches(inputs):
+                rows = None if lists is None else [lists[index] for index in indices]
+                sequences[indices], scores[indices] = self._generate(batch, rows)
+        return GeneratedNames(sequences, scores)
 
-    def _write(self, asked: Asked, lists: Sequence[Sequence[int]] | None) -> Found:
-        model, start, beam = self._namer.model, self._namer.start, self._beam
+    def _generate(
+        self, batch: GenerationInputs, lists: Sequence[Sequence[int]] | None
+    ) -> GeneratedNames:
+        model, start, beam = self._seq2seq.model, self._seq2seq.start, self._beam
         if lists is None:
-            return generate_names(model, asked, self._names.trie, start=start, config=beam)
+            return generate_names(model, batch, self._names.trie, start=start, config=beam)
         trie, roots, numbers = self._names.for_candidates(lists)
-        found = generate_names(model, asked, trie, start=start, roots=roots, config=beam)
-        there = found.sequences >= 0
-        return Found(np.where(there, numbers[found.sequences], -1), found.scores)
+        names = generate_names(model, batch, trie, start=start, roots=roots, config=beam)
+        return GeneratedNames(
+            np.where(names.sequences >= 0, numbers[names.sequences], -1), names.scores
+        )
 
     def score(
-        self, questions: Sequence[Question], names: Sequence[Mapping[int, int]]
+        self, inputs: Sequence[Seq2SeqInput], names: Sequence[Mapping[int, int]]
     ) -> list[dict[int, float]]:
-        """Score names of one's choice, by sequence a row of the store that is written so."""
-        scored: list[dict[int, float]] = [{} for _ in questions]
-        with self._without_learning():
-            for places, asked in self._batches(questions):
-                rows = [row for place in places for row in names[place].values()]
+        """Score the given names: for each mention, rows of the store by their sequence."""
+        scored: list[dict[int, float]] = [{} for _ in inputs]
+        with self._inference_mode():
+            for indices, batch in self._batches(inputs):
+                rows = [row for index in indices for row in names[index].values()]
                 tokens = iter(self._names.tokens_of(rows))
-                written = [[[*next(tokens), self._namer.end] for _ in names[place]]
-                           for place in places]  # fmt: skip
-                found = score_names(
-                    self._namer.model,
-                    asked,
-                    written,
-                    start=self._namer.start,
+                sequences = [[[*next(tokens), self._seq2seq.end] for _ in names[index]]
+                             for index in indices]  # fmt: skip
+                scores = score_names(
+                    self._seq2seq.model,
+                    batch,
+                    sequences,
+                    start=self._seq2seq.start,
                     length_penalty=self._beam.length_penalty,
                 )
-                for place, own in zip(places, found, strict=True):
-                    scored[place] = dict(zip(names[place], own.tolist(), strict=True))
+                for index, values in zip(indices, scores, strict=True):
+                    scored[index] = dict(zip(names[index], values.tolist(), strict=True))
         return scored
 
-    def _batches(self, questions: Sequence[Question]) -> Iterator[tuple[list[int], Asked]]:
-        """Put mentions of like length together, the longest first; give their places, too."""
-        sources = self._namer.source_tokens([question.source for question in questions])
-        prompts = self._namer.prompts_tokens([question.prompt for question in questions])
-        room = self._namer.max_target - 1 - longest_name(self._namer)
-        order = sorted(range(len(sources)), key=lambda place: -len(sources[place]))
-        for start in range(0, len(order), self._batch):
-            places = order[start : start + self._batch]
-            padded = pad([sources[place] for place in places], self._namer.padding)
-            # of a prompt that is too long the end says most: it ends with "is"
-            own = [prompts[place][-room:] for place in places]
-            yield places, Asked(padded["input_ids"], padded["attention_mask"], own)
+    def _batches(
+        self, inputs: Sequence[Seq2SeqInput]
+    ) -> Iterator[tuple[list[int], GenerationInputs]]:
+        """Yield batches of similar length, the longest first, with the indices of the inputs."""
+        sources = self._seq2seq.source_tokens([item.source for item in inputs])
+        prompts = self._seq2seq.batch_prompt_tokens([item.prompt for item in inputs])
+        room = self._seq2seq.max_target - 1 - longest_name(self._seq2seq)
+        order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
+        for start in range(0, len(order), self._batch_size):
+            indices = order[start : start + self._batch_size]
+            padded = pad([sources[index] for index in indices], self._seq2seq.padding)
+            # a long prompt keeps its end, which is the word "is"
+            ends = [prompts[index][-room:] for index in indices]
+            yield indices, GenerationInputs(padded["input_ids"], padded["attention_mask"], ends)
 
     @contextlib.contextmanager
-    def _without_learning(self) -> Iterator[None]:
-        """Put the model in its inference mode for a while."""
-        model = self._namer.model
+    def _inference_mode(self) -> Iterator[None]:
+        """Switch dropout off, and restore the model's mode afterwards."""
+        model = self._seq2seq.model
         training = model.training
         model.eval()
         try:
@@ -127,145 +134,148 @@ class Writer:
             model.train(training)
 
 
-Written: TypeAlias = dict[int, tuple[float, int]]
-"""By sequence of the trie, the mean log-probability of a name and its rank; 0 if not found."""
+Generated: TypeAlias = dict[int, tuple[float, int]]
+"""By sequence of the trie: the mean log-probability of a name, and its rank (0: only scored)."""
 
 
-class GenerativeRanker:
-    """Finds names of a store by writing them, and ranks them."""
+class Seq2SeqLinker:
+    """Finds names of a store by generating them, and ranks them."""
 
     uses_context = True
 
     def __init__(
         self,
         kb: KnowledgeBase,
-        namer: Namer,
+        seq2seq: Seq2SeqModel,
         names: NameTrie,
         config: GenerativeConfig,
         mixing: Mixing | None = None,
     ) -> None:
-        self.kb, self.namer, self.names, self.config = kb, namer, names, config
-        self.mixing = mixing or Mixing(config.share, config.rescore)
-        self._maker, self._writer = CandidateMaker(kb), Writer(namer, names, config)
+        self.kb, self.seq2seq, self.names, self.config = kb, seq2seq, names, config
+        self.mixing = mixing or Mixing(config.generation_weight, config.rescore)
+        self._builder, self._generator = CandidateBuilder(kb), NameGenerator(seq2seq, names, config)
 
     @property
     def name(self) -> str:
-        """What gives the scores: generation, and how much it counts where that is not all."""
-        share = self.mixing.share
-        return GENERATIVE if share == 1 else f"{GENERATIVE}*{share:.3g}"
+        """Name of the scoring method, with the weight of generation if a search is mixed in."""
+        weight = self.mixing.generation_weight
+        return GENERATIVE if weight == 1 else f"{GENERATIVE}*{weight:.3g}"
 
     @property
     def needs_search(self) -> bool:
-        """Whether a search has a say, too."""
-        return self.mixing.share < 1
+        """Whether the scores of a search are mixed in."""
+        return self.mixing.generation_weight < 1
 
-    def in_languages(self, languages: tuple[str, ...]) -> GenerativeRanker:
-        """Give the ranker that writes names in some languages only."""
+    def in_languages(self, languages: tuple[str, ...]) -> Seq2SeqLinker:
+        """Return a linker that generates names in these languages only."""
         return self.restricted(languages=languages)
 
-    def restricted(self, **asked: tuple[str, ...]) -> GenerativeRanker:
-        """Give the ranker that writes names of some ``types``, ``languages`` or ``sources``."""
-        names = self.names.restricted(**asked)
-        return GenerativeRanker(self.kb, self.namer, names, self.config, self.mixing)
+    def restricted(self, **filters: tuple[str, ...]) -> Seq2SeqLinker:
+        """Return a linker that generates names of some ``types``, ``languages`` or ``sources``."""
+        names = self.names.restricted(**filters)
+        return Seq2SeqLinker(self.kb, self.seq2seq, names, self.config, self.mixing)
 
     def generate(
         self,
         texts: Sequence[str],
         contexts: Sequence[Context] = (),
         lists: Sequence[Sequence[int]] | None = None,
-    ) -> Found:
-        """Write names for mentions: sequences of the trie, and mean log-probabilities.
+    ) -> GeneratedNames:
+        """Generate names for mentions: sequences of the trie, and mean log-probabilities.
 
-        ``lists`` are rows of the store's names: a mention is given no name but those of its list.
+        ``lists`` are rows of the names table: each mention gets names from its own list only.
         """
-        return self._writer.write(self._ask(texts, contexts), lists)
+        return self._generator.generate(self._inputs(texts, contexts), lists)
 
     def rank_candidates(
-        self, texts: Sequence[str], gathered: Gathered, contexts: Sequence[Context]
+        self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
     ) -> list[list[Candidate]]:
-        """Give a candidate for each name and concept, best first; equal ones by the lower row."""
-        scored = self.score(texts, gathered, contexts)
-        return self._maker.by_name(scored, self.mixing(scored), scored.rows.shape[1])
+        """Return a candidate per name and concept, best first; ties go to the lower row."""
+        scored = self.score(texts, pool, contexts)
+        return self._builder.by_name(scored, self.mixing(scored), scored.rows.shape[1])
 
     def score(
-        self, texts: Sequence[str], gathered: Gathered, contexts: Sequence[Context]
-    ) -> Gathered:
-        """Add the names that the model writes to those gathered, and its scores, which come last.
+        self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
+    ) -> CandidatePool:
+        """Add the generated names to a pool, and the model's scores as its last generator.
 
-        A name that was gathered and neither written nor scored again has no score of the model's.
+        Names of the pool that are neither generated nor rescored have no score of the model.
         """
-        questions = self._ask(texts, contexts)
-        found = self._writer.write(questions)
-        written: list[Written] = [
+        inputs = self._inputs(texts, contexts)
+        names = self._generator.generate(inputs)
+        generated: list[Generated] = [
             {
                 sequence: (score, rank)
-                for rank, (sequence, score) in enumerate(zip(*each, strict=True), 1)
+                for rank, (sequence, score) in enumerate(zip(*beams, strict=True), 1)
                 if sequence >= 0
             }
-            for each in zip(found.sequences.tolist(), found.scores.tolist(), strict=True)
+            for beams in zip(names.sequences.tolist(), names.scores.tolist(), strict=True)
         ]
         if self.mixing.rescore:
-            again = self._not_written(gathered, written)
-            for own, scores in zip(written, self._writer.score(questions, again), strict=True):
-                own |= {sequence: (score, 0) for sequence, score in scores.items()}
-        return self._join(gathered, written)
+            missing = self._not_generated(pool, generated)
+            rescored = self._generator.score(inputs, missing)
+            for results, scores in zip(generated, rescored, strict=True):
+                results |= {sequence: (score, 0) for sequence, score in scores.items()}
+        return self._join(pool, generated)
 
-    def _ask(self, texts: Sequence[str], contexts: Sequence[Context]) -> list[Question]:
-        places = contexts or [Context()] * len(texts)
-        return [ask(*each, self.config) for each in zip(texts, places, strict=True)]
-
-    def _not_written(self, gathered: Gathered, written: Sequence[Written]) -> list[dict[int, int]]:
-        """Give the names that the search found first and the model did not write.
-
-        They are rows of the store by their sequence.
-        """
-        order = np.lexsort((gathered.rows, -self.mixing.search_scores(gathered)), axis=1)
-        ranked = np.take_along_axis(gathered.rows, order, axis=1)[:, : self.mixing.rescore]
-        found = []
-        for rows, own in zip(ranked, written, strict=True):
-            kept = rows[rows >= 0]
-            sequences = zip(self.names.numbers[kept].tolist(), kept.tolist(), strict=True)
-            found.append({s: row for s, row in sequences if s >= 0 and s not in own})
-        return found
-
-    def _join(self, gathered: Gathered, written: Sequence[Written]) -> Gathered:
-        """Put what was written beside what was gathered: a name of the store for each concept."""
-        rows = [
-            [row for sequence, (_, rank) in own.items() if rank for row in self._rows_of(sequence)]
-            for own in written
+    def _inputs(self, texts: Sequence[str], contexts: Sequence[Context]) -> list[Seq2SeqInput]:
+        contexts = contexts or [Context()] * len(texts)
+        return [
+            make_input(text, context, self.config)
+            for text, context in zip(texts, contexts, strict=True)
         ]
-        widest = max(map(len, rows), default=0)
-        added = np.full((len(rows), widest), -1, np.int64)
-        for place, found in enumerate(rows):
-            added[place, : len(found)] = found
-        joined = widen(gathered, added)
+
+    def _not_generated(
+        self, pool: CandidatePool, generated: Sequence[Generated]
+    ) -> list[dict[int, int]]:
+        """Return the first names of the search that were not generated: rows by sequence."""
+        order = np.lexsort((pool.rows, -self.mixing.search_scores(pool)), axis=1)
+        ranked = np.take_along_axis(pool.rows, order, axis=1)[:, : self.mixing.rescore]
+        missing = []
+        for row_list, results in zip(ranked, generated, strict=True):
+            rows = row_list[row_list >= 0]
+            sequences = zip(self.names.numbers[rows].tolist(), rows.tolist(), strict=True)
+            missing.append({s: row for s, row in sequences if s >= 0 and s not in results})
+        return missing
+
+    def _join(self, pool: CandidatePool, generated: Sequence[Generated]) -> CandidatePool:
+        """Add generated names to a pool: one name of the store for each concept."""
+        rows = [
+            [row for seq, (_, rank) in results.items() if rank for row in self._rows_of(seq)]
+            for results in generated
+        ]
+        width = max(map(len, rows), default=0)
+        added = np.full((len(rows), width), -1, np.int64)
+        for line, row_list in enumerate(rows):
+            added[line, : len(row_list)] = row_list
+        joined = extend_pool(pool, added)
         scores = np.full(joined.rows.shape, -np.inf, np.float32)
         ranks = np.zeros(joined.rows.shape, np.int32)
         sequences = np.where(joined.rows >= 0, self.names.numbers[joined.rows], -1)
-        for line, own in enumerate(written):
+        for line, results in enumerate(generated):
             for column, sequence in enumerate(sequences[line].tolist()):
-                if sequence in own:
-                    score, ranks[line, column] = own[sequence]
+                if sequence in results:
+                    score, ranks[line, column] = results[sequence]
                     scores[line, column] = np.exp(score)
-        return Gathered(
-            (*gathered.generators, GENERATIVE),
+        return CandidatePool(
+            (*pool.generators, GENERATIVE),
             joined.rows,
             np.concatenate([joined.scores, scores[None]]),
             np.concatenate([joined.ranks, ranks[None]]),
         )
 
     def _rows_of(self, sequence: int) -> Rows:
-        """Give the first name of each concept that a sequence stands for."""
+        """Return the first name of each concept that a sequence stands for."""
         rows = self.names.rows_of(sequence)
-        _, first = np.unique(self._maker.concepts[rows], return_index=True)
-        found: Rows = rows[np.sort(first)]
-        return found
+        _, first = np.unique(self._builder.concepts[rows], return_index=True)
+        result: Rows = rows[np.sort(first)]
+        return result
 
 
-def open_generative_ranker(folder: Path, kb: KnowledgeBase) -> GenerativeRanker:
-    """Open a trained generative linker, or any encoder-decoder, for a store.
+def load_seq2seq_linker(folder: Path, kb: KnowledgeBase) -> Seq2SeqLinker:
+    """Load a trained generative linker, or any encoder-decoder, for a store.
 
-    The trie in the folder is used if it is of this store, else one is made in memory.
+    The trie in the folder is used if it is of this store; else one is built in memory.
     """
-    opened = open_folder(folder, kb)
-    return GenerativeRanker(kb, opened.namer, opened.names, opened.config, opened.mixing)
+    parts = load_folder(folder, kb)
+    return Seq2SeqLinker(kb, parts.seq2seq, parts.names, parts.config, parts.mixing)

@@ -1,7 +1,7 @@
-"""How often a generative linker is right on mentions held out, alone and beside a search.
+"""Train a generative linker (GenBioEL), and evaluate it on held-out mentions.
 
-Names are counted, as the paper does: the right concept among those of the first name, or of one
-of the first five different names. Mentions without a gold concept are passed over.
+Recall is computed over names, as in the paper: the correct concept is among those of the first
+name, or of the first five distinct names. Mentions without a gold concept are skipped.
 """
 
 from __future__ import annotations
@@ -19,121 +19,124 @@ from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Rows, Scores
 from biograft.linking.config import LinkerConfig
-from biograft.linking.fusion import FusedSearch, Gathered, gather_nothing
+from biograft.linking.fusion import CandidatePool, FusedSearch, empty_pool
 from biograft.linking.generative.config import GenerativeConfig
-from biograft.linking.generative.examples import MentionNaming, TargetChooser, gather_mentions
+from biograft.linking.generative.examples import GenerationExamples, TargetChooser, collect_mentions
 from biograft.linking.generative.folder import (
-    Description,
-    Held,
+    HeldOutScores,
+    LinkerMetadata,
     Mixing,
-    fit_share,
-    searched,
-    write_folder,
+    fit_weight,
+    search_pool,
+    write_linker,
 )
 from biograft.linking.generative.names import NameTrie, Selection, select_names
-from biograft.linking.generative.ranker import GenerativeRanker
-from biograft.linking.mentions import Forms
+from biograft.linking.generative.ranker import Seq2SeqLinker
+from biograft.linking.mentions import MentionForms
 from biograft.linking.provenance import store_fingerprint
+from biograft.linking.queries import GoldQuery
 from biograft.linking.rankers import TrainedLinker
-from biograft.linking.rerank.examples import GoldQuery
-from biograft.nn.seq2seq import Namer
-from biograft.objectives.name_examples import NamingBatches
-from biograft.objectives.name_generation import NameLearning
+from biograft.nn.seq2seq import Seq2SeqModel
+from biograft.objectives.name_examples import NameBatches
+from biograft.objectives.name_generation import NameGenerationTraining
 from biograft.progress import Progress
 from biograft.training import Task, train
 from biograft.training.processes import join_processes
 
 CUTOFFS = (1, 5)
 _DEPTH = LinkerConfig.depth
-"""Names that each generator of the search is asked for, as a linker asks."""
-_AT_ONCE = 512
+"""Number of names retrieved from each generator, as in a linker."""
+_CHUNK = 512
 
 
 class _Part(NamedTuple):
-    """The names of one part of a query, with both scores."""
+    """The names of one part of a query, with the scores of both methods."""
 
     query: int
     rows: Rows
-    scored: Gathered  # of this part alone
+    scored: CandidatePool  # of this part alone
     right: npt.NDArray[np.bool_]
 
 
 def measure(
-    ranker: GenerativeRanker, search: FusedSearch | None, queries: Sequence[GoldQuery]
+    ranker: Seq2SeqLinker, search: FusedSearch | None, queries: Sequence[GoldQuery]
 ) -> dict[str, float]:
-    """Give the recall at 1 and 5 names of mentions that have a gold concept."""
-    asked = [query for query in queries if query.gold]
-    used = search if ranker.needs_search else None
-    hits = {k: np.ones(len(asked), np.bool_) for k in CUTOFFS}
-    for part in _parts(ranker, used, asked):
+    """Compute the recall at 1 and 5 names of mentions that have a gold concept."""
+    queries = [query for query in queries if query.gold]
+    search = search if ranker.needs_search else None
+    hits = {k: np.ones(len(queries), np.bool_) for k in CUTOFFS}
+    for part in _parts(ranker, search, queries):
         first = _first_right(ranker, part, ranker.mixing(part.scored)[0])
         for k in CUTOFFS:
             hits[k][part.query] &= first < k
-    found = {f"recall@{k}": float(hits[k].mean()) if asked else 0.0 for k in CUTOFFS}
-    return {"n": len(asked), **found}
+    recall = {f"recall@{k}": float(hits[k].mean()) if queries else 0.0 for k in CUTOFFS}
+    return {"n": len(queries), **recall}
 
 
 def fit_mixing(
-    ranker: GenerativeRanker, search: FusedSearch, queries: Sequence[GoldQuery]
+    ranker: Seq2SeqLinker, search: FusedSearch, queries: Sequence[GoldQuery]
 ) -> tuple[Mixing, dict[str, float]]:
-    """Choose how much generation counts beside a search; give the accuracies, too."""
-    asked = [query for query in queries if query.gold]
+    """Fit the weight of generation beside a search; also return the accuracies."""
+    queries = [query for query in queries if query.gold]
     rescore, weights = ranker.config.rescore, dict(search.weights)
-    both = GenerativeRanker(
-        ranker.kb, ranker.namer, ranker.names, ranker.config, Mixing(0.5, rescore, weights)
+    both = Seq2SeqLinker(
+        ranker.kb, ranker.seq2seq, ranker.names, ranker.config, Mixing(0.5, rescore, weights)
     )
-    held = [
-        Held(
+    held_out = [
+        HeldOutScores(
             part.query,
             part.scored.scores[-1][0],
-            both.mixing.search_scores(searched(part.scored))[0],
+            both.mixing.search_scores(search_pool(part.scored))[0],
             part.right,
         )
-        for part in _parts(both, search, asked)
+        for part in _parts(both, search, queries)
     ]
-    share, told = fit_share(held)
-    return Mixing(share, rescore, weights if share < 1 else {}), {"generative_share": share, **told}
+    weight, accuracies = fit_weight(held_out)
+    return Mixing(weight, rescore, weights if weight < 1 else {}), {
+        "generation_weight": weight,
+        **accuracies,
+    }
 
 
 def _parts(
-    ranker: GenerativeRanker, search: FusedSearch | None, queries: Sequence[GoldQuery]
+    ranker: Seq2SeqLinker, search: FusedSearch | None, queries: Sequence[GoldQuery]
 ) -> Iterator[_Part]:
     """Score the names of each part of each query."""
-    asked = Forms(ranker.kb, abbreviations=True, composites=False).of_queries(queries)
-    owners = [number for number, query in enumerate(queries) for _ in query.parts]
+    forms = MentionForms(ranker.kb, abbreviations=True, composites=False).of_queries(queries)
+    owners = [index for index, query in enumerate(queries) for _ in query.parts]
     gold = [ranker.kb.rows_of(query.gold) for query in queries]
     concepts = ranker.kb.table("names").column("concept").to_numpy()
-    for start in range(0, len(asked), _AT_ONCE):
-        chunk = asked[start : start + _AT_ONCE]
+    for start in range(0, len(forms), _CHUNK):
+        chunk = forms[start : start + _CHUNK]
         texts, contexts = [form for form, _ in chunk], [context for _, context in chunk]
-        gathered = search.gather(texts, _DEPTH) if search else gather_nothing(len(texts))
-        scored = ranker.score(texts, gathered, contexts)
+        pool = search.collect(texts, _DEPTH) if search else empty_pool(len(texts))
+        scored = ranker.score(texts, pool, contexts)
         for line in range(len(chunk)):
-            there = scored.rows[line] >= 0
-            own = Gathered(
+            valid = scored.rows[line] >= 0
+            pool = CandidatePool(
                 scored.generators,
-                scored.rows[line : line + 1, there],
-                scored.scores[:, line : line + 1, there],
-                scored.ranks[:, line : line + 1, there],
+                scored.rows[line : line + 1, valid],
+                scored.scores[:, line : line + 1, valid],
+                scored.ranks[:, line : line + 1, valid],
             )
             query = owners[start + line]
-            right = np.isin(concepts[own.rows[0]], gold[query])
-            yield _Part(query, own.rows[0], own, right)
+            right = np.isin(concepts[pool.rows[0]], gold[query])
+            yield _Part(query, pool.rows[0], pool, right)
 
 
-def _first_right(ranker: GenerativeRanker, part: _Part, scores: Scores) -> float:
-    """Say how many different names stand before the first right one; infinite if none is."""
+def _first_right(ranker: Seq2SeqLinker, part: _Part, scores: Scores) -> float:
+    """Return the number of distinct names before the first correct one; infinity if none is."""
     before: set[int] = set()
     order = np.lexsort((part.rows, -scores))
     sequences = ranker.names.numbers[part.rows]
-    # a name that cannot be generated stands for itself
+    # a name that cannot be generated is distinct from all others
     names = np.where(sequences >= 0, sequences, -1 - part.rows)
     best: float = float("inf")
-    for place in order.tolist():
-        if not np.isfinite(scores[place]):
+    for index in order.tolist():
+        if not np.isfinite(scores[index]):
             break
-        name = int(names[place])
-        if part.right[place]:
+        name = int(names[index])
+        if part.right[index]:
             best = min(best, len(before - {name}))
             break
         before.add(name)
@@ -142,17 +145,17 @@ def _first_right(ranker: GenerativeRanker, part: _Part, scores: Scores) -> float
 
 MODEL = "model"
 EVALUATED = 256
-"""Mentions held out, at most, whose loss is told while training."""
+"""Maximum number of held-out mentions for the loss in evaluations during training."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mentions:
-    """What is learnt from, and what is only looked at."""
+    """Training mentions, held-out mentions, and the search beside which to evaluate."""
 
     train: Sequence[GoldQuery]
     held_out: Sequence[GoldQuery] = ()
     search: FusedSearch | None = None
-    """What generation is measured and mixed with on the mentions held out."""
+    """The search with which generation is mixed on held-out mentions."""
 
 
 def train_generative(
@@ -164,33 +167,33 @@ def train_generative(
     resume: bool = False,
     progress: Progress | None = None,
 ) -> TrainedLinker:
-    """Train in the folder ``out``, or go on where a run stopped there; write ``out/model``."""
+    """Train in the folder ``out``, or resume the run there; write ``out/model``."""
     progress, run = progress or Progress(enabled=False), Path(out)
     _check(config, mentions)
     progress.start("names")
-    selected = select_names(kb, config.names)
-    chooser = TargetChooser(kb, selected, config.target, config.training.seed)
-    data = gather_mentions(kb, chooser, mentions.train, config)
+    selection = select_names(kb, config.names)
+    chooser = TargetChooser(kb, selection, config.target, config.training.seed)
+    data = collect_mentions(kb, chooser, mentions.train, config)
     if not data:
         raise ConfigError(
             f"training mentions: of {data.counts.given:,} given none is left to learn from; are "
             "their ids those of this store?"
         )
-    held = gather_mentions(kb, chooser, mentions.held_out[:EVALUATED], config)
+    held_out = collect_mentions(kb, chooser, mentions.held_out[:EVALUATED], config)
     progress.start("model")
-    namer = _start(config, selected, data)
+    seq2seq = _start(config, selection, data)
     provenance = {
         "kb": store_fingerprint(kb),
-        "model": namer.fingerprint(),
+        "model": seq2seq.fingerprint(),
         "search": str(mentions.search) if mentions.search else None,
         **data.provenance(),
     }
-    task = _task(namer, data, held, config, provenance)
+    task = _task(seq2seq, data, held_out, config, provenance)
     trained = train(task, config.training, run, resume=resume, progress=progress)
     report: dict[str, Any] = {"mentions": asdict(data.counts)}
     if join_processes().is_main_process:
-        names = NameTrie.build(kb, namer, config.names, progress)
-        ranker = GenerativeRanker(kb, namer, names, config, _mixing(config, mentions.search))
+        names = NameTrie.build(kb, seq2seq, config.names, progress)
+        ranker = Seq2SeqLinker(kb, seq2seq, names, config, _mixing(config, mentions.search))
         report |= {
             "n_names": names.trie.n_sequences,
             "n_names_cut": names.n_cut,
@@ -198,10 +201,10 @@ def train_generative(
         }
         if trained.finished:
             report |= _measure(ranker, mentions, progress)
-        described = Description(
+        metadata = LinkerMetadata(
             config=config, mixing=ranker.mixing, report=report, provenance=provenance
         )
-        write_folder(run / MODEL, names, described)
+        write_linker(run / MODEL, names, metadata)
     return TrainedLinker(run, run / MODEL, trained, report)
 
 
@@ -211,14 +214,16 @@ def _check(config: GenerativeConfig, mentions: Mentions) -> None:
             "model: none named; give the folder or name of a BART or T5 (config.model, "
             "--encoder), or say how to make one (a table [config.new])"
         )
-    if config.fit_share and not (mentions.held_out and mentions.search):
-        raise ConfigError("fit_share: there is no mention held out to fit it on; give --dev")
+    if config.fit_weight and not (mentions.held_out and mentions.search):
+        raise ConfigError("fit_weight: there is no held-out mention to fit it on; give --dev")
 
 
-def _start(config: GenerativeConfig, selected: Selection, data: MentionNaming) -> Namer:
-    """Load the model to start from, or make one that knows how names and texts are written."""
+def _start(
+    config: GenerativeConfig, selection: Selection, data: GenerationExamples
+) -> Seq2SeqModel:
+    """Load the model to start from, or build one with a vocabulary of the names and texts."""
     if config.model:
-        return Namer.from_pretrained(
+        return Seq2SeqModel.from_pretrained(
             config.model,
             max_source=config.max_source,
             max_target=config.max_target,
@@ -226,32 +231,35 @@ def _start(config: GenerativeConfig, selected: Selection, data: MentionNaming) -
         )
     if config.new is None:
         raise ConfigError("model: none named")
-    made = config.new.create(_texts(selected, data), config.training.seed)
-    return Namer(
-        made.model,
-        made.tokenizer,
-        made.name,
+    new = config.new.create(_texts(selection, data), config.training.seed)
+    return Seq2SeqModel(
+        new.model,
+        new.tokenizer,
+        new.name,
         max_source=config.max_source,
         max_target=config.max_target,
     )
 
 
-def _texts(selected: Selection, data: MentionNaming) -> Iterator[str]:
-    yield from selected.texts
+def _texts(selection: Selection, data: GenerationExamples) -> Iterator[str]:
+    yield from selection.texts
     for example in data.examples:
         yield example.source
         yield example.prompt
 
 
 def _task(
-    namer: Namer,
-    data: MentionNaming,
-    held: MentionNaming,
+    seq2seq: Seq2SeqModel,
+    data: GenerationExamples,
+    held_out: GenerationExamples,
     config: GenerativeConfig,
     provenance: Mapping[str, Any],
 ) -> Task[Any]:
-    learning, processes = NameLearning(namer, config.objective.build()), join_processes()
-    batches = NamingBatches(
+    learning, processes = (
+        NameGenerationTraining(seq2seq, config.objective.build()),
+        join_processes(),
+    )
+    batches = NameBatches(
         data,
         config.training.batch_size,
         seed=config.training.seed,
@@ -260,11 +268,11 @@ def _task(
         bucket_batches=config.bucket_batches,
     )
     evaluate = None
-    if held:
+    if held_out:
         size = config.training.batch_size
-        shown = [learning.encode(held.examples[start : start + size])
-                 for start in range(0, len(held), size)]  # fmt: skip
-        evaluate = partial(learning.evaluate, shown, config.training.precision)
+        encoded = [learning.encode(held_out.examples[start : start + size])
+                   for start in range(0, len(held_out), size)]  # fmt: skip
+        evaluate = partial(learning.evaluate, encoded, config.training.precision)
     return Task(
         model=learning.model,
         source=learning.source(batches),
@@ -277,20 +285,21 @@ def _task(
 
 
 def _mixing(config: GenerativeConfig, search: FusedSearch | None) -> Mixing:
-    """Say how generation counts beside a search, if the share is given."""
-    weights = dict(search.weights) if search is not None and config.share < 1 else {}
-    return Mixing(config.share, config.rescore, weights)
+    """Return the configured weight of generation beside a search."""
+    weight = config.generation_weight
+    weights = dict(search.weights) if search is not None and weight < 1 else {}
+    return Mixing(weight, config.rescore, weights)
 
 
-def _measure(ranker: GenerativeRanker, mentions: Mentions, progress: Progress) -> dict[str, Any]:
-    """Fit the share where that is asked for, and say what mentions held out come to."""
+def _measure(ranker: Seq2SeqLinker, mentions: Mentions, progress: Progress) -> dict[str, Any]:
+    """Fit the weight of generation if configured, and evaluate on held-out mentions."""
     queries, search = mentions.held_out, mentions.search
     if not queries:
         return {}
-    progress.start("mentions held out")
-    told: dict[str, Any] = {}
-    if ranker.config.fit_share and search is not None:
-        ranker.mixing, told["share"] = fit_mixing(ranker, search, queries)
-    told["held_out"] = measure(ranker, search, queries)
+    progress.start("held-out mentions")
+    results: dict[str, Any] = {}
+    if ranker.config.fit_weight and search is not None:
+        ranker.mixing, results["weight"] = fit_mixing(ranker, search, queries)
+    results["held_out"] = measure(ranker, search, queries)
     progress.finish()
-    return told
+    return results

@@ -1,10 +1,10 @@
-"""The lexical generator: names that look like a text, exactly and without training."""
+"""Lexical search: names by the TF-IDF cosine of their character n-grams, and by synonyms of words."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.linking.lexical.index import (

@@ -1,4 +1,9 @@
-"""Make the arrays of a lexical index from the names of a store."""
+"""The lexical index: finds the names of a store by character n-grams and synonym substitution.
+
+The names are normalised to forms; equal forms are indexed once. Scores: 1 for the text itself but
+for case, 0.99 for an equal form, below that the TF-IDF cosine of the n-grams times 0.98, or the
+score of a synonym substitution if it is higher.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +20,29 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.arrays import check_ends, check_length, check_range, open_array
-from biograft.artifacts import Kind, file_sizes, new_folder
+from biograft.artifacts import ArtifactKind, file_sizes, new_folder
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import NameHits, Rows, Scores
 from biograft.linking.lexical.ngrams import (
-    Vocabulary,
+    NgramVocabulary,
     Weights,
+    build_vocabulary,
     check_vocabulary,
     check_weights,
+    encode_texts,
     join_texts,
-    number_grams,
-    spell_texts,
     weigh,
 )
 from biograft.linking.lexical.search import score_texts, search_texts
-from biograft.linking.lexical.synonyms import Rewording
+from biograft.linking.lexical.synonyms import SynonymSubstitution
 from biograft.linking.normalisation import DEFAULT_STEPS, Steps
 from biograft.linking.provenance import store_fingerprint
 from biograft.progress import Progress
 
 MAX_LENGTH = 500
-"""Texts are cut to so many characters: no name is nearly that long."""
+"""Texts are truncated to this number of characters; no name is nearly as long."""
 _KINDS: dict[str, type[np.generic]] = {
     "keys": np.uint64,
     "posting_starts": np.int64,
@@ -50,53 +55,53 @@ _KINDS: dict[str, type[np.generic]] = {
     "repeats": np.int64,
     "row_starts": np.int64,
 }
-"""What the numbers of each array are, if not ``uint32``."""
+"""The type of each array, if not ``uint32``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LexicalConfig:
-    """How names are made into forms, and which names are taken."""
+    """How names are normalised, and which names are indexed."""
 
     steps: str = str(DEFAULT_STEPS)
     languages: tuple[str, ...] = ()
-    reword: bool = True
-    """Look up names in other words too, as learned from the store's synonyms."""
+    synonym_substitution: bool = True
+    """Also look up variants of a text with words replaced by synonyms learned from the store."""
 
     def __post_init__(self) -> None:
         Steps.parse(self.steps)
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The arrays of an index, as they are on disk."""
+class IndexArrays:
+    """The arrays of a lexical index, as stored on disk."""
 
-    vocabulary: Vocabulary
+    vocabulary: NgramVocabulary
     weights: Weights
     rows: npt.NDArray[np.uint32]
     row_starts: npt.NDArray[np.int64]
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Name every array."""
-        own = {"rows": self.rows, "row_starts": self.row_starts}
-        return self.vocabulary._asdict() | self.weights._asdict() | own
+        """Return all arrays by name."""
+        rows = {"rows": self.rows, "row_starts": self.row_starts}
+        return self.vocabulary._asdict() | self.weights._asdict() | rows
 
     @classmethod
-    def load(cls, folder: Path, n_names: int) -> Parts:
-        """Map the arrays of a folder into memory; ``ValueError`` where they fit no such store."""
+    def load(cls, folder: Path, n_names: int) -> IndexArrays:
+        """Memory-map the arrays of a folder; ``ValueError`` if they do not fit the store."""
 
         def array(name: str) -> npt.NDArray[Any]:
-            # private copies on write, which nobody makes: compiled loops want writable arrays
+            # copy-on-write, though nothing is written: compiled loops need writable arrays
             kind, n_axes = _KINDS.get(name, np.uint32), 2 if name == "posting_starts" else 1
             return np.asarray(open_array(folder / f"{name}.npy", kind, n_axes=n_axes, mode="c"))
 
-        parts = cls(
-            Vocabulary(*map(array, Vocabulary._fields)),
+        arrays = cls(
+            NgramVocabulary(*map(array, NgramVocabulary._fields)),
             Weights(*map(array, Weights._fields)),
             array("rows"),
             array("row_starts"),
         )
-        parts._check(n_names)
-        return parts
+        arrays._check(n_names)
+        return arrays
 
     def _check(self, n_names: int) -> None:
         check_weights(self.weights)
@@ -106,35 +111,35 @@ class Parts:
         check_range("rows", self.rows, 0, n_names - 1)
 
 
-def build_parts(
+def build_arrays(
     kb: KnowledgeBase, config: LexicalConfig, progress: Progress
-) -> tuple[Parts, Rewording | None]:
-    """Make the arrays, and learn what words stand for others."""
+) -> tuple[IndexArrays, SynonymSubstitution | None]:
+    """Build the arrays, and learn the synonyms of words."""
     progress.start("normalising names")
     forms, of_row = _normalise_names(kb, config, progress)
     progress.start("counting n-grams")
     texts = join_texts(forms)
-    vocabulary, n_grams, total = number_grams(texts)
-    grams, ends = spell_texts(texts, vocabulary, total)
+    vocabulary, n_grams, total = build_vocabulary(texts)
+    grams, ends = encode_texts(texts, vocabulary, total)
     progress.start("inverting")
     weights = weigh(grams, ends, n_grams)
     of_row = _renumber(of_row, weights.ranks)
-    rewording = None
-    if config.reword:
+    substitution = None
+    if config.synonym_substitution:
         progress.start("learning words")
-        ordered = [forms[place] for place in weights.ranks.tolist()]
+        ordered = [forms[form] for form in weights.ranks.tolist()]
         concepts = kb.table("names").column("concept").to_numpy().astype(np.int64)
-        rewording = Rewording.learn(ordered, of_row, concepts)
+        substitution = SynonymSubstitution.learn(ordered, of_row, concepts)
     progress.finish()
-    return Parts(vocabulary, weights, *_group_rows(of_row, len(forms))), rewording
+    return IndexArrays(vocabulary, weights, *_group_rows(of_row, len(forms))), substitution
 
 
 def _normalise_names(
     kb: KnowledgeBase, config: LexicalConfig, progress: Progress
 ) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Give the distinct forms of the names, and the form of each name (-1: left out)."""
+    """Return the distinct forms of the names, and the form of each name (-1: excluded)."""
     steps, table = Steps.parse(config.steps), kb.table("names")
-    wanted = np.ones(table.num_rows, bool)
+    included = np.ones(table.num_rows, bool)
     if config.languages:
         for language in config.languages:
             if language not in kb.languages:
@@ -143,32 +148,32 @@ def _normalise_names(
                     f"it has {', '.join(kb.languages)}"
                 )
         tags = [kb.languages.index(language) for language in config.languages]
-        wanted = np.isin(table.column("language").to_numpy(), tags)
-    numbers: dict[str, int] = {}
+        included = np.isin(table.column("language").to_numpy(), tags)
+    form_ids: dict[str, int] = {}
     of_row = np.full(table.num_rows, -1, np.int64)
     row = 0
     for chunk in table.column("text").iterchunks():
         for text in chunk.to_pylist():
-            if wanted[row]:
-                of_row[row] = numbers.setdefault(steps(text)[:MAX_LENGTH], len(numbers))
+            if included[row]:
+                of_row[row] = form_ids.setdefault(steps(text)[:MAX_LENGTH], len(form_ids))
             row += 1
         progress.advance(len(chunk), row / max(table.num_rows, 1))
-    return list(numbers), of_row
+    return list(form_ids), of_row
 
 
 def _renumber(
     of_row: npt.NDArray[np.int64], ranks: npt.NDArray[np.uint32]
 ) -> npt.NDArray[np.int64]:
-    """Give each name's form its place in the new order of the forms."""
-    places = np.full(len(ranks) + 1, -1, np.int64)  # the last is for names left out
-    places[ranks] = np.arange(len(ranks))
-    return places[of_row]
+    """Renumber the form of each name by the new order of the forms."""
+    new_ids = np.full(len(ranks) + 1, -1, np.int64)  # the last is for excluded names
+    new_ids[ranks] = np.arange(len(ranks))
+    return new_ids[of_row]
 
 
 def _group_rows(
     of_row: npt.NDArray[np.int64], n_forms: int
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Give the rows of the names of each form, and where those of each begin."""
+    """Return the name rows grouped by form, and the start of each group."""
     rows = np.flatnonzero(of_row >= 0)
     order = np.argsort(of_row[rows], kind="stable")
     starts = np.zeros(n_forms + 1, np.int64)
@@ -176,9 +181,9 @@ def _group_rows(
     return rows[order].astype(np.uint32), starts
 
 
-LEXICAL_INDEX = Kind(
+LEXICAL_INDEX = ArtifactKind(
     format="biograft-lexical",
-    version=2,
+    version=3,
     called="lexical index",
     remedy="run `biograft index` again",
     absent="make one with `biograft index`",
@@ -186,18 +191,18 @@ LEXICAL_INDEX = Kind(
 )
 
 EXACT, NORMALISED, SIMILAR = 1.0, 0.99, 0.98
-"""Scores: a name as written (but for case), a name of the same form; others below the third."""
-_REWORDED, _BY_SHARE, _REWORDED_MOST = 0.85, 0.13, 0.975
-"""Scores of names in other words: the first, and the second times the root of the share, up to
+"""Scores of a name equal to the text but for case, of an equal form, and the limit of others."""
+_SUBSTITUTED, _BY_RATIO, _SUBSTITUTED_MAX = 0.85, 0.13, 0.975
+"""Score of a synonym substitution: the first plus the second times the root of the ratio, at most
 the third. Chosen on the dev sets of NCBI disease and BC5CDR (see the lab log)."""
 
 _EQUAL = 0.9999
-"""A cosine above this may mean the same form."""
+"""A form with a higher cosine may be equal to that of the text."""
 _CHUNK = 256
 
 
 class LexicalIndex:
-    """Finds the names of a store that look most like a text."""
+    """Finds the names of a store that are most similar to a text by their characters."""
 
     name = "lexical"
 
@@ -205,19 +210,19 @@ class LexicalIndex:
         self,
         kb: KnowledgeBase,
         config: LexicalConfig,
-        parts: Parts,
-        rewording: Rewording | None = None,
+        arrays: IndexArrays,
+        substitution: SynonymSubstitution | None = None,
     ) -> None:
-        self.kb, self.config, self._rewording = kb, config, rewording
-        self._parts = parts
-        self._vocabulary, self._weights = parts.vocabulary, parts.weights
+        self.kb, self.config, self._substitution = kb, config, substitution
+        self._arrays = arrays
+        self._vocabulary, self._weights = arrays.vocabulary, arrays.weights
         self._steps = Steps.parse(config.steps)
         self._unknown = float(np.log(1 + self.n_forms) + 1)
         self._names = kb.table("names").column("text")
 
     @property
     def n_forms(self) -> int:
-        """How many different forms the names have."""
+        """Number of distinct forms of the names."""
         return len(self._weights.inverse_norm)
 
     @classmethod
@@ -227,48 +232,50 @@ class LexicalIndex:
         config: LexicalConfig | None = None,
         progress: Progress | None = None,
     ) -> LexicalIndex:
-        """Make the index of a store in memory."""
+        """Build the index of a store in memory."""
         config, progress = config or LexicalConfig(), progress or Progress(enabled=False)
-        return cls(kb, config, *build_parts(kb, config, progress))
+        return cls(kb, config, *build_arrays(kb, config, progress))
 
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
         """Write the index to a folder."""
         with new_folder(folder, overwrite=overwrite) as work:
-            for name, array in self._parts.arrays().items():
+            for name, array in self._arrays.arrays().items():
                 np.save(work / f"{name}.npy", array)
-            if self._rewording is not None:
-                self._rewording.save(work)
+            if self._substitution is not None:
+                self._substitution.save(work)
             content = {
                 "config": asdict(self.config),
                 "store": store_fingerprint(self.kb),
                 "n_forms": self.n_forms,
-                "n_names": len(self._parts.rows),
+                "n_names": len(self._arrays.rows),
                 "files": file_sizes(work),
             }
             LEXICAL_INDEX.write(work, content)
 
     @classmethod
     def open(cls, folder: Path, kb: KnowledgeBase) -> LexicalIndex:
-        """Open an index that was made from this store."""
+        """Open an index that was built from this store."""
         manifest = LEXICAL_INDEX.read(folder)
         if manifest["store"] != store_fingerprint(kb):
             raise StoreError(
-                f"{folder}: was made from another store than {kb.folder}; "
+                f"{folder}: was built from another store than {kb.folder}; "
                 "run `biograft index` again"
             )
         LEXICAL_INDEX.check_files(folder, manifest)
         try:
-            parts = Parts.load(folder, kb.n_names)
+            arrays = IndexArrays.load(folder, kb.n_names)
             config = from_mapping(LexicalConfig, manifest["config"])
-            n_forms = len(parts.weights.inverse_norm)
-            rewording = Rewording.load(folder, n_forms) if config.reword else None
+            n_forms = len(arrays.weights.inverse_norm)
+            substitution = (
+                SynonymSubstitution.load(folder, n_forms) if config.synonym_substitution else None
+            )
         except (OSError, ValueError) as error:
             raise LEXICAL_INDEX.damaged(folder, error) from error
-        return cls(kb, config, parts, rewording)
+        return cls(kb, config, arrays, substitution)
 
     @staticmethod
     def config_of(folder: Path) -> LexicalConfig:
-        """Read what an index was made with, whatever its store."""
+        """Read the configuration of an index without its store."""
         return from_mapping(LexicalConfig, LEXICAL_INDEX.read(folder)["config"])
 
     def search(self, texts: Sequence[str], k: int) -> NameHits:
@@ -277,29 +284,33 @@ class LexicalIndex:
             raise ConfigError(f"k: expected at least 1, found {k}")
         distinct = list(dict.fromkeys(text[:MAX_LENGTH] for text in texts))
         forms = [self._steps(text) for text in distinct]
-        parts = [forms[a : a + _CHUNK] for a in range(0, len(forms), _CHUNK)]
+        chunks = [forms[a : a + _CHUNK] for a in range(0, len(forms), _CHUNK)]
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            found = list(pool.map(lambda part: self._search_forms(part, k), parts))
-        if not found:
+            all_hits = list(pool.map(lambda chunk: self._search_forms(chunk, k), chunks))
+        if not all_hits:
             return NameHits(np.full((0, k), -1, np.int64), np.zeros((0, k), np.float32))
-        hits = NameHits(*(np.concatenate(side) for side in zip(*found, strict=True)))
+        hits = NameHits(*(np.concatenate(arrays) for arrays in zip(*all_hits, strict=True)))
         self._prefer_equal(distinct, forms, hits)
-        places = {text: place for place, text in enumerate(distinct)}
-        order = np.array([places[text[:MAX_LENGTH]] for text in texts])
+        index_of = {text: i for i, text in enumerate(distinct)}
+        order = np.array([index_of[text[:MAX_LENGTH]] for text in texts])
         return NameHits(hits.rows[order], hits.scores[order])
 
     def score(self, texts: Sequence[str], rows: Rows) -> Scores:
-        """Score names of one's own choice for each text: (texts, names), as a search would."""
+        """Score the given names for each text, as a search would: (texts, names)."""
         forms = [self._steps(text[:MAX_LENGTH]) for text in texts]
-        queries, known = join_texts(forms), rows >= 0
-        places = np.where(known, self._form_of_row[rows], -1)
+        name_forms = np.where(rows >= 0, self._form_of_row[rows], -1)
         cosines = score_texts(
-            queries, self._vocabulary, self._weights, self._unknown, places.astype(np.int64)
+            join_texts(forms),
+            self._vocabulary,
+            self._weights,
+            self._unknown,
+            name_forms.astype(np.int64),
         )
-        scores = np.where(places >= 0, cosines * np.float32(SIMILAR), -np.inf).astype(np.float32)
-        for query, others, their_scores in self._reworded(forms):
-            for other, score in zip(others.tolist(), their_scores.tolist(), strict=True):
-                same = places[query] == other
+        scores = np.where(name_forms >= 0, cosines * np.float32(SIMILAR), -np.inf)
+        scores = scores.astype(np.float32)
+        for query, synonyms, synonym_scores in self._find_substituted(forms):
+            for synonym, score in zip(synonyms.tolist(), synonym_scores.tolist(), strict=True):
+                same = name_forms[query] == synonym
                 scores[query, same] = np.maximum(scores[query, same], np.float32(score))
         for query, column in zip(*np.nonzero(scores > SIMILAR * _EQUAL), strict=True):
             name = self._names[int(rows[query, column])].as_py()
@@ -307,7 +318,7 @@ class LexicalIndex:
         return scores
 
     def _equality(self, text: str, form: str, name: str) -> float:
-        """Score a name whose letters are those of the text: written alike, of one form, or not."""
+        """Score a name with the n-grams of the text: equal but for case, equal in form, or not."""
         if name.casefold() == text.casefold():
             return EXACT
         return NORMALISED if self._steps(name) == form else SIMILAR
@@ -315,47 +326,47 @@ class LexicalIndex:
     @cached_property
     def _form_of_row(self) -> npt.NDArray[np.int64]:
         forms = np.full(len(self._names) + 1, -1, np.int64)
-        counts = np.diff(self._parts.row_starts)
-        forms[self._parts.rows] = np.repeat(np.arange(self.n_forms), counts)
+        counts = np.diff(self._arrays.row_starts)
+        forms[self._arrays.rows] = np.repeat(np.arange(self.n_forms), counts)
         return forms
 
     def _search_forms(self, forms: list[str], k: int) -> NameHits:
-        found, cosines = search_texts(
+        hits, cosines = search_texts(
             join_texts(forms), self._vocabulary, self._weights, self._unknown, k
         )
         scores = cosines * np.float32(SIMILAR)
-        for query, others, their_scores in self._reworded(forms):
-            together = np.append(found[query], others)
-            scored = np.append(scores[query], their_scores)
-            order = np.lexsort((self._weights.ranks[together], -scored))
-            # of a form that both ways found, the better place counts
-            _, first = np.unique(together[order], return_index=True)
+        for query, synonyms, synonym_scores in self._find_substituted(forms):
+            merged = np.append(hits[query], synonyms)
+            merged_scores = np.append(scores[query], synonym_scores)
+            order = np.lexsort((self._weights.ranks[merged], -merged_scores))
+            # a form found both ways keeps its better rank
+            _, first = np.unique(merged[order], return_index=True)
             order = order[np.sort(first)][:k]
-            kept = np.isfinite(scored[order])
-            found[query] = -1
+            order = order[np.isfinite(merged_scores[order])]
+            hits[query] = -1
             scores[query] = -np.inf
-            found[query, : kept.sum()] = together[order][kept]
-            scores[query, : kept.sum()] = scored[order][kept]
-        return self._to_rows(found, scores)
+            hits[query, : len(order)] = merged[order]
+            scores[query, : len(order)] = merged_scores[order]
+        return self._to_rows(hits, scores)
 
-    def _reworded(self, forms: list[str]) -> Iterator[tuple[int, Rows, Scores]]:
-        """Give what is found in other words: place of the query, forms, scores."""
-        if self._rewording is None:
+    def _find_substituted(self, forms: list[str]) -> Iterator[tuple[int, Rows, Scores]]:
+        """Yield the hits of synonym substitution: index of the query, forms, scores."""
+        if self._substitution is None:
             return
-        queries, found, shares = self._rewording.find(forms)
-        scores = np.minimum(_REWORDED + _BY_SHARE * np.sqrt(shares), _REWORDED_MOST)
+        queries, hits, ratios = self._substitution.find(forms)
+        scores = np.minimum(_SUBSTITUTED + _BY_RATIO * np.sqrt(ratios), _SUBSTITUTED_MAX)
         starts = np.flatnonzero(np.diff(queries, prepend=-1))  # queries ascend
         for start, end in itertools.pairwise([*starts.tolist(), len(queries)]):
-            yield int(queries[start]), found[start:end], scores[start:end].astype(np.float32)
+            yield int(queries[start]), hits[start:end], scores[start:end].astype(np.float32)
 
-    def _to_rows(self, found: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> NameHits:
-        """Put the names of each form in its place, and keep as many as were asked for."""
-        n_queries, k = found.shape
-        starts = self._parts.row_starts
-        hit = found >= 0
-        if not hit.any():  # of an empty store too, which has no form to be safe with
-            return NameHits(found, scores)
-        safe = np.where(hit, found, 0)
+    def _to_rows(self, forms: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> NameHits:
+        """Replace each form by its names, and keep the first k."""
+        n_queries, k = forms.shape
+        starts = self._arrays.row_starts
+        hit = forms >= 0
+        if not hit.any():  # also in an empty store, which has no form 0
+            return NameHits(forms, scores)
+        safe = np.where(hit, forms, 0)
         counts = np.where(hit, starts[safe + 1] - starts[safe], 0)  # (queries, k)
         first = np.cumsum(counts, axis=1) - counts
         counts = np.clip(k - first, 0, counts)
@@ -365,12 +376,12 @@ class LexicalIndex:
         column = np.repeat(first.ravel(), flat) + inside
         rows = np.full((n_queries, k), -1, np.int64)
         out = np.full((n_queries, k), -np.inf, np.float32)
-        rows[query, column] = self._parts.rows[np.repeat(starts[safe].ravel(), flat) + inside]
+        rows[query, column] = self._arrays.rows[np.repeat(starts[safe].ravel(), flat) + inside]
         out[query, column] = np.repeat(scores.ravel(), flat)
         return NameHits(rows, out)
 
     def _prefer_equal(self, texts: list[str], forms: list[str], hits: NameHits) -> None:
-        """Put first, in place, names written like the text, then names of the same form."""
+        """Move names equal to the text to the front, then names of an equal form (in place)."""
         equal = hits.scores > SIMILAR * _EQUAL
         for query in np.flatnonzero(equal[:, 0]):
             n = int(equal[query].sum())

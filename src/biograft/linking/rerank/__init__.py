@@ -1,10 +1,10 @@
-"""Ranking again by context: a cross-encoder reads the mention in its text beside each candidate."""
+"""Re-ranking: a cross-encoder reads the mention in its context together with each candidate."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.linking.rerank.config import (
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     )
     from biograft.linking.rerank.examples import (
         RerankData as RerankData,
-        gather_examples as gather_examples,
+        collect_examples as collect_examples,
     )
     from biograft.linking.rerank.reranker import (
         ContextReranker as ContextReranker,
-        open_context_reranker as open_context_reranker,
+        load_context_reranker as load_context_reranker,
     )
     from biograft.linking.rerank.training import train_reranker as train_reranker
 

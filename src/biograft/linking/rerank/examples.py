@@ -1,8 +1,8 @@
-"""What a re-ranker learns from: mentions in their text, candidates, and which of them are right.
+"""Training examples of a re-ranker: mentions in context, with labelled candidates.
 
-The candidates are to be such as a new document will have. A first ranking that has seen the
-answers of these very mentions puts the right concept first, and nothing is left to learn from
-the context: gather with a linker that was not trained on them.
+The candidates must be like those of a new document. A first ranking that was trained on these
+mentions puts the correct concept first and leaves nothing to learn from the context: collect the
+candidates with a linker that was not trained on them.
 """
 
 from __future__ import annotations
@@ -15,80 +15,63 @@ from typing import Any, Protocol
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate
-from biograft.linking.config import Query
 from biograft.linking.linker import Linker
 from biograft.linking.provenance import store_fingerprint
-from biograft.linking.rankers import Context
+from biograft.linking.queries import Context, GoldQuery, Query
 from biograft.linking.rerank.config import RerankConfig
-from biograft.linking.rerank.reranker import Asked, first_concepts
+from biograft.linking.rerank.reranker import MentionCandidates, first_concepts
 
 _NAMES_PER_CONCEPT = 4
-"""Names asked for each concept wanted, since a concept may come by several."""
-_AT_ONCE = 512
+"""Names retrieved per concept, since several names may belong to one concept."""
+_CHUNK = 512
 
 
-class GoldQuery(Query, Protocol):
-    """A mention whose concepts are known."""
-
-    @property
-    def gold(self) -> frozenset[str]:
-        """All ids that are right; none: NIL."""
-
-    @property
-    def needed(self) -> tuple[frozenset[str], ...]:
-        """How the right ids belong together: several groups for a composite mention."""
-
-    @property
-    def document(self) -> str:
-        """Where the mention stands; one document is never on both sides of a split."""
-
-
-class NameRanker(Protocol):
-    """Whatever gives candidates for the parts of queries, such as a linker."""
+class QueryRanker(Protocol):
+    """Ranks candidates for the parts of queries, such as a linker."""
 
     def rank(self, queries: Sequence[Query], k: int) -> list[list[list[Candidate]]]:
-        """Give k candidates for each part of each query."""
+        """Return k candidates for each part of each query."""
 
 
 @dataclass(frozen=True, slots=True)
 class RerankExample:
-    """A mention with its candidates, each of another concept; ``right`` ends with NIL."""
+    """A mention with its candidates, one per concept; ``right`` ends with NIL."""
 
-    asked: Asked
+    mention: MentionCandidates
     right: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """What became of the mentions given."""
+class RerankCounts:
+    """Numbers of mentions, by what they were used for."""
 
     given: int = 0
     composite: int = 0
-    """Left out: which part means which concept is not known."""
+    """Skipped: it is unknown which part refers to which concept."""
     nil: int = 0
     missed: int = 0
-    """The right concept was not among the candidates; NIL is then the answer to learn."""
+    """The correct concept is not among the candidates; the label is NIL."""
 
 
 @dataclass(frozen=True, slots=True)
 class RerankData:
-    """Examples to learn from, and others on which to fit the mix; what ranked first."""
+    """Training examples, held-out examples on which the mix is fitted, and the first ranking."""
 
     kb: KnowledgeBase
     train: tuple[RerankExample, ...]
     held_out: tuple[RerankExample, ...]
-    counts: Counts
+    counts: RerankCounts
     first_ranking: str
-    """What made the candidates."""
+    """Score source of the candidates."""
     weights: Mapping[str, float]
-    """How its generators are weighed; none where a trained linker ranks, or who knows what."""
+    """Weights of its generators; empty if another ranker made the ranking."""
 
     def provenance(self) -> dict[str, Any]:
-        """Say what the examples are, by hashes."""
+        """Return hashes of the examples."""
         digest = hashlib.sha256()
         for example in (*self.train, *self.held_out):
-            told = [(c.concept, c.name, c.score) for c in example.asked.candidates]
-            digest.update(repr((*example.asked[:2], told, example.right)).encode())
+            candidates = [(c.concept, c.name, c.score) for c in example.mention.candidates]
+            digest.update(repr((*example.mention[:2], candidates, example.right)).encode())
         return {
             "kb": store_fingerprint(self.kb),
             "examples": digest.hexdigest(),
@@ -97,26 +80,26 @@ class RerankData:
         }
 
 
-def gather_examples(
+def collect_examples(
     kb: KnowledgeBase,
-    ranker: NameRanker,
+    ranker: QueryRanker,
     queries: Iterable[GoldQuery],
     config: RerankConfig,
     dev: Iterable[GoldQuery] | None = None,
 ) -> RerankData:
-    """Gather the candidates of mentions; without ``dev``, some documents are held out of them."""
-    found, counts = _examples(kb, ranker, list(queries), config)
+    """Collect the candidates of mentions; without ``dev``, some documents are held out."""
+    examples, counts = _examples(kb, ranker, list(queries), config)
     if dev is not None:
-        train = [example for example, _ in found]
+        train = [example for example, _ in examples]
         held_out = [example for example, _ in _examples(kb, ranker, list(dev), config)[0]]
     else:
-        held = _hold_out({document for _, document in found}, config)
-        train = [example for example, document in found if document not in held]
-        held_out = [example for example, document in found if document in held]
+        dev_documents = _hold_out({document for _, document in examples}, config)
+        train = [example for example, document in examples if document not in dev_documents]
+        held_out = [example for example, document in examples if document in dev_documents]
     if not any(any(example.right[:-1]) for example in train):
         raise ConfigError(
             f"training mentions: of {counts.given:,} given, {len(train):,} are left to learn from, "
-            "and none has a right candidate; are their ids those of this store?"
+            "and none has a correct candidate; are their ids those of this store?"
         )
     linker = ranker if isinstance(ranker, Linker) else None
     search = linker.search if linker and not linker.ranker else None
@@ -125,35 +108,35 @@ def gather_examples(
         train=tuple(train),
         held_out=tuple(held_out),
         counts=counts,
-        first_ranking=linker.described if linker else type(ranker).__name__,
+        first_ranking=linker.score_source if linker else type(ranker).__name__,
         weights=dict(search.weights) if search else {},
     )
 
 
 def _examples(
-    kb: KnowledgeBase, ranker: NameRanker, queries: Sequence[GoldQuery], config: RerankConfig
-) -> tuple[list[tuple[RerankExample, str]], Counts]:
-    """Make examples, each with the name of its document, and count."""
+    kb: KnowledgeBase, ranker: QueryRanker, queries: Sequence[GoldQuery], config: RerankConfig
+) -> tuple[list[tuple[RerankExample, str]], RerankCounts]:
+    """Return examples, each with the name of its document, and their counts."""
     simple = [query for query in queries if len(query.parts) == 1]
-    found, nil, missed = [], 0, 0
-    for start in range(0, len(simple), _AT_ONCE):
-        chunk = simple[start : start + _AT_ONCE]
+    examples, nil, missed = [], 0, 0
+    for start in range(0, len(simple), _CHUNK):
+        chunk = simple[start : start + _CHUNK]
         ranked = ranker.rank(chunk, config.n_candidates * _NAMES_PER_CONCEPT)
         for query, (names,) in zip(chunk, ranked, strict=True):
             candidates = first_concepts(names, config.n_candidates)
-            wanted = kb.ids_of(query.gold)
-            right = [candidate.concept in wanted for candidate in candidates]
+            gold = kb.ids_of(query.gold)
+            right = [candidate.concept in gold for candidate in candidates]
             nil, missed = nil + (not query.gold), missed + (bool(query.gold) and not any(right))
             context = Context(query.context, query.start or 0, query.end or 0)
-            asked = Asked(query.parts[0], context, tuple(candidates))
-            example = RerankExample(asked, (*right, not any(right)))
-            found.append((example, query.document or query.context or query.parts[0]))
-    return found, Counts(len(queries), len(queries) - len(simple), nil, missed)
+            mention = MentionCandidates(query.parts[0], context, tuple(candidates))
+            example = RerankExample(mention, (*right, not any(right)))
+            examples.append((example, query.document or query.context or query.parts[0]))
+    return examples, RerankCounts(len(queries), len(queries) - len(simple), nil, missed)
 
 
 def _hold_out(documents: set[str], config: RerankConfig) -> set[str]:
-    """Choose documents, at least one where there are two, the same ones for the same seed."""
+    """Choose held-out documents by the seed, at least one if there are two."""
     seed = config.training.seed
     ordered = sorted(documents, key=lambda name: hashlib.sha256(f"{seed} {name}".encode()).digest())
-    n_held = max(1, round(config.held_out * len(ordered))) if len(ordered) > 1 else 0
-    return set(ordered[:n_held])
+    n_held_out = max(1, round(config.held_out * len(ordered))) if len(ordered) > 1 else 0
+    return set(ordered[:n_held_out])

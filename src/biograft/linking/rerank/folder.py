@@ -1,9 +1,9 @@
-"""How much the first ranking counts beside the context: three numbers fitted on held-out mentions.
+"""The folder of a re-ranker, and the mix of its scores with those of the first ranking.
 
 The logit of candidate c is ``ranker * z(r_c) + context * x_c``, that of NIL ``context * x_nil +
-nil``, where r is the first ranking's score, z brings it to mean 0 and deviation 1, and x is the
-cross-encoder's score. The numbers maximise the likelihood of what is right, drawn a little
-towards trusting the context alone, so that few mentions do not lead to extremes.
+nil``, where r is the score of the first ranking, z standardises it, and x is the score of the
+cross-encoder. The three parameters maximise the likelihood of the correct answers on held-out
+mentions, with a Gaussian prior towards the context alone, so that few mentions give no extremes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import Kind, file_sizes, new_folder
+from biograft.artifacts import ArtifactKind, file_sizes, new_folder
 from biograft.config import from_mapping
 from biograft.errors import ConfigError
 from biograft.linking.rerank.config import RerankConfig
@@ -27,14 +27,14 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 _START = np.array([0.0, 1.0, 0.0])
-_PULL = 1.0
-"""How strongly the numbers are drawn to the start, in mentions."""
-_NEWTON_STEPS, _SETTLED = 100, 1e-10
+_PRIOR = 1.0
+"""Strength of the prior, in mentions."""
+_NEWTON_STEPS, _TOLERANCE = 100, 1e-10
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredMention:
-    """The two scores of a mention's candidates, and which are right; NIL comes last."""
+    """Both scores of a mention's candidates, and which are correct; NIL comes last."""
 
     ranker: Floats  # (candidates,)
     context: Floats  # (candidates + 1,)
@@ -43,7 +43,7 @@ class ScoredMention:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """The numbers that make one logit of two scores."""
+    """The parameters that combine two scores into one logit."""
 
     ranker: float = float(_START[0])
     context: float = float(_START[1])
@@ -52,53 +52,53 @@ class Mix:
     deviation: float = 1.0
 
     def __post_init__(self) -> None:
-        numbers = np.array(list(asdict(self).values()), np.float64)
-        fine = np.isfinite(numbers).all() and self.deviation > 0
-        if not fine or self.ranker < 0 or self.context < 0:
+        values = np.array(list(asdict(self).values()), np.float64)
+        valid = np.isfinite(values).all() and self.deviation > 0
+        if not valid or self.ranker < 0 or self.context < 0:
             raise ValueError(f"expected finite numbers of at least 0, found {self}")
 
     @property
-    def share(self) -> float:
-        """How much of the final score is the first ranking's, from 0 to 1."""
+    def ranker_weight(self) -> float:
+        """Weight of the first ranking in the final score, from 0 to 1."""
         total = self.ranker + self.context
         return self.ranker / total if total else 0.0
 
     def logits(self, ranker: npt.ArrayLike, context: npt.ArrayLike) -> Floats:
-        """Give the logits of candidates."""
+        """Compute the logits of candidates."""
         scaled = (np.asarray(ranker, np.float64) - self.mean) / self.deviation
         return self.ranker * scaled + self.context * np.asarray(context, np.float64)
 
     def nil_logit(self, context: float) -> float:
-        """Give the logit of no candidate being right."""
+        """Compute the logit of NIL."""
         return self.context * context + self.nil
 
     def to_json(self) -> dict[str, Any]:
-        """Give the numbers as plain values."""
+        """Return the parameters as plain values."""
         return asdict(self)
 
 
 def fit_mix(mentions: Sequence[ScoredMention]) -> Mix:
-    """Fit the mix to mentions that neither ranking has learnt from."""
-    known = [mention for mention in mentions if mention.right.any()]
-    scores = np.concatenate([m.ranker for m in known]) if known else np.zeros(0)
+    """Fit the mix to mentions that neither ranking was trained on."""
+    mentions = [mention for mention in mentions if mention.right.any()]
+    scores = np.concatenate([m.ranker for m in mentions]) if mentions else np.zeros(0)
     if not np.isfinite(scores).all():
-        raise ConfigError("ranker: gives scores that are no finite numbers; use another")
+        raise ConfigError("ranker: its scores are not finite; use another")
     mean, deviation = (float(scores.mean()), float(scores.std())) if scores.size else (0.0, 1.0)
     deviation = deviation if deviation > 1e-9 else 1.0
-    features, right = _stack(known, mean, deviation)
-    found = _maximise(features, right, np.array([True, True, True]))
-    while (found[:2] < 0).any():
-        # a ranking that speaks against what is right is left out, not turned round
-        free = np.append(found[:2] > 0, True)
-        found = _maximise(features, right, free)
-    ranker, context, nil = found.tolist()
+    features, right = _stack(mentions, mean, deviation)
+    parameters = _maximise(features, right, np.array([True, True, True]))
+    while (parameters[:2] < 0).any():
+        # a ranking with a negative weight is left out, not inverted
+        free = np.append(parameters[:2] > 0, True)
+        parameters = _maximise(features, right, free)
+    ranker, context, nil = parameters.tolist()
     return Mix(ranker, context, nil, mean, deviation)
 
 
 def _stack(
     mentions: Sequence[ScoredMention], mean: float, deviation: float
 ) -> tuple[Floats, Flags]:
-    """Put mentions side by side: (mentions, places, 3), NaN where a mention has fewer."""
+    """Stack mentions: (mentions, candidates, 3), padded with NaN."""
     widest = max((len(m.context) for m in mentions), default=1)
     features = np.full((len(mentions), widest, 3), np.nan)
     right = np.zeros((len(mentions), widest), np.bool_)
@@ -113,37 +113,38 @@ def _stack(
 
 
 def _maximise(features: Floats, right: Flags, free: Flags) -> Floats:
-    """Climb by damped scoring steps in the numbers that are free; the others stay 0."""
-    there = ~np.isnan(features[..., 0])
+    """Maximise by damped Fisher scoring over the free parameters; the others stay 0."""
+    valid = ~np.isnan(features[..., 0])
     values = np.nan_to_num(features)
-    found, start = np.where(free, _START, 0.0), np.where(free, _START, 0.0)
+    start = np.where(free, _START, 0.0)
+    parameters = start.copy()
 
     def objective(at: Floats) -> float:
         logits = values @ at
-        gain = _log_sum(logits, right) - _log_sum(logits, there)
-        return float(gain.sum() - _PULL / 2 * ((at - start) ** 2).sum())
+        gain = _log_sum(logits, right) - _log_sum(logits, valid)
+        return float(gain.sum() - _PRIOR / 2 * ((at - start) ** 2).sum())
 
     for _ in range(_NEWTON_STEPS):
-        logits = values @ found
-        every, good = _softmax(logits, there), _softmax(logits, right)
-        centre = np.einsum("mp,mpf->mf", every, values)
-        slope = (np.einsum("mp,mpf->mf", good, values) - centre).sum(axis=0)
-        slope -= _PULL * (found - start)
-        spread = np.einsum("mp,mpf,mpg->fg", every, values, values) - centre.T @ centre
+        logits = values @ parameters
+        predicted, target = _softmax(logits, valid), _softmax(logits, right)
+        mean = np.einsum("mp,mpf->mf", predicted, values)
+        slope = (np.einsum("mp,mpf->mf", target, values) - mean).sum(axis=0)
+        slope -= _PRIOR * (parameters - start)
+        spread = np.einsum("mp,mpf,mpg->fg", predicted, values, values) - mean.T @ mean
         step = np.where(free, np.linalg.solve(_only(spread, free), np.where(free, slope, 0)), 0)
-        length, before = 1.0, objective(found)
-        while objective(found + length * step) < before and length > 1e-8:
+        length, before = 1.0, objective(parameters)
+        while objective(parameters + length * step) < before and length > 1e-8:
             length /= 2
-        found = found + length * step
-        if np.abs(length * step).max() < _SETTLED:
+        parameters = parameters + length * step
+        if np.abs(length * step).max() < _TOLERANCE:
             break
-    return found
+    return parameters
 
 
 def _only(spread: Floats, free: Flags) -> Floats:
-    """Give the curvature in the free numbers, and the identity in the others."""
+    """Return the curvature of the free parameters, and the identity for the others."""
     matrix = np.where(np.outer(free, free), spread, 0.0)
-    matrix += np.diag(np.where(free, _PULL, 1.0))
+    matrix += np.diag(np.where(free, _PRIOR, 1.0))
     return matrix
 
 
@@ -155,12 +156,12 @@ def _log_sum(logits: Floats, where: Flags) -> Floats:
 
 def _softmax(logits: Floats, where: Flags) -> Floats:
     masked = np.where(where, logits, -np.inf)
-    shares: Floats = np.exp(masked - _log_sum(logits, where)[:, None])
-    return shares
+    probabilities: Floats = np.exp(masked - _log_sum(logits, where)[:, None])
+    return probabilities
 
 
 RANKER = "ranker"
-RERANKER = Kind(
+RERANKER = ArtifactKind(
     format="biograft-context-ranker",
     version=1,
     called="re-ranker",
@@ -169,34 +170,34 @@ RERANKER = Kind(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
-    """All of a re-ranker but its weights."""
+class RerankerMetadata:
+    """The manifest of a re-ranker: everything but the weights of its encoder."""
 
     config: RerankConfig
     mix: Mix
     weights: Mapping[str, float]
-    """How much each generator counted in the first ranking, where no trained linker made it."""
+    """Weights of the generators in the first ranking, if no trained linker made it."""
     report: Mapping[str, Any]
     provenance: Mapping[str, Any]
 
 
 def write_reranker(
-    folder: Path, model: CrossEncoder, described: Description, ranker: Path | None
+    folder: Path, model: CrossEncoder, metadata: RerankerMetadata, ranker: Path | None
 ) -> None:
     """Write a re-ranker, replacing an earlier one of the same run."""
     with new_folder(folder, overwrite=True) as work:
         model.save(work)
         if ranker is not None:
             shutil.copytree(ranker, work / RANKER)
-        RERANKER.write(work, {**asdict(described), "files": file_sizes(work)})
+        RERANKER.write(work, {**asdict(metadata), "files": file_sizes(work)})
 
 
-def read_description(folder: Path) -> Description:
-    """Read what a re-ranker is, refusing what is none, of another version or not whole."""
+def read_metadata(folder: Path) -> RerankerMetadata:
+    """Read the manifest of a re-ranker; refuse other formats, versions and damaged folders."""
     manifest = RERANKER.read(folder)
     try:
         RERANKER.check_files(folder, manifest)
-        return Description(
+        return RerankerMetadata(
             config=from_mapping(RerankConfig, manifest["config"], "config."),
             mix=Mix(**manifest["mix"]),
             weights={name: float(weight) for name, weight in manifest["weights"].items()},

@@ -1,4 +1,4 @@
-"""Mentions with their candidates as pairs for the cross-encoder, and its scores of them."""
+"""The re-ranker: scores the first candidates of another ranking by a cross-encoder, in context."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import numpy as np
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate, Evidence, NameHits, Rows, Scores
-from biograft.linking.fusion import CandidateMaker, FusedSearch, Gathered
-from biograft.linking.rankers import CandidateRanker, Context, open_model
+from biograft.linking.fusion import CandidateBuilder, CandidatePool, FusedSearch
+from biograft.linking.queries import Context
+from biograft.linking.rankers import CandidateRanker, load_ranker
 from biograft.linking.rerank.config import RerankConfig
-from biograft.linking.rerank.folder import RANKER, Floats, Mix, read_description
-from biograft.linking.rerank.model import CandidateTexts, CrossEncoder, PairTokens
+from biograft.linking.rerank.folder import RANKER, Floats, Mix, read_metadata
+from biograft.linking.rerank.model import CandidatePair, CandidateTexts, CrossEncoder
 
 
-class Asked(NamedTuple):
+class MentionCandidates(NamedTuple):
     """A mention and its candidates, best first."""
 
     text: str
@@ -27,75 +28,75 @@ class Asked(NamedTuple):
     candidates: Sequence[Candidate]
 
 
-class PairReader:
-    """Reads each candidate of a mention, and in the last place the text that stands for none."""
+class CandidatePairReader:
+    """Scores the candidates of mentions, and NIL as the last of each, by a cross-encoder."""
 
     def __init__(self, kb: KnowledgeBase, model: CrossEncoder, config: RerankConfig) -> None:
         self.model, self.config = model, config
         self._texts = CandidateTexts(kb, config)
 
-    def read(self, asked: Sequence[Asked]) -> list[PairTokens]:
-        """Make the pairs of some mentions, one mention's behind the other's."""
-        shown = self.model.pairs.show_mentions([(each.text, each.context) for each in asked])
+    def read(self, mentions: Sequence[MentionCandidates]) -> list[CandidatePair]:
+        """Return the tokenized pairs of some mentions, concatenated."""
+        marked = self.model.pairs.mark_mentions([(m.text, m.context) for m in mentions])
         left, right = [], []
-        for mention, each in zip(shown, asked, strict=True):
-            told = [self._texts.tell(c.concept, c.name) for c in each.candidates]
-            right += [*told, self.config.nil_text]
-            left += [mention] * (len(told) + 1)
+        for text, mention in zip(marked, mentions, strict=True):
+            texts = [self._texts.describe(c.concept, c.name) for c in mention.candidates]
+            right += [*texts, self.config.nil_text]
+            left += [text] * (len(texts) + 1)
         return self.model.pairs.tokenize(left, right)
 
-    def score(self, asked: Sequence[Asked], precision: str = "auto") -> list[Floats]:
-        """Score the candidates of mentions, and NIL in the last place of each."""
-        ends = np.cumsum([len(each.candidates) + 1 for each in asked], dtype=np.int64)
-        scores = self.model.score(self.read(asked), nil_places(asked), precision)
-        return np.split(scores, ends[:-1]) if len(asked) else []
+    def score(self, mentions: Sequence[MentionCandidates], precision: str = "auto") -> list[Floats]:
+        """Score the candidates of mentions, and NIL as the last of each."""
+        ends = np.cumsum([len(m.candidates) + 1 for m in mentions], dtype=np.int64)
+        scores = self.model.score(self.read(mentions), nil_flags(mentions), precision)
+        return np.split(scores, ends[:-1]) if len(mentions) else []
 
 
-def nil_places(asked: Sequence[Asked]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Say which pairs of some mentions stand for no concept."""
-    ends = np.cumsum([len(each.candidates) + 1 for each in asked], dtype=np.int64)
-    places = np.zeros(int(ends[-1]) if len(ends) else 0, np.bool_)
-    places[ends - 1] = True
-    return places
+def nil_flags(mentions: Sequence[MentionCandidates]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which pairs of some mentions are those of NIL."""
+    ends = np.cumsum([len(m.candidates) + 1 for m in mentions], dtype=np.int64)
+    flags = np.zeros(int(ends[-1]) if len(ends) else 0, np.bool_)
+    flags[ends - 1] = True
+    return flags
 
 
 def first_concepts(candidates: Iterable[Candidate], n: int) -> list[Candidate]:
-    """Give the first candidate of each of the first n concepts."""
-    kept: dict[str, Candidate] = {}
+    """Return the first candidate of each of the first n concepts."""
+    firsts: dict[str, Candidate] = {}
     for candidate in candidates:
-        if len(kept) == n:
+        if len(firsts) == n:
             break
-        kept.setdefault(candidate.concept, candidate)
-    return list(kept.values())
+        firsts.setdefault(candidate.concept, candidate)
+    return list(firsts.values())
 
 
 class SearchRanker:
-    """Ranks names as the search did whose weights it knows."""
+    """Ranks names by the fused scores of a search with given weights."""
 
     name = "search"
     uses_context = False
 
     def __init__(self, kb: KnowledgeBase, weights: Mapping[str, float]) -> None:
         self.weights = dict(weights)
-        self._maker = CandidateMaker(kb)
-        self._fused = FusedSearch([_Finished(name) for name in self.weights], self.weights)
+        self._builder = CandidateBuilder(kb)
+        self._fused = FusedSearch([_GeneratorName(name) for name in self.weights], self.weights)
 
     def rank_candidates(
-        self, texts: Sequence[str], gathered: Gathered, contexts: Sequence[Context]
+        self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
     ) -> list[list[Candidate]]:
-        """Give every name as a candidate, best first; equal scores by the lower row."""
-        if set(gathered.generators) != set(self.weights):
+        """Return a candidate for every name, best first; ties go to the lower row."""
+        if set(pool.generators) != set(self.weights):
             raise StoreError(
                 "the re-ranker learned from candidates that "
                 f"{' and '.join(sorted(self.weights))} found, the index has "
-                f"{' and '.join(sorted(gathered.generators))}; use the kind of index it was "
+                f"{' and '.join(sorted(pool.generators))}; use the kind of index it was "
                 "trained with"
             )
-        return self._maker.by_name(gathered, self._fused.fuse(gathered), gathered.rows.shape[1])
+        return self._builder.by_name(pool, self._fused.fuse(pool), pool.rows.shape[1])
 
 
-class _Finished:
-    """Stands for a generator that has found already: fusing asks for no more than its name."""
+class _GeneratorName:
+    """Stands for a generator that has searched already; fusion only needs its name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -111,18 +112,18 @@ EVIDENCE = "context"
 
 
 class Reranked(NamedTuple):
-    """The candidates of a mention, best first, and how likely it is that none is right."""
+    """The candidates of a mention, best first, and the probability of NIL."""
 
     candidates: list[Candidate]
     nil: float
 
 
 class ContextReranker:
-    """Ranks the first candidates of another ranking again, reading them beside the mention."""
+    """Re-ranks the first candidates of another ranking by the context of the mention."""
 
     uses_context = True
     nil_below = 0.0
-    """The score below which it is likelier that no concept fits."""
+    """NIL is more probable than a candidate with a lower score."""
 
     def __init__(
         self,
@@ -135,86 +136,88 @@ class ContextReranker:
     ) -> None:
         self.kb, self.model, self.config = kb, model, config
         self.mix, self.inner, self.name = mix, inner, f"{inner.name}+{EVIDENCE}"
-        self._reader = PairReader(kb, model, config)
+        self._reader = CandidatePairReader(kb, model, config)
 
     @classmethod
-    def open(
+    def load(
         cls, folder: str | Path, kb: KnowledgeBase, inner: CandidateRanker | None = None
     ) -> ContextReranker:
-        """Open a trained re-ranker for a store, which need not be the one it was trained with.
+        """Load a trained re-ranker for a store, which need not be the one it was trained with.
 
-        The first ranking is that of ``inner``; without one, the one it was trained with.
+        ``inner`` makes the first ranking; without one, the ranker that it was trained with.
         """
         folder = Path(folder)
-        described = read_description(folder)
+        metadata = read_metadata(folder)
         if inner is None and (folder / RANKER).is_dir():
-            inner = open_model(folder / RANKER, kb)
-        if inner is None and not described.weights:
+            inner = load_ranker(folder / RANKER, kb)
+        if inner is None and not metadata.weights:
             raise ConfigError(
-                f"{folder}: does not say what made its candidates; give the ranker (inner)"
+                f"{folder}: the ranker of its candidates is unknown; give one (inner)"
             )
         return cls(
             kb,
-            CrossEncoder.load(folder, described.config),
-            described.config,
-            mix=described.mix,
-            inner=inner or SearchRanker(kb, described.weights),
+            CrossEncoder.load(folder, metadata.config),
+            metadata.config,
+            mix=metadata.mix,
+            inner=inner or SearchRanker(kb, metadata.weights),
         )
 
     def rank_candidates(
-        self, texts: Sequence[str], gathered: Gathered, contexts: Sequence[Context]
+        self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
     ) -> list[list[Candidate]]:
-        """Rank as the inner ranker does, then again by context."""
-        ranked = self.inner.rank_candidates(texts, gathered, contexts)
-        places = contexts or [Context()] * len(texts)
-        asked = [Asked(*each) for each in zip(texts, places, ranked, strict=True)]
-        return [each.candidates for each in self.rerank(asked)]
+        """Rank with the inner ranker, then re-rank by context."""
+        ranked = self.inner.rank_candidates(texts, pool, contexts)
+        contexts = contexts or [Context()] * len(texts)
+        rows = zip(texts, contexts, ranked, strict=True)
+        return [result.candidates for result in self.rerank([MentionCandidates(*r) for r in rows])]
 
-    def rerank(self, mentions: Sequence[Asked]) -> list[Reranked]:
-        """Bring the candidates of mentions into their new order."""
-        read = [
-            each._replace(candidates=first_concepts(each.candidates, self.config.n_candidates))
-            for each in mentions
+    def rerank(self, mentions: Sequence[MentionCandidates]) -> list[Reranked]:
+        """Re-rank the candidates of mentions."""
+        heads = [
+            m._replace(candidates=first_concepts(m.candidates, self.config.n_candidates))
+            for m in mentions
         ]
-        scores = self._reader.score(read)
-        return [self._merge(*each) for each in zip(mentions, read, scores, strict=True)]
+        scores = self._reader.score(heads)
+        return [self._merge(*row) for row in zip(mentions, heads, scores, strict=True)]
 
-    def _merge(self, mention: Asked, read: Asked, scores: Floats) -> Reranked:
-        """Make the new order of what the first ranking and the context say."""
-        concepts = {c.concept: place for place, c in enumerate(read.candidates)}
+    def _merge(
+        self, mention: MentionCandidates, read: MentionCandidates, scores: Floats
+    ) -> Reranked:
+        """Merge the first ranking with the scores of the cross-encoder."""
+        row_of = {c.concept: row for row, c in enumerate(read.candidates)}
         nil = self.mix.nil_logit(float(scores[-1]))
-        chances = _softmax(np.append(self._odds(read.candidates, scores[:-1], nil), 0.0))
+        probabilities = _softmax(np.append(self._odds(read.candidates, scores[:-1], nil), 0.0))
         ranks, gaps = _ranks(scores[:-1]), scores[:-1] - scores[-1]
-        head = [c for c in mention.candidates if c.concept in concepts]
-        tail = [c for c in mention.candidates if c.concept not in concepts]
-        own = [concepts[c.concept] for c in head]
-        odds = self._odds(head, scores[own], nil)
+        head = [c for c in mention.candidates if c.concept in row_of]
+        tail = [c for c in mention.candidates if c.concept not in row_of]
+        rows = [row_of[c.concept] for c in head]
+        odds = self._odds(head, scores[rows], nil)
         ordered = []
-        for row in np.argsort(-odds, kind="stable").tolist():
-            found, place = head[row], own[row]
-            said = Evidence(EVIDENCE, found.name, ranks[place], float(gaps[place]))
+        for i in np.argsort(-odds, kind="stable").tolist():
+            candidate, row = head[i], rows[i]
+            evidence = Evidence(EVIDENCE, candidate.name, ranks[row], float(gaps[row]))
             ordered.append(
                 replace(
-                    found,
-                    score=float(odds[row]),
-                    probability=float(chances[place]),
-                    evidence=(*found.evidence, said),
+                    candidate,
+                    score=float(odds[i]),
+                    probability=float(probabilities[row]),
+                    evidence=(*candidate.evidence, evidence),
                 )
             )
         lowest = float(odds.min()) if len(odds) else 0.0
-        return Reranked([*ordered, *self._behind(tail, lowest)], float(chances[-1]))
+        return Reranked([*ordered, *self._behind(tail, lowest)], float(probabilities[-1]))
 
     def _odds(self, candidates: Sequence[Candidate], scores: Floats, nil: float) -> Floats:
         odds = self.mix.logits([c.score for c in candidates], scores) - nil
         if not np.isfinite(odds).all():
             raise StoreError(
-                f"{self.inner.name}: gives scores that are no finite numbers; its files are "
-                "damaged, train it again"
+                f"{self.inner.name}: its scores are not finite, so its files are damaged; train "
+                "it again"
             )
         return odds
 
     def _behind(self, tail: Sequence[Candidate], lowest: float) -> list[Candidate]:
-        """Continue the scores downwards for candidates that were not read."""
+        """Return the candidates that were not re-ranked, with scores below ``lowest``."""
         logits = self.mix.logits([c.score for c in tail], np.zeros(len(tail)))
         steps = np.minimum.accumulate(logits - logits[:1])
         return [
@@ -223,20 +226,20 @@ class ContextReranker:
         ]
 
 
-def open_context_reranker(folder: Path, kb: KnowledgeBase) -> ContextReranker:
-    """Open a re-ranker as the trained linker of a folder."""
-    return ContextReranker.open(folder, kb)
+def load_context_reranker(folder: Path, kb: KnowledgeBase) -> ContextReranker:
+    """Load a re-ranker as the trained linker of a folder."""
+    return ContextReranker.load(folder, kb)
 
 
 def _ranks(scores: Floats) -> list[int]:
-    """Number places from the best score on, from 1."""
+    """Return the rank of each score, from 1."""
     ranks = np.empty(len(scores), np.int64)
     ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
-    found: list[int] = ranks.tolist()
-    return found
+    result: list[int] = ranks.tolist()
+    return result
 
 
 def _softmax(logits: Floats) -> Floats:
     weights = np.exp(logits - logits.max())
-    shares: Floats = weights / weights.sum()
-    return shares
+    probabilities: Floats = weights / weights.sum()
+    return probabilities

@@ -1,7 +1,7 @@
-"""Train a re-ranker: a softmax over each mention's candidates and NIL, then the mix.
+"""Train a re-ranker: a softmax over each mention's candidates and NIL, then fit the mix.
 
-The loss marginalises over right answers: -log of the share of the softmax that falls to right
-candidates, or to NIL where no candidate is right.
+The loss marginalises over correct answers: the negative log of the softmax probability of all
+correct candidates, or of NIL if no candidate is correct.
 """
 
 from __future__ import annotations
@@ -20,17 +20,23 @@ from biograft.errors import ConfigError
 from biograft.linking.rankers import TrainedLinker
 from biograft.linking.rerank.config import RerankConfig
 from biograft.linking.rerank.examples import RerankData, RerankExample
-from biograft.linking.rerank.folder import Description, Mix, ScoredMention, fit_mix, write_reranker
+from biograft.linking.rerank.folder import (
+    Mix,
+    RerankerMetadata,
+    ScoredMention,
+    fit_mix,
+    write_reranker,
+)
 from biograft.linking.rerank.model import CrossEncoder
-from biograft.linking.rerank.reranker import PairReader, nil_places
+from biograft.linking.rerank.reranker import CandidatePairReader, nil_flags
 from biograft.objectives.synonym_marginal import marginal_loss
 from biograft.progress import Progress
 from biograft.training import Task, train
 from biograft.training.processes import join_processes
 
 MODEL = "model"
-_AT_ONCE = 64
-"""Mentions whose pairs are made at once when they are only scored."""
+_CHUNK = 64
+"""Mentions that are scored at once in evaluation."""
 
 
 def train_reranker(
@@ -42,51 +48,51 @@ def train_reranker(
     resume: bool = False,
     progress: Progress | None = None,
 ) -> TrainedLinker:
-    """Train in the folder ``out``, or go on where a run stopped there; write ``out/model``.
+    """Train in the folder ``out``, or resume the run there; write ``out/model``.
 
-    ``ranker`` is the folder of the trained linker that made the candidates, if one did; it is
-    kept with the re-ranker, which needs it to rank first.
+    ``ranker`` is the folder of the trained linker that made the candidates, if one did. It is
+    copied into the folder of the re-ranker, which needs it for the first ranking.
     """
     if ranker is None and not data.weights:
         raise ConfigError(
-            f"ranker: the candidates were ranked by {data.first_ranking}; name the folder of that "
-            "trained linker, to be kept with the re-ranker"
+            f"ranker: the candidates were ranked by {data.first_ranking}; give the folder of that "
+            "trained linker, which is copied into the re-ranker"
         )
     progress, run, processes = progress or Progress(enabled=False), Path(out), join_processes()
     progress.start("encoder")
-    lesson = _Lesson(data, config)
+    trainer = _RerankTrainer(data, config)
     source = ExampleBatches(
         data.train, config, rank=processes.process_index, world=processes.num_processes
     )
-    provenance = {**data.provenance(), "encoder": lesson.model.encoder.fingerprint()}
+    provenance = {**data.provenance(), "encoder": trainer.model.encoder.fingerprint()}
     task = Task(
-        model=lesson.model,
+        model=trainer.model,
         source=source,
-        compute_loss=lesson.loss,
-        evaluate=lesson.evaluate if config.training.eval_every else None,
+        compute_loss=trainer.loss,
+        evaluate=trainer.evaluate if config.training.eval_every else None,
         described=asdict(config),
         provenance=provenance,
     )
     trained = train(task, config.training, run, resume=resume, progress=progress)
     progress.start("mixing")
-    mix, report = lesson.finish()
+    mix, report = trainer.finish()
     progress.finish()
     if processes.is_main_process:
-        described = Description(
+        metadata = RerankerMetadata(
             config=config,
             mix=mix,
             weights=data.weights,
             report=report,
             provenance=provenance,
         )
-        write_reranker(run / MODEL, lesson.model, described, ranker)
+        write_reranker(run / MODEL, trainer.model, metadata, ranker)
     return TrainedLinker(run, run / MODEL, trained, report)
 
 
 class ExampleBatches:
-    """Batches of examples, shuffled anew each epoch, to be taken up anywhere.
+    """Batches of examples, shuffled each epoch, that can resume at any position.
 
-    Of several processes each reads its share; what does not divide is left out of the epoch.
+    Each process reads an equal part of an epoch; the remainder is dropped.
     """
 
     def __init__(
@@ -107,38 +113,38 @@ class ExampleBatches:
         return (self._n_own + self._size - 1) // self._size
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[list[RerankExample]]:
-        """Give the batches of an epoch from a position on."""
+        """Yield the batches of an epoch from a position on."""
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self._examples))
-        own = order[self._rank : self._n_own * self._world : self._world].tolist()
-        for start in range(position * self._size, len(own), self._size):
-            yield [self._examples[row] for row in own[start : start + self._size]]
+        rows = order[self._rank : self._n_own * self._world : self._world].tolist()
+        for start in range(position * self._size, len(rows), self._size):
+            yield [self._examples[row] for row in rows[start : start + self._size]]
 
 
-class _Lesson:
-    """What the loop asks about the examples, and what follows once it is done."""
+class _RerankTrainer:
+    """Loss and evaluation of the training loop, and the mix that is fitted after it."""
 
     def __init__(self, data: RerankData, config: RerankConfig) -> None:
         self.data, self.config = data, config
         self.model = CrossEncoder.start(config)
-        self._reader = PairReader(data.kb, self.model, config)
+        self._reader = CandidatePairReader(data.kb, self.model, config)
 
     def loss(
         self, model: nn.Module, batch: Sequence[RerankExample]
     ) -> tuple[Tensor, dict[str, float]]:
-        """Give the loss of a batch of mentions, and how many of them come out right."""
-        asked = [example.asked for example in batch]
-        pairs = self.model.pairs.pad(self._reader.read(asked))
-        scores: Tensor = model(pairs, torch.from_numpy(nil_places(asked)))
+        """Compute the loss of a batch of mentions, and their accuracy."""
+        mentions = [example.mention for example in batch]
+        pairs = self.model.pairs.pad(self._reader.read(mentions))
+        scores: Tensor = model(pairs, torch.from_numpy(nil_flags(mentions)))
         right = torch.tensor([flag for example in batch for flag in example.right])
         sizes = [len(example.right) for example in batch]
         return listwise_loss(scores, right.to(scores.device), sizes)
 
     def evaluate(self) -> dict[str, Any]:
-        """Say how often the context alone finds what is right among the mentions held out."""
+        """Compute the accuracy of the cross-encoder alone on held-out mentions."""
         return {"n": len(self.data.held_out), "context": _accuracy(self._scored(), Mix())}
 
     def finish(self) -> tuple[Mix, dict[str, Any]]:
-        """Fit the mix, and say what it gains on the mentions held out."""
+        """Fit the mix, and report accuracies on held-out mentions."""
         scored = self._scored()
         mix = fit_mix(scored)
         report = {
@@ -150,18 +156,18 @@ class _Lesson:
                 "context": _accuracy(scored, Mix()),
                 "mixed": _accuracy(scored, mix),
             },
-            "share_of_first_ranking": mix.share,
+            "first_ranking_weight": mix.ranker_weight,
         }
         return mix, report
 
     def _scored(self) -> list[ScoredMention]:
         scored: list[ScoredMention] = []
-        for start in range(0, len(self.data.held_out), _AT_ONCE):
-            chunk = self.data.held_out[start : start + _AT_ONCE]
+        for start in range(0, len(self.data.held_out), _CHUNK):
+            chunk = self.data.held_out[start : start + _CHUNK]
             precision = self.config.training.precision
-            found = self._reader.score([example.asked for example in chunk], precision)
-            for example, scores in zip(chunk, found, strict=True):
-                first = np.array([c.score for c in example.asked.candidates], np.float64)
+            results = self._reader.score([example.mention for example in chunk], precision)
+            for example, scores in zip(chunk, results, strict=True):
+                first = np.array([c.score for c in example.mention.candidates], np.float64)
                 scored.append(ScoredMention(first, scores, np.array(example.right)))
         return scored
 
@@ -169,7 +175,7 @@ class _Lesson:
 def listwise_loss(
     scores: Tensor, right: Tensor, sizes: list[int]
 ) -> tuple[Tensor, dict[str, float]]:
-    """Compute the loss of lists that stand one behind the other: (pairs,) scores and flags."""
+    """Compute the loss of concatenated lists: scores and flags are (pairs,)."""
     lists, flags = list(torch.split(scores, sizes)), list(torch.split(right, sizes))
     loss, statistics = marginal_loss(
         pad_sequence(lists, batch_first=True, padding_value=-torch.inf),
@@ -184,9 +190,9 @@ def _logits(mention: ScoredMention, mix: Mix) -> np.ndarray[tuple[int], np.dtype
 
 
 def _accuracy(scored: Sequence[ScoredMention], mix: Mix | None) -> float | None:
-    """Count how often the first is right, NIL among the answers; without mix, of the ranking."""
+    """Compute the accuracy, NIL included; without a mix, that of the first ranking."""
     if not scored:
         return None
     first = [0 if mix is None else int(np.argmax(_logits(mention, mix))) for mention in scored]
-    right = [bool(mention.right[place]) for mention, place in zip(scored, first, strict=True)]
+    right = [bool(mention.right[index]) for mention, index in zip(scored, first, strict=True)]
     return sum(right) / len(right)

@@ -1,16 +1,16 @@
-"""Trained linkers: what mentions with known concepts teach about ranking candidates."""
+"""Trained rankers: a small network over candidate features, trained on labelled mentions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.linking.supervised.config import RankerConfig as RankerConfig
     from biograft.linking.supervised.ranker import (
         TrainedRanker as TrainedRanker,
-        open_trained_ranker as open_trained_ranker,
+        load_trained_ranker as load_trained_ranker,
     )
     from biograft.linking.supervised.training import (
         grow_store as grow_store,

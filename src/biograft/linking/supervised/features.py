@@ -1,4 +1,8 @@
-"""What training mentions tell of a text: which concepts it was linked to, and how often."""
+"""Features of candidate concepts: scores of the generators, overlap of words, training counts.
+
+:class:`MentionMemory` counts which concepts a text was linked to in the training mentions, with
+one fold left out, so that a training mention does not see its own answer.
+"""
 
 from __future__ import annotations
 
@@ -10,40 +14,40 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.kb import KnowledgeBase
-from biograft.linking.fusion import Gathered
+from biograft.linking.fusion import CandidatePool
 from biograft.linking.lexical.index import NORMALISED
 from biograft.linking.normalisation import DEFAULT_STEPS
 
-Counts = npt.NDArray[np.float32]
+CountArray = npt.NDArray[np.float32]
 ALL = -1
-"""No fold: every document counts."""
+"""Leave out no fold: every document counts."""
 KNOWN = -2
-"""The fold of mentions that are seen and not learned from; it is never left out."""
+"""The fold of mentions that are counted but not trained on; it is never left out."""
 
 
-def deal_folds(documents: Iterable[str], n: int, seed: int) -> dict[str, int]:
-    """Give each document a fold, the same for the same seed."""
+def assign_folds(documents: Iterable[str], n: int, seed: int) -> dict[str, int]:
+    """Assign each document to one of n folds, deterministically for a seed."""
     names = sorted(set(documents))
     order = np.random.default_rng(seed).permutation(len(names))
-    return {name: int(place) % n for name, place in zip(names, order, strict=True)}
+    return {name: int(position) % n for name, position in zip(names, order, strict=True)}
 
 
 def _key(text: str) -> str:
-    """Bring a text to what is counted: a store does not keep blanks around its names either."""
+    """Normalise whitespace and case, as counts and names of a store do."""
     return " ".join(text.split()).casefold()
 
 
 class MentionMemory:
-    """Counts of texts and concepts in training mentions, with any one fold left out."""
+    """Counts of texts and concepts in the training mentions, with one fold left out."""
 
     def __init__(self, n_concepts: int) -> None:
         self._texts: defaultdict[str, Counter[tuple[int, int]]] = defaultdict(Counter)
         self._totals: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self._n_concepts = n_concepts
-        self._of_concept: dict[int, Counts] = {}
+        self._of_concept: dict[int, CountArray] = {}
 
     def add(self, text: str, concepts: Iterable[int], fold: int = 0) -> None:
-        """Note that a text was linked to concepts in a document of a fold."""
+        """Count a mention: a text linked to concepts in a document of a fold."""
         key = _key(text)
         self._totals[key][fold] += 1
         of_fold = self._of_concept.setdefault(fold, np.zeros(self._n_concepts, np.float32))
@@ -52,12 +56,12 @@ class MentionMemory:
             of_fold[concept] += 1
 
     def folds_of(self, text: str, concept: int) -> frozenset[int]:
-        """Say in which folds a text was linked to a concept."""
+        """Return the folds in which a text was linked to a concept."""
         counts: Mapping[tuple[int, int], int] = self._texts.get(_key(text), {})
         return frozenset(fold for (row, fold), n in counts.items() if row == concept and n)
 
     def linked(self, text: str, leave_out: int = ALL) -> tuple[dict[int, int], int]:
-        """Count the concepts a text was linked to, and how often it was seen."""
+        """Return the counts of the concepts a text was linked to, and of the text itself."""
         key = _key(text)
         counts: Counter[int] = Counter()
         linked: Mapping[tuple[int, int], int] = self._texts.get(key, {})
@@ -67,8 +71,8 @@ class MentionMemory:
         totals: Mapping[int, int] = self._totals.get(key, {})
         return counts, sum(n for fold, n in totals.items() if fold != leave_out)
 
-    def frequency(self, leave_out: int = ALL) -> Counts:
-        """Count how often each concept was meant."""
+    def frequency(self, leave_out: int = ALL) -> CountArray:
+        """Return the number of mentions of each concept."""
         total = np.zeros(self._n_concepts, np.float32)
         for fold, counts in self._of_concept.items():
             if fold != leave_out:
@@ -76,22 +80,22 @@ class MentionMemory:
         return total
 
     def to_json(self, kb: KnowledgeBase) -> dict[str, Any]:
-        """Give all counts as plain values, concepts by id; folds are forgotten."""
+        """Return all counts as plain values, concepts by id; folds are summed up."""
         texts = {}
         for key in sorted(self._totals):
-            counts, seen = self.linked(key)
-            texts[key] = [seen, {kb.id_at(row): n for row, n in sorted(counts.items())}]
+            counts, total = self.linked(key)
+            texts[key] = [total, {kb.id_at(row): n for row, n in sorted(counts.items())}]
         frequency = self.frequency()
         rows = np.flatnonzero(frequency).tolist()
         return {"texts": texts, "concepts": {kb.id_at(r): int(frequency[r]) for r in rows}}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], kb: KnowledgeBase) -> MentionMemory:
-        """Read counts back; concepts that the store no longer has are left out."""
+        """Read counts back; concepts that the store no longer has are dropped."""
         memory = cls(len(kb))
         of_concept = memory._of_concept.setdefault(0, np.zeros(len(kb), np.float32))
-        for key, (seen, concepts) in values["texts"].items():
-            memory._totals[key][0] = seen
+        for key, (total, concepts) in values["texts"].items():
+            memory._totals[key][0] = total
             for identifier, n in concepts.items():
                 row = kb.find_row(identifier)
                 if row is not None:
@@ -106,28 +110,28 @@ class MentionMemory:
 F32 = npt.NDArray[np.float32]
 I64 = npt.NDArray[np.int64]
 _VOTE = np.float32(0.05)
-"""How much worse a name must be to say clearly less: the usual temperature of cosines."""
+"""Temperature of the softmax over the names of a concept, the usual one of cosines."""
 
 
-class Featured(NamedTuple):
-    """The candidate concepts of one text."""
+class CandidateFeatures(NamedTuple):
+    """The features of the candidate concepts of one text."""
 
     concepts: I64  # (candidates,): rows of concepts, ascending
     features: F32  # (candidates, features)
-    best: I64  # (candidates,): column of the best name among what was gathered
+    best: I64  # (candidates,): column of the best name in the candidate pool
 
 
 def feature_names(generators: Sequence[str]) -> list[str]:
-    """Name the columns of features, in order."""
-    own = ("best", "second", "below", "first", "together")
-    names = [f"{generator} {what}" for generator in generators for what in own]
+    """Return the names of the features, in order."""
+    kinds = ("best", "second", "below", "first", "together")
+    names = [f"{generator} {kind}" for generator in generators for kind in kinds]
     names += [f"{a} of best {b}" for a in generators for b in generators if a != b]
     names += ["exact", "normalised", "words shared", "share of training", "seen in training"]
     return [*names, "linked in training", "meant in training", "number of names"]
 
 
-class FeatureMaker:
-    """Computes features of gathered candidates for one store and one memory."""
+class FeatureExtractor:
+    """Computes the features of a candidate pool for one store and one memory."""
 
     def __init__(self, kb: KnowledgeBase, memory: MentionMemory) -> None:
         table = kb.table("names")
@@ -139,41 +143,41 @@ class FeatureMaker:
         self._words: dict[int, frozenset[str]] = {}
 
     def concepts_of(self, rows: I64) -> I64:
-        """Give the concepts of names."""
+        """Return the concepts of names."""
         concepts: I64 = self._concepts[rows]
         return concepts
 
     def compute(
         self,
         text: str,
-        gathered: Gathered,
-        place: int,
+        pool: CandidatePool,
+        index: int,
         *,
         leave_out: int = ALL,
-        hidden: npt.NDArray[np.bool_] | None = None,
-    ) -> Featured:
-        """Make the features of one text's candidates; ``hidden`` names are as if not there."""
-        rows = gathered.rows[place]
-        shown = rows >= 0 if hidden is None else (rows >= 0) & ~hidden
-        columns = np.flatnonzero(shown)
+        excluded: npt.NDArray[np.bool_] | None = None,
+    ) -> CandidateFeatures:
+        """Compute the features of the candidates of text ``index``, without excluded names."""
+        rows = pool.rows[index]
+        included = rows >= 0 if excluded is None else (rows >= 0) & ~excluded
+        columns = np.flatnonzero(included)
         of_name = self._concepts[rows[columns]]
         order = np.argsort(of_name, kind="stable")
         columns, of_name = columns[order], of_name[order]
         concepts, starts = np.unique(of_name, return_index=True)
-        scores = gathered.scores[:, place, columns]  # (generators, names)
+        scores = pool.scores[:, index, columns]  # (generators, names)
         scores = np.where(np.isfinite(scores), scores, 0).astype(np.float32)
         if not len(concepts):
-            width = len(feature_names(gathered.generators))
-            return Featured(concepts, np.zeros((0, width), np.float32), concepts)
+            width = len(feature_names(pool.generators))
+            return CandidateFeatures(concepts, np.zeros((0, width), np.float32), concepts)
         parts = self._of_scores(scores, starts)
         parts += self._of_text(text, rows[columns], scores, starts)
         parts += self._of_memory(text, concepts, leave_out)
         best = columns[_first_best(scores.sum(axis=0), starts)]
-        return Featured(concepts, np.stack(parts, axis=1).astype(np.float32), best)
+        return CandidateFeatures(concepts, np.stack(parts, axis=1).astype(np.float32), best)
 
     def _of_scores(self, scores: F32, starts: I64) -> list[F32]:
         parts: list[F32] = []
-        for own in scores:
+        for own in scores:  # of one generator
             best = np.maximum.reduceat(own, starts)
             first = _first_best(own, starts)
             others = own.copy()
@@ -198,7 +202,7 @@ class FeatureMaker:
             equal[column] = self._names[int(rows[column])].as_py().casefold() == folded
         normalised = (scores[0] >= NORMALISED - 1e-4).astype(np.float32)
         shared = np.array([_overlap(words, self._words_of(int(row))) for row in rows], np.float32)
-        return [np.maximum.reduceat(each, starts) for each in (equal, normalised, shared)]
+        return [np.maximum.reduceat(values, starts) for values in (equal, normalised, shared)]
 
     def _words_of(self, row: int) -> frozenset[str]:
         words = self._words.get(row)
@@ -208,14 +212,14 @@ class FeatureMaker:
         return words
 
     def _of_memory(self, text: str, concepts: I64, leave_out: int) -> list[F32]:
-        counts, seen = self._memory.linked(text, leave_out)
+        counts, total = self._memory.linked(text, leave_out)
         if leave_out not in self._frequency:
             self._frequency[leave_out] = self._memory.frequency(leave_out)
         linked = np.array([counts.get(int(c), 0) for c in concepts], np.float32)
-        known = np.full(len(concepts), float(seen > 0), np.float32)
+        seen = np.full(len(concepts), float(total > 0), np.float32)
         return [
-            linked / np.float32(max(seen, 1)),
-            known,
+            linked / np.float32(max(total, 1)),
+            seen,
             np.log1p(linked),
             np.log1p(self._frequency[leave_out][concepts]),
             np.log1p(self._n_names[concepts]),
@@ -223,7 +227,7 @@ class FeatureMaker:
 
 
 def _first_best(values: F32, starts: I64) -> I64:
-    """Find, in each group, where the greatest value first stands."""
+    """Return the index of the first maximum of each group."""
     ends = np.append(starts[1:], len(values))
     group = np.repeat(np.arange(len(starts)), ends - starts)
     order = np.lexsort((np.arange(len(values)), -values, group))

@@ -1,4 +1,7 @@
-"""The ranker's network, small enough for numpy: no torch is needed to link with it."""
+"""The trained ranker: a small network scores candidate concepts by their features.
+
+It runs on numpy; torch is only needed to train it (:mod:`biograft.linking.supervised.training`).
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import Kind, new_folder
+from biograft.artifacts import ArtifactKind, new_folder
 from biograft.errors import StoreError
 from biograft.kb import KnowledgeBase
-from biograft.linking.candidates import Candidate
-from biograft.linking.fusion import CandidateMaker, Gathered
+from biograft.linking.candidates import Candidate, Rows
+from biograft.linking.fusion import CandidateBuilder, CandidatePool
 from biograft.linking.provenance import store_fingerprint
-from biograft.linking.rankers import Context
+from biograft.linking.queries import Context
 from biograft.linking.supervised.config import RankerConfig
-from biograft.linking.supervised.features import FeatureMaker, MentionMemory, feature_names
+from biograft.linking.supervised.features import (
+    CandidateFeatures,
+    FeatureExtractor,
+    MentionMemory,
+    feature_names,
+)
 
 F32 = npt.NDArray[np.float32]
 _erf = np.vectorize(erf, otypes=[np.float64])
@@ -28,7 +36,7 @@ _erf = np.vectorize(erf, otypes=[np.float64])
 
 @dataclass(frozen=True)
 class Network:
-    """Networks with one hidden layer, side by side; their scores are averaged."""
+    """An ensemble of networks with one hidden layer, whose scores are averaged."""
 
     mean: F32  # (features,)
     scale: F32  # (features,)
@@ -38,8 +46,8 @@ class Network:
 
     def score(self, features: F32) -> F32:
         """Score candidates: (candidates, features) to (candidates,)."""
-        given = (features - self.mean) / self.scale
-        states = np.einsum("cf,nhf->nch", given, self.inner) + self.inner_bias[:, None]
+        inputs = (features - self.mean) / self.scale
+        states = np.einsum("cf,nhf->nch", inputs, self.inner) + self.inner_bias[:, None]
         active = states * 0.5 * (1 + _erf(states / sqrt(2)))  # GELU
         scores: F32 = np.einsum("nch,nh->c", active, self.outer) / len(self.outer)
         return scores
@@ -51,7 +59,7 @@ class Network:
 
     @classmethod
     def load(cls, folder: Path, n_features: int) -> Network:
-        """Read the weights, refusing what does not fit together."""
+        """Load the weights, refusing shapes that are inconsistent."""
         try:
             arrays = {name: np.load(folder / f"{name}.npy") for name in cls.__annotations__}
         except (OSError, ValueError, EOFError) as error:
@@ -63,7 +71,7 @@ class Network:
         expected = [(n_features,)] * 2 + [(n, hidden, n_features), (n, hidden), (n, hidden)]
         if not n or [array.shape for array in arrays.values()] != expected:
             raise StoreError(f"{folder}: damaged: weights of wrong shapes; train the linker again")
-        # a scale of infinity leaves out a feature that was always the same in training
+        # an infinite scale disables a feature that was constant in training
         finite = all(np.isfinite(a).all() for name, a in arrays.items() if name != "scale")
         if not finite or not (network.scale > 0).all():
             raise StoreError(
@@ -73,7 +81,7 @@ class Network:
 
 
 MEMORY = "memory.json"
-RANKER = Kind(
+RANKER = ArtifactKind(
     format="biograft-ranker",
     version=1,
     called="trained ranker",
@@ -82,7 +90,7 @@ RANKER = Kind(
 
 
 class TrainedRanker:
-    """Ranks the concepts that generators gathered by what it learned from mentions."""
+    """Ranks the concepts of a candidate pool by a network trained on labelled mentions."""
 
     name = "ranker"
     uses_context = False
@@ -96,37 +104,35 @@ class TrainedRanker:
     ) -> None:
         self.kb, self.network, self.memory = kb, network, memory
         self.generators = tuple(generators)
-        self._features = FeatureMaker(kb, memory)
-        self._maker = CandidateMaker(kb)
+        self._features = FeatureExtractor(kb, memory)
+        self._maker = CandidateBuilder(kb)
 
     def rank_candidates(
-        self, texts: Sequence[str], gathered: Gathered, contexts: Sequence[Context]
+        self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]
     ) -> list[list[Candidate]]:
-        """Give one candidate for each concept, best first; equal scores by the lower concept."""
-        if gathered.generators != self.generators:
+        """Return one candidate per concept, best first; ties go to the lower concept."""
+        if pool.generators != self.generators:
             raise StoreError(
                 f"the trained linker ranks what {' and '.join(self.generators)} find, the index "
-                f"has {' and '.join(gathered.generators)}; use the kind of index it was trained "
+                f"has {' and '.join(pool.generators)}; use the kind of index it was trained "
                 "with"
             )
-        scores = np.full(gathered.rows.shape, -np.inf, np.float32)
-        for place, text in enumerate(texts):
-            made = self._features.compute(text, gathered, place)
-            scores[place] = self._spread(gathered, place, made.concepts, made.features, made.best)
-        return self._maker.by_concept(gathered, scores, gathered.rows.shape[1])
+        scores = np.full(pool.rows.shape, -np.inf, np.float32)
+        for index, text in enumerate(texts):
+            candidates = self._features.compute(text, pool, index)
+            scores[index] = self._name_scores(pool.rows[index], candidates)
+        return self._maker.by_concept(pool, scores, pool.rows.shape[1])
 
-    def _spread(self, gathered: Gathered, place: int, *made: Any) -> Any:
-        """Give every name the score of its concept, the concept's best name a little more."""
-        concepts, features, best = made
-        line = np.full(gathered.rows.shape[1], -np.inf, np.float32)
-        if len(concepts):
-            of_concept = self.network.score(features)
-            rows = gathered.rows[place]
-            there = rows >= 0
-            where = np.searchsorted(concepts, self._features.concepts_of(rows[there]))
-            line[there] = of_concept[where] - np.float32(1e-4)
-            line[best] = of_concept
-        return line
+    def _name_scores(self, rows: Rows, candidates: CandidateFeatures) -> F32:
+        """Give every name the score of its concept, and the concept's best name a little more."""
+        scores = np.full(len(rows), -np.inf, np.float32)
+        if len(candidates.concepts):
+            of_concept = self.network.score(candidates.features)
+            valid = rows >= 0
+            concept = np.searchsorted(candidates.concepts, self._features.concepts_of(rows[valid]))
+            scores[valid] = of_concept[concept] - np.float32(1e-4)
+            scores[candidates.best] = of_concept
+        return scores
 
     def save(
         self, folder: Path, config: RankerConfig, report: dict[str, Any], *, overwrite: bool = False
@@ -146,8 +152,8 @@ class TrainedRanker:
             RANKER.write(work, content)
 
 
-def open_trained_ranker(folder: Path, kb: KnowledgeBase) -> TrainedRanker:
-    """Open a trained ranker for a store, which need not be the one it was trained with."""
+def load_trained_ranker(folder: Path, kb: KnowledgeBase) -> TrainedRanker:
+    """Load a trained ranker for a store, which need not be the one it was trained with."""
     manifest = RANKER.read(folder)
     try:
         generators = [str(name) for name in manifest["generators"]]
@@ -156,7 +162,7 @@ def open_trained_ranker(folder: Path, kb: KnowledgeBase) -> TrainedRanker:
         raise RANKER.damaged(folder / RANKER.file, repr(error)) from error
     expected = feature_names(generators)
     if features != expected:
-        raise StoreError(f"{folder}: made for other features; train the linker again")
+        raise StoreError(f"{folder}: trained with other features; train the linker again")
     network, memory = Network.load(folder, len(expected)), _read_memory(folder / MEMORY, kb)
     return TrainedRanker(kb, network, memory, generators)
 

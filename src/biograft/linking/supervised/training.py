@@ -1,7 +1,8 @@
-"""A store grown by training mentions: each becomes a name of the concept it was linked to.
+"""Train a ranker of candidates on labelled mentions, by cross-fitting over folds of documents.
 
-That is how the field's test dictionaries were made, and it makes everything else simple: the
-grown store is indexed, searched and linked to like any other.
+The store is grown first: each training mention becomes a name of its concept, as in the test
+dictionaries of the benchmarks. The grown store is indexed and searched like any other. Features
+of a training mention exclude the names and counts that come from its own fold.
 """
 
 from __future__ import annotations
@@ -17,18 +18,23 @@ import numpy.typing as npt
 import torch
 
 from biograft.errors import ConfigError
-from biograft.kb import BuildConfig, KnowledgeBase, build_store, export
-from biograft.linking.fusion import FusedSearch, Gathered
-from biograft.linking.rankers import LabelledMention
+from biograft.kb import BuildConfig, KnowledgeBase, build_store, export_store
+from biograft.linking.fusion import FusedSearch
+from biograft.linking.queries import LabelledMention
 from biograft.linking.supervised.config import RankerConfig
-from biograft.linking.supervised.features import KNOWN, FeatureMaker, MentionMemory, deal_folds
+from biograft.linking.supervised.features import (
+    KNOWN,
+    FeatureExtractor,
+    MentionMemory,
+    assign_folds,
+)
 from biograft.linking.supervised.ranker import Network
 from biograft.objectives.synonym_marginal import marginal_loss
 from biograft.progress import Progress
 from biograft.sources import SourceConfig
 
 MENTIONS = "mentions"
-"""The source of names that were mentions."""
+"""The source of names that come from mentions."""
 
 
 def grow_store(
@@ -36,7 +42,7 @@ def grow_store(
 ) -> KnowledgeBase:
     """Build a copy of a store with the texts of mentions as further names.
 
-    They are in the language of the concept's own name, so that what is one already stays so.
+    A new name has the language of the concept's preferred name.
     """
     names: dict[int, dict[str, None]] = {}
     for mention in mentions:
@@ -45,11 +51,11 @@ def grow_store(
             names.setdefault(row, {})[text] = None
     with tempfile.TemporaryDirectory() as work:
         base, grown = Path(work) / "base.jsonl", Path(work) / "mentions.jsonl"
-        export(kb, base, "jsonl")
+        export_store(kb, base, "jsonl")
         with grown.open("w", encoding="utf-8") as file:
             for row, texts in names.items():
-                told = {"source": MENTIONS, **_language(kb, row)}
-                line = {"id": kb.id_at(row), "names": [{"text": text, **told} for text in texts]}
+                shared = {"source": MENTIONS, **_language(kb, row)}
+                line = {"id": kb.id_at(row), "names": [{"text": text, **shared} for text in texts]}
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
         paths = [base, grown] if names else [base]
         sources = tuple(SourceConfig(path=path, format="jsonl") for path in paths)
@@ -58,8 +64,8 @@ def grow_store(
 
 
 def _language(kb: KnowledgeBase, row: int) -> dict[str, str]:
-    own = kb.concept_at(row).names[:1]
-    return {"language": own[0].language} if own else {}
+    names = kb.concept_at(row).names[:1]
+    return {"language": names[0].language} if names else {}
 
 
 _CHUNK = 512
@@ -67,8 +73,8 @@ _CONSTANT = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
-    """What training gives, and what it saw."""
+class TrainedNetwork:
+    """A trained network, its counts of mentions, and a report."""
 
     network: Network
     memory: MentionMemory
@@ -88,14 +94,14 @@ def train_network(
     config: RankerConfig,
     progress: Progress | None = None,
     known: Sequence[LabelledMention] = (),
-) -> Trained:
-    """Train on mentions; ``kb`` holds them as names if they are to be found by their texts.
+) -> TrainedNetwork:
+    """Train on mentions; ``kb`` is the grown store that has their texts as names.
 
-    Mentions that a generator was trained on are ``known``: it finds them better than any other,
-    so they count as seen, and the ranker learns from the rest.
+    ``known`` are mentions that a generator was trained on. It finds them better than others, so
+    they are counted, but the ranker does not learn from them.
     """
     progress = progress or Progress(enabled=False)
-    folds = deal_folds((m.document for m in mentions), config.folds, config.seed)
+    folds = assign_folds((m.document for m in mentions), config.folds, config.seed)
     memory, gold = MentionMemory(len(kb)), [kb.rows_of(m.concepts) for m in mentions]
     for mention, rows in zip(mentions, gold, strict=True):
         memory.add(mention.text, rows, folds[mention.document])
@@ -106,8 +112,8 @@ def train_network(
     useful = [e for e in examples if e.right.any() and not e.right.all()]
     if not useful:
         raise ConfigError(
-            "training mentions: none has both right and wrong candidates in this store; do their "
-            "concept ids belong to it?"
+            "training mentions: none has both correct and wrong candidates in this store; do "
+            "their concept ids belong to it?"
         )
     progress.start("training")
     network = _fit(useful, config, progress)
@@ -120,7 +126,7 @@ def train_network(
         "n_trained": len(useful),
         "training_acc@1": sum(right) / len(right),
     }
-    return Trained(network, memory, report)
+    return TrainedNetwork(network, memory, report)
 
 
 def _examples(
@@ -132,23 +138,23 @@ def _examples(
     progress: Progress,
 ) -> list[_Example]:
     memory, folds, config = learned
-    maker, hiding = FeatureMaker(kb, memory), _Hiding(kb, memory)
+    extractor, fold_names = FeatureExtractor(kb, memory), _FoldNames(kb, memory)
     examples = []
     for start in range(0, len(mentions), _CHUNK):
         chunk = mentions[start : start + _CHUNK]
-        gathered = search.gather([m.text for m in chunk], config.n_names)
-        for place, mention in enumerate(chunk):
+        pool = search.collect([m.text for m in chunk], config.n_names)
+        for i, mention in enumerate(chunk):
             fold = folds[mention.document]
-            hidden = hiding.of(gathered, place, fold)
-            made = maker.compute(mention.text, gathered, place, leave_out=fold, hidden=hidden)
-            wanted = np.fromiter(gold[start + place], np.int64)
-            examples.append(_Example(made.features, np.isin(made.concepts, wanted)))
+            excluded = fold_names.only_in(fold, pool.rows[i])
+            candidates = extractor.compute(mention.text, pool, i, leave_out=fold, excluded=excluded)
+            correct = np.isin(candidates.concepts, np.fromiter(gold[start + i], np.int64))
+            examples.append(_Example(candidates.features, correct))
         progress.advance(len(chunk), (start + len(chunk)) / len(mentions))
     return examples
 
 
-class _Hiding:
-    """Knows which names of a store are mentions of one fold alone."""
+class _FoldNames:
+    """The names of a store that are mentions of one fold only."""
 
     def __init__(self, kb: KnowledgeBase, memory: MentionMemory) -> None:
         table = kb.table("names")
@@ -160,31 +166,30 @@ class _Hiding:
             if len(folds) == 1:
                 self._only_fold[row] = next(iter(folds))
 
-    def of(self, gathered: Gathered, place: int, fold: int) -> npt.NDArray[np.bool_]:
-        rows = gathered.rows[place]
-        hidden: npt.NDArray[np.bool_] = (rows >= 0) & (self._only_fold[rows] == fold)
-        return hidden
+    def only_in(self, fold: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        flags: npt.NDArray[np.bool_] = (rows >= 0) & (self._only_fold[rows] == fold)
+        return flags
 
 
 def _fit(examples: Sequence[_Example], config: RankerConfig, progress: Progress) -> Network:
-    """Fit several networks to padded examples; they differ in their start and order."""
+    """Fit several networks to padded examples, with different initial weights and orders."""
     stacked = np.concatenate([e.features for e in examples])
     mean, scale = stacked.mean(axis=0), stacked.std(axis=0)
-    # what never varied in training was not learned from, and must not speak later
+    # a feature that is constant in training is disabled
     scale[scale < _CONSTANT] = np.inf
     widest = max(len(e.right) for e in examples)
-    given = torch.zeros(len(examples), widest, stacked.shape[1])
-    there = torch.zeros(len(examples), widest, dtype=torch.bool)
+    inputs = torch.zeros(len(examples), widest, stacked.shape[1])
+    mask = torch.zeros(len(examples), widest, dtype=torch.bool)
     right = torch.zeros(len(examples), widest, dtype=torch.bool)
     for row, example in enumerate(examples):
         n = len(example.right)
-        given[row, :n] = torch.from_numpy((example.features - mean) / scale)
-        there[row, :n] = True
+        inputs[row, :n] = torch.from_numpy((example.features - mean) / scale)
+        mask[row, :n] = True
         right[row, :n] = torch.from_numpy(example.right)
     models: list[tuple[torch.nn.Linear, torch.nn.Linear]] = []
-    for number in range(config.ensemble):
-        models.append(_fit_one(given, there, right, config, config.seed + 1000 * number))
-        progress.advance(len(examples), (number + 1) / config.ensemble)
+    for index in range(config.ensemble):
+        models.append(_fit_network(inputs, mask, right, config, config.seed + 1000 * index))
+        progress.advance(len(examples), (index + 1) / config.ensemble)
     return Network(
         mean,
         scale,
@@ -194,13 +199,13 @@ def _fit(examples: Sequence[_Example], config: RankerConfig, progress: Progress)
     )
 
 
-def _fit_one(
-    given: torch.Tensor, there: torch.Tensor, right: torch.Tensor, config: RankerConfig, seed: int
+def _fit_network(
+    inputs: torch.Tensor, mask: torch.Tensor, right: torch.Tensor, config: RankerConfig, seed: int
 ) -> tuple[torch.nn.Linear, torch.nn.Linear]:
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        inner = torch.nn.Linear(given.shape[2], config.hidden)
+        inner = torch.nn.Linear(inputs.shape[2], config.hidden)
         outer = torch.nn.Linear(config.hidden, 1, bias=False)
     model = torch.nn.Sequential(inner, torch.nn.GELU(), outer)
     optimiser = torch.optim.AdamW(
@@ -209,10 +214,10 @@ def _fit_one(
     for epoch in range(config.epochs):
         for group in optimiser.param_groups:
             group["lr"] = config.learning_rate * (1 - epoch / config.epochs)
-        order = torch.randperm(len(given), generator=generator)
-        for start in range(0, len(given), config.batch_size):
+        order = torch.randperm(len(inputs), generator=generator)
+        for start in range(0, len(inputs), config.batch_size):
             batch = order[start : start + config.batch_size]
-            scores = model(given[batch])[..., 0].masked_fill(~there[batch], -torch.inf)
+            scores = model(inputs[batch])[..., 0].masked_fill(~mask[batch], -torch.inf)
             loss, _ = marginal_loss(scores, right[batch])
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]

@@ -1,15 +1,15 @@
-"""Names written token by token, none but those of a trie."""
+"""Constrained decoding: generation of names token by token within a prefix tree."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify as lazify
+from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.nn.generation.beam_search import (
-        Asked as Asked,
-        Found as Found,
+        GeneratedNames as GeneratedNames,
+        GenerationInputs as GenerationInputs,
         generate_names as generate_names,
         score_names as score_names,
     )

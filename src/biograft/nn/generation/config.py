@@ -1,4 +1,4 @@
-"""How names are searched for."""
+"""Configuration of constrained beam search."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from biograft.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeamConfig:
-    """How wide the search is, and what a name scores.
+    """The number of beams, and the score of a name.
 
-    A name scores the mean log-probability of its tokens and its end, more exactly their sum over
-    their number to the power of ``length_penalty``. ``renormalise`` shares probability among the
-    tokens that some name goes on with, instead of among the whole vocabulary. ``published``
-    searches as GenBioEL's published code does, where an ended name that is not among the best of
-    its step is lost and takes a place if it is.
+    The score is the sum of the log-probabilities of the tokens of a name and its end, divided by
+    their number to the power of ``length_penalty``. With ``renormalise``, probabilities are
+    normalised over the tokens that continue some name instead of the whole vocabulary.
+    ``published`` searches like the published code of GenBioEL: a finished name that is not among
+    the best of its step is dropped, and one that is takes the place of a hypothesis.
     """
 
     beams: int = 5

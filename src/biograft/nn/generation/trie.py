@@ -1,9 +1,9 @@
-"""A prefix tree in three flat arrays: sequences of tokens, made in bulk, read from disk as it is.
+"""The prefix tree (trie) of constrained decoding (GENRE, GenBioEL), in three flat arrays.
 
-Nodes are numbered level by level, so that the children of a node stand side by side, ascending
-by token, and those of the next node follow them. Two numbers a node are then all there is: the
-token that leads to it, and where its children begin. A search that remembers the node it is at
-finds what may follow in two look-ups, however many nodes there are.
+Nodes are numbered level by level, so that the children of a node are adjacent, ascending by token,
+and followed by those of the next node. A node needs two numbers: its token, and where its children
+begin. A search that remembers its node finds the allowed tokens in two look-ups, however many
+nodes there are. The arrays are built in bulk and memory-mapped from disk.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.integer[Any]]
 
 _KINDS = (np.uint16, np.uint32, np.int64)
-"""What numbers are kept as, the smallest that holds them."""
-_AT_ONCE = 1 << 20
+"""Types of the arrays; the smallest that fits is used."""
+_CHECK_BATCH = 1 << 20
 """Nodes that are checked at once."""
 
 
 class FlatTrie:
-    """Distinct sequences of tokens as a tree; a sequence has a number, by where it ends."""
+    """Distinct token sequences as a tree; the index of a sequence follows its end node."""
 
     FILES = ("tokens.npy", "children.npy", "ends.npy")
     root = 0
 
     def __init__(self, tokens: Numbers, children: Numbers, ends: Numbers) -> None:
         self.tokens = tokens
-        """The token that leads to each node; that of the root says nothing."""
+        """The token that leads to each node; the root's is meaningless."""
         self._children = children  # (nodes + 1,): where the children of each node begin
         self._ends = ends  # nodes at which a sequence ends, ascending
 
     @classmethod
     def build(cls, tokens: Numbers, ends: Numbers) -> tuple[FlatTrie, Ints]:
-        """Make a trie of sequences that stand one after the other, each up to its end.
+        """Build a trie of concatenated sequences; ``ends`` holds the end of each.
 
-        Gives the trie and the number of each sequence in it; equal ones share a number.
+        Return the trie and the index of each sequence in it; equal sequences share an index.
         """
         stops = np.asarray(ends, np.int64)
         starts = np.concatenate([np.zeros(1, np.int64), stops[:-1]]) if len(stops) else stops
         _check(tokens, starts, stops)
-        at = np.zeros(len(stops), np.int64)  # the node that each sequence has come to
+        at = np.zeros(len(stops), np.int64)  # the node that each sequence has reached
         levels = [np.zeros(1, np.int64)]
         n_children = []
         n_nodes, level_starts, depth = 1, 0, 0
@@ -56,11 +56,11 @@ class FlatTrie:
         width = int(tokens.max(initial=0)) + 1
         while len(active):
             steps = at[active] * width + tokens[starts[active] + depth]
-            distinct, place = np.unique(steps, return_inverse=True)
+            distinct, inverse = np.unique(steps, return_inverse=True)
             n_children.append(
                 np.bincount(distinct // width - level_starts, minlength=n_nodes - level_starts)
             )
-            at[active] = n_nodes + place
+            at[active] = n_nodes + inverse
             levels.append(distinct % width)
             level_starts, n_nodes, depth = n_nodes, n_nodes + len(distinct), depth + 1
             active = active[stops[active] - starts[active] > depth]
@@ -73,12 +73,12 @@ class FlatTrie:
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes there are, the root included."""
+        """The number of nodes, the root included."""
         return len(self.tokens)
 
     @property
     def depth(self) -> int:
-        """How many tokens the longest sequence has."""
+        """The length of the longest sequence."""
         first, levels = 0, -1
         while first < self.n_nodes:
             first, levels = int(self._children[first]), levels + 1
@@ -86,61 +86,61 @@ class FlatTrie:
 
     @property
     def n_sequences(self) -> int:
-        """How many distinct sequences there are."""
+        """The number of distinct sequences."""
         return len(self._ends)
 
     @property
     def nbytes(self) -> int:
-        """How much memory, or disk, the arrays take."""
+        """The size of the arrays in bytes."""
         return int(self.tokens.nbytes + self._children.nbytes + self._ends.nbytes)
 
     def children(self, nodes: Numbers) -> tuple[Numbers, Numbers]:
-        """Give the range of nodes that follow each node: from the first to before the last."""
+        """Return the range of the children of each node: first and end (exclusive)."""
         return self._children.take(nodes), self._children.take(nodes + 1)
 
     def child(self, node: int, token: int) -> int:
-        """Give the node to which a token leads, -1 if it leads nowhere."""
-        first, last = int(self._children[node]), int(self._children[node + 1])
-        place = first + int(np.searchsorted(self.tokens[first:last], token))
-        return place if place < last and self.tokens[place] == token else -1
+        """Return the child of a node by a token, -1 if there is none."""
+        first, end = int(self._children[node]), int(self._children[node + 1])
+        child = first + int(np.searchsorted(self.tokens[first:end], token))
+        return child if child < end and self.tokens[child] == token else -1
 
     def sequence_of(self, nodes: Numbers) -> Ints:
-        """Give the number of the sequence that ends at each node, -1 where none does."""
+        """Return the index of the sequence that ends at each node, -1 where none does."""
         if not self.n_sequences:
             return np.full(np.shape(nodes), -1, np.int64)
-        places = np.minimum(np.searchsorted(self._ends, nodes), self.n_sequences - 1)
-        return np.where(self._ends[places] == nodes, places, -1).astype(np.int64)
+        indices = np.minimum(np.searchsorted(self._ends, nodes), self.n_sequences - 1)
+        return np.where(self._ends[indices] == nodes, indices, -1).astype(np.int64)
 
     def subset(self, keep: Flags) -> tuple[FlatTrie, Ints]:
-        """Make the trie of some sequences, and give their numbers in this one, ascending."""
+        """Return the trie of some sequences, and their indices in this one, ascending."""
         if keep.shape != (self.n_sequences,):
             raise ConfigError(
                 f"keep: expected {self.n_sequences:,} flags, one a sequence, found {keep.shape}"
             )
-        kept = np.flatnonzero(keep)
-        wanted = np.zeros(self.n_nodes, np.bool_)
-        wanted[0] = True
-        above = np.repeat(np.arange(self.n_nodes), np.diff(self._children))  # parent of node n + 1
-        level = self._ends[kept].astype(np.int64)
+        indices = np.flatnonzero(keep)
+        used = np.zeros(self.n_nodes, np.bool_)
+        used[0] = True
+        parents = np.repeat(np.arange(self.n_nodes), np.diff(self._children))  # of node n + 1
+        level = self._ends[indices].astype(np.int64)
         while len(level):
-            wanted[level] = True
-            level = np.unique(above[level[level > 0] - 1])
-            level = level[~wanted[level]]
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
-        children = before[self._children[np.append(wanted, True)].astype(np.int64)]
-        ends = before[self._ends[kept].astype(np.int64)]
-        return FlatTrie(_small(self.tokens[wanted]), _small(children), _small(ends)), kept
+            used[level] = True
+            level = np.unique(parents[level[level > 0] - 1])
+            level = level[~used[level]]
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(used)])
+        children = before[self._children[np.append(used, True)].astype(np.int64)]
+        ends = before[self._ends[indices].astype(np.int64)]
+        return FlatTrie(_small(self.tokens[used]), _small(children), _small(ends)), indices
 
     def save(self, folder: Path) -> None:
-        """Write the arrays into a folder that is there."""
+        """Write the arrays into an existing folder."""
         for name, array in zip(self.FILES, (self.tokens, self._children, self._ends), strict=True):
             np.save(folder / name, array, allow_pickle=False)
 
     @classmethod
     def open(cls, folder: Path) -> FlatTrie:
-        """Map the arrays of a folder into memory."""
+        """Memory-map the arrays of a folder."""
         try:
-            # a plain array over the mapped file: the class of mapped ones is slow to look into
+            # plain arrays over the mapped files: indexing np.memmap is slow
             tokens, children, ends = (
                 np.asarray(open_array(folder / name, *_KINDS)) for name in cls.FILES
             )
@@ -159,12 +159,12 @@ def _check(tokens: Numbers, starts: Ints, stops: Ints) -> None:
 
 
 def _check_arrays(tokens: Numbers, children: Numbers, ends: Numbers) -> None:
-    """Refuse what is no tree; in one, the children of a node come after it."""
+    """Refuse arrays that are no tree; in a tree, the children of a node come after it."""
     n_nodes = len(tokens)
     check_length("children", children, n_nodes + 1)
     check_ends("children", children, n_nodes, first=1)
-    for start in range(0, n_nodes, _AT_ONCE):
-        own = children[start : min(start + _AT_ONCE, n_nodes)]
+    for start in range(0, n_nodes, _CHECK_BATCH):
+        own = children[start : min(start + _CHECK_BATCH, n_nodes)]
         if not bool((own > np.arange(start, start + len(own))).all()):
             raise ValueError("children: a node comes before the one that it follows")
     check_range("tokens", tokens, 0, np.iinfo(np.int64).max)
@@ -174,7 +174,7 @@ def _check_arrays(tokens: Numbers, children: Numbers, ends: Numbers) -> None:
 
 
 def _small(values: Numbers) -> Numbers:
-    """Keep numbers in as few bytes as they need."""
+    """Convert numbers to the smallest type that holds them."""
     largest = int(values.max(initial=0))
     kind = np.uint16 if largest < 1 << 16 else np.uint32 if largest < 1 << 32 else np.int64
     return values.astype(kind)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from biograft.nn.knowledge.config import KnowledgeBertConfig as KnowledgeBertConfig
 from biograft.nn.knowledge.entities import (
-    Entity as Entity,
+    TableEntity as TableEntity,
     entity_table as entity_table,
     read_entities as read_entities,
     write_entities as write_entities,
@@ -18,15 +18,3 @@ from biograft.nn.knowledge.model import (
     KnowledgeBertOutput as KnowledgeBertOutput,
 )
 from biograft.nn.knowledge_layers import KNOWLEDGE_LAYERS as KNOWLEDGE_LAYERS
-
-__all__ = [
-    "KNOWLEDGE_LAYERS",
-    "Entity",
-    "KnowledgeBertConfig",
-    "KnowledgeBertForMaskedLM",
-    "KnowledgeBertModel",
-    "KnowledgeBertOutput",
-    "entity_table",
-    "read_entities",
-    "write_entities",
-]

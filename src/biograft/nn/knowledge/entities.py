@@ -1,8 +1,8 @@
-"""Which entity each row of a table stands for (``entities.jsonl``), and its vector.
+"""The entities of an entity table (``entities.jsonl``), and their vectors.
 
 Line k of the file, which lies beside the weights, is row k:
 ``{"id": "MESH:D009203", "name": "Heart Attack", "names": ["MI", "Heart Attack"]}``. Models that
-must be told which entities a text names have all names there, to find them by.
+take entity inputs have all names there, which are searched in texts.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ ENTITIES = "entities.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Entity:
-    """What a row of the table stands for."""
+class TableEntity:
+    """The entity of a row of the table."""
 
     id: str
     name: str = ""
     names: tuple[str, ...] = ()
-    """All names that it is found by in text."""
+    """The names that are searched in texts."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give it as plain values."""
-        told = {"id": self.id, "name": self.name}
-        return {**told, "names": list(self.names)} if self.names else told
+        """Return the entity as plain values."""
+        content = {"id": self.id, "name": self.name}
+        return {**content, "names": list(self.names)} if self.names else content
 
 
-def write_entities(folder: Path, entities: Iterable[Entity]) -> None:
+def write_entities(folder: Path, entities: Iterable[TableEntity]) -> None:
     """Write the entities beside the weights, in the order of their rows."""
     with new_file(folder / ENTITIES, overwrite=True) as file:
         for entity in entities:
@@ -45,8 +45,8 @@ def write_entities(folder: Path, entities: Iterable[Entity]) -> None:
             file.write(f"{line}\n".encode())
 
 
-def read_entities(folder: Path, n_entities: int) -> tuple[Entity, ...]:
-    """Read the entities beside some weights; none if they were never written."""
+def read_entities(folder: Path, n_entities: int) -> tuple[TableEntity, ...]:
+    """Read the entities beside some weights; empty if there is no file."""
     path = folder / ENTITIES
     if not path.is_file():
         return ()
@@ -60,7 +60,7 @@ def read_entities(folder: Path, n_entities: int) -> tuple[Entity, ...]:
     return entities
 
 
-def _read_line(path: Path, number: int, line: bytes) -> Entity:
+def _read_line(path: Path, number: int, line: bytes) -> TableEntity:
     try:
         content = json.loads(line)
         identifier, name = content["id"], content.get("name", "")
@@ -72,51 +72,51 @@ def _read_line(path: Path, number: int, line: bytes) -> Entity:
             "expected an object with id and name, both texts, and perhaps a list of names",
             path=path, line=number, text=line.decode("utf-8", "replace").strip(),
         )  # fmt: skip
-    return Entity(identifier, name, names)
+    return TableEntity(identifier, name, names)
 
 
 @dataclass(frozen=True, slots=True)
 class EntityTable:
-    """The vectors of some entities, and how many had to be drawn."""
+    """The vectors of entities, and the number of random ones."""
 
     vectors: npt.NDArray[np.float32]
     """(entities, dim)"""
-    n_drawn: int
+    n_random: int
 
 
 def entity_table(
     ids: Sequence[str], vectors: str | Path | None = None, *, dim: int = 100, seed: int = 0
 ) -> EntityTable:
-    """Take the vectors of entities from a folder of ``biograft graph embed``.
+    """Load the vectors of entities from a folder of ``biograft graph embed``.
 
-    Entities that it lacks, and all without a folder, are drawn: directions at random, about as
-    long as the others, about 1 without others. ``dim`` counts only without a folder.
+    Entities without a vector, and all without a folder, get random ones, about as long as the
+    others, about 1 without others. ``dim`` counts only without a folder.
     """
-    draw = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     if vectors is None:
-        return EntityTable(_draw(draw, (len(ids), dim), 1.0), len(ids))
+        return EntityTable(_random_vectors(rng, (len(ids), dim), 1.0), len(ids))
     from biograft.graph.embedding import Embeddings
 
     embeddings = Embeddings.open(vectors)
     given = embeddings.tables.entity
-    place = {identifier: row for row, identifier in enumerate(embeddings.entity_ids)}
-    rows = np.fromiter((place.get(identifier, -1) for identifier in ids), np.int64, len(ids))
+    row_of = {identifier: row for row, identifier in enumerate(embeddings.entity_ids)}
+    rows = np.fromiter((row_of.get(identifier, -1) for identifier in ids), np.int64, len(ids))
     known = rows >= 0
     if len(ids) and not known.any():
         raise ConfigError(
             f"{vectors}: has vectors of none of the {len(ids):,} entities (first {ids[0]!r}); "
             "embed the graph of the knowledge base that the text was annotated with"
         )
-    found = given[rows[known]].astype(np.float32)
-    length = float(np.linalg.norm(found, axis=1).mean()) if len(found) else 1.0
-    table = _draw(draw, (len(ids), given.shape[1]), length)
-    table[known] = found
+    own = given[rows[known]].astype(np.float32)
+    length = float(np.linalg.norm(own, axis=1).mean()) if len(own) else 1.0
+    table = _random_vectors(rng, (len(ids), given.shape[1]), length)
+    table[known] = own
     return EntityTable(table, int(len(ids) - known.sum()))
 
 
-def _draw(
-    draw: np.random.Generator, shape: tuple[int, int], length: float
+def _random_vectors(
+    rng: np.random.Generator, shape: tuple[int, int], length: float
 ) -> npt.NDArray[np.float32]:
-    table = draw.standard_normal(shape, np.float32)
+    table = rng.standard_normal(shape, np.float32)
     table *= np.float32(length / np.sqrt(shape[1]))
     return table

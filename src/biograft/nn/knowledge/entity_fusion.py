@@ -1,9 +1,9 @@
-"""Entities at aligned tokens, as ERNIE has them (Zhang et al. 2019): what SMedBERT is set beside.
+"""Entity fusion at aligned tokens, as in ERNIE (Zhang et al. 2019); a baseline for SMedBERT.
 
 The first token of a mention that is linked to an entity e becomes
-``h + GELU(h W_t + e W_e + b) W_o + b_o``; all other tokens stay as they are. The published model
-has several such layers, which also let entities attend to each other; this is one of them, without
-that, put into a BERT that is trained already.
+``h + GELU(h W_t + e W_e + b) W_o + b_o``; all other tokens are unchanged. The published model has
+several such layers, in which entities also attend to each other; this is one of them, without that
+attention, for a BERT that is already trained.
 """
 
 from __future__ import annotations
@@ -12,29 +12,30 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from biograft.nn.knowledge.config import KnowledgeBertConfig
-from biograft.nn.knowledge.inputs import Infusion, Knowledge, Told
+from biograft.nn.knowledge.inputs import EntityInputs, Infusion, Knowledge
+from biograft.nn.knowledge_layers import EntityFusionConfig
 
 
 class EntityFusion(nn.Module):
-    """Put the vector of its entity into the first token of each mention that is told."""
+    """Fuse the vector of its linked entity into the first token of each mention."""
 
-    def __init__(self, config: KnowledgeBertConfig) -> None:
+    def __init__(self, config: EntityFusionConfig, model_config: KnowledgeBertConfig) -> None:
         super().__init__()
-        width = config.hidden_size
+        width = model_config.hidden_size
         self.token = nn.Linear(width, width)
-        self.entity = nn.Linear(config.entity_dim, width, bias=False)
+        self.entity = nn.Linear(model_config.entity_dim, width, bias=False)
         self.infuse = Infusion(width, width, neutral=config.neutral_start)
 
-    def forward(self, told: Told) -> Knowledge:
-        """Infuse the mentions that are told."""
-        states, mentions, entities = told.states, told.mentions, told.entities
+    def forward(self, inputs: EntityInputs) -> Knowledge:
+        """Fuse the entities of linked mentions."""
+        states, mentions, entities = inputs.states, inputs.mentions, inputs.entities
         if mentions is None or entities is None:
             return Knowledge(states)
         known = entities >= 0
         mentions, rows = mentions[known], entities[known]
-        place = mentions[:, 0] * states.shape[1] + mentions[:, 1]
+        position = mentions[:, 0] * states.shape[1] + mentions[:, 1]
         flat = states.flatten(0, 1)
-        vectors = nn.functional.embedding(rows, told.table)
-        inner: Tensor = gelu(self.token(flat[place]) + self.entity(vectors))
+        vectors = nn.functional.embedding(rows, inputs.table)
+        inner: Tensor = gelu(self.token(flat[position]) + self.entity(vectors))
         added = self.infuse(inner).to(states.dtype)
-        return Knowledge(flat.index_add(0, place, added).view_as(states))
+        return Knowledge(flat.index_add(0, position, added).view_as(states))

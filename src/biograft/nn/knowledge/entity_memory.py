@@ -1,75 +1,73 @@
-"""The entity memory of KeBioLM (Yuan et al. 2021): mentions take up what entities know.
+"""The entity memory of KeBioLM (Yuan et al. 2021): mentions are enriched with nearby entities.
 
-On the states h of the layers that read the text alone,
+On the states h of the text-only layers,
 
-* a linear layer says O, B or I of every token (equation 2);
+* a linear layer tags every token O, B or I (equation 2);
 * a mention from s to t has the query ``q = W_m [h_s; h_t] + b_m``;
 * ``a = softmax(q . e_j)`` over its k nearest entities (3), and its vector is ``sum a_j e_j``
-  (the k nearest of the whole table, or with ``n_probed`` of the clusters looked into);
-* every token of a mention becomes ``h_i + W_e (sum a_j e_j) + b_e`` (4), others stay.
+  (the k nearest of the whole table, or with ``n_probed`` of some clusters);
+* every token of a mention becomes ``h_i + W_e (sum a_j e_j) + b_e`` (4), others are unchanged.
 
 With ``fusion_norm`` a layer norm of every token follows, as published weights expect. With
 ``compat`` the addition is that of the published code: it goes one token beyond a mention's end,
-later mentions write over earlier ones, and a sequence with fewer mentions than another of its
-batch has its tokens 0 and 1 written over by a mention of token 0.
+later mentions overwrite earlier ones, and a sequence with fewer mentions than another of its
+batch has its tokens 0 and 1 overwritten by a mention of token 0.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from biograft.nn.knowledge.config import KnowledgeBertConfig
-from biograft.nn.knowledge.inputs import Knowledge, Told, covering, spans_of_tags
+from biograft.nn.knowledge.inputs import EntityInputs, Knowledge, covering, spans_of_tags
 from biograft.nn.knowledge.nearest import Clusters, nearest_rows
-from biograft.nn.knowledge_layers import MEMORY
+from biograft.nn.knowledge_layers import EntityMemoryConfig
 
 _N_TAGS = 3
 
 
 class EntityMemory(nn.Module):
-    """Find mentions, mix the entities nearest to each, add the mixture to its tokens."""
+    """Detect mentions, mix the nearest entities of each, add the mixture to its tokens."""
 
-    def __init__(self, config: KnowledgeBertConfig) -> None:
+    def __init__(self, config: EntityMemoryConfig, model_config: KnowledgeBertConfig) -> None:
         super().__init__()
-        width, dim = config.hidden_size, config.entity_dim
+        width, dim = model_config.hidden_size, model_config.entity_dim
         self.n_nearest, self.max_mentions = config.n_nearest, config.max_mentions
         self.compat = config.compat
-        after: Any = config.knowledge_after
-        self.changes_states = after[MEMORY] < config.num_hidden_layers
-        """With no layer behind it, what would be added is read by nothing."""
+        self.changes_states = config.after < model_config.num_hidden_layers
+        """False behind the last layer, where nothing reads the changed states."""
         self.detector = nn.Linear(width, _N_TAGS)
         self.mention_to_entity = nn.Linear(2 * width, dim)
         n_probed = config.n_probed
-        self.clusters = Clusters(config.n_entities, dim, n_probed) if n_probed else None
+        self.clusters = Clusters(model_config.n_entities, dim, n_probed) if n_probed else None
         self.entity_to_token = nn.Linear(dim, width)
-        self.norm = nn.LayerNorm(width, config.layer_norm_eps) if config.fusion_norm else None
+        epsilon = model_config.layer_norm_eps
+        self.norm = nn.LayerNorm(width, epsilon) if config.fusion_norm else None
 
-    def forward(self, told: Told) -> Knowledge:
-        """Work on the states of a batch; without gold mentions, on those that it finds itself."""
-        states, mentions = told.states, told.mentions
+    def forward(self, inputs: EntityInputs) -> Knowledge:
+        """Enrich the mentions of a batch: gold ones, or else those that the layer detects."""
+        states, mentions = inputs.states, inputs.mentions
         scores = self.detector(states)  # (sequences, length, 3)
-        if mentions is None or not told.gold:
-            mentions = spans_of_tags(scores.argmax(dim=-1), told.mask, self.max_mentions)
-        asked = _with_fillers(mentions, len(states)) if self.compat else mentions
-        queries, n = self.ask(states, asked), len(mentions)
+        if mentions is None or not inputs.gold:
+            mentions = spans_of_tags(scores.argmax(dim=-1), inputs.mask, self.max_mentions)
+        spans = _with_fillers(mentions, len(states)) if self.compat else mentions
+        queries, n = self.project(states, spans), len(mentions)
         if not self.changes_states:
             return Knowledge(states, scores, mentions, queries[:n])
-        rows, weights, vectors = self.recall(queries, told.table)
-        states = self.add(states, asked, vectors)
+        rows, weights, vectors = self.recall(queries, inputs.table)
+        states = self.add(states, spans, vectors)
         return Knowledge(states, scores, mentions, queries[:n], rows[:n], weights[:n])
 
-    def ask(self, states: Tensor, mentions: Tensor) -> Tensor:
-        """Bring mentions into the space of entities: (mentions, dim)."""
+    def project(self, states: Tensor, mentions: Tensor) -> Tensor:
+        """Project mentions into the space of entities: (mentions, dim)."""
         sequence, first, last = mentions.unbind(dim=1)
         ends = torch.cat([states[sequence, first], states[sequence, last]], dim=1)
         queries: Tensor = self.mention_to_entity(ends)
         return queries
 
     def recall(self, queries: Tensor, table: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Give the nearest entities of each query, how much each counts, and their mixture."""
+        """Return the nearest entities of each query, their weights and their mixture."""
         search = nearest_rows if self.clusters is None else self.clusters.search
         rows = search(queries, table, self.n_nearest)
         vectors = nn.functional.embedding(rows, table)  # (mentions, k, dim)
@@ -77,7 +75,7 @@ class EntityMemory(nn.Module):
         return rows, weights, torch.einsum("mk,mkd->md", weights, vectors)
 
     def add(self, states: Tensor, mentions: Tensor, vectors: Tensor) -> Tensor:
-        """Add the vector of each mention to its tokens, and to no others."""
+        """Add the vector of each mention to its tokens."""
         if self.compat:
             mentions = _one_further(mentions, states.shape[1])
         owner = covering(mentions, states.shape[:2]).flatten()
@@ -88,10 +86,10 @@ class EntityMemory(nn.Module):
 
 
 def _with_fillers(mentions: Tensor, n_sequences: int) -> Tensor:
-    """Give every sequence as many mentions as any has, the missing ones at token 0."""
+    """Pad every sequence to the largest number of mentions, with mentions of token 0."""
     counts = mentions[:, 0].bincount(minlength=n_sequences)
-    lacking = counts.max() - counts if len(mentions) else counts
-    sequence = torch.arange(n_sequences, device=mentions.device).repeat_interleave(lacking)
+    missing = counts.max() - counts if len(mentions) else counts
+    sequence = torch.arange(n_sequences, device=mentions.device).repeat_interleave(missing)
     fillers = torch.stack([sequence, *torch.zeros_like(sequence).expand(2, -1)], dim=1)
     return torch.cat([mentions, fillers])
 

@@ -1,4 +1,4 @@
-"""What goes into a knowledge layer, and what comes out."""
+"""Inputs and outputs of knowledge layers, and the reading of mentions from states."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from biograft.nn.knowledge.config import KnowledgeBertConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """The states of a batch, and what is known of its mentions."""
+class EntityInputs:
+    """The inputs of a knowledge layer: the states of a batch, its mentions and their entities."""
 
     states: Tensor
     """(sequences, length, width)."""
@@ -22,74 +22,74 @@ class Told:
     table: Tensor
     """(entities, dim): the vectors of all entities."""
     mentions: Tensor | None = None
-    """(mentions, 3): sequence, first token, last token; none: the layer finds them, if it can."""
+    """(mentions, 3): sequence, first token, last token; None: the layer detects them, if it can."""
     entities: Tensor | None = None
-    """(mentions,): the row of the entity that each is linked to, -1: not told."""
+    """(mentions,): the row of the entity that each is linked to, -1: none or not visible."""
     gold: bool = True
-    """Whether the mentions are all that the text has, as in pre-training. Else they are names found
-    in it, for layers that must be told entities, and a layer that finds mentions finds its own."""
+    """Whether the mentions are all that the text has, as in pre-training. Otherwise they are names
+    found in the text, and a layer that detects mentions uses its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What a knowledge layer makes of it; what it does not compute is none."""
+    """The outputs of a knowledge layer; None for what it does not compute."""
 
     states: Tensor
     """(sequences, length, width): the states that the next layer reads."""
     detection_scores: Tensor | None = None
     """(sequences, length, 3): of O, B, I."""
     mentions: Tensor | None = None
-    """(mentions, 3): those that were worked on."""
+    """(mentions, 3): the mentions that were enriched."""
     queries: Tensor | None = None
-    """(mentions, dim): in the space of entities."""
+    """(mentions, dim): mentions in the space of entities."""
     candidates: Tensor | None = None
     """(mentions, k): rows of the nearest entities, best first."""
     entity_weights: Tensor | None = None
-    """(mentions, k): how much of each was taken."""
+    """(mentions, k): the weight of each."""
     neighbours: Tensor | None = None
-    """(mentions, k): rows of the neighbours seen, -1 where there is none."""
+    """(mentions, k): rows of the neighbours, -1 where there is none."""
     neighbour_weights: Tensor | None = None
-    """(mentions, k): how much of each was taken, 0 where there is none."""
+    """(mentions, k): the weight of each, 0 where there is none."""
 
 
 OUTSIDE, BEGIN, INSIDE = 0, 1, 2
 """Numbers of the tags O, B, I, in the order of KeBioLM's published weights."""
 
 
-def spans_of_tags(tags: Tensor, mask: Tensor, most: int = 0) -> Tensor:
-    """Read the mentions that tags say: (mentions, 3) of sequence, first token, last token.
+def spans_of_tags(tags: Tensor, mask: Tensor, max_mentions: int = 0) -> Tensor:
+    """Convert O, B, I tags to mentions: (mentions, 3) of sequence, first token, last token.
 
-    B opens a mention, and so does an I where none is open; I goes on with an open one. The first
-    token ([CLS]) and padding are in none; the last ([SEP]) can be. Of a sequence the first
-    ``most`` count, all if 0. Tags and mask are (sequences, length).
+    B opens a mention, and so does an I where none is open; I continues an open one. The first
+    token ([CLS]) and padding are in none; the last ([SEP]) can be. The first ``max_mentions`` of a
+    sequence count, all if 0. Tags and mask are (sequences, length).
     """
     tags = tags.masked_fill(mask == 0, OUTSIDE)
     tags[:, :1] = OUTSIDE
     within = tags != OUTSIDE
     nothing = torch.zeros_like(within[:, :1])
     begins = (tags == BEGIN) | (within & ~torch.cat([nothing, within[:, :-1]], dim=1))
-    goes_on = torch.cat([(within & ~begins)[:, 1:], nothing], dim=1)
-    ends = within & ~goes_on
-    if most:
-        few = begins.cumsum(dim=1) <= most
-        begins, ends = begins & few, ends & few
+    continues = torch.cat([(within & ~begins)[:, 1:], nothing], dim=1)
+    ends = within & ~continues
+    if max_mentions:
+        counted = begins.cumsum(dim=1) <= max_mentions
+        begins, ends = begins & counted, ends & counted
     sequence, first = begins.nonzero(as_tuple=True)
     last = ends.nonzero(as_tuple=True)[1]
     return torch.stack([sequence, first, last], dim=1)
 
 
 def covering(mentions: Tensor, shape: torch.Size) -> Tensor:
-    """Say which mention covers each token: (sequences, length), -1 for none, else the last one."""
+    """Map each token to the last mention that covers it: (sequences, length), -1 for none."""
     n_sequences, length = shape
     owner = torch.full((n_sequences * length,), -1, device=mentions.device)
-    number, place = tokens_of(mentions, length)
-    return owner.scatter_reduce(0, place, number, "amax").view(n_sequences, length)
+    number, position = tokens_of(mentions, length)
+    return owner.scatter_reduce(0, position, number, "amax").view(n_sequences, length)
 
 
 def tokens_of(mentions: Tensor, length: int) -> tuple[Tensor, Tensor]:
-    """Give the tokens of all mentions, one after the other: of which mention, and its place.
+    """Return the mention and the position of each token of all mentions, one after the other.
 
-    A place counts through all sequences of the batch, each of ``length`` tokens.
+    Positions count through all sequences of the batch, each of ``length`` tokens.
     """
     n_tokens = mentions[:, 2] - mentions[:, 1] + 1  # (mentions,)
     number = torch.arange(len(mentions), device=mentions.device).repeat_interleave(n_tokens)
@@ -107,17 +107,17 @@ class SpanPooling(nn.Module):
 
     def forward(self, states: Tensor, mentions: Tensor) -> Tensor:
         """Pool the states (sequences, length, width) of mentions: (mentions, width)."""
-        owner, place = tokens_of(mentions, states.shape[1])
-        tokens = states.flatten(0, 1)[place]  # (tokens of mentions, width)
+        owner, position = tokens_of(mentions, states.shape[1])
+        tokens = states.flatten(0, 1)[position]  # (tokens of mentions, width)
         scores = self.score(tokens).squeeze(1)
         highest = scores.new_full((len(mentions),), -torch.inf)
         highest = highest.scatter_reduce(0, owner, scores.detach(), "amax")
         weights = (scores - highest[owner]).exp()
         sums = weights.new_zeros(len(mentions)).index_add(0, owner, weights)
-        weighed = (weights / sums[owner]).unsqueeze(1) * tokens
-        pooled = weighed.new_zeros(len(mentions), tokens.shape[1])
-        summed: Tensor = pooled.index_add(0, owner, weighed)
-        return summed.to(states.dtype)
+        weighted = (weights / sums[owner]).unsqueeze(1) * tokens
+        zeros = weighted.new_zeros(len(mentions), tokens.shape[1])
+        pooled: Tensor = zeros.index_add(0, owner, weighted)
+        return pooled.to(states.dtype)
 
 
 class MentionReader(nn.Module):
@@ -131,21 +131,21 @@ class MentionReader(nn.Module):
         self.norm = nn.LayerNorm(dim, config.layer_norm_eps)
 
     def forward(self, states: Tensor, mentions: Tensor) -> Tensor:
-        """Read mentions (mentions, 3) off states: (mentions, dim)."""
+        """Project mentions (mentions, 3) from states: (mentions, dim)."""
         pooled = self.pool(states, mentions)
         read: Tensor = self.norm(nn.functional.gelu(self.project(pooled)))
         return read
 
 
 class Infusion(nn.Linear):
-    """A linear layer that can begin with zeros: then, untrained, it infuses nothing."""
+    """A linear layer that can start with zero weights, so that untrained it adds nothing."""
 
     def __init__(self, n_in: int, n_out: int, *, neutral: bool) -> None:
         super().__init__(n_in, n_out)
         self.neutral = neutral
 
-    def begin(self) -> None:
-        """Set the weights to zero, if that is wanted; those that were loaded stay."""
+    def init_weights(self) -> None:
+        """Set the weights to zero if the layer is neutral; loaded ones stay."""
         if self.neutral:
             initialization.zeros_(self.weight)
             initialization.zeros_(self.bias)

@@ -1,6 +1,8 @@
-"""BERT with knowledge layers between its own.
+# mypy: allow-untyped-calls
+# (classes of transformers are built by functions without types)
+"""BERT with knowledge layers between its own layers.
 
-The layers of BERT stand in one stack, so that the weights of ``bert`` alone are a plain BERT.
+The layers of BERT form one stack, so that the weights of ``bert`` alone are a plain BERT.
 """
 
 from __future__ import annotations
@@ -28,23 +30,20 @@ from transformers.models.bert.modeling_bert import BertOnlyMLMHead
 from transformers.utils.generic import ModelOutput
 
 from biograft.errors import ConfigError
-from biograft.nn.knowledge.config import NAMING, KnowledgeBertConfig
-from biograft.nn.knowledge.entities import Entity, read_entities, write_entities
-from biograft.nn.knowledge.inputs import Infusion, Knowledge, MentionReader, Told
+from biograft.nn.knowledge.config import MODEL_IDENTITY, KnowledgeBertConfig
+from biograft.nn.knowledge.entities import TableEntity, read_entities, write_entities
+from biograft.nn.knowledge.inputs import EntityInputs, Infusion, Knowledge, MentionReader
 from biograft.nn.knowledge.nearest import Clusters
-from biograft.nn.knowledge_layers import KNOWLEDGE_LAYERS, NEIGHBOURS, TOLD_LAYERS
-
-# mypy: allow-untyped-calls
-# (classes of transformers are built by functions without types)
+from biograft.nn.knowledge_layers import NEIGHBOURS
 
 
 @dataclass
 class KnowledgeBertOutput(ModelOutput):
-    """What a forward pass gives; tensors as in ``Knowledge``."""
+    """The outputs of a forward pass; tensors as in ``Knowledge``."""
 
     last_hidden_state: Tensor | None = None
     text_states: Tensor | None = None
-    """(sequences, length, width): after the layers that read the text alone."""
+    """(sequences, length, width): the states of the text-only layers."""
     detection_scores: Tensor | None = None
     mentions: Tensor | None = None
     queries: Tensor | None = None
@@ -53,25 +52,25 @@ class KnowledgeBertOutput(ModelOutput):
     neighbours: Tensor | None = None
     neighbour_weights: Tensor | None = None
     logits: Tensor | None = None
-    """(sequences, length, tokens): scores of the vocabulary, of a model that has the head."""
+    """(sequences, length, tokens): scores of the vocabulary, of a model with the token head."""
 
 
 class KnowledgeBertPreTrained(BertPreTrainedModel):
-    """What both models share; weights begin as those of BERT."""
+    """What both models share; weights are initialised as those of BERT."""
 
     config: KnowledgeBertConfig
     config_class = KnowledgeBertConfig
     base_model_prefix = "model"
-    entities: tuple[Entity, ...] = ()
-    """What the rows of the table stand for, if that is known; saved and loaded with the weights."""
+    entities: tuple[TableEntity, ...] = ()
+    """The entities of the rows of the table, if known; saved and loaded with the weights."""
 
     def _init_weights(self, module: torch.nn.Module) -> None:
         super()._init_weights(module)
         if isinstance(module, Clusters):
-            for buffer in module.buffers():  # those that were loaded stay
+            for buffer in module.buffers():  # loaded ones stay
                 initialization.zeros_(buffer)
         if isinstance(module, Infusion):
-            module.begin()
+            module.init_weights()
 
     def save_pretrained(self, save_directory: Any, *args: Any, **options: Any) -> None:
         """Write weights, configuration and entities into a folder."""
@@ -86,37 +85,43 @@ class KnowledgeBertPreTrained(BertPreTrainedModel):
         model: Any = loaded[0] if isinstance(loaded, tuple) else loaded
         model.entities = read_entities(Path(name_or_folder), model.config.n_entities)
         table = getattr(model, "model", model).entity_table.weight
-        table.requires_grad_(not model.config.freeze_entities)  # loading set all weights free
+        table.requires_grad_(
+            not model.config.freeze_entities
+        )  # loading makes all weights trainable
         return loaded
 
 
 class KnowledgeBertModel(KnowledgeBertPreTrained):
-    """Token ids to states, with what the knowledge layers made of the mentions."""
+    """Token ids to states, with the outputs of the knowledge layers."""
 
     def __init__(self, config: KnowledgeBertConfig) -> None:
         super().__init__(config)
         self.bert: Any = BertModel(config, add_pooling_layer=False)
         self.entity_table = torch.nn.Embedding(config.n_entities, config.entity_dim)
         self.entity_table.weight.requires_grad_(not config.freeze_entities)
-        names: Any = config.knowledge_after
+        layers = config.layer_configs()
+        if not layers:
+            raise ConfigError(
+                "knowledge_layers: expected at least one layer, found none; a model of an earlier "
+                "version of biograft must be imported or trained again"
+            )
         self.knowledge: Any = torch.nn.ModuleDict(
-            {
-                name: KNOWLEDGE_LAYERS.load(name)(config)
-                for name in KNOWLEDGE_LAYERS
-                if name in names
-            }
+            {name: layer.build(config) for name, layer in layers.items()}
         )
-        told = any(name in names for name in TOLD_LAYERS)
-        self.mention_reader = MentionReader(config) if told else None
-        """Mentions in the space of entities, from the last layer; objectives read it."""
+        self._layers_after: dict[int, list[str]] = {}
+        for name, layer in layers.items():
+            self._layers_after.setdefault(layer.after, []).append(name)
+        linked = any(layer.takes_entity_inputs for layer in layers.values())
+        self.mention_reader = MentionReader(config) if linked else None
+        """Projects mentions of the last layer into the space of entities, for objectives."""
         self.post_init()
 
     def get_input_embeddings(self) -> torch.nn.Module:
-        """Give the table of tokens."""
+        """Return the input embeddings."""
         return cast("torch.nn.Module", self.bert.embeddings.word_embeddings)
 
     def set_input_embeddings(self, value: torch.nn.Module) -> None:
-        """Replace the table of tokens."""
+        """Replace the input embeddings."""
         self.bert.embeddings.word_embeddings = value
 
     def forward(
@@ -132,10 +137,10 @@ class KnowledgeBertModel(KnowledgeBertPreTrained):
         """Compute the states of a batch.
 
         ``mentions`` are (mentions, 3): sequence, first token, last token, of each sequence in
-        ascending order and disjoint. Without any given, an entity memory uses those it finds.
-        ``entities`` (mentions,) are the rows of the table that they are linked to, -1: not told.
-        ``gold`` says that the mentions are all that the text has, as in pre-training, and so those
-        of an entity memory; not given, they are, unless entities come with them.
+        ascending order and disjoint. Without them, an entity memory uses those it detects.
+        ``entities`` (mentions,) are the rows of the table that they are linked to, -1: none.
+        ``gold`` says that the mentions are all that the text has, as in pre-training, and that an
+        entity memory uses them, too; by default only where no entities are given.
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         states = self.bert.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
@@ -143,37 +148,34 @@ class KnowledgeBertModel(KnowledgeBertPreTrained):
             config=self.bert.config, inputs_embeds=states, attention_mask=mask
         )
         gold = entities is None if gold is None else gold
-        told = Told(states, mask, self.entity_table.weight, mentions, entities, gold)
+        inputs = EntityInputs(states, mask, self.entity_table.weight, mentions, entities, gold)
         text_states: Tensor | None = None
-        made: dict[str, Tensor] = {}
+        outputs: dict[str, Tensor] = {}
         layers = self.bert.encoder.layer
         for number in range(len(layers) + 1):
-            for name in self.config.layers_after(number):
-                found = self.knowledge[name](replace(told, states=states))
+            for name in self._layers_after.get(number, ()):
+                knowledge = self.knowledge[name](replace(inputs, states=states))
                 text_states = states if text_states is None else text_states
-                made |= {key: value for key, value in _made(found).items() if value is not None}
-                states = found.states
+                outputs |= _outputs(knowledge)
+                states = knowledge.states
             if number < len(layers):
                 states = layers[number](states, bias)
-        made.pop("states", None)
+        outputs.pop("states", None)
         text_states = states if text_states is None else text_states
-        return KnowledgeBertOutput(last_hidden_state=states, text_states=text_states, **made)
+        return KnowledgeBertOutput(last_hidden_state=states, text_states=text_states, **outputs)
 
 
-def _made(found: Knowledge) -> dict[str, Tensor | None]:
-    return {field.name: getattr(found, field.name) for field in fields(found)}
+def _outputs(knowledge: Knowledge) -> dict[str, Tensor]:
+    values = {field.name: getattr(knowledge, field.name) for field in fields(knowledge)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 AutoConfig.register(KnowledgeBertConfig.model_type, KnowledgeBertConfig, exist_ok=True)
 AutoModel.register(KnowledgeBertConfig, KnowledgeBertModel, exist_ok=True)
 
 
-# mypy: allow-untyped-calls
-# (classes of transformers are built by functions without types)
-
-
 class KnowledgeBertForMaskedLM(KnowledgeBertPreTrained):
-    """The model with the head that scores the vocabulary."""
+    """The model with the token head, which scores the vocabulary."""
 
     _tied_weights_keys = {  # noqa: RUF012 - as transformers wants it
         "cls.predictions.decoder.weight": "model.bert.embeddings.word_embeddings.weight",
@@ -191,17 +193,17 @@ class KnowledgeBertForMaskedLM(KnowledgeBertPreTrained):
         cls,
         bert: str | Path | BertForMaskedLM,
         table: Tensor | npt.NDArray[np.float32],
-        entities: Sequence[Entity] = (),
+        entities: Sequence[TableEntity] = (),
         *,
         graph: Mapping[str, npt.NDArray[np.integer]] | None = None,
         seed: int = 0,
         **settings: Any,
     ) -> KnowledgeBertForMaskedLM:
-        """Begin from a plain BERT, a folder or a model, and the vectors of entities.
+        """Build a model from a plain BERT, a folder or a model, and the vectors of entities.
 
-        All weights of BERT are taken as they are; what is new is drawn. ``settings`` are fields
-        of the configuration, such as ``knowledge_after``; ``graph`` has the ``neighbours`` and
-        ``types`` of the entities, for ``neighbour_attention``.
+        The weights of BERT are copied; new weights are initialised at random. ``settings`` are
+        fields of the configuration, such as ``knowledge_layers``; ``graph`` has the ``neighbours``
+        and ``types`` of the entities, for ``neighbour_attention``.
         """
         bert = _plain_bert(bert, seed)
         n_entities, dim = table.shape
@@ -210,9 +212,9 @@ class KnowledgeBertForMaskedLM(KnowledgeBertPreTrained):
                 f"entities: expected {n_entities:,}, a row of the table each, "
                 f"found {len(entities):,}"
             )
-        told = {k: v for k, v in bert.config.to_dict().items() if k not in NAMING}
+        plain = {k: v for k, v in bert.config.to_dict().items() if k not in MODEL_IDENTITY}
         config = KnowledgeBertConfig(
-            **{**told, **settings, "n_entities": n_entities, "entity_dim": dim}
+            **{**plain, **settings, "n_entities": n_entities, "entity_dim": dim}
         )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -227,25 +229,25 @@ class KnowledgeBertForMaskedLM(KnowledgeBertPreTrained):
         return model
 
     @property
-    def entities(self) -> tuple[Entity, ...]:
-        """What the rows of the table stand for."""
-        entities: tuple[Entity, ...] = self.model.entities
+    def entities(self) -> tuple[TableEntity, ...]:
+        """The entities of the rows of the table."""
+        entities: tuple[TableEntity, ...] = self.model.entities
         return entities
 
     @entities.setter
-    def entities(self, entities: tuple[Entity, ...]) -> None:
+    def entities(self, entities: tuple[TableEntity, ...]) -> None:
         self.model.entities = entities
 
     def get_input_embeddings(self) -> torch.nn.Module:
-        """Give the table of tokens."""
+        """Return the input embeddings."""
         return cast("torch.nn.Module", self.model.get_input_embeddings())
 
     def set_input_embeddings(self, value: torch.nn.Module) -> None:
-        """Replace the table of tokens."""
+        """Replace the input embeddings."""
         self.model.set_input_embeddings(value)
 
     def get_output_embeddings(self) -> torch.nn.Module:
-        """Give the layer that scores tokens; its weight is the table of tokens."""
+        """Return the layer that scores tokens; its weight is that of the input embeddings."""
         return cast("torch.nn.Module", self.cls.predictions.decoder)
 
     def set_output_embeddings(self, new_embeddings: torch.nn.Module) -> None:
@@ -284,7 +286,7 @@ def _plain_bert(bert: Any, seed: int) -> BertForMaskedLM:
         model = load_masked_lm(bert, seed=seed).model
     if not isinstance(model, BertForMaskedLM):
         raise ConfigError(
-            f"a knowledge layer goes into a plain BERT with or without its token head, found "
+            f"expected a plain BERT, with or without its token head, to add knowledge layers to; found "
             f"{type(model).__name__}"
         )
     return model

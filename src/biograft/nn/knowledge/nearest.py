@@ -163,8 +163,8 @@ def _in_order(rows: Tensor, scores: Tensor) -> Tensor:
 
 def _find_centres(table: Tensor, n_clusters: int) -> Tensor:
     """Move centres, at first drawn rows, to the means of the sampled rows nearest to them."""
-    draw = torch.Generator().manual_seed(_SEED)
-    sampled = torch.randperm(len(table), generator=draw)[: _SAMPLED * n_clusters]
+    rng = torch.Generator().manual_seed(_SEED)
+    sampled = torch.randperm(len(table), generator=rng)[: _SAMPLED * n_clusters]
     sample = table[sampled.to(table.device)]
     centres = sample[:n_clusters].clone()
     for _ in range(_ROUNDS):

@@ -14,7 +14,7 @@ from biograft.corpus.alignment import NONE, Ints, align_spans
 from biograft.errors import ConfigError, StoreError, shorten
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import KnowledgeBertModel
-from biograft.nn.pretrained import most_tokens
+from biograft.nn.pretrained import max_input_tokens
 from biograft.tasks.tokens import TaskTokenizer
 
 DIRECTIONS = ("to", "from")
@@ -127,7 +127,7 @@ class AttentionReader:
         self.name = encoder.name
         self._model: Any = whole.get_encoder() if whole.config.is_encoder_decoder else whole
         self._tokenizer, self._device = TaskTokenizer(encoder), encoder.device
-        self._most = most_tokens(whole, encoder.tokenizer)
+        self._most = max_input_tokens(whole, encoder.tokenizer)
         self.n_layers = int(whole.config.num_hidden_layers)
         self.n_heads = int(whole.config.num_attention_heads)
 

@@ -10,7 +10,7 @@ import torch
 from biograft.errors import ConfigError, StoreError
 from biograft.nn.batches import USUAL_LENGTH, pad, token_batches
 from biograft.nn.encoder import TextEncoder, pool_mean
-from biograft.nn.precision import computing_in
+from biograft.nn.precision import autocast_in
 from biograft.probing.similarity.report import AskedNames, Scores, Vectors
 from biograft.progress import Progress
 
@@ -39,8 +39,8 @@ class NameEncoder:
             raise ConfigError(f"pooling: expected one of {', '.join(POOLINGS)}, found {pooling!r}")
         of_all = {"inner": "mean", "own": None}.get(pooling, pooling)
         encoder = TextEncoder.from_pretrained(name_or_folder, pooling=of_all)
-        if encoder.is_told and not told:
-            encoder.limit_knowledge(0.0, None)
+        if not told:
+            encoder.finder = None
         return cls(encoder, pooling)
 
     def __call__(self, names: AskedNames, progress: Progress | None = None) -> Scores:
@@ -65,10 +65,10 @@ class NameEncoder:
         model, device, n_done = self.encoder.model.eval(), self.encoder.device, 0
         reader = model.get_encoder() if model.config.is_encoder_decoder else model
         filler = int(self.encoder.tokenizer.pad_token_id or 0)
-        with torch.inference_mode(), computing_in("fp32", device):
+        with torch.inference_mode(), autocast_in("fp32", device):
             for rows in token_batches(lengths, _ROOM):
                 batch = {k: v.to(device) for k, v in pad([ids[r] for r in rows], filler).items()}
-                batch = self.encoder.tell(batch)  # the entities, to a model that must be told
+                batch = self.encoder.add_entity_inputs(batch)
                 # padded with zeros, so that padding does not count either
                 counted = pad([inner[r] for r in rows], 0)["input_ids"].to(device)
                 states = reader(**batch).last_hidden_state  # (batch, tokens, dim)

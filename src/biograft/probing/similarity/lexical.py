@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from biograft.linking.lexical.ngrams import count_texts, join_texts, number_grams, spell_texts
+from biograft.linking.lexical.ngrams import count_texts, join_texts, build_vocabulary, encode_texts
 from biograft.probing.similarity.report import AskedNames, Scores
 from biograft.progress import Progress
 from biograft.text import normalise
@@ -24,8 +24,8 @@ _F64 = npt.NDArray[np.float64]
 def letter_similarity(names: AskedNames, progress: Progress | None = None) -> Scores:
     """Score what is offered to each query; n-grams that few of the names have weigh more."""
     texts = join_texts([normalise(text) for text in names.texts])
-    vocabulary, n_grams, total = number_grams(texts)
-    grams, ends = spell_texts(texts, vocabulary, total)
+    vocabulary, n_grams, total = build_vocabulary(texts)
+    grams, ends = encode_texts(texts, vocabulary, total)
     weights = np.log(len(names.texts) / count_texts(grams, ends, n_grams)) + 1
     scores: _F64 = _cosines(grams, ends, weights, names.places)
     return scores

@@ -1,4 +1,4 @@
-"""Read a snippet as a format, with its log; that this file is here makes ``drawn`` importable."""
+"""Fixture that reads a snippet with its log; makes ``random_documents`` importable."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""What is written reads back as the fitter said it would, whatever the document and the format."""
+"""Property: a written document reads back as the format adapter predicts, in every format."""
 
 import tempfile
 from pathlib import Path
 
 import pytest
-from drawn import documents
 from hypothesis import given, settings, strategies as st
+from random_documents import documents
 
-from biograft.corpus.formats import DOCUMENT_FORMATS, Fitter, read_documents, write_documents
+from biograft.corpus.formats import DOCUMENT_FORMATS, FormatAdapter, read_documents, write_documents
 from biograft.sources import ReadLog
 
 WRITABLE = [name for name in DOCUMENT_FORMATS if DOCUMENT_FORMATS.load(name).write]
@@ -27,14 +27,14 @@ def round_trip(written, form):
 @pytest.mark.parametrize("form", WRITABLE)
 @settings(max_examples=25)
 @given(written=st.lists(documents(), min_size=1, max_size=3))
-def test_a_document_reads_back_as_it_was_fitted(form, written):
-    fitter = Fitter(DOCUMENT_FORMATS.load(form))
-    fitted = [fitter.fit(document) for document in written]
+def test_a_written_document_reads_back_as_adapted(form, written):
+    adapter = FormatAdapter(DOCUMENT_FORMATS.load(form))
+    adapted = [adapter.adapt(document) for document in written]
     read, losses = round_trip(written, form)
-    if DOCUMENT_FORMATS.load(form).unique_ids:  # files come in the order of their names
-        read, fitted = sorted(read, key=str), sorted(fitted, key=str)
-    assert read == fitted
-    assert losses == fitter.losses
+    if DOCUMENT_FORMATS.load(form).unique_ids:  # files are sorted by name
+        read, adapted = sorted(read, key=str), sorted(adapted, key=str)
+    assert read == adapted
+    assert losses == adapter.losses
     for document in read:
         for mention in document.mentions:
             assert " ".join(document.text[a:b] for a, b in mention.spans) == mention.text
@@ -44,17 +44,17 @@ def test_a_document_reads_back_as_it_was_fitted(form, written):
 @pytest.mark.parametrize("form", WRITABLE)
 @settings(max_examples=10)
 @given(written=st.lists(documents(), min_size=1, max_size=2))
-def test_what_was_fitted_once_loses_nothing_more(form, written):
-    fitter = Fitter(DOCUMENT_FORMATS.load(form))
-    fitted = [fitter.fit(document) for document in written]
-    again = Fitter(DOCUMENT_FORMATS.load(form))
-    assert [again.fit(document) for document in fitted] == fitted
+def test_adapting_twice_loses_nothing_more(form, written):
+    adapter = FormatAdapter(DOCUMENT_FORMATS.load(form))
+    adapted = [adapter.adapt(document) for document in written]
+    again = FormatAdapter(DOCUMENT_FORMATS.load(form))
+    assert [again.adapt(document) for document in adapted] == adapted
     assert not again.losses
 
 
 @settings(max_examples=40)
 @given(written=st.lists(documents(), max_size=3))
-def test_the_own_lines_hold_everything(written):
+def test_jsonl_holds_everything(written):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "out"
         assert not write_documents(written, path, "jsonl")
@@ -65,6 +65,6 @@ def test_the_own_lines_hold_everything(written):
 @pytest.mark.parametrize("form", ["bioc-json", "bioc-xml"])
 @settings(max_examples=25)
 @given(written=documents())
-def test_bioc_holds_all_but_passages_that_overlap_and_control_characters(form, written):
+def test_bioc_loses_only_overlapping_passages_and_control_characters(form, written):
     _, losses = round_trip([written], form)
     assert losses.keys() <= {"passages", "control characters"}

@@ -1,4 +1,4 @@
-"""Each format read from a few lines, written as its corpus has it, and from broken ones."""
+"""Snippets of each document format, valid and malformed, as their corpora have them."""
 
 import gzip
 import io
@@ -115,7 +115,7 @@ class TestBioc:
         with pytest.raises(FormatError, match="declares entities"):
             read_as("bioc-xml", bomb)
 
-    def test_damage_is_told_with_its_line(self, read_as):
+    def test_damaged_xml_is_reported_with_its_line(self, read_as):
         with pytest.raises(FormatError, match=r"a:1[0-9]: the XML is damaged"):
             read_as("", BIOC.replace("</passage>", "", 1))
 
@@ -128,7 +128,7 @@ class TestDdi:
         log = ReadLog(tmp_path / "c")
         assert list(read_documents(tmp_path / "c", log=log)) == [DDI_DOCUMENT]
         assert rejected(log) == {
-            "offsets of no such form": [7], "a pair of what is not there": [9],
+            "offsets not of the form 0-4": [7], "a pair of unknown entities": [9],
             "the XML is damaged": [2], "the XML declares entities, which are not read": [0],
         }  # fmt: skip
 
@@ -182,7 +182,7 @@ class TestBrat:
 
 
 class TestTags:
-    def test_documents_by_their_marks(self, read_as):
+    def test_documents_by_docstart_lines(self, read_as):
         text = (
             "-DOCSTART- 7\n\na\tO\nb-\tB-X\nc\tI-X\n\nd\tE-Y\n\ne f\n\n-DOCSTART- -X- O\n\ng\tO\n"
         )
@@ -194,14 +194,14 @@ class TestTags:
             ),
             Document("2", "g", passages=(Passage(0, 1, "tokens"),)),
         ]  # fmt: skip
-        assert rejected(log) == {"a sentence with a line that is no token and tag": [9]}
+        assert rejected(log) == {"a sentence with a line that is not token and tag": [9]}
 
-    def test_sentences_without_marks_are_documents_and_inner_columns_are_counted(self, read_as):
+    def test_sentences_without_docstart_are_documents_and_inner_columns_are_counted(self, read_as):
         documents, log = read_as("", "a NN B\r\n\r\n\r\nb NN O\r\nx\r\n\r\nc NN O\r\n")
         assert [(d.id, d.text) for d in documents] == [("1", "a"), ("3", "c")]
         assert (log.filtered, log.rejected.counts.total()) == ({"column": 3}, 1)
 
-    def test_characters_with_a_blank_among_them(self, read_as):
+    def test_a_space_among_characters(self, read_as):
         documents, log = read_as("", "嘴 B_body\n  I_body\n泡 O\n\n坏\n\n好 O\n")
         assert documents == [
             Document("1", "嘴 泡", (Mention(0, 2, "嘴 ", type="body"),)),
@@ -261,11 +261,11 @@ class TestChinese:
         rows = [{"example-id": "5", "dialogue-content": turns}, {"dialogue-content": []}]
         documents, log = read_as("", "\n".join(json.dumps(row) for row in rows))
         kinds = ["医生", "患者", "患者"]
-        places = [(0, 2), (3, 4), (5, 6)]
+        bounds = [(0, 2), (3, 4), (5, 6)]
         assert documents == [
             Document(
                 "5", "吐吗\n吐\n是", (Mention(0, 1, "吐", ("呕吐",), "2"), Mention(3, 4, "吐")),
-                passages=tuple(Passage(*p, k) for p, k in zip(places, kinds, strict=True)),
+                passages=tuple(Passage(*p, k) for p, k in zip(bounds, kinds, strict=True)),
             )
         ]  # fmt: skip
         assert log.doubtful.counts == {"not as many normal forms as tags B": 1}
@@ -274,8 +274,8 @@ class TestChinese:
         }  # fmt: skip
 
 
-class TestOwnLines:
-    def test_short_and_broken_ones(self, read_as):
+class TestJsonl:
+    def test_short_and_malformed_documents(self, read_as):
         rows = [
             {"id": "1", "text": "a b c", "note": 1,
              "mentions": [{"start": 0, "end": 1}, {"pieces": [[0, 1], [4, 5]]}]},
@@ -287,15 +287,15 @@ class TestOwnLines:
             {"id": "7", "text": "x", "mentions": ["x"]},
         ]  # fmt: skip
         documents, log = read_as("", "\n".join(map(json.dumps, rows)) + "\n[]\n")
-        pieces = ((0, 1), (4, 5))
-        expected = (Mention(0, 1, "a"), Mention(0, 5, "a c", pieces=pieces))
+        fragments = ((0, 1), (4, 5))
+        expected = (Mention(0, 1, "a"), Mention(0, 5, "a c", pieces=fragments))
         assert documents == [Document("1", "a b c", expected)]
         assert sorted(chain(*rejected(log).values())) == [2, 3, 4, 5, 6, 7, 8]
         assert log.filtered == {"note": 1}
 
 
-class TestRecognising:
-    def test_what_no_reader_knows(self, write, tmp_path):
+class TestSniff:
+    def test_unrecognised_files_are_refused(self, write, tmp_path):
         with pytest.raises(UnrecognisedError, match="no reader of documents knows this content"):
             read_documents(write("a", "plain text\n"))
         (tmp_path / "empty").mkdir()
@@ -307,6 +307,6 @@ class TestRecognising:
             read_documents(write("a", "x"), "json")
 
     @pytest.mark.parametrize("form", ["bioc-json", "cmeee", "bioc-xml"])
-    def test_what_is_no_such_document_is_refused(self, read_as, form):
+    def test_a_wrong_format_is_refused(self, read_as, form):
         with pytest.raises(BiograftError, match="a"):
             read_as(form, "nonsense\n")

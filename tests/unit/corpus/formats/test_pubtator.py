@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from biograft.corpus import read_pubtator, write_pubtator
-from biograft.corpus.formats.pubtator import settle
+from biograft.corpus.formats.pubtator import split_title_abstract
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.errors import FormatError, InputError, OutputError
 from biograft.sources import ReadLog
@@ -61,14 +61,14 @@ class TestReading:
         ]
         assert documents[0].language == "en"
 
-    def test_a_document_that_comes_twice_is_kept_twice(self, read):
+    def test_a_repeated_document_is_kept_twice(self, read):
         assert [d.id for d in read("1|t|a\n\n1|t|a\n")[0]] == ["1", "1"]
 
-    def test_a_mention_near_its_place_is_set_right(self, read):
+    def test_wrong_offsets_are_corrected(self, read):
         documents, log = read("1|t|no fever, no fever\n1\t15\t22\tfever  \tD\tX\n")
         assert documents[0].mentions == (Mention(13, 18, "fever", ("X",), "D"),)
-        assert log.doubtful.counts == {"offsets were set right": 1}
-        example = log.doubtful.examples["offsets were set right"][0]
+        assert log.doubtful.counts == {"offsets were corrected": 1}
+        example = log.doubtful.examples["offsets were corrected"][0]
         assert (example.line, example.text) == (2, "1\t15\t22\tfever  \tD\tX")
 
     @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ class TestReading:
         ["0\t5\tcough", "5\t5\t", "90\t95\tfever", "0\t3\t "],
         ids=["absent", "empty", "far", "blank"],
     )
-    def test_a_mention_that_is_not_there_is_rejected_and_counted(self, read, row):
+    def test_an_absent_mention_is_rejected_and_counted(self, read, row):
         documents, log = read(f"1|t|a fever\n1\t{row}\tD\tX\n")
         assert documents[0].mentions == ()
         assert log.rejected.counts == {"offsets do not fit the text": 1}
@@ -94,22 +94,22 @@ class TestReading:
             ("1|t|a\n1\n", r"a.txt:2: is no line of a PubTator file"),
         ],
     )  # fmt: skip
-    def test_what_is_not_pubtator_stops_a_reading_without_log(self, write, content, message):
+    def test_malformed_lines_raise_without_a_log(self, write, content, message):
         with pytest.raises(FormatError, match=message):
             list(read_pubtator(write("a.txt", content)))
 
-    def test_with_a_log_it_is_rejected_and_the_rest_read(self, read):
+    def test_malformed_lines_are_rejected_with_a_log(self, read):
         content = "1|t|a b\n2|a|c\n1\t0\t1\n1\t0\t1\ta\tD\tX\n1\n2|t|d\n"
         documents, log = read(content)
         assert [(d.id, len(d.mentions)) for d in documents] == [("1", 1), ("2", 0)]
-        places = [(e.line, e.text) for es in log.rejected.examples.values() for e in es]
-        assert sorted(places) == [(2, "2|a|c"), (3, "1\t0\t1"), (5, "1")]
+        locations = [(e.line, e.text) for es in log.rejected.examples.values() for e in es]
+        assert sorted(locations) == [(2, "2|a|c"), (3, "1\t0\t1"), (5, "1")]
 
     def test_a_file_without_any_title_is_refused(self, read):
         with pytest.raises(FormatError, match="holds no title line"):
             read("1\t0\t1\ta\tD\tX\n")
 
-    def test_a_missing_file_is_said_so(self, tmp_path):
+    def test_a_missing_file_is_refused(self, tmp_path):
         with pytest.raises(InputError, match="does not exist"):
             list(read_pubtator(tmp_path / "none.txt"))
 
@@ -165,7 +165,7 @@ class TestWriting:
             write_pubtator([document], tmp_path / "a.txt")
         assert not list(tmp_path.iterdir())
 
-    def test_a_file_that_exists_is_kept_unless_told(self, tmp_path):
+    def test_an_existing_file_is_kept_without_overwrite(self, tmp_path):
         path = tmp_path / "a.txt"
         write_pubtator([Document("1", "a")], path)
         with pytest.raises(OutputError, match="exists already"):
@@ -175,9 +175,11 @@ class TestWriting:
 
 
 def test_an_empty_abstract_takes_nothing_from_the_title(tmp_path):
-    """Formerly the blank before it was lost."""
+    """The space before it was lost."""
     passages = (Passage(0, 2, "title"), Passage(2, 2, "abstract"))
     write_pubtator([Document("1", "a ", passages=passages)], tmp_path / "out")
     written = (tmp_path / "out").read_text(encoding="utf-8")
     assert written == "1|t|a \n1|a|\n\n"
-    assert settle(Document("1", "a ", passages=passages[1:]))[0].passages == passages[:1]
+    assert (
+        split_title_abstract(Document("1", "a ", passages=passages[1:]))[0].passages == passages[:1]
+    )

@@ -1,4 +1,4 @@
-"""Cut points against counting by hand, and their file, which people edit."""
+"""Cut points against counts by hand, and their editable file; the unigram vocabulary."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from biograft.corpus.segmentation import (
     read_cut_points,
     write_cut_points,
 )
-from biograft.corpus.segmentation.words import Vocabulary, fit_vocabulary, runs
+from biograft.corpus.segmentation.words import UnigramVocabulary, fit_vocabulary, runs
 from biograft.errors import ConfigError, FormatError
 
-WORDS = {"急性": 5.0, "慢性": 5.0, "肝炎": 5.0, "肾炎": 5.0, "病毒": 5.0}
+WORD_COUNTS = {"急性": 5.0, "慢性": 5.0, "肝炎": 5.0, "肾炎": 5.0, "病毒": 5.0}
 NAMES = ["急性肝炎", "慢性肝炎", "慢性肾炎", "病毒急性肾炎"]
 
 
@@ -21,12 +21,12 @@ def grouped(names):
     return [run for name in names for run in runs(name, "zh")]
 
 
-def found(**options):
-    return find_cut_points(grouped(NAMES), Vocabulary(WORDS, "zh"), **options)
+def cut_points(**options):
+    return find_cut_points(grouped(NAMES), UnigramVocabulary(WORD_COUNTS, "zh"), **options)
 
 
 def test_edges_are_counted_by_side():
-    points = {point.character: point for point in found()}
+    points = {point.character: point for point in cut_points()}
     # 急性|肝炎 慢性|肝炎 慢性|肾炎 病毒|急性|肾炎
     assert points["性"] == CutPoint("性", "after", 0, 4, 1.0)
     assert points["炎"] == CutPoint("炎", "after", 0, 4, 0.0)  # always last, so never a cut inside
@@ -36,26 +36,26 @@ def test_edges_are_counted_by_side():
 
 
 def test_the_most_frequent_are_kept():
-    assert [point.character for point in found(n=2)] == ["性", "炎"]
-    assert "炎" not in {point.character for point in found(min_share=0.5)}
+    assert [point.character for point in cut_points(n=2)] == ["性", "炎"]
+    assert "炎" not in {point.character for point in cut_points(min_ratio=0.5)}
     with pytest.raises(ConfigError, match="n_cut_points"):
-        found(n=-1)
+        cut_points(n=-1)
 
 
-def test_cut_points_come_back_from_their_file(tmp_path):
+def test_cut_points_round_trip(tmp_path):
     path = tmp_path / "cut_points.tsv"
-    write_cut_points(found(), path)
-    assert read_cut_points(path) == found()
+    write_cut_points(cut_points(), path)
+    assert read_cut_points(path) == cut_points()
 
 
-def test_people_may_delete_lines_and_write_comments(tmp_path):
+def test_deleted_and_commented_lines_are_dropped(tmp_path):
     path = tmp_path / "cut_points.tsv"
-    write_cut_points(found(), path)
+    write_cut_points(cut_points(), path)
     lines = path.read_text(encoding="utf-8").splitlines()
     kept = [f"# {line}" if line.startswith("肝") else line for line in lines if line[0] != "急"]
-    path.write_text("\n".join([*kept, "", "# read by me"]), encoding="utf-8")
+    path.write_text("\n".join([*kept, "", "# reviewed"]), encoding="utf-8")
     left = {point.character for point in read_cut_points(path)}
-    assert left == {point.character for point in found()} - {"肝", "急"}
+    assert left == {point.character for point in cut_points()} - {"肝", "急"}
 
 
 @pytest.mark.parametrize(
@@ -65,31 +65,33 @@ def test_people_may_delete_lines_and_write_comments(tmp_path):
         ("性\tbehind\t4\t0\t4\t1.0", "expected one character"),
         ("性\tafter\t4\tno\t4\t1.0", "expected one character"),
         ("性", "expected one character"),
-        ("急\tbefore\t2\t2\t0\t1.0", "stands in the file already"),
+        ("急\tbefore\t2\t2\t0\t1.0", "is in the file already"),
     ],
 )
-def test_a_broken_line_is_named(write, line, message):
+def test_a_malformed_line_is_reported(write, line, message):
     path = write("points.tsv", f"# comment\n急\tbefore\t2\t2\t0\t1.0\n{line}\n")
     with pytest.raises(FormatError, match=rf"points.tsv:3: .*{message}"):
         read_cut_points(path)
 
 
 def test_the_vocabulary_takes_the_most_probable_split():
-    vocabulary = Vocabulary({"甲乙": 8.0, "丙丁": 8.0, "乙丙": 9.0, "甲": 1.0, "丁": 1.0}, "zh")
+    vocabulary = UnigramVocabulary(
+        {"甲乙": 8.0, "丙丁": 8.0, "乙丙": 9.0, "甲": 1.0, "丁": 1.0}, "zh"
+    )
     (run,) = runs("甲乙丙丁", "zh")
-    pieces = [[unit.form for unit in piece] for piece in vocabulary.split(run)]
+    segments = [[unit.form for unit in segment] for segment in vocabulary.split(run)]
     # total 27: 8/28 * 8/28 > 1/28 * 9/28 * 1/28
-    assert pieces == [["甲", "乙"], ["丙", "丁"]]
+    assert segments == [["甲", "乙"], ["丙", "丁"]]
 
 
-def test_whole_entities_are_split_when_asked():
-    vocabulary = Vocabulary({"急性肝炎": 99.0, **WORDS}, "zh")
+def test_split_with_whole_false():
+    vocabulary = UnigramVocabulary({"急性肝炎": 99.0, **WORD_COUNTS}, "zh")
     (run,) = runs("急性肝炎", "zh")
     assert len(vocabulary.split(run)) == 1
     assert len(vocabulary.split(run, whole=False)) == 2
 
 
 def test_fitting_raises_the_words_that_names_use():
-    fitted = fit_vocabulary({**WORDS, "性肝": 5.0}, grouped(NAMES), "zh")
+    fitted = fit_vocabulary({**WORD_COUNTS, "性肝": 5.0}, grouped(NAMES), "zh")
     assert fitted.counts["肝炎"] > fitted.counts["性肝"]
-    assert set(fitted.counts) == {*WORDS, "性肝"}
+    assert set(fitted.counts) == {*WORD_COUNTS, "性肝"}

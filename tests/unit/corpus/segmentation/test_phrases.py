@@ -1,4 +1,4 @@
-"""Phrases against counts made with plain Python; the table of phrases; the corpus reader."""
+"""Phrases against counts in plain Python; the table of phrases; the corpus reader."""
 
 from __future__ import annotations
 
@@ -26,56 +26,58 @@ ALL = PhraseConfig(min_count=2, max_length=4, min_cohesion=0.0, min_entropy=0.0)
 
 def make_documents(seed=0):
     """Text of random characters in which one phrase is planted."""
-    draw = random.Random(seed)
-    letters = [chr(0x4E00 + k) for k in range(14)]
+    rng = random.Random(seed)
+    characters = [chr(0x4E00 + k) for k in range(14)]
     documents = []
     for _ in range(120):
-        text = "".join(draw.choices(letters, k=draw.randint(3, 12)))
-        place = draw.randint(0, len(text))
-        documents.append(text[:place] + "糖尿病" + text[place:] + draw.choice(["。", "", "，甲"]))
+        text = "".join(rng.choices(characters, k=rng.randint(3, 12)))
+        position = rng.randint(0, len(text))
+        documents.append(
+            text[:position] + "糖尿病" + text[position:] + rng.choice(["。", "", "，甲"])
+        )
     return documents
 
 
-def plain_figures(documents, form):
+def reference_statistics(documents, form):
     """Count, cohesion and entropies of a run, from the definition alone."""
     sequences = [[u.form for u in run] for text in documents for run in runs(text, "zh")]
     total = sum(map(len, sequences))
 
-    def places(wanted):
+    def positions(wanted):
         n = len(wanted)
         return [
             (s, k) for s in sequences for k in range(len(s) - n + 1) if s[k : k + n] == list(wanted)
         ]
 
-    found = places(form)
-    p = {part: len(places(part)) / total for part in {form[:k] for k in range(1, len(form) + 1)}}
-    p |= {form[k:]: len(places(form[k:])) / total for k in range(1, len(form))}
+    occurrences = positions(form)
+    p = {part: len(positions(part)) / total for part in {form[:k] for k in range(1, len(form) + 1)}}
+    p |= {form[k:]: len(positions(form[k:])) / total for k in range(1, len(form))}
     cohesion = min(math.log(p[form] / (p[form[:k]] * p[form[k:]])) for k in range(1, len(form)))
     entropies = []
     for side in (-1, len(form)):
         beside = Counter()
-        for number, (sequence, k) in enumerate(found):
+        for number, (sequence, k) in enumerate(occurrences):
             inside = 0 <= k + side < len(sequence)
             beside[sequence[k + side] if inside else f"edge {number}"] += 1
-        shares = [n / len(found) for n in beside.values()]
-        entropies.append(-sum(share * math.log(share) for share in shares))
-    return len(found), cohesion, *entropies
+        ratios = [n / len(occurrences) for n in beside.values()]
+        entropies.append(-sum(ratio * math.log(ratio) for ratio in ratios))
+    return len(occurrences), cohesion, *entropies
 
 
 @pytest.mark.parametrize("chunk", [7, 1 << 22])
-def test_figures_are_those_of_plain_counting(chunk, monkeypatch):
+def test_statistics_match_plain_counting(chunk, monkeypatch):
     monkeypatch.setattr(counting, "_CHUNK", chunk)
     documents = make_documents()
     mined = mine_phrases(documents, ALL)
     assert len(mined.phrases) > 50
     for phrase in mined.phrases:
-        count, cohesion, left, right = plain_figures(documents, phrase.text)
+        count, cohesion, left, right = reference_statistics(documents, phrase.text)
         assert phrase.count == count == mined.count(list(phrase.text))
         assert phrase.cohesion == pytest.approx(cohesion)
         assert (phrase.left_entropy, phrase.right_entropy) == pytest.approx((left, right))
 
 
-def test_every_frequent_run_is_there():
+def test_every_frequent_run_is_counted():
     documents = make_documents()
     expected = Counter()
     for text in documents:
@@ -90,7 +92,7 @@ def test_every_frequent_run_is_there():
     assert mined.count("糖" * 9) == 0
 
 
-def test_the_planted_phrase_is_best_and_its_parts_are_none():
+def test_the_planted_phrase_is_best_without_its_parts():
     mined = mine_phrases(make_documents(), PhraseConfig(min_count=5, min_cohesion=1.0))
     texts = [phrase.text for phrase in mined.phrases]
     assert texts[0] == "糖尿病"
@@ -105,7 +107,7 @@ def test_english_phrases_are_words():
     assert [phrase.text for phrase in mined.phrases] == ["diabetes mellitus"]
 
 
-def test_a_small_table_forgets_the_rarest_and_says_so():
+def test_a_small_table_prunes_the_rarest_and_counts_them():
     documents = make_documents()
     full = mine_phrases(documents, PhraseConfig(min_count=20, min_cohesion=1.0))
     small = mine_phrases(documents, PhraseConfig(min_count=20, min_cohesion=1.0, max_entries=150))
@@ -115,7 +117,7 @@ def test_a_small_table_forgets_the_rarest_and_says_so():
 
 
 @pytest.mark.parametrize("max_entries", [20, 60, 100])
-def test_parts_that_a_full_table_forgot_count_as_the_whole_does(max_entries, monkeypatch):
+def test_pruned_parts_count_as_often_as_the_whole(max_entries, monkeypatch):
     """Their count of 0 made the cohesion of a cut infinite, with a warning of numpy's."""
     monkeypatch.setattr(counting, "_CHUNK", 200)
     config = PhraseConfig(min_count=2, max_length=5, min_cohesion=0.0, min_entropy=0.0,
@@ -131,8 +133,8 @@ def test_parts_that_a_full_table_forgot_count_as_the_whole_does(max_entries, mon
         assert phrase.cohesion == pytest.approx(min(bounds))
 
 
-def test_what_always_has_one_neighbour_has_an_entropy_of_exactly_0():
-    """Rounding made it less than 0, so that a limit of 0 left such phrases out."""
+def test_a_single_neighbour_has_an_entropy_of_exactly_0():
+    """Rounding made it less than 0, so that a threshold of 0 dropped such phrases."""
     documents = [f"甲乙丙{chr(0x4E00 + k)}" for k in range(7)] * 7
     mined = mine_phrases(documents, ALL)
     assert {phrase.text: phrase.right_entropy for phrase in mined.phrases}["甲乙"] == 0
@@ -144,7 +146,7 @@ def test_an_empty_corpus_has_no_phrases():
     assert mine_phrases(["", "。。。"]).phrases == []
 
 
-def test_phrases_come_back_from_their_file(tmp_path):
+def test_phrases_round_trip(tmp_path):
     phrases = [Phrase("糖尿病", 12, 4.5, 1.25, 2.0), Phrase("肝炎", 9, 3.125, 2.0, 1.5)]
     path = tmp_path / "phrases.tsv"
     write_phrases(phrases, path)
@@ -153,7 +155,7 @@ def test_phrases_come_back_from_their_file(tmp_path):
     assert read_phrases(path) == phrases
 
 
-def test_a_broken_line_of_phrases_is_named(write):
+def test_a_malformed_line_of_phrases_is_reported(write):
     path = write("phrases.tsv", "糖尿病\t12\t4.5\t1\t2\t3\n肝炎\tmany\n")
     with pytest.raises(FormatError, match=r"phrases.tsv:2: expected 6 columns"):
         read_phrases(path)

@@ -1,4 +1,4 @@
-"""The folder of a segmentation: built, opened, damaged; the command."""
+"""The segmentation folder: build, open, damage; the command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = [
     "慢性肾炎",
     "慢性活动性肝炎",
 ]
-OWN = SegmentationConfig(words="own")
+UNIGRAM = SegmentationConfig(word_segmenter="unigram")
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def text(write):
     return write("corpus.txt", "\n".join(lines))
 
 
-def test_names_in_the_folder_are_what_the_segmenter_gives(base, text, tmp_path):
-    manifest = build_segmentation(base, [text], tmp_path / "out", OWN)
+def test_stored_names_equal_the_output_of_the_segmenter(base, text, tmp_path):
+    manifest = build_segmentation(base, [text], tmp_path / "out", UNIGRAM)
     opened = Segmentation.open(tmp_path / "out")
     opened.check_store(base)
     texts = base.table("names").column("text").to_pylist()
@@ -52,13 +52,13 @@ def test_names_in_the_folder_are_what_the_segmenter_gives(base, text, tmp_path):
             assert opened.of_name(base, row) == opened.segment(name)
     assert manifest["n_long"] == len(opened) == 5
     assert manifest["texts"][0]["name"] == "corpus.txt"
-    found = opened.segment("慢性活动性肝炎")
-    assert found.cut(found.head) == "肝炎"
+    entity = opened.segment("慢性活动性肝炎")
+    assert entity.cut(entity.head) == "肝炎"
 
 
-def test_reviewed_cut_points_are_the_ones_used(base, text, write, tmp_path):
+def test_reviewed_cut_points_are_used(base, text, write, tmp_path):
     points = write("points.tsv", "# only one\n动\tbefore\t1\t1\t0\t1.0\n")
-    config = SegmentationConfig(words="own", cut_points=points)
+    config = SegmentationConfig(word_segmenter="unigram", cut_points=points)
     build_segmentation(base, [text], tmp_path / "out", config)
     opened = Segmentation.open(tmp_path / "out")
     assert [point.character for point in opened.cut_points] == ["动"]
@@ -68,30 +68,30 @@ def test_reviewed_cut_points_are_the_ones_used(base, text, write, tmp_path):
 def test_english_names_have_heads(base, tmp_path):
     build_segmentation(base, [], tmp_path / "out", SegmentationConfig(language="en"))
     opened = Segmentation.open(tmp_path / "out")
-    found = opened.segment("early breast cancer")
-    assert found.cut(found.head) == "cancer"
+    entity = opened.segment("early breast cancer")
+    assert entity.cut(entity.head) == "cancer"
     assert len(opened) == 3
 
 
-def test_what_is_wrong_is_said(base, text, tmp_path):
+def test_wrong_languages_stores_and_damaged_files_are_refused(base, text, tmp_path):
     with pytest.raises(NotFoundError, match="no name is in language 'de'"):
         build_segmentation(base, [text], tmp_path / "out", SegmentationConfig(language="de"))
     assert not (tmp_path / "out").exists()
-    build_segmentation(base, [text], tmp_path / "out", OWN)
+    build_segmentation(base, [text], tmp_path / "out", UNIGRAM)
     with pytest.raises(StoreError, match="segmentation"):
         Segmentation.open(tmp_path / "kb")
     opened = Segmentation.open(tmp_path / "out")
     base.manifest["files"]["names.arrow"]["sha256"] = "another"
     with pytest.raises(StoreError, match="another knowledge base"):
         opened.check_store(base)
-    (tmp_path / "out" / "pieces.npy").write_bytes(b"cut")
-    with pytest.raises(StoreError, match=r"pieces.npy: damaged \(expected"):
+    (tmp_path / "out" / "segments.npy").write_bytes(b"cut")
+    with pytest.raises(StoreError, match=r"segments.npy: damaged \(expected"):
         Segmentation.open(tmp_path / "out")
 
 
 def test_the_command_builds_and_shows(base, text, tmp_path, capsys):
     out = tmp_path / "out"
-    command(base.folder, [text], out, words="own", as_json=True, quiet=True)
+    command(base.folder, [text], out, word_segmenter="unigram", as_json=True, quiet=True)
     assert json.loads(capsys.readouterr().out)["n_long"] == 5
     command(out, show=["慢性活动性肝炎", "肝炎"])
     first, second = capsys.readouterr().out.splitlines()
@@ -101,7 +101,7 @@ def test_the_command_builds_and_shows(base, text, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["head"] == [2, 4]
 
 
-def test_the_command_refuses_what_makes_no_sense(base, text):
+def test_the_command_refuses_contradicting_options(base, text):
     with pytest.raises(ConfigError, match="-o: name a folder"):
         command(base.folder, [text])
     with pytest.raises(ConfigError, match="--show: without -o"):

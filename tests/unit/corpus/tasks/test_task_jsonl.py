@@ -1,4 +1,4 @@
-"""Examples as JSON lines: what is written is read again; what is broken is told."""
+"""Task examples in JSON lines: round trips and malformed lines."""
 
 from __future__ import annotations
 
@@ -30,12 +30,18 @@ def relations(draw):
 
     def mention():
         cuts = sorted(draw(st.sets(st.integers(0, len(text)), min_size=2, max_size=4)))
-        pieces = list(zip(cuts[::2], cuts[1::2], strict=False))
-        said = " ".join(text[start:end] for start, end in pieces)
-        gaps = tuple(pieces) if len(pieces) > 1 else ()
+        fragments = list(zip(cuts[::2], cuts[1::2], strict=False))
+        covered = " ".join(text[start:end] for start, end in fragments)
+        gaps = tuple(fragments) if len(fragments) > 1 else ()
         concepts = tuple(draw(st.lists(TEXT, max_size=2)))
         return Mention(
-            pieces[0][0], pieces[-1][1], said, concepts, draw(TEXT), pieces=gaps, id=draw(TEXT)
+            fragments[0][0],
+            fragments[-1][1],
+            covered,
+            concepts,
+            draw(TEXT),
+            pieces=gaps,
+            id=draw(TEXT),
         )
 
     return RelationExample(text, mention(), mention(), draw(TEXT), draw(TEXT), draw(TEXT))
@@ -50,15 +56,15 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=["pair", "ranking", "class", "relation"])
-def test_written_examples_are_read_again(kind, tmp_path):
+def test_examples_round_trip(kind, tmp_path):
     @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(kind, min_size=1, max_size=3))
     def check(examples):
         path = tmp_path / "a.jsonl"
         assert write_examples(examples, path, overwrite=True) == len(examples)
-        found = read_task(TaskConfig(path=path, format="jsonl"))
-        assert found.examples == tuple(examples)
-        assert not found.log.rejected.counts
+        result = read_task(TaskConfig(path=path, format="jsonl"))
+        assert result.examples == tuple(examples)
+        assert not result.log.rejected.counts
         assert read_task(TaskConfig(path=path)).format == "jsonl"
 
     check()
@@ -93,11 +99,11 @@ BROKEN = [
     ({"text": "ab", "first": MENTION}, "not an object of a Mention"),
     (
         {"text": "ab", "first": MENTION, "second": {**MENTION, "text": "b"}},
-        "a mention that does not stand at its offsets",
+        "a mention that is not at its offsets",
     ),
     (
         {"text": "ab", "first": MENTION, "second": {**MENTION, "end": 5}},
-        "a mention that does not stand at its offsets",
+        "a mention that is not at its offsets",
     ),
     (
         {"text": "ab", "first": MENTION, "second": {**MENTION, "pieces": [[0]]}},
@@ -111,14 +117,16 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("value", "reason"), BROKEN, ids=[reason for _, reason in BROKEN])
-def test_broken_lines_are_told(write, value, reason):
+def test_malformed_lines_are_rejected(write, value, reason):
     lines = json.dumps({"first": "a", "second": "b"}) + "\n" + json.dumps(value) + "\n"
-    found = read_task(TaskConfig(path=write("a.jsonl", lines), format="jsonl"))
-    assert found.examples == (PairExample("a", "b"),)
-    assert {r: told[0].line for r, told in found.log.rejected.examples.items()} == {reason: 2}
+    result = read_task(TaskConfig(path=write("a.jsonl", lines), format="jsonl"))
+    assert result.examples == (PairExample("a", "b"),)
+    assert {r: examples[0].line for r, examples in result.log.rejected.examples.items()} == {
+        reason: 2
+    }
 
 
-def test_nothing_is_overwritten_unasked(tmp_path):
+def test_an_existing_file_is_not_overwritten(tmp_path):
     write_examples([PairExample("a", "b")], tmp_path / "a.jsonl")
     with pytest.raises(OutputError, match="exists already"):
         write_examples([PairExample("c", "d")], tmp_path / "a.jsonl")

@@ -1,4 +1,4 @@
-"""Answers gathered by question, and graded searches."""
+"""Answers grouped by question, and graded searches."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ def read(path, form=""):
     return read_task(TaskConfig(path=path, format=form))
 
 
-def test_scattered_answers_are_gathered_in_the_files_order(write):
+def test_answers_are_grouped_in_the_order_of_the_file(write):
     lines = '0\tq1\t"say ""no"""\n1\tq2\tx\n1\tq1\ty\n0\tq1\t"open\n2a\tq1\tz\n0\tq2\t \n'
-    found = read(write("a.txt", lines), "cmedqa")
-    assert found.examples == (
+    result = read(write("a.txt", lines), "cmedqa")
+    assert result.examples == (
         RankingExample("q1", (Answer('say "no"'), Answer("y", 1))),
         RankingExample("q2", (Answer("x", 1),)),
     )
-    assert {r: e[0].line for r, e in found.log.rejected.examples.items()} == {
-        "a quote without end": 4,
+    assert {r: e[0].line for r, e in result.log.rejected.examples.items()} == {
+        "an unclosed quote": 4,
         "the label is not a whole number such as 0 or 1": 5,
-        "question or answer is blank": 6,
+        "question or answer is empty": 6,
     }
-    assert found.log.n_read == 6
+    assert result.log.n_read == 6
 
 
-def test_questions_with_ids_are_told_apart_by_them(write):
+def test_questions_are_distinguished_by_their_ids(write):
     lines = "7\t1\t内科\tq\ta\n7\t0\t内科\tq\tb\n8\t1\t外科\tq\tc\n"
-    found = read(write("a.txt", lines), "webmedqa")
-    assert found.examples == (
+    result = read(write("a.txt", lines), "webmedqa")
+    assert result.examples == (
         RankingExample("q", (Answer("a", 1), Answer("b")), "7"),
         RankingExample("q", (Answer("c", 1),), "8"),
     )
@@ -42,10 +42,10 @@ def test_searches_keep_grades_and_addresses(write):
         '{"query": "q"}\n'
         "{broken\n[1]\n"
     )
-    found = read(write("a.json", lines))
-    assert found.format == "cmedir"
-    assert found.examples == (RankingExample("q", (Answer("t", 2, "u"), Answer("s", 0, "v"))),)
-    assert dict(found.log.rejected.counts) == {
+    result = read(write("a.json", lines))
+    assert result.format == "cmedir"
+    assert result.examples == (RankingExample("q", (Answer("t", 2, "u"), Answer("s", 0, "v"))),)
+    assert dict(result.log.rejected.counts) == {
         "a document without title or grade": 2,
         "not of the form query, documents": 1,
         "not JSON": 1,
@@ -53,7 +53,7 @@ def test_searches_keep_grades_and_addresses(write):
     }
 
 
-def test_what_can_be_decided():
+def test_decidable():
     answers = (Answer("a", 1), Answer("b"))
     assert RankingExample("q", answers).decidable
     assert not RankingExample("q", answers[:1]).decidable

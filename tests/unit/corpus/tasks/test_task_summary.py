@@ -1,4 +1,4 @@
-"""Counts, chance and what two splits share, against plain enumeration."""
+"""Counts, chance level and overlap of splits, against plain enumeration."""
 
 from __future__ import annotations
 
@@ -45,28 +45,28 @@ def test_majority_breaks_ties_by_name():
 
 
 def test_summary_of_rankings():
-    found = summarise([ranking(1, 0, 0), ranking(0), ranking(1)])
-    assert (found.kind, found.labels) == ("ranking", {"0": 3, "1": 2})
-    assert found.extra == {
+    result = summarise([ranking(1, 0, 0), ranking(0), ranking(1)])
+    assert (result.kind, result.labels) == ("ranking", {"0": 3, "1": 2})
+    assert result.extra == {
         "n_candidates": 5,
-        "most_candidates": 3,
+        "max_candidates": 3,
         "n_without_answer": 1,
         "n_with_one_answer": 2,
         "n_decidable": 1,
     }
-    assert found.chance["acc@1"] == pytest.approx((1 / 3 + 0 + 1) / 3)
-    assert found.chance["acc@1 (decidable)"] == pytest.approx(1 / 3)
+    assert result.chance["acc@1"] == pytest.approx((1 / 3 + 0 + 1) / 3)
+    assert result.chance["acc@1 (decidable)"] == pytest.approx(1 / 3)
 
 
 def test_summary_of_classes():
     several = [ClassExample("x", labels, multi=True) for labels in [("A", "B"), (), (), ("A",)]]
-    found = summarise(several)
-    assert (found.labels, found.n_unlabelled) == ({"A": 2, "B": 1}, 0)
-    assert found.chance == {"accuracy": 0.5, "answer": []}
-    assert found.extra == {"n_without_label": 2}
-    assert found.n_repeated == 3
+    result = summarise(several)
+    assert (result.labels, result.n_unlabelled) == ({"A": 2, "B": 1}, 0)
+    assert result.chance == {"accuracy": 0.5, "answer": []}
+    assert result.extra == {"n_without_label": 2}
+    assert result.n_repeated == 3
     single = summarise([ClassExample("longer", ("A",), "context"), ClassExample("x")])
-    assert (single.n_unlabelled, single.longest, single.chance["accuracy"]) == (1, 7, 1.0)
+    assert (single.n_unlabelled, single.max_length, single.chance["accuracy"]) == (1, 7, 1.0)
     assert single.mean_length == pytest.approx((6 + 7 + 1) / 3)
     assert summarise([ClassExample("x")]).chance == {}
 
@@ -77,17 +77,17 @@ def relation(first, second, label="1", text="a b c d"):
 
 
 def test_summary_of_relations():
-    found = summarise([relation((0, 1), (2, 3)), relation((0, 3), (2, 3), "0")])
-    assert found.extra == {"n_documents": 0, "n_with_gaps": 0, "n_overlapping": 1}
-    assert found.to_json()["n_overlapping"] == 1
+    result = summarise([relation((0, 1), (2, 3)), relation((0, 3), (2, 3), "0")])
+    assert result.extra == {"n_documents": 0, "n_with_gaps": 0, "n_overlapping": 1}
+    assert result.to_json()["n_overlapping"] == 1
 
 
 def test_pairs_seen_in_either_order_and_answered_otherwise():
     train = [PairExample("a", "b", "1"), PairExample("c", "d", "0")]
     test = [PairExample("b", "a", "0"), PairExample("a", "x", "1"), PairExample("y", "z", "1")]
-    found = overlap(train, test)
-    assert (found.n_examples, found.n_seen, found.n_contradicted) == (3, 1, 1)
-    assert (found.n_texts, found.n_texts_seen) == (5, 2)
+    result = overlap(train, test)
+    assert (result.n_examples, result.n_seen, result.n_contradicted) == (3, 1, 1)
+    assert (result.n_texts, result.n_texts_seen) == (5, 2)
 
 
 def test_relations_differ_by_their_mentions():
@@ -102,5 +102,5 @@ def test_judgements_seen():
         RankingExample("q", (Answer("a", 1), Answer("c"))),
         RankingExample("q", (Answer("b"), Answer("a", 1))),
     ]
-    found = overlap(train, test)
-    assert (found.n_seen, found.n_contradicted, found.n_judgements_seen) == (1, 0, 3)
+    result = overlap(train, test)
+    assert (result.n_seen, result.n_contradicted, result.n_judgements_seen) == (1, 0, 3)

@@ -1,4 +1,4 @@
-"""Tables of one's own, with a mapping of columns."""
+"""Task tables with a column mapping."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def read(path, **columns):
     return read_task(TaskConfig(path=path, columns=columns))
 
 
-def rejected(found):
+def rejected(result):
     return {
-        reason: [e.line for e in found.log.rejected.examples[reason]]
-        for reason in found.log.rejected.counts
+        reason: [e.line for e in result.log.rejected.examples[reason]]
+        for reason in result.log.rejected.counts
     }
 
 
 def test_csv_with_cells_over_several_lines(write):
     path = write("a.csv", 'no,q1,q2,same\n1,"a, b","c\nd",yes\n2,x,y,no\n')
-    found = read(path, first="q1", second="q2", label="same", id="no")
-    assert found.examples == (
+    result = read(path, first="q1", second="q2", label="same", id="no")
+    assert result.examples == (
         PairExample("a, b", "c\nd", "yes", "1"),
         PairExample("x", "y", "no", "2"),
     )
@@ -37,24 +37,24 @@ def test_csv_with_cells_over_several_lines(write):
 
 def test_a_quote_inside_a_cell_is_text(write):
     path = write("a.csv", 'q1,q2\n5" plaque,x"y\n"a ""b"",\nc",d\n')
-    found = read(path, first="q1", second="q2")
-    assert found.examples == (PairExample('5" plaque', 'x"y'), PairExample('a "b",\nc', "d"))
+    result = read(path, first="q1", second="q2")
+    assert result.examples == (PairExample('5" plaque', 'x"y'), PairExample('a "b",\nc', "d"))
 
 
-def test_a_quote_without_end_costs_one_line(write):
+def test_an_unclosed_quote_rejects_one_line(write):
     path = write("a.csv", 'q1,q2\na,"b\nc,d\n\ne,f,g\nh,"i" j\nk,l\n')
-    found = read(path, first="q1", second="q2")
-    assert found.examples == (PairExample("c", "d"), PairExample("k", "l"))
-    assert rejected(found) == {
+    result = read(path, first="q1", second="q2")
+    assert result.examples == (PairExample("c", "d"), PairExample("k", "l"))
+    assert rejected(result) == {
         "quotes that are not those of CSV": [2, 6],
         "3 cells, expected 2": [5],
     }
 
 
-def test_a_runaway_quote_costs_one_line_even_if_another_follows_far_below(write):
+def test_an_unclosed_quote_rejects_one_line_even_if_another_follows_far_below(write):
     lines = "".join(f"a{n},b\n" for n in range(300))
-    found = read(write("a.csv", f'q1,q2\nx,"y\n{lines}z,"w\n'), first="q1", second="q2")
-    assert (len(found.examples), rejected(found)) == (
+    result = read(write("a.csv", f'q1,q2\nx,"y\n{lines}z,"w\n'), first="q1", second="q2")
+    assert (len(result.examples), rejected(result)) == (
         300,
         {"quotes that are not those of CSV": [2, 303]},
     )
@@ -62,17 +62,17 @@ def test_a_runaway_quote_costs_one_line_even_if_another_follows_far_below(write)
 
 def test_tabs_and_numbered_columns(write):
     path = write("a.tsv", 'flu\tA\t"whole"\n5" plaque\tB\tx\n\tC\tx\nshort\n')
-    found = read(path, text="#1", label="#2", context="#3")
-    assert found.examples == (
+    result = read(path, text="#1", label="#2", context="#3")
+    assert result.examples == (
         ClassExample("flu", ("A",), "whole"),
         ClassExample('5" plaque', ("B",), "x"),
     )
-    assert rejected(found) == {"text is blank": [3], "1 cells, expected 3": [4]}
+    assert rejected(result) == {"text is empty": [3], "1 cells, expected 3": [4]}
 
 
 def test_several_labels(write):
-    found = read(write("a.tsv", "t\tl\nx\tA| B\ny\t\n"), text="t", labels="l")
-    assert found.examples == (
+    result = read(write("a.tsv", "t\tl\nx\tA| B\ny\t\n"), text="t", labels="l")
+    assert result.examples == (
         ClassExample("x", ("A", "B"), multi=True),
         ClassExample("y", (), multi=True),
     )
@@ -82,21 +82,21 @@ def test_json_lines(write):
     path = write(
         "a.jsonl", '{"q": "x", "l": ["A", "B"], "n": 1}\n{"q": "y", "l": []}\n{"q": "z"}\n'
     )
-    found = read(path, text="q", labels="l")
-    assert [example.labels for example in found.examples] == [("A", "B"), ()]
-    assert rejected(found) == {"the key 'l' is missing": [3]}
+    result = read(path, text="q", labels="l")
+    assert [example.labels for example in result.examples] == [("A", "B"), ()]
+    assert rejected(result) == {"the key 'l' is missing": [3]}
 
 
 def test_answers_are_gathered(write):
     path = write("a.csv", "q,a,r\nq1,x,1\nq2,y,0\nq1,z,0\nq1,w,maybe\nq1,,1\n")
-    found = read(path, query="q", answer="a", relevance="r")
-    assert found.examples == (
+    result = read(path, query="q", answer="a", relevance="r")
+    assert result.examples == (
         RankingExample("q1", (Answer("x", 1), Answer("z"))),
         RankingExample("q2", (Answer("y"),)),
     )
-    assert rejected(found) == {
+    assert rejected(result) == {
         "relevance is not a whole number such as 0 or 1": [5],
-        "answer is blank": [6],
+        "answer is empty": [6],
     }
 
 
@@ -105,7 +105,7 @@ def test_answers_are_gathered(write):
     [
         ({"one": "a"}, "no role is called 'one'"),
         ({"first": "a"}, "map first and second"),
-        ({"first": "a", "second": "b", "labels": "c"}, "labels means nothing to a pair"),
+        ({"first": "a", "second": "b", "labels": "c"}, "labels"),
         ({"text": "a", "label": "b", "labels": "c"}, "map only one of both"),
         ({"text": "#0"}, "'#0' is not a column number"),
     ],
@@ -115,8 +115,8 @@ def test_mappings_that_make_no_sense(write, columns, message):
         read(write("a.csv", "a,b,c\n1,2,3\n"), **columns)
 
 
-def test_a_column_that_is_not_there(write):
-    with pytest.raises(FormatError, match="'x' stands 0 times in the header"):
+def test_a_missing_column(write):
+    with pytest.raises(FormatError, match="'x' occurs 0 times"):
         read(write("a.csv", "a,b\n1,2\n"), first="a", second="x")
 
 

@@ -1,4 +1,4 @@
-"""Graphs to learn from, and the kept answers of PyKEEN."""
+"""Graphs to train on, and recorded results of PyKEEN."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def graph():
 
 
 @pytest.fixture
-def drawn_graph(graph):
+def random_graph(graph):
     """Make a graph of random triples, each once: ``drawn_graph(n, n_entities, n_relations)``."""
 
     def make(n=60, n_entities=12, n_relations=3, seed=0):
-        draw = np.random.default_rng(seed)
-        columns = (draw.integers(0, top, 3 * n) for top in (n_entities, n_relations, n_entities))
+        rng = np.random.default_rng(seed)
+        columns = (rng.integers(0, top, 3 * n) for top in (n_entities, n_relations, n_entities))
         rows = list(dict.fromkeys(zip(*(map(int, column) for column in columns), strict=True)))
         return graph(rows[:n], (), (), n_entities, n_relations)
 
@@ -41,12 +41,12 @@ def drawn_graph(graph):
 
 @pytest.fixture
 def pykeen(shared_data):
-    """What PyKEEN gave: tensors and JSON."""
+    """Recorded results of PyKEEN: tensors and JSON."""
     from biograft.graph.embedding.embeddings import read_tensors
 
     folder: Path = shared_data("parity/kge")
-    told = json.loads((folder / "expected.json").read_text())
-    return read_tensors(folder / "embeddings.safetensors"), told
+    expected = json.loads((folder / "expected.json").read_text())
+    return read_tensors(folder / "embeddings.safetensors"), expected
 
 
 @pytest.fixture
@@ -59,7 +59,11 @@ def small_base(tmp_path):
              for k in range(30)]  # fmt: skip
     folder = tmp_path / "graph"
     folder.mkdir()
-    for name, part in (("train", lines[:72]), ("valid", lines[72:81]), ("test", lines[81:])):
-        (folder / f"{name}.txt").write_text("\n".join(part) + "\n")
+    for name, rows in (
+        ("train", lines[:72]),
+        ("valid", lines[72:81]),
+        ("test", lines[81:]),
+    ):
+        (folder / f"{name}.txt").write_text("\n".join(rows) + "\n")
     build_store(BuildConfig(sources=(SourceConfig(path=folder),)), tmp_path / "kb")
     return KnowledgeBase.open(tmp_path / "kb")

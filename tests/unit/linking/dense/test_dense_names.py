@@ -1,7 +1,7 @@
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.dense.build import gather_texts
+from biograft.linking.dense.build import collect_texts
 
 
 def plain(kb, prepare, languages=()):
@@ -19,7 +19,7 @@ def plain(kb, prepare, languages=()):
 @pytest.mark.parametrize("prepare", [str.lower, str, lambda text: text[:1], lambda text: ""])
 def test_equal_texts_are_one(make_kb, prepare, languages):
     kb = make_kb()
-    names = gather_texts(kb, prepare, languages)
+    names = collect_texts(kb, prepare, languages)
     grouped = {
         text: names.rows[names.starts[k] : names.starts[k + 1]].tolist()
         for k, text in enumerate(names.texts.to_pylist())
@@ -29,4 +29,4 @@ def test_equal_texts_are_one(make_kb, prepare, languages):
 
 def test_an_unknown_language_is_refused(make_kb):
     with pytest.raises(ConfigError, match=r"languages: .* has no names in 'de'; known: en, fr, zh"):
-        gather_texts(make_kb(), str, ("en", "de"))
+        collect_texts(make_kb(), str, ("en", "de"))

@@ -113,5 +113,5 @@ def test_a_coarse_scan_is_for_many_rows_on_a_processor_that_has_it(tmp_path, mon
     for quick, many in ((True, True), (True, False), (False, True)):
         monkeypatch.setattr(module, "processor_has_bf16", lambda quick=quick: quick)
         monkeypatch.setattr(module, "_COARSE_ROWS", 100 if many else 101)
-        assert search._begins_coarse(16) is (quick and many)
-    assert not search._begins_coarse(1)
+        assert search._starts_coarse(16) is (quick and many)
+    assert not search._starts_coarse(1)

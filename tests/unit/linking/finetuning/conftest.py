@@ -12,9 +12,9 @@ from biograft.config import from_mapping
 from biograft.kb import KnowledgeBase
 from biograft.linking.finetuning import FinetuneConfig
 from biograft.linking.finetuning.candidates import CandidateFinder
-from biograft.linking.finetuning.training_data import make_lessons
+from biograft.linking.finetuning.training_data import make_examples
 from biograft.linking.lexical import LexicalIndex
-from biograft.linking.rankers import LabelledMention
+from biograft.linking.queries import LabelledMention
 from biograft.nn import TextEncoder
 
 COMPLAINTS = [
@@ -74,7 +74,7 @@ def clinic(store_of, tmp_path) -> Clinic:
 
     def finder(mentions=mentions, encoder=None, kb=kb, **options: Any) -> CandidateFinder:
         config, encoder = configure(**options), encoder or load()
-        lessons = make_lessons(kb, encoder, mentions, config)
+        lessons = make_examples(kb, encoder, mentions, config)
         return CandidateFinder(lessons, LexicalIndex.build(kb, config.lexical), encoder, config)
 
     return Clinic(kb, load, mentions, finder)

@@ -8,9 +8,9 @@ import torch
 
 from biograft.errors import StoreError
 from biograft.linking.finetuning.bank import BankBatches, NameBank
-from biograft.linking.finetuning.candidates import EpochOrder, Share
-from biograft.linking.finetuning.training_data import make_lessons
-from biograft.linking.rankers import LabelledMention
+from biograft.linking.finetuning.candidates import EpochOrder, Shard
+from biograft.linking.finetuning.training_data import make_examples
+from biograft.linking.queries import LabelledMention
 from biograft.text import normalise
 
 
@@ -18,7 +18,7 @@ from biograft.text import normalise
 def bank_of(clinic, config_of):
     def make(mentions=clinic.mentions, encoder=None, **options):
         config, encoder = config_of(loss="bank", **options), encoder or clinic.load()
-        return NameBank(make_lessons(clinic.kb, encoder, mentions, config), encoder, config)
+        return NameBank(make_examples(clinic.kb, encoder, mentions, config), encoder, config)
 
     return make
 
@@ -85,7 +85,7 @@ def test_a_text_of_no_other_name_teaches_nothing(clinic, bank_of):
 def test_within_an_epoch_the_vectors_are_those_of_its_start(clinic, bank_of, tmp_path):
     encoder = clinic.load()
     bank = bank_of(encoder=encoder)
-    order = EpochOrder(len(bank.lessons), 3, 1, Share())
+    order = EpochOrder(len(bank.lessons), 3, 1, Shard())
     source = BankBatches(bank, tmp_path / "bank", order)
     whole = list(source.batches(0))
     expected = bank.encode().astype(np.float32)
@@ -103,6 +103,6 @@ def test_within_an_epoch_the_vectors_are_those_of_its_start(clinic, bank_of, tmp
 
 
 def test_only_one_process_writes(bank_of, tmp_path):
-    second = BankBatches(bank_of(), tmp_path / "bank", EpochOrder(8, 3, 1, Share(1, 2)))
+    second = BankBatches(bank_of(), tmp_path / "bank", EpochOrder(8, 3, 1, Shard(1, 2)))
     assert len(list(second.batches(0))) == 2
     assert not (tmp_path / "bank").exists()

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.finetuning.candidates import CandidateBatches, EpochOrder, Share
+from biograft.linking.finetuning.candidates import CandidateBatches, EpochOrder, Shard
 
 
-def order(n_lessons=8, batch_size=3, seed=1, rank=0, world=1):
-    return EpochOrder(n_lessons, batch_size, seed, Share(rank, world))
+def order(n_examples=8, batch_size=3, seed=1, rank=0, world=1):
+    return EpochOrder(n_examples, batch_size, seed, Shard(rank, world))
 
 
 def test_an_epoch_has_every_lesson_once_in_an_order_of_its_own():

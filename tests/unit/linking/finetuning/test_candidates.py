@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from biograft.linking.rankers import LabelledMention
+from biograft.linking.queries import LabelledMention
 from biograft.text import normalise
 
 

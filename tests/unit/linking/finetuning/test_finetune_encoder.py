@@ -19,7 +19,7 @@ from biograft.linking.finetuning import finetune_encoder
 from biograft.linking.finetuning.candidates import path_of
 from biograft.linking.index import WEIGHTS, read_weights
 from biograft.linking.lexical import LexicalIndex
-from biograft.linking.rankers import LabelledMention
+from biograft.linking.queries import LabelledMention
 from biograft.nn import TextEncoder
 from biograft.objectives.configs import SynonymMarginalConfig
 from biograft.objectives.synonym_marginal import NameScorer, cut_in_pieces
@@ -73,15 +73,18 @@ def test_what_lay_people_say_is_learned(run, clinic, tmp_path, loss):
 
 
 def test_the_weight_of_letters_is_learned_and_written(run):
-    result = run("run", epochs=2, marginal={"lexical_weight": 0.8, "pace": 20})
+    result = run("run", epochs=2, marginal={"lexical_weight": 0.8, "lexical_rate_factor": 20})
     content = WEIGHTS.read(result.encoder)
     assert content["weights"] == {"dense": 1.0, "lexical": result.lexical_weight}
     assert read_weights(result.encoder) == content["weights"]
-    assert (content["marginal"]["pace"], content["lexical"]["reword"]) == (20, True)
+    assert (
+        content["marginal"]["lexical_rate_factor"],
+        content["lexical"]["synonym_substitution"],
+    ) == (20, True)
     assert content["provenance"]["kb"]
     assert 0.01 < abs(result.lexical_weight - 0.8) < 0.5
     lines = metrics(result)
-    assert {"taught", "gold_probability", "gold_first", "gold_found"} <= set(lines[0])
+    assert {"with_gold", "gold_probability", "gold_first", "gold_found"} <= set(lines[0])
     assert json.loads(json.dumps(result.to_json())) == result.to_json()
     without = run("pairs", epochs=1, loss="contrastive")
     assert without.lexical_weight is None
@@ -94,7 +97,12 @@ def test_the_weight_of_letters_is_learned_and_written(run):
 def test_letters_that_mislead_get_no_weight(run):
     wrong = [("belly button", "C0"), ("headache", "C3"), ("insomnia", "C2"), ("dyspnea", "C1")]
     mentions = [LabelledMention(text, frozenset({concept})) for text, concept in wrong]
-    result = run("run", epochs=4, mentions=mentions, marginal={"lexical_weight": 0.0, "pace": 20})
+    result = run(
+        "run",
+        epochs=4,
+        mentions=mentions,
+        marginal={"lexical_weight": 0.0, "lexical_rate_factor": 20},
+    )
     assert result.lexical_weight < 0
     content = WEIGHTS.read(result.encoder)
     assert content["learned"] == {"lexical": result.lexical_weight}
@@ -104,7 +112,7 @@ def test_letters_that_mislead_get_no_weight(run):
 @pytest.mark.parametrize("weight", [0.0, 0.3, 4.0])
 def test_an_index_puts_names_in_the_order_that_was_learned(run, clinic, tmp_path, weight):
     """The scores of training, name by name, against those of the search of an index."""
-    marginal = {"lexical_weight": weight, "pace": 20}
+    marginal = {"lexical_weight": weight, "lexical_rate_factor": 20}
     result = run("run", epochs=1, marginal=marginal)
     trained = TextEncoder.from_pretrained(result.encoder)
     config = IndexConfig(dense=DenseConfig(precision="fp32"))
@@ -186,10 +194,10 @@ def test_a_run_goes_on_only_with_the_same(run, clinic):
 
 def test_mentions_without_gold_may_wait(run):
     lines = metrics(run("run", epochs=1, k=2, missing_gold="skip"))
-    assert min(line["taught"] for line in lines) < 1
-    assert all(line["taught"] == pytest.approx(line["gold_found"]) for line in lines)
+    assert min(line["with_gold"] for line in lines) < 1
+    assert all(line["with_gold"] == pytest.approx(line["gold_found"]) for line in lines)
     lines = metrics(run("added", epochs=1, k=2))
-    assert all(line["taught"] == 1 for line in lines)
+    assert all(line["with_gold"] == 1 for line in lines)
     assert np.mean([line["gold_found"] for line in lines]) < 1
 
 
@@ -202,7 +210,7 @@ from pathlib import Path
 from biograft.config import from_mapping
 from biograft.kb import KnowledgeBase
 from biograft.linking.finetuning import FinetuneConfig, finetune_encoder
-from biograft.linking.rankers import LabelledMention
+from biograft.linking.queries import LabelledMention
 from biograft.nn import TextEncoder
 
 kb, folder, mentions, options, out = sys.argv[1:]
@@ -222,7 +230,7 @@ Path(f"{out}.rank{os.environ['RANK']}.json").write_text(json.dumps(ended))
 @pytest.mark.slow
 def test_two_processes_learn_the_same(clinic, tmp_path):
     out = tmp_path / "run"
-    clinic.load().save(tmp_path / "start")
+    clinic.load().save_pretrained(tmp_path / "start")
     options = {"k": 6, "training": {"steps": 3, "batch_size": 2, "precision": "fp32"}}
     mentions = [(mention.text, sorted(mention.concepts)) for mention in clinic.mentions]
     given = [clinic.kb.folder, tmp_path / "start", json.dumps(mentions), json.dumps(options), out]

@@ -8,7 +8,7 @@ from safetensors.numpy import save_file
 
 from biograft.errors import StoreError
 from biograft.linking.finetuning.candidates import (
-    Candidates,
+    EpochCandidates,
     load_candidates,
     path_of,
     save_candidates,
@@ -17,7 +17,7 @@ from biograft.linking.finetuning.candidates import (
 
 @pytest.fixture
 def candidates():
-    return Candidates(
+    return EpochCandidates(
         texts=np.array([[3, 1, -1], [0, 2, 5]]),
         lexical=np.array([[0.5, 0.25, 0], [0.1, 0, 0.9]], np.float32),
         gold=np.array([[True, False, False], [False, False, True]]),

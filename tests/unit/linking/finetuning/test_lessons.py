@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.finetuning.training_data import NameTexts, make_lessons
-from biograft.linking.rankers import LabelledMention
+from biograft.linking.finetuning.training_data import NameTable, make_examples
+from biograft.linking.queries import LabelledMention
 
 
 def mention(text, *concepts):
@@ -18,7 +18,7 @@ def gold_texts(lessons, place=0):
 
 
 def test_names_that_the_encoder_cannot_tell_apart_are_one_text(clinic):
-    names = NameTexts(clinic.kb, clinic.load(), ())
+    names = NameTable(clinic.kb, clinic.load(), ())
     assert len(names) == clinic.kb.n_names - 1
     assert [names.text(int(n)) for n in names.of_concept(clinic.kb.row("C0"))] == [
         "abdominal pain",
@@ -30,7 +30,7 @@ def test_names_that_the_encoder_cannot_tell_apart_are_one_text(clinic):
 
 
 def test_a_mention_knows_all_names_of_all_that_it_means(clinic, config_of):
-    lessons = make_lessons(clinic.kb, clinic.load(), [mention("tired", "C3", "C1")], config_of())
+    lessons = make_examples(clinic.kb, clinic.load(), [mention("tired", "C3", "C1")], config_of())
     assert gold_texts(lessons) == {"fatigue", "lassitude", "insomnia", "sleeplessness"}
     assert lessons.lessons[0].concepts == (clinic.kb.row("C1"), clinic.kb.row("C3"))
 
@@ -40,29 +40,29 @@ def test_a_text_that_names_gold_is_right_whatever_else_it_names(store_of, clinic
         [{"id": "A", "name": "Cold", "names": ["rhinitis"]},
          {"id": "B", "name": "low temperature", "names": ["cold"]}], "shared"
     )  # fmt: skip
-    lessons = make_lessons(kb, clinic.load(), [mention("chill", "B")], config_of())
+    lessons = make_examples(kb, clinic.load(), [mention("chill", "B")], config_of())
     assert gold_texts(lessons) == {"cold", "low temperature"}
 
 
 def test_what_teaches_nothing_is_counted(clinic, config_of):
     mentions = [mention("  ", "C0"), mention("x", "Z9"), mention("y"), mention("ache", "C0", "Z9")]
-    counts = make_lessons(clinic.kb, clinic.load(), mentions, config_of()).counts
+    counts = make_examples(clinic.kb, clinic.load(), mentions, config_of()).counts
     assert (counts.n_mentions, counts.n_unknown, counts.n_empty) == (4, 2, 1)
-    assert (counts.n_nameless, counts.n_lessons) == (0, 1)
+    assert (counts.n_nameless, counts.n_examples) == (0, 1)
     with pytest.raises(ConfigError, match=r"none of 3 teaches anything: 2 of concepts"):
-        make_lessons(clinic.kb, clinic.load(), mentions[:3], config_of())
+        make_examples(clinic.kb, clinic.load(), mentions[:3], config_of())
 
 
 def test_what_says_the_same_is_asked_once(clinic, config_of):
     mentions = [mention("Ache", "C0"), mention("ache", "C0"), mention("ache", "C1")]
-    once = make_lessons(clinic.kb, clinic.load(), mentions, config_of())
+    once = make_examples(clinic.kb, clinic.load(), mentions, config_of())
     assert [(lesson.text, lesson.concepts) for lesson in once.lessons] == [
         ("Ache", (clinic.kb.row("C0"),)),
         ("ache", (clinic.kb.row("C1"),)),
     ]
-    assert (once.counts.n_repeated, once.counts.n_lessons) == (1, 2)
-    each = make_lessons(clinic.kb, clinic.load(), mentions, config_of(distinct=False))
-    assert (each.counts.n_repeated, each.counts.n_lessons) == (0, 3)
+    assert (once.counts.n_repeated, once.counts.n_examples) == (1, 2)
+    each = make_examples(clinic.kb, clinic.load(), mentions, config_of(distinct=False))
+    assert (each.counts.n_repeated, each.counts.n_examples) == (0, 3)
 
 
 def test_names_that_are_the_mention_are_withheld_on_request(store_of, clinic, config_of):
@@ -71,25 +71,25 @@ def test_names_that_are_the_mention_are_withheld_on_request(store_of, clinic, co
          {"id": "B", "name": "navel"}], "own"
     )  # fmt: skip
     mentions = [mention("Belly ache", "A"), mention("NAVEL", "B")]
-    kept = make_lessons(kb, clinic.load(), mentions, config_of())
+    kept = make_examples(kb, clinic.load(), mentions, config_of())
     assert gold_texts(kept) == {"belly ache", "belly-ache", "abdominal pain"}
     assert gold_texts(kept, 1) == {"navel"}
-    withheld = make_lessons(kb, clinic.load(), mentions, config_of(exclude_own_mention=True))
+    withheld = make_examples(kb, clinic.load(), mentions, config_of(exclude_own_mention=True))
     assert gold_texts(withheld) == {"abdominal pain"}
-    assert (withheld.counts.n_nameless, withheld.counts.n_lessons) == (1, 1)
+    assert (withheld.counts.n_nameless, withheld.counts.n_examples) == (1, 1)
 
 
 def test_only_names_of_the_languages_asked_for(store_of, clinic, config_of):
     kb = store_of([{"id": "A", "name": "pain", "names": {"zh": ["疼痛"]}}], "languages")
-    every = make_lessons(kb, clinic.load(), [mention("ache", "A")], config_of())
+    every = make_examples(kb, clinic.load(), [mention("ache", "A")], config_of())
     assert gold_texts(every) == {"pain", "疼痛"}
     some = config_of(lexical={"languages": ["zh"]})
-    assert gold_texts(make_lessons(kb, clinic.load(), [mention("ache", "A")], some)) == {"疼痛"}
+    assert gold_texts(make_examples(kb, clinic.load(), [mention("ache", "A")], some)) == {"疼痛"}
 
 
 def test_the_fingerprint_follows_mentions_and_gold(clinic, config_of):
     def fingerprint(*mentions):
-        return make_lessons(clinic.kb, clinic.load(), mentions, config_of()).fingerprint()
+        return make_examples(clinic.kb, clinic.load(), mentions, config_of()).fingerprint()
 
     assert fingerprint(mention("a", "C0")) == fingerprint(mention("a", "C0"))
     assert fingerprint(mention("a", "C0")) != fingerprint(mention("b", "C0"))

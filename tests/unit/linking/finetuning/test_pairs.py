@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from biograft.errors import ConfigError
-from biograft.linking.finetuning.candidates import EpochOrder, Share
+from biograft.linking.finetuning.candidates import EpochOrder, Shard
 from biograft.linking.finetuning.encoder import MentionPairBatches, MentionPairs
-from biograft.linking.finetuning.training_data import make_lessons
-from biograft.linking.rankers import LabelledMention
+from biograft.linking.finetuning.training_data import make_examples
+from biograft.linking.queries import LabelledMention
 
 
 def mention(text, *concepts):
@@ -19,7 +19,7 @@ def mention(text, *concepts):
 def pairs_of(clinic, config_of):
     def make(mentions, seed=0, kb=clinic.kb):
         config = config_of(loss="contrastive")
-        return MentionPairs(make_lessons(kb, clinic.load(), mentions, config), seed)
+        return MentionPairs(make_examples(kb, clinic.load(), mentions, config), seed)
 
     return make
 
@@ -53,7 +53,7 @@ def test_concepts_that_are_meant_together_are_no_negatives(pairs_of):
 
 def test_batches_can_be_taken_up(pairs_of, clinic):
     pairs = pairs_of(clinic.mentions)
-    source = MentionPairBatches(pairs, EpochOrder(len(pairs), 3, 0, Share()))
+    source = MentionPairBatches(pairs, EpochOrder(len(pairs), 3, 0, Shard()))
     batches = list(source.batches(2))
     assert len(source) == len(batches) == 3
     assert sorted(t for b in batches for t in b.left) == sorted(m.text for m in clinic.mentions)

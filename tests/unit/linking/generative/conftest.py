@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from generative_store import CONCEPTS, OTHERS, store_in
-from tiny_namers import tiny_namer
+from tiny_seq2seq import tiny_seq2seq
 
 from biograft.kb import KnowledgeBase
-from biograft.nn.seq2seq import Namer
+from biograft.nn.seq2seq import Seq2SeqModel
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +21,6 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
 
 
 @pytest.fixture(scope="session")
-def namer(named: KnowledgeBase) -> Namer:
+def seq2seq(named: KnowledgeBase) -> Seq2SeqModel:
     """A tiny model that no test may change."""
-    return tiny_namer(named.table("names").column("text").to_pylist())
+    return tiny_seq2seq(named.table("names").column("text").to_pylist())

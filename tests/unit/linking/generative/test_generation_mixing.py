@@ -7,9 +7,14 @@ import pytest
 from generative_store import Query, ask_in
 
 from biograft.errors import ConfigError, StoreError
-from biograft.linking.fusion import FusedSearch, Gathered, gather_nothing, widen
-from biograft.linking.generative import GenerativeConfig, GenerativeRanker, Mixing, NameTrie
-from biograft.linking.generative.folder import SHARES, Held, accuracy, fit_share
+from biograft.linking.fusion import CandidatePool, FusedSearch, empty_pool, extend_pool
+from biograft.linking.generative import GenerativeConfig, Mixing, NameTrie, Seq2SeqLinker
+from biograft.linking.generative.folder import (
+    GENERATION_WEIGHTS,
+    HeldOutScores,
+    accuracy,
+    fit_weight,
+)
 from biograft.linking.generative.training import fit_mixing, measure
 from biograft.linking.lexical import LexicalIndex
 from biograft.nn.generation import BeamConfig
@@ -21,7 +26,7 @@ def scored(generated, *searched, names=("lexical", "dense")):
     n = len(generated)
     scores = np.array([*searched, generated], np.float32)[:, None, :]
     ranks = np.zeros(scores.shape, np.int32)
-    return Gathered((*names[: len(searched)], "generative"), np.arange(n)[None], scores, ranks)
+    return CandidatePool((*names[: len(searched)], "generative"), np.arange(n)[None], scores, ranks)
 
 
 def test_the_score_is_the_sum_of_both_by_their_shares():
@@ -41,7 +46,7 @@ def test_where_nothing_was_searched_generation_counts_its_share():
 
 def test_a_place_without_a_name_has_no_score():
     one = scored([0.5, NOT], [0.8, NOT])
-    one = Gathered(one.generators, np.array([[4, -1]]), one.scores, one.ranks)
+    one = CandidatePool(one.generators, np.array([[4, -1]]), one.scores, one.ranks)
     assert Mixing(0.5)(one)[0].tolist() == [pytest.approx(0.65), NOT]
 
 
@@ -58,7 +63,7 @@ def test_what_no_mixing_is(values):
 
 def held(query, generated, searched, right):
     arrays = (np.array(values, np.float32) for values in (generated, searched))
-    return Held(query, *arrays, np.array(right))
+    return HeldOutScores(query, *arrays, np.array(right))
 
 
 def test_the_fitted_share_is_that_of_the_most_right_answers():
@@ -68,13 +73,13 @@ def test_the_fitted_share_is_that_of_the_most_right_answers():
         held(2, [0.5, NOT], [NOT, 0.4], [True, False]),
         held(3, [], [], []),  # nothing found: wrong whatever the share
     ]
-    share, told = fit_share(mentions)
-    by_hand = {s: accuracy(mentions, s) for s in SHARES}
+    share, told = fit_weight(mentions)
+    by_hand = {s: accuracy(mentions, s) for s in GENERATION_WEIGHTS}
     assert by_hand[share] == max(by_hand.values()) == 0.75
-    assert share == max(s for s in SHARES if by_hand[s] == 0.75)
+    assert share == max(s for s in GENERATION_WEIGHTS if by_hand[s] == 0.75)
     assert told == {"searched": 0.25, "generative": 0.5, "mixed": 0.75}
-    assert SHARES[0] == 0
-    assert SHARES[-1] == 1
+    assert GENERATION_WEIGHTS[0] == 0
+    assert GENERATION_WEIGHTS[-1] == 1
 
 
 def test_all_parts_of_a_mention_have_to_be_right():
@@ -89,7 +94,7 @@ def test_of_equal_scores_the_lower_row_comes_first():
 
 def test_without_mentions_there_is_nothing_to_fit():
     with pytest.raises(ConfigError, match="fit_share: there is no mention held out"):
-        fit_share([])
+        fit_weight([])
 
 
 # ---- room for further names
@@ -99,7 +104,7 @@ def test_names_are_added_to_what_was_gathered():
     rows = np.array([[2, 5, -1], [0, 7, 9]])
     scores = np.array([[[0.2, 0.5, NOT], [0.0, 0.7, 0.9]]], np.float32)
     ranks = np.array([[[1, 2, 0], [1, 2, 3]]], np.int32)
-    wider = widen(Gathered(("g",), rows, scores, ranks), np.array([[5, 1], [-1, -1]]))
+    wider = extend_pool(CandidatePool(("g",), rows, scores, ranks), np.array([[5, 1], [-1, -1]]))
     assert wider.rows.tolist() == [[1, 2, 5], [0, 7, 9]]
     assert wider.scores[0, 0].tolist() == pytest.approx([NOT, 0.2, 0.5])
     assert wider.ranks[0].tolist() == [[0, 1, 2], [1, 2, 3]]
@@ -107,10 +112,10 @@ def test_names_are_added_to_what_was_gathered():
 
 
 def test_nothing_gathered_can_be_widened():
-    wider = widen(gather_nothing(2), np.array([[3, -1], [1, 0]]))
+    wider = extend_pool(empty_pool(2), np.array([[3, -1], [1, 0]]))
     assert wider.rows.tolist() == [[3, -1], [0, 1]]
     assert wider.scores.shape == wider.ranks.shape == (0, 2, 2)
-    assert len(gather_nothing(3)) == 3
+    assert len(empty_pool(3)) == 3
 
 
 # ---- measured on mentions held out
@@ -127,9 +132,9 @@ QUERIES = [
 
 
 @pytest.fixture
-def ranker(named, namer):
+def ranker(named, seq2seq):
     config = GenerativeConfig(beam=BeamConfig(beams=30))
-    return GenerativeRanker(named, namer, NameTrie.build(named, namer), config)
+    return Seq2SeqLinker(named, seq2seq, NameTrie.build(named, seq2seq), config)
 
 
 def test_recall_counts_names_and_a_shared_name_is_right_by_any_of_its_concepts(ranker):
@@ -162,7 +167,7 @@ def test_a_share_is_fitted_beside_a_search(ranker, named):
     # a random model knows nothing, letters find nearly all
     assert told["searched"] > told["generative"]
     assert told["mixed"] >= told["searched"]
-    assert told["generative_share"] == mixing.share < 1
+    assert told["generation_weight"] == mixing.share < 1
     assert mixing.weights == {"lexical": 1.0}
-    both = GenerativeRanker(named, ranker.namer, ranker.names, ranker.config, mixing)
+    both = Seq2SeqLinker(named, ranker.seq2seq, ranker.names, ranker.config, mixing)
     assert measure(both, search, QUERIES)["recall@1"] >= measure(ranker, None, QUERIES)["recall@1"]

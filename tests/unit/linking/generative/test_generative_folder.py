@@ -10,27 +10,27 @@ import pytest
 
 from biograft.errors import BiograftError, StoreError
 from biograft.linking import Linker
-from biograft.linking.fusion import gather_nothing
-from biograft.linking.generative import GenerativeConfig, GenerativeRanker, Mixing, NameTrie
-from biograft.linking.generative.folder import Description, open_folder, write_folder
-from biograft.linking.rankers import open_model
+from biograft.linking.fusion import empty_pool
+from biograft.linking.generative import GenerativeConfig, Mixing, NameTrie, Seq2SeqLinker
+from biograft.linking.generative.folder import LinkerMetadata, open_folder, write_folder
+from biograft.linking.rankers import load_ranker
 from biograft.nn.generation import BeamConfig
-from biograft.nn.seq2seq import Namer
+from biograft.nn.seq2seq import Seq2SeqModel
 
 CONFIG = GenerativeConfig(context_words=5, beam=BeamConfig(beams=3), max_source=20, max_target=32)
 TEXTS = ["cold", "heart attack", "is"]
 
 
 @pytest.fixture(scope="module")
-def small(namer):
-    return Namer(namer.model, namer.tokenizer, "small", max_source=20, max_target=32)
+def small(seq2seq):
+    return Seq2SeqModel(seq2seq.model, seq2seq.tokenizer, "small", max_source=20, max_target=32)
 
 
 @pytest.fixture(scope="module")
 def made(named, small, tmp_path_factory):
     """A folder that no test may change."""
     folder = tmp_path_factory.mktemp("made") / "linker"
-    described = Description(
+    described = LinkerMetadata(
         config=CONFIG, mixing=Mixing(0.6, 2, {"lexical": 1.0}), report={"n": 1}, provenance={}
     )
     write_folder(folder, NameTrie.build(named, small, CONFIG.names), described)
@@ -46,12 +46,12 @@ def test_what_was_written_is_opened(named, small, made):
     opened = open_folder(made, named)
     assert opened.config == CONFIG
     assert opened.mixing == Mixing(0.6, 2, {"lexical": 1.0})
-    assert (opened.namer.max_source, opened.namer.max_target) == (20, 32)
+    assert (opened.seq2seq.max_source, opened.seq2seq.max_target) == (20, 32)
     assert isinstance(opened.names.rows, np.memmap)
-    ranker = open_model(made, named)
-    assert isinstance(ranker, GenerativeRanker)
-    again = GenerativeRanker(named, opened.namer, opened.names, CONFIG).generate(TEXTS)
-    own = GenerativeRanker(named, small, NameTrie.build(named, small), CONFIG).generate(TEXTS)
+    ranker = load_ranker(made, named)
+    assert isinstance(ranker, Seq2SeqLinker)
+    again = Seq2SeqLinker(named, opened.seq2seq, opened.names, CONFIG).generate(TEXTS)
+    own = Seq2SeqLinker(named, small, NameTrie.build(named, small), CONFIG).generate(TEXTS)
     assert np.array_equal(ranker.generate(TEXTS).sequences, again.sequences)
     assert np.array_equal(again.sequences, own.sequences)
     assert np.allclose(again.scores, own.scores, atol=1e-5)
@@ -60,12 +60,12 @@ def test_what_was_written_is_opened(named, small, made):
 def test_with_another_store_its_names_are_written(other, made):
     opened = open_folder(made, other)
     assert opened.names.kb is other
-    ranker = open_model(made, other)
-    for own in ranker.rank_candidates(TEXTS, gather_nothing(3), []):
+    ranker = load_ranker(made, other)
+    for own in ranker.rank_candidates(TEXTS, empty_pool(3), []):
         assert {c.concept for c in own} <= {"X1", "X2"}
     linker = Linker.open(other, model=made)
     assert str(linker.search) == "lexical*1"  # a share of 0.6: letters are searched, too
-    assert linker.described == "lexical*1 generative*0.6"
+    assert linker.score_source == "lexical*1 generative*0.6"
     assert linker("A headache.").mentions[0].candidates
 
 
@@ -74,25 +74,25 @@ def test_a_folder_without_trie_is_whole(named, folder):
     assert len(open_folder(folder, named).names.rows) == named.n_names
 
 
-def test_any_encoder_decoder_is_a_linker(named, namer, tmp_path):
-    namer.save(tmp_path / "bart")
+def test_any_encoder_decoder_is_a_linker(named, seq2seq, tmp_path):
+    seq2seq.save_pretrained(tmp_path / "bart")
     opened = open_folder(tmp_path / "bart", named)
     assert opened.config == GenerativeConfig()
     linker = Linker.open(named, model=tmp_path / "bart")
     assert linker.search is None
-    assert linker.described == "generative"
+    assert linker.score_source == "generative"
     assert len(linker.link_mentions(["cold"])[0]) > 1
     some = Linker.open(named, model=tmp_path / "bart", languages=("zh",))
     assert {c.name for c in some.link_mentions(["cold"])[0]} == {"2型糖尿病", "二甲双胍"}
 
 
-def test_with_an_index_it_is_searched_all_the_same(named, namer, tmp_path):
+def test_with_an_index_it_is_searched_all_the_same(named, seq2seq, tmp_path):
     from biograft.linking import build_index
 
-    namer.save(tmp_path / "bart")
+    seq2seq.save_pretrained(tmp_path / "bart")
     build_index(named, tmp_path / "index")
     linker = Linker.open(named, tmp_path / "index", tmp_path / "bart")
-    assert linker.described == "lexical*1 generative"
+    assert linker.score_source == "lexical*1 generative"
 
 
 def _retell(path, **values):
@@ -116,15 +116,15 @@ def _retell(path, **values):
 def test_damage_is_said_in_one_line(named, folder, damage, problem):
     damage(folder)
     with pytest.raises(StoreError, match=problem) as caught:
-        open_model(folder, named)
+        load_ranker(folder, named)
     assert "\n" not in str(caught.value)
 
 
 def test_a_foreign_folder_is_refused(named, tmp_path, tiny_encoder):
     folder = tiny_encoder(["cold"])
     with pytest.raises(BiograftError, match="no trained linker"):
-        open_model(folder, named)
+        load_ranker(folder, named)
     _retell(folder / "config.json", is_encoder_decoder=True)
     with pytest.raises(BiograftError) as caught:
-        open_model(folder, named)
+        load_ranker(folder, named)
     assert "\n" not in str(caught.value)

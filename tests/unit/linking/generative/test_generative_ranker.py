@@ -6,21 +6,22 @@ import numpy as np
 import pytest
 import torch
 from generative_store import Query, ask_in
-from tiny_namers import tiny_namer
+from tiny_seq2seq import tiny_seq2seq
 
 from biograft.corpus.mention_text import clean_name
 from biograft.linking import Linker
-from biograft.linking.fusion import FusedSearch, gather_nothing
+from biograft.linking.fusion import FusedSearch, empty_pool
 from biograft.linking.generative import (
     GenerativeConfig,
-    GenerativeRanker,
     Mixing,
     NamesConfig,
     NameTrie,
+    Seq2SeqLinker,
 )
 from biograft.linking.generative.ranker import ask
 from biograft.linking.lexical import LexicalIndex
-from biograft.linking.rankers import Context, NameFinder, needs_search
+from biograft.linking.queries import Context
+from biograft.linking.rankers import NameFinder, needs_search
 from biograft.nn.generation import BeamConfig
 
 TEXT = "She is cold. What is the heart attack of ovarian cancer?"
@@ -34,26 +35,26 @@ TEXTS, CONTEXTS = [text for text, _ in MENTIONS], [context for _, context in MEN
 
 
 @pytest.fixture
-def ranker_of(named, namer):
+def ranker_of(named, seq2seq):
     def make(mixing=None, names=NamesConfig(), **config):  # noqa: B008 - frozen
         chosen = GenerativeConfig(names=names, **config)
-        return GenerativeRanker(named, namer, NameTrie.build(named, namer, names), chosen, mixing)
+        return Seq2SeqLinker(named, seq2seq, NameTrie.build(named, seq2seq, names), chosen, mixing)
 
     return make
 
 
 @torch.no_grad()
-def exact_scores(namer, names, question):
+def exact_scores(seq2seq, names, question):
     """Score every sequence of the trie by one pass of the model each, without any cache."""
     scores = {}
-    source = torch.tensor(namer.source_tokens([question.source]))
-    prompt = namer.prompt_tokens(question.prompt)
+    source = torch.tensor(seq2seq.source_tokens([question.source]))
+    prompt = seq2seq.prompt_tokens(question.prompt)
     for sequence in range(names.trie.n_sequences):
         row = int(names.rows_of(sequence)[0])
         text = clean_name(names.kb.name(row).text, lower=names.config.lower)
-        tokens = [*namer.name_tokens(text), namer.end]
-        given = torch.tensor([[namer.start, *prompt, *tokens[:-1]]])
-        logits = namer.model(input_ids=source, decoder_input_ids=given).logits[0].double()
+        tokens = [*seq2seq.name_tokens(text), seq2seq.end]
+        given = torch.tensor([[seq2seq.start, *prompt, *tokens[:-1]]])
+        logits = seq2seq.model(input_ids=source, decoder_input_ids=given).logits[0].double()
         own = logits.log_softmax(-1)[len(prompt) :]
         scores[sequence] = float(own[torch.arange(len(tokens)), tokens].mean())
     return scores
@@ -61,19 +62,19 @@ def exact_scores(namer, names, question):
 
 @pytest.mark.parametrize("prompt", [True, False])
 def test_with_as_many_beams_as_names_the_ranking_is_that_of_exhaustive_scores(
-    ranker_of, namer, prompt
+    ranker_of, seq2seq, prompt
 ):
     n = ranker_of().names.trie.n_sequences
     ranker = ranker_of(beam=BeamConfig(beams=n), prompt=prompt, batch=2)
     found = ranker.generate(TEXTS, CONTEXTS)
     for line, mention in enumerate(MENTIONS):
-        exact = exact_scores(namer, ranker.names, ask(*mention, ranker.config))
+        exact = exact_scores(seq2seq, ranker.names, ask(*mention, ranker.config))
         order = sorted(exact, key=lambda sequence: -exact[sequence])
         gap = np.diff([exact[s] for s in order])
         assert gap.max() < -1e-6, "two names score alike; draw another model"
         assert found.sequences[line].tolist() == order
         assert found.scores[line] == pytest.approx([exact[s] for s in order], abs=1e-4)
-    candidates = ranker.rank_candidates(TEXTS, gather_nothing(len(TEXTS)), CONTEXTS)
+    candidates = ranker.rank_candidates(TEXTS, empty_pool(len(TEXTS)), CONTEXTS)
     for line, own in enumerate(candidates):
         assert len(own) == len(_concepts_by_name(ranker, found.sequences[line]))
         assert [c.score for c in own] == sorted((c.score for c in own), reverse=True)
@@ -98,12 +99,12 @@ def test_context_and_company_change_nothing_of_what_others_get(ranker_of):
         ranker.generate(["cold"]).scores, ranker.generate(["cold"], CONTEXTS[:1]).scores
     )
     assert len(ranker.generate([]).sequences) == 0
-    assert ranker.rank_candidates([], gather_nothing(0), []) == []
+    assert ranker.rank_candidates([], empty_pool(0), []) == []
 
 
 def test_a_candidate_says_what_it_is(named, ranker_of):
     ranker = ranker_of(beam=BeamConfig(beams=100))
-    (own,) = ranker.rank_candidates(["cold"], gather_nothing(1), [])
+    (own,) = ranker.rank_candidates(["cold"], empty_pool(1), [])
     shared = [c for c in own if clean_name(c.name) == "mi"]
     # one name, two concepts: alike in score and rank, the lower row first
     assert [c.concept for c in shared] == ["D4", "D8"]
@@ -120,7 +121,7 @@ def test_a_candidate_says_what_it_is(named, ranker_of):
 
 
 def test_fewer_beams_give_fewer_names(ranker_of):
-    (own,) = ranker_of(beam=BeamConfig(beams=3)).rank_candidates(["cold"], gather_nothing(1), [])
+    (own,) = ranker_of(beam=BeamConfig(beams=3)).rank_candidates(["cold"], empty_pool(1), [])
     assert {c.evidence[0].rank for c in own} == {1, 2, 3}
 
 
@@ -137,7 +138,7 @@ def test_a_linker_needs_no_search(named, ranker_of):
     assert not needs_search(ranker)
     linker = Linker(named, None, ranker=ranker)
     assert linker.search is None
-    assert linker.described == "generative"
+    assert linker.score_source == "generative"
     (mention,) = linker("Had a heart attack.").mentions
     assert (mention.start, mention.end) == (6, 18)
     assert len({c.concept for c in mention.candidates}) == len(mention.candidates)
@@ -149,7 +150,7 @@ def test_a_linker_needs_no_search(named, ranker_of):
 
 def test_names_of_some_languages_only(named, ranker_of):
     ranker = ranker_of(beam=BeamConfig(beams=100)).in_languages(("zh",))
-    (own,) = ranker.rank_candidates(["cold"], gather_nothing(1), [])
+    (own,) = ranker.rank_candidates(["cold"], empty_pool(1), [])
     assert sorted(c.name for c in own) == ["2型糖尿病", "二甲双胍"]
 
 
@@ -157,8 +158,8 @@ def test_names_of_some_languages_only(named, ranker_of):
 def test_names_of_some_kinds_score_what_they_score_among_all(ranker_of, asked):
     whole = ranker_of(beam=BeamConfig(beams=100))
     some = whole.restricted(**asked)
-    (every,) = whole.rank_candidates(["cold"], gather_nothing(1), [])
-    (own,) = some.rank_candidates(["cold"], gather_nothing(1), [])
+    (every,) = whole.rank_candidates(["cold"], empty_pool(1), [])
+    (own,) = some.rank_candidates(["cold"], empty_pool(1), [])
     kept = {int(row) for row in some.names.rows}
     expected = [c for c in every if _row_of(whole.kb, c) in kept]
     assert [(c.concept, c.name) for c in own] == [(c.concept, c.name) for c in expected]
@@ -195,14 +196,14 @@ def by_name(candidates):
 
 def test_scores_of_both_are_mixed(ranker_of, search):
     alone = ranker_of(beam=BeamConfig(beams=4))
-    gathered = search.gather(TEXTS, 6)
-    generated = [by_name(own) for own in alone.rank_candidates(TEXTS, gathered, CONTEXTS)]
+    pool = search.collect(TEXTS, 6)
+    generated = [by_name(own) for own in alone.rank_candidates(TEXTS, pool, CONTEXTS)]
     mixed = ranker_of(Mixing(0.3), beam=BeamConfig(beams=4))
     assert needs_search(mixed)
     assert mixed.name == "generative*0.3"
-    fused = search.fuse(gathered)
-    for line, own in enumerate(mixed.rank_candidates(TEXTS, gathered, CONTEXTS)):
-        told = dict(zip(gathered.rows[line].tolist(), fused[line], strict=True))
+    fused = search.fuse(pool)
+    for line, own in enumerate(mixed.rank_candidates(TEXTS, pool, CONTEXTS)):
+        told = dict(zip(pool.rows[line].tolist(), fused[line], strict=True))
         for candidate in own:
             row = _row_of(alone.kb, candidate)
             expected = 0.3 * generated[line].get((candidate.concept, candidate.name), 0.0)
@@ -236,22 +237,22 @@ def test_a_share_of_nothing_is_the_search(ranker_of, search, named):
 
 def test_with_a_search_and_a_share_of_one_only_what_was_generated_counts(ranker_of, search):
     ranker, asked = ranker_of(beam=BeamConfig(beams=100)), ["heart attack"]
-    alone = ranker.rank_candidates(asked, gather_nothing(1), [])
-    beside = ranker.rank_candidates(asked, search.gather(asked, 2), [])
+    alone = ranker.rank_candidates(asked, empty_pool(1), [])
+    beside = ranker.rank_candidates(asked, search.collect(asked, 2), [])
     for own, other in zip(alone[0], beside[0], strict=True):
         assert by_name([own]) == by_name([other])
     assert any(e.generator == "lexical" for c in beside[0] for e in c.evidence)
 
 
-def test_names_that_the_search_found_first_can_be_scored_exactly(ranker_of, search, namer):
-    gathered = search.gather(TEXTS, 6)
+def test_names_that_the_search_found_first_can_be_scored_exactly(ranker_of, search, seq2seq):
+    pool = search.collect(TEXTS, 6)
     ranker = ranker_of(Mixing(0.5, rescore=3), beam=BeamConfig(beams=1))
-    scored = ranker.score(TEXTS, gathered, CONTEXTS)
-    fused = search.fuse(gathered)
+    scored = ranker.score(TEXTS, pool, CONTEXTS)
+    fused = search.fuse(pool)
     for line, mention in enumerate(MENTIONS):
-        exact = exact_scores(namer, ranker.names, ask(*mention, ranker.config))
-        order = np.lexsort((gathered.rows[line], -fused[line]))[:3]
-        first = {int(gathered.rows[line, place]) for place in order} - {-1}
+        exact = exact_scores(seq2seq, ranker.names, ask(*mention, ranker.config))
+        order = np.lexsort((pool.rows[line], -fused[line]))[:3]
+        first = {int(pool.rows[line, place]) for place in order} - {-1}
         own = dict(zip(scored.rows[line].tolist(), scored.scores[-1, line].tolist(), strict=True))
         for row in first:
             expected = np.exp(exact[int(ranker.names.numbers[row])])
@@ -260,22 +261,22 @@ def test_names_that_the_search_found_first_can_be_scored_exactly(ranker_of, sear
         assert sum(np.isfinite(others)) <= 3  # what the one beam wrote, in all its rows
 
 
-def test_another_seed_is_another_model(named, namer):
+def test_another_seed_is_another_model(named, seq2seq):
     texts = named.table("names").column("text").to_pylist()
     config = GenerativeConfig()
     found = [
-        GenerativeRanker(named, n, NameTrie.build(named, n), config).generate(TEXTS).scores
-        for n in (namer, tiny_namer(texts), tiny_namer(texts, seed=1))
+        Seq2SeqLinker(named, n, NameTrie.build(named, n), config).generate(TEXTS).scores
+        for n in (seq2seq, tiny_seq2seq(texts), tiny_seq2seq(texts, seed=1))
     ]
     assert np.allclose(found[0], found[1])
     assert not np.allclose(found[0], found[2])
 
 
-def test_the_model_is_left_as_it_was(ranker_of, namer):
+def test_the_model_is_left_as_it_was(ranker_of, seq2seq):
     ranker = ranker_of()
-    namer.model.train()
+    seq2seq.model.train()
     try:
         ranker.generate(["cold"])
-        assert namer.model.training
+        assert seq2seq.model.training
     finally:
-        namer.model.eval()
+        seq2seq.model.eval()

@@ -9,7 +9,7 @@ import pytest
 import torch
 from generative_store import Query, ask_in
 from safetensors.torch import load_file
-from tiny_namers import SMALL
+from tiny_seq2seq import SMALL
 
 from biograft.errors import ConfigError, OutputError
 from biograft.linking import Linker
@@ -22,7 +22,7 @@ from biograft.linking.generative import (
     train_generative,
 )
 from biograft.linking.lexical import LexicalIndex
-from biograft.linking.rankers import open_model
+from biograft.linking.rankers import load_ranker
 from biograft.nn.generation import BeamConfig
 from biograft.nn.scratch_configs import NewSeq2Seq
 
@@ -63,7 +63,7 @@ def test_what_was_learnt_is_written(named, learnt):
     assert [names[0][0].concept for names in ranked] == [*SAID.values()]
     assert learnt.report["held_out"] == {"n": 4, "recall@1": 1.0, "recall@5": 1.0}
     assert learnt.report["mentions"]["learnt"] == len(QUERIES)
-    assert learnt.report["n_names"] == open_model(learnt.model, named).names.trie.n_sequences
+    assert learnt.report["n_names"] == load_ranker(learnt.model, named).names.trie.n_sequences
 
 
 def test_the_loss_of_mentions_held_out_is_logged(learnt):
@@ -89,9 +89,9 @@ def test_the_share_beside_a_search_is_fitted(named, tmp_path):
     search = FusedSearch([LexicalIndex.build(named)])
     held = [Query((name,), frozenset({i})) for name, i in (("heart atack", "D4"), ("cold", "D7"))]
     mentions = Mentions(train=QUERIES, held_out=held, search=search)
-    result = train_generative(named, mentions, config_of(fit_share=True), tmp_path / "run")
-    ranker = open_model(result.model, named)
-    assert ranker.mixing.share == result.report["share"]["generative_share"]
+    result = train_generative(named, mentions, config_of(fit_weight=True), tmp_path / "run")
+    ranker = load_ranker(result.model, named)
+    assert ranker.mixing.share == result.report["share"]["generation_weight"]
     assert result.report["share"]["mixed"] >= result.report["share"]["generative"]
     assert ranker.needs_search == (ranker.mixing.share < 1)
 
@@ -100,7 +100,7 @@ def test_a_given_share_keeps_how_the_search_is_weighed(named, tmp_path):
     search = FusedSearch([LexicalIndex.build(named)])
     mentions = Mentions(train=QUERIES, search=search)
     result = train_generative(named, mentions, config_of(share=0.5, steps=1), tmp_path / "run")
-    mixing = open_model(result.model, named).mixing
+    mixing = load_ranker(result.model, named).mixing
     assert (mixing.share, mixing.weights) == (0.5, {"lexical": 1.0})
 
 
@@ -127,7 +127,7 @@ def test_nothing_is_printed(named, tmp_path, capfd):
     ("config", "queries", "problem"),
     [
         (GenerativeConfig(), QUERIES, "model: none named; give the folder or name"),
-        (config_of(fit_share=True), QUERIES, "fit_share: there is no mention held out"),
+        (config_of(fit_weight=True), QUERIES, "fit_share: there is no mention held out"),
         (config_of(), [], "training mentions: of 0 given none is left"),
         (config_of(), [Query(("x",), frozenset({"D9"}))], "of 1 given none is left to learn from"),
         (config_of(model="./nowhere"), QUERIES, "no such folder"),

@@ -8,18 +8,23 @@ import pytest
 from generative_store import Query, ask_in
 
 from biograft.errors import ConfigError
-from biograft.linking.generative import GenerativeConfig, NamesConfig, gather_mentions, select_names
+from biograft.linking.generative import (
+    GenerativeConfig,
+    NamesConfig,
+    collect_mentions,
+    select_names,
+)
 from biograft.linking.generative.examples import TargetChooser, overlapping
 from biograft.linking.generative.ranker import ask
-from biograft.linking.rankers import Context
-from biograft.objectives.name_examples import NamingExample
+from biograft.linking.queries import Context
+from biograft.objectives.name_examples import NameExample
 
 
 @pytest.fixture
 def gather(named):
     def of(queries, config=GenerativeConfig()):  # noqa: B008 - frozen
         selected = select_names(named, config.names)
-        return gather_mentions(
+        return collect_mentions(
             named, TargetChooser(named, selected, config.target, 0), queries, config
         )
 
@@ -29,7 +34,7 @@ def gather(named):
 def test_a_mention_in_its_text_and_the_name_to_write(gather):
     data = gather([ask_in("Then a Heart Atack &amp; fever.", "Heart Atack", "D4")])
     assert data.examples == (
-        NamingExample("then a START heart atack END & fever.", "heart atack is", "heart attack"),
+        NameExample("then a START heart atack END & fever.", "heart atack is", "heart attack"),
     )
     assert data.example(7, 0) is data.examples[0]
     assert data.counts.learnt == len(data) == 1

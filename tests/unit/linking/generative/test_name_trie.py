@@ -9,7 +9,7 @@ import pytest
 from array_damage import DAMAGES, damage as damage_array, put
 from generative_store import store_in
 from hypothesis import HealthCheck, given, settings, strategies as st
-from tiny_namers import tiny_namer
+from tiny_seq2seq import tiny_seq2seq
 
 from biograft.corpus.mention_text import clean_name
 from biograft.errors import StoreError
@@ -32,14 +32,14 @@ def paths_of(trie, root=0):
     return found
 
 
-def rows_by_tokens(kb, namer, config):
+def rows_by_tokens(kb, seq2seq, config):
     """Group the rows of the names that are kept by their tokens, by plain loops."""
     selected = select_names(kb, config)
     grouped = {}
     for row, number in enumerate(selected.numbers.tolist()):
         if number >= 0:
-            tokens = namer.name_tokens(clean_name(kb.name(row).text, lower=config.lower))
-            grouped.setdefault((*tokens, namer.end), []).append(row)
+            tokens = seq2seq.name_tokens(clean_name(kb.name(row).text, lower=config.lower))
+            grouped.setdefault((*tokens, seq2seq.end), []).append(row)
     return grouped
 
 
@@ -53,9 +53,9 @@ CONFIGS = [
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
-def test_the_trie_holds_the_names_and_leads_back_to_them(named, namer, config):
-    names = NameTrie.build(named, namer, config)
-    expected = rows_by_tokens(named, namer, config)
+def test_the_trie_holds_the_names_and_leads_back_to_them(named, seq2seq, config):
+    names = NameTrie.build(named, seq2seq, config)
+    expected = rows_by_tokens(named, seq2seq, config)
     found = {path: names.rows_of(s).tolist() for path, s in paths_of(names.trie).items()}
     assert found == expected
     assert names.trie.n_sequences == len(expected)
@@ -78,12 +78,12 @@ texts = st.lists(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts, st.sampled_from(["all", "fewest"]))
-def test_any_names_come_out_as_they_went_in(namer, tmp_path_factory, concepts, shared):
+def test_any_names_come_out_as_they_went_in(seq2seq, tmp_path_factory, concepts, shared):
     told = [{"id": f"C{n}", "names": own} for n, own in enumerate(concepts)]
     kb, config = store_in(tmp_path_factory.mktemp("any"), told), NamesConfig(shared=shared)
-    names = NameTrie.build(kb, namer, config)
+    names = NameTrie.build(kb, seq2seq, config)
     found = {path: names.rows_of(s).tolist() for path, s in paths_of(names.trie).items()}
-    assert found == rows_by_tokens(kb, namer, config)
+    assert found == rows_by_tokens(kb, seq2seq, config)
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_any_names_come_out_as_they_went_in(namer, tmp_path_factory, concepts, s
     ],
 )
 @pytest.mark.parametrize("shared", ["all", "fewest"])
-def test_a_restricted_trie_is_that_of_the_names_left(named, namer, asked, shared):
-    whole = NameTrie.build(named, namer, NamesConfig(shared=shared))
+def test_a_restricted_trie_is_that_of_the_names_left(named, seq2seq, asked, shared):
+    whole = NameTrie.build(named, seq2seq, NamesConfig(shared=shared))
     names = whole.restricted(**asked)
     concepts = named.table("names").column("concept").to_pylist()
     expected = {}
-    for path, rows in rows_by_tokens(named, namer, NamesConfig(shared=shared)).items():
+    for path, rows in rows_by_tokens(named, seq2seq, NamesConfig(shared=shared)).items():
         kept = [row for row in rows if _wanted(named, row, concepts[row], asked)]
         if kept:
             expected[path] = kept
@@ -120,9 +120,9 @@ def _wanted(kb, row, concept, asked):
     )
 
 
-def test_a_forest_has_the_names_of_each_list_and_no_others(named, namer):
-    names = NameTrie.build(named, namer)
-    rows = rows_by_tokens(named, namer, NamesConfig())
+def test_a_forest_has_the_names_of_each_list_and_no_others(named, seq2seq):
+    names = NameTrie.build(named, seq2seq)
+    rows = rows_by_tokens(named, seq2seq, NamesConfig())
     lists = [[3, 0, 3, -1], [], list(range(named.n_names)), [5]]
     forest = names.for_candidates(lists)
     assert len(forest.roots) == len(lists)
@@ -134,15 +134,15 @@ def test_a_forest_has_the_names_of_each_list_and_no_others(named, namer):
             assert names.rows_of(int(forest.numbers[number])).tolist() == rows[path]
 
 
-def test_a_forest_leaves_out_what_may_not_be_generated(named, namer):
-    names = NameTrie.build(named, namer, NamesConfig(types=("drug",)))
+def test_a_forest_leaves_out_what_may_not_be_generated(named, seq2seq):
+    names = NameTrie.build(named, seq2seq, NamesConfig(types=("drug",)))
     kept = np.flatnonzero(names.numbers >= 0)
     forest = names.for_candidates([list(range(named.n_names))])
     assert len(paths_of(forest.trie, int(forest.roots[0]))) == len(kept)
 
 
 def test_names_too_long_for_the_model_are_cut_and_counted(named):
-    short = tiny_namer(["a"], max_length=16)  # every byte a token
+    short = tiny_seq2seq(["a"], max_length=16)  # every byte a token
     names = NameTrie.build(named, short)
     longest = longest_name(short)
     assert longest == 7
@@ -154,15 +154,15 @@ def test_names_too_long_for_the_model_are_cut_and_counted(named):
 
 
 @pytest.fixture
-def saved(named, namer, tmp_path):
-    names = NameTrie.build(named, namer)
+def saved(named, seq2seq, tmp_path):
+    names = NameTrie.build(named, seq2seq)
     names.save(tmp_path / "trie")
     return names, tmp_path / "trie"
 
 
-def test_what_was_written_is_read(named, namer, saved):
+def test_what_was_written_is_read(named, seq2seq, saved):
     names, folder = saved
-    opened = NameTrie.open(folder, named, namer, NamesConfig())
+    opened = NameTrie.open(folder, named, seq2seq, NamesConfig())
     assert isinstance(opened.rows, np.memmap)
     assert paths_of(opened.trie) == paths_of(names.trie)
     for name in ("numbers", "rows", "starts"):
@@ -171,13 +171,13 @@ def test_what_was_written_is_read(named, namer, saved):
     assert opened.n_cut == 0
 
 
-def test_another_store_tokenizer_or_choice_gives_another_trie(named, other, namer, saved):
+def test_another_store_tokenizer_or_choice_gives_another_trie(named, other, seq2seq, saved):
     _, folder = saved
-    assert NameTrie.open(folder, other, namer, NamesConfig()).trie.n_sequences == 5
+    assert NameTrie.open(folder, other, seq2seq, NamesConfig()).trie.n_sequences == 5
     drugs = NamesConfig(types=("drug",))
-    opened = NameTrie.open(folder, named, namer, drugs)
-    assert paths_of(opened.trie) == paths_of(NameTrie.build(named, namer, drugs).trie)
-    bytewise = tiny_namer(["a"], max_length=64)
+    opened = NameTrie.open(folder, named, seq2seq, drugs)
+    assert paths_of(opened.trie) == paths_of(NameTrie.build(named, seq2seq, drugs).trie)
+    bytewise = tiny_seq2seq(["a"], max_length=64)
     opened = NameTrie.open(folder, named, bytewise, NamesConfig())
     assert set(paths_of(opened.trie)) == set(rows_by_tokens(named, bytewise, NamesConfig()))
 
@@ -194,41 +194,41 @@ def test_another_store_tokenizer_or_choice_gives_another_trie(named, other, name
         (lambda f: _swap(f, "starts.npy", np.zeros(3, np.int64)), "starts: expected .* numbers"),
     ],
 )
-def test_damage_is_said_in_one_line(named, namer, saved, damage, problem):
+def test_damage_is_said_in_one_line(named, seq2seq, saved, damage, problem):
     damage(saved[1])
     with pytest.raises(StoreError, match=problem) as caught:
-        NameTrie.open(saved[1], named, namer, NamesConfig())
+        NameTrie.open(saved[1], named, seq2seq, NamesConfig())
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("how", DAMAGES)
 @pytest.mark.parametrize("name", ["numbers", "rows", "starts", "children", "ends"])
-def test_damaged_arrays_are_refused(named, namer, saved, name, how):
+def test_damaged_arrays_are_refused(named, seq2seq, saved, name, how):
     """Guards: numbers out of range were found out in the middle of linking, or not at all."""
     if name == "numbers" and how == "below":
         pytest.skip("-1 stands for no sequence")
     damage_array(saved[1], name, how)
     with pytest.raises(StoreError, match="damaged"):
-        NameTrie.open(saved[1], named, namer, NamesConfig())
+        NameTrie.open(saved[1], named, seq2seq, NamesConfig())
 
 
-def test_tokens_that_the_model_does_not_have_are_refused(named, namer, saved):
+def test_tokens_that_the_model_does_not_have_are_refused(named, seq2seq, saved):
     """Guards: a token beyond the vocabulary took the score of another name's token."""
     tokens = saved[0].trie.tokens.copy()
-    tokens[-1] = namer.model.config.vocab_size
+    tokens[-1] = seq2seq.model.config.vocab_size
     put(saved[1], "tokens", tokens)
     with pytest.raises(StoreError, match="damaged"):
-        NameTrie.open(saved[1], named, namer, NamesConfig())
+        NameTrie.open(saved[1], named, seq2seq, NamesConfig())
 
 
-def test_names_longer_than_the_model_writes_are_refused(named, namer, saved):
+def test_names_longer_than_the_model_writes_are_refused(named, seq2seq, saved):
     """Guards: the decoder was asked for places that it does not have."""
     folder, n = saved[1], 100
     put(folder, "tokens", np.full(n, 5, np.uint16))
     put(folder, "children", np.arange(1, n + 2).clip(max=n).astype(np.uint16))
     put(folder, "ends", np.arange(n - saved[0].trie.n_sequences, n).astype(np.uint16))
     with pytest.raises(StoreError, match="damaged"):
-        NameTrie.open(folder, named, namer, NamesConfig())
+        NameTrie.open(folder, named, seq2seq, NamesConfig())
 
 
 def _retell(folder, **values):

@@ -117,7 +117,7 @@ def test_numbers_out_of_range_are_refused(kb, folder, change):
 )
 def test_exchanges_that_are_none_are_refused(kb, folder, content):
     """Guards: lists of words that are no lists were a traceback."""
-    (folder / "exchanges.json").write_text(content)
+    (folder / "substitutions.json").write_text(content)
     retell(folder)
     refused(folder, kb)
 
@@ -133,10 +133,14 @@ def test_exchanges_that_are_none_are_refused(kb, folder, content):
         [{"id": str(n), "name": "ab " * 40 + str(n)} for n in range(9)],
     ],
 )
-@pytest.mark.parametrize("reword", [True, False])
-def test_whole_indexes_of_unusual_stores_are_opened(store_of, tmp_path, concepts, reword):
+@pytest.mark.parametrize("synonym_substitution", [True, False])
+def test_whole_indexes_of_unusual_stores_are_opened(
+    store_of, tmp_path, concepts, synonym_substitution
+):
     kb = store_of(concepts)
-    LexicalIndex.build(kb, LexicalConfig(reword=reword)).save(tmp_path / "L")
+    LexicalIndex.build(kb, LexicalConfig(synonym_substitution=synonym_substitution)).save(
+        tmp_path / "L"
+    )
     opened = LexicalIndex.open(tmp_path / "L", kb)
     assert opened.search(["flu", "病", "ab"], 2).rows.shape == (3, 2)
 

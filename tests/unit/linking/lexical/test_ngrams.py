@@ -14,8 +14,8 @@ from biograft.linking.lexical.ngrams import (
     grams_of,
     invert,
     join_texts,
-    number_grams,
-    spell_texts,
+    build_vocabulary,
+    encode_texts,
 )
 
 DENSE = "糖尿病型心臓的한글"
@@ -71,7 +71,7 @@ def random_texts(n: int, seed: int) -> list[str]:
 def test_the_vocabulary_numbers_every_gram_once():
     texts = random_texts(300, 1)
     joined = join_texts(texts)
-    vocabulary, n_grams, total = number_grams(joined)
+    vocabulary, n_grams, total = build_vocabulary(joined)
     expected = sum(map(plain_grams, texts), Counter())
     held = {
         decode(int(key)): int(number)
@@ -81,7 +81,7 @@ def test_the_vocabulary_numbers_every_gram_once():
     assert held.keys() == expected.keys()
     assert sorted(held.values()) == list(range(n_grams))
     assert total == expected.total()
-    spelled, ends = spell_texts(joined, vocabulary, total)
+    spelled, ends = encode_texts(joined, vocabulary, total)
     for row, text in enumerate(texts):
         own = spelled[ends[row] : ends[row + 1]].tolist()
         assert own == sorted(held[gram] for gram in plain_grams(text).elements())
@@ -89,7 +89,7 @@ def test_the_vocabulary_numbers_every_gram_once():
 
 def test_the_table_grows_with_the_grams():
     texts = [chr(0x4E00 + a) + chr(0x5E00 + b) for a in range(250) for b in range(250)]
-    vocabulary, n_grams, _ = number_grams(join_texts(texts))
+    vocabulary, n_grams, _ = build_vocabulary(join_texts(texts))
     assert n_grams == len(set().union(*(f for f in map(plain_grams_of_han, texts))))
     assert (vocabulary.keys > 0).sum() == n_grams <= len(vocabulary.keys) // 2
     missing = np.uint64(12345)
@@ -103,8 +103,8 @@ def plain_grams_of_han(text: str) -> set[str]:
 def test_the_texts_of_a_gram():
     texts = random_texts(200, 2)
     joined = join_texts(texts)
-    vocabulary, n_grams, total = number_grams(joined)
-    spelled, ends = spell_texts(joined, vocabulary, total)
+    vocabulary, n_grams, total = build_vocabulary(joined)
+    spelled, ends = encode_texts(joined, vocabulary, total)
     postings, starts = invert(spelled, ends, n_grams)
     frequency = count_texts(spelled, ends, n_grams)
     for gram in range(n_grams):
@@ -120,7 +120,7 @@ def test_the_texts_of_a_gram():
 def test_no_text_at_all():
     joined = join_texts([])
     assert (joined.codes.tolist(), joined.starts.tolist()) == ([], [0])
-    vocabulary, n_grams, total = number_grams(joined)
+    vocabulary, n_grams, total = build_vocabulary(joined)
     assert (n_grams, total) == (0, 0)
     assert not vocabulary.keys.any()
 

@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 from biograft.linking.lexical import ngrams as weighing
-from biograft.linking.lexical.ngrams import grams_of, join_texts, number_grams, spell_texts, weigh
+from biograft.linking.lexical.ngrams import (
+    grams_of,
+    join_texts,
+    build_vocabulary,
+    encode_texts,
+    weigh,
+)
 from biograft.linking.lexical.search import score_texts, search_texts
 
 WORDS = (
@@ -26,8 +32,8 @@ class Setting:
     def __init__(self, texts: list[str]) -> None:
         joined = join_texts(texts)
         self.texts = texts
-        self.vocabulary, n_grams, total = number_grams(joined)
-        grams, ends = spell_texts(joined, self.vocabulary, total)
+        self.vocabulary, n_grams, total = build_vocabulary(joined)
+        grams, ends = encode_texts(joined, self.vocabulary, total)
         self.unknown = log(1 + len(texts)) + 1
         self.weights = weigh(grams, ends, n_grams)
 
@@ -82,7 +88,7 @@ def random_texts(n: int, seed: int) -> list[str]:
 )
 def test_the_nearest_are_those_of_comparing_all_pairs(n, k, seed, block, monkeypatch):
     monkeypatch.setattr(weighing, "_BLOCKS", 10_000)
-    monkeypatch.setattr(weighing, "_LEAST_BLOCK", block)
+    monkeypatch.setattr(weighing, "_MIN_BLOCK", block)
     texts = random_texts(n, seed)
     setting = Setting(texts)
     rng = random.Random(seed)
@@ -103,7 +109,7 @@ def test_the_nearest_are_those_of_comparing_all_pairs(n, k, seed, block, monkeyp
 
 
 def test_blocks_hold_all_texts_in_order_of_their_length(monkeypatch):
-    monkeypatch.setattr(weighing, "_LEAST_BLOCK", 16)
+    monkeypatch.setattr(weighing, "_MIN_BLOCK", 16)
     texts = [*random_texts(200, 4), "", "   "]
     weights = Setting(texts).weights
     assert sorted(weights.ranks.tolist()) == list(range(len(texts)))

@@ -11,10 +11,10 @@ from hypothesis import given, strategies as st
 
 from biograft.linking.lexical import LexicalConfig, LexicalIndex
 from biograft.linking.lexical.synonyms import (
-    LEAST_CONCEPTS,
-    LEAST_SHARE,
-    Rewording,
-    learn_exchanges,
+    MIN_CONCEPTS,
+    MIN_RATIO,
+    SynonymSubstitution,
+    learn_substitutions,
     words_of,
 )
 
@@ -41,8 +41,8 @@ def learned(concepts):
     return list(numbers), of_row, np.array([concept for _, concept in rows], np.int64)
 
 
-def share_of(exchanges, word, other):
-    return {o: s for s, o in exchanges.get(word, [])}.get(other)
+def share_of(substitutions, word, other):
+    return {o: s for s, o in substitutions.get(word, [])}.get(other)
 
 
 @pytest.fixture
@@ -64,42 +64,42 @@ def found(kb, index, text, k=8):
 def test_an_exchange_counts_concepts_not_names():
     both = [["liver cancer", "liver neoplasm"], ["skin cancer", "skin neoplasm"]]
     alone = [["bone cancer"], ["lung cancer"], ["lung neoplasm"]]
-    exchanges = learn_exchanges(*learned(both + alone))
-    assert share_of(exchanges, "cancer", "neoplasm") == pytest.approx(2 / 4)
-    assert share_of(exchanges, "neoplasm", "cancer") == pytest.approx(2 / 3)
-    assert share_of(exchanges, "liver", "skin") is None
+    substitutions = learn_substitutions(*learned(both + alone))
+    assert share_of(substitutions, "cancer", "neoplasm") == pytest.approx(2 / 4)
+    assert share_of(substitutions, "neoplasm", "cancer") == pytest.approx(2 / 3)
+    assert share_of(substitutions, "liver", "skin") is None
 
 
 def test_what_only_one_concept_shows_is_chance():
     forms = ["liver cancer", "liver growth"]
-    assert learn_exchanges(*learned([forms])) == {}
-    assert LEAST_CONCEPTS == 2
-    assert learn_exchanges(*learned([forms, ["bone cancer", "bone growth"]]))
+    assert learn_substitutions(*learned([forms])) == {}
+    assert MIN_CONCEPTS == 2
+    assert learn_substitutions(*learned([forms, ["bone cancer", "bone growth"]]))
 
 
 def test_a_word_may_be_left_out():
-    exchanges = learn_exchanges(*learned([["alzheimer disease", "alzheimer"],
+    substitutions = learn_substitutions(*learned([["alzheimer disease", "alzheimer"],
                                           ["crohn disease", "crohn"]]))  # fmt: skip
-    assert share_of(exchanges, "disease", "") == 1
-    assert share_of(exchanges, "crohn", "") is None
+    assert share_of(substitutions, "disease", "") == 1
+    assert share_of(substitutions, "crohn", "") is None
 
 
 def test_whole_names_of_one_word_do_not_stand_for_each_other():
-    assert learn_exchanges(*learned([["cancer", "neoplasm"]] * 3)) == {}
+    assert learn_substitutions(*learned([["cancer", "neoplasm"]] * 3)) == {}
 
 
 def test_names_that_were_left_out_teach_nothing():
     forms, of_row, concepts = learned([["x b", "x c"], ["d b", "d c"]])
-    assert learn_exchanges(forms, of_row, concepts)
+    assert learn_substitutions(forms, of_row, concepts)
     of_row[1] = -1
-    assert learn_exchanges(forms, of_row, concepts) == {}
+    assert learn_substitutions(forms, of_row, concepts) == {}
 
 
 @given(st.lists(st.lists(st.text("ab c", max_size=7), max_size=4), max_size=5))
 def test_what_is_learned_is_ordered_and_within_bounds(concepts):
-    for word, others in learn_exchanges(*learned(concepts)).items():
+    for word, others in learn_substitutions(*learned(concepts)).items():
         assert others == sorted(others, key=lambda e: (-e[0], e[1]))
-        assert all(LEAST_SHARE <= share <= 1 for share, _ in others)
+        assert all(MIN_RATIO <= share <= 1 for share, _ in others)
         assert word not in [other for _, other in others]
 
 
@@ -119,7 +119,7 @@ def test_small_words_and_order_do_not_count(form, words):
 def test_other_words_find_the_name(store, index):
     names = found(store, index, "lung cancer")
     assert next(iter(names)) == "lung neoplasm"
-    without = LexicalIndex.build(store, LexicalConfig(reword=False))
+    without = LexicalIndex.build(store, LexicalConfig(synonym_substitution=False))
     assert found(store, without, "lung cancer")["lung neoplasm"] < names["lung neoplasm"] < 0.98
 
 
@@ -132,8 +132,8 @@ def test_two_words_may_be_exchanged_if_another_stays(store, index):
 
 
 def test_the_only_word_may_be_exchanged():
-    made = Rewording.learn(["x", "y"], np.zeros(0, np.int64), np.zeros(0, np.int64))
-    made = Rewording({"x": [(0.5, "y")]}, made.keys, made.forms)
+    made = SynonymSubstitution.learn(["x", "y"], np.zeros(0, np.int64), np.zeros(0, np.int64))
+    made = SynonymSubstitution({"x": [(0.5, "y")]}, made.keys, made.forms)
     places, forms, shares = made.find(["x"])
     assert sorted(zip(forms.tolist(), shares.tolist(), strict=True)) == [(0, 1.0), (1, 0.5)]
     assert places.tolist() == [0, 0]
@@ -153,9 +153,9 @@ def test_the_order_of_words_and_small_words_do_not_matter(store, index):
 
 def test_a_mention_of_many_words_is_found_in_another_order_only():
     forms = ["x b c d e f g h i", "liver cancer", "liver neoplasm"]
-    exchanges = {"x": [(0.5, "z")], "z": [(0.5, "x")]}
-    made = Rewording.learn(forms, np.arange(3), np.array([0, 1, 1]))
-    made = Rewording(exchanges, made.keys, made.forms)
+    substitutions = {"x": [(0.5, "z")], "z": [(0.5, "x")]}
+    made = SynonymSubstitution.learn(forms, np.arange(3), np.array([0, 1, 1]))
+    made = SynonymSubstitution(substitutions, made.keys, made.forms)
     assert [x.tolist() for x in made.find(["i h g f e d c b x"])] == [[0], [0], [1.0]]
     assert [len(x) for x in made.find(["z b c d e f g h i"])] == [0, 0, 0]
 
@@ -177,12 +177,12 @@ def test_what_is_saved_is_loaded(store, index, tmp_path):
     texts = ["lung cancer", "kidney cancer", "graves", "heart failure", ""]
     for mine, theirs in zip(index.search(texts, 9), opened.search(texts, 9), strict=True):
         assert mine.tolist() == theirs.tolist()
-    own, read = index._rewording, opened._rewording
-    assert read.exchanges == own.exchanges
+    own, read = index._substitution, opened._substitution
+    assert read.substitutions == own.substitutions
     assert [x.tolist() for x in read.find(texts)] == [x.tolist() for x in own.find(texts)]
 
 
-def slowly(exchanges, forms, query):
+def slowly(substitutions, forms, query):
     """Find forms by sets of words: no hashes, every chain of at most two exchanges."""
     own = frozenset(words_of(query))
     best = {own: 1.0}
@@ -190,10 +190,10 @@ def slowly(exchanges, forms, query):
         level = [(own, 1.0)]
         for n_choices in (8, 4):
             made = []
-            for (bag, share), word in itertools.product(level, exchanges):
-                for other_share, other in exchanges[word][:n_choices] if word in bag else ():
-                    if share * other_share >= LEAST_SHARE and other not in bag:
-                        made.append(((bag - {word}) | ({other} - {""}), share * other_share))
+            for (bag, share), word in itertools.product(level, substitutions):
+                for other_ratio, other in substitutions[word][:n_choices] if word in bag else ():
+                    if share * other_ratio >= MIN_RATIO and other not in bag:
+                        made.append(((bag - {word}) | ({other} - {""}), share * other_ratio))
             level = made
             for bag, share in made:
                 stays = len(own) == 1 or own & bag
@@ -218,19 +218,19 @@ some_exchanges = st.dictionaries(
 
 
 @given(some_forms, some_exchanges, st.booleans(), some_forms)
-def test_what_is_found_is_what_sets_of_words_find(forms, exchanges, leaving_out, queries):
+def test_what_is_found_is_what_sets_of_words_find(forms, substitutions, leaving_out, queries):
     forms = list(dict.fromkeys(forms))
     if leaving_out:
-        exchanges = {**exchanges, "d": [(0.6, "")]}
-    bags = Rewording.learn(forms, np.full(0, -1), np.zeros(0, np.int64))
-    rewording = Rewording(exchanges, bags.keys, bags.forms)
-    places, found, shares = rewording.find(queries)
+        substitutions = {**substitutions, "d": [(0.6, "")]}
+    bags = SynonymSubstitution.learn(forms, np.full(0, -1), np.zeros(0, np.int64))
+    substitution = SynonymSubstitution(substitutions, bags.keys, bags.forms)
+    places, found, shares = substitution.find(queries)
     assert (np.diff(places) >= 0).all()
     got = [{} for _ in queries]
     for place, form, share in zip(places.tolist(), found.tolist(), shares.tolist(), strict=True):
         got[place][form] = max(share, got[place].get(form, 0.0))
     for query, mine in zip(queries, got, strict=True):
-        expected = slowly(exchanges, forms, query)
+        expected = slowly(substitutions, forms, query)
         if not words_of(query):
             continue  # a text without words says nothing, whatever is empty too
         assert mine.keys() == expected.keys()

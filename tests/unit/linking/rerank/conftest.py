@@ -17,7 +17,7 @@ import pytest
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker
-from biograft.linking.rerank import RerankConfig, RerankTraining, gather_examples, train_reranker
+from biograft.linking.rerank import RerankConfig, RerankTraining, collect_examples, train_reranker
 from biograft.sources import SourceConfig
 
 CONCEPTS: list[dict[str, Any]] = [
@@ -99,6 +99,6 @@ def trained(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Train once on four fifths of the mentions; give the folder of the run."""
     run = tmp_path_factory.mktemp("trained") / "run"
     config = bench.config(held_out=0.2)
-    data = gather_examples(bench.kb, bench.linker, bench.queries, config)
+    data = collect_examples(bench.kb, bench.linker, bench.queries, config)
     train_reranker(data, config, run)
     return run

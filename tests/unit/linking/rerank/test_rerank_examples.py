@@ -6,8 +6,8 @@ import pytest
 
 from biograft.errors import ConfigError
 from biograft.linking.candidates import Candidate
-from biograft.linking.rankers import Context
-from biograft.linking.rerank import gather_examples
+from biograft.linking.queries import Context
+from biograft.linking.rerank import collect_examples
 
 
 class Fixed:
@@ -25,7 +25,7 @@ class Fixed:
 
 def example_of(bench, query, **values):
     ranker = Fixed("TEMP", "TEMP", "ILL", "HEAT")
-    data = gather_examples(
+    data = collect_examples(
         bench.kb, ranker, [bench.queries[0]], bench.config(**values), dev=[query]
     )
     return data.held_out[0]
@@ -34,9 +34,9 @@ def example_of(bench, query, **values):
 def test_each_concept_comes_once_and_nil_is_right_where_nothing_else_is(bench):
     query = bench.queries[0]
     example = example_of(bench, query)
-    assert [c.name for c in example.asked.candidates] == ["TEMP 0", "ILL 2", "HEAT 3"]
+    assert [c.name for c in example.mention.candidates] == ["TEMP 0", "ILL 2", "HEAT 3"]
     assert example.right == (False, True, False, False)
-    assert example.asked.context == Context(query.context, query.start, query.end)
+    assert example.mention.context == Context(query.context, query.start, query.end)
     unknown = example_of(bench, replace(query, gold=frozenset({"X"})))
     assert unknown.right == (False, False, False, True)
     nil = example_of(bench, replace(query, gold=frozenset()))
@@ -50,12 +50,12 @@ def test_several_right_concepts_are_all_right(bench):
 
 def test_a_mention_of_unknown_place_is_taken_by_itself(bench):
     query = replace(bench.queries[0], start=None, end=None)
-    assert example_of(bench, query).asked.context == Context(query.context, 0, 0)
+    assert example_of(bench, query).mention.context == Context(query.context, 0, 0)
 
 
 def test_what_is_counted(bench):
     plain = bench.queries[0]
-    data = gather_examples(
+    data = collect_examples(
         bench.kb,
         Fixed("ILL"),
         [
@@ -78,26 +78,26 @@ def vars_of(counts):
 def test_documents_are_held_out_whole_and_the_same_ones_each_time(bench):
     queries = [replace(q, document=q.document.split()[0]) for q in bench.queries]
     config = bench.config(held_out=0.2)
-    data = gather_examples(bench.kb, bench.linker, queries, config)
+    data = collect_examples(bench.kb, bench.linker, queries, config)
     documents = {q.context: q.document for q in queries}
     sides = [
-        {documents[e.asked.context.text] for e in side} for side in (data.train, data.held_out)
+        {documents[e.mention.context.text] for e in side} for side in (data.train, data.held_out)
     ]
     assert not sides[0] & sides[1]
     assert len(sides[1]) == 3
-    again = gather_examples(bench.kb, bench.linker, queries, config)
+    again = collect_examples(bench.kb, bench.linker, queries, config)
     assert again.held_out == data.held_out
     assert again.provenance() == data.provenance()
-    other = gather_examples(bench.kb, bench.linker, queries, bench.config(held_out=0.2, seed=1))
+    other = collect_examples(bench.kb, bench.linker, queries, bench.config(held_out=0.2, seed=1))
     assert other.provenance()["examples"] != data.provenance()["examples"]
 
 
 def test_a_linker_says_what_ranked_first(bench):
-    data = gather_examples(bench.kb, bench.linker, bench.queries, bench.config())
+    data = collect_examples(bench.kb, bench.linker, bench.queries, bench.config())
     assert (data.first_ranking, data.weights) == ("lexical*1", {"lexical": 1.0})
 
 
 def test_ids_of_another_store_are_noticed(bench):
     queries = [replace(q, gold=frozenset({"X:1"})) for q in bench.queries]
     with pytest.raises(ConfigError, match=r"60 given, 54 are left .* are their ids those of this"):
-        gather_examples(bench.kb, bench.linker, queries, bench.config())
+        collect_examples(bench.kb, bench.linker, queries, bench.config())

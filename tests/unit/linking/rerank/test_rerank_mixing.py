@@ -49,7 +49,7 @@ def test_no_other_numbers_near_by_are_better():
 
 def test_what_tells_more_counts_more():
     shares = [
-        fit_mix(made_up(300, 2, ranker=ranker, context=context)).share
+        fit_mix(made_up(300, 2, ranker=ranker, context=context)).ranker_weight
         for ranker, context in ((0, 2), (2, 2), (2, 0))
     ]
     assert shares == sorted(shares)

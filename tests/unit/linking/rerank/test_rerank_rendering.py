@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from biograft.errors import ConfigError, NotFoundError
-from biograft.linking.rankers import Context
+from biograft.linking.queries import Context
 from biograft.linking.rerank.model import CandidateTexts, mark_mention
 
 TEXT = "A common cold was seen in the patient."
@@ -68,19 +68,19 @@ def test_what_is_shown_is_a_piece_of_the_text_around_the_mention_whatever_the_wi
 
 def test_a_candidate_is_told_by_name_found_name_synonyms_type_and_definition(bench):
     config = bench.config(n_synonyms=1, definition_characters=21)
-    tell = CandidateTexts(bench.kb, config).tell
-    assert tell("ILL", "coryza") == (
+    describe = CandidateTexts(bench.kb, config).describe
+    assert describe("ILL", "coryza") == (
         "Cold ; coryza ; common cold ; disease ; An illness with cough"
     )
-    assert tell("ILL", "cold") == "Cold ; common cold ; disease ; An illness with cough"
+    assert describe("ILL", "cold") == "Cold ; common cold ; disease ; An illness with cough"
 
 
 def test_what_a_concept_lacks_is_left_out(bench):
-    assert CandidateTexts(bench.kb, bench.config()).tell("HEAT", "Heat") == "Heat"
+    assert CandidateTexts(bench.kb, bench.config()).describe("HEAT", "Heat") == "Heat"
     lean = replace(bench.config(), n_synonyms=0, definition_characters=0)
-    assert CandidateTexts(bench.kb, lean).tell("ILL", "Cold") == "Cold ; disease"
+    assert CandidateTexts(bench.kb, lean).describe("ILL", "Cold") == "Cold ; disease"
 
 
 def test_a_concept_that_the_store_does_not_have_is_named(bench):
     with pytest.raises(NotFoundError, match="no concept has the id 'X'"):
-        CandidateTexts(bench.kb, bench.config()).tell("X", "x")
+        CandidateTexts(bench.kb, bench.config()).describe("X", "x")

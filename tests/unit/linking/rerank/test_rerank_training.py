@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 from biograft.errors import ConfigError, OutputError, StoreError
-from biograft.linking.rerank import ContextReranker, gather_examples, train_reranker
+from biograft.linking.rerank import ContextReranker, collect_examples, train_reranker
 from biograft.linking.rerank.reranker import SearchRanker
 from biograft.linking.rerank.training import ExampleBatches, listwise_loss
 from biograft.objectives.synonym_marginal import marginal_loss
@@ -15,7 +15,7 @@ from biograft.objectives.synonym_marginal import marginal_loss
 
 @pytest.fixture(scope="module")
 def data(bench):
-    return gather_examples(bench.kb, bench.linker, bench.queries, bench.config(held_out=0.2))
+    return collect_examples(bench.kb, bench.linker, bench.queries, bench.config(held_out=0.2))
 
 
 def report_of(run):
@@ -58,7 +58,7 @@ def test_a_run_is_not_overwritten_and_not_mixed_with_other_mentions(bench, data,
     train_reranker(data, bench.config(steps=1), tmp_path)
     with pytest.raises(OutputError, match="exists already"):
         train_reranker(data, bench.config(steps=1), tmp_path)
-    other = gather_examples(bench.kb, bench.linker, bench.queries[1:], bench.config())
+    other = collect_examples(bench.kb, bench.linker, bench.queries[1:], bench.config())
     with pytest.raises(ConfigError, match=r"was begun with counts.given = 60, now it is 59"):
         train_reranker(other, bench.config(steps=1), tmp_path, resume=True)
 
@@ -68,7 +68,7 @@ def test_candidates_of_a_trained_linker_want_its_folder(bench, data, tmp_path):
         def rank(self, queries, k):
             return bench.linker.rank(queries, k)
 
-    other = gather_examples(bench.kb, Other(), bench.queries, bench.config())
+    other = collect_examples(bench.kb, Other(), bench.queries, bench.config())
     with pytest.raises(ConfigError, match="ranked by Other; name the folder"):
         train_reranker(other, bench.config(), tmp_path)
 
@@ -90,8 +90,8 @@ def test_batches_hold_each_example_once_and_can_be_taken_up(bench, data):
     source = ExampleBatches(data.train, config)
     batches = list(source.batches(1))
     assert len(batches) == len(source) == 10
-    contexts = [example.asked.context.text for batch in batches for example in batch]
-    assert sorted(contexts) == sorted(e.asked.context.text for e in data.train)
+    contexts = [example.mention.context.text for batch in batches for example in batch]
+    assert sorted(contexts) == sorted(e.mention.context.text for e in data.train)
     assert list(source.batches(1, 7)) == batches[7:]
     assert list(source.batches(2)) != batches
 
@@ -99,7 +99,7 @@ def test_batches_hold_each_example_once_and_can_be_taken_up(bench, data):
 def test_processes_share_an_epoch(bench, data):
     config = bench.config(batch_size=5)
     seen = [
-        example.asked.context.text
+        example.mention.context.text
         for rank in range(5)
         for batch in ExampleBatches(data.train, config, rank=rank, world=5).batches(0)
         for example in batch
@@ -116,6 +116,6 @@ def test_the_linker_that_ranked_first_is_kept_with_the_re_ranker(bench, data, tm
     result = train_reranker(data, bench.config(steps=1), tmp_path / "run", ranker=first)
     assert (result.model / "ranker" / "manifest.json").read_text() == "{}"
     inner = SearchRanker(bench.kb, {"lexical": 1.0})
-    assert ContextReranker.open(result.model, bench.kb, inner).inner is inner
+    assert ContextReranker.load(result.model, bench.kb, inner).inner is inner
     with pytest.raises(StoreError, match="ranker: no trained linker"):
-        ContextReranker.open(result.model, bench.kb)
+        ContextReranker.load(result.model, bench.kb)

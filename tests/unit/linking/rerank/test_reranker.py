@@ -10,15 +10,15 @@ from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError
 from biograft.linking import Linker
 from biograft.linking.candidates import Candidate
-from biograft.linking.rankers import Context
-from biograft.linking.rerank import ContextReranker, open_context_reranker
+from biograft.linking.queries import Context
+from biograft.linking.rerank import ContextReranker, load_context_reranker
 from biograft.linking.rerank.folder import Mix
-from biograft.linking.rerank.reranker import Asked, SearchRanker
+from biograft.linking.rerank.reranker import MentionCandidates, SearchRanker
 
 
 @pytest.fixture(scope="module")
 def reranker(bench, trained):
-    return open_context_reranker(trained / "model", bench.kb)
+    return load_context_reranker(trained / "model", bench.kb)
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def linker(bench, reranker):
     return Linker(bench.kb, bench.linker.search, ranker=reranker)
 
 
-def asked(text, candidates):
+def candidates_of(text, candidates):
     start = text.index("cold")
-    return Asked("cold", Context(text, start, start + 4), candidates)
+    return MentionCandidates("cold", Context(text, start, start + 4), candidates)
 
 
 CANDIDATES = [
@@ -44,7 +44,7 @@ CANDIDATES = [
 )
 def test_the_linker_answers_by_context(linker, text, concept):
     start = text.index("cold")
-    assert linker.described == "lexical*1 search+context"
+    assert linker.score_source == "lexical*1 search+context"
     document = Document("", text, (Mention(start, start + 4, "cold"),))
     (mention,) = linker(document).mentions
     first = mention.candidates[0]
@@ -57,7 +57,7 @@ def test_the_linker_answers_by_context(linker, text, concept):
 
 def test_nil_is_likely_where_no_concept_fits(reranker):
     texts = ("war and cold with spies", "fever and cold with cough")
-    found = reranker.rerank([asked(text, CANDIDATES) for text in texts])
+    found = reranker.rerank([candidates_of(text, CANDIDATES) for text in texts])
     assert found[0].nil > 0.5 > found[1].nil
     assert found[0].candidates[0].score < reranker.nil_below < found[1].candidates[0].score
     for each in found:
@@ -67,10 +67,10 @@ def test_nil_is_likely_where_no_concept_fits(reranker):
 
 def test_scores_are_those_of_the_mix_and_fall(reranker, bench):
     text = "ice and cold with frost"
-    (found,) = reranker.rerank([asked(text, CANDIDATES)])
+    (found,) = reranker.rerank([candidates_of(text, CANDIDATES)])
     scores = [candidate.score for candidate in found.candidates]
     assert scores == sorted(scores, reverse=True)
-    (raw,) = reranker._reader.score([asked(text, CANDIDATES)])
+    (raw,) = reranker._reader.score([candidates_of(text, CANDIDATES)])
     mix = reranker.mix
     for candidate, x in zip(CANDIDATES, raw[:-1], strict=True):
         z = mix.ranker * (candidate.score - mix.mean) / mix.deviation + mix.context * x
@@ -82,8 +82,8 @@ def test_scores_are_those_of_the_mix_and_fall(reranker, bench):
 
 def test_a_batch_gives_what_each_mention_gives_alone(reranker):
     texts = ("war and cold with spies", "fever and cold with cough", "cold", "a cold " * 30)
-    mentions = [asked(text, CANDIDATES[: k + 1]) for k, text in enumerate(texts[:3])]
-    mentions += [asked(texts[3], []), Asked("cold", Context(), CANDIDATES)]
+    mentions = [candidates_of(text, CANDIDATES[: k + 1]) for k, text in enumerate(texts[:3])]
+    mentions += [candidates_of(texts[3], []), MentionCandidates("cold", Context(), CANDIDATES)]
     together = reranker.rerank(mentions)
     for mention, found in zip(mentions, together, strict=True):
         (alone,) = reranker.rerank([mention])
@@ -104,7 +104,7 @@ def test_candidates_behind_those_that_are_read_keep_their_order(reranker, bench,
         inner=reranker.inner,
     )
     again = Candidate("TEMP", "Cold Temperature", "Cold Temperature", 0.1)
-    (found,) = reranker.rerank([asked("wind and cold with snow", [*CANDIDATES, again])])
+    (found,) = reranker.rerank([candidates_of("wind and cold with snow", [*CANDIDATES, again])])
     order = [(c.concept, c.name) for c in found.candidates]
     assert order == [
         *(("TEMP", "cold"), ("TEMP", "Cold Temperature"), ("ILL", "Cold"), ("HEAT", "Heat"))
@@ -127,29 +127,29 @@ def test_names_for_an_evaluation_and_concepts_for_a_text_agree(linker, bench):
 
 def test_the_first_ranking_is_that_of_the_search(bench):
     texts = ["cold", "heat", "coryza rhinitis"]
-    gathered = bench.linker.search.gather(texts, 64)
-    ranked = SearchRanker(bench.kb, {"lexical": 1.0}).rank_candidates(texts, gathered, [])
+    pool = bench.linker.search.collect(texts, 64)
+    ranked = SearchRanker(bench.kb, {"lexical": 1.0}).rank_candidates(texts, pool, [])
     queries = [type(bench.queries[0])("", frozenset(), parts=(text,)) for text in texts]
     assert ranked == [names for (names,) in bench.linker.rank(queries, 64)]
 
 
 def test_a_search_of_another_kind_is_refused(bench):
-    gathered = bench.linker.search.gather(["cold"], 4)
+    pool = bench.linker.search.collect(["cold"], 4)
     ranker = SearchRanker(bench.kb, {"dense": 1.0, "lexical": 1.0})
     with pytest.raises(StoreError, match="that dense and lexical found, the index has lexical"):
-        ranker.rank_candidates(["cold"], gathered, [])
+        ranker.rank_candidates(["cold"], pool, [])
 
 
 def test_an_inner_ranker_of_ones_own_ranks_first(bench, trained, reranker):
     class Turned(SearchRanker):
-        def rank_candidates(self, texts, gathered, contexts):
-            return [each[::-1] for each in super().rank_candidates(texts, gathered, contexts)]
+        def rank_candidates(self, texts, pool, contexts):
+            return [each[::-1] for each in super().rank_candidates(texts, pool, contexts)]
 
     inner = Turned(bench.kb, {"lexical": 1.0})
-    opened = ContextReranker.open(trained / "model", bench.kb, inner)
+    opened = ContextReranker.load(trained / "model", bench.kb, inner)
     assert opened.inner is inner
-    gathered = bench.linker.search.gather(["cold"], 64)
-    assert opened.rank_candidates(["cold"], gathered, [Context()])[0]
+    pool = bench.linker.search.collect(["cold"], 64)
+    assert opened.rank_candidates(["cold"], pool, [Context()])[0]
 
 
 @pytest.fixture
@@ -159,8 +159,8 @@ def copy(trained, tmp_path):
 
 
 def test_a_folder_opened_again_answers_the_same(reranker, copy, bench):
-    mentions = [asked("fever and cold with cough", CANDIDATES)]
-    assert ContextReranker.open(copy, bench.kb).rerank(mentions) == reranker.rerank(mentions)
+    mentions = [candidates_of("fever and cold with cough", CANDIDATES)]
+    assert ContextReranker.load(copy, bench.kb).rerank(mentions) == reranker.rerank(mentions)
 
 
 def damage(folder, change):
@@ -182,33 +182,33 @@ def damage(folder, change):
 def test_a_damaged_or_foreign_manifest_is_refused(copy, bench, change, message):
     damage(copy, change)
     with pytest.raises(StoreError, match=message):
-        ContextReranker.open(copy, bench.kb)
+        ContextReranker.load(copy, bench.kb)
 
 
 def test_other_damage_is_refused(copy, bench, tmp_path):
     with pytest.raises(StoreError, match="no such re-ranker"):
-        ContextReranker.open(tmp_path / "nothing", bench.kb)
+        ContextReranker.load(tmp_path / "nothing", bench.kb)
     head = copy / "head.safetensors"
     head.write_bytes(head.read_bytes()[:-1])
     with pytest.raises(StoreError, match=r"head.safetensors: damaged \(expected"):
-        ContextReranker.open(copy, bench.kb)
+        ContextReranker.load(copy, bench.kb)
     head.unlink()
     with pytest.raises(StoreError, match=r"head.safetensors: damaged \(expected .* found no file"):
-        ContextReranker.open(copy, bench.kb)
+        ContextReranker.load(copy, bench.kb)
     (copy / "manifest.json").write_text("{")
     with pytest.raises(StoreError, match=r"manifest.json: damaged"):
-        ContextReranker.open(copy, bench.kb)
+        ContextReranker.load(copy, bench.kb)
 
 
 def test_without_knowing_what_ranks_first_a_ranker_is_asked_for(copy, bench):
     damage(copy, lambda manifest: manifest.update(weights={}))
     with pytest.raises(ConfigError, match=r"give the ranker \(inner\)"):
-        ContextReranker.open(copy, bench.kb)
-    assert ContextReranker.open(copy, bench.kb, SearchRanker(bench.kb, {"lexical": 1.0}))
+        ContextReranker.load(copy, bench.kb)
+    assert ContextReranker.load(copy, bench.kb, SearchRanker(bench.kb, {"lexical": 1.0}))
 
 
 def test_a_score_that_is_no_number_is_refused(copy, bench, reranker):
     nan = [Candidate("ILL", "Cold", "Cold", float("nan"))]
     with pytest.raises(StoreError, match="scores that are no finite numbers"):
-        reranker.rerank([asked("a cold", nan)])
-    assert np.isfinite(reranker.rerank([asked("a cold", CANDIDATES)])[0].nil)
+        reranker.rerank([candidates_of("a cold", nan)])
+    assert np.isfinite(reranker.rerank([candidates_of("a cold", CANDIDATES)])[0].nil)

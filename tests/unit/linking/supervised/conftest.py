@@ -9,7 +9,7 @@ import pytest
 from biograft.kb import KnowledgeBase
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical import LexicalIndex
-from biograft.linking.rankers import LabelledMention
+from biograft.linking.queries import LabelledMention
 from biograft.linking.supervised import RankerConfig, grow_store
 
 CONCEPTS: list[dict[str, Any]] = [

@@ -12,7 +12,7 @@ from biograft.linking.candidates import NameHits
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical import LexicalIndex
 from biograft.linking.normalisation import DEFAULT_STEPS
-from biograft.linking.supervised.features import ALL, FeatureMaker, MentionMemory, feature_names
+from biograft.linking.supervised.features import ALL, FeatureExtractor, MentionMemory, feature_names
 
 TEXTS = ["MS", "cold", "Mitral  stenosis", "failure of a kidney", "heart", "qqqq", ""]
 
@@ -51,21 +51,21 @@ def memory(ward):
     return memory
 
 
-def slowly(kb, memory, text, found, leave_out, hidden):
+def plain_features(kb, memory, text, found, leave_out, excluded):
     """Make the features of each concept by name: plain loops, one definition after the other."""
-    gathered, place = found
+    pool, index = found
     all_names = [(n.text, c) for c, concept in enumerate(kb) for n in concept.names]
     of_concept = defaultdict(list)
-    for column, row in enumerate(gathered.rows[place].tolist()):
-        if row >= 0 and not hidden[column]:
-            scores = [float(s[place, column]) for s in gathered.scores]
+    for column, row in enumerate(pool.rows[index].tolist()):
+        if row >= 0 and not excluded[column]:
+            scores = [float(s[index, column]) for s in pool.scores]
             scores = [s if math.isfinite(s) else 0.0 for s in scores]
             of_concept[all_names[row][1]].append((column, all_names[row][0], scores))
-    n_generators = len(gathered.generators)
+    n_generators = len(pool.generators)
     top = [max(e[2][g] for v in of_concept.values() for e in v) for g in range(n_generators)]
     counts, seen = memory.linked(text, leave_out)
     words = set(DEFAULT_STEPS(text).split())
-    made = {}
+    candidates = {}
     for concept, entries in sorted(of_concept.items()):
         values, best = [], []
         for g in range(n_generators):
@@ -92,32 +92,32 @@ def slowly(kb, memory, text, found, leave_out, hidden):
             math.log1p(sum(c == concept for _, c in all_names)),
         ]
         chosen = max(entries, key=lambda e: (np.float32(sum(map(np.float32, e[2]))), -e[0]))
-        made[concept] = (values, chosen[0])
-    return made
+        candidates[concept] = (values, chosen[0])
+    return candidates
 
 
 @pytest.mark.parametrize("leave_out", [ALL, 2])
-@pytest.mark.parametrize("hide", [0, 3])
-def test_features_are_those_of_plain_loops(ward, memory, leave_out, hide):
+@pytest.mark.parametrize("n_excluded", [0, 3])
+def test_features_are_those_of_plain_loops(ward, memory, leave_out, n_excluded):
     search = FusedSearch([LexicalIndex.build(ward.kb), Letters(ward.kb)])
-    maker, gathered = FeatureMaker(ward.kb, memory), search.gather(TEXTS, 6)
-    for place, text in enumerate(TEXTS):
-        hidden = np.zeros(gathered.rows.shape[1], bool)
-        hidden[:hide] = True
-        made = maker.compute(text, gathered, place, leave_out=leave_out, hidden=hidden)
-        expected = slowly(ward.kb, memory, text, (gathered, place), leave_out, hidden)
-        assert made.concepts.tolist() == list(expected)
-        assert made.best.tolist() == [best for _, best in expected.values()]
-        wanted = np.array([values for values, _ in expected.values()])
-        assert made.features.shape == (len(expected), len(feature_names(gathered.generators)))
-        np.testing.assert_allclose(made.features, wanted.reshape(made.features.shape), atol=1e-6)
+    extractor, pool = FeatureExtractor(ward.kb, memory), search.collect(TEXTS, 6)
+    for index, text in enumerate(TEXTS):
+        excluded = np.zeros(pool.rows.shape[1], bool)
+        excluded[:n_excluded] = True
+        candidates = extractor.compute(text, pool, index, leave_out=leave_out, excluded=excluded)
+        expected = plain_features(ward.kb, memory, text, (pool, index), leave_out, excluded)
+        assert candidates.concepts.tolist() == list(expected)
+        assert candidates.best.tolist() == [best for _, best in expected.values()]
+        features = np.array([values for values, _ in expected.values()])
+        assert candidates.features.shape == (len(expected), len(feature_names(pool.generators)))
+        np.testing.assert_allclose(candidates.features, features.reshape(candidates.features.shape), atol=1e-6)
 
 
 def test_a_text_without_candidates_has_no_features(ward, memory):
-    gathered = ward.search.gather(["qqqq"], 3)
-    made = FeatureMaker(ward.kb, memory).compute("qqqq", gathered, 0)
-    assert made.features.shape == (0, len(feature_names(["lexical"])))
-    assert len(made.concepts) == len(made.best) == 0
+    pool = ward.search.collect(["qqqq"], 3)
+    candidates = FeatureExtractor(ward.kb, memory).compute("qqqq", pool, 0)
+    assert candidates.features.shape == (0, len(feature_names(["lexical"])))
+    assert len(candidates.concepts) == len(candidates.best) == 0
 
 
 def test_every_column_has_a_name_of_its_own():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from biograft.errors import OutputError
-from biograft.linking.rankers import LabelledMention
+from biograft.linking.queries import LabelledMention
 from biograft.linking.supervised import grow_store
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.linking.supervised.features import ALL, MentionMemory, deal_folds
+from biograft.linking.supervised.features import ALL, MentionMemory, assign_folds
 
 N = 4
 added = st.lists(
@@ -70,8 +70,8 @@ def test_a_store_that_lost_a_concept_forgets_it_alone(ward, store_of):
 @pytest.mark.parametrize("n", [2, 3, 7])
 def test_folds_are_even_and_the_same_for_the_same_seed(n):
     documents = [f"d{k}" for k in range(20)]
-    folds = deal_folds([*documents, *documents], n, seed=1)
-    assert folds == deal_folds(reversed(documents), n, seed=1)
-    assert folds != deal_folds(documents, n, seed=2)
+    folds = assign_folds([*documents, *documents], n, seed=1)
+    assert folds == assign_folds(reversed(documents), n, seed=1)
+    assert folds != assign_folds(documents, n, seed=2)
     sizes = np.bincount(list(folds.values()), minlength=n)
     assert sizes.max() - sizes.min() <= 1

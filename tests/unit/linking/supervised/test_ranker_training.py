@@ -9,10 +9,10 @@ from biograft.errors import ConfigError
 from biograft.linking import Linker
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical import LexicalIndex
-from biograft.linking.rankers import LabelledMention
+from biograft.linking.queries import LabelledMention
 from biograft.linking.supervised import TrainedRanker, grow_store, train_network
-from biograft.linking.supervised.features import MentionMemory, deal_folds
-from biograft.linking.supervised.training import _fit_one, _Hiding
+from biograft.linking.supervised.features import MentionMemory, assign_folds
+from biograft.linking.supervised.training import _fit_network, _FoldNames
 
 
 def linker_of(kb, search, trained):
@@ -69,27 +69,26 @@ def test_training_leaves_the_random_state_of_others_alone(ward, config):
     assert torch.rand(3).tolist() == expected
 
 
-def test_names_that_were_mentions_of_one_fold_alone_are_hidden_from_it(store_of, tmp_path):
+def test_names_that_come_from_one_fold_only_are_excluded_in_it(store_of, tmp_path):
     base = store_of([{"id": "A", "name": "flu", "names": ["grippe"]}])
     gold = frozenset({"A"})
-    told = [("flu like", "d1"), ("the grip", "d1"), ("the grip", "d2"), ("grippe", "d1")]
-    mentions = [LabelledMention(text, gold, document) for text, document in told]
+    labelled = [("flu like", "d1"), ("the grip", "d1"), ("the grip", "d2"), ("grippe", "d1")]
+    mentions = [LabelledMention(text, gold, document) for text, document in labelled]
     kb = grow_store(base, mentions, tmp_path / "G")
-    memory, folds = MentionMemory(len(kb)), deal_folds(["d1", "d2"], 2, 0)
+    memory, folds = MentionMemory(len(kb)), assign_folds(["d1", "d2"], 2, 0)
     for mention in mentions:
         memory.add(mention.text, kb.rows_of(mention.concepts), folds[mention.document])
-    gathered = FusedSearch([LexicalIndex.build(kb)]).gather(["flu grip grippe the like"], 9)
-    hiding = _Hiding(kb, memory)
-    shown = {}
+    pool = FusedSearch([LexicalIndex.build(kb)]).collect(["flu grip grippe the like"], 9)
+    fold_names = _FoldNames(kb, memory)
+    names = {}
     for document, fold in folds.items():
-        hidden = hiding.of(gathered, 0, fold)
-        rows = gathered.rows[0][~hidden]
-        shown[document] = {kb.name(int(row)).text for row in rows if row >= 0}
-    assert shown == {"d1": {"flu", "grippe", "the grip"},
+        rows = pool.rows[0][~fold_names.only_in(fold, pool.rows[0])]
+        names[document] = {kb.name(int(row)).text for row in rows if row >= 0}
+    assert names == {"d1": {"flu", "grippe", "the grip"},
                      "d2": {"flu", "grippe", "the grip", "flu like"}}  # fmt: skip
 
 
-def test_what_is_known_counts_as_seen_and_is_not_learned_from(ward, config):
+def test_known_mentions_are_counted_but_not_trained_on(ward, config):
     rest, known = ward.mentions[7:], [*ward.mentions[:7], LabelledMention("ms", frozenset({"x"}))]
     without = train_network(ward.kb, ward.search, rest, config)
     trained = train_network(ward.kb, ward.search, rest, config, known=known)
@@ -97,29 +96,29 @@ def test_what_is_known_counts_as_seen_and_is_not_learned_from(ward, config):
     sclerosis = ward.kb.row("SCLEROSIS")
     assert without.memory.linked("ms") == ({sclerosis: 5}, 5)
     assert trained.memory.linked("ms") == ({sclerosis: 6}, 7)
-    for fold in range(config.folds):  # whatever fold is left out, what is known stays
+    for fold in range(config.folds):  # known mentions count in every fold
         assert trained.memory.linked("ms", fold)[1] >= 2
-    hiding = _Hiding(ward.kb, trained.memory)
-    gathered = ward.search.gather(["kidneys failing"], 9)
-    assert not any(hiding.of(gathered, 0, fold).any() for fold in range(config.folds))
+    fold_names = _FoldNames(ward.kb, trained.memory)
+    pool = ward.search.collect(["kidneys failing"], 9)
+    assert not any(fold_names.only_in(fold, pool.rows[0]).any() for fold in range(config.folds))
 
 
-def test_mentions_that_teach_nothing_are_refused(ward, config):
+def test_mentions_without_correct_candidates_are_refused(ward, config):
     strange = [LabelledMention("ms", frozenset({"none"}), "d1")]
-    with pytest.raises(ConfigError, match="none has both right and wrong candidates"):
+    with pytest.raises(ConfigError, match="none has both correct and wrong candidates"):
         train_network(ward.kb, ward.search, strange, config)
-    with pytest.raises(ConfigError, match="none has both right and wrong candidates"):
+    with pytest.raises(ConfigError, match="none has both correct and wrong candidates"):
         train_network(ward.kb, ward.search, [], config)
 
 
-def test_candidates_that_are_not_there_teach_nothing(config):
+def test_padding_does_not_change_the_network(config):
     generator = torch.Generator().manual_seed(0)
-    given = torch.randn(6, 4, 3, generator=generator)
-    there = torch.arange(4) < torch.tensor([2, 3, 4, 2, 3, 4])[:, None]
-    right = torch.zeros_like(there)
+    inputs = torch.randn(6, 4, 3, generator=generator)
+    mask = torch.arange(4) < torch.tensor([2, 3, 4, 2, 3, 4])[:, None]
+    right = torch.zeros_like(mask)
     right[:, 1] = True
     plain, filled = (
-        _fit_one(given.masked_fill(~there[..., None], filler), there, right, config, seed=0)
+        _fit_network(inputs.masked_fill(~mask[..., None], filler), mask, right, config, seed=0)
         for filler in (0.0, 50.0)
     )
     for one, other in zip(plain, filled, strict=True):

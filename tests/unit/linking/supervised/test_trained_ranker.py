@@ -11,8 +11,8 @@ from biograft.errors import OutputError, StoreError
 from biograft.linking import Linker
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical import LexicalIndex
-from biograft.linking.rankers import open_model
-from biograft.linking.supervised import TrainedRanker, open_trained_ranker, train_network
+from biograft.linking.rankers import load_ranker
+from biograft.linking.supervised import TrainedRanker, load_trained_ranker, train_network
 
 TEXTS = ["ms", "cold", "failing kidney", "qqqq", ""]
 
@@ -30,11 +30,9 @@ def saved(ranker, config, tmp_path):
 
 
 def test_what_is_saved_ranks_the_same(ward, ranker, saved, config):
-    opened = open_model(saved, ward.kb)
-    gathered = ward.search.gather(TEXTS, 10)
-    assert opened.rank_candidates(TEXTS, gathered, []) == ranker.rank_candidates(
-        TEXTS, gathered, []
-    )
+    opened = load_ranker(saved, ward.kb)
+    pool = ward.search.collect(TEXTS, 10)
+    assert opened.rank_candidates(TEXTS, pool, []) == ranker.rank_candidates(TEXTS, pool, [])
     manifest = json.loads((saved / "manifest.json").read_text())
     assert manifest["config"]["n_names"] == config.n_names
     assert manifest["report"] == {"n_mentions": 1}
@@ -43,7 +41,7 @@ def test_what_is_saved_ranks_the_same(ward, ranker, saved, config):
 
 
 def test_one_candidate_for_a_concept_best_first_with_its_best_name(ward, ranker):
-    (found,) = ranker.rank_candidates(["ms"], ward.search.gather(["ms"], 10), [])
+    (found,) = ranker.rank_candidates(["ms"], ward.search.collect(["ms"], 10), [])
     assert found[0].concept == "SCLEROSIS"
     assert len({c.concept for c in found}) == len(found)
     assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)
@@ -52,19 +50,19 @@ def test_one_candidate_for_a_concept_best_first_with_its_best_name(ward, ranker)
 
 
 def test_nothing_found_gives_no_candidates(ward, ranker):
-    assert ranker.rank_candidates(["qqqq"], ward.search.gather(["qqqq"], 5), []) == [[]]
+    assert ranker.rank_candidates(["qqqq"], ward.search.collect(["qqqq"], 5), []) == [[]]
 
 
 def test_a_linker_uses_it(ward, saved):
-    linker = Linker(ward.kb, ward.search, ranker=open_model(saved, ward.kb))
+    linker = Linker(ward.kb, ward.search, ranker=load_ranker(saved, ward.kb))
     assert linker("The patient has ms.").mentions[0].concept == "SCLEROSIS"
-    assert linker.described.endswith(" ranker")
+    assert linker.score_source.endswith(" ranker")
 
 
 def test_another_store_is_ranked_by_what_it_knows(ward, saved, store_of):
     other = store_of([{"id": "SCLEROSIS", "name": "ms"}, {"id": "NEW", "name": "ms"}], "other")
     search = FusedSearch([LexicalIndex.build(other)])
-    linker = Linker(other, search, ranker=open_trained_ranker(saved, other))
+    linker = Linker(other, search, ranker=load_trained_ranker(saved, other))
     assert linker.link_mentions(["ms"])[0][0].concept == "SCLEROSIS"
 
 
@@ -74,7 +72,7 @@ def test_an_index_of_another_kind_is_refused(ward, ranker):
 
     search = FusedSearch([LexicalIndex.build(ward.kb), Other.build(ward.kb)])
     with pytest.raises(StoreError, match="lexical find, the index has lexical and other"):
-        ranker.rank_candidates(["ms"], search.gather(["ms"], 5), [])
+        ranker.rank_candidates(["ms"], search.collect(["ms"], 5), [])
 
 
 def change(path, **values):
@@ -95,7 +93,7 @@ def change(path, **values):
 def test_a_manifest_that_is_not_ours_is_refused(ward, saved, values, problem):
     change(saved / "manifest.json", **values)
     with pytest.raises(StoreError, match=problem):
-        open_trained_ranker(saved, ward.kb)
+        load_trained_ranker(saved, ward.kb)
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "memory.json"])
@@ -106,14 +104,14 @@ def test_damaged_files_are_refused(ward, saved, name, content):
     else:
         (saved / name).write_text(content)
     with pytest.raises(StoreError, match=rf"{name}.* train the linker again"):
-        open_trained_ranker(saved, ward.kb)
+        load_trained_ranker(saved, ward.kb)
 
 
 @pytest.mark.parametrize("memory", [{}, {"texts": 3, "concepts": {}}, {"texts": {"a": 1}}])
 def test_a_damaged_memory_is_refused(ward, saved, memory):
     (saved / "memory.json").write_text(json.dumps(memory))
     with pytest.raises(StoreError, match="damaged"):
-        open_trained_ranker(saved, ward.kb)
+        load_trained_ranker(saved, ward.kb)
 
 
 def test_weights_that_are_no_numbers_are_refused(ward, saved):
@@ -121,4 +119,4 @@ def test_weights_that_are_no_numbers_are_refused(ward, saved):
     weights[0, 0] = np.nan
     np.save(saved / "outer.npy", weights)
     with pytest.raises(StoreError, match="hold NaN"):
-        open_model(saved, ward.kb)
+        load_ranker(saved, ward.kb)

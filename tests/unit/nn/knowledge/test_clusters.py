@@ -17,7 +17,7 @@ from biograft.nn.knowledge import KnowledgeBertForMaskedLM, nearest as clusters
 from biograft.nn.knowledge.nearest import Clusters, nearest_rows
 from biograft.nn.pretrained import load_masked_lm, quiet_transformers
 from biograft.pretraining.knowledge_model import graft, load_start
-from biograft.pretraining.recipe import Recipe
+from biograft.pretraining.recipe import PretrainingRecipe
 from biograft.training import TrainingConfig
 from biograft.training.checkpoint import Place, load_checkpoint, save_checkpoint
 from biograft.training.loop import make_optimiser
@@ -25,7 +25,7 @@ from biograft.training.loop import make_optimiser
 MENTIONS = torch.tensor([[0, 1, 3], [0, 4, 4], [2, 2, 7]])
 
 
-def draw(*sizes, seed=0):
+def random_rows(*sizes, seed=0):
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(*sizes, generator=generator, dtype=torch.double)
 
@@ -42,9 +42,9 @@ def made(table, n_probed):
 
 def grouped(n_rows=4000, n_groups=40, dim=16):
     """Rows around centres, and queries near rows."""
-    centres = draw(n_groups, dim, seed=1)
-    table = centres.repeat(n_rows // n_groups, 1) + draw(n_rows, dim, seed=2) / 4
-    queries = table[:50] + draw(50, dim, seed=3) / 4
+    centres = random_rows(n_groups, dim, seed=1)
+    table = centres.repeat(n_rows // n_groups, 1) + random_rows(n_rows, dim, seed=2) / 4
+    queries = table[:50] + random_rows(50, dim, seed=3) / 4
     return normalize(table, dim=1), normalize(queries, dim=1)
 
 
@@ -58,7 +58,7 @@ def recall(found, exact):
 @pytest.mark.parametrize("at_once", [1 << 25, 7000])
 def test_looking_into_all_clusters_is_the_exact_search(n_rows, at_once, monkeypatch):
     monkeypatch.setattr(clusters, "_AT_ONCE", at_once)
-    table, queries = draw(n_rows, 4), draw(11, 4, seed=1)
+    table, queries = random_rows(n_rows, 4), random_rows(11, 4, seed=1)
     found = made(table, n_probed=1000).search(queries, table, 10)
     for query, rows in zip(queries, found.tolist(), strict=True):
         scores = (table @ query).tolist()
@@ -68,7 +68,7 @@ def test_looking_into_all_clusters_is_the_exact_search(n_rows, at_once, monkeypa
 @pytest.mark.parametrize("n_probed", [1, 3])
 def test_it_is_the_best_of_the_clusters_looked_into(n_probed):
     """Equal to loops over the clusters, one query at a time, with more where rows are too few."""
-    table, queries = draw(200, 5), draw(9, 5, seed=1)
+    table, queries = random_rows(200, 5), random_rows(9, 5, seed=1)
     some = made(table, n_probed)
     found = some.search(queries, table, 30)
     starts = some.starts.tolist()
@@ -86,7 +86,7 @@ def test_it_is_the_best_of_the_clusters_looked_into(n_probed):
 
 def test_rows_are_in_the_cluster_of_least_distance():
     """The last assignment is to the centres kept, whatever the norms of the rows."""
-    table = draw(500, 3) * draw(500, 1, seed=4).exp()
+    table = random_rows(500, 3) * random_rows(500, 1, seed=4).exp()
     some = made(table, 1)
     near = torch.cdist(table, some.centres).argmin(dim=1)
     starts = some.starts.tolist()
@@ -115,12 +115,12 @@ def test_few_clusters_find_nearly_all_in_grouped_rows():
 def test_products_are_those_with_the_table_as_it_is_now():
     table, queries = grouped()
     some = made(table, 64)
-    moved = table + draw(*table.shape, seed=9) / 2
+    moved = table + random_rows(*table.shape, seed=9) / 2
     assert torch.equal(some.search(queries, moved, 20), nearest_rows(queries, moved, 20))
 
 
 def test_making_them_twice_gives_the_same():
-    table = draw(700, 6)
+    table = random_rows(700, 6)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
         one = made(table, 2).state_dict()
@@ -131,13 +131,13 @@ def test_making_them_twice_gives_the_same():
 @pytest.mark.parametrize("learned", [True, False])
 def test_in_training_they_follow_a_table_that_is_learned(monkeypatch, learned):
     monkeypatch.setattr(clusters, "RENEWED_AFTER", 3)
-    table = draw(90, 4).requires_grad_(learned)
+    table = random_rows(90, 4).requires_grad_(learned)
     some = Clusters(90, 4, 2).double().train()
     made_at, before = [], some.centres.clone()
     for n in range(8):
-        some.search(draw(2, 4, seed=n), table, 3)
+        some.search(random_rows(2, 4, seed=n), table, 3)
         with torch.no_grad():
-            table += draw(90, 4, seed=20 + n)
+            table += random_rows(90, 4, seed=20 + n)
         if not torch.equal(before, some.centres):
             made_at.append(n)
         before = some.centres.clone()
@@ -145,7 +145,7 @@ def test_in_training_they_follow_a_table_that_is_learned(monkeypatch, learned):
 
 
 def test_in_inference_nothing_changes_and_none_made_is_exact():
-    table, queries = draw(90, 4).requires_grad_(), draw(7, 4, seed=1)
+    table, queries = random_rows(90, 4).requires_grad_(), random_rows(7, 4, seed=1)
     some = Clusters(90, 4, 1).double().eval()
     assert torch.equal(some.search(queries, table, 9), nearest_rows(queries, table, 9))
     some.make(table)
@@ -155,10 +155,10 @@ def test_in_inference_nothing_changes_and_none_made_is_exact():
 
 
 def test_no_query_gives_no_row():
-    table = draw(90, 4)
+    table = random_rows(90, 4)
     assert made(table, 2).search(table[:0], table, 3).shape == (0, 3)
     empty = Clusters(0, 4, 2).double().train()
-    assert empty.search(draw(2, 4), draw(0, 4), 3).shape == (2, 0)
+    assert empty.search(random_rows(2, 4), random_rows(0, 4), 3).shape == (2, 0)
 
 
 def test_low_precision_around_it_does_not_reach_the_products():
@@ -201,10 +201,10 @@ def test_gradients_still_reach_the_table(small_model):
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_what_else_is_asked_changes_nothing(data):
-    table = draw(150, 4, seed=1)
+    table = random_rows(150, 4, seed=1)
     some = made(table, data.draw(st.integers(1, 12)))
     n, k = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 40))
-    queries = draw(n, 4, seed=data.draw(st.integers(0, 10_000)))
+    queries = random_rows(n, 4, seed=data.draw(st.integers(0, 10_000)))
     together = some.search(queries, table, k)
     for row in range(n):
         assert torch.equal(some.search(queries[row : row + 1], table, k)[0], together[row])
@@ -234,7 +234,7 @@ def bert(tmp_path):
 
 
 def begin(bert, **options):
-    table = draw(200, 5).float()
+    table = random_rows(200, 5).float()
     return KnowledgeBertForMaskedLM.from_bert(
         bert, table, **{"knowledge_after": 1, "n_nearest": 7, "n_probed": 2, **options}
     )
@@ -254,7 +254,7 @@ def test_a_saved_model_finds_the_same(bert, tmp_path):
         assert torch.equal(one.candidates, two.candidates)
         assert torch.equal(one.last_hidden_state, two.last_hidden_state)
     knowledge = model.model.knowledge.entity_memory
-    queries = draw(30, 5).float()
+    queries = random_rows(30, 5).float()
     table = model.model.entity_table.weight
     exact = nearest_rows(queries, table, 7)
     assert not torch.equal(knowledge.recall(queries, table)[0], exact)
@@ -312,7 +312,7 @@ def test_a_recipe_says_how_many(bert, n_probed):
         "stream": {"kind": "annotated_text", "shards": "none", "max_length": 32},
         "objective": {"entity_linking": {}},
     }
-    recipe = Recipe.from_values("tiny", values)
+    recipe = PretrainingRecipe.from_values("tiny", values)
     lm = graft(load_start(recipe), recipe, ["C1", "C2"], None).lm
     assert lm.config.n_probed == n_probed
     assert (lm.model.knowledge.entity_memory.clusters is None) == (n_probed == 0)
@@ -320,7 +320,7 @@ def test_a_recipe_says_how_many(bert, n_probed):
     assert told.get("n_probed", 0) == n_probed
     assert ("n_probed" in told) == (n_probed > 0)  # a run begun before it was there goes on
     with pytest.raises(ConfigError, match=r"knowledge\.n_probed: expected at least 0, found -1"):
-        Recipe.from_values("tiny", values | {"knowledge": {"n_probed": -1}})
+        PretrainingRecipe.from_values("tiny", values | {"knowledge": {"n_probed": -1}})
 
 
 def train(model, optimiser, steps):

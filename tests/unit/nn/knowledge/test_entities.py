@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from biograft.errors import ConfigError, FormatError, StoreError
-from biograft.graph.embedding import EmbeddingRecipe, Embeddings, embed_graph
+from biograft.graph.embedding import Embeddings, GraphRecipe, embed_graph
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.nn.knowledge import Entity, entity_table, read_entities, write_entities
+from biograft.nn.knowledge import TableEntity, entity_table, read_entities, write_entities
 from biograft.sources import SourceConfig
 
 
 def test_they_come_back_as_written(tmp_path):
-    entities = (Entity("C1", "Diabète"), Entity("C2"))
+    entities = (TableEntity("C1", "Diabète"), TableEntity("C2"))
     write_entities(tmp_path, entities)
     assert read_entities(tmp_path, 2) == entities
 
@@ -21,7 +21,7 @@ def test_none_written_are_none(tmp_path):
 
 
 def test_a_file_of_another_table_is_refused(tmp_path):
-    write_entities(tmp_path, [Entity("C1")])
+    write_entities(tmp_path, [TableEntity("C1")])
     with pytest.raises(StoreError, match=r"names 1 entities, and the table .* has 2 rows"):
         read_entities(tmp_path, 2)
 
@@ -35,7 +35,7 @@ def test_a_damaged_line_is_named(tmp_path, line):
 
 def test_drawn_vectors_are_about_one_long_and_the_same_each_time():
     table = entity_table([f"C{n}" for n in range(500)], dim=100, seed=3)
-    assert table.n_drawn == 500
+    assert table.n_random == 500
     assert np.linalg.norm(table.vectors, axis=1).mean() == pytest.approx(1, abs=0.05)
     assert np.array_equal(table.vectors, entity_table(["x"] * 500, dim=100, seed=3).vectors)
     assert not np.array_equal(table.vectors, entity_table(["x"] * 500, dim=100, seed=4).vectors)
@@ -46,7 +46,7 @@ def embedded(tmp_path, write):
     """A small store, its graph embedded."""
     path = write("a.tsv", "head\trelation\ttail\na\tr\tb\nb\tr\tc\nc\tr\td\n")
     build_store(BuildConfig(sources=(SourceConfig(path=path),)), tmp_path / "kb")
-    recipe = EmbeddingRecipe.load("transe", ["model.dim=8", "training.epochs=2"])
+    recipe = GraphRecipe.load("transe", ["model.dim=8", "training.epochs=2"])
     return embed_graph(KnowledgeBase.open(tmp_path / "kb"), recipe, tmp_path / "vectors").folder
 
 
@@ -54,7 +54,7 @@ def test_vectors_are_taken_by_id_and_the_missing_are_drawn(embedded):
     embeddings = Embeddings.open(embedded)
     ids = embeddings.entity_ids
     table = entity_table([ids[3], "unknown", ids[0]], embedded, seed=1)
-    assert table.n_drawn == 1
+    assert table.n_random == 1
     np.testing.assert_array_equal(table.vectors[[0, 2]], embeddings.tables.entity[[3, 0]])
     assert 0.1 < np.linalg.norm(table.vectors[1]) < 10
 

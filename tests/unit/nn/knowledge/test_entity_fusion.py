@@ -29,8 +29,8 @@ def make(n_entities=20, width=6, dim=4, **options):
 
 
 def draw_states(n_sequences=3, length=8, width=6, seed=4):
-    draw = torch.Generator().manual_seed(seed)
-    return torch.randn(n_sequences, length, width, dtype=torch.double, generator=draw)
+    rng = torch.Generator().manual_seed(seed)
+    return torch.randn(n_sequences, length, width, dtype=torch.double, generator=rng)
 
 
 def fuse(layer, table, states, mentions=MENTIONS, entities=None):
@@ -112,8 +112,8 @@ def test_what_else_is_in_a_batch_changes_nothing(data):
     seed = data.draw(st.integers(0, 10_000))
     states = draw_states(len(lengths), width, seed=seed)
     mentions = torch.tensor([[row, 1, length - 1] for row, length in enumerate(lengths)])
-    draw = torch.Generator().manual_seed(seed)
-    entities = torch.randint(-1, 20, (len(lengths),), generator=draw)
+    rng = torch.Generator().manual_seed(seed)
+    entities = torch.randint(-1, 20, (len(lengths),), generator=rng)
     together = fuse(layer, table, states, mentions, entities)
     for row, length in enumerate(lengths):
         own = torch.tensor([[0, 1, length - 1]])

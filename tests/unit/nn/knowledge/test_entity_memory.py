@@ -179,9 +179,9 @@ def test_what_else_is_in_a_batch_changes_nothing(data):
     table = torch.randn(40, 4, dtype=torch.double)
     seed = data.draw(st.integers(0, 10_000))
     lengths = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
-    draw = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     width = max(lengths) + data.draw(st.integers(0, 3))
-    states = torch.randn(len(lengths), width, 8, dtype=torch.double, generator=draw) * 3
+    states = torch.randn(len(lengths), width, 8, dtype=torch.double, generator=rng) * 3
     mask = (torch.arange(width) < torch.tensor(lengths)[:, None]).long()
     together = layer(Told(states, mask, table))
     for row, length in enumerate(lengths):

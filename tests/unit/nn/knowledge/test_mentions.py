@@ -21,10 +21,10 @@ def scan(tags, length, most=0):
 
 
 def test_spans_are_those_of_a_scan():
-    draw = torch.Generator().manual_seed(1)
+    rng = torch.Generator().manual_seed(1)
     for most in (0, 1, 3):
-        tags = torch.randint(0, 3, (50, 12), generator=draw)
-        lengths = torch.randint(1, 13, (50,), generator=draw)
+        tags = torch.randint(0, 3, (50, 12), generator=rng)
+        lengths = torch.randint(1, 13, (50,), generator=rng)
         mask = (torch.arange(12) < lengths[:, None]).long()
         expected = [
             [sequence, *span]

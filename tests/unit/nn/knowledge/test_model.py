@@ -15,16 +15,16 @@ from transformers import (
 from biograft.errors import BiograftError, ConfigError, StoreError
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import (
-    Entity,
     KnowledgeBertConfig,
     KnowledgeBertForMaskedLM,
     KnowledgeBertModel,
+    TableEntity,
     entity_table,
 )
 from biograft.nn.pretrained import load_masked_lm, quiet_transformers
 
 TEXTS = ["heart attack is bad for you"]
-ENTITIES = tuple(Entity(f"C{n}", f"thing {n}") for n in range(7))
+ENTITIES = tuple(TableEntity(f"C{n}", f"thing {n}") for n in range(7))
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_a_frozen_table_stays_frozen(begun, tmp_path):
 def test_it_is_an_encoder_as_any_other(saved, tmp_path):
     encoder = TextEncoder.from_pretrained(saved)
     vectors = encoder.encode(["heart attack", "bad"])
-    encoder.save(tmp_path / "again")
+    encoder.save_pretrained(tmp_path / "again")
     again = TextEncoder.from_pretrained(tmp_path / "again")
     assert (again.encode(["heart attack", "bad"]) == vectors).all()
     assert again.model.entities == ENTITIES

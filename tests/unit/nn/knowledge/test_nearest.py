@@ -11,9 +11,9 @@ from biograft.nn.knowledge.nearest import nearest_rows
 @pytest.mark.parametrize("at_once", [1 << 25, 7000])
 def test_they_are_the_first_of_all_sorted(n_rows, at_once, monkeypatch):
     monkeypatch.setattr(nearest, "_AT_ONCE", at_once)
-    draw = torch.Generator().manual_seed(n_rows)
-    queries = torch.randn(11, 4, generator=draw)
-    table = torch.randn(n_rows, 4, generator=draw)
+    rng = torch.Generator().manual_seed(n_rows)
+    queries = torch.randn(11, 4, generator=rng)
+    table = torch.randn(n_rows, 4, generator=rng)
     rows = nearest_rows(queries, table, 10)
     for query, found in zip(queries, rows.tolist(), strict=True):
         scores = [float(score) for score in table @ query]

@@ -193,10 +193,10 @@ def test_what_else_is_in_a_batch_changes_nothing(data):
     layer, table = make()
     lengths = data.draw(st.lists(st.integers(3, 9), min_size=1, max_size=5))
     width = max(lengths) + data.draw(st.integers(0, 3))
-    draw = torch.Generator().manual_seed(data.draw(st.integers(0, 10_000)))
-    states = torch.randn(len(lengths), width, 8, dtype=torch.double, generator=draw)
+    rng = torch.Generator().manual_seed(data.draw(st.integers(0, 10_000)))
+    states = torch.randn(len(lengths), width, 8, dtype=torch.double, generator=rng)
     mentions = torch.tensor([[row, 1, length - 1] for row, length in enumerate(lengths)])
-    entities = torch.randint(-1, 20, (len(lengths),), generator=draw)
+    entities = torch.randint(-1, 20, (len(lengths),), generator=rng)
     together = layer(Told(states, torch.ones(1), table, mentions, entities)).states
     for row, length in enumerate(lengths):
         own = torch.tensor([[0, 1, length - 1]])

@@ -8,16 +8,16 @@ from transformers import AutoModel
 
 from biograft.errors import ConfigError, FormatError
 from biograft.nn import TextEncoder
-from biograft.nn.knowledge import Entity, KnowledgeBertForMaskedLM, read_entities
-from biograft.nn.knowledge.entity_finder import EntityFinder, FoundMention
+from biograft.nn.knowledge import KnowledgeBertForMaskedLM, TableEntity, read_entities
+from biograft.nn.knowledge.entity_finder import EntityFinder, EntityMention
 from biograft.nn.pretrained import load_masked_lm, quiet_transformers
 
 TEXTS = ["heart attack and heart failure are bad for hearts , mi 12 is short"]
 ENTITIES = (
-    Entity("C0", "heart attack", ("heart attack", "mi", "x")),
-    Entity("C1", "heart", ("heart", "12", "mi")),
-    Entity("C2", "heart failure", ("heart failure are",)),
-    Entity("C3", "unseen", ("heart zebra",)),
+    TableEntity("C0", "heart attack", ("heart attack", "mi", "x")),
+    TableEntity("C1", "heart", ("heart", "12", "mi")),
+    TableEntity("C2", "heart failure", ("heart failure are",)),
+    TableEntity("C3", "unseen", ("heart zebra",)),
 )
 GRAPH = {
     "neighbours": np.array([[1, 2], [0, -1], [1, 3], [-1, -1]]),
@@ -160,7 +160,7 @@ def test_numbers_single_letters_and_halves_of_words_are_no_names(bert):
     piece = next(number for token, number in numbers_of.items() if token.startswith("##"))
     finder = EntityFinder(ENTITIES, tokenizer)
     heart = numbers_of["heart"]
-    assert finder.find([heart]) == (FoundMention(0, 0, 1),)
+    assert finder.find([heart]) == (EntityMention(0, 0, 1),)
     assert finder.find([heart, piece]) == ()
 
 
@@ -190,17 +190,17 @@ def test_names_are_read_as_texts_are(bert):
     tokenizer = load_masked_lm(bert).tokenizer
     tokenizer.backend_tokenizer.normalizer = None  # one that tells cases apart
     tokens = tokenizer("heart attack", add_special_tokens=False)["input_ids"]
-    named = [Entity("C0", "", ("Heart ATTACK",))]
+    named = [TableEntity("C0", "", ("Heart ATTACK",))]
     assert EntityFinder(named, tokenizer).find(tokens) == ()
     assert EntityFinder(named, tokenizer, prepare=str.lower).find(tokens) == (
-        FoundMention(0, 1, 0),
+        EntityMention(0, 1, 0),
     )
 
 
 def test_other_names_make_another_encoder(begun, write):
     encoder = TextEncoder.from_pretrained(write(begun()), device="cpu")
     before = encoder.fingerprint()
-    encoder.model.entities = (Entity("C0", "heart attack", ("mi",)), *ENTITIES[1:])
+    encoder.model.entities = (TableEntity("C0", "heart attack", ("mi",)), *ENTITIES[1:])
     assert encoder.fingerprint() != before
 
 
@@ -221,7 +221,7 @@ def test_what_an_encoder_is_told_can_be_limited_and_stays_so(begun, write, tmp_p
     encoder.limit_knowledge(0.0, None)
     assert encoder.finder.find([1, 2]) == ()
     assert encoder.fingerprint() != before
-    encoder.save(tmp_path / "limited")
+    encoder.save_pretrained(tmp_path / "limited")
     again = TextEncoder.from_pretrained(tmp_path / "limited", device="cpu")
     np.testing.assert_allclose(again.encode(["heart attack"]), encoder.encode(["heart attack"]))
     with pytest.raises(ConfigError, match="n_neighbours: expected 1 to 1, those known, found 2"):

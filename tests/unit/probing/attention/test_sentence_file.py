@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from biograft.corpus.shards import SHARDS, AnnotatedDocument, Span, shard_path, write_shard
+from biograft.corpus.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
 from biograft.errors import BiograftError, ConfigError, FormatError, InputError
 from biograft.probing.attention import find_entity, read_sentences
 from biograft.sources.log import ReadLog
@@ -76,7 +76,7 @@ def test_documents_give_a_sentence_a_mention(write):
 
 def test_shards(tmp_path):
     documents = [
-        AnnotatedDocument("a", "无皮疹。患者发热。", (Span(6, 8, "D1", 1.0),), "zh"),
+        AnnotatedDocument("a", "无皮疹。患者发热。", (LinkedSpan(6, 8, "D1", 1.0),), "zh"),
         AnnotatedDocument("b", "nothing"),
     ]
     write_shard(shard_path(tmp_path, 0), documents, {})

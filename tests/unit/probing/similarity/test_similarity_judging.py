@@ -9,7 +9,7 @@ from tiny_masked_lm import tiny_masked_lm_folder
 
 from biograft.errors import ConfigError, StoreError
 from biograft.linking.lexical.ngrams import grams_of, join_texts
-from biograft.nn.knowledge import Entity, KnowledgeBertForMaskedLM
+from biograft.nn.knowledge import TableEntity, KnowledgeBertForMaskedLM
 from biograft.nn.pretrained import load_masked_lm
 from biograft.probing.similarity import (
     NameEncoder,
@@ -147,7 +147,7 @@ def test_what_is_no_encoder_or_pooling_is_refused(folder, tmp_path):
 def test_a_model_that_must_be_told_is_told_on_request_alone(tmp_path):
     """Two names of one concept would be told the same, which gives the answer away."""
     bert = tiny_masked_lm_folder(tmp_path / "bert", ["heart attack is mi"])
-    entities = [Entity("C0", "mi", ("mi", "heart attack"))]
+    entities = [TableEntity("C0", "mi", ("mi", "heart attack"))]
     model = KnowledgeBertForMaskedLM.from_bert(
         bert, np.ones((1, 4), np.float32), entities,
         knowledge_after={"entity_fusion": 1}, neutral_start=False,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rapidfuzz.distance import JaroWinkler
 
-from biograft.corpus.shards import AnnotatedDocument, Span
+from biograft.corpus.shards import AnnotatedDocument, LinkedSpan
 from biograft.errors import ConfigError
 from biograft.probing.similarity import (
     SimilarityConfig,
@@ -190,7 +190,7 @@ def test_d3_is_of_names_rare_in_text(alike_store, tmp_path):
 
     text = "acute fever, ACUTE-FEVER and acute fevers; acute febris"
     spans = [(0, 11), (13, 24), (29, 41)]
-    document = AnnotatedDocument("a", text, tuple(Span(s, e, "X", 1.0) for s, e in spans))
+    document = AnnotatedDocument("a", text, tuple(LinkedSpan(s, e, "X", 1.0) for s, e in spans))
     write_shard(shard_path(tmp_path, 0), [document, replace(document, id="b", spans=())], {})
     write_frequencies(tmp_path, [shard_path(tmp_path, 0)])
     SHARDS.write(tmp_path, {"n_shards": 1, "n_documents": 2, "files": file_sizes(tmp_path)})

@@ -1,0 +1,62 @@
+"""``biograft recipe``: the recipes there are, and what one of them says."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from biograft.cli.options import Changes, Json
+
+app = typer.Typer(
+    help="List and show training recipes.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@app.command("list")
+def list_recipes(
+    kind: Annotated[
+        str,
+        typer.Option(metavar="KIND", help="Only recipes of a kind: pretrain, linker, task, graph."),
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """List the recipes that come with biograft: name, kind, base and description."""
+    from biograft.config import check_choice, load_toml
+    from biograft.recipes import RECIPE_KINDS, read_recipe, shipped_recipes
+
+    if kind:
+        check_choice("--kind", kind, RECIPE_KINDS)
+    rows = []
+    for name, path in shipped_recipes(kind or None).items():
+        values = read_recipe(path)
+        base = load_toml(path).get("base")
+        about = " ".join(values.get("about", "").split())
+        rows.append({"name": name, "kind": values["kind"], "about": about, "base": base})
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(row, ensure_ascii=False))
+        return
+    columns = ("name", "kind", "base")
+    widths = {column: max(len(row[column] or "-") for row in rows) for column in columns}
+    for row in rows:
+        cells = "  ".join(f"{row[column] or '-':{widths[column]}}" for column in columns)
+        typer.echo(f"{cells}  {row['about']}")
+
+
+@app.command()
+def show(
+    recipe: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="A recipe of biograft, or a .toml file.")
+    ],
+    changes: Changes = None,
+    as_json: Json = False,
+) -> None:
+    """Print a recipe as TOML, merged with its base and checked."""
+    from biograft.config import to_toml
+    from biograft.recipes import Recipe
+
+    name, values = Recipe.resolve(recipe, changes or ())
+    Recipe.from_values(name, values)
+    typer.echo(json.dumps(values, ensure_ascii=False, default=str) if as_json else to_toml(values))

@@ -1,0 +1,23 @@
+"""Replication of the papers' claims: experiments as TOML files, one runner, one report.
+
+>>> from biograft.replication import list_experiments
+>>> next(iter(list_experiments()))["paper"]
+'EMBERT'
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from biograft.lazy import lazify
+
+if TYPE_CHECKING:
+    from biograft.replication.experiment import (
+        Experiment as Experiment,
+        list_experiments as list_experiments,
+        shipped_experiments as shipped_experiments,
+    )
+    from biograft.replication.report import report as report
+    from biograft.replication.runner import Job as Job, run_experiment as run_experiment
+
+__getattr__, __dir__, __all__ = lazify(__name__)

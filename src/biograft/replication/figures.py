@@ -1,0 +1,67 @@
+"""Figures of documents: curves over the variants of an experiment. Needs the extra ``report``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from biograft.errors import MissingExtraError
+from biograft.replication.encoder_tables import unite_folds
+from biograft.replication.experiment import REPOSITORY, RESULTS
+from biograft.replication.results import read_result
+
+FIGURES = REPOSITORY / "docs" / "figures"
+CURVES = {
+    "entity-coverage": ("fraction of mentions with an entity input", "coverage "),
+    "smedbert-neighbours": ("neighbours of an entity", " neighbours"),
+}
+"""Of each experiment the quantity that its labels give, and the words beside the number."""
+
+
+def points(result: Mapping[str, Any], words: str) -> dict[str, list[tuple[float, float, float]]]:
+    """Return the points of each set: the number of a label, the mean on test, its deviation."""
+    return {
+        row["set"]: sorted(
+            (
+                float(label.replace(words, "")),
+                found["test"]["mean"],
+                found["test"]["deviation"] or 0,
+            )
+            for label, found in row["encoders"].items()
+        )
+        for row in unite_folds(result["rows"], "")
+    }
+
+
+def draw(result: Mapping[str, Any], quantity: str, words: str, out: Path) -> None:
+    """Draw a curve with deviations for each set, side by side, because their levels differ."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("report", "a figure") from error
+    curves = points(result, words)
+    figure = Figure(figsize=(4 * len(curves), 3), layout="constrained")
+    panels = figure.subplots(1, len(curves), squeeze=False)[0]
+    for axes, (name, values) in zip(panels, curves.items(), strict=True):
+        at, means, deviations = zip(*values, strict=True)
+        axes.errorbar(at, means, deviations, marker="o", capsize=3, color="#1f6f8b")
+        axes.set_title(name)
+        axes.set_xlabel(quantity)
+        axes.set_ylabel("on test, percent")
+        axes.grid(alpha=0.3)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with rc_context({"svg.hashsalt": out.stem}):  # equal results give equal files
+        figure.savefig(out, metadata={"Date": None})
+
+
+def draw_all(folder: Path = FIGURES) -> list[Path]:
+    """Draw every figure that has results; return the files."""
+    drawn = []
+    for name, (quantity, words) in CURVES.items():
+        path, out = RESULTS / f"{name}.json", folder / f"{name}.svg"
+        if path.exists():
+            draw(read_result(path), quantity, words, out)
+            drawn.append(out)
+    return drawn

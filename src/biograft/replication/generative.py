@@ -1,0 +1,246 @@
+"""Generative linking (GenBioEL): what pre-training on names gives, and which names to learn.
+
+For each set a small BART is made from scratch. It learns the names of the train dictionary
+(``genbioel-pretrain-cpu``) or nothing, then the mentions of the train split
+(``genbioel-finetune-SET-cpu``, the model of the last step), and links the test split, constrained
+to the names of the test dictionary. The weight of generation beside a search is fitted on dev.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from biograft.config import check_choice
+from biograft.evaluation import EvaluationConfig, evaluate_linking, sub_populations
+from biograft.linking import Linker, build_index
+from biograft.linking.fusion import FusedSearch
+from biograft.linking.generative import Seq2SeqLinker
+from biograft.linking.generative.training import fit_mixing, measure
+from biograft.linking.index import open_index
+from biograft.linking.rankers import load_ranker
+from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
+from biograft.pretraining.recipe import PretrainingRecipe
+from biograft.pretraining.run import pretrain
+from biograft.progress import Progress
+from biograft.replication.experiment import Experiment
+from biograft.replication.linking import metrics_of, missing_split, read_resolved
+from biograft.replication.linking_sets import SETS, LinkingSet
+from biograft.replication.results import Row
+from biograft.replication.runner import Job, check_names, no_smoke, parse_settings, parse_variants
+
+RECIPES = {
+    "ncbi-disease-text": "ncbi",
+    "bc5cdr-disease-text": "bc5cdr",
+    "bc5cdr-chemical": "bc5cdr",
+    "ncbi-disease": "ncbi",
+    "bc5cdr-disease": "bc5cdr",
+}
+SEARCHES = ("lexical", "dense", "lexical+dense")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How models are trained.
+
+    ``pretrained`` is the input that fine-tuning starts from; without it the names of the set's own
+    dictionary are learned first.
+    """
+
+    pretrained: str = ""
+    encoder: str = "encoder"
+    pretrain_changes: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """How a linker is trained, and what it is used with.
+
+    ``start`` is ``pretrained`` or ``new``; ``target`` the name of a concept that is learned;
+    ``names`` those that may be generated. With a ``search`` it is used beside that search, or, if
+    not ``generation``, the search is measured alone.
+    """
+
+    start: str = "pretrained"
+    finetuned: bool = True
+    target: str = "similar"
+    names: str = "all"
+    prompt: bool = True
+    search: str = ""
+    generation: bool = True
+    sets: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_choice("start", self.start, ("pretrained", "new"))
+        if self.search:
+            check_choice("search", self.search, SEARCHES)
+
+    @property
+    def changes(self) -> list[str]:
+        """The changes of the fine-tuning recipe."""
+        return [
+            f'config.target="{self.target}"',
+            f'config.names.per_concept="{self.names}"',
+            f"config.prompt={str(self.prompt).lower()}",
+        ]
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder of its runs."""
+        prompt = "prompt" if self.prompt else "bare"
+        return f"{self.start}-{self.target}-{self.names}-{prompt}"
+
+
+class GenerativeLinking:
+    """Runs experiments of kind ``generative_linking``."""
+
+    def check(self, experiment: Experiment) -> None:
+        """Refuse settings, sets and variants that are not known."""
+        known = [name for name in SETS if name in RECIPES or name.startswith("askapatient")]
+        check_names("sets", experiment.sets, known)
+        for name in experiment.sets:
+            parse_settings(experiment, Settings, name)
+        parse_variants(experiment, Variant)
+
+    def smoke(self, job: Job) -> Job:
+        """Toy data are still to be written."""
+        raise no_smoke(job)
+
+    def run(self, job: Job) -> None:
+        """Train and link every variant with every set and seed."""
+        results, variants = job.results(), parse_variants(job.experiment, Variant)
+        for name, seed in job.runs():
+            if reason := missing_split(SETS[name], job.data, "test"):
+                job.warn(f"{name}: skipped, {reason}")
+                continue
+            models = None
+            for label, variant in variants.items():
+                if (variant.sets and name not in variant.sets) or (
+                    variant.seeds and seed not in variant.seeds
+                ):
+                    continue
+                key = {"set": name, "split": "test", "scorer": "lenient", "seed": seed}
+                key["config"] = label
+                if not results.has(key):
+                    models = models or _Models(name, job)
+                    job.add(results, key, {**models.measure(variant, seed), **models.about})
+
+
+class _Models:
+    """The stores and models of one set."""
+
+    def __init__(self, name: str, job: Job) -> None:
+        self.chosen: LinkingSet = SETS[name]
+        self.job, self.work = job, job.work / name
+        self.settings = parse_settings(job.experiment, Settings, name)
+        self.train_kb = self.chosen.open_store(job.data, "train", job.work)
+        self.kb = self.chosen.open_store(job.data, "test", job.work)
+        self.recipe = f"genbioel-finetune-{RECIPES.get(name, 'aap')}-cpu"
+
+    @property
+    def about(self) -> Row:
+        """What a row says of the training."""
+        return {
+            "note": self.chosen.note,
+            "pretrained": self.settings.pretrained,
+            "changes": [*self.settings.pretrain_changes, *self.settings.changes],
+        }
+
+    def measure(self, variant: Variant, seed: int) -> Row:
+        """Train what is missing and link the test split."""
+        if variant.search and not variant.generation:
+            index = self.work / "index" / "dense"
+            search = self._searches()[variant.search]
+            size = sum(file.stat().st_size for file in index.glob("*.npy"))
+            return {**self._link(Linker(self.kb, search)), "vectors_bytes": size}
+        if variant.search:
+            return self._beside_search(self._open(self._finetuned(variant, seed)), variant.search)
+        if variant.finetuned:
+            return self._alone(self._open(self._finetuned(variant, seed)))
+        ranker = self._open(self._pretrained())
+        config = replace(ranker.config, context_words=0)  # it has never seen a mention in a text
+        return self._alone(Seq2SeqLinker(self.kb, ranker.seq2seq, ranker.names, config))
+
+    def _pretrained(self) -> Path:
+        if self.settings.pretrained:
+            return self.job.input(self.settings.pretrained)
+        out = self.work / "pretrained"
+        if not (out / "done").exists():
+            recipe = PretrainingRecipe.load("genbioel-pretrain-cpu", self.settings.pretrain_changes)
+            resume = (out / "run.json").exists()
+            pretrain(recipe, self.train_kb, out, resume=resume, progress=Progress())
+            (out / "done").touch()
+        return out / "encoder"
+
+    def _finetuned(self, variant: Variant, seed: int) -> Path:
+        out = self.work / variant.folder / f"seed-{seed}"
+        if not (out / "done").exists():
+            changes = [*variant.changes, f"config.training.seed={seed}", *self.settings.changes]
+            start = str(self._pretrained()) if variant.start == "pretrained" else ""
+            recipe = LinkerRecipe.load(self.recipe, changes, encoder=start)
+            lesson = LinkerTrainingData(
+                kb=self.train_kb,
+                train=read_resolved(self.chosen, "train", self.train_kb, self.job.data),
+                out=out,
+                resume=(out / "run.json").exists(),
+                progress=Progress(),
+            )
+            finetune(recipe, lesson)
+            (out / "done").touch()
+        return out / "model"
+
+    def _open(self, model: Path) -> Seq2SeqLinker:
+        ranker = load_ranker(model, self.kb)
+        if not isinstance(ranker, Seq2SeqLinker):
+            raise TypeError(f"{model}: expected a generative linker")
+        return ranker
+
+    def _searches(self) -> dict[str, FusedSearch]:
+        """Return lexical search, dense search, and both, over the test dictionary."""
+        from biograft.nn import TextEncoder
+
+        folder = self.work / "index"
+        if not folder.exists():
+            encoder = TextEncoder.from_pretrained(str(self.job.input(self.settings.encoder)))
+            build_index(self.kb, folder, encoder, progress=Progress())
+        search = open_index(self.kb, folder).search
+        alone = {g.name: FusedSearch([g]) for g in search.generators}
+        return {**alone, "lexical+dense": search}
+
+    def _link(self, linker: Linker) -> Row:
+        """Link the test split; return metrics, also of parts of the mentions."""
+        queries = self.chosen.read_gold(self.job.data, "test").queries
+        config = EvaluationConfig(seed=0)
+        result = evaluate_linking(linker, self.kb, queries, "lenient", config, Progress())
+        learned = self.chosen.read_gold(self.job.data, "train").queries
+        parts = sub_populations(result, self.kb, learned)
+        return {**metrics_of(result), "populations": [part.to_json() for part in parts]}
+
+    def _alone(self, ranker: Seq2SeqLinker) -> Row:
+        """Measure a generative linker without a search."""
+        started = time.perf_counter()
+        metrics = self._link(Linker(self.kb, None, ranker=ranker))
+        seconds = time.perf_counter() - started
+        # names that concepts share count once here, as in the paper
+        queries = read_resolved(self.chosen, "test", self.kb, self.job.data)
+        by_name = measure(ranker, None, queries)
+        return {
+            **metrics,
+            **{name: 100 * by_name[name] for name in ("recall@1", "recall@5")},
+            "n_names": self.kb.n_names,
+            "n_concepts": len(self.kb),
+            "trie_bytes": ranker.names.nbytes,
+            "seconds": seconds,
+        }
+
+    def _beside_search(self, ranker: Seq2SeqLinker, name: str) -> Row:
+        """Measure a generative linker beside a search, with the weight fitted on dev."""
+        search: Any = self._searches()[name]
+        dev = read_resolved(self.chosen, "dev", self.kb, self.job.data)
+        mixing, fitted = fit_mixing(ranker, search, dev)
+        mixed = Seq2SeqLinker(ranker.kb, ranker.seq2seq, ranker.names, ranker.config, mixing)
+        return {**self._link(Linker(self.kb, search, ranker=mixed)), "dev": fitted}

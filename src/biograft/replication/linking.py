@@ -1,0 +1,243 @@
+"""Linking accuracy without training: lexical and dense search on sets with official splits.
+
+A variant is a kind of search (``lexical``, ``dense``, ``lexical+dense``) with an encoder; the
+encoder may also be a character-level one, made from scratch for each set.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from biograft.config import check_choice
+from biograft.errors import ConfigError
+from biograft.evaluation import (
+    EvaluationConfig,
+    LinkingResult,
+    LinkQuery,
+    StoreIds,
+    evaluate_linking,
+    resolve_gold,
+)
+from biograft.kb import KnowledgeBase
+from biograft.linking import Generator, Linker, build_index
+from biograft.linking.fusion import FusedSearch
+from biograft.linking.index import DENSE, LEXICAL
+from biograft.linking.lexical import LexicalIndex
+from biograft.linking.recipes import label_mentions
+from biograft.linking.supervised import grow_store
+from biograft.progress import Progress
+from biograft.replication.experiment import Experiment
+from biograft.replication.linking_sets import SETS, LinkingSet
+from biograft.replication.results import Row
+from biograft.replication.runner import Job, check_names, parse_settings, parse_variants
+from biograft.replication.toy_data import write_toy_linking
+
+SEARCHES = ("lexical", "dense", "lexical+dense")
+STATES = ("untrained", "aligned")
+METRICS = ("acc@1", "acc@5", "recall@30", "mrr")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The scorer, and how character-level encoders are made from scratch."""
+
+    scorer: str = "lenient"
+    scratch_steps: int = 800
+    scratch_width: int = 192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """Kinds of search with one encoder: an input, or one made ``from_scratch`` for each set."""
+
+    search: tuple[str, ...]
+    encoder: str = ""
+    from_scratch: str = ""
+    splits: tuple[str, ...] = ("test",)
+    sets: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for kind in self.search:
+            check_choice("search", kind, SEARCHES)
+        if self.from_scratch:
+            check_choice("from_scratch", self.from_scratch, STATES)
+        if self.search != ("lexical",) and bool(self.encoder) == bool(self.from_scratch):
+            raise ConfigError("a variant with dense search needs encoder or from_scratch")
+
+
+class Linking:
+    """Runs experiments of kind ``linking``."""
+
+    def check(self, experiment: Experiment) -> None:
+        """Refuse settings, sets and variants that are not known."""
+        check_names("sets", experiment.sets, [*SETS])
+        parse_settings(experiment, Settings)
+        parse_variants(experiment, Variant)
+
+    def smoke(self, job: Job) -> Job:
+        """Link a handful of toy mentions, with the variants that need no other input."""
+        return write_toy_linking(job)
+
+    def run(self, job: Job) -> None:
+        """Measure every set with every variant."""
+        results, settings = job.results(), parse_settings(job.experiment, Settings)
+        variants = parse_variants(job.experiment, Variant)
+        for name in job.experiment.sets:
+            for label, variant in variants.items():
+                if variant.sets and name not in variant.sets:
+                    continue
+                for key, search in _configurations(name, label, variant, settings):
+                    if results.has(key):
+                        continue
+                    if reason := missing_split(SETS[name], job.data, key["split"]):
+                        job.warn(f"{name}: skipped, {reason}")
+                        continue
+                    measured = _Measurement(SETS[name], key["split"], job, settings)
+                    job.add(results, key, measured.measure(search, label, variant))
+
+
+def _configurations(
+    name: str, label: str, variant: Variant, settings: Settings
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """Return the key of each row of a variant on a set, with the kind of search."""
+    for split in variant.splits:
+        for search in variant.search:
+            config = search if search == "lexical" else f"{search}:{label}"
+            key = {"set": name, "split": split, "config": config, "scorer": settings.scorer}
+            yield key, search
+
+
+def missing_split(chosen: LinkingSet, data: Path, split: str) -> str:
+    """Return why a split cannot be measured; empty if it can."""
+    if split not in chosen.gold:
+        return f"it has no {split} split"
+    if not chosen.exists(data, split):
+        return f"{chosen.gold[split]} is not in {data}; set BIOGRAFT_DATA or give --data"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Measurement:
+    chosen: LinkingSet
+    split: str
+    job: Job
+    settings: Settings
+
+    def measure(self, search: str, label: str, variant: Variant) -> Row:
+        """Build the store and the index if needed, link, and return a row of metrics."""
+        progress, started = Progress(), time.perf_counter()
+        kb = self.chosen.open_store(self.job.data, self.split, self.job.work)
+        generators, about = self._open_generators(kb, search, label, variant)
+        ready = time.perf_counter()
+        gold = self.chosen.read_gold(self.job.data, self.split)
+        linker, config = Linker(kb, FusedSearch(generators)), EvaluationConfig(seed=0)
+        result = evaluate_linking(linker, kb, gold.queries, self.settings.scorer, config, progress)
+        return {
+            **metrics_of(result),
+            "n_names": kb.n_names,
+            "n_concepts": len(kb),
+            "left_out": {**gold.log.rejected.counts, **gold.log.filtered},
+            **about,
+            "seconds_to_open": ready - started,
+            "seconds": time.perf_counter() - ready,
+            "seeds": {"bootstrap": 0},
+            "note": self.chosen.note,
+        }
+
+    def _open_generators(
+        self, kb: KnowledgeBase, search: str, label: str, variant: Variant
+    ) -> tuple[list[Generator], dict[str, Any]]:
+        """Open the parts of the index that are searched; build it if needed."""
+        folder, progress = self.chosen.folder(self.job.work, self.split), Progress()
+        if search == "lexical":
+            if not (folder / "lexical").exists():
+                build_index(kb, folder / "lexical", progress=progress)
+            return [LexicalIndex.open(folder / "lexical" / LEXICAL, kb)], {}
+        from biograft.linking.dense import DenseIndex
+        from biograft.nn import TextEncoder
+
+        encoder = TextEncoder.from_pretrained(str(self._encoder_folder(variant)))
+        index = folder / f"dense-{label}"
+        if not index.exists():
+            build_index(kb, index, encoder, progress=progress)
+        generators: list[Generator] = [DenseIndex.open(index / DENSE, kb, encoder)]
+        if search == "lexical+dense":
+            generators.insert(0, LexicalIndex.open(index / LEXICAL, kb))
+        about = {
+            "fingerprint": encoder.fingerprint(),
+            "pooling": encoder.pooling,
+            "max_length": encoder.max_length,
+        }
+        return generators, {"encoder": about}
+
+    def _encoder_folder(self, variant: Variant) -> Path:
+        if variant.encoder:
+            return self.job.input(variant.encoder)
+        out = self.job.work / "char-encoder" / self.chosen.name
+        states = make_char_encoder(self.chosen, self.job.data, out, self.settings)
+        return states[variant.from_scratch]
+
+
+def make_char_encoder(
+    chosen: LinkingSet, data: Path, out: Path, settings: Settings
+) -> dict[str, Path]:
+    """Make a character-level encoder from scratch and align it; return the folder of each state.
+
+    It is aligned on the names of the training dictionary and, where the dictionary lacks them, the
+    training mentions.
+    """
+    from biograft.nn.scratch import make_character_encoder
+    from biograft.pretraining.recipe import PretrainingRecipe
+    from biograft.pretraining.run import pretrain
+
+    states = {"untrained": out / "untrained", "aligned": out / "run" / "encoder"}
+    if (out / "done").exists():
+        return states
+    kb = chosen.open_store(data, "train", out)
+    if not (out / "grown").exists():
+        queries = read_resolved(chosen, "train", kb, data)
+        grow_store(kb, label_mentions(queries), out / "grown")
+    grown = KnowledgeBase.open(out / "grown")
+    if not states["untrained"].exists():
+        names = grown.table("names").column("text").to_pylist()
+        make_character_encoder(names, states["untrained"], width=settings.scratch_width, seed=0)
+    changes = {
+        "encoder.name": f'"{states["untrained"]}"',
+        "encoder.max_length": 64,
+        "training.steps": settings.scratch_steps,
+        "training.learning_rate": 1e-3,
+        "training.eval_every": 0,
+        "training.seed": 0,
+    }
+    recipe = PretrainingRecipe.load(
+        "sapbert-cpu", [f"{key}={value}" for key, value in changes.items()]
+    )
+    resume = (out / "run" / "checkpoints").exists()
+    pretrain(recipe, grown, out / "run", resume=resume, progress=Progress())
+    (out / "done").touch()
+    return states
+
+
+def metrics_of(result: LinkingResult) -> Row:
+    """Return the metrics of a row, in percent."""
+    values = result.to_json()
+    return {
+        "n": result.n,
+        **{name: values[name] for name in METRICS},
+        "intervals": {name: values["intervals"][name] for name in METRICS},
+        "coverage": round(100 * (1 - values["n_unreachable"] / result.n), 4),
+        "n_documents": values["n_documents"],
+        "n_unknown_gold": values["n_unknown_gold"],
+    }
+
+
+def read_resolved(
+    chosen: LinkingSet, split: str, kb: KnowledgeBase, data: Path
+) -> Sequence[LinkQuery]:
+    """Read gold mentions, their ids spelled as in the store."""
+    gold = chosen.read_gold(data, split)
+    return list(resolve_gold(gold.queries, StoreIds(kb)).queries)

@@ -1,0 +1,80 @@
+"""Probes of encoders: each variant is one call of ``biograft probe``, asked for JSON.
+
+Words in braces are inputs: ``{kb}``. The answers of an experiment stand together in its result
+file, by variant; the texts that were read are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from biograft.errors import ConfigError
+from biograft.replication.experiment import Experiment
+from biograft.replication.results import (
+    describe_commit,
+    describe_machine,
+    read_result,
+    write_result,
+)
+from biograft.replication.runner import Job, check_names, no_smoke, parse_settings, parse_variants
+
+_TEXTS = ("sentences", "queries")
+"""Parts of an answer that repeat what was read."""
+_INPUT = re.compile(r"\{([\w-]+)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """There is nothing to set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A call of ``biograft probe``: its arguments."""
+
+    arguments: tuple[str, ...]
+
+
+class Probes:
+    """Runs experiments of kind ``probe``."""
+
+    def check(self, experiment: Experiment) -> None:
+        """Refuse settings, inputs and variants that are not known."""
+        parse_settings(experiment, Settings)
+        for label, variant in parse_variants(experiment, Variant).items():
+            names = _INPUT.findall(" ".join(variant.arguments))
+            check_names(f"variants.{label}", names, [*experiment.inputs])
+
+    def smoke(self, job: Job) -> Job:
+        """Toy data are still to be written."""
+        raise no_smoke(job)
+
+    def run(self, job: Job) -> None:
+        """Run every probe that has no answer yet."""
+        for label, variant in parse_variants(job.experiment, Variant).items():
+            content = read_result(job.out) if job.out.exists() else {}
+            answers: dict[str, Any] = content.get("answers", {})
+            if label in answers:
+                continue
+            given = [_INPUT.sub(lambda m: str(job.input(m[1])), a) for a in variant.arguments]
+            answer = _ask(given)
+            about = {
+                "command": " ".join(["biograft probe", *variant.arguments]),
+                "commit": describe_commit(),
+            }
+            answers = {**answers, label: {**answer, **about}}
+            write_result(job.out, {"machine": describe_machine(), "answers": answers})
+            job.say({"set": label, **about})
+
+
+def _ask(arguments: list[str]) -> dict[str, Any]:
+    command = [sys.executable, "-m", "biograft", "probe", *arguments, "--json", "--quiet"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise ConfigError(f"the probe failed with {done.returncode}: {' '.join(arguments)}")
+    return {key: of for key, of in json.loads(done.stdout).items() if key not in _TEXTS}

@@ -1,0 +1,130 @@
+"""Tables of documents: written between marks from the result files, so that none is typed by hand.
+
+A document holds ``<!-- begin: NAME -->`` and ``<!-- end: NAME -->``. NAME is an experiment or a
+benchmark, with ``/PART`` where its results fill several tables. The text around is written by hand.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from biograft.errors import InputError, nearest
+from biograft.replication import encoder_tables, linking_tables, speed_tables
+from biograft.replication.experiment import (
+    REPOSITORY,
+    RESULTS,
+    Experiment,
+    shipped_experiments,
+)
+from biograft.replication.results import read_result
+
+BENCHMARKS = REPOSITORY / "benchmarks" / "results"
+_MARK = re.compile(r"<!-- begin: ([\w/-]+) -->\n(.*?)<!-- end: \1 -->", re.DOTALL)
+_SCRIPTS = {"kb_build_15m": "kb_build.py --names 15000000 --relations 5000000"}
+"""The commands of benchmarks whose results have another name."""
+Table = Callable[[Mapping[str, Any]], str]
+
+
+def tables() -> dict[str, Table]:
+    """Return the function of every table, by the name of its mark."""
+    encoders = {
+        name: partial(encoder_tables.encoder_tasks, name)
+        for name in shipped_experiments()
+        if Experiment.load(name).kind == "encoder_tasks"
+    }
+    return {
+        **encoders,
+        "linking-accuracy": linking_tables.linking_accuracy,
+        "linking-supervised": linking_tables.linking_supervised,
+        "genbioel-linking": linking_tables.generation_starts,
+        "genbioel-linking/targets": linking_tables.generation_targets,
+        "genbioel-linking/searches": linking_tables.generation_searches,
+        "genbioel-linking/populations": linking_tables.generation_populations,
+        "genbioel-linking/memory": linking_tables.generation_memory,
+        "kebiolm-cloze": encoder_tables.cloze,
+        "similar-names": encoder_tables.similar_names,
+        "attention-change": encoder_tables.attention_change,
+        "kb_build": speed_tables.kb_build,
+        "kb_build_15m": speed_tables.kb_build_15m,
+        "linking_speed": speed_tables.linking_speed,
+        "linking_speed/large": speed_tables.linking_speed_large,
+        "graph_embeddings": speed_tables.graph_embeddings,
+        "graph_embeddings/speed": speed_tables.graph_embeddings_speed,
+        "graph_embeddings/graphs": speed_tables.graph_embeddings_graphs,
+        "annotation_speed": speed_tables.annotation_speed,
+        "annotation_speed/pubmed": speed_tables.annotation_speed_pubmed,
+        "pepr": speed_tables.pepr,
+        "pretrain_step": speed_tables.pretrain_step,
+        "pretrain_step/search": speed_tables.pretrain_step_search,
+        "pretrain_step/scores": speed_tables.pretrain_step_scores,
+        "trie": speed_tables.trie,
+    }
+
+
+def documents() -> list[Path]:
+    """Return the documents of the repository that may hold tables."""
+    found = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+    return [path for path in found if path.exists()]
+
+
+def report(paths: Iterable[Path] | None = None, *, check: bool = False) -> list[Path]:
+    """Rewrite the tables of documents; return those that were not up to date.
+
+    With ``check`` nothing is written.
+    """
+    chosen = documents() if paths is None else list(paths)
+    if not chosen:
+        raise InputError("no documents here", path=REPOSITORY, remedy="run this in a clone")
+    known = tables()
+    stale = []
+    for path in chosen:
+        text = path.read_text(encoding="utf-8")
+        if (rendered := render(text, path, known)) != text:
+            stale.append(path)
+            if not check:
+                path.write_text(rendered, encoding="utf-8")
+    return stale
+
+
+def render(text: str, path: Path, known: Mapping[str, Table]) -> str:
+    """Fill every marked block of a document."""
+
+    def fill(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in known:
+            raise InputError(f"no table is called {name!r}; {nearest(name, known)}", path=path)
+        source = result_path(name)
+        result = read_result(source)
+        table, caption = known[name](result), _caption(name, result, source, path)
+        return f"<!-- begin: {name} -->\n{table}\n{caption}<!-- end: {name} -->"
+
+    return _MARK.sub(fill, text)
+
+
+def result_path(name: str) -> Path:
+    """Return the result file of a mark."""
+    stem = name.partition("/")[0]
+    return (RESULTS if stem in shipped_experiments() else BENCHMARKS) / f"{stem}.json"
+
+
+def _caption(name: str, result: Mapping[str, Any], source: Path, document: Path) -> str:
+    """Return one line: the result file, the command, and the facts of the run."""
+    stem, _, part = name.partition("/")
+    if part:
+        return ""
+    link = Path(os.path.relpath(source, document.parent)).as_posix()
+    facts = [f"[Results]({link})"]
+    if stem in shipped_experiments():
+        facts.append(f"`biograft replicate run {stem}`")
+        if Experiment.load(stem).kind == "encoder_tasks":
+            facts.append(encoder_tables.fine_tuning(result))
+    else:
+        machine = result.get("machine", result)
+        facts.append(f"`python benchmarks/{_SCRIPTS.get(stem, f'{stem}.py')}`")
+        facts.append(f"{machine['n_cores']} cores ({machine['processor']})")
+    return f"\n{'; '.join(facts)}.\n"

@@ -1,0 +1,117 @@
+"""Result files of experiments, and the facts about machine and code that they record.
+
+A file holds rows, each with the settings that identify it. It is whole at any time: a row is
+written as soon as it is measured, so a stopped run continues with the rows that are missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from biograft.artifacts import new_file
+from biograft.errors import InputError
+
+Row = dict[str, Any]
+
+_INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
+"""Instructions that decide how fast vectors are multiplied."""
+_CPUINFO = Path("/proc/cpuinfo")
+
+
+class ResultFile:
+    """The rows of an experiment so far."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: list[Row] = self._read()
+
+    def _read(self) -> list[Row]:
+        rows: list[Row] = read_result(self.path)["rows"] if self.path.exists() else []
+        return rows
+
+    def has(self, key: Mapping[str, Any]) -> bool:
+        """Return whether a row of these settings exists."""
+        return any(_matches(row, key) for row in self.rows)
+
+    def add(self, key: Mapping[str, Any], result: Row) -> Row:
+        """Write a row, replacing an earlier one of the same settings.
+
+        The file is read again first, because another run may have added to it.
+        """
+        row = {**key, **result}
+        self.rows = [other for other in self._read() if not _matches(other, key)]
+        self.rows.append(row)
+        write_result(
+            self.path, {"machine": describe_machine(), "unit": "percent", "rows": self.rows}
+        )
+        return row
+
+
+def _matches(row: Row, key: Mapping[str, Any]) -> bool:
+    return all(row.get(name) == value for name, value in key.items())
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """Read a result file."""
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be read as a result file ({error})", path=path) from error
+    return content
+
+
+def write_result(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a result file, replacing an earlier one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with new_file(path, overwrite=True) as file:
+        file.write((json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
+
+
+def without_fold(name: str) -> str:
+    """Return the name of a set without the number of its fold: NAME-0, NAME-1, ...
+
+    >>> without_fold("askapatient-3")
+    'askapatient'
+    """
+    return re.sub(r"-\d$", "", name)
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return processor, cores, Python, and the instructions that matter for speed."""
+    info = _read_cpuinfo()
+    flags = set(info.get("flags", info.get("Features", "")).split())
+    return {
+        "python": platform.python_version(),
+        "processor": info.get("model name", platform.machine()),
+        "n_cores": os.cpu_count(),
+        "omp_threads": os.environ.get("OMP_NUM_THREADS", "not set"),
+        "instructions": [name for name in _INSTRUCTIONS if name in flags],
+        "bf16": not flags.isdisjoint({"avx512_bf16", "amx_bf16", "bf16"}),
+    }
+
+
+def _read_cpuinfo() -> dict[str, str]:
+    """Read what Linux says of the first core; nothing on other systems."""
+    try:
+        lines = _CPUINFO.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in reversed(lines))
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def describe_commit() -> str:
+    """Return the commit of the code; empty outside a clone."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip()

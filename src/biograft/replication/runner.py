@@ -1,0 +1,151 @@
+"""Run an experiment: what exists is not measured again, so a stopped run continues."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from biograft.config import from_mapping
+from biograft.errors import ConfigError, InputError, nearest
+from biograft.registry import Registry
+from biograft.replication.experiment import REPOSITORY, Experiment
+from biograft.replication.results import ResultFile, Row, describe_commit
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """An experiment to run: where its data, inputs and runs are, and where results go.
+
+    ``inputs`` are folders by name, for those that are not at ``work/NAME``; ``say`` receives each
+    row as it is written, ``warn`` what is left out.
+    """
+
+    experiment: Experiment
+    work: Path
+    data: Path
+    out: Path
+    inputs: Mapping[str, Path] = field(default_factory=dict)
+    say: Callable[[Mapping[str, Any]], None] = lambda row: None
+    warn: Callable[[str], None] = lambda line: None
+
+    def input(self, name: str) -> Path:
+        """Return the folder of an input."""
+        path = self.inputs.get(name, self.work / name)
+        if not path.exists():
+            made = self.experiment.inputs[name]
+            raise InputError(
+                f"input {name!r} is missing",
+                path=path,
+                remedy=f"it is {made}; make it there or give --input {name}=PATH",
+            )
+        return path
+
+    def results(self) -> ResultFile:
+        """Open the result file."""
+        return ResultFile(self.out)
+
+    def runs(self) -> Iterator[tuple[str, int]]:
+        """Return each set with each seed, all sets of a seed first."""
+        seeds = {name: self.experiment.seeds_of(name) for name in self.experiment.sets}
+        for seed in sorted({seed for some in seeds.values() for seed in some}):
+            yield from ((name, seed) for name, some in seeds.items() if seed in some)
+
+    def add(self, results: ResultFile, key: Mapping[str, Any], row: Row) -> None:
+        """Write a row with the command and the commit, and report it."""
+        about = {
+            "command": f"biograft replicate run {self.experiment.name}",
+            "commit": describe_commit(),
+        }
+        self.say(results.add(key, {**row, **about}))
+
+
+class Kind(Protocol):
+    """A kind of experiment, as its module offers it."""
+
+    def check(self, experiment: Experiment) -> None:
+        """Refuse settings, sets and variants that this kind does not know."""
+
+    def run(self, job: Job) -> None:
+        """Measure every row that has no result yet."""
+
+    def smoke(self, job: Job) -> Job:
+        """Return a job of the same kind on toy data, made in the job's work folder."""
+
+
+KINDS: Registry[Callable[[], Kind]] = Registry(
+    "kind of experiment",
+    {
+        "linking": ("biograft.replication.linking:Linking", "linking accuracy without training"),
+        "aliases": ("biograft.replication.aliases:Aliases", "linking of held-out aliases"),
+        "supervised_linking": (
+            "biograft.replication.supervised:SupervisedLinking",
+            "linking trained on labelled mentions",
+        ),
+        "generative_linking": (
+            "biograft.replication.generative:GenerativeLinking",
+            "linking by generating names",
+        ),
+        "encoder_tasks": (
+            "biograft.replication.encoders:EncoderTasks",
+            "fine-tuning of pre-trained encoders on tasks",
+        ),
+        "probe": ("biograft.replication.probes:Probes", "probes of encoders"),
+    },
+)
+
+
+def run_experiment(job: Job, *, smoke: bool = False) -> Path:
+    """Run an experiment and return the result file; with ``smoke`` on toy data."""
+    for name in job.inputs:
+        if name not in job.experiment.inputs:
+            raise ConfigError(f"--input {name}: {nearest(name, job.experiment.inputs)}")
+    kind = KINDS.load(job.experiment.kind)()
+    kind.check(job.experiment)
+    if smoke:
+        job = kind.smoke(job)
+    job.work.mkdir(parents=True, exist_ok=True)
+    kind.run(job)
+    return job.out
+
+
+def data_folder() -> Path:
+    """Return the folder of real data: BIOGRAFT_DATA, or ``shared/data`` beside a clone."""
+    return Path(os.environ.get("BIOGRAFT_DATA") or REPOSITORY.parent / "shared" / "data")
+
+
+def missing_data(path: Path) -> InputError:
+    """Return the error of a file of the real data that is not there."""
+    return InputError("not found", path=path, remedy="set BIOGRAFT_DATA or give --data")
+
+
+def no_smoke(job: Job) -> ConfigError:
+    """Return the error of a kind that has no toy data yet."""
+    return ConfigError(
+        f"--smoke: there are no toy data for experiments of kind {job.experiment.kind!r} yet"
+    )
+
+
+def parse_variants(experiment: Experiment, variant: type[T]) -> dict[str, T]:
+    """Check the variants of an experiment and return them by label."""
+    return {
+        label: from_mapping(variant, values, f"variants.{label}.")
+        for label, values in experiment.variants.items()
+    }
+
+
+def parse_settings(experiment: Experiment, settings: type[T], name: str = "") -> T:
+    """Check the settings of an experiment, with those of one of its sets."""
+    values = experiment.settings_of(name) if name else experiment.settings
+    return from_mapping(settings, values, f"{experiment.name}: settings.")
+
+
+def check_names(what: str, names: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse names that are not known."""
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"{what}: no {name!r}; {nearest(name, known)}")

@@ -1,0 +1,152 @@
+"""Supervised linking: an encoder and a ranker trained on labelled mentions, over several seeds.
+
+For each set and seed the encoder is fine-tuned on the train split, and the ranker learns from the
+dev split, whose mentions the encoder has not seen. The test split is linked once, with the
+published test dictionary, which holds the mentions of train and dev as names; where there is
+none, with the dictionary to which the ranker's run added them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking
+from biograft.kb import KnowledgeBase
+from biograft.linking import Linker
+from biograft.linking.fusion import FusedSearch
+from biograft.linking.index import open_index, update_index
+from biograft.linking.rankers import load_ranker
+from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
+from biograft.progress import Progress
+from biograft.replication.experiment import Experiment
+from biograft.replication.linking import metrics_of, missing_split, read_resolved
+from biograft.replication.linking_sets import SETS, LinkingSet
+from biograft.replication.results import Row
+from biograft.replication.runner import Job, check_names, no_smoke, parse_settings
+
+CONFIGURATIONS = ("dense", "lexical+dense", "ranked")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Changes of the recipes of the encoder and the ranker, and the encoder to start from."""
+
+    encoder: str = "encoder"
+    changes: tuple[str, ...] = ()
+    ranker_changes: tuple[str, ...] = ("config.epochs=60", "config.weight_decay=0.1")
+
+
+class SupervisedLinking:
+    """Runs experiments of kind ``supervised_linking``."""
+
+    def check(self, experiment: Experiment) -> None:
+        """Refuse settings and sets that are not known."""
+        trained = [name for name, each in SETS.items() if "train" in each.gold]
+        check_names("sets", experiment.sets, trained)
+        for name in experiment.sets:
+            parse_settings(experiment, Settings, name)
+
+    def smoke(self, job: Job) -> Job:
+        """Toy data are still to be written."""
+        raise no_smoke(job)
+
+    def run(self, job: Job) -> None:
+        """Train and link every set with every seed."""
+        results = job.results()
+        for name, seed in job.runs():
+            key = {"set": name, "split": "test", "scorer": "lenient", "seed": seed}
+            if all(results.has({**key, "config": each}) for each in CONFIGURATIONS):
+                continue
+            if reason := missing_split(SETS[name], job.data, "train"):
+                job.warn(f"{name}: skipped, {reason}")
+                continue
+            started = time.perf_counter()
+            settings = parse_settings(job.experiment, Settings, name)
+            for config, metrics in _Training(SETS[name], seed, job, settings).measure().items():
+                row = {
+                    **metrics,
+                    "note": SETS[name].note,
+                    "changes": list(settings.changes),
+                    "seconds": time.perf_counter() - started,
+                }
+                job.add(results, {**key, "config": config}, row)
+
+
+@dataclass(frozen=True, slots=True)
+class _Training:
+    chosen: LinkingSet
+    seed: int
+    job: Job
+    settings: Settings
+
+    @property
+    def folder(self) -> Path:
+        return self.job.work / self.chosen.name / f"seed-{self.seed}"
+
+    def measure(self) -> dict[str, Row]:
+        """Train what is missing and link the test split."""
+        kb = self.chosen.open_store(self.job.data, "train", self.job.work)
+        mentions = {
+            split: read_resolved(self.chosen, split, kb, self.job.data)
+            for split in ("train", "dev")
+        }
+        ranked = self._train_ranker(kb, mentions)
+        store, index = KnowledgeBase.open(ranked / "kb"), ranked / "index"
+        if self.chosen.own_dictionaries:
+            store = self.chosen.open_store(self.job.data, "test", self.job.work)
+            index = self.folder / "index"
+            _copy_index(ranked / "index", store, index)
+        search = open_index(store, index).search
+        dense = FusedSearch([g for g in search.generators if g.name == "dense"])
+        linkers = {
+            "dense": Linker(store, dense),
+            "lexical+dense": Linker(store, search),
+            "ranked": Linker(store, search, ranker=load_ranker(ranked / "model", store)),
+        }
+        gold = self.chosen.read_gold(self.job.data, "test").queries
+        config = EvaluationConfig(seed=0)
+        return {
+            name: metrics_of(evaluate_linking(linker, store, gold, "lenient", config))
+            for name, linker in linkers.items()
+        }
+
+    def _train_ranker(self, kb: KnowledgeBase, mentions: Mapping[str, Sequence[LinkQuery]]) -> Path:
+        encoder = self._finetune_encoder(kb, mentions["train"])
+        out = self.folder / "ranker"
+        changes = [f"config.seed={self.seed}", *self.settings.ranker_changes]
+        recipe = LinkerRecipe.load("linker-ranker", changes, encoder=str(encoder))
+        lesson = LinkerTrainingData(
+            kb=kb,
+            train=mentions["dev"],
+            known=mentions["train"],
+            out=out,
+            resume=(out / "run.json").exists(),
+            progress=Progress(),
+        )
+        finetune(recipe, lesson)
+        return out
+
+    def _finetune_encoder(self, kb: KnowledgeBase, train: Sequence[LinkQuery]) -> Path:
+        out = self.folder / "encoder"
+        if not (out / "done").exists():
+            changes = [f"config.training.seed={self.seed}", *self.settings.changes]
+            start = str(self.job.input(self.settings.encoder))
+            recipe = LinkerRecipe.load("linker-encoder-cpu", changes, encoder=start)
+            resume = (out / "checkpoints").exists()
+            finetune(
+                recipe,
+                LinkerTrainingData(kb=kb, train=train, out=out, resume=resume, progress=Progress()),
+            )
+            (out / "done").touch()
+        return out / "encoder"
+
+
+def _copy_index(source: Path, store: KnowledgeBase, folder: Path) -> None:
+    """Make the index of a store, reusing the vectors of names that another index holds."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(source, folder)
+    update_index(store, folder, progress=Progress())

@@ -1,0 +1,98 @@
+import gzip
+import json
+
+import pytest
+
+from biograft.annotation.work import AnnotationReport, find_files, read_chunks, read_records
+from biograft.documents import Document
+from biograft.errors import BiograftError, ConfigError, InputError
+from biograft.sources.files import MAX_LINE_BYTES
+
+
+def read(paths, size=1 << 20, form=""):
+    report = AnnotationReport()
+    chunks = list(read_chunks(find_files(paths, form), size))
+    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+    return [d for chunk in chunks for d in read_records(chunk, report)], report
+
+
+class TestLines:
+    @pytest.mark.parametrize("size", [1, 7, 40, 1 << 20])
+    def test_each_line_is_a_document_for_any_chunk_size(self, write, size):
+        path = write("a.txt", "\ufeffone\r\n\n 肺癌 two\nlast")
+        documents, report = read([path], size)
+        assert documents == [
+            Document("a.txt:1", "one"),
+            Document("a.txt:3", " 肺癌 two"),
+            Document("a.txt:4", "last"),
+        ]
+        assert report.counts["records"] == 3
+
+    def test_gzip_and_folders_sorted_by_name(self, write):
+        write("in/b.txt", "b")
+        folder = write("in/a.txt.gz", gzip.compress(b"a1\na2\n")).parent
+        write("in/.hidden", "x")
+        write("in/c.txt", "")
+        assert [d.text for d in read([folder])[0]] == ["a1", "a2", "b"]
+
+    @pytest.mark.parametrize("line", [b"x\xff", b"x\x00", b"x" * (MAX_LINE_BYTES + 1)])
+    @pytest.mark.parametrize("size", [5, 1 << 20])
+    def test_an_invalid_line_is_reported_and_the_rest_is_read(self, write, line, size):
+        path = write("a.txt", b"first\n" + line + b"\nthird\n")
+        documents, report = read([path], size)
+        assert [d.id for d in documents] == ["a.txt:1", "a.txt:3"]
+        assert report.n_rejected == 1
+        ((example,),) = report.rejected.examples.values()
+        assert (example.path, example.line) == (str(path), 2)
+        assert example.text.startswith("x")
+
+    def test_a_too_long_line_is_not_kept_in_memory(self, write):
+        path = write("a.txt", b"x" * (4 * MAX_LINE_BYTES) + b"\nlast")
+        chunks = list(read_chunks(find_files([path]), 1000))
+        assert max(len(chunk.data) for chunk in chunks) < 2 * MAX_LINE_BYTES
+        assert [d.text for d in read([path], 1000)[0]] == ["last"]
+
+
+class TestJson:
+    def test_ids_and_languages(self, write):
+        records = [
+            {"text": "a"}, {"text": "b", "id": 7}, {"id": "x", "text": "c", "language": "ENG"}
+        ]  # fmt: skip
+        path = write("a.jsonl", "\n".join(map(json.dumps, records)))
+        assert read([path])[0] == [
+            Document("a.jsonl:1", "a"),
+            Document("7", "b"),
+            Document("x", "c", language="en"),
+        ]
+
+    @pytest.mark.parametrize(
+        ("line", "reason"),
+        [
+            ("{", "is not JSON"),
+            ("[" * 100_000, "is not JSON"),
+            ("[1]", "is no JSON object"),
+            ("{}", "has no text"),
+            ('{"text": 3}', "has no text"),
+            ('{"text": "a", "id": []}', "has an id or a language that is no text"),
+            ('{"text": "\\ud800"}', "holds half a surrogate pair"),
+        ],
+    )
+    def test_invalid_records_are_rejected(self, write, line, reason):
+        path = write("a.jsonl", f'{line}\n{{"text": "good"}}\n')
+        documents, report = read([path])
+        assert [d.text for d in documents] == ["good"]
+        assert list(report.rejected.counts.items()) == [(reason, 1)]
+
+
+def test_unreadable_inputs_are_refused(write, tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        find_files([tmp_path / "none.txt"])
+    with pytest.raises(ConfigError, match="--format"):
+        find_files([write("a.txt", "x")], "xml")
+    with pytest.raises(BiograftError, match="UTF-16"):
+        find_files([write("b.txt", "x".encode("utf-16"))])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="without files"):
+        find_files([tmp_path / "empty"])
+    with pytest.raises(InputError, match="zip archive"):
+        find_files([write("c.txt", b"PK\x03\x04xxxx")])

@@ -1,0 +1,167 @@
+"""``biograft corpus``: convert, formats, annotate, tasks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from biograft.cli.corpus import REJECTED, app
+from biograft.corpus.shards import Shards
+from biograft.errors import BiograftError, ConfigError, InputError, OutputError
+from biograft.kb import BuildConfig, build_store
+from biograft.sources import SourceConfig
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+# ---- convert, formats
+
+
+@pytest.fixture
+def documents(write):
+    return write("a.jsonl", '{"id": "1", "text": "a b", "language": "en"}\nx\n')
+
+
+def test_convert_reports_what_it_read_rejected_and_lost(documents, tmp_path):
+    done = run("convert", documents, "-o", tmp_path / "out", "--to", "pubtator")
+    assert done.exit_code == 0
+    assert "read        1 documents, 0 mentions, 0 relations of" in done.output
+    assert "  rejected  1  not JSON" in done.output
+    assert f"{documents}:2: x" in done.output
+    assert "  lost      1  language" in done.output
+    assert (tmp_path / "out").read_text() == "1|t|a b\n1|a|\n\n"
+
+
+def test_convert_as_json_and_with_strict(documents, tmp_path):
+    out = tmp_path / "out"
+    done = run("convert", documents, "--from", "jsonl", "-o", out, "--to", "pubtator", "--json")
+    report = json.loads(done.output)
+    assert (report["from"], report["to"], report["lost"]) == ("jsonl", "pubtator", {"language": 1})
+    assert report["read"] == {"documents": 1, "mentions": 0, "relations": 0}
+    done = run("convert", documents, "-o", out, "--to", "pubtator", "--strict", "--overwrite")
+    assert isinstance(done.exception, OutputError)
+
+
+def test_formats_lists_what_each_loses():
+    assert "conll-iobes" in run("formats").output
+    entries = [json.loads(line) for line in run("formats", "--json").output.splitlines()]
+    lacks = {entry["format"]: entry["lacks"] for entry in entries}
+    assert lacks["jsonl"] == []
+    assert "gaps" in lacks["pubtator"]
+    assert not next(e for e in entries if e["format"] == "cmdd")["writes"]
+
+
+# ---- annotate
+
+
+@pytest.fixture
+def annotate(write, tmp_path):
+    source = write("kb.txt", "D1||fever\nD2||included\n")
+    config = BuildConfig(sources=(SourceConfig(path=source, format="biosyn"),))
+    build_store(config, tmp_path / "KB")
+    return lambda *arguments: run("annotate", tmp_path / "KB", *arguments, "--workers", "1")
+
+
+def spans(folder):
+    return [[(s.start, s.concept) for s in document.spans] for document in Shards.open(folder)]
+
+
+def test_annotate(annotate, write, tmp_path):
+    text = write("a.txt", "Fever was included.\nNothing.\n")
+    done = annotate(text, "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "spans       2 (1.00 per document)" in done.stdout
+    assert spans(tmp_path / "out") == [[(0, "D1"), (10, "D2")], []]
+
+
+def test_annotate_ignores_stop_words(annotate, write, tmp_path):
+    text, stop = write("a.txt", "Fever was included.\n"), write("stop.txt", "\nIncluded\n")
+    options = ("-o", tmp_path / "out", "--stop-file", stop)
+    done = annotate(text, *options, "--json")
+    assert json.loads(done.stdout)["n_spans"] == 1
+    assert spans(tmp_path / "out") == [[(0, "D1")]]
+    made_of = Shards.open(tmp_path / "out").manifest["made_of"]
+    assert made_of["settings"]["stop_words"] == ["Included"]
+    assert annotate(text, *options, "--resume").exit_code == 0
+    stop.write_text("fever\n")
+    assert isinstance(annotate(text, *options, "--resume").exception, BiograftError)
+    done = annotate(text, "-o", tmp_path / "other", "--stop-file", tmp_path / "none")
+    assert isinstance(done.exception, InputError)
+    assert not (tmp_path / "other").exists()
+
+
+def test_annotate_leaves_out_broken_records(annotate, write, tmp_path):
+    text = write("a.jsonl", '{"text": "fever"}\n{"no": 1}\n{"text": "a fever"}\n')
+    done = annotate(text, "-o", tmp_path / "out", "--json")
+    assert done.exit_code == REJECTED
+    assert json.loads(done.stdout)["n_rejected"] == 1
+    assert "a.jsonl:2" in done.stderr
+    assert spans(tmp_path / "out") == [[(0, "D1")], [(2, "D1")]]
+
+
+# ---- tasks
+
+
+def test_tasks_prints_a_summary(write):
+    done = run("tasks", write("a.txt", "1\ta\tbcd\n1\tc\td\n0\te\tf\n"), "--format", "cmedqq")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[0].endswith("a.txt: 3 examples (pair, format cmedqq)")
+    assert done.stdout.splitlines()[1:] == [
+        "labels    1 2, 0 1",
+        "texts     up to 3 characters, 1 on average",
+        "repeated  0",
+        "chance    accuracy 66.7 %, by always answering 1",
+    ]
+    assert done.stderr == ""
+
+
+def test_tasks_reports_broken_rows_with_their_lines(write):
+    path = write("a.txt", "1\ta\tb\nbroken\nworse\n")
+    done = run("tasks", path, "--format", "cmedqq", "--json")
+    assert done.exit_code == REJECTED
+    summary = json.loads(done.stdout)
+    assert (summary["n_examples"], summary["n_read"]) == (1, 3)
+    ((reason, rejected),) = summary["rejected"].items()
+    assert rejected["n"] == 2
+    assert done.stderr.splitlines() == [
+        f"warning: 2 rows left out: {reason}",
+        f"  {path}:2: broken",
+    ]
+
+
+def test_tasks_counts_the_overlap_and_writes_examples(write, tmp_path):
+    train = write("train.csv", "q1,q2,same\na,b,1\nc,d,0\n")
+    test = write("test.csv", "q1,q2,same\nb,a,0\na,e,1\n")
+    options = ("--columns", "first=q1,second=q2,label=same", "--against", train)
+    done = run("tasks", test, *options, "-o", tmp_path / "t.jsonl", "--json")
+    assert done.exit_code == 0, done.output
+    shared = json.loads(done.stdout)["overlap"]
+    assert (shared["n_seen"], shared["n_contradicted"], shared["n_texts_seen"]) == (1, 1, 2)
+    again = run("tasks", tmp_path / "t.jsonl", "--against", tmp_path / "t.jsonl")
+    assert "overlap   2 of 2 examples" in again.stdout
+    assert "3 of 3 texts" in again.stdout
+
+
+def test_tasks_of_rankings(write):
+    done = run("tasks", write("a.txt", "1\tq\tx\n0\tq\ty\n"), "--format", "cmedqa")
+    (counts,) = [line for line in done.stdout.splitlines() if line.startswith("counts    ")]
+    assert "candidates 2" in counts
+    assert "decidable 1" in counts
+    assert "chance    acc@1 50.0 %, mrr 75.0 %" in done.stdout
+
+
+def test_tasks_refuses_invalid_columns(write):
+    done = run("tasks", write("a.csv", "a,b\n1,2\n"), "--columns", "first")
+    assert isinstance(done.exception, ConfigError)
+    assert "--columns" in str(done.exception)
+    assert "'first'" in str(done.exception)
+
+
+@pytest.mark.parametrize("options", [("--split", "dev"), ("--grouped",)])
+def test_tasks_refuses_options_of_other_formats(write, options):
+    done = run("tasks", write("a.txt", "1\ta\tb\n"), "--format", "cmedqq", *options)
+    assert isinstance(done.exception, ConfigError)

@@ -1,0 +1,379 @@
+"""``biograft kb``: build, formats, info, show, search, export."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import biograft
+from biograft.sources import FORMATS
+
+SOURCE = [
+    {
+        "id": "D1",
+        "names": {"en": ["Influenza", "flu", "grippe"], "zh": ["流感", "流行性感冒"]},
+        "definition": "A viral infection.",
+        "type": {"type": "T047", "label": "Disease or Syndrome", "tree": "B2"},
+        "ids": ["old:1", {"id": "OMIM:1", "kind": "xref"}],
+        "relations": {"is-a": ["D2"], "causes": ["D3"]},
+    },
+    {"id": "D2", "name": "Infection", "names": ["infectious disease"]},
+    {"id": "D3", "name": "Fever", "relations": {"is-a": ["gone"]}},
+]
+
+
+@pytest.fixture
+def source(write) -> Path:
+    return write("a.jsonl", "".join(json.dumps(concept) + "\n" for concept in SOURCE))
+
+
+@pytest.fixture
+def store(run_main, source, tmp_path) -> Path:
+    assert run_main("kb", "build", source, "-o", tmp_path / "KB").code == 0
+    return tmp_path / "KB"
+
+
+# ---- kb build
+
+
+def test_build_prints_its_report_on_stdout(run_main, source, tmp_path):
+    done = run_main("kb", "build", source, "-o", tmp_path / "KB")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[:-1] == [
+        f"read        3 rows of {source} (jsonl)",
+        "  rejected  1  relations: tail is no concept",
+        f"            {source}:3: gone",
+        "kept        3 concepts, 8 names, 1 definitions, 1 types, 2 ids, 2 relations",
+    ]
+    assert done.out.splitlines()[-1].startswith(f"store       {tmp_path / 'KB'}  (")
+
+
+def test_build_prints_one_json_object(run_main, source, tmp_path):
+    (report,) = run_main("kb", "build", source, "-o", tmp_path / "KB", "--json").json
+    counts = {key: value for key, value in report.items() if key.startswith("n_")}
+    assert counts == {
+        "n_concepts": 3, "n_names": 8, "n_definitions": 1, "n_types": 1, "n_ids": 2,
+        "n_relations": 2,
+    }  # fmt: skip
+    assert set(report) == {"store", "merged", "dropped", "warnings", "sources", "seconds", *counts}
+    (read,) = report["sources"]
+    assert set(read) == {
+        "path", "format", "n_read", "n_rejected", "filtered", "rejected", "doubtful",
+        "notes", "files",
+    }  # fmt: skip
+    assert (read["path"], read["format"], read["n_rejected"]) == (str(source), "jsonl", 1)
+    assert read["rejected"]["relations: tail is no concept"]["examples"] == [
+        {"file": str(source), "line": 3, "text": "gone"}
+    ]
+    assert set(read["files"][0]) == {"path", "bytes", "sha256"}
+
+
+def test_quiet_and_json_leave_stderr_empty(run_main, source, tmp_path):
+    for k, options in enumerate([("--quiet",), ("-q", "--json")]):
+        done = run_main("kb", "build", source, "-o", tmp_path / f"KB{k}", *options)
+        assert (done.code, done.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "texts"),
+    [
+        (("--lang", "zh"), {"流感", "流行性感冒"}),
+        (("--types", "T047"), {"Influenza", "flu", "grippe", "流感", "流行性感冒"}),
+        (("--types", "B2", "--lang", "en,"), {"Influenza", "flu", "grippe"}),
+        (("--types", "T047", "--lang", "en", "--lowercase"), {"influenza", "flu", "grippe"}),
+    ],
+)
+def test_build_filters(run_main, source, tmp_path, options, texts):
+    assert run_main("kb", "build", source, "-o", tmp_path / "KB", *options).code == 0
+    base = biograft.KnowledgeBase.open(tmp_path / "KB")
+    assert {name.text for concept in base for name in concept.names} == texts
+
+
+def test_build_keeps_the_chosen_relations(run_main, source, tmp_path):
+    run_main("kb", "build", source, "-o", tmp_path / "KB", "--relations", "causes")
+    assert biograft.KnowledgeBase.open(tmp_path / "KB").relation_names == ["causes"]
+
+
+def test_build_reads_a_table_by_its_columns(run_main, write, tmp_path):
+    table = write("a.csv", "code;label;aka\nX1;Flu;grippe/influenza\n")
+    options = ("--columns", "id=code, name=label,synonyms=aka", "--separator", "/")
+    done = run_main("kb", "build", table, "-o", tmp_path / "KB", *options,
+                   "--type", "T", "--language", "fr")  # fmt: skip
+    assert done.code == 0
+    concept = biograft.KnowledgeBase.open(tmp_path / "KB")["X1"]
+    assert [name.text for name in concept.names] == ["Flu", "grippe", "influenza"]
+    assert ({name.language for name in concept.names}, concept.types[0].code) == ({"fr"}, "T")
+
+
+@pytest.mark.parametrize("columns", ["id", "id=", "=x", "id=code,name"])
+def test_build_refuses_invalid_columns(run_main, source, tmp_path, columns):
+    done = run_main("kb", "build", source, "-o", tmp_path / "KB", "--columns", columns)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "biograft: " in done.err
+    assert not (tmp_path / "KB").exists()
+
+
+def test_build_overwrites_only_on_request(run_main, source, store):
+    done = run_main("kb", "build", source, "-o", store)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"biograft: {store}: exists already")
+    assert run_main("kb", "build", source, "-o", store, "--overwrite").code == 0
+
+
+@pytest.mark.parametrize("value", ["nothing", "id", ""])
+def test_build_refuses_an_unknown_merge(run_main, source, tmp_path, value):
+    done = run_main("kb", "build", source, "-o", tmp_path / "KB", "--merge", value)
+    assert (done.code, done.err) == (
+        2, f"biograft: merge: expected one of none, ids, xrefs, found {value!r}\n",
+    )  # fmt: skip
+
+
+# ---- build files
+
+
+@pytest.fixture
+def build_file(run_main, write, source, tmp_path):
+    """Build by a file that lies in a folder of its own, run from elsewhere."""
+
+    def build(text: str, *options: str):
+        path = write("builds/b.toml", text)
+        return run_main("kb", "build", path, "-o", tmp_path / "KB", *options)
+
+    return build
+
+
+def test_a_build_file_has_paths_relative_to_itself(build_file, tmp_path, source, monkeypatch):
+    monkeypatch.chdir("/")
+    done = build_file(
+        'languages = ["zh"]\nmerge = "ids"\n[names]\nlowercase = true\n'
+        '[[sources]]\npath = "../a.jsonl"\nrelations = ["causes"]\n'
+        f'[[sources]]\npath = "{source}"\nformat = "jsonl"\n[[sources]]\npath = "starter"\n'
+    )
+    assert (done.code, done.err) == (0, "")
+    base = biograft.KnowledgeBase.open(tmp_path / "KB")
+    assert base["D1"].name == "流感"
+    assert "influenza" in {name.text for name in base["D1"].names}
+    assert len(base) > 800
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('mereg = "ids"', "b.toml: unknown key 'mereg'; did you mean 'merge'?"),
+        ('[[sources]]\npath = "x"\nlang = "en"', "unknown key 'lang'; did you mean 'lang"),
+        ("[names]\nlower = true", "unknown key 'lower'; did you mean 'lowercase'?"),
+        ("merge = 1", "b.toml: merge: expected str, found 1"),
+        ("sources = 5", "b.toml: sources: expected a list, found 5"),
+        ('sources = ["a.obo"]', "expected a table, found 'a.obo'"),
+        ('[[sources]]\nformat = "obo"', "missing key 'path'"),
+        ("[[sources]]\npath = 5", "expected Path, found 5"),
+        ('[[sources]]\npath = "x"\nlanguages = "en"', "expected a list, found 'en'"),
+        ("", "b.toml: missing key 'sources'"),
+        ("sources = []", "sources: expected at least one file or folder"),
+        ("[[sources]", "b.toml: not valid TOML"),
+        ('[[sources]]\npath = "gone"', "builds/gone: does not exist; check the path"),
+    ],
+)
+def test_an_invalid_build_file_is_refused(build_file, tmp_path, text, message):
+    done = build_file(text)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert message in done.err
+    assert not (tmp_path / "KB").exists()
+
+
+def test_a_build_file_goes_with_no_other_options(build_file, tmp_path):
+    """Guards: they were silently ignored."""
+    text = '[[sources]]\npath = "../a.jsonl"\n'
+    for options in (("--merge", "ids"), ("--lang", "en"), ("--encoding", "latin-1")):
+        done = build_file(text, *options)
+        assert (done.code, done.err.count("\n")) == (2, 1)
+        assert "b.toml: a build file stands alone" in done.err
+    assert build_file(text, "--quiet", "--json", "--overwrite").code == 0
+
+
+def test_a_missing_build_file_is_reported(run_main, tmp_path):
+    done = run_main("kb", "build", tmp_path / "gone.toml", "-o", tmp_path / "KB")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "gone.toml: cannot be read (No such file or directory)" in done.err
+
+
+# ---- kb formats, info, show, search
+
+
+def test_formats(run_main):
+    done = run_main("kb", "formats")
+    assert [line.split()[0] for line in done.out.splitlines()] == list(FORMATS)
+    values = run_main("kb", "formats", "--json").json
+    assert values == [{"format": name, "help": text} for name, text in FORMATS.help().items()]
+
+
+def test_info(run_main, store, source):
+    done = run_main("kb", "info", store)
+    assert (done.code, done.err) == (0, "")
+    first, *rest = done.out.splitlines()
+    assert first.startswith(f"{store}: 3 concepts, made 20")
+    assert "  languages    en 6, zh 2" in rest
+    assert f"  from         {source} (jsonl): 3 rows" in rest
+    assert any(line.startswith("               rejected 1  ") for line in rest)
+
+
+def test_info_prints_one_json_object(run_main, store):
+    (info,) = run_main("kb", "info", store, "--json").json
+    assert (info["n_concepts"], info["n_names"], info["n_relations"]) == (3, 8, 2)
+    assert info["store"] == str(store)
+    assert info["n_names_by_language"] == {"en": 6, "zh": 2}
+    assert set(info["relations"]) == {"is-a", "causes"}
+    assert info["types"] == ["T047"]
+    assert {"made_by", "made_at", "config", "sources", "version", "warnings"} <= set(info)
+
+
+def test_info_verifies_on_request(run_main, store):
+    assert run_main("kb", "info", store, "--verify").code == 0
+    path = store / "names.arrow"
+    path.write_bytes(path.read_bytes().replace(b"grippe", b"grappe"))
+    assert run_main("kb", "info", store).code == 0
+    done = run_main("kb", "info", store, "--verify")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"biograft: {path}: damaged")
+
+
+def test_show(run_main, store):
+    assert run_main("kb", "show", store, "old:1").out.splitlines() == [
+        "D1  Influenza  [T047 Disease or Syndrome]",
+        "  en   Influenza; flu; grippe",
+        "  zh   流感; 流行性感冒",
+        "  def  A viral infection.",
+        "  ids  old:1 (alternate), OMIM:1 (xref)",
+        "  is-a -> Infection (D2)",
+        "  causes -> Fever (D3)",
+    ]
+    assert run_main("kb", "show", store, "D2").out.splitlines()[-1] == "  <- is-a Influenza (D1)"
+
+
+def test_show_counts_what_it_leaves_out(run_main, store):
+    assert "  en   Influenza; and 2 more" in run_main("kb", "show", store, "D1", "-k", "1").out
+    assert "  en   Influenza; flu; grippe" in run_main("kb", "show", store, "D1", "-k", "0").out
+
+
+def test_show_prints_one_json_object(run_main, store):
+    (concept,) = run_main("kb", "show", store, "D1", "--json").json
+    assert set(concept) == {"id", "name", "names", "definitions", "types", "ids", "relations"}
+    name = {"text": "Influenza", "language": "en", "kind": "preferred", "source": "a.jsonl"}
+    assert concept["names"][0] == name
+    assert concept["relations"][0] == {
+        "head": "D1", "relation": "is-a", "tail": "D2", "source": "a.jsonl",
+        "head_name": "Influenza", "tail_name": "Infection",
+    }  # fmt: skip
+
+
+def test_search(run_main, store):
+    assert run_main("kb", "search", store, "FLU").out == "D1  flu  = Influenza  (normalised, en)\n"
+    assert run_main("kb", "search", store, "inf").out.splitlines() == [
+        "D1  Influenza  (prefix, en)",
+        "D2  Infection  (prefix, en)",
+    ]
+    assert run_main("kb", "search", store, "inf", "-k", "1").out.count("\n") == 1
+    assert run_main("kb", "search", store, "流", "--lang", "CHI").out.startswith("D1  流感")
+    assert run_main("kb", "search", store, "流", "--lang", "en").out == ""
+
+
+def test_search_prints_one_json_object_per_match(run_main, store):
+    assert run_main("kb", "search", store, "infec", "--json").json == [
+        {
+            "concept": "D2", "concept_name": "Infection", "name": "Infection", "language": "en",
+            "how": "prefix",
+        }
+    ]  # fmt: skip
+
+
+def test_a_search_without_results_is_no_error(run_main, store):
+    assert run_main("kb", "search", store, "zebra") == (0, "", "no name contains 'zebra'\n")
+    assert run_main("kb", "search", store, "zebra", "--json") == (0, "", "")
+
+
+# ---- kb export
+
+
+def test_export_reads_back_as_the_same_store(run_main, store, tmp_path):
+    out = tmp_path / "out.jsonl"
+    assert run_main("kb", "export", store, "-o", out) == (0, "", f"3 lines written to {out}\n")
+    run_main("kb", "build", out, "-o", tmp_path / "again")
+    again = biograft.KnowledgeBase.open(tmp_path / "again")
+    assert list(again) == list(biograft.KnowledgeBase.open(store))
+
+
+@pytest.mark.parametrize("form", ["jsonl", "biosyn", "triples"])
+def test_export_to_stdout_equals_export_to_a_file(run_main, store, tmp_path, form):
+    done = run_main("kb", "export", store, "-o", "-", "--format", form)
+    assert (done.code, done.err) == (0, "")
+    run_main("kb", "export", store, "-o", tmp_path / "x.gz", "--format", form)
+    assert gzip.decompress((tmp_path / "x.gz").read_bytes()).decode() == done.out
+
+
+def test_export_forms(run_main, store):
+    lines = run_main("kb", "export", store, "-o", "-", "--format", "biosyn").out.splitlines()
+    assert lines[:2] == ["D1|old:1||Influenza", "D1|old:1||流感"]
+    triples = run_main("kb", "export", store, "-o", "-", "--format", "triples").out
+    assert triples == "D1\tis-a\tD2\nD1\tcauses\tD3\n"
+
+
+def test_export_refuses_unknown_formats_and_existing_files(run_main, store, tmp_path):
+    done = run_main("kb", "export", store, "-o", tmp_path / "x", "--format", "owl")
+    assert (done.code, done.err) == (
+        2, "biograft: no export format is called 'owl'; known: biosyn, jsonl, triples\n",
+    )  # fmt: skip
+    assert not (tmp_path / "x").exists()
+    (tmp_path / "x").write_text("mine")
+    done = run_main("kb", "export", store, "-o", tmp_path / "x")
+    assert (done.code, (tmp_path / "x").read_text()) == (2, "mine")
+    assert run_main("kb", "export", store, "-o", tmp_path / "x", "--overwrite").code == 0
+
+
+# ---- what goes wrong with a store
+
+
+@pytest.mark.parametrize("command", ["info", "show", "search", "export"])
+def test_every_command_refuses_a_missing_store(run_main, tmp_path, command):
+    more = {"show": ["D1"], "search": ["x"], "export": ["-o", tmp_path / "x"]}.get(command, [])
+    done = run_main("kb", command, tmp_path / "gone", *more)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"biograft: {tmp_path / 'gone'}: no such knowledge base")
+    assert done.err.count("\n") == 1
+    done = run_main("kb", command, tmp_path, *more)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "holds no manifest.json" in done.err
+
+
+def test_an_unknown_id_is_reported(run_main, store):
+    done = run_main("kb", "show", store, "D9")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"biograft: {store}: no concept has the id 'D9'")
+
+
+def test_a_closed_pipe_is_no_error(store):
+    """Guards: ``biograft kb export KB -o - | head`` exited with 1."""
+    code = "from biograft.cli import main; main()"
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", code, "kb", "export", store, "-o", "-"],
+        stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=600,
+    )  # fmt: skip
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_show_finds_a_concept_by_a_cross_reference(run_main, tmp_path):
+    concepts = [{"id": "A", "name": "a", "ids": [{"id": "X:1", "kind": "xref"}]}]
+    source = tmp_path / "a.jsonl"
+    source.write_text("\n".join(map(json.dumps, concepts)))
+    assert run_main("kb", "build", source, "-o", tmp_path / "K").code == 0
+    (shown,) = run_main("kb", "show", tmp_path / "K", "X:1", "--json").json
+    assert shown["id"] == "A"
+    assert run_main("kb", "show", tmp_path / "K", "X:2").code == 2

@@ -1,0 +1,302 @@
+"""Training of graph embeddings: exact resume, separate splits, folders, errors on bad input."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from one_writer import elsewhere
+
+from biograft.errors import BiograftError, ConfigError, InputError, OutputError, StoreError
+from biograft.graph.embedding import (
+    Embeddings,
+    GraphRecipe,
+    embed_graph,
+    predict_links,
+    read_triples,
+    training,
+)
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.progress import Progress
+from biograft.recipes import shipped_recipes
+from biograft.sources import SourceConfig
+
+
+def recipe_of(name="transe", **changes):
+    small = {"model.dim": 8, "training.epochs": 6, "training.batch": 16, "training.save_every": 2}
+    values = {**small, **changes}
+    return GraphRecipe.load(name, [f"{key}={json.dumps(v)}" for key, v in values.items()])
+
+
+def tables_of(folder):
+    return [np.array(table) for table in Embeddings.open(folder).tables]
+
+
+def assert_equal(one, other):
+    for a, b in zip(tables_of(one), tables_of(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", list(shipped_recipes("graph")))
+def test_every_shipped_recipe_learns(name, small_base, tmp_path):
+    changes = {"training.epochs": 30, "model.dim": 8}
+    if name == "transr-smedbert":
+        changes["model.relation_dim"] = 8
+    result = embed_graph(small_base, recipe_of(name, **changes), tmp_path / "out")
+    losses = result.run.losses
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "lazy-adam", "adagrad", "row-adagrad"])
+@pytest.mark.parametrize("name", ["transe", "transr"])
+def test_a_resumed_run_equals_an_uninterrupted_one(
+    name, optimiser, small_base, tmp_path, monkeypatch
+):
+    recipe = recipe_of(
+        name,
+        **{"optimiser.kind": optimiser, "training.evaluate_every": 1, "training.patience": 9},
+    )
+    embed_graph(small_base, recipe, tmp_path / "whole")
+    look = training._evaluate
+
+    def stop_at_five(run, *rest):
+        if run.epoch == 5:
+            raise KeyboardInterrupt
+        return look(run, *rest)
+
+    monkeypatch.setattr(training, "_evaluate", stop_at_five)
+    with pytest.raises(KeyboardInterrupt):
+        embed_graph(small_base, recipe, tmp_path / "stopped")
+    monkeypatch.undo()
+    with pytest.raises(OutputError, match="--resume goes on"):
+        embed_graph(small_base, recipe, tmp_path / "stopped")
+    result = embed_graph(small_base, recipe, tmp_path / "stopped", resume=True)
+    assert_equal(tmp_path / "whole", tmp_path / "stopped")
+    metadata = Embeddings.open(tmp_path / "whole").manifest["training"]
+    assert (metadata["losses"], metadata["epochs"]) == (result.run.losses, 6)
+    assert not (tmp_path / "stopped" / "state").exists()
+
+
+def test_a_state_of_another_recipe_is_refused(small_base, tmp_path):
+    run_folder = tmp_path / "run"
+    recipe = recipe_of()
+    training._save_state(
+        run_folder / "state",
+        training.new_run(read_triples(small_base), recipe),
+        recipe,
+        training.graph_fingerprint(small_base),
+    )
+    with pytest.raises(StoreError, match="saved with another recipe"):
+        embed_graph(small_base, recipe.with_seed(5), run_folder, resume=True)
+
+
+def test_results_depend_on_the_seed(small_base, tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        embed_graph(small_base, recipe_of().with_seed(seed), tmp_path / name)
+    assert_equal(tmp_path / "a", tmp_path / "b")
+    assert not np.array_equal(tables_of(tmp_path / "a")[0], tables_of(tmp_path / "c")[0])
+
+
+def test_held_out_splits_do_not_affect_training(small_base, tmp_path):
+    """The same train split with other valid and test splits gives the same vectors."""
+    folder = tmp_path / "graph"
+    for split in ("valid", "test"):  # known entities, so that rows stay the same
+        with (folder / f"{split}.txt").open("a") as file:
+            file.writelines(f"e{k}\tby\te{j}\n" for k in (21, 22, 24) for j in (25, 26, 27))
+    build_store(BuildConfig(sources=(SourceConfig(path=folder),)), tmp_path / "other")
+    other = KnowledgeBase.open(tmp_path / "other")
+    ids = [[base.id_at(row) for row in range(30)] for base in (small_base, other)]
+    assert ids[0] == ids[1]
+    assert small_base.relation_names == other.relation_names
+    sizes = [len(read_triples(base).of_split("test")) for base in (small_base, other)]
+    assert sizes == [9, 9 + 9 - 2]  # two are duplicates
+    for name, base in (("a", small_base), ("b", other)):
+        embed_graph(base, recipe_of(), tmp_path / name)
+    assert_equal(tmp_path / "a", tmp_path / "b")
+
+
+def test_early_stopping_keeps_the_best_epoch(small_base, tmp_path):
+    changes = {"training.evaluate_every": 1, "training.patience": 3, "training.epochs": 200}
+    result = embed_graph(small_base, recipe_of(**changes), tmp_path / "out")
+    valid_mrr = dict(result.run.valid_mrr)
+    assert result.run.epoch == result.run.best_epoch + 3 < 200
+    assert valid_mrr[result.run.best_epoch] == max(valid_mrr.values())
+    triples = read_triples(small_base)
+    saved = Embeddings.open(tmp_path / "out")
+    result = predict_links(saved.tables, saved.model, triples, "valid")
+    assert result.n_candidates == 30
+
+
+def test_inverse_relations_are_learned_and_named(small_base, tmp_path):
+    embed_graph(small_base, recipe_of(**{"model.inverse": True}), tmp_path / "out")
+    saved = Embeddings.open(tmp_path / "out")
+    assert saved.tables.relation.shape == (6, 8)
+    assert saved.relation_names[3:] == [f"{name} (inverse)" for name in saved.relation_names[:3]]
+
+
+def test_rows_and_text_are_by_id(small_base, tmp_path):
+    embed_graph(small_base, recipe_of(), tmp_path / "out")
+    saved = Embeddings.open(tmp_path / "out")
+    saved.write_text(tmp_path / "out.txt")
+    head, *lines = (tmp_path / "out.txt").read_text().splitlines()
+    assert head == "30 8"
+    for row, line in enumerate(lines):
+        identifier, *numbers = line.split(" ")
+        assert identifier == small_base.id_at(row) == saved.entity_ids[row]
+        np.testing.assert_allclose([float(n) for n in numbers], saved.tables.entity[row], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("model.kind=rotate", "model.kind: nothing is called 'rotate'; known: transe, transr"),
+        ("model.dim=0", "model.dim: expected at least 1, found 0"),
+        ("model.dims=5", "model: unknown key 'dims'; did you mean 'dim'"),
+        ("model.relation_dim=5", "TransE needs that of the entities"),
+        ("sampling.negatives=0", "sampling.negatives: expected at least 1"),
+        ("optimiser.learning_rate=nan", "optimiser.learning_rate: expected a number above 0"),
+        ("optimiser.beta1=1.0", "expected 0 <= beta1 < 1"),
+        ("training.seed=9223372036854775808", "training.seed: expected less than 2**63"),
+        ("loss.margin=-1.0", "loss.margin: expected at least 0"),
+    ],
+)
+def test_wrong_settings_are_named(change, message):
+    with pytest.raises(ConfigError, match=message.replace("(", r"\(").replace("*", r"\*")):
+        GraphRecipe.load("transe", [change])
+
+
+def test_an_unknown_recipe_is_named():
+    with pytest.raises(ConfigError, match="no recipe is called 'transx'"):
+        GraphRecipe.load("transx")
+
+
+def test_a_store_without_relations_is_refused(tmp_path, write):
+    path = write("a.tsv", "id\tname\nC1\tflu\n")
+    config = SourceConfig(path=path, columns={"id": "id", "name": "name"})
+    build_store(BuildConfig(sources=(config,)), tmp_path / "kb")
+    with pytest.raises(InputError, match="holds no relations to learn from"):
+        embed_graph(KnowledgeBase.open(tmp_path / "kb"), recipe_of(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_evaluation_without_a_valid_split_is_refused(tmp_path, write):
+    path = write("a.tsv", "head\trelation\ttail\na\tr\tb\n")
+    build_store(BuildConfig(sources=(SourceConfig(path=path),)), tmp_path / "kb")
+    with pytest.raises(InputError, match="holds no valid triples to choose by"):
+        embed_graph(
+            KnowledgeBase.open(tmp_path / "kb"),
+            recipe_of(**{"training.evaluate_every": 2}),
+            tmp_path / "out",
+        )
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(small_base, tmp_path):
+    changes = {
+        "optimiser.learning_rate": 1e38,
+        "model.norm": "l2-squared",
+        "model.entity_bound": "none",
+    }
+    with pytest.raises(InputError, match=r"is not finite; lower optimiser\.learning_rate"):
+        embed_graph(small_base, recipe_of(**changes), tmp_path / "out")
+
+
+def test_foreign_and_finished_folders_are_refused(small_base, tmp_path):
+    with pytest.raises(OutputError, match="holds no embeddings"):
+        embed_graph(small_base, recipe_of(), small_base.folder, overwrite=True)
+    embed_graph(small_base, recipe_of(), tmp_path / "out")
+    with pytest.raises(OutputError, match="is finished there; --overwrite trains anew"):
+        embed_graph(small_base, recipe_of(), tmp_path / "out")
+    with pytest.raises(OutputError, match="is finished; --overwrite trains anew"):
+        embed_graph(small_base, recipe_of(), tmp_path / "out", resume=True)
+    embed_graph(small_base, recipe_of(), tmp_path / "out", overwrite=True)
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "foreign"])
+def test_damaged_folders_are_refused(damage, small_base, tmp_path):
+    embed_graph(small_base, recipe_of(), tmp_path / "out")
+    path = tmp_path / "out" / "embeddings.safetensors"
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-4])
+    elif damage == "gone":
+        path.unlink()
+    else:
+        shutil.copy(small_base.folder / "manifest.json", tmp_path / "out" / "manifest.json")
+    with pytest.raises(BiograftError, match="biograft graph embed"):
+        Embeddings.open(tmp_path / "out")
+
+
+def test_a_kill_while_writing_the_first_state_does_no_harm(small_base, tmp_path):
+    """The folder then held an unfinished state only, and was refused as foreign."""
+    out = tmp_path / "out"
+    (out / ".state.elsewhere.123-0a.building").mkdir(parents=True)
+    embed_graph(small_base, recipe_of(), out, resume=True)
+    assert [path.name for path in out.glob(".*")] == []
+    (tmp_path / "mine" / ".git").mkdir(parents=True)
+    with pytest.raises(OutputError, match="holds no embeddings"):
+        embed_graph(small_base, recipe_of(), tmp_path / "mine", overwrite=True)
+
+
+@pytest.mark.parametrize("header", [b"[]", b'{"entity": 5}'])
+def test_a_damaged_state_is_refused(header, small_base, tmp_path):
+    recipe, state = recipe_of(), tmp_path / "out" / "state"
+    run = training.new_run(read_triples(small_base), recipe)
+    training._save_state(state, run, recipe, training.graph_fingerprint(small_base))
+    path = state / "state.safetensors"
+    size = path.stat().st_size
+    path.write_bytes((len(header).to_bytes(8, "little") + header).ljust(size, b"\0"))
+    with pytest.raises(StoreError, match="damaged"):
+        embed_graph(small_base, recipe, tmp_path / "out", resume=True)
+
+
+def test_vectors_that_are_not_finite_are_not_kept(small_base, tmp_path, monkeypatch):
+    """The last step of an epoch may make them NaN after its loss was computed."""
+    step = training._EpochTrainer._step
+
+    def spoiling(self, batch):
+        loss = step(self, batch)
+        self.run.tables.entity[3, 0] = np.nan if self.run.step == 10 else 0.5
+        return loss
+
+    monkeypatch.setattr(training._EpochTrainer, "_step", spoiling)
+    recipe = recipe_of(**{"training.evaluate_every": 1})
+    with pytest.raises(InputError, match="epoch 2"):
+        embed_graph(small_base, recipe, tmp_path / "out")
+
+
+def test_progress_is_of_the_whole_training(small_base, tmp_path):
+    class Recorder(Progress):
+        stages, fractions = [], []
+
+        def start(self, stage, fraction=0.0):
+            self.stages.append((stage, fraction))
+            super().start(stage, fraction)
+
+        def advance(self, rows, fraction=None):
+            self.fractions.append(fraction)
+
+    recipe = recipe_of()
+    run = training.new_run(read_triples(small_base), recipe)
+    run.epoch, run.losses, run.seconds = 3, [1.0] * 3, [0.1] * 3
+    state = tmp_path / "out" / "state"
+    training._save_state(state, run, recipe, training.graph_fingerprint(small_base))
+    embed_graph(small_base, recipe, tmp_path / "out", resume=True, progress=Recorder(enabled=False))
+    assert Recorder.stages == [("training", 0.5)]
+    assert len(Recorder.fractions) == 3 * 5
+    assert Recorder.fractions == sorted(Recorder.fractions)
+    assert Recorder.fractions[4::5] == pytest.approx([4 / 6, 5 / 6, 1])
+
+
+def test_a_second_run_does_not_replace_the_first(small_base, tmp_path, monkeypatch):
+    """A run started during the first one replaced its result, without --overwrite."""
+    errors, look = [], training._evaluate
+
+    def meanwhile(run, recipe, triples):
+        again = lambda: embed_graph(small_base, recipe_of(), tmp_path / "out")  # noqa: E731
+        errors.append(elsewhere(again))
+        return look(run, recipe, triples)
+
+    monkeypatch.setattr(training, "_evaluate", meanwhile)
+    embed_graph(small_base, recipe_of(), tmp_path / "out")
+    assert len(errors) == 6
+    assert all(isinstance(error, OutputError) for error in errors)
+    assert not list(tmp_path.glob(".out*"))

@@ -1,0 +1,292 @@
+"""Writing names: against published results, against scoring every name, and by itself."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from biograft.errors import ConfigError
+from biograft.nn.batches import pad
+from biograft.nn.generation import (
+    BeamConfig,
+    FlatTrie,
+    GeneratedNames,
+    GenerationInputs,
+    generate_names,
+    score_names,
+)
+from biograft.nn.generation.beam_search import FinishedNames
+
+START, END, IS = 2, 2, 16
+FOLDER = "parity/genbioel"
+
+
+def trie_of(names: list[list[int]]) -> tuple[FlatTrie, np.ndarray]:
+    """Put names into a trie; also say which number each has."""
+    tokens = [token for name in names for token in [*name, END]]
+    ends = np.cumsum([len(name) + 1 for name in names])
+    return FlatTrie.build(np.array(tokens, np.int64), ends.astype(np.int64))
+
+
+@pytest.fixture
+def published(shared_data):
+    folder = shared_data(FOLDER)
+    model = BartForConditionalGeneration.from_pretrained(folder).eval()
+    beam = json.loads((folder / "beam.json").read_text())
+    names = json.loads((folder / "names.json").read_text())["names"]
+    return model, beam, [name["tokens"] for name in names]
+
+
+def inputs(cases) -> GenerationInputs:
+    given = pad([case["encoder_input"] for case in cases], 1)
+    return GenerationInputs(
+        given["input_ids"], given["attention_mask"], [case["prompt"] for case in cases]
+    )
+
+
+def run(model, cases, names, **settings) -> GeneratedNames:
+    trie, numbers = trie_of(names)
+    found = generate_names(
+        model, inputs(cases), trie, start=START, config=BeamConfig(**settings),
+    )  # fmt: skip
+    name_of = np.full(trie.n_sequences + 1, -1)  # the last stands for no sequence
+    name_of[numbers] = np.arange(len(names))
+    return GeneratedNames(name_of[found.sequences], found.scores)
+
+
+def test_the_published_search_is_found_again(published):
+    model, beam, names = published
+    found = run(model, beam["cases"], names, published=True)
+    for case, own, scores in zip(beam["cases"], *found, strict=True):
+        # where the mention itself has the word "is", published scores begin too early
+        expected = {each["name"]: each["mean_after_prompt_float64"] for each in case["beam"]}
+        assert dict(zip(own.tolist(), scores.tolist(), strict=True)) == pytest.approx(
+            expected, rel=1e-5
+        )
+        if not case["mention_contains_16"]:
+            assert own.tolist() == case["beam_names"]
+        assert scores.tolist() == sorted(scores.tolist(), reverse=True)
+
+
+@pytest.mark.parametrize("beams", [1, 3, 10])
+def test_other_widths_as_published(published, beams):
+    model, beam, names = published
+    found = run(model, beam["cases"], names, published=True, beams=beams)
+    for case, expected, own in zip(
+        beam["cases"], beam["variants"][f"beam_{beams}"], found.sequences, strict=True
+    ):
+        wanted = [each["name"] for each in expected]
+        if case["mention_contains_16"]:
+            assert set(own.tolist()) == set(wanted)
+        else:
+            assert own.tolist() == wanted
+
+
+def test_without_a_prompt_as_published(published):
+    model, beam, names = published
+    variant = beam["variants"]["no_prompt"]
+    cases = [{**case, "prompt": []} for case in beam["cases"][: len(variant)]]
+    found = run(model, cases, names, published=True)
+    for expected, own, scores in zip(variant, *found, strict=True):
+        assert own.tolist() == [each["name"] for each in expected["beam"]]
+        assert scores == pytest.approx([each["score"] for each in expected["beam"]], rel=1e-5)
+
+
+def test_fewer_names_than_beams_as_published(published):
+    model, beam, names = published
+    variant = beam["variants"]["small_trie"]
+    chosen = variant["names"]
+    cases = beam["cases"][:4]
+    for is_published in (True, False):
+        found = run(model, cases, [names[k] for k in chosen], published=is_published)
+        assert (found.sequences[:, :3] >= 0).all()
+        assert (found.sequences[:, 3:] == -1).all()
+        assert np.isneginf(found.scores[:, 3:]).all()
+
+
+def test_as_many_beams_as_names_rank_all_of_them_exactly(published, shared_data):
+    from safetensors.numpy import load_file
+
+    model, beam, names = published
+    truth = load_file(shared_data(FOLDER) / "exhaustive.safetensors")["name_scores"]
+    found = run(model, beam["cases"], names, beams=len(names))
+    for expected, own, scores in zip(truth, *found, strict=True):
+        assert own.tolist() == np.argsort(-expected, kind="stable").tolist()
+        assert scores == pytest.approx(np.sort(expected)[::-1], rel=1e-5)
+
+
+def test_names_of_ones_own_choice_score_the_same(published, shared_data):
+    from safetensors.numpy import load_file
+
+    model, beam, names = published
+    truth = load_file(shared_data(FOLDER) / "exhaustive.safetensors")["name_scores"]
+    cases = beam["cases"]
+    chosen = [list(range(k, 80, 7 + k)) for k in range(len(cases))]
+    scores = score_names(
+        model, inputs(cases),
+        [[[*names[k], END] for k in own] for own in chosen], start=START,
+    )  # fmt: skip
+    for row, own in enumerate(chosen):
+        assert scores[row] == pytest.approx(truth[row, own], rel=1e-5)
+
+
+# ---- small models, made here
+
+
+def bart() -> BartForConditionalGeneration:
+    torch.manual_seed(3)
+    config = BartConfig(
+        vocab_size=60, d_model=16, encoder_layers=1, decoder_layers=2, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32,
+        max_position_embeddings=64, init_std=0.6,
+    )  # fmt: skip
+    return BartForConditionalGeneration(config).eval()
+
+
+def t5() -> T5ForConditionalGeneration:
+    torch.manual_seed(3)
+    config = T5Config(vocab_size=60, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2)
+    return T5ForConditionalGeneration(config).eval()
+
+
+def random_names(n: int, seed: int, longest: int = 5) -> list[list[int]]:
+    draw = np.random.default_rng(seed)
+    found = {tuple(draw.integers(3, 60, draw.integers(1, longest + 1)).tolist()) for _ in range(n)}
+    return [list(name) for name in sorted(found)]
+
+
+def random_cases(n: int, seed: int) -> list[dict]:
+    draw = np.random.default_rng(seed)
+    return [
+        {
+            "encoder_input": [0, *draw.integers(3, 60, draw.integers(2, 9)).tolist(), END],
+            "prompt": [*draw.integers(3, 60, draw.integers(0, 5)).tolist(), IS],
+        }
+        for _ in range(n)
+    ]
+
+
+@pytest.mark.parametrize("make", [bart, t5])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_ranking_of_a_wide_beam_is_that_of_scoring_every_name(make, seed):
+    model, names, cases = make(), random_names(30, seed), random_cases(5, seed)
+    truth = score_names(
+        model, inputs(cases),
+        [[[*name, END] for name in names]] * len(cases), start=START,
+    )  # fmt: skip
+    found = run(model, cases, names, beams=len(names))
+    for expected, own, scores in zip(truth, *found, strict=True):
+        assert sorted(own.tolist()) == list(range(len(names)))
+        assert scores == pytest.approx(expected[own], abs=1e-5)
+        assert (np.diff(scores) <= 0).all()
+
+
+@pytest.mark.parametrize("settings", [{}, {"published": True}, {"renormalise": True}])
+def test_what_else_is_in_a_batch_changes_nothing(settings):
+    model, names, cases = bart(), random_names(60, 1), random_cases(7, 1)
+    together = run(model, cases, names, beams=4, **settings)
+    for row, case in enumerate(cases):
+        alone = run(model, [case], names, beams=4, **settings)
+        assert alone.sequences[0].tolist() == together.sequences[row].tolist()
+        assert alone.scores[0] == pytest.approx(together.scores[row], abs=1e-5)
+
+
+def test_probability_shared_among_what_may_follow_adds_up_to_one():
+    model, names, cases = bart(), random_names(40, 2), random_cases(3, 2)
+    trie, _ = trie_of(names)
+    found = run(model, cases, names, beams=len(names), renormalise=True)
+    assert trie.n_sequences == len(names)
+    for own, scores in zip(*found, strict=True):
+        lengths = np.array([len(names[name]) + 1 for name in own])
+        assert np.exp(scores * lengths).sum() == pytest.approx(1, abs=1e-4)
+
+
+def test_every_mention_begins_at_its_own_node():
+    """Candidate lists of mentions are one trie whose first token is the number of the mention."""
+    model, names, cases = bart(), random_names(40, 4), random_cases(3, 4)
+    lists = [names[:9], names[5:20], names[3:4]]
+    forest, numbers = trie_of([[k, *name] for k, own in enumerate(lists) for name in own])
+    roots = np.array([forest.child(forest.root, k) for k in range(3)])
+    found = generate_names(
+        model,
+        inputs(cases),
+        forest,
+        start=START,
+        roots=roots,
+    )
+    offsets = np.cumsum([0, *map(len, lists)])
+    for k, own in enumerate(lists):
+        alone = run(model, [cases[k]], own)
+        numbers_of = numbers[offsets[k] : offsets[k + 1]]
+        expected = np.where(alone.sequences[0] >= 0, numbers_of[alone.sequences[0]], -1)
+        assert found.sequences[k].tolist() == expected.tolist()
+
+
+def test_wide_nodes_are_searched_like_narrow_ones(monkeypatch):
+    model, names, cases = bart(), random_names(200, 5), random_cases(6, 5)
+    narrow = run(model, cases, names)
+    monkeypatch.setattr("biograft.nn.generation.beam_search._WIDE", 3)
+    wide = run(model, cases, names)
+    assert wide.sequences.tolist() == narrow.sequences.tolist()
+    assert wide.scores == pytest.approx(narrow.scores)
+
+
+def test_longer_names_are_not_worse_off_where_length_does_not_count():
+    model, names, cases = bart(), random_names(30, 6), random_cases(3, 6)
+    found = run(model, cases, names, beams=len(names), length_penalty=0.0)
+    plain = run(model, cases, names, beams=len(names))
+    for own, scores, own_plain, means in zip(*found, *plain, strict=True):
+        lengths = {name: len(names[name]) + 1 for name in own.tolist()}
+        sums = {n: s * lengths[n] for n, s in zip(own_plain.tolist(), means, strict=True)}
+        assert dict(zip(own.tolist(), scores, strict=True)) == pytest.approx(sums, abs=1e-4)
+
+
+def test_an_empty_trie_gives_nothing():
+    found = run(bart(), random_cases(2, 0), [])
+    assert (found.sequences == -1).all()
+
+
+def test_no_mentions_give_no_names():
+    trie, _ = trie_of([[5]])
+    none = torch.zeros((0, 3), dtype=torch.long)
+    found = generate_names(bart(), GenerationInputs(none, none, []), trie, start=START)
+    assert found.sequences.shape == (0, 5)
+
+
+def test_numbers_that_do_not_fit_are_refused():
+    trie, _ = trie_of([[5]])
+    source = torch.ones((2, 3), dtype=torch.long)
+    with pytest.raises(ConfigError, match="mentions: expected as many sources"):
+        generate_names(bart(), GenerationInputs(source, source, [[5]]), trie, start=START)
+    with pytest.raises(ConfigError, match="names: expected at least one token each"):
+        score_names(bart(), GenerationInputs(source, source, [[5], [5]]), [[[]], [[]]], start=START)
+
+
+def test_settings_are_checked():
+    with pytest.raises(ConfigError, match="beams: expected at least 1, found 0"):
+        BeamConfig(beams=0)
+    with pytest.raises(ConfigError, match="length_penalty: expected a number"):
+        BeamConfig(length_penalty=float("nan"))
+
+
+def test_the_early_stop_goes_by_what_hypotheses_score_now():
+    """It may lose a long name: of tokens that are certain but the first, this one would be best."""
+    finished = FinishedNames(1, BeamConfig(beams=2))
+    finished.add(0, 0, -6.0, 2)
+    assert not finished.is_settled(0, finished.score(-4.0, 1))  # there are not names enough
+    finished.add(0, 1, -6.2, 2)
+    assert finished.is_settled(0, finished.score(-4.0, 1))
+    assert finished.score(-4.0, 8) > finished.ranked()[1].max()
+    assert not finished.is_settled(0, finished.score(-3.05, 1))
+    published = FinishedNames(1, BeamConfig(beams=1, published=True))
+    published.add(0, 0, -6.0, 2)
+    assert published.is_settled(0, 0.0)

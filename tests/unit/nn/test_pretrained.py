@@ -1,0 +1,89 @@
+"""Loading with transformers: what a folder may bring, and that none of its code is ever run."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_models import tiny_encoder_folder
+from transformers import AutoModelForSeq2SeqLM, BertTokenizer
+
+from biograft.errors import BiograftError, InputError, StoreError
+from biograft.nn import Seq2SeqModel, TextEncoder
+from biograft.nn.masked_lm import MaskedLanguageModel
+from biograft.nn.pretrained import load_config, load_masked_lm, load_model, load_tokenizer
+
+LOADERS: list[Any] = [
+    TextEncoder.from_pretrained,
+    MaskedLanguageModel.from_pretrained,
+    Seq2SeqModel.from_pretrained,
+    load_masked_lm,
+    load_config,
+    load_tokenizer,
+    lambda folder: load_model(AutoModelForSeq2SeqLM, folder),
+    lambda folder: load_tokenizer(folder, BertTokenizer),
+]
+
+
+def with_code(folder: Path, file: str = "config.json", **more: Any) -> Path:
+    """Let a file of an encoder's folder name a module, which writes a file if it is imported."""
+    tiny_encoder_folder(folder, ["flu"])
+    witness = folder.parent / "it-ran"
+    (folder / "mischief.py").write_text(f"open({str(witness)!r}, 'w').close()\n")
+    names = ("AutoConfig", "AutoModel", "AutoModelForMaskedLM", "AutoModelForSeq2SeqLM")
+    auto_map: dict[str, Any] = dict.fromkeys(names, "mischief.Anything")
+    auto_map["AutoTokenizer"] = ["mischief.Anything", "mischief.Anything"]
+    path = folder / file
+    path.write_text(json.dumps({**json.loads(path.read_text()), "auto_map": auto_map, **more}))
+    return witness
+
+
+@pytest.mark.parametrize("load", LOADERS)
+@pytest.mark.parametrize(
+    ("file", "more"),
+    [
+        ("config.json", {}),
+        ("config.json", {"model_type": "mischief"}),
+        ("tokenizer_config.json", {"tokenizer_class": "Mischief"}),
+    ],
+)
+def test_no_code_of_a_folder_is_run_and_nobody_is_asked(tmp_path, monkeypatch, load, file, more):
+    """Guards: a module named by ``auto_map`` ran once somebody, or a pipe, had answered "y"."""
+    witness = with_code(tmp_path / "E", file, **more)
+    asked = io.StringIO("y\n" * 9)
+    monkeypatch.setattr(sys, "stdin", asked)
+    with pytest.raises(BiograftError) as caught:
+        load(tmp_path / "E")
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path / "E") in str(caught.value)
+    assert "auto_map" in str(caught.value)
+    assert not witness.exists()
+    assert asked.tell() == 0
+
+
+def test_code_that_is_named_elsewhere_is_not_run_either(tmp_path, monkeypatch):
+    """Guards: ``configuration_files`` leads transformers to a file that nobody had looked into."""
+    witness = with_code(tmp_path / "E", model_type="mischief")
+    config = tmp_path / "E" / "config.json"
+    config.rename(config.with_name("config.4.0.0.json"))
+    config.write_text(json.dumps({"configuration_files": ["config.4.0.0.json"]}))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n" * 9))
+    for load in (TextEncoder.from_pretrained, Seq2SeqModel.from_pretrained, load_config):
+        with pytest.raises(StoreError):
+            load(tmp_path / "E")
+    assert not witness.exists()
+
+
+def test_an_empty_auto_map_asks_for_nothing(tmp_path):
+    with_code(tmp_path / "E", auto_map={})
+    assert len(TextEncoder.from_pretrained(tmp_path / "E").encode(["flu"])) == 1
+
+
+def test_a_folder_without_tokenizer_is_told(tmp_path):
+    (tmp_path / "E").mkdir()
+    with pytest.raises(InputError):
+        load_tokenizer(tmp_path / "E")

@@ -1,0 +1,218 @@
+"""Models that write names: their tokens, their limits, their folder, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from tiny_models import tiny_encoder_folder
+from tiny_seq2seq import SMALL
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, T5Config, T5ForConditionalGeneration
+
+from biograft.errors import ConfigError, NotFoundError, StoreError
+from biograft.nn import Seq2SeqModel
+from biograft.nn.scratch_configs import NewSeq2Seq
+
+TEXTS = ["START heart attack END is the same as myocardial infarction", "heart failure is chronic"]
+
+
+@pytest.fixture(scope="module")
+def seq2seq():
+    return NewSeq2Seq(max_length=48, dropout=0.0, **SMALL).create(TEXTS * 3, 0)
+
+
+@pytest.fixture(scope="module")
+def folder(seq2seq, tmp_path_factory):
+    place = tmp_path_factory.mktemp("namer") / "bart"
+    seq2seq.save_pretrained(place)
+    return place
+
+
+class TestTokens:
+    def test_texts_stand_after_a_blank_between_the_tokenizers_own_tokens(self, seq2seq):
+        (tokens,) = seq2seq.source_tokens(["heart attack"])
+        assert tokens == seq2seq.tokenizer(" heart attack")["input_ids"]
+        assert tokens[0] == 0
+        assert tokens[-1] == seq2seq.end == seq2seq.start == 2
+        assert seq2seq.padding == 1
+
+    def test_prompts_and_names_have_no_tokens_of_their_own(self, seq2seq):
+        assert (
+            seq2seq.name_tokens("heart attack") == seq2seq.source_tokens(["heart attack"])[0][1:-1]
+        )
+        assert seq2seq.prompt_tokens("") == seq2seq.name_tokens("") == []
+        prompt, name = seq2seq.prompt_tokens("heart is"), seq2seq.name_tokens("attack")
+        assert prompt + name == seq2seq.name_tokens("heart is attack")
+
+    def test_many_at_once_are_as_one_by_one(self, seq2seq, monkeypatch):
+        monkeypatch.setattr("biograft.nn.seq2seq._CHUNK", 2)
+        names = ["heart", "", "attack of the heart", "σ-factor 心脏", "chronic"]
+        expected = [seq2seq.name_tokens(name) for name in names]
+        assert seq2seq.batch_name_tokens(names) == seq2seq.batch_prompt_tokens(names) == expected
+        assert seq2seq.batch_name_tokens([]) == []
+        assert [seq2seq.tokenizer.decode(tokens).strip() for tokens in expected] == names
+
+    def test_settings_left_by_others_change_nothing(self, seq2seq):
+        before = seq2seq.batch_name_tokens(["heart attack", "heart"])
+        seq2seq.tokenizer(["heart attack", "heart"], padding=True, truncation=True, max_length=3)
+        assert seq2seq.batch_name_tokens(["heart attack", "heart"]) == before
+
+
+class TestCutting:
+    def cut(self, seq2seq, text):
+        (tokens,) = seq2seq.source_tokens([text])
+        assert len(tokens) == seq2seq.max_source
+        assert (tokens[0], tokens[-1]) == (0, 2)
+        return seq2seq.tokenizer.decode(tokens[1:-1])
+
+    @pytest.mark.parametrize(("n_left", "n_right"), [(60, 60), (0, 90), (90, 0), (5, 90)])
+    def test_the_marked_mention_stays_with_what_is_nearest(self, seq2seq, n_left, n_right):
+        marked = "START heart attack END"
+        text = " ".join(["chronic"] * n_left + [marked] + ["failure"] * n_right)
+        cut = self.cut(seq2seq, text)
+        assert f" {marked}" in f" {cut}"
+        before, _, after = cut.partition(marked)
+        if n_left == n_right:
+            n_before, n_after = (len(seq2seq.name_tokens(part.strip())) for part in (before, after))
+            assert abs(n_before - n_after) <= 2
+        assert bool(before.strip()) == bool(n_left)
+        assert bool(after.strip()) == bool(n_right)
+
+    def test_both_marks_of_a_mention_that_is_too_long_stay(self, seq2seq):
+        cut = self.cut(seq2seq, f"chronic START{' heart' * 90} END failure")
+        assert cut.strip().startswith("START heart")
+        assert cut.strip().endswith("heart END")
+
+    def test_text_without_a_mention_keeps_its_beginning(self, seq2seq):
+        assert self.cut(seq2seq, f"START{' heart' * 90}").strip().startswith("START heart")
+
+
+class TestFolders:
+    def test_a_folder_gives_the_same_model(self, seq2seq, folder):
+        again = Seq2SeqModel.from_pretrained(folder, device="cpu")
+        assert again.fingerprint() == seq2seq.fingerprint()
+        assert (again.max_source, again.max_target) == (48, 48)
+        model = AutoModelForSeq2SeqLM.from_pretrained(folder)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokens = tokenizer(" heart attack", return_tensors="pt")["input_ids"]
+        assert tokens[0].tolist() == seq2seq.source_tokens(["heart attack"])[0]
+        with torch.no_grad():
+            ours, theirs = (m.eval()(input_ids=tokens).logits for m in (seq2seq.model, model))
+        torch.testing.assert_close(ours, theirs)
+        told = json.loads((folder / "generation_config.json").read_text())
+        assert told.get("forced_eos_token_id") is None
+        with pytest.raises(Exception, match="exists"):
+            seq2seq.save_pretrained(folder)
+
+    def test_no_token_is_forced(self, seq2seq, tmp_path):
+        seq2seq.model.generation_config.forced_eos_token_id = 2
+        seq2seq.model.generation_config.forced_bos_token_id = 0
+        made = Seq2SeqModel(seq2seq.model, seq2seq.tokenizer, "x").model.generation_config
+        assert made.forced_eos_token_id is None
+        assert made.forced_bos_token_id is None
+
+    def test_what_else_decides_names_shows_in_the_fingerprint(self, seq2seq, folder):
+        found = {
+            seq2seq.fingerprint(),
+            Seq2SeqModel.from_pretrained(folder, max_source=32).fingerprint(),
+        }
+        other = Seq2SeqModel.from_pretrained(folder)
+        with torch.no_grad():
+            next(other.model.parameters())[0, 0] += 1
+        assert len(found | {other.fingerprint()}) == 3
+
+    def test_limits_and_dropout_may_be_set(self, folder):
+        seq2seq = Seq2SeqModel.from_pretrained(folder, max_source=20, max_target=10, dropout=0.3)
+        assert (seq2seq.max_source, seq2seq.max_target) == (20, 10)
+        assert len(seq2seq.source_tokens(["heart " * 50])[0]) == 20
+        assert seq2seq.model.model.encoder.layers[0].dropout == 0.3
+        assert seq2seq.model.model.encoder.layers[0].self_attn.dropout == 0.3
+        assert seq2seq.model.config.dropout == 0.3
+        with pytest.raises(ConfigError, match=r"max_source: expected 8 to 48 for .*, found 49"):
+            Seq2SeqModel.from_pretrained(folder, max_source=49)
+
+    def test_t5_and_its_like(self, seq2seq, tmp_path):
+        config = T5Config(
+            vocab_size=len(seq2seq.tokenizer), d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2,
+            pad_token_id=1, eos_token_id=2, decoder_start_token_id=1,
+        )  # fmt: skip
+        T5ForConditionalGeneration(config).save_pretrained(tmp_path / "t5")
+        seq2seq.tokenizer.save_pretrained(tmp_path / "t5")
+        t5 = Seq2SeqModel.from_pretrained(tmp_path / "t5", dropout=0.2)
+        assert (t5.start, t5.end, t5.padding) == (1, 2, 1)
+        assert t5.model.config.dropout_rate == 0.2
+
+
+class TestWhatIsRefused:
+    def test_a_model_that_only_reads(self, tmp_path):
+        folder = tiny_encoder_folder(tmp_path / "bert", ["heart"])
+        with pytest.raises(StoreError, match="a bert either reads or writes; expected a model"):
+            Seq2SeqModel.from_pretrained(folder)
+
+    def test_no_folder_and_no_model(self, tmp_path):
+        with pytest.raises(NotFoundError, match="no such folder"):
+            Seq2SeqModel.from_pretrained(tmp_path / "none")
+        with pytest.raises(StoreError, match="holds no model that can be loaded"):
+            Seq2SeqModel.from_pretrained(tmp_path)
+
+    def test_a_tokenizer_without_a_fast_form(self, seq2seq):
+        class Slow:
+            is_fast = False
+
+        with pytest.raises(StoreError, match=r"its tokenizer \(Slow\) has no fast form"):
+            Seq2SeqModel(seq2seq.model, Slow(), "x")
+
+    def test_weights_that_are_not_whole(self, folder, tmp_path):
+        from safetensors.torch import load_file, save_file
+
+        for path in folder.iterdir():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+        weights = load_file(folder / "model.safetensors")
+        weights.pop("model.decoder.layers.0.fc1.weight")
+        save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
+        with pytest.raises(StoreError, match=r"lacks 1 of the model's tensors \(model.decoder"):
+            Seq2SeqModel.from_pretrained(tmp_path)
+
+
+class TestNewModels:
+    def test_the_special_tokens_are_those_of_bart(self, seq2seq):
+        tokens = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+        assert seq2seq.tokenizer.convert_tokens_to_ids(tokens) == [0, 1, 2, 3, 4]
+        config = seq2seq.model.config
+        assert (config.d_model, config.encoder_layers, config.decoder_layers) == (16, 1, 1)
+        assert config.vocab_size == len(seq2seq.tokenizer) <= SMALL["n_tokens"]
+        assert config.decoder_start_token_id == 2
+
+    def test_equal_texts_and_seeds_give_equal_models(self, seq2seq):
+        config = NewSeq2Seq(max_length=48, dropout=0.0, **SMALL)
+        state = torch.random.get_rng_state()
+        assert config.create(iter(TEXTS * 3), 0).fingerprint() == seq2seq.fingerprint()
+        assert torch.equal(torch.random.get_rng_state(), state)
+        assert config.create(TEXTS * 3, 1).fingerprint() != seq2seq.fingerprint()
+
+    @pytest.mark.parametrize("width", [16, 256])
+    def test_attention_tells_apart_from_the_start_at_any_width(self, width):
+        made = NewSeq2Seq(**{**SMALL, "width": width, "heads": 1}).create(TEXTS * 3, 0)
+        first = made.model.model.encoder.layers[0].self_attn
+        hidden = torch.nn.functional.layer_norm(torch.randn(64, width), (width,))
+        with torch.no_grad():
+            scores = first.q_proj(hidden) @ first.k_proj(hidden).T / width**0.5
+        assert 0.5 < float(scores.std()) < 2
+
+    def test_any_text_can_be_written(self, seq2seq):
+        for text in ("心脏病", "naïve ☂ test", "\x00x"):
+            assert seq2seq.tokenizer.decode(seq2seq.name_tokens(text)) == f" {text}"
+
+    @pytest.mark.parametrize(
+        ("setting", "message"),
+        [
+            ({"n_tokens": 200}, "n_tokens: expected at least 300, found 200"),
+            ({"width": 30, "heads": 4}, "heads: expected a divisor of the width 30, found 4"),
+            ({"dropout": 1.0}, "dropout: expected a share from 0 to below 1, found 1.0"),
+            ({"layers": 0}, "layers: expected at least 1, found 0"),
+        ],
+    )
+    def test_sizes_that_mean_nothing(self, setting, message):
+        with pytest.raises(ConfigError, match=message):
+            NewSeq2Seq(**setting)

@@ -1,0 +1,203 @@
+"""Experiments: every shipped one fits its kind, and its claim is judged by its results."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+import biograft
+from biograft.errors import ConfigError, InputError
+from biograft.replication import Experiment, Job, list_experiments, shipped_experiments
+from biograft.replication.encoders import Settings, Variant, variant_recipe
+from biograft.replication.experiment import RESULTS, judge
+from biograft.replication.runner import KINDS, parse_settings, parse_variants, run_experiment
+from biograft.replication.task_sets import TASK_SETS
+from biograft.tasks import TaskRecipe
+
+SRC = Path(biograft.__file__).parent
+ENCODERS = [n for n in shipped_experiments() if Experiment.load(n).kind == "encoder_tasks"]
+
+
+@pytest.fixture
+def experiment(write):
+    """Write an experiment of kind ``aliases`` with one change and load it."""
+
+    def load(more=""):
+        text = 'paper = "P"\nclaim = "C."\nkind = "aliases"\nsets = ["a", "b-0", "b-1"]\n'
+        return Experiment.load(write("mine.toml", text + more))
+
+    return load
+
+
+def job(experiment, folder, **changes):
+    given = {"work": folder, "data": folder / "data", "out": folder / "out.json"}
+    return Job(experiment=experiment, **{**given, **changes})
+
+
+@pytest.mark.parametrize("name", shipped_experiments())
+def test_every_shipped_experiment_fits_its_kind(name):
+    experiment = Experiment.load(name)
+    KINDS.load(experiment.kind)().check(experiment)
+    assert experiment.claim.endswith(".")
+    assert (RESULTS / f"{name}.json").exists()
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_recipes_of_variants_fit_and_differ(name):
+    experiment = Experiment.load(name)
+    settings = parse_settings(experiment, Settings)
+    places = {name: Path(name) for name in experiment.inputs}
+    variants = parse_variants(experiment, Variant).values()
+    recipes = [variant_recipe(v, settings, places) for v in variants if not v.encoder]
+    for recipe in recipes:
+        assert recipe.encoder.name == settings.encoder
+        assert recipe.new is None
+        assert recipe.training == recipes[0].training
+        assert "masked_tokens" in recipe.objectives
+    plain = [{**recipe.to_json(), "name": ""} for recipe in recipes]
+    assert all(one != other for k, one in enumerate(plain) for other in plain[:k])
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_changes_of_fine_tuning_fit_the_task_recipes(name):
+    experiment = Experiment.load(name)
+    variants = parse_variants(experiment, Variant).values()
+    for set_name in experiment.sets:
+        changes = parse_settings(experiment, Settings, set_name).task_changes
+        for variant in variants:
+            TaskRecipe.load(TASK_SETS[set_name].recipe, [*changes, *variant.task_changes])
+
+
+def ablated(name):
+    """The recipes of an experiment by label."""
+    experiment = Experiment.load(name)
+    settings = parse_settings(experiment, Settings)
+    places = {name: Path(name) for name in experiment.inputs}
+    return {
+        label: variant_recipe(variant, settings, places)
+        for label, variant in parse_variants(experiment, Variant).items()
+        if not variant.encoder
+    }
+
+
+def test_ablations_of_embert_lack_what_their_label_says():
+    recipes = ablated("embert-ablations")
+    full = set(recipes["EMBERT"].objectives)
+    missing = {label: full - set(recipe.objectives) for label, recipe in recipes.items()}
+    assert missing["without consistency"] == {"context_entity_consistency"}
+    assert missing["without segmentation"] == {"entity_segmentation"}
+    assert missing["without bidirectional masking"] == {"bidirectional_entity_masking"}
+    assert len(missing["MLM-only"]) == 3
+    assert recipes["without consistency"].stream.substitution is None
+
+
+def test_ablations_of_smedbert_lack_what_their_label_says():
+    recipes = ablated("smedbert-ablations")
+
+    def layer(label):
+        return recipes[label].knowledge.layers["neighbour_attention"]
+
+    assert recipes["MLM-only"].knowledge is None
+    assert not layer("without type attention").type_attention
+    assert not layer("without hybrid attention").node_attention
+    losses = {"masked_neighbour", "masked_mention"}
+    assert losses <= set(recipes["SMedBERT"].objectives)
+    assert not losses & set(recipes["without knowledge losses"].objectives)
+    names = {label: recipe.name for label, recipe in recipes.items()}
+    assert (names["ERNIE"], names["combined"]) == ("ernie-cpu", "combined-cpu")
+
+
+def test_settings_of_a_set_and_its_folds_take_precedence(experiment):
+    loaded = experiment("[settings]\nx = 1\ny = 1\n[set_settings.b]\nx = 2\nseeds = [4, 5]\n")
+    assert loaded.settings_of("a") == {"x": 1, "y": 1}
+    assert loaded.settings_of("b-1") == {"x": 2, "y": 1}
+    assert (loaded.seeds_of("a"), loaded.seeds_of("b-0")) == ((0,), (4, 5))
+    part = loaded.restricted(["b-0"], [9])
+    assert (part.sets, part.seeds_of("b-0")) == (("b-0",), (9,))
+
+
+@pytest.mark.parametrize(
+    "more", ["pape = 1\n", "[set_settings.c]\nx = 1\n", 'effect = { set = "a" }\n']
+)
+def test_unknown_keys_are_refused(experiment, more):
+    with pytest.raises(ConfigError):
+        experiment(more)
+
+
+def test_unknown_names_are_refused(experiment, tmp_path):
+    with pytest.raises(ConfigError, match="linking-accuracy"):
+        Experiment.load("linking-acuracy")
+    with pytest.raises(ConfigError, match="--sets c"):
+        experiment().restricted(["c"], [])
+    with pytest.raises(ConfigError, match="--input"):
+        run_experiment(job(experiment("[inputs]\nkb = 'x'\n"), tmp_path, inputs={"k": tmp_path}))
+
+
+def test_missing_files_are_one_clear_error(experiment, tmp_path):
+    loaded = experiment("[inputs]\nkb = 'the store'\n[variants.lexical]\n")
+    with pytest.raises(InputError, match="BIOGRAFT_DATA"):
+        run_experiment(job(loaded, tmp_path))
+    with pytest.raises(InputError, match="the store"):
+        job(loaded, tmp_path).input("kb")
+
+
+def rows(values, key="seed"):
+    """Rows of two configurations, one a seed or a fold."""
+    return [
+        {"set": "b" if key == "seed" else f"b-{n}", "split": "test", "config": config}
+        | ({"seed": n} if key == "seed" else {"seed": 0})
+        | {"acc@1": value}
+        for config, column in values.items()
+        for n, value in enumerate(column)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "key", "verdict"),
+    [
+        ({"x": [80.0, 81.0, 82.0], "y": [70.0, 71.0, 72.0]}, "seed", "supported"),
+        ({"x": [60.0, 61.0, 62.0], "y": [70.0, 71.0, 72.0]}, "seed", "contradicted"),
+        ({"x": [70.0, 80.0], "y": [70.5, 79.0]}, "seed", "within noise"),
+        ({"x": [71.0, 81.1, 60.9], "y": [70.0, 80.0, 60.0]}, "fold", "supported"),
+        ({"x": [71.0], "y": [70.0]}, "seed", None),
+    ],
+)
+def test_the_verdict_is_read_off_the_interval(experiment, tmp_path, values, key, verdict):
+    loaded = experiment('effect = { set = "b", of = "x", against = "y" }\n')
+    path = tmp_path / "mine.json"
+    assert set(judge(loaded, path).values()) == {None}
+    path.write_text(json.dumps({"rows": rows(values, key)}), "utf-8")
+    found = judge(loaded, path)
+    assert found["verdict"] == verdict
+    assert found["n_seeds"] == (len(values["x"]) if key == "seed" else 1)
+    if verdict:
+        assert found["low"] < found["effect"] < found["high"]
+
+
+def test_the_interval_is_that_of_student(experiment, tmp_path):
+    loaded = experiment('effect = { set = "b", of = "x", against = "y" }\n')
+    path = tmp_path / "mine.json"
+    values = {"x": [11.0, 12.0, 13.0], "y": [10.0, 10.0, 10.0]}
+    path.write_text(json.dumps({"rows": rows(values, "fold")}), "utf-8")
+    found = judge(loaded, path)  # mean 2, standard error 1 / sqrt 3, t(2) = 4.303
+    assert found["high"] - found["effect"] == pytest.approx(4.3027 / 3**0.5, abs=1e-3)
+
+
+def test_every_experiment_is_listed_with_its_verdict():
+    listed = {row["name"]: row for row in list_experiments()}
+    assert set(listed) == set(shipped_experiments())
+    assert listed["combined-tasks"]["verdict"] == "supported"
+    assert listed["chinese-aliases"]["verdict"] is None
+
+
+def test_the_package_imports_nothing_of_benchmarks():
+    benchmarks = {path.stem for path in (SRC.parents[1] / "benchmarks").glob("*.py")}
+    for path in SRC.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            roots = {name.partition(".")[0] for name in names}
+            assert not roots & {"benchmarks", *benchmarks}, path

@@ -1,0 +1,37 @@
+"""``biograft replicate``: its output for people and for scripts, its errors."""
+
+from __future__ import annotations
+
+import json
+
+from typer.testing import CliRunner
+
+from biograft.cli import app
+from biograft.replication import shipped_experiments
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["replicate", *arguments])
+
+
+def test_list_has_name_paper_and_claim():
+    lines = invoke("list").stdout.splitlines()
+    assert lines[0].split() == ["name", "paper", "claim"]
+    assert [line.split()[0] for line in lines[1:]] == list(shipped_experiments())
+
+
+def test_list_as_json_has_the_effect_too():
+    rows = [json.loads(line) for line in invoke("list", "--json").stdout.splitlines()]
+    keys = ["name", "paper", "claim", "verdict", "effect", "low", "high", "n_seeds"]
+    assert all(list(row) == keys for row in rows)
+
+
+def test_a_smoke_run_prints_its_rows(tmp_path):
+    ran = invoke("run", "linking-accuracy", "--smoke", "--work", str(tmp_path), "--json")
+    assert ran.exit_code == 0
+    assert all(json.loads(line)["set"] == "ncbi-disease" for line in ran.stdout.splitlines())
+
+
+def test_reports_are_up_to_date():
+    ran = invoke("report", "--check", "--json")
+    assert (ran.exit_code, json.loads(ran.stdout)) == (0, {"stale": []})

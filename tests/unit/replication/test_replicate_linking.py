@@ -1,0 +1,166 @@
+"""Linking experiments: sets, resumed runs, and what is trained for them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tiny_models import tiny_encoder_folder
+
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.replication import Experiment, Job, run_experiment
+from biograft.replication.linking_sets import SETS, names_by_cui, write_train_dictionary
+from biograft.replication.toy_data import MENTIONS, NAMES, write_biosyn
+from biograft.sources import SourceConfig
+
+TEXTS = [name for group in NAMES.values() for name in group]
+TEXTS += [text for mentions in MENTIONS.values() for text, _ in mentions]
+
+
+@pytest.fixture
+def run(write, tmp_path):
+    """Run an experiment on a toy set; return the rows and what was reported."""
+    write_biosyn(tmp_path / "data/entity_linking/ncbi_disease/biosyn")
+    calls = iter(range(99))
+
+    def measure(text, **changes):
+        header = 'paper = "P"\nclaim = "C."\n'
+        experiment = Experiment.load(write(f"x{next(calls)}.toml", header + text))
+        said, warnings = [], []
+        out = tmp_path / "results.json"
+        job = Job(
+            experiment=experiment,
+            work=tmp_path / "work",
+            data=tmp_path / "data",
+            out=out,
+            say=said.append,
+            warn=warnings.append,
+            **changes,
+        )
+        run_experiment(job)
+        found = json.loads(out.read_text("utf-8"))["rows"] if out.exists() else []
+        return found, said, warnings
+
+    return measure
+
+
+LEXICAL = """kind = "linking"
+sets = ["ncbi-disease", "zh-procedures", "xlbel-en"]
+[variants.lexical]
+search = ["lexical"]
+splits = ["dev"]
+"""
+
+
+def test_a_set_is_measured_once_and_missing_ones_are_skipped(run):
+    rows, said, warnings = run(LEXICAL)
+    (row,) = rows
+    assert (row["set"], row["split"], row["config"]) == ("ncbi-disease", "dev", "lexical")
+    assert (row["n"], row["coverage"]) == (3, 100.0)
+    low, high = row["intervals"]["acc@1"]
+    assert low <= row["acc@1"] <= high
+    assert row["command"].startswith("biograft replicate run ")
+    assert said == rows
+    skipped = {line.partition(":")[0]: line for line in warnings}
+    assert set(skipped) == {"zh-procedures", "xlbel-en"}
+    assert "BIOGRAFT_DATA" in skipped["zh-procedures"]
+    assert run(LEXICAL)[:2] == (rows, [])
+
+
+def test_an_encoder_is_measured_alone_and_with_lexical_search(run, tmp_path):
+    folder = tiny_encoder_folder(tmp_path / "tiny", TEXTS)
+    text = """kind = "linking"
+sets = ["ncbi-disease"]
+[inputs]
+tiny = "a folder"
+[variants.Tiny]
+search = ["dense", "lexical+dense"]
+encoder = "tiny"
+"""
+    rows, _, _ = run(text, inputs={"tiny": folder})
+    assert [row["config"] for row in rows] == ["dense:Tiny", "lexical+dense:Tiny"]
+    assert all(len(row["encoder"]["fingerprint"]) == 64 for row in rows)
+
+
+def test_a_smoke_run_makes_its_own_data_and_encoders(tmp_path):
+    job = Job(
+        experiment=Experiment.load("linking-accuracy"),
+        work=tmp_path,
+        data=tmp_path / "none",
+        out=tmp_path / "linking-accuracy.json",
+    )
+    path = run_experiment(job, smoke=True)
+    rows = json.loads(path.read_text("utf-8"))["rows"]
+    states = ("char-encoder-untrained", "char-encoder-aligned")
+    dense = [f"{search}:{state}" for state in states for search in ("dense", "lexical+dense")]
+    assert [row["config"] for row in rows] == ["lexical", *dense]
+    assert all(row["n"] == 3 for row in rows)
+
+
+SUPERVISED = """kind = "supervised_linking"
+sets = ["ncbi-disease"]
+seeds = {seeds}
+[inputs]
+encoder = "a folder"
+[settings]
+changes = ["config.training.steps=3", "config.training.precision=fp32"]
+"""
+
+
+def test_each_seed_is_trained_and_linked_once(run, tmp_path):
+    inputs = {"encoder": tiny_encoder_folder(tmp_path / "tiny", TEXTS)}
+    rows, _, _ = run(SUPERVISED.format(seeds=[0]), inputs=inputs)
+    assert [row["config"] for row in rows] == ["dense", "lexical+dense", "ranked"]
+    assert {row["seed"] for row in rows} == {0}
+    assert all(row["n"] == 3 and row["split"] == "test" for row in rows)
+    assert (tmp_path / "work/ncbi-disease/seed-0/encoder/encoder/model.safetensors").exists()
+    more, said, _ = run(SUPERVISED.format(seeds=[0, 1]), inputs=inputs)
+    assert more[:3] == rows
+    assert [row["seed"] for row in said] == [1, 1, 1]
+
+
+def test_the_dictionary_of_a_fold_holds_its_train_split(write, tmp_path):
+    lines = "7\tFever\thot\n8\tMénière's disease\tspinning\n7\tFever\thot\n"
+    lines += "7\tFever\tburning up\n\nbad\n"
+    train = write("train.txt", lines.encode("cp1252"))
+    write_train_dictionary(train, tmp_path / "dictionary.txt")
+    written = (tmp_path / "dictionary.txt").read_text(encoding="utf-8").splitlines()
+    assert written == [
+        *("7||Fever", "8||Ménière's disease"),
+        *("7||hot", "8||spinning", "7||burning up"),
+    ]
+
+
+def test_names_get_the_umls_ids_that_concepts_refer_to(write, tmp_path):
+    terms = (
+        "format-version: 1.2\n\n[Term]\nid: HP:1\nname: Fever\nxref: UMLS:C0015967\n"
+        'synonym: "Pyrexia" EXACT []\n\n[Term]\nid: HP:2\nname: Cough\nxref: SNOMEDCT_US:49727002\n'
+    )
+    translated = write("zh.tsv", "subject\tname\nHP:1\t发热\n")
+    sources = (
+        SourceConfig(path=write("a.obo", terms), format="obo"),
+        SourceConfig(
+            path=translated,
+            format="table",
+            language="zh",
+            columns={"id": "subject", "name": "name"},
+        ),
+    )
+    build_store(BuildConfig(sources=sources), tmp_path / "kb")
+    names = {("Fever", "en"), ("Pyrexia", "en"), ("发热", "zh")}
+    found = set(names_by_cui(KnowledgeBase.open(tmp_path / "kb")))
+    assert found == {("C0015967", *name) for name in names}
+
+
+def test_every_set_reads_its_real_files(shared_data):
+    data = shared_data("entity_linking").parent
+    assert {name for name, each in SETS.items() if "dev" not in each.gold} == {
+        *("xlbel-en", "xlbel-es", "xlbel-zh")
+    }
+    sizes = {
+        name: len(SETS[name].read_gold(data, split).queries)
+        for name, split in (("bc5cdr-chemical", "dev"), ("askapatient-3", "dev"))
+    }
+    phrases = (data / SETS["askapatient-3"].gold["dev"]).read_bytes().splitlines()
+    assert sizes["askapatient-3"] == len([line for line in phrases if line.strip()])
+    assert 5000 < sizes["bc5cdr-chemical"] <= 5347

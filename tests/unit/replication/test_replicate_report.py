@@ -1,0 +1,162 @@
+"""Tables and figures of documents: values, folds, p values, what was not measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from biograft.errors import InputError
+from biograft.replication import encoder_tables, figures, linking_tables, speed_tables
+from biograft.replication.report import documents, render, report, result_path, tables
+
+
+def test_documents_hold_the_tables_of_the_result_files():
+    assert report(check=True) == []
+
+
+def test_every_table_is_in_a_document():
+    text = "\n".join(path.read_text(encoding="utf-8") for path in documents())
+    assert [name for name in tables() if f"<!-- begin: {name} -->" not in text] == []
+
+
+@pytest.mark.parametrize("name", tables())
+def test_every_table_has_results(name):
+    assert result_path(name).exists()
+
+
+def test_unknown_tables_are_refused(tmp_path):
+    with pytest.raises(InputError, match="pepr"):
+        render("<!-- begin: peppr -->\n<!-- end: peppr -->", tmp_path / "a.md", tables())
+
+
+def linking_row(name, split, config, accuracy):
+    metrics = {"acc@1": accuracy, "acc@5": accuracy + 5, "n": 100, "coverage": 99.0}
+    interval = {"intervals": {"acc@1": [accuracy - 1, accuracy + 1]}, "scorer": "lenient"}
+    return {"set": name, "split": split, "config": config, **metrics, **interval}
+
+
+def test_linking_shows_test_splits_first_and_folds_as_one():
+    rows = [
+        linking_row("ncbi-disease", "dev", "lexical", 80.0),
+        linking_row("ncbi-disease", "test", "lexical", 82.0),
+        linking_row("ncbi-disease", "test", "lexical+dense:x", 90.0),
+        linking_row("bc5cdr-disease", "dev", "lexical", 70.0),
+        linking_row("askapatient-0", "test", "lexical", 60.0),
+        linking_row("askapatient-1", "test", "lexical", 64.0),
+        linking_row("ncbi-disease", "test", "lexical", 10.0) | {"scorer": "strict"},
+    ]
+    text = linking_tables.linking_accuracy({"rows": rows})
+    assert "| lexical | x |" in text
+    assert "| ncbi-disease | test | 100 | 99 % | 82.0 (81.0–83.0) | – / 90.0 |" in text
+    assert "| bc5cdr-disease | dev | 100 | 99 % | 70.0 (69.0–71.0) |  |" in text
+    assert "| askapatient, mean of 2 folds | test | 200 | 99 % | 62.0 |  |" in text
+    assert "80.0" not in text
+
+
+def test_supervised_linking_has_a_row_for_each_set_over_its_complete_seeds():
+    def rows(name, seed, first):
+        given = {"set": name, "seed": seed, "acc@5": first + 5}
+        return [{**given, "config": each, "acc@1": first + n}
+                for n, each in enumerate(("dense", "lexical+dense", "ranked"))]  # fmt: skip
+
+    text = linking_tables.linking_supervised(
+        {
+            "rows": [
+                *rows("ncbi-disease", 0, 80.0),
+                *rows("ncbi-disease", 1, 82.0),
+                *rows("askapatient-0", 0, 60.0),
+                *rows("askapatient-1", 0, 70.0),
+                *rows("askapatient-0", 1, 10.0),  # a fold alone does not count
+            ]
+        }
+    )
+    assert (
+        "| ncbi-disease | 2 | 81.0 ± 1.4 / 86.0 | 82.0 ± 1.4 / 86.0 | 83.0 ± 1.4 / 86.0 |" in text
+    )
+    assert "| askapatient, mean of 2 folds | 1 | 65.0 / 70.0 | 66.0 / 70.0 | 67.0 / 70.0 |" in text
+
+
+def encoder_row(name, values, **more):
+    return {
+        "set": name,
+        "seeds": [1],
+        "epochs": 3,
+        "n_examples": {"train": 1200},
+        "encoders": {label: {"test": {"values": [v], "mean": v}} for label, v in values.items()},
+        "differences": [],
+        **more,
+    }
+
+
+FOLDS = {"EMBERT": [50.0, 60.0, 70.0], "less": [49.0, 58.0, 67.0]}
+
+
+def test_folds_are_one_column_with_the_paired_test():
+    rows = [
+        encoder_row(f"cmeee-{k}", {label: of[k] for label, of in FOLDS.items()}, held_out={})
+        for k in range(3)
+    ]
+    text = encoder_tables.encoder_tasks("embert-ablations", {"rows": rows})
+    assert "| cmeee, 3 folds |" in text
+    assert "| EMBERT |  |  |  | 60.0 ± 10.0 |" in text
+    assert "| less |  |  |  | 58.0 ± 9.0 (0.07) |" in text  # 1, 2, 3 less: t = 3.46
+
+
+def test_sets_without_folds_stay_apart():
+    row = encoder_row("cmedqq", {"EMBERT": 70.0, "less": 71.0})
+    assert encoder_tables.unite_folds([row, row], "EMBERT") == [row, row]
+    line = encoder_tables.fine_tuning({"rows": [row]})
+    assert line == "1 seeds; training examples x epochs: cmedqq 1,200 x 3"
+
+
+def test_similar_names_have_columns_for_each_store():
+    def encoder(label, accuracy):
+        d1 = {"acc@1": accuracy, "n": 1200, "interval": [accuracy - 2, accuracy + 2]}
+        return {"label": label, "D1": d1, "D2": {"n": 0, "why": "none"}, "D3": d1}
+
+    answers = {
+        "diseases": {"encoders": [encoder("lexical", 40.0), encoder("ours", 50.25)]},
+        "findings": {"encoders": [encoder("lexical", 30.0)]},
+    }
+    text = encoder_tables.similar_names({"answers": answers})
+    assert "| *queries* | 1,200 | 0 | 1,200 | 1,200 | 0 | 1,200 |" in text
+    assert "| ours | 50.2 (48.2 to 52.2) |  | 50.2 |  |  |  |" in text
+    assert "| lexical | 40.0 (38.0 to 42.0) |  | 40.0 | 30.0 (28.0 to 32.0) |  | 30.0 |" in text
+
+
+def test_attention_has_the_ratio_of_nearer_synonyms():
+    model = {"encoder": "EMBERT", "synonym": {"mean": 0.123}, "random": {"mean": 0.456}}
+    answer = {"n_sentences": 40, "models": [{**model, "n_synonym_nearer": 30}]}
+    text = encoder_tables.attention_change({"answers": {"Chinese": answer}})
+    assert "| Chinese (40) | EMBERT | 0.12 | 0.46 | 75% |" in text
+
+
+def test_the_speed_of_linking_shows_what_was_measured_only():
+    lexical = {
+        "n_names": 73000,
+        "over_sklearn": 4.0,
+        "mentions_per_second": 2000.0,
+        "sklearn_mentions_per_second": 500.0,
+    }
+    search = {"n_vectors": 10, "dim": 4, "queries_per_second": 1.0, "over_faiss_flat": None}
+    parts = {"lexical": lexical, "search": search, "scispacy": {"skipped": "not measured"}}
+    text = speed_tables.linking_speed({"parts": parts})
+    row = "| mentions, 73,000 synthetic names, lexical | 2,000 | scikit-learn tf-idf | 500 | 4.0 |"
+    assert row in text
+    assert "faiss" not in text
+    assert "scispaCy" not in text
+    assert "Not measured" in speed_tables.linking_speed_large({"parts": parts})
+
+
+def test_curves_are_in_the_order_of_their_numbers(tmp_path):
+    pytest.importorskip("matplotlib")
+    row = encoder_row("ncbi", {"coverage 1": 71.0, "coverage 0": 70.0, "coverage 0.5": 72.0})
+    for found in row["encoders"].values():
+        found["test"]["deviation"] = 0.5
+    result = {"rows": [row]}
+    points = figures.points(result, "coverage ")
+    assert points == {"ncbi": [(0, 70, 0.5), (0.5, 72, 0.5), (1, 71, 0.5)]}
+    for folder in ("a", "b"):
+        figures.draw(result, "coverage", "coverage ", tmp_path / folder / "coverage.svg")
+    first, second = ((tmp_path / folder / "coverage.svg").read_bytes() for folder in ("a", "b"))
+    assert first == second
+    assert b"<svg" in first

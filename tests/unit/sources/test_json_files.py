@@ -1,0 +1,161 @@
+"""Objects of JSON lines: what stands in a line, and what is said of a line without one."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+
+import pytest
+
+from biograft.errors import ConfigError, EncodingError, FormatError, InputError
+from biograft.sources import ReadLog, json_files as json_stream
+from biograft.sources.json_files import JsonRow, JsonStream, peek_object, read_objects
+
+
+@pytest.fixture(params=[1, 2, 3, 7, 64])
+def small_chunks(monkeypatch, request):
+    """Read few bytes at a time, so that every cut through a value happens."""
+    monkeypatch.setattr(json_stream, "CHUNK_BYTES", request.param)
+
+
+def walk(stream, shape):
+    """Rebuild a document, walking instead of decoding where the shape says so."""
+    if isinstance(shape, dict):
+        return {key: walk(stream, shape.get(key)) for key in stream.members()}
+    if isinstance(shape, list):
+        return [walk(stream, shape[0]) for _ in stream.elements()]
+    return stream.value()
+
+
+VALUES = [0, -12, 3.25e-7, 1234567890123, "", 'a"\\\n\t/é病\U0001f600', True, False, None, [], {}]
+
+
+def anything(chance, depth):
+    kind = chance.randrange(len(VALUES) + 4)
+    if kind < len(VALUES) or not depth:
+        return VALUES[kind % len(VALUES)]
+    inner = [anything(chance, depth - 1) for _ in range(chance.randrange(4))]
+    return inner if kind % 2 else {f'k{i}"': value for i, value in enumerate(inner)}
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_whatever_the_chunks_the_document_is_the_same(write, ascii_only):
+    chance = random.Random(0)
+    for _ in range(30):
+        document = {"a": [anything(chance, 3) for _ in range(3)], "b": anything(chance, 3)}
+        text = json.dumps(document, ensure_ascii=ascii_only, indent=chance.choice([None, 1]))
+        with JsonStream(write("x.json", text)) as stream:
+            assert walk(stream, {"a": [None]}) == document
+            stream.finish()
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_lines_and_skipped_values(write):
+    path = write("x.json", '\ufeff{"skip": [[1,\n2], {"a": []}],\n "x": [\n1,\n\n 2]}\n')
+    with JsonStream(path) as stream:
+        lines = []
+        for key in stream.members():
+            if key == "skip":
+                stream.skip()
+            else:
+                lines = [(line, stream.value()) for line in stream.elements()]
+        stream.finish()
+        assert (lines, stream.line, stream.fraction) == ([(4, 1), (6, 2)], 7, 1.0)
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("end", range(1, 34))
+def test_every_cut_is_a_clear_error(write, end):
+    text = '{"a": [1, "b\\u00e9", {"c": null}]}'
+    assert len(text) == 34
+    message = r"x\.json:1: .*check that the file is JSON and complete"
+    with (
+        JsonStream(write("x.json", text[:end])) as stream,
+        pytest.raises(FormatError, match=message),
+    ):
+        walk(stream, {"a": [None]})
+
+
+def test_an_error_far_from_the_end_is_told_without_reading_on(write):
+    path = write("x.json", b'["a" "b"' + b" " * (3 << 20) + b"\xff")
+    with JsonStream(path) as stream, pytest.raises(FormatError, match="Expecting ',' delimiter"):
+        stream.value()
+
+
+def test_encodings(write):
+    path = write("x.json", '"Ménière"'.encode("utf-16"))
+    with JsonStream(path, "utf-16") as stream:
+        assert stream.value() == "Ménière"
+    with JsonStream(path) as stream, pytest.raises(EncodingError, match="byte 0xff is not utf-8"):
+        stream.value()
+    plain = write("plain.json", "{}")
+    with JsonStream(plain, "utf-16") as stream, pytest.raises(EncodingError, match="is not utf-16"):
+        stream.value()
+    for unknown in ("no-such", "hex"):
+        with pytest.raises(ConfigError, match=f"no encoding is called '{unknown}'"):
+            JsonStream(path, unknown)
+
+
+@pytest.fixture
+def read(write):
+    def rows(content, **options):
+        path = write("a.jsonl", content)
+        log = ReadLog(path.with_name("another"))
+        return list(read_objects(path, log, **options)), log
+
+    return rows
+
+
+def test_a_row_is_an_object_with_its_line_and_text(read):
+    rows, log = read('\ufeff{"a": 1}\r\n\n \t\n{"b":"\\u75c5"}')
+    assert rows == [JsonRow(1, {"a": 1}, '{"a": 1}'), JsonRow(4, {"b": "病"}, '{"b":"\\u75c5"}')]
+    assert (log.n_read, log.rejected.counts) == (2, {})
+    assert [path.name for path in log.files] == ["a.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "shown"),
+    [
+        ("prose", "not JSON", "prose (Expecting value: line 1 column 1 (char 0))"),
+        ('{"id": 5,}', "not JSON", '{"id": 5,} (Expecting property name'),
+        ("[" * 100_000, "not JSON", "[" * 40 + " (maximum recursion depth"),
+        ("[1]", "not a JSON object", "[1]"),
+        ("null", "not a JSON object", "null"),
+        ('{"id": "\\uD800"}', "holds half a surrogate pair", '{"id": "\\uD800"}'),
+    ],
+)
+def test_a_line_without_an_object_is_rejected_with_its_place(read, line, reason, shown):
+    rows, log = read('{"a": 1}\n' + line + '\n{"b": 2}\n')
+    assert [row.line for row in rows] == [1, 3]
+    assert (log.n_read, log.rejected.counts) == (3, {reason: 1})
+    (example,) = log.rejected.examples[reason]
+    assert (example.line, example.path.rpartition("/")[2]) == (2, "a.jsonl")
+    assert example.text.startswith(shown)
+
+
+def test_the_encoding_is_heeded(read):
+    text = '{"a": "病"}\n'
+    for content, options in ((text.encode("gb18030"), {"encoding": "gb18030"}), (text, {})):
+        assert read(content, **options)[0][0].value == {"a": "病"}
+    assert read(gzip.compress(text.encode()))[0][0].value == {"a": "病"}
+    with pytest.raises(EncodingError, match=r"a\.jsonl:1: byte"):
+        read(text.encode("gb18030"))
+    with pytest.raises(InputError, match="is empty"):
+        read("")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"id": 1}', {"id": 1}),
+        ('{"id": "\\ud800"}', {"id": "\ud800"}),  # rejected when it is read, known all the same
+        ("{", {}),
+        ("[1]", {}),
+        ("", {}),
+        ("[" * 60_000, {}),
+    ],
+)
+def test_a_glance_gives_an_object_or_nothing(text, value):
+    assert peek_object(text) == value

@@ -1,0 +1,109 @@
+"""The guard of XML: which entities are let through, wherever the bytes are cut."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+from biograft.errors import EncodingError, FormatError, InputError
+from biograft.sources.limits import VALUE
+from biograft.sources.xml_records import MAX_ENTITY, XmlGuard, xml_files
+
+MIB = 1 << 20
+FINE = b"""<?xml version="1.0"?>
+<!DOCTYPE rdf:RDF [
+    <!ENTITY owl "http://www.w3.org/2002/07/owl#" >
+    <!ENTITY amp2 "&#38;#38;"><!ENTITY lt2 '&lt;'>
+    <!ENTITY other SYSTEM "other.ent">
+]>
+<!-- <!ENTITY no more> --><rdf:RDF><x a="&owl;Class">A &amp; B</x><![CDATA[<!-- ]]></rdf:RDF>
+"""
+
+
+def feed(path, data, size):
+    guard = XmlGuard(path)
+    for start in range(0, len(data), size):
+        guard.feed(data[start : start + size])
+    return guard
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 10_000])
+def test_short_hands_are_let_through(tmp_path, size):
+    guard = feed(tmp_path, FINE, size)
+    assert guard.size >= len(FINE)
+
+
+@pytest.mark.parametrize("size", [7, 20, 50, 10_000])
+@pytest.mark.parametrize(
+    "declared",
+    [
+        b'<!ENTITY a "b"><!ENTITY c "&a;">',
+        b"<!ENTITY\n c\t'x &a; y'>",
+        b'<!ENTITY c "&#38;a;">',
+        b'<!ENTITY c "&#x26;a;">',
+        b'<!ENTITY % c "&a;">',
+        b'<!ENTITY c "' + b"x" * (MAX_ENTITY + 1) + b'">',
+        b'<!ENTITY c "' + b">" * (2 * MAX_ENTITY),
+    ],
+    ids=["nested", "apostrophes", "decimal", "hexadecimal", "parameter", "long", "open"],
+)
+def test_what_grows_is_not(tmp_path, declared, size):
+    """Parsers take a declaration for one within the document, too."""
+    for before in (b"<!DOCTYPE x [", b"<x><y/><!DOCTYPE x ["):
+        with pytest.raises(FormatError, match="the XML declares"):
+            feed(tmp_path, before + declared + b"]>", size)
+
+
+@pytest.mark.parametrize("size", [100, 4096, MIB])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"<x>" + b"y" * 2 * MIB,
+        b'<x y="' + b"y" * 2 * MIB,
+        b"<!--" + b"<y>" * MIB,
+        b"<![CDATA[" + b"<y>" * MIB,
+        b'<!DOCTYPE x [<!ENTITY a "' + b"y" * 4000 + b'">]><x>' + b"&a;" * 2000,
+    ],
+    ids=["text", "tag", "comment", "section", "entities"],
+)
+def test_nothing_goes_on_for_ever(tmp_path, monkeypatch, data, size):
+    monkeypatch.setenv(VALUE, "1")
+    with pytest.raises(FormatError, match=VALUE):
+        feed(tmp_path, data, size)
+
+
+@pytest.mark.parametrize("size", [100, 4096, MIB])
+def test_what_ends_may_come_again(tmp_path, monkeypatch, size):
+    monkeypatch.setenv(VALUE, "1")
+    one = b"<!-- <b> --><x>" + b"y" * (MIB // 2) + b"</x><![CDATA[<b>]]>"
+    assert feed(tmp_path, one * 5, size).size == 5 * len(one)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32-le"])
+def test_what_hides_in_another_encoding_is_refused(tmp_path, encoding):
+    with pytest.raises((EncodingError, FormatError), match="UTF-8"):
+        feed(tmp_path, "<x/>".encode(encoding), 1000)
+
+
+def test_a_folder_a_zip_and_a_file_give_the_same(write, tmp_path):
+    written = [write("d/b.xml", "<b>22</b>"), write("d/a.xml", "<a/>"), write("d/c.txt", "no")]
+    with zipfile.ZipFile(tmp_path / "d.zip", "w") as archive:
+        for path in written:
+            archive.write(path, path.name)
+    for place in (tmp_path / "d", tmp_path / "d.zip"):
+        assert list(xml_files(place)) == [
+            (place / "a.xml", b"<a/>"), (place / "b.xml", b"<b>22</b>")
+        ]  # fmt: skip
+    assert list(xml_files(written[0])) == [(written[0], b"<b>22</b>")]
+
+
+def test_a_damaged_member_is_told(tmp_path):
+    path = tmp_path / "d.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.xml", "<a>some text</a>" * 50)
+    data = bytearray(path.read_bytes())
+    data[40:50] = bytes(10)
+    path.write_bytes(bytes(data))
+    with pytest.raises(InputError, match="zip data is damaged or cut short"):
+        list(xml_files(path))

@@ -1,0 +1,236 @@
+"""Documents as texts of words: passages, tokens of files, words cut by our own rule."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from tiny_tokenizers import unigram_tokenizer
+
+from biograft.documents import Document, Mention, Passage
+from biograft.errors import ConfigError
+from biograft.tasks.ner_text import TagSet, TextUnit, cut_windows, find_spans, owner_of, split_texts
+from biograft.tasks.tokens import TaskTokenizer
+
+
+def words(text, document):
+    return [document.text[start:end] for start, end in text.words.tolist()]
+
+
+def test_words_are_those_of_a_file_of_tokens(load):
+    """``heart-attack`` is one word there, though the tokenizer takes it apart."""
+    whole = Document("d", "no heart-attack", passages=(Passage(0, 15, "tokens"),))
+    [text] = split_texts([whole], TaskTokenizer(load()), "passages")
+    assert words(text, whole) == ["no", "heart-attack"]
+    assert len(text.tokens[1]) == 3
+
+
+def test_words_are_cut_by_our_own_rule_else(load):
+    whole = Document("d", "no heart-attack")
+    [text] = split_texts([whole], TaskTokenizer(load()), "passages")
+    assert words(text, whole) == ["no", "heart", "-", "attack"]
+
+
+def test_what_is_read_by_itself(load):
+    text = "No fever. Heart pain.\nA cancer."
+    document = Document("d", text, passages=(Passage(0, 21, "title"), Passage(22, 31, "abstract")))
+    tokenizer = TaskTokenizer(load())
+
+    def parts(read):
+        return [" ".join(words(one, document)) for one in split_texts([document], tokenizer, read)]
+
+    assert parts("passages") == ["No fever . Heart pain .", "A cancer ."]
+    assert parts("sentences") == ["No fever .", "Heart pain .", "A cancer ."]
+    assert parts("documents") == ["No fever . Heart pain . A cancer ."]
+
+
+def test_sentences_of_tokens_stay_parted_in_a_document(load):
+    text = "no heart-attack\na fever"
+    lines = (Passage(0, 15, "tokens"), Passage(16, 23, "tokens"))
+    document = Document("d", text, passages=lines)
+    [whole] = split_texts([document], TaskTokenizer(load()), "documents")
+    assert words(whole, document) == ["no", "heart-attack", "a", "fever"]
+
+
+def test_a_word_longer_than_a_sequence_is_cut(load):
+    [text] = split_texts([Document("d", "a" * 90)], TaskTokenizer(load(max_length=12)), "passages")
+    assert [len(piece) for piece in text.tokens] == [10]
+
+
+def test_spans_of_mentions_and_what_is_lost(load):
+    document = Document("d", "lung cancer and fever \u200b")
+    [text] = split_texts([document], TaskTokenizer(load()), "passages")
+    mentions = [
+        Mention(0, 11, "lung cancer", type="X"),
+        Mention(5, 11, "cancer", type="X"),
+        Mention(16, 21, "fever", type="Y"),
+        Mention(22, 23, "\u200b", type="Y"),
+    ]
+    lost = Counter()
+    assert find_spans(text, mentions, nested=False, lost=lost) == [(0, 2, "X"), (3, 4, "Y")]
+    assert lost == {
+        "mentions that share words with a longer one": 1,
+        "mentions without any token": 1,
+    }
+    nested = find_spans(text, mentions, nested=True, lost=Counter())
+    assert nested == [(0, 2, "X"), (1, 2, "X"), (3, 4, "Y")]
+
+
+@pytest.mark.parametrize("style", ["xlm-r", "deberta-v3"])
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [("acute cough, diabetes.", [(6, 11), (13, 21)]), ("糖尿病患者咳嗽。", [(0, 3), (5, 7)])],
+)
+def test_right_tags_give_the_mentions_whatever_the_tokenizer(style, text, bounds, load):
+    encoder = load()
+    encoder.tokenizer = unigram_tokenizer(style, ("▁cough", "糖尿病", "病患", "咳嗽。"))
+    mentions = [Mention(start, end, text[start:end]) for start, end in bounds]
+    [read] = split_texts([Document("d", text)], TaskTokenizer(encoder), "documents")
+    lost = Counter()
+    spans = find_spans(read, mentions, nested=False, lost=lost)
+    tags = TagSet(("",), "bio")
+    found = tags.decode(tags.encode(len(read.words), spans))
+    assert [(read.words[a, 0], read.words[b - 1, 1]) for a, b, _ in found] == bounds
+    assert not lost
+
+
+def test_mentions_within_words_are_counted_each_for_one_reason(load):
+    document = Document("d", "antifever and heart")
+    [text] = split_texts([document], TaskTokenizer(load()), "passages")
+    inside = [Mention(0, 4, "anti"), Mention(4, 9, "fever"), Mention(14, 19, "heart")]
+    for nested in (False, True):
+        lost = Counter()
+        assert find_spans(text, inside, nested=nested, lost=lost) == [(0, 1, ""), (2, 3, "")]
+        assert dict(lost) == {"mentions whose bounds are not those of words": 2}
+    lost = Counter()
+    find_spans(text, [*inside, Mention(0, 13, "antifever and")], nested=False, lost=lost)
+    assert dict(lost) == {"mentions whose bounds are not those of words": 2}
+
+
+class Framing:
+    """What windows ask of a tokenizer."""
+
+    n_before = 1
+
+    def __init__(self, room):
+        self.room = room
+
+    def frame(self, ids):
+        return [-1, *ids, -2]
+
+
+def text(lengths):
+    ends = np.cumsum(lengths)
+    tokens = [tuple(range(e - n, e)) for e, n in zip(ends.tolist(), lengths, strict=True)]
+    return TextUnit(0, np.column_stack([ends - lengths, ends]), tuple(tokens))
+
+
+def test_a_short_text_is_one_window():
+    [window] = cut_windows(3, text([1, 2, 1]), Framing(4), 2)
+    assert window.tokens == (-1, 0, 1, 2, 3, -2)
+    assert window.positions == (1, 2, 4)
+    assert (window.text, window.first, window.own) == (3, 0, (0, 3))
+
+
+def test_a_long_text_overlaps_and_is_parted_in_the_middle():
+    windows = list(cut_windows(0, text([1] * 10), Framing(6), 2))
+    assert [(w.first, w.n_words, w.own) for w in windows] == [(0, 6, (0, 5)), (4, 6, (5, 10))]
+
+
+def test_a_text_without_words_has_no_window():
+    nothing = TextUnit(0, np.zeros((0, 2), np.int64), ())
+    assert list(cut_windows(0, nothing, Framing(6), 2)) == []
+
+
+def test_an_overlap_of_more_than_half_is_refused():
+    with pytest.raises(ConfigError, match="at most half of the 6 tokens read at once, found 4"):
+        list(cut_windows(0, text([1]), Framing(6), 4))
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_every_word_is_owned_once_where_it_has_most_context(data):
+    room = data.rng(st.integers(2, 12))
+    lengths = data.rng(st.lists(st.integers(1, room), min_size=1, max_size=40))
+    overlap = data.rng(st.integers(0, room // 2))
+    whole = text(lengths)
+    windows = list(cut_windows(0, whole, Framing(room), overlap))
+    assert [word for w in windows for word in range(*w.own)] == list(range(len(lengths)))
+    for window in windows:
+        assert len(window.tokens) <= room + 2
+        assert window.first <= window.own[0] <= window.own[1] <= window.first + window.n_words
+        for word in range(*window.own):
+            place = window.positions[word - window.first]
+            assert window.tokens[place] == whole.tokens[word][0]
+    for word in range(len(lengths)):
+        around = [w for w in windows if w.first <= word < w.first + w.n_words]
+        if len(around) == 2:
+            owner = next(w for w in around if w.own[0] <= word < w.own[1])
+            contexts = {id(w): _context(w, word, whole, windows) for w in around}
+            assert contexts[id(owner)] == max(contexts.values())
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_span_is_owned_where_the_lesser_of_its_two_contexts_is_greatest(data):
+    room = data.rng(st.integers(2, 12))
+    lengths = data.rng(st.lists(st.integers(1, room), min_size=1, max_size=30))
+    windows = list(
+        cut_windows(0, text(lengths), Framing(room), data.rng(st.integers(0, room // 2)))
+    )
+    first = data.rng(st.integers(0, len(lengths) - 1))
+    last = data.rng(st.integers(first, min(first + 4, len(lengths) - 1)))
+    contexts = [
+        min(sum(lengths[w.first : first]), sum(lengths[last + 1 : w.first + w.n_words]))
+        if w.first <= first and last < w.first + w.n_words
+        else -1
+        for w in windows
+    ]
+    owner = owner_of(windows, first, last)
+    assert owner == (contexts.index(max(contexts)) if max(contexts) >= 0 else -1)
+    if first == last:
+        assert owner >= 0
+
+
+def _context(window, word, whole, windows):
+    """Count the tokens on the side where the window was cut."""
+    if window is not windows[0] and any(w is window for w in windows[1:]):
+        before = sum(len(whole.tokens[k]) for k in range(window.first, word))
+    else:
+        before = 10**9
+    last = window.first + window.n_words
+    after = (
+        10**9
+        if last == len(whole.tokens)
+        else sum(len(whole.tokens[k]) for k in range(word + 1, last))
+    )
+    return min(before, after)
+
+
+@pytest.mark.parametrize("scheme", ["bio", "bioes"])
+@pytest.mark.parametrize("types", [("",), ("X", "Y")])
+def test_spans_come_back(scheme, types):
+    tags = TagSet(types, scheme)
+    spans = [(0, 1, types[0]), (1, 4, types[-1]), (5, 6, types[0])]
+    numbers = tags.encode(7, spans)
+    assert tags.decode(numbers) == spans
+    assert numbers[4] == 0
+
+
+def test_the_names_of_tags():
+    assert TagSet(("X",), "bio").tags == ("O", "B-X", "I-X")
+    assert TagSet(("",), "bioes").tags == ("O", "B", "I", "E", "S")
+
+
+@pytest.mark.parametrize("scheme", ["bio", "bioes"])
+def test_what_is_allowed_is_what_some_spans_give(scheme):
+    """All sequences of four tags: those allowed are those that encode what they decode to."""
+    tags = TagSet(("X", "Y"), scheme)
+    follows, begins, ends = tags.may_follow()
+    for numbers in itertools.product(range(len(tags.tags)), repeat=4):
+        allowed = begins[numbers[0]] and ends[numbers[-1]]
+        allowed = allowed and all(follows[a, b] for a, b in itertools.pairwise(numbers))
+        assert allowed == (tags.encode(4, tags.decode(numbers)) == list(numbers))

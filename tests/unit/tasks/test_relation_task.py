@@ -1,0 +1,190 @@
+"""Relation extraction as a whole: learnt by heart, counted as BLURB does, written down."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from biograft.corpus.tasks.records import RelationExample
+from biograft.documents import Mention
+from biograft.errors import ConfigError
+from biograft.tasks.configs import RelationConfig
+from biograft.tasks.relation import (
+    RelationModel,
+    RelationPrediction,
+    RelationTokenizer,
+    add_markers,
+    markers_of,
+)
+from biograft.tasks.training import fit
+
+
+@pytest.fixture
+def start(load, relations, training):
+    """Make a model that has learnt nothing: ``start(epochs=3)``."""
+
+    def make(seed=1, **values):
+        torch.manual_seed(seed)
+        config = RelationConfig(training=training(**values))
+        return RelationModel.from_examples(load(), config, relations)
+
+    return make
+
+
+def test_relations_are_learnt_by_the_words_between(start, relations, tmp_path):
+    model = start(epochs=30)
+    assert (model.labels, model.positive) == (("false", "effect"), ("effect",))
+    fitted = fit(model, relations, relations, tmp_path / "run", seed=1)
+    assert fitted.report.micro.f1 == 1.0
+    assert [answer.label for answer in model.predict(relations)] == [e.label for e in relations]
+
+
+def test_new_rows_follow_from_the_seed_and_old_ones_stay(start, load):
+    def table(model):
+        return model.network.model.get_input_embeddings().weight.detach()
+
+    old = load().model.get_input_embeddings().weight
+    first, again, other = table(start(1)), table(start(1)), table(start(2))
+    n_old = len(old)
+    assert len(first) == n_old + 2
+    assert torch.equal(first[:n_old], old)
+    assert torch.equal(first, again)
+    assert not torch.equal(first[n_old:], other[n_old:])
+
+
+def test_positive_classes_count(start, relations):
+    model = start()
+    examples = relations[:4]  # effect, false, effect, false
+    predictions = [
+        RelationPrediction(label, 1.0) for label in ("effect", "effect", "false", "false")
+    ]
+    report = model.report(examples, predictions)
+    assert list(report.classes) == ["effect"]
+    assert (report.micro.right, report.micro.wrong, report.micro.missed) == (1, 1, 1)
+
+
+def test_answers_are_lines_that_name_their_example(start, relations, tmp_path):
+    model = start()
+    predictions = model.predict(relations[:2])
+    model.write(relations[:2], predictions, tmp_path / "answers.jsonl")
+    first = json.loads((tmp_path / "answers.jsonl").read_text().splitlines()[0])
+    assert (first["id"], first["gold"]) == (relations[0].id, "effect")
+    assert first["label"] == predictions[0].label
+    assert 0.5 <= first["probability"] <= 1
+
+
+def test_one_label_is_nothing_to_tell_apart(load, relations):
+    with pytest.raises(ConfigError, match="at least 2 labels"):
+        RelationModel.from_examples(load(), RelationConfig(), relations[:1])
+
+
+def example(text, first, second, kinds=("drug", "gene")):
+    positions = [(text.index(name), text.index(name) + len(name)) for name in (first, second)]
+    mentions = [
+        Mention(*place, name, type=kind)
+        for place, name, kind in zip(positions, (first, second), kinds, strict=True)
+    ]
+    return RelationExample(text, *mentions, "x")
+
+
+def shown(encoder, pair):
+    return encoder.tokenizer.convert_ids_to_tokens(list(pair.tokens))
+
+
+@pytest.fixture
+def reading(load):
+    """Read one example with markers known: ``reading(example, max_length=12)``."""
+
+    def read(one, max_length=32, order="text"):
+        encoder = load(max_length)
+        add_markers(encoder, markers_of([one]))
+        [pair] = RelationTokenizer(encoder, order).read([one])
+        return encoder, pair
+
+    return read
+
+
+def test_markers_are_single_tokens_in_place_of_the_mentions(reading):
+    encoder, pair = reading(
+        example("no aspirin after heart attack today", "aspirin", "heart attack")
+    )
+    assert shown(encoder, pair) == ["[CLS]", "no", "@DRUG$", "after", "@GENE$", "today", "[SEP]"]
+    assert pair.positions == (2, 4)
+    assert not pair.cut_around
+
+
+def test_mentions_that_overlap_share_a_marker(reading):
+    encoder, pair = reading(example("no heart attack", "heart attack", "attack", ("drug", "drug")))
+    assert shown(encoder, pair) == ["[CLS]", "no", "@DRUG-DRUG$", "[SEP]"]
+    assert pair.positions == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (
+            example("no aspirin after heart attack today", "aspirin", "heart attack"),
+            "[CLS] no @DRUG$ aspirin after @GENE$ heart attack today [SEP]",
+        ),
+        (
+            example("no heart attack", "heart attack", "attack", ("drug", "drug")),
+            "[CLS] no @DRUG-DRUG$ heart attack [SEP]",
+        ),
+    ],
+)
+def test_names_may_stay_after_their_markers(load, one, expected):
+    encoder = load(32)
+    add_markers(encoder, markers_of([one]))
+    [pair] = RelationTokenizer(encoder, "text", named=True).read([one])
+    tokens = shown(encoder, pair)
+    assert " ".join(tokens) == expected
+    assert all(tokens[place].startswith("@") for place in pair.positions)
+
+
+def test_the_order_of_text_or_of_roles(reading):
+    turned = example("fever after aspirin", "aspirin", "fever")
+    assert reading(turned)[1].positions == (1, 3)
+    assert reading(turned, order="roles")[1].positions == (3, 1)
+
+
+def test_a_marker_that_training_did_not_know_has_several_tokens(load):
+    encoder = load()
+    [pair] = RelationTokenizer(encoder, "text").read(
+        [example("aspirin after fever", "aspirin", "fever")]
+    )
+    assert len(pair.tokens) > 5
+    tokens = shown(encoder, pair)
+    place = tokens.index("after")
+    assert pair.positions == (1, place + 1)
+
+
+def test_what_is_too_long_loses_its_end_while_both_markers_stay(reading):
+    _, pair = reading(example("aspirin after fever " + "pain " * 20, "aspirin", "fever"), 12)
+    assert len(pair.tokens) == 12
+    assert pair.positions == (1, 3)
+    assert not pair.cut_around
+
+
+@pytest.mark.parametrize("between", [2, 30])
+@pytest.mark.parametrize("after_them", [0, 20])
+def test_what_is_too_long_is_cut_around_markers_after_its_end(reading, between, after_them):
+    text = " ".join(
+        ["no"] * 20 + ["aspirin"] + ["after"] * between + ["fever"] + ["pain"] * after_them
+    )
+    encoder, pair = reading(example(text, "aspirin", "fever"), 12)
+    tokens = shown(encoder, pair)
+    assert len(tokens) == 12
+    assert pair.cut_around
+    assert [tokens[place] for place in pair.positions] == ["@DRUG$", "@GENE$"]
+    if between == 2:
+        assert tokens.count("after") == 2
+        assert tokens.count("no") == (3 if after_them else 6)
+    else:
+        assert tokens.count("after") == 8
+
+
+def test_an_encoder_that_reads_too_little_is_refused(load):
+    with pytest.raises(ConfigError, match="leaves 6 tokens"):
+        RelationTokenizer(load(8), "text")

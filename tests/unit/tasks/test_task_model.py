@@ -1,0 +1,56 @@
+"""Batches: all items once an epoch, in an order of the seed, of like length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import pytest
+
+from biograft.errors import ConfigError
+from biograft.tasks.model import LengthBatches
+
+
+@dataclass(frozen=True)
+class Item:
+    tokens: tuple[int, ...]
+    positions: tuple[int, ...] = (0,)
+
+
+@pytest.fixture
+def items():
+    lengths = np.random.default_rng(0).integers(1, 60, 500)
+    return [Item((number,) * int(length)) for number, length in enumerate(lengths)]
+
+
+def numbers(batches):
+    return [[item.tokens[0] for item in batch] for batch in batches]
+
+
+def test_an_epoch_has_each_item_once_and_another_order_than_the_next(items):
+    source = LengthBatches(items, 16, seed=3)
+    first, second = (numbers(source.batches(epoch)) for epoch in (0, 1))
+    assert len(first) == len(source) == 32
+    assert sorted(chain(*first)) == sorted(chain(*second)) == list(range(500))
+    assert first != second
+    assert first == numbers(LengthBatches(items, 16, seed=3).batches(0))
+
+
+def test_batches_can_be_taken_up_anywhere(items):
+    source = LengthBatches(items, 16, seed=3)
+    assert numbers(source.batches(1, 7)) == numbers(source.batches(1))[7:]
+
+
+def test_little_is_padding(items):
+    source = LengthBatches(items, 16, seed=3)
+    padded = sum(max(len(i.tokens) for i in batch) * len(batch) for batch in source.batches(0))
+    assert padded < 1.1 * sum(len(item.tokens) for item in items)
+
+
+def test_processes_share_an_epoch(items):
+    sources = [LengthBatches(items, 16, seed=3, rank=rank, world=2) for rank in (0, 1)]
+    shares = [[*chain(*numbers(source.batches(0)))] for source in sources]
+    assert sorted(shares[0] + shares[1]) == list(range(500))
+    with pytest.raises(ConfigError, match="1 examples are too few for 2 processes"):
+        LengthBatches(items[:1], 16, seed=3, world=2)

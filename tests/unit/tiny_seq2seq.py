@@ -1,0 +1,23 @@
+"""Encoder-decoders small enough for a test, with weights so large that they are of opinions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+from biograft.nn.scratch_configs import NewSeq2Seq
+from biograft.nn.seq2seq import Seq2SeqModel
+
+SMALL = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "n_tokens": 400}
+
+
+def tiny_seq2seq(texts: Iterable[str], *, seed: int = 0, max_length: int = 64) -> Seq2SeqModel:
+    """Make a random BART whose tokenizer is learnt from some texts."""
+    seq2seq = NewSeq2Seq(max_length=max_length, dropout=0.0, **SMALL).create(texts, seed)
+    with torch.no_grad():
+        for weight in seq2seq.model.parameters():
+            if weight.ndim == 2:
+                weight.mul_(12)
+    seq2seq.model.eval()
+    return seq2seq
