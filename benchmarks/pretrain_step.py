@@ -51,7 +51,7 @@ from torch.nn.functional import normalize
 from transformers import BertConfig, BertForMaskedLM
 
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM
-from biograft.nn.knowledge.nearest import RENEWED_AFTER, Clusters, nearest_rows
+from biograft.nn.knowledge.nearest import REBUILT_AFTER, Clusters, nearest_rows
 from biograft.objectives import OBJECTIVES
 from biograft.objectives.base import TensorBatch
 from biograft.objectives.examples import (
@@ -129,13 +129,13 @@ def _make_steps(
     """Return a function that runs a step, for each kind."""
     bert = BertForMaskedLM(_bert_config(options.length))
     kebiolm = KnowledgeBertForMaskedLM.from_bert(
-        bert, _sample_table(options.entities, DIM), knowledge_after=AFTER, n_nearest=N_NEAREST
-    )
+        bert, _sample_table(options.entities, DIM),
+        knowledge_layers={"entity_memory": {"after": AFTER, "n_nearest": N_NEAREST}},
+    )  # fmt: skip
     smedbert = KnowledgeBertForMaskedLM.from_bert(
         BertForMaskedLM(_bert_config(LONG)), _sample_table(options.entities, GRAPH_DIM),
-        knowledge_after={"neighbour_attention": 5},
-        graph={"neighbours": graph.neighbours, "types": graph.types},
-        n_neighbours=N_NEIGHBOURS, freeze_entities=True,
+        knowledge_layers={"neighbour_attention": {"after": 5, "n_neighbours": N_NEIGHBOURS}},
+        graph={"neighbours": graph.neighbours, "types": graph.types}, freeze_entities=True,
     )  # fmt: skip
     long_bert = BertForMaskedLM(_bert_config(LONG))
     return {
@@ -203,14 +203,14 @@ def _nearest(n_queries: int, step_seconds: float) -> dict[str, float]:
 def _approximate(n_rows: int, n_queries: int, step_seconds: float) -> dict[str, Any]:
     """Return the time of the search in clusters over that of a plain step, and its recall."""
     result: dict[str, Any] = {
-        "n_entities": n_rows, "n_probed": N_PROBED, "renewed_after": RENEWED_AFTER
+        "n_entities": n_rows, "n_probed": N_PROBED, "renewed_after": REBUILT_AFTER
     }  # fmt: skip
     for name, (table, queries) in {
         "grouped": _sample_grouped(n_rows, n_queries),
         "random": (torch.randn(n_rows, DIM), torch.randn(n_queries, DIM)),
     }.items():
         clusters = Clusters(n_rows, DIM, N_PROBED).eval()
-        (making,) = interleave(1, partial(clusters.make, table))
+        (making,) = interleave(1, partial(clusters.build, table))
         exact, near = interleave(
             3,
             partial(nearest_rows, queries, table, N_NEAREST),

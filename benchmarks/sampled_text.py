@@ -59,7 +59,7 @@ def _sample_example(rng: np.random.Generator, length: int, n_entities: int, n: i
     for begin, end in mentions[last > first, :2]:
         ends[begin : end + 1] = 0
         ends[[(begin + end) // 2, end]] = 1
-    heads = np.where(last > first, (first + last) // 2 + 1, IGNORED)
+    heads = np.where(last > first, (first + last) // 2 + 1 - first, IGNORED)
     consistent = np.where(rng.random(n) < 0.5, rng.integers(0, 2, n), IGNORED)
     return TextExample(
         tokens,

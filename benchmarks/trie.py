@@ -40,7 +40,12 @@ from transformers import BartConfig, BartForConditionalGeneration
 from transformers.generation.logits_process import PrefixConstrainedLogitsProcessor
 
 from biograft.nn.generation import BeamConfig, FlatTrie, GenerationInputs, generate_names
-from biograft.nn.generation.beam_search import FinishedNames, Hypotheses, best_continuations, select_hypotheses
+from biograft.nn.generation.beam_search import (
+    FinishedNames,
+    Hypotheses,
+    best_continuations,
+    select_hypotheses,
+)
 from biograft.replication.results import describe_commit, describe_machine
 
 N_TOKENS, N_SPECIAL, START, END = 50_265, 4, 2, 2
@@ -226,7 +231,9 @@ def _steps(flat: FlatTrie, nested: Any, steps: Any, n_runs: int) -> dict[str, An
         def ours(live: Hypotheses = live, *, renormalise: bool = True) -> Any:
             config = BeamConfig(beams=BEAMS, renormalise=renormalise)
             continuations = best_continuations(scores, flat, live.nodes, config)
-            return select_hypotheses(live, continuations, flat, FinishedNames(MENTIONS, config), config)
+            return select_hypotheses(
+                live, continuations, flat, FinishedNames(MENTIONS, config), config
+            )
 
         def theirs(sequences: Any = sequences, processor: Any = processor) -> Any:
             return processor(sequences, scores).view(MENTIONS, -1).topk(2 * BEAMS)

@@ -85,7 +85,7 @@ def finetune(  # noqa: PLR0913 - all but two have defaults
     if not isinstance(recipe, LinkerRecipe):
         for name, value in (("kb", kb), ("index", index), ("model", model)):
             if value is not None:
-                raise ConfigError(f"{name}: a recipe of a task has no use for it")
+                raise ConfigError(f"{name}: a recipe of a task does not use it")
         return _finetune_task(recipe, data, Path(out), resume=resume, progress=progress)
     if kb is None:
         raise ConfigError(f"kb: recipe {recipe.name} trains a linker and needs a knowledge base")

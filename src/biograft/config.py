@@ -1,4 +1,4 @@
-"""TOML files into frozen dataclasses: unknown keys and wrong types are refused by name."""
+"""Configuration: TOML files into frozen dataclasses, and the constraints of their fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numbers
 import tomllib
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def load_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file, naming the place of a syntax error."""
+    """Read a TOML file; a syntax error is reported with its line."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -52,8 +52,8 @@ def _toml_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def set_value(values: dict[str, Any], override: str) -> None:
-    """Set one value, written as in TOML; what is none there is a text."""
+def set_value(values: MutableMapping[str, Any], override: str) -> None:
+    """Set one value, given as TOML; anything that is not valid TOML is a string."""
     dotted, equals, text = override.partition("=")
     *tables, key = (part.strip() for part in dotted.split("."))
     if not equals or not key or not tables:
@@ -61,7 +61,7 @@ def set_value(values: dict[str, Any], override: str) -> None:
     table = values
     for name in tables:
         table = table.setdefault(name, {})
-        if not isinstance(table, dict):
+        if not isinstance(table, MutableMapping):
             raise ConfigError(f"--set {override}: {name} is no table")
     try:
         table[key] = tomllib.loads(f"value = {text}")["value"]
@@ -107,6 +107,10 @@ def _coerce(value: Any, hint: Any, where: str) -> Any:
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where}: expected a table, found {value!r}")
         return {key: _coerce(item, arguments[1], f"{where}.{key}") for key, item in value.items()}
+    return _coerce_scalar(value, hint, where)
+
+
+def _coerce_scalar(value: Any, hint: Any, where: str) -> Any:
     if hint is Path and isinstance(value, str):
         return Path(value)
     if hint is float and type(value) is int:
@@ -157,7 +161,7 @@ class Range:
         ):
             raise ConfigError(f"{field}: expected {self}, found {value!r}")
 
-    def _has(self, value: numbers.Real) -> bool:
+    def _has(self, value: Any) -> bool:
         return (
             math.isfinite(value)
             and (self.min is None or value >= self.min)
@@ -230,7 +234,7 @@ class Config:
 
 def check_fields(config: Any, prefix: str = "") -> None:
     """Check the fields of a dataclass against the constraints of their annotations."""
-    for name, hint in _constrained_fields(type(config)):
+    for name, hint in _constrained_fields(type(config)):  # type: ignore[arg-type]
         _check_value(getattr(config, name), hint, f"{prefix}{name}")
 
 

@@ -1,6 +1,6 @@
-"""Text with mentions of concepts: what readers of corpora give and what linkers work on.
+"""Documents: text with mentions of concepts, as corpus readers yield and linkers take them.
 
-Offsets count characters of the unaltered text, the end exclusive, so that
+Offsets count characters of the unaltered text; the end is exclusive. Hence
 ``document.text[mention.start:mention.end] == mention.text`` for a mention without gaps.
 """
 
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A stretch of text that speaks of concepts.
+    """A span of text that refers to concepts.
 
-    ``concepts`` are the gold ids as written, empty where none is known (NIL); several ids that
-    are meant together (a composite mention) stand side by side.
+    ``concepts`` are the gold ids as written, empty for NIL; a composite mention has
+    several.
     """
 
     start: int
@@ -22,34 +22,34 @@ class Mention:
     text: str
     concepts: tuple[str, ...] = ()
     type: str = ""
-    pieces: tuple[tuple[int, int], ...] = ()
-    """Of a mention with gaps, its pieces, ascending; ``start`` and ``end`` are then the outer
-    bounds, and ``text`` is the pieces joined by one blank."""
+    fragments: tuple[tuple[int, int], ...] = ()
+    """The spans of a discontinuous mention, ascending; ``start`` and ``end`` are then the outer
+    bounds, and ``text`` is the fragments joined by one space."""
     parts: tuple[str, ...] = ()
-    """Of a composite mention, its single mentions as the file writes them."""
+    """The single mentions of a composite mention, as the file writes them."""
     id: str = ""
-    """The file's own name for the mention."""
+    """The identifier of the mention in its file."""
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
-        """The pieces, or the one piece of a mention without gaps."""
-        return self.pieces or ((self.start, self.end),)
+        """The fragments, or the one span of a continuous mention."""
+        return self.fragments or ((self.start, self.end),)
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Something said of several mentions (``of`` is "mentions") or "concepts" of a document."""
+    """A relation between mentions (``of`` is "mentions") or between "concepts" of a document."""
 
     type: str
     arguments: tuple[tuple[str, str], ...]
-    """(role, id) of each; the id is that of a mention or of a concept."""
+    """(role, id) of each argument; the id is that of a mention or of a concept."""
     id: str = ""
     of: str = "mentions"
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stretch of the text that its file sets apart, such as the title."""
+    """A part of the text that its file marks, such as the title."""
 
     start: int
     end: int
@@ -58,7 +58,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text, its mentions, and what is said of them."""
+    """A text with its mentions and relations."""
 
     id: str
     text: str

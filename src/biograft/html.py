@@ -1,4 +1,4 @@
-"""HTML pages that are whole in themselves: no script, no network, shown to nobody else."""
+"""Self-contained HTML pages: no script, no network access."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _HEAD = (
 )
 _UNKNOWN = ("Cc", "Cs")
 """Control characters, and halves of surrogate pairs."""
-_BLANKS = "\t\n\r"
+_WHITESPACE = "\t\n\r"
 
 
 def make_page(about: str, heading: str, style: str, body: Iterable[str]) -> str:
-    """Make a page of parts that are HTML already; its title names biograft."""
+    """Build a page of parts that are HTML already; its title names biograft."""
     parts = [
         f"{_HEAD}<title>biograft: {about}</title>\n<style>{style}</style>\n</head>",
         f"<body>\n<h1>{heading}</h1>",
@@ -29,8 +29,8 @@ def make_page(about: str, heading: str, style: str, body: Iterable[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape a text; what HTML cannot hold becomes the unknown character."""
-    return escape("".join("\ufffd" if _is_unknown(sign) else sign for sign in text))
+    """Escape a text; characters that HTML cannot hold become the replacement character."""
+    return escape("".join("\ufffd" if _is_unknown(char) else char for char in text))
 
 
 def escaped_line(text: str) -> str:
@@ -38,5 +38,5 @@ def escaped_line(text: str) -> str:
     return escaped(" ".join(text.split()))
 
 
-def _is_unknown(sign: str) -> bool:
-    return sign not in _BLANKS and category(sign) in _UNKNOWN
+def _is_unknown(char: str) -> bool:
+    return char not in _WHITESPACE and category(char) in _UNKNOWN

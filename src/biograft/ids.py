@@ -1,7 +1,7 @@
-"""One spelling for an identifier that sources prefix in many ways.
+"""Identifier normalisation: one spelling of the prefixes that sources write in many ways.
 
-MeSH and UMLS identifiers say by their form what they are, so their prefixes are dropped; other
-prefixes are brought to one spelling. Ids without prefix stay as they are.
+MeSH and UMLS identifiers are unambiguous without a prefix, so theirs are dropped; other prefixes
+get one spelling. Ids without a prefix stay as they are.
 
     >>> [canonical_id(i) for i in ("MSH:D003924", "UMLS_CUI:C0011849", "MIM:125853", "HP:1")]
     ['D003924', 'C0011849', 'OMIM:125853', 'HP:1']
@@ -23,7 +23,7 @@ _RELEASE = re.compile(r"_(us_)?\d{4}_\d{1,2}_\d{1,2}$|_us$")
 
 
 def canonical_id(identifier: str) -> str:
-    """Bring an identifier to the spelling under which the store compares and finds it."""
+    """Return the spelling of an identifier under which the store finds it."""
     prefix, colon, local = identifier.partition(":")
     if not colon:
         return identifier

@@ -1,4 +1,4 @@
-"""Language codes: everything is stored under ISO 639-1, whatever a source calls it."""
+"""Language codes: language tags of sources as ISO 639-1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _THREE_LETTERS = {
 
 
 def language_code(tag: str) -> str:
-    """Turn a language tag of any kind (``ENG``, ``en-US``, ``zh_CN``) into ISO 639-1.
+    """Convert a language tag of any kind (``ENG``, ``en-US``, ``zh_CN``) into ISO 639-1.
 
     >>> [language_code(tag) for tag in ("ENG", "zh-Hans", "de")]
     ['en', 'zh', 'de']

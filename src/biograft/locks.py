@@ -1,11 +1,10 @@
-"""One writer to a place: who writes there holds a lock, and it ends with the process that does.
+"""Path locks: one writer at a time to a file or folder.
 
-The lock is a hidden file beside the place (``.NAME.lock``) on which the system keeps a lock of its
-own (``flock``); the file says which process it is, for the message to a second one. Whoever
-releases the lock removes the file while still holding it, and whoever gets a lock looks whether
-the file is still the one under that name: so it is never another's that is removed, and one left
-by a killed process hinders nobody. Where the system has no such locks, that the file is there is
-the lock, unless its process is gone.
+The lock is a hidden file beside the path (``.NAME.lock``) that is locked with ``flock``; its text
+names the process, for the error message of a second writer. The lock file is removed before the
+lock is released, and a new holder checks that the file is still the one of that name: no lock of
+another process is removed, and one left by a killed process does no harm. On systems without
+``flock`` the file itself is the lock, unless its process is gone.
 """
 
 from __future__ import annotations
@@ -27,43 +26,43 @@ except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
 
 _NO_FILE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG}
-"""What it says where nothing can be made beside a place."""
+"""Errors where no file can be created beside a path."""
 _PAUSE = 0.1
 
 
-class _Mine(threading.local):
-    """The places whose locks this thread holds; what lies below them is its own, too."""
+class _Held(threading.local):
+    """The paths whose locks this thread holds; they cover everything below them."""
 
     def __init__(self) -> None:
-        self.places: set[Path] = set()
+        self.paths: set[Path] = set()
 
 
-_mine = _Mine()
+_held = _Held()
 
 
 @contextlib.contextmanager
 def lock_place(target: Path, *, wait: bool = False) -> Iterator[None]:
-    """Let nobody else write to a place, or below it, as long as the block lasts.
+    """Lock a path, and everything below it, for the duration of the block.
 
-    If another process does, or another thread, that is an error, unless it shall be waited for.
-    A file or folder need not be there yet, but the folder that it lies in.
+    If another process or thread holds the lock, this is an error, or waits for it. The path need
+    not exist, but its parent folder must.
     """
     target = Path(os.path.realpath(target))
-    if not target.name or not _mine.places.isdisjoint({target, *target.parents}):
+    if not target.name or not _held.paths.isdisjoint({target, *target.parents}):
         yield
         return
-    held = _acquire(target, wait=wait)
-    _mine.places.add(target)
+    lock = _acquire(target, wait=wait)
+    _held.paths.add(target)
     try:
         yield
     finally:
-        _mine.places.discard(target)
-        if held is not None:
-            _release(*held)
+        _held.paths.discard(target)
+        if lock is not None:
+            _release(*lock)
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process of this host is there."""
+    """Whether a process of this host is running."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -74,7 +73,7 @@ def is_alive(pid: int) -> bool:
 
 
 def _acquire(target: Path, *, wait: bool) -> tuple[Path, int] | None:
-    """Take the lock of a place: its file, open; none where no file can be made beside the place."""
+    """Acquire the lock of a path: its open file; None where no file can be created beside it."""
     path = target.with_name(f".{target.name}.lock")
     attempt = _try if _has_locks(path.parent) else _try_alone
     while True:
@@ -82,7 +81,7 @@ def _acquire(target: Path, *, wait: bool) -> tuple[Path, int] | None:
             file = attempt(path)
         except OSError as error:
             if error.errno in _NO_FILE and target.is_dir():
-                return None  # such as a folder that a container was given, written in itself
+                return None  # such as a mounted volume, which is written in itself
             raise
         if file is not None:
             os.truncate(file, 0)
@@ -97,7 +96,7 @@ def _acquire(target: Path, *, wait: bool) -> tuple[Path, int] | None:
 
 
 def _try(path: Path) -> int | None:
-    """Open the file of a lock and lock it; none if another holds it."""
+    """Open and lock a lock file; None if another process holds it."""
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
@@ -110,11 +109,11 @@ def _try(path: Path) -> int | None:
         except OSError:
             os.close(file)
             raise
-        os.close(file)  # whoever held it has removed it meanwhile
+        os.close(file)  # its holder has removed it meanwhile
 
 
 def _try_alone(path: Path) -> int | None:
-    """Make the file of a lock; none if another has, and is not gone."""
+    """Create a lock file; None if a running process has it."""
     for _ in range(2):
         with contextlib.suppress(FileExistsError):
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
@@ -126,20 +125,20 @@ def _try_alone(path: Path) -> int | None:
 
 
 def _release(path: Path, file: int) -> None:
-    mine = _is_under(path, file)
+    is_own = _is_under(path, file)
     if fcntl is None:
         os.close(file)  # Windows removes no open file
     with contextlib.suppress(OSError):
-        if mine:
+        if is_own:
             path.unlink()
     if fcntl is not None:
         with contextlib.suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_UN)  # processes that were forked have the file open, too
+            fcntl.flock(file, fcntl.LOCK_UN)  # forked processes have the file open, too
         os.close(file)
 
 
 def _has_locks(folder: Path) -> bool:
-    """Whether the file system of a folder knows locks."""
+    """Whether the file system of a folder supports locks."""
     if fcntl is None:
         return False
     try:
@@ -174,7 +173,7 @@ def _holder(path: Path) -> str:
 
 
 def _read(path: Path) -> tuple[int, str]:
-    """Read which process of which host holds a lock; 0 and nothing if that is not said."""
+    """Read the process and host that hold a lock; 0 and empty if unknown."""
     try:
         pid, _, host = path.read_text(encoding="utf-8").partition(" ")
         return int(pid), host

@@ -1,4 +1,4 @@
-"""Progress of long work: a line on a terminal, silence elsewhere."""
+"""Progress of long work: one line on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ _REDRAW_SECONDS = 0.2
 
 
 class Progress:
-    """Draws ``stage  42%  1,234,567 rows  3.2 s, 4 s left`` over itself on a terminal.
+    """A progress line ``stage  42%  1,234,567 rows  3.2 s, 4 s left``.
 
-    How long is left is told where the share is known, as if the rest went as fast.
-
-    Without a terminal, or when told to be quiet, it draws nothing; the library is silent.
+    The time left is estimated where the fraction done is known. Without a terminal, or disabled,
+    nothing is printed.
     """
 
     def __init__(self, *, enabled: bool = True, stream: TextIO | None = None) -> None:
@@ -25,9 +24,9 @@ class Progress:
         self.seconds: dict[str, float] = {}
 
     def start(self, stage: str, fraction: float = 0.0) -> None:
-        """Begin a stage of the work; the one before ends.
+        """Start a stage; the previous one ends.
 
-        ``fraction`` is how much an earlier, interrupted call had done of it.
+        ``fraction`` is the part that an earlier, interrupted call has done.
         """
         self.finish()
         self._done_before = fraction
@@ -35,13 +34,13 @@ class Progress:
         self._draw(None)
 
     def advance(self, rows: int, fraction: float | None = None) -> None:
-        """Count rows done; ``fraction`` is how much of the stage is done, where known."""
+        """Count finished rows; ``fraction`` is the finished part of the stage, where known."""
         self._rows += rows
         if time.perf_counter() - self._drawn > _REDRAW_SECONDS:
             self._draw(fraction)
 
     def finish(self) -> None:
-        """End the current stage and note how long it took."""
+        """End the current stage and record its duration."""
         if self._stage:
             elapsed = time.perf_counter() - self._started
             self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + elapsed
@@ -54,11 +53,11 @@ class Progress:
         if not self.enabled:
             return
         self._drawn = time.perf_counter()
-        share = f"  {fraction:4.0%}" if fraction is not None else ""
+        percent = f"  {fraction:4.0%}" if fraction is not None else ""
         rows = f"  {self._rows:,} rows" if self._rows else ""
         elapsed = self._drawn - self._started
         left = self._left(elapsed, fraction)
-        self._stream.write(f"\r\x1b[K{self._stage}{share}{rows}  {elapsed:.1f} s{left}")
+        self._stream.write(f"\r\x1b[K{self._stage}{percent}{rows}  {elapsed:.1f} s{left}")
         self._stream.flush()
 
     def _left(self, elapsed: float, fraction: float | None) -> str:

@@ -1,4 +1,4 @@
-"""The normalised key under which a name is found, whatever its case, hyphens or width.
+"""Name normalisation: one key for all spellings that differ in case, hyphens or width.
 
 >>> normalise("Crohn’s  Disease")
 'crohns disease'
@@ -11,18 +11,18 @@ from __future__ import annotations
 import unicodedata
 
 APOSTROPHES = "'’‘ʼ`´＇"
-"""Signs that vanish from a key, so that *Crohn's* and *Crohns* meet."""
+"""Characters left out of a key, so that *Crohn's* and *Crohns* are equal."""
 
 HAN_RANGES = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
-"""First and last code of the characters that write Chinese."""
+"""First and last code points of the ranges of Chinese characters."""
 HAN = "".join(f"{chr(first)}-{chr(last)}" for first, last in HAN_RANGES)
-"""The same, to stand between the brackets of a regular expression."""
+"""The same as a character class of a regular expression, without its brackets."""
 
-_SPACED = frozenset("PSZC")  # punctuation, symbols, separators, control: all become one blank
+_SPACED = frozenset("PSZC")  # punctuation, symbols, separators, control: all become a space
 
 
 class _KeyTable(dict[int, str | None]):
-    """A translation table that classifies a character when it is first met."""
+    """A translation table that classifies characters on first use."""
 
     def __missing__(self, code: int) -> str | None:
         char = chr(code)
@@ -38,14 +38,14 @@ _TABLE = _KeyTable()
 
 
 def normalise(text: str) -> str:
-    """Make the key of a name: NFKC, case folded, signs to blanks, blanks squeezed.
+    """Compute the key of a name: NFKC, case folding, punctuation to spaces, spaces collapsed.
 
-    A name made of signs alone keeps them, since its key would be empty otherwise.
+    A name of punctuation alone keeps it, since its key would be empty otherwise.
     """
     if text.isascii():
         folded = text.lower()
     else:
-        # NFKC takes the acute accent apart, into a blank and a mark
+        # NFKC decomposes the acute accent into a space and a mark
         plain = unicodedata.normalize("NFKC", text.replace("´", "'"))
         folded = unicodedata.normalize("NFKC", plain.casefold())
     key = " ".join(folded.translate(_TABLE).split())

@@ -142,7 +142,7 @@ STOPPED = {
 
 
 @pytest.mark.parametrize("case", STOPPED)
-def test_a_build_stops_with_one_line_and_leaves_nothing(build, case):
+def test_a_failed_build_prints_one_line_and_leaves_no_files(build, case):
     name, content, options, expected = STOPPED[case]
     run = build(name, content, *options)
     assert (run.code, run.out, run.left) == (2, "", [])
@@ -153,7 +153,7 @@ def test_a_build_stops_with_one_line_and_leaves_nothing(build, case):
 
 
 @pytest.mark.parametrize("options", [(), ("--format", "obo")], ids=["any", "obo"])
-def test_a_folder_given_for_a_file_is_told(build, tmp_path, options):
+def test_a_folder_given_for_a_file_is_reported(build, tmp_path, options):
     (tmp_path / "folder").mkdir()
     run = build("folder", None, *options)
     assert (run.code, run.left, run.err.count("\n")) == (2, [], 1)
@@ -194,7 +194,7 @@ FINISHED = {
 
 
 @pytest.mark.parametrize("case", FINISHED)
-def test_a_build_goes_on_and_its_report_names_the_places(build, case):
+def test_a_build_continues_and_reports_the_lines(build, case):
     values, expected = FINISHED[case]
     content = "".join(json.dumps(value) + "\n" for value in values).encode()
     run = build("a.jsonl", content, "--format", "jsonl")
@@ -222,7 +222,7 @@ def test_the_report_as_json_has_file_and_line_of_each_example(build):
         ("x" * 300, "cannot be written (File name too long); choose another place"),
     ],
 )
-def test_a_store_that_cannot_be_written_is_told(build, tmp_path, out, message):
+def test_a_store_that_cannot_be_written_is_reported(build, tmp_path, out, message):
     """The last two were tracebacks once."""
     (tmp_path / "KB").mkdir()
     (tmp_path / "KB" / "mine").write_text("mine")

@@ -12,12 +12,12 @@ from biograft.corpus.tasks.records import RankingExample
 from biograft.nn import TextEncoder
 from biograft.nn.scratch import make_character_encoder
 from biograft.tasks import TASKS
-from biograft.tasks.classification import ClassPrediction, ClassificationModel, MatchingModel
+from biograft.tasks.classification import ClassificationModel, ClassPrediction, MatchingModel
 from biograft.tasks.configs import (
     ClassificationConfig,
-    TaskDataConfig,
     MatchingConfig,
     RankingConfig,
+    TaskDataConfig,
     TaskTraining,
 )
 from biograft.tasks.ranking import RankingModel, ranking_report
@@ -64,9 +64,9 @@ def test_question_pairs(read, tmp_path):
     fitted = fit(model, examples[:64], examples[64:128], tmp_path / "run", seed=1)
     gold = [example.label for example in examples[64:128]]
     chance = fitted.report.chance
-    share = gold.count("1") / 64
-    assert chance["f1"] == pytest.approx(2 * share / (1 + share))
-    assert chance["accuracy"] == pytest.approx(max(share, 1 - share))
+    ratio = gold.count("1") / 64
+    assert chance["f1"] == pytest.approx(2 * ratio / (1 + ratio))
+    assert chance["accuracy"] == pytest.approx(max(ratio, 1 - ratio))
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ def test_answers_of_questions(read, tmp_path):
     scores = [_shared(example) for example in examples]
     answered = ranking_report(examples, scores, "answered").to_json()
     assert (len(examples), answered["n_questions"]) == (895, 218)
-    assert answered["left_out"] == {"questions without a right answer": 677}
+    assert answered["left_out"] == {"questions without a correct answer": 677}
     single = ranking_report(examples, scores, "single").to_json()
     assert (
         single["n_questions"] + single["left_out"].get("questions without a wrong answer", 0) == 106
@@ -127,7 +127,7 @@ def test_answers_of_questions(read, tmp_path):
     config = RankingConfig(training=training(batch_size=4))
     model = RankingModel.from_examples(encoder, config, examples)
     items, lost = model.training_items(examples)
-    assert lost["questions without a right answer"] == 677
+    assert lost["questions without a correct answer"] == 677
     assert all(item.wrong for item in items)
     fitted = fit(model, some, some, tmp_path / "run", seed=1)
     assert fitted.report.to_json()["n_questions"] == 12

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from biograft.nn import TextEncoder
-from biograft.tasks.configs import TaskDataConfig, NerConfig, RelationConfig
+from biograft.tasks.configs import NerConfig, RelationConfig, TaskDataConfig
 from biograft.tasks.ner import NerModel
 from biograft.tasks.relation import RelationModel
 from biograft.tasks.task import TASKS

@@ -58,7 +58,7 @@ def test_abbreviations_of_real_abstracts(shared_data):
     assert LongForms.of(read[0].text)["APC"] == "adenomatous polyposis coli"
 
 
-def test_composites_of_the_training_set_are_taken_apart(shared_data):
+def test_composites_of_the_training_set_are_split(shared_data):
     wanted = []
     with gzip.open(shared_data(CDR.format("Training")), "rt", encoding="utf-8") as file:
         for line in file:
@@ -69,7 +69,7 @@ def test_composites_of_the_training_set_are_taken_apart(shared_data):
     assert (len(wanted), right) == (52, 41)
 
 
-def test_names_of_a_real_dictionary_are_found(shared_data):
+def test_names_of_a_real_dictionary_match(shared_data):
     path = shared_data("entity_linking/ncbi_disease/biosyn/train_dictionary.txt.gz")
     with gzip.open(path, "rt", encoding="utf-8") as file:
         names = [line.rstrip("\n").split("||")[1] for line in file]

@@ -30,7 +30,7 @@ def test_counts(shared_data, reading):
     assert result.log.n_read == 14_336
     assert result.log.rejected.counts == {
         "cut short in the source": 5732,
-        "cells under no column, so the row has slipped": 11,
+        "cells without a column, so the row is shifted": 11,
     }
     assert result.log.doubtful.counts == {"id defined twice": 4364}  # two crawls of one site
     kinds = Counter(r.kind for r in result.of(NameRecord))
@@ -40,4 +40,4 @@ def test_counts(shared_data, reading):
         len(with_alias) == 4432
     )  # 4,438 cells, less five that repeat the row's name and 脑瘫's second
     assert result.counts["relations"] == len(result.of(RelationRecord)) == 154_668
-    assert result.log.filtered == {"words of the web page": 30_748}
+    assert result.log.filtered == {"text of the web page": 30_748}

@@ -249,7 +249,7 @@ def build_and_export(source: Path, place: Path, name: str) -> Path:
 
 @profile(60)
 @given(knowledge())
-def test_what_our_format_writes_it_reads(place, concepts):
+def test_jsonl_round_trip(place, concepts):
     lines = (json.dumps(concept, ensure_ascii=False) + "\n" for concept in concepts)
     (place / "x.jsonl").write_text("".join(lines), "utf-8", newline="")
     out = build_and_export(place / "x.jsonl", place, "y.jsonl")

@@ -1,4 +1,4 @@
-"""Commands run in this process as the command line runs them."""
+"""Commands run in this process."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typer.testing import CliRunner
 
 
 def runner_of(app: typer.Typer) -> Callable[..., Any]:
-    """Make what runs a command that must succeed; an error is raised as it is."""
+    """Return a function that runs a command, which must succeed; errors are raised unchanged."""
 
-    def of(*arguments: object) -> Any:
+    def run(*arguments: object) -> Any:
         result = CliRunner().invoke(app, list(map(str, arguments)))
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         assert result.exit_code == 0, result.output
         return result
 
-    return of
+    return run

@@ -37,8 +37,14 @@ HEAVY = (
 )
 
 
+FACES = ("api.py", "spacy.py", "frames.py")
+"""Files at the top that stand on all packages, as the command line does."""
+
+
 def stage(path: Path) -> str:
     relative = path.relative_to(SRC)
+    if relative.name in FACES and len(relative.parts) == 1:
+        return "replication"
     return relative.parts[0] if len(relative.parts) > 1 else ""
 
 
@@ -158,7 +164,7 @@ def test_no_assert_checks_what_a_user_gave():
 
 
 OURS = frozenset(
-    "TextEncoder Namer AttentionReader NameEncoder MaskedLanguageModel super()".split()
+    "TextEncoder Seq2SeqModel AttentionReader NameEncoder MaskedLanguageModel super()".split()
 )
 """What has a ``from_pretrained`` of ours, which loads through :mod:`biograft.nn.pretrained`."""
 

@@ -1,10 +1,29 @@
+"""Configurations: plain values into dataclasses, and the constraints of their fields."""
+
+from __future__ import annotations
+
+import math
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
+import numpy as np
 import pytest
 
-from biograft.config import from_mapping, load_toml
+from biograft.config import (
+    Above,
+    AtLeast,
+    Choice,
+    Config,
+    Range,
+    Ratio,
+    check_fields,
+    from_mapping,
+    load_toml,
+    to_toml,
+)
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, NameRules
 from biograft.sources import SourceConfig
@@ -138,3 +157,98 @@ def test_faulty_toml_is_refused_with_its_place(tmp_path, content, said):
 def test_a_file_that_cannot_be_read_is_named(tmp_path, name, said):
     with pytest.raises(ConfigError, match=f"^{tmp_path / name}: cannot be read .{said}"):
         load_toml(tmp_path / name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits(Config):
+    count: Annotated[int, AtLeast(1)] = 1
+    rate: Annotated[float, Above(0)] = 1.0
+    ratio: Ratio = 0.5
+    dropout: Annotated[float, Range(min=0, below=1)] | None = None
+    threshold: Annotated[float, Range(above=0, below=1)] = 0.5
+    margin: Annotated[float, Range(above=0, max=1)] = 0.5
+    shift: Annotated[float, Range(max=0)] = 0.0
+    mode: Annotated[str, Choice("mean", "sum")] = "mean"
+    rates: tuple[Annotated[float, Above(0)], ...] = ()
+    free: float = math.nan
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"count": 1},
+        {"rate": 1e-9},
+        {"ratio": 0},
+        {"ratio": 1.0},
+        {"dropout": None},
+        {"dropout": 0.999},
+        {"margin": 1},
+        {"mode": "sum"},
+        {"rates": (1, 0.5)},
+        {"count": np.int64(3), "ratio": np.float32(0.25)},
+    ],
+)
+def test_values_within_the_constraints(values):
+    limits = Limits(**values)
+    assert all(getattr(limits, name) == value for name, value in values.items())
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"count": 0}, "count: expected at least 1, found 0"),
+        ({"count": True}, "count: expected at least 1, found True"),
+        ({"count": "2"}, "count: expected at least 1, found '2'"),
+        ({"count": None}, "count: expected at least 1, found None"),
+        ({"rate": 0.0}, "rate: expected a number above 0, found 0.0"),
+        ({"rate": math.nan}, "rate: expected a number above 0, found nan"),
+        ({"rate": math.inf}, "rate: expected a number above 0, found inf"),
+        ({"ratio": 1.1}, "ratio: expected a number from 0 to 1, found 1.1"),
+        ({"ratio": math.nan}, "ratio: expected a number from 0 to 1, found nan"),
+        ({"dropout": 1.0}, "dropout: expected a number from 0 to below 1, found 1.0"),
+        ({"threshold": 1}, "threshold: expected a number above 0 and below 1, found 1"),
+        ({"margin": 1.5}, "margin: expected a number above 0 and at most 1, found 1.5"),
+        ({"shift": 1}, "shift: expected at most 0, found 1"),
+        ({"shift": -math.inf}, "shift: expected at most 0, found -inf"),
+        ({"mode": "men"}, "mode: expected one of mean, sum, found 'men'; did you mean 'mean'?"),
+        ({"mode": 3}, "mode: expected one of mean, sum, found 3; known: mean, sum"),
+        ({"rates": (1, -1)}, "rates[1]: expected a number above 0, found -1"),
+    ],
+)
+def test_values_against_the_constraints(values, message):
+    with pytest.raises(ConfigError) as caught:
+        Limits(**values)
+    assert str(caught.value) == message
+
+
+def test_constraints_hold_for_subclasses_and_for_plain_values():
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class More(Limits):
+        ratio: float = 7.0  # no longer constrained
+        steps: Annotated[int, AtLeast(0)] = 0
+
+    assert More().ratio == 7.0
+    with pytest.raises(ConfigError, match="steps: expected at least 0"):
+        More(steps=-1)
+    with pytest.raises(ConfigError, match="count: expected at least 1"):
+        More(count=0)
+    assert from_mapping(Limits, {"ratio": 1, "rates": [1]}).rates == (1.0,)
+    with pytest.raises(ConfigError, match="expected int, found True"):
+        from_mapping(Limits, {"count": True})
+
+
+def test_fields_are_checked_under_the_name_of_their_table():
+    @dataclass(frozen=True)
+    class Table:
+        n: Annotated[int, AtLeast(1)] = 0
+
+        def __post_init__(self) -> None:
+            check_fields(self, "table.")
+
+    with pytest.raises(ConfigError, match=r"table\.n: expected at least 1, found 0"):
+        Table()
+
+
+def test_plain_values_are_written_as_toml():
+    values = {"a": 1, "b": ["x", 2.5, True], "c": {"d": 'say "é"', "e": {"f": []}}, "g": {}}
+    assert tomllib.loads(to_toml(values)) == values

@@ -20,7 +20,9 @@ BOX = ArtifactKind(
     absent="saw one",
     keys=("lid",),
 )
-LETTER = ArtifactKind(format="a-letter", version=1, called="letter", remedy="write it again", file="")
+LETTER = ArtifactKind(
+    format="a-letter", version=1, called="letter", remedy="write it again", file=""
+)
 
 
 def test_what_is_written_is_read(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = '''
+SOURCE = """
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -33,8 +33,8 @@ def read(config, log):
 
 
 LINES = Format(recognise, read)
-'''
-PARTS = '''
+"""
+PARTS = """
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -51,12 +51,12 @@ class ToyConfig(SynonymAlignmentConfig):
 
 
 HITS = Measure(of_each=lambda judged, k: np.ones(len(judged)), has_cutoff=True)
-'''
-TASK = '''
+"""
+TASK = """
 from dataclasses import replace
 
 from biograft.tasks.classification import MATCHING as TASK  # any TaskKind will do
-'''
+"""
 ENTRIES = """
 [biograft.sources]
 toy-lines = toy_source:LINES

@@ -1,4 +1,4 @@
-"""A masked language model small enough for a test, with weights so large that it is of opinions."""
+"""A masked language model small enough for a test, with weights large enough for clear scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transformers import BertConfig, BertForMaskedLM
 def tiny_masked_lm_folder(
     path: Path, texts: Iterable[str], *, seed: int = 0, positions: int = 40
 ) -> Path:
-    """Write a random BERT with its token head, as a folder that transformers loads."""
+    """Write a random BERT with its token head as a transformers folder."""
     tokenizer = tiny_tokenizer(texts)
     tokenizer.backend_tokenizer.decoder = decoders.WordPiece()
     with torch.random.fork_rng():

@@ -1,4 +1,4 @@
-"""Encoders small enough for a test: random weights, a tokenizer made of the words of some texts."""
+"""Encoders small enough for a test: random weights, and a tokenizer for the words of some texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 def tiny_encoder_folder(
     path: Path, texts: Iterable[str], *, hidden: int = 32, layers: int = 2, seed: int = 0
 ) -> Path:
-    """Write a BERT that AutoModel and AutoTokenizer load from the folder, offline."""
+    """Write a random BERT as a transformers folder."""
     tokenizer = tiny_tokenizer(texts)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -35,7 +35,7 @@ def tiny_encoder_folder(
 
 
 def tiny_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """Make a lower-casing WordPiece tokenizer that knows each word, and each letter besides."""
+    """Make an uncased WordPiece tokenizer of each word and each character of some texts."""
     normalizer = normalizers.BertNormalizer(lowercase=True)
     splitter = pre_tokenizers.BertPreTokenizer()
     words = {
@@ -43,9 +43,9 @@ def tiny_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
         for text in texts
         for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))
     }
-    letters = {letter for word in words for letter in word}
-    pieces = sorted(words | letters | {f"##{letter}" for letter in letters})
-    vocabulary = {piece: row for row, piece in enumerate([*SPECIAL, *pieces])}
+    characters = {char for word in words for char in word}
+    tokens = sorted(words | characters | {f"##{char}" for char in characters})
+    vocabulary = {token: row for row, token in enumerate([*SPECIAL, *tokens])}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
     tokenizer.post_processor = processors.TemplateProcessing(

@@ -1,4 +1,4 @@
-"""Encoder-decoders small enough for a test, with weights so large that they are of opinions."""
+"""Encoder-decoders small enough for a test, with weights large enough for clear scores."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ SMALL = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 32, "n_tokens": 4
 
 
 def tiny_seq2seq(texts: Iterable[str], *, seed: int = 0, max_length: int = 64) -> Seq2SeqModel:
-    """Make a random BART whose tokenizer is learnt from some texts."""
-    seq2seq = NewSeq2Seq(max_length=max_length, dropout=0.0, **SMALL).create(texts, seed)
+    """Make a random BART with a tokenizer learnt from some texts."""
+    model: Seq2SeqModel = NewSeq2Seq(max_length=max_length, dropout=0.0, **SMALL).create(
+        texts, seed
+    )
     with torch.no_grad():
-        for weight in seq2seq.model.parameters():
+        for weight in model.model.parameters():
             if weight.ndim == 2:
                 weight.mul_(12)
-    seq2seq.model.eval()
-    return seq2seq
+    model.model.eval()
+    return model

@@ -1,4 +1,4 @@
-"""Tokenizers as published encoders have them, made here: Unigram and byte-level BPE."""
+"""Small tokenizers of the kinds of published encoders: Unigram and byte-level BPE."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PRE_TOKENIZERS = {
 }
 
 
-def unigram_tokenizer(style: str, pieces: Iterable[str]) -> PreTrainedTokenizerFast:
-    """Make one that knows some pieces, the mark of a blank, and each of their characters."""
-    known = {"▁", *pieces}
-    letters = {letter for piece in known for letter in piece}
-    scores = {piece: -2.0 if len(piece) > 1 else -6.0 for piece in sorted(known | letters)}
+def unigram_tokenizer(style: str, tokens: Iterable[str]) -> PreTrainedTokenizerFast:
+    """Make a Unigram tokenizer of some tokens, the space mark, and each of their characters."""
+    known = {"▁", *tokens}
+    characters = {char for token in known for char in token}
+    scores = {token: -2.0 if len(token) > 1 else -6.0 for token in sorted(known | characters)}
     special = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", -10.0)]
     tokenizer = Tokenizer(models.Unigram([*special, *scores.items()], unk_id=3))
     tokenizer.normalizer = normalizers.NFKC()
@@ -28,7 +28,7 @@ def unigram_tokenizer(style: str, pieces: Iterable[str]) -> PreTrainedTokenizerF
 
 
 def byte_tokenizer(words: Iterable[str]) -> PreTrainedTokenizerFast:
-    """Make one of byte-level BPE, whose merges give the words as whole tokens."""
+    """Make a byte-level BPE tokenizer whose merges make each word one token."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges: dict[tuple[str, str], None] = {}
     for word in words:
@@ -36,8 +36,8 @@ def byte_tokenizer(words: Iterable[str]) -> PreTrainedTokenizerFast:
             add_prefix_space=False, use_regex=False
         ).pre_tokenize_str(word)
         merges.update({(text[:k], text[k]): None for k in range(1, len(text))})
-    pieces = ["<s>", "<pad>", "</s>", "<unk>", *alphabet, *(a + b for a, b in merges)]
-    vocabulary = {piece: row for row, piece in enumerate(dict.fromkeys(pieces))}
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *alphabet, *(a + b for a, b in merges)]
+    vocabulary = {token: row for row, token in enumerate(dict.fromkeys(tokens))}
     tokenizer = Tokenizer(models.BPE(vocabulary, list(merges)))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return _framed(tokenizer)

@@ -1,8 +1,8 @@
-"""Scripts on two processes that train together.
+"""Scripts that train on two processes together.
 
-``torchrun`` starts each with an empty interpreter, which takes most of a minute of importing. Here
-a server imports once and forks both, told what ``torchrun`` would tell them; that real one works,
-too, is the business of one test (``training/test_loop.py``).
+``torchrun`` starts two empty interpreters, whose imports take most of a minute. Here a server
+imports once and forks both, with the environment that ``torchrun`` would set. One test runs the
+real ``torchrun`` (``training/test_loop.py``).
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ pretrain(recipe, KnowledgeBase.open(kb) if kb else None, out)
 
 
 def run_on_two(script: str, *arguments: object, log: Path) -> None:
-    """Run a script on both; ``log`` takes what one that fails says."""
+    """Run a script on both processes; the traceback of a failure goes to ``log``."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(NEEDED)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    given = [str(argument) for argument in arguments]
+    texts = [str(argument) for argument in arguments]
     both = [
-        context.Process(target=_enter, args=(script, given, rank, port, str(log)), daemon=True)
+        context.Process(target=_enter, args=(script, texts, rank, port, str(log)), daemon=True)
         for rank in range(2)
     ]
     for process in both:
@@ -59,9 +59,9 @@ def run_on_two(script: str, *arguments: object, log: Path) -> None:
 
 
 def _enter(script: str, arguments: list[str], rank: int, port: int, log: str) -> None:
-    told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2,
-            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": 1}  # fmt: skip
-    os.environ.update({name: str(value) for name, value in told.items()})
+    variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2,
+                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": 1}  # fmt: skip
+    os.environ.update({name: str(value) for name, value in variables.items()})
     sys.argv = ["script", *arguments]
     try:
         exec(compile(script, "script", "exec"), {"__name__": "__main__"})
@@ -75,13 +75,13 @@ def _enter(script: str, arguments: list[str], rank: int, port: int, log: str) ->
 
 
 def pretrain_on_two(recipe: PretrainingRecipe, kb: KnowledgeBase | None, out: Path) -> None:
-    """Run a recipe on two processes that share its updates out."""
+    """Run a recipe on two processes in parallel."""
     values = json.dumps(as_values(recipe))
     run_on_two(PRETRAINING, values, kb.folder if kb else "", out, log=out.with_suffix(".log"))
 
 
 def as_values(recipe: PretrainingRecipe) -> dict[str, Any]:
-    """Give what a file of the recipe would hold."""
+    """Return the content of a recipe file."""
     values = without_none(recipe.to_json())
     values.pop("name")
     if "new" in values:
@@ -90,7 +90,7 @@ def as_values(recipe: PretrainingRecipe) -> dict[str, Any]:
 
 
 def without_none(values: Any) -> Any:
-    """Leave out what is not said."""
+    """Remove keys without a value."""
     if not isinstance(values, dict):
         return values
     return {key: without_none(value) for key, value in values.items() if value is not None}

@@ -154,17 +154,17 @@ class Annotator:
     def _find_spans(self, texts: Sequence[str]) -> _SpanBatch:
         """Find the spans of texts to be linked; unambiguous names are resolved at once."""
         matches = self._matcher.search(texts)
-        places = _first_of_span(matches)
-        columns = [column[places].tolist() for column in (matches.text, matches.start, matches.end)]
+        rows = _first_of_span(matches)
+        columns = [column[rows].tolist() for column in (matches.text, matches.start, matches.end)]
         forms = [texts[n][start:end] for n, start, end in zip(*columns, strict=True)]
-        for n, form in zip(places, forms, strict=True):
+        for n, form in zip(rows, forms, strict=True):
             if form not in self._results and form not in self._wrong_case:
                 self._look_up_names(form, self._rows_at(matches, n, form))
         if not self._wrong_case.isdisjoint(forms):
             right = [form not in self._wrong_case for form in forms]
-            places = places[right]
+            rows = rows[right]
             forms = [form for form, kept in zip(forms, right, strict=True) if kept]
-        spans = Spans(matches.text[places], matches.start[places], matches.end[places])
+        spans = Spans(matches.text[rows], matches.start[rows], matches.end[rows])
         batch = _SpanBatch(spans, forms, [False] * len(forms))
         return self._expand_abbreviations(batch, texts) if self.config.abbreviations else batch
 

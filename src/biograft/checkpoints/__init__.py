@@ -1,15 +1,15 @@
-"""Published checkpoints brought in, and our models given away as others read them."""
+"""Import of published checkpoints, and export of models in formats that other tools read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biograft.lazy import lazify
+from biograft.lazy import lazify as lazify
 
 if TYPE_CHECKING:
-    from biograft.checkpoints.export import export_checkpoint as export_checkpoint
-    from biograft.checkpoints.importer import (
+    from biograft.checkpoints.conversion import (
         ImportReport as ImportReport,
+        export_checkpoint as export_checkpoint,
         import_checkpoint as import_checkpoint,
     )
     from biograft.checkpoints.layouts import FORMS as FORMS, LAYOUTS as LAYOUTS

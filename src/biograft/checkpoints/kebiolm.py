@@ -1,7 +1,7 @@
-"""The published layout of KeBioLM: two encoders, one after the other, and what lies between.
+"""The published weights of KeBioLM: two encoders with an entity memory between them.
 
-Sizes come from the weights, not from the configuration, which is often left at its defaults. A
-fine-tuned checkpoint has a ``classifier`` and no token head; its encoder is taken without it.
+Sizes come from the weights, not from the configuration, which often has default values. From a
+fine-tuned checkpoint, with a ``classifier`` and no token head, the encoder is imported.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 from torch import Tensor
 
 from biograft.checkpoints.layouts import Converted
-from biograft.checkpoints.published import Published, fill
+from biograft.checkpoints.published import Published, load_weights
 from biograft.errors import FormatError, InputError
 from biograft.nn.knowledge import (
-    TableEntity,
     KnowledgeBertConfig,
     KnowledgeBertForMaskedLM,
     KnowledgeBertModel,
+    TableEntity,
 )
 from biograft.nn.knowledge_layers import MEMORY
 
@@ -35,25 +35,25 @@ _NAMES = {
     "bert.entity_context_projection": "knowledge.entity_memory.entity_to_token",
     "bert.layer_norm": "knowledge.entity_memory.norm",
 }
-"""Published names, but for the layers, and ours within the model without head."""
+"""Published names, except of the layers, and ours in the model without head."""
 _LAYER = re.compile(r"bert\.(context_encoder|recontext_encoder)\.layer\.(\d+)\.(.+)")
 _AS_THEY_ARE = (
     *("num_attention_heads", "hidden_act", "layer_norm_eps", "initializer_range"),
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "pad_token_id"),
 )
-"""What the weights do not tell, under the same name in both configurations."""
+"""Fields that do not follow from the weights, with the same name in both configurations."""
 _ENTITIES = "entity.jsonl"
 
 
 class KeBioLM:
-    """KeBioLM as published."""
+    """The published layout of KeBioLM."""
 
     def recognise(self, keys: Set[str]) -> bool:
-        """Whether weights of these names are of the layout."""
+        """Whether weights with these names have the layout."""
         return {_TABLE, _DETECTOR} <= keys
 
     def convert(self, published: Published, *, as_published: bool) -> Converted:
-        """Make the model with a knowledge layer."""
+        """Build the model with its entity memory."""
         config = _read_config(published, as_published=as_published)
         has_head = any(key.startswith("cls.") for key in published.weights)
         model = (KnowledgeBertForMaskedLM if has_head else KnowledgeBertModel)(config)
@@ -66,8 +66,8 @@ class KeBioLM:
                 left_out.append(key)
             else:
                 weights[name] = value
-        copies = {name for name in model.state_dict() if ".decoder." in name}
-        fill(model, weights, published, called="KeBioLM", copies=copies)
+        optional = {name for name in model.state_dict() if ".decoder." in name}
+        load_weights(model, weights, published, called="KeBioLM", optional=optional)
         model.entities = _read_entities(published.folder / _ENTITIES, config.n_entities)
         return _describe(model, left_out)
 
@@ -86,9 +86,9 @@ def _describe(model: Any, left_out: list[str]) -> Converted:
         "token_head": model.get_output_embeddings() is not None,
     }
     if not facts["named"]:
-        notes.append("no entity.jsonl there: the rows of the table have no names")
+        notes.append("no entity.jsonl: the rows of the entity table have no names")
     if not facts["token_head"]:
-        notes.append("no token head there: a fine-tuned checkpoint, taken as an encoder")
+        notes.append("no token head: a fine-tuned checkpoint, imported as an encoder")
     return Converted(
         model=model,
         facts=facts,
@@ -105,13 +105,13 @@ def _after(config: Any) -> int:
 
 
 def _rename(key: str, n_text_layers: int, prefix: str) -> str | None:
-    """Give our name of a weight, if it has a place in our model."""
+    """Return our name of a weight, or None if our model does not have it."""
     if key.startswith("cls."):
         return key
     if layer := _LAYER.fullmatch(key):
-        part, number, rest = layer.groups()
-        shift = n_text_layers if part == "recontext_encoder" else 0
-        return f"{prefix}bert.encoder.layer.{int(number) + shift}.{rest}"
+        encoder, index, rest = layer.groups()
+        shift = n_text_layers if encoder == "recontext_encoder" else 0
+        return f"{prefix}bert.encoder.layer.{int(index) + shift}.{rest}"
     for theirs, ours in _NAMES.items():
         if key.startswith(f"{theirs}."):
             return prefix + ours + key.removeprefix(theirs)
@@ -124,9 +124,9 @@ def _read_config(published: Published, *, as_published: bool) -> KnowledgeBertCo
     for key in published.weights:
         if layer := _LAYER.fullmatch(key):
             counts[layer[1]] = max(counts[layer[1]], int(layer[2]) + 1)
-    told = {name: config[name] for name in _AS_THEY_ARE if name in config}
+    values = {name: config[name] for name in _AS_THEY_ARE if name in config}
     return KnowledgeBertConfig(
-        **told,
+        **values,
         vocab_size=size("bert.embeddings.word_embeddings.weight"),
         hidden_size=size("bert.embeddings.word_embeddings.weight", 1),
         max_position_embeddings=size("bert.embeddings.position_embeddings.weight"),
@@ -148,7 +148,7 @@ def _read_config(published: Published, *, as_published: bool) -> KnowledgeBertCo
 
 
 def _read_entities(path: Path, n_entities: int) -> tuple[TableEntity, ...]:
-    """Read ``entity_name`` of each row, of which the published code makes an id; may be absent."""
+    """Read the ``entity_name`` of each row, which the published code uses as an id, if present."""
     if not path.is_file():
         return ()
     names: dict[int, str] = {}

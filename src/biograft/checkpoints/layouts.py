@@ -1,4 +1,4 @@
-"""The layouts of published weights that are read, and the forms that ours are given away in."""
+"""The registries of importable weight layouts and of export forms."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """What published weights became."""
+    """A model made from published weights."""
 
     model: Any
     facts: Mapping[str, Any]
-    """What there is to know of the model, as plain values."""
+    """Sizes and properties of the model, as plain values."""
     summary: str
-    """The same in some words."""
+    """The same in words."""
     notes: tuple[str, ...] = ()
-    """What one may have expected otherwise."""
+    """Warnings about differences from the published model."""
     left_out: tuple[str, ...] = ()
-    """Names of the weights that have no place in it."""
+    """Names of the weights that the model does not have."""
 
 
-class Layout(Protocol):
-    """How some published weights are named, and what they become."""
+class WeightLayout(Protocol):
+    """The names of published weights, and their conversion to a model."""
 
     def recognise(self, keys: Set[str]) -> bool:
-        """Whether weights of these names are of the layout."""
+        """Whether weights with these names have the layout."""
 
     def convert(self, published: Published, *, as_published: bool) -> Converted:
-        """Make the model; ``as_published`` keeps slips of the published code."""
+        """Build the model; ``as_published`` keeps errors of the published code."""
 
 
-LAYOUTS: Registry[Layout] = Registry(
+LAYOUTS: Registry[WeightLayout] = Registry(
     "layout of weights",
     {
         "kebiolm": (
@@ -47,7 +47,7 @@ LAYOUTS: Registry[Layout] = Registry(
         ),
         "smedbert": (
             "biograft.checkpoints.smedbert:SMEDBERT",
-            "SMedBERT as published, of both generations: the BERT that is in it",
+            "SMedBERT as published, in both generations: its BERT without the knowledge layer",
         ),
         "genbioel": (
             "biograft.checkpoints.genbioel:GENBIOEL",
@@ -60,8 +60,8 @@ FORMS: Registry[Callable[[Path], Any]] = Registry(
     "form of checkpoint",
     {
         "bert": (
-            "biograft.checkpoints.export:plain_bert",
-            "the stack alone, as any program reads BERT; with its token head, if there is one",
+            "biograft.checkpoints.conversion:plain_bert",
+            "a plain BERT without knowledge layers, with its token head if there is one",
         ),
     },
 )

@@ -1,4 +1,4 @@
-"""The files of a published checkpoint: weights, configuration, tokenizer, entities."""
+"""Reading of published checkpoints: weights, configuration, tokenizer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OLD_NAMES = ((r"(^|\.)gamma$", r"\1weight"), (r"(^|\.)beta$", r"\1bias"), (r"^m
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A folder and its weights, under the names of today."""
+    """A published checkpoint; its weights have current names (``weight``, not ``gamma``)."""
 
     folder: Path
     file: Path
@@ -34,22 +34,22 @@ class Published:
     config: Mapping[str, Any]
 
     def size(self, key: str, axis: int = 0) -> int:
-        """Give how long a weight is along an axis."""
+        """Return the size of a weight along an axis."""
         if key not in self.weights:
             raise InputError(f"lacks the weight {key}", path=self.file, remedy="get it again")
         return int(self.weights[key].shape[axis])
 
 
 def read_published(path: Path) -> Published:
-    """Read a checkpoint, by its folder or by its file of weights."""
+    """Read a checkpoint from its folder or its weights file."""
     if not path.exists():
         raise NotFoundError(f"{path}: no such checkpoint; expected its folder")
     folder = path if path.is_dir() else path.parent
     file = _find(folder, _WEIGHTS, "weights") if path.is_dir() else path
     _find(folder, _VOCABULARIES, "tokenizer, which belongs to the weights")
     weights = {_rename(key): value for key, value in _load(file).items()}
-    kept = {key: value for key, value in weights.items() if not key.endswith("position_ids")}
-    return Published(folder, file, kept, _read_config(_find(folder, _CONFIGS, "configuration")))
+    weights = {key: value for key, value in weights.items() if not key.endswith("position_ids")}
+    return Published(folder, file, weights, _read_config(_find(folder, _CONFIGS, "configuration")))
 
 
 def _find(folder: Path, names: tuple[str, ...], what: str) -> Path:
@@ -66,7 +66,7 @@ def _rename(key: str) -> str:
 
 
 def _load(file: Path) -> dict[str, Tensor]:
-    """Read weights; of a pickle, tensors only, so that nothing in it is run."""
+    """Read weights; from a pickle, tensors only, so that no code in it is run."""
     try:
         if file.suffix == ".safetensors":
             return load_file(file)
@@ -92,23 +92,23 @@ def _read_config(path: Path) -> dict[str, Any]:
     return content
 
 
-def fill(
+def load_weights(
     model: Any,
     weights: Mapping[str, Tensor],
     published: Published,
     *,
     called: str,
-    copies: Set[str] = frozenset(),
+    optional: Set[str] = frozenset(),
 ) -> None:
-    """Put weights into a model in 32 bits; all of its own must be there and of the right shape.
+    """Load weights into a model in 32 bits; all must be present with the right shape.
 
-    ``copies`` are those that the model ties to others; they may be missing, and are not read.
+    ``optional`` weights are tied to others in the model; they are not read.
     """
     wanted = model.state_dict()
-    missing = sorted(wanted.keys() - weights.keys() - copies)
+    missing = sorted(wanted.keys() - weights.keys() - optional)
     if missing:
         raise InputError(
-            f"lacks {len(missing)} weights of {called}, first that of {missing[0]}",
+            f"lacks {len(missing)} weights of {called}, first {missing[0]}",
             path=published.file, remedy="get it again",
         )  # fmt: skip
     for name, value in weights.items():
@@ -117,6 +117,6 @@ def fill(
             raise InputError(
                 f"expected {expected} for {name}, found {tuple(value.shape)}", path=published.file
             )
-    own = {name: value.float() for name, value in weights.items() if name not in copies}
+    own = {name: value.float() for name, value in weights.items() if name not in optional}
     model.load_state_dict(own, strict=False)
     model.tie_weights()

@@ -1,9 +1,9 @@
-"""The published layouts of SMedBERT, of two generations of its code: the BERT that is in them.
+"""The published weights of SMedBERT, in two generations of its code: only its BERT is imported.
 
-What lies between the layers computes otherwise than the paper (several heads, no mask of padding,
-every token infused, in the first generation a second mixer), on neighbours and relations from
-files that were not published with it; the code of neither generation runs. So the stack, and its
-token head if there is one, come in as the plain BERT that they are, and the rest is named.
+Its knowledge layer differs from the paper (several heads, no padding mask, every token infused, in
+the first generation a second mixer) and needs neighbours and relations from files that were not
+published; the code of neither generation runs. So the BERT is imported, with its token head if
+there is one, and all other weights are reported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
 from biograft.checkpoints.layouts import Converted
-from biograft.checkpoints.published import Published, fill
+from biograft.checkpoints.published import Published, load_weights
 
 _MIXER = "bert.encoder.two_hop_mixer."
 _FIRST, _SECOND = "bert.encoder.one_hop_mixer.", f"{_MIXER}entity22entity4.weight"
@@ -22,34 +22,34 @@ _ENTITIES, _RELATIONS = "entity_embedding.weight", "transfer_matrix.weight"
 _LAYER = "bert.encoder.layer."
 _STACK = ("bert.embeddings.", _LAYER)
 _HEAD = "cls.predictions."
-_COPIES = frozenset({"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"})
+_OPTIONAL = frozenset({"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"})
 _AS_THEY_ARE = (
     *("num_attention_heads", "hidden_act", "layer_norm_eps", "initializer_range"),
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "pad_token_id"),
 )
-"""What the weights do not tell, under the same name in both configurations."""
+"""Fields that do not follow from the weights, with the same name in both configurations."""
 
 
 class SMedBERT:
-    """SMedBERT as published."""
+    """The published layout of SMedBERT."""
 
     def recognise(self, keys: Set[str]) -> bool:
-        """Whether weights of these names are of the layout."""
+        """Whether weights with these names have the layout."""
         return any(key.startswith(_MIXER) for key in keys)
 
     def convert(self, published: Published, *, as_published: bool) -> Converted:
-        """Make the plain BERT; there is no published code that runs to be equal to."""
+        """Build the plain BERT; ``as_published`` changes nothing."""
         config = _read_config(published)
         has_head = "cls.predictions.transform.dense.weight" in published.weights
-        parts = (*_STACK, _HEAD) if has_head else _STACK
-        weights = {key: value for key, value in published.weights.items() if key.startswith(parts)}
+        own = (*_STACK, _HEAD) if has_head else _STACK
+        weights = {key: value for key, value in published.weights.items() if key.startswith(own)}
         if has_head:
             model: Any = BertForMaskedLM(config)
         else:
             model = BertModel(config, add_pooling_layer=False)
             weights = {key.removeprefix("bert."): value for key, value in weights.items()}
-        fill(model, weights, published, called="SMedBERT", copies=_COPIES)
-        left_out = sorted(key for key in published.weights if not key.startswith(parts))
+        load_weights(model, weights, published, called="SMedBERT", optional=_OPTIONAL)
+        left_out = sorted(key for key in published.weights if not key.startswith(own))
         return _describe(published, model, left_out)
 
 
@@ -64,11 +64,11 @@ def _describe(published: Published, model: Any, left_out: list[str]) -> Converte
     n_relations = max(0, _shape(published, _RELATIONS)[0] - 1)  # the first row is padding
     token_head = isinstance(model, BertForMaskedLM)
     notes = [
-        "its knowledge layer is left out: it computes otherwise than the paper, from files that "
-        "were not published; biograft pretrain smedbert puts one in"
+        "the knowledge layer is left out: it differs from the paper and needs files that were not "
+        "published; biograft pretrain smedbert adds one"
     ]
     if not token_head:
-        notes.append("no token head there: a fine-tuned checkpoint, taken as an encoder")
+        notes.append("no token head: a fine-tuned checkpoint, imported as an encoder")
     return Converted(
         model=model,
         facts={
@@ -87,7 +87,7 @@ def _describe(published: Published, model: Any, left_out: list[str]) -> Converte
 
 
 def _shape(published: Published, ending: str) -> tuple[int, int]:
-    """Give the shape of a weight by the end of its name; zeros where there is none."""
+    """Return the shape of a weight by the end of its name; zeros if there is none."""
     for key, value in published.weights.items():
         if key.endswith(ending) and value.dim() == 2:
             return int(value.shape[0]), int(value.shape[1])

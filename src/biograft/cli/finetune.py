@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinetuneOptions:
-    """The options of the command, by their names; what was not given is empty."""
+    """The options of the command by name; empty where not given."""
 
     recipe: Path
     out: Path
@@ -57,10 +57,10 @@ class FinetuneOptions:
     quiet: bool
 
     def refuse(self, kind: str, *names: str) -> None:
-        """Refuse options that mean nothing to a kind of recipe."""
+        """Refuse options that a linker or a task does not use."""
         for name in names:
             if getattr(self, name):
-                raise ConfigError(f"--{name}: a recipe of kind {kind!r} has no use for it")
+                raise ConfigError(f"--{name}: a recipe of {kind!r} does not use it")
 
 
 def train_linker(options: FinetuneOptions) -> None:
@@ -76,7 +76,7 @@ def train_linker(options: FinetuneOptions) -> None:
     recipe = LinkerRecipe.load(options.recipe, options.changes, encoder=options.encoder)
     options.refuse(recipe.linker, "test", "seeds")
     if options.kb is None:
-        raise ConfigError(f"--kb: a recipe of kind {recipe.linker!r} needs a knowledge base")
+        raise ConfigError(f"--kb: a recipe of {recipe.linker!r} needs a knowledge base")
     data, kb = recipe.data, KnowledgeBase.open(options.kb)
     gold = _Gold(options.format or data.format, options.types or data.types, kb)
     dev = options.dev or data.dev
@@ -105,13 +105,13 @@ def train_linker(options: FinetuneOptions) -> None:
 
 
 class _Gold:
-    """Reads gold standards of one format for one store."""
+    """Reads gold standards of one format for one knowledge base."""
 
     def __init__(self, form: str, types: tuple[str, ...], kb: KnowledgeBase) -> None:
         self.form, self.types, self.kb = form, types, kb
 
     def read(self, option: str, paths: Sequence[str]) -> list[LinkQuery]:
-        """Read the queries of some files as one, their ids spelled as the store does."""
+        """Read the queries of several files as one, and warn of what is left out."""
         from biograft.api import read_queries
 
         if not paths:
@@ -126,7 +126,7 @@ class _Gold:
 
 
 def _measure(outcome: Outcome, dev: Sequence[LinkQuery]) -> dict[str, Any]:
-    """Measure a linker that is whole in its run, without and with what was trained."""
+    """Evaluate a linker on dev, without and with the trained model, if the run holds it all."""
     made = outcome.made
     if not {"kb", "index", "model"} <= made.keys():
         return {}
@@ -149,13 +149,13 @@ def _print_linker(
         shown = f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
         typer.echo(f"  {name:28} {shown}")
     if not outcome.finished:
-        typer.echo(f"the time is over; go on with: biograft finetune ... --resume -o {out}")
+        typer.echo(f"the time is over; continue with: biograft finetune ... --resume -o {out}")
     for name, path in outcome.made.items():
         typer.echo(f"{name}: {path}")
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Give the numbers of a report, those of tables inside by their way."""
+    """Yield the numbers of a report with their dotted keys."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{before}{name}.")
@@ -255,18 +255,18 @@ def finetune(
     kb: OptionalKb = None,
     train: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATH", help="Gold standard to learn from; may be given again."),
+        typer.Option(metavar="PATH", help="Gold standard to train on; repeatable."),
     ] = None,
     dev: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PATH",
-            help="Gold standard to look at, never to learn from; a task chooses by it.",
+            help="Gold standard to evaluate on; tasks choose rates and epochs by it.",
         ),
     ] = None,
     test: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATH", help="Tasks: measured once, at the end."),
+        typer.Option(metavar="PATH", help="Tasks: test set, evaluated once, at the end."),
     ] = None,
     known: Annotated[
         list[str] | None,
@@ -282,7 +282,7 @@ def finetune(
         Path | None,
         typer.Option(
             metavar="INDEX",
-            help="Index of KB; a ranker takes its vectors over, generation is mixed with it.",
+            help="Index of KB; a ranker reuses its vectors, a generative linker is mixed with it.",
         ),
     ] = None,
     encoder: Annotated[
@@ -296,7 +296,7 @@ def finetune(
         ),
     ] = None,
     seeds: Annotated[
-        str, typer.Option(metavar="1,2,3", help="Tasks: a training with each of these seeds.")
+        str, typer.Option(metavar="1,2,3", help="Tasks: train with each of these seeds.")
     ] = "",
     changes: Changes = None,
     resume: Resume = False,
@@ -311,12 +311,12 @@ def finetune(
     A ranker is RUN/model, to be used with RUN/kb and RUN/index; an encoder RUN/encoder; a
     re-ranker RUN/model, to be used with KB and INDEX; a linker that generates names RUN/model, to
     be used with any KB; these need --kb. The model of a task is RUN/model, what it reaches
-    RUN/results.json; --resume goes on with the seeds still to do.
+    RUN/results.json; --resume continues with the remaining seeds.
     """
     from biograft.recipes.recipe import check_kind, find_recipe, read_recipe
 
     if resume and overwrite:
-        raise ConfigError("--resume goes on with a run, --overwrite removes it; give one of them")
+        raise ConfigError("--resume continues a run, --overwrite removes it; give one of them")
     path = find_recipe(recipe)
     kind = str(read_recipe(path).get("kind", "linker"))
     check_kind(path.stem, kind, "linker", "task")

@@ -1,4 +1,4 @@
-"""``biograft pretrain``: train a model by a recipe."""
+"""``biograft pretrain``: pre-train a model by a recipe."""
 
 from __future__ import annotations
 
@@ -24,33 +24,32 @@ def pretrain(
     kb: OptionalKb = None,
     encoder: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Model to begin with, instead of the recipe's."),
+        typer.Option(metavar="DIR", help="Model to start from, instead of the recipe's."),
     ] = None,
     corpus: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Annotated text to read (of `corpus annotate`)."),
+        typer.Option(metavar="DIR", help="Annotated text (of `corpus annotate`)."),
     ] = None,
     vectors: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="How entities begin (of `graph embed`)."),
+        typer.Option(metavar="DIR", help="Initial entity vectors (of `graph embed`)."),
     ] = None,
     neighbours: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="What entities are joined to (of `graph neighbours`)."),
+        typer.Option(metavar="DIR", help="Neighbours of entities (of `graph neighbours`)."),
     ] = None,
     segmentation: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Long entities in pieces (of `corpus segment`)."),
+        typer.Option(metavar="DIR", help="Segments of long entities (of `corpus segment`)."),
     ] = None,
     changes: Changes = None,
     resume: Resume = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a model by a recipe; the result is RUN/encoder.
+    """Pre-train a model by a recipe; the result is RUN/encoder.
 
-    An interrupt, or --set training.max_minutes=N, saves the state; --resume goes on from it as
-    if nothing had happened.
+    An interrupt, or --set training.max_minutes=N, saves the state, from which --resume continues.
     """
     from biograft.kb import KnowledgeBase
     from biograft.pretraining.recipe import PretrainingRecipe
@@ -79,8 +78,8 @@ def pretrain(
         return
     trained = result.training
     loss = f"; loss {trained.loss:.4f}" if trained.loss is not None else ""
-    typer.echo(result.learned)
+    typer.echo(result.training_data)
     typer.echo(f"step {trained.step:,} of {trained.n_steps:,} in {trained.seconds:.1f} s{loss}")
     if not trained.finished:
-        typer.echo(f"the time is over; go on with: biograft pretrain ... --resume -o {out}")
+        typer.echo(f"the time is over; continue with: biograft pretrain ... --resume -o {out}")
     typer.echo(f"encoder: {result.encoder}")

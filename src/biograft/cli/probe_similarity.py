@@ -150,7 +150,9 @@ def similarity(
 
     training = TrainingConfig(dim=dim, epochs=epochs, seed=seed)
     options = _ModelOptions(pooling, with_entities, text or corpus, training)
-    models = _Models(tuple(encoders or ()), split_list(",".join(baselines or ())), options)
+    models = _SimilarityModels(
+        tuple(encoders or ()), split_list(",".join(baselines or ())), options
+    )
     config = SimilarityConfig(
         same_as=split_list(",".join(same_as or ())),
         pairs=pairs,
@@ -279,7 +281,7 @@ class _ModelOptions:
 
 
 @dataclass
-class _Models:
+class _SimilarityModels:
     """The models to compare, in the order given: encoders, then baselines."""
 
     encoders: tuple[str, ...]

@@ -106,7 +106,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write the tables of README.md and docs/ from the files of results."""
-    from biograft.replication import report as write_tables
+    from biograft.replication import write_tables
 
     stale = [str(path) for path in write_tables(check=check)]
     if figures and not check:

@@ -45,7 +45,7 @@ class LinkingReport:
     populations: Sequence[Population] = ()
     buckets: Sequence[Population] = ()
     mistakes: Sequence[Mistake] = ()
-    values: Mapping[str, bytes] = field(default_factory=dict)
+    figures: Mapping[str, bytes] = field(default_factory=dict)
     """Name -> PNG."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Store, gold, index and model of the evaluation."""
@@ -61,7 +61,7 @@ class _ReportTable:
 def write_report(report: LinkingReport, folder: Path, *, overwrite: bool = False) -> None:
     """Write ``report.md`` with its figures, ``report.html`` and ``result.json`` to a new folder."""
     with new_folder(folder, overwrite=overwrite) as work:
-        for name, image in report.values.items():
+        for name, image in report.figures.items():
             (work / f"{name}.png").write_bytes(image)
         (work / "report.md").write_text(to_markdown(report), encoding="utf-8")
         (work / "report.html").write_text(to_html(report), encoding="utf-8")
@@ -85,7 +85,7 @@ def to_markdown(report: LinkingReport) -> str:
     for table in _tables(report):
         lines += ["", f"## {table.title}", "", _row(table.head), _row(["---"] * len(table.head))]
         lines += [_row([_cell(cell) for cell in row]) for row in table.rows]
-    for name in report.values:
+    for name in report.figures:
         lines += ["", f"![{_CAPTIONS.get(name, name)}]({name}.png)"]
     return "\n".join(lines) + "\n"
 
@@ -122,7 +122,7 @@ def to_html(report: LinkingReport) -> str:
             *(_html_row(row, "td") for row in table.rows),
             "</table></div>",
         ]
-    for name, image in report.values.items():
+    for name, image in report.figures.items():
         source = b64encode(image).decode("ascii")
         caption = escape(_CAPTIONS.get(name, name))
         parts.append(f'<p><img alt="{caption}" src="data:image/png;base64,{source}"></p>')

@@ -198,7 +198,7 @@ def open_index(
 def open_search(
     kb: KnowledgeBase, folder: str | Path | None, languages: tuple[str, ...] = ()
 ) -> OpenedIndex:
-    """Open an index of names in these languages; without a folder, build a lexical one in memory."""
+    """Open an index of names in these languages; without a folder, build one in memory."""
     if folder is None:
         lexical = LexicalIndex.build(kb, LexicalConfig(languages=languages))
         return OpenedIndex(FusedSearch([lexical]), None, languages)

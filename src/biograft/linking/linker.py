@@ -147,7 +147,7 @@ class Linker:
         return cls.open(kb, index, model, **settings)
 
     @classmethod
-    def fit(
+    def fit(  # noqa: PLR0913 - data, settings and output of a run
         cls,
         kb: KnowledgeBase | str | Path,
         examples: Iterable[Document | tuple[str, str]],
@@ -170,8 +170,8 @@ class Linker:
         'D003920'
         """
         from biograft.linking.recipes import (
-            LinkerTrainingData,
             LinkerRecipe,
+            LinkerTrainingData,
             finetune,
         )  # it links, too
 

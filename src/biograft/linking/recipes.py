@@ -1,8 +1,7 @@
-"""Linker recipes: which linker is trained, on what, and how; and the functions that train them."""
+"""Linker recipes: which linker is trained, on which gold queries, and how."""
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,26 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from biograft.config import from_mapping
-from biograft.errors import ConfigError, MissingExtraError, OutputError, nearest
+from biograft.errors import ConfigError, OutputError, nearest
 from biograft.kb import KnowledgeBase
-from biograft.linking.finetuning import FinetuneConfig
-from biograft.linking.generative.config import GenerativeConfig
-from biograft.linking.index import OpenedIndex, build_index, open_index, open_search, update_index
-from biograft.linking.linker import Linker
-from biograft.linking.provenance import store_fingerprint
 from biograft.linking.queries import LabelledMention
 from biograft.linking.rankers import TrainedLinker
-from biograft.linking.rerank.config import RerankConfig
-from biograft.linking.supervised.config import RankerConfig
 from biograft.pretraining.recipe import EncoderConfig
 from biograft.progress import Progress
 from biograft.recipes.recipe import Recipe, read_table
 from biograft.registry import Registry
-from biograft.training.run_folder import RUN, check_run, is_first_process, sole_run, start_run
+from biograft.training.run_folder import RUN, is_first_process, sole_run
 
 if TYPE_CHECKING:
     from biograft.linking.queries import GoldQuery
-    from biograft.nn import TextEncoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +97,10 @@ class LinkerKind:
 LINKERS: Registry[LinkerKind] = Registry(
     "kind of linker",
     {
-        "ranker": ("recipes:RANKER", "a network that ranks candidates"),
-        "encoder": ("recipes:ENCODER", "an encoder for dense search"),
-        "rerank": ("recipes:RERANKER", "a cross-encoder that re-ranks candidates by context"),
-        "generative": ("recipes:GENERATIVE", "a sequence-to-sequence model that generates names"),
+        "ranker": ("trainers:RANKER", "a network that ranks candidates"),
+        "encoder": ("trainers:ENCODER", "an encoder for dense search"),
+        "rerank": ("trainers:RERANKER", "a cross-encoder that re-ranks candidates by context"),
+        "generative": ("trainers:GENERATIVE", "a sequence-to-sequence model that generates names"),
     },
     group="biograft.linkers",
     home="biograft.linking",
@@ -121,7 +112,7 @@ def finetune(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     kind = LINKERS.load(recipe.linker)
     for name, value in data.optional.items():
         if value is not None and name not in kind.takes:
-            raise ConfigError(f"{name}: a recipe of linker {recipe.linker!r} has no use for it")
+            raise ConfigError(f"{name}: a recipe of {recipe.linker!r} does not use it")
     with sole_run(data.out):
         return kind.run(recipe, data)
 
@@ -214,167 +205,3 @@ def _linker_kind(name: str, values: Mapping[str, Any]) -> LinkerKind:
             f"{nearest(str(linker), LINKERS)}"
         )
     return LINKERS.load(linker)
-
-
-def run_encoder(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
-    """Fine-tune an encoder into ``out/encoder``, with its lexical weight where it is learned."""
-    from biograft.linking.finetuning import finetune_encoder
-
-    if recipe.encoder is None:
-        raise ConfigError(f"recipe {recipe.name}: missing key 'encoder.name'")
-    result = finetune_encoder(
-        data.kb,
-        recipe.encoder.load(),
-        label_mentions(data.train),
-        recipe.config,
-        data.out,
-        resume=data.resume,
-        progress=data.progress,
-    )
-    report = {k: v for k, v in result.to_json().items() if k not in ("run", "encoder", "finished")}
-    finished = result.training.finished
-    return Outcome(made={"encoder": result.encoder}, report=report, finished=finished)
-
-
-ENCODER = LinkerKind(
-    config=FinetuneConfig,
-    encoder_key="encoder.name",
-    needs_encoder=True,
-    takes=frozenset(),
-    run=run_encoder,
-)
-
-
-def run_generative(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
-    """Train a generative linker into ``out/model``; the index is for its weight in the mix."""
-    try:
-        from biograft.linking.generative import Mentions, train_generative
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("models", "training a generative linker") from error
-    config: GenerativeConfig = recipe.config
-    searches = config.fit_weight or config.generation_weight < 1
-    if data.index is not None and not searches:
-        raise ConfigError(
-            "index: generation alone does not search an index; leave it out, or set "
-            "config.fit_weight=true"
-        )
-    data.progress.start("index")
-    languages = config.names.languages
-    opened = open_search(data.kb, data.index, languages) if searches else None
-    mentions = Mentions(
-        train=data.train,
-        held_out=data.dev or (),
-        search=opened.search if opened else None,
-    )
-    result = train_generative(
-        data.kb,
-        mentions,
-        config,
-        data.out,
-        resume=data.resume,
-        progress=data.progress,
-    )
-    return Outcome.of_linker(result)
-
-
-GENERATIVE = LinkerKind(
-    config=GenerativeConfig,
-    encoder_key="config.model",
-    needs_encoder=False,
-    takes=frozenset({"dev", "index"}),
-    run=run_generative,
-)
-
-
-def run_ranker(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
-    """Train a ranker into ``out/kb``, ``out/index`` and ``out/model``; finished parts are kept."""
-    try:
-        from biograft.linking.supervised import TrainedRanker, grow_store, train_network
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("models", "training a ranker") from error
-    if data.index is not None and recipe.encoder is not None:
-        raise ConfigError("encoder: the index brings its own; leave one of the two out")
-    mentions, known, out = label_mentions(data.train), label_mentions(data.known), data.out
-    encoder = recipe.encoder.load() if recipe.encoder else None
-    provenance = {
-        "kb": store_fingerprint(data.kb),
-        "mentions": _fingerprint(mentions),
-        "known": _fingerprint(known),
-        "encoder": encoder.fingerprint() if encoder else None,
-        "index": str(data.index) if data.index else None,
-    }
-    (check_run if data.resume else start_run)(out, recipe.to_json(), provenance)
-    data.progress.start("knowledge base")
-    if not (out / "kb").exists():
-        grow_store(data.kb, [*known, *mentions], out / "kb")
-    kb = KnowledgeBase.open(out / "kb")
-    opened = _index(kb, data, encoder)
-    trained = train_network(kb, opened.search, mentions, recipe.config, data.progress, known)
-    generators = [generator.name for generator in opened.search.generators]
-    ranker = TrainedRanker(kb, trained.network, trained.memory, generators)
-    ranker.save(out / "model", recipe.config, trained.report, overwrite=True)
-    made = {name: out / name for name in ("kb", "index", "model")}
-    return Outcome(made=made, report=trained.report)
-
-
-def _index(kb: KnowledgeBase, data: LinkerTrainingData, encoder: TextEncoder | None) -> OpenedIndex:
-    """Build the index of the extended store; vectors of the given index are reused."""
-    folder = data.out / "index"
-    if folder.exists():
-        return open_index(kb, folder)
-    if data.index is None:
-        build_index(kb, folder, encoder, progress=data.progress)
-        return open_index(kb, folder)
-    open_index(data.kb, data.index)  # refuses that of another store
-    work = folder.with_name("index.copied")
-    shutil.rmtree(work, ignore_errors=True)
-    shutil.copytree(data.index, work)
-    update_index(kb, work, progress=data.progress)
-    work.rename(folder)
-    return open_index(kb, folder)
-
-
-def _fingerprint(mentions: Sequence[LabelledMention]) -> str:
-    digest = hashlib.sha256()
-    for mention in mentions:
-        values = (mention.text, sorted(mention.concepts), mention.document)
-        digest.update(repr(values).encode())
-    return digest.hexdigest()
-
-
-RANKER = LinkerKind(
-    config=RankerConfig,
-    encoder_key="encoder.name",
-    needs_encoder=False,
-    takes=frozenset({"dev", "index", "known"}),
-    run=run_ranker,
-)
-
-
-def run_rerank(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
-    """Train a re-ranker into ``out/model``, on candidates of the index and the given model."""
-    try:
-        from biograft.linking.rerank import collect_examples, train_reranker
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("models", "training a re-ranker") from error
-    data.progress.start("candidates")
-    linker = Linker.open(data.kb, data.index, data.model)
-    examples = collect_examples(data.kb, linker, data.train, recipe.config, data.dev)
-    result = train_reranker(
-        examples,
-        recipe.config,
-        data.out,
-        ranker=data.model,
-        resume=data.resume,
-        progress=data.progress,
-    )
-    return Outcome.of_linker(result)
-
-
-RERANKER = LinkerKind(
-    config=RerankConfig,
-    encoder_key="config.encoder",
-    needs_encoder=False,
-    takes=frozenset({"dev", "index", "model"}),
-    run=run_rerank,
-)

@@ -1,4 +1,4 @@
-"""Recipes: an encoder, a stream, objectives and training in one TOML file; and running them."""
+"""Pre-training: recipes with an encoder, a stream and objectives, and running them."""
 
 from __future__ import annotations
 

@@ -32,11 +32,11 @@ class Neighbourhood:
 def with_vectors(
     config: KnowledgeConfig, ids: Sequence[str], counts: Ints, kb: KnowledgeBase | None
 ) -> tuple[tuple[str, ...], Ints]:
-    """Put behind the entities of a text those that ``vectors`` has and the store names.
+    """Append to the entities of a text those of ``vectors`` that the store names.
 
-    Texts to come may name any of them, so a layer that is told entities knows them all, if it has
-    the ``whole_graph``. They are found by their names, so without a store there are none. How often
-    each occurs in the text comes second.
+    Later texts may mention any of them, so a layer with entity inputs knows them all, with
+    ``whole_graph``. They are found by their names, so without a store none is added. Returns the
+    ids and their frequencies in the text.
     """
     if not config.takes_entity_inputs or kb is None:
         return tuple(ids), counts
@@ -67,8 +67,8 @@ def read_neighbourhood(
     n_neighbours = config.layers[NEIGHBOURS].n_neighbours
     if n_neighbours > table.k:
         raise ConfigError(
-            f"knowledge.layers.{NEIGHBOURS}.n_neighbours: {config.neighbours} has {table.k} of each "
-            f"entity, found {n_neighbours}; build it again with -k {n_neighbours}"
+            f"knowledge.layers.{NEIGHBOURS}.n_neighbours: {config.neighbours} has {table.k} of "
+            f"each entity, found {n_neighbours}; build it again with -k {n_neighbours}"
         )
     rows = _rows_of(ids, kb)
     if grows:

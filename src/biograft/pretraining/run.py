@@ -106,7 +106,7 @@ PRETRAINERS: Registry[PretrainFunction] = Registry(
 
 
 def pretrain(
-    recipe: PretrainingRecipe,
+    recipe: str | Path | PretrainingRecipe,
     kb: KnowledgeBase | None,
     out: str | Path,
     *,
@@ -118,6 +118,8 @@ def pretrain(
     The encoder is also written to ``out/encoder`` when the time limit ends a session before the
     last step; see ``training.finished``.
     """
+    if not isinstance(recipe, PretrainingRecipe):
+        recipe = PretrainingRecipe.load(recipe)
     try:
         run = PRETRAINERS.load(recipe.reads)
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Which names a concept brings to training: those of the languages wanted, each text once."""
+"""Synonym pairs: pairs of names of one concept, their sampling and batches (SapBERT)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ TRADE_NAMES = ("has_tradename", "tradename_of")
 
 
 def concept_names(kb: KnowledgeBase, config: SynonymPairsConfig) -> pl.DataFrame:
-    """Give ``concept, language, row`` (of the table of names), sorted in this order.
+    """Return ``concept, language, row`` (of the table of names), sorted in this order.
 
-    A concept has each text once: the first of equal ones, after lower-casing if configured.
+    A concept has each text once: the first of equal ones, after lowercasing if configured.
     """
     texts = pl.from_arrow(kb.table("names").select(["concept", "language", "text"]))
     names = pl.DataFrame(texts).with_row_index("row")
@@ -32,13 +32,13 @@ def concept_names(kb: KnowledgeBase, config: SynonymPairsConfig) -> pl.DataFrame
     if config.lowercase:
         names = names.with_columns(pl.col("text").str.to_lowercase())
     if config.trade_names:
-        names = pl.concat([names, _borrowed(kb, names)])
+        names = pl.concat([names, _trade_names(kb, names)])
     names = names.unique(["concept", "text"], keep="first", maintain_order=True)
     return names.select("concept", "language", "row").sort("concept", "language", "row")
 
 
 def language_codes(kb: KnowledgeBase, languages: tuple[str, ...]) -> list[int]:
-    """Give the numbers of languages in a store; one that it has no names in is refused."""
+    """Return the indices of languages in a store; raise for one without names."""
     for language in languages:
         if language not in kb.languages:
             raise ConfigError(
@@ -48,19 +48,19 @@ def language_codes(kb: KnowledgeBase, languages: tuple[str, ...]) -> list[int]:
     return [kb.languages.index(language) for language in languages]
 
 
-def _borrowed(kb: KnowledgeBase, names: pl.DataFrame) -> pl.DataFrame:
-    """Give concepts the own names of their trade names, and the other way round."""
+def _trade_names(kb: KnowledgeBase, names: pl.DataFrame) -> pl.DataFrame:
+    """Return the names that concepts get from their trade names, and trade names from concepts."""
     codes = [kb.relation_names.index(name) for name in TRADE_NAMES if name in kb.relation_names]
     relations = pl.DataFrame(
         pl.from_arrow(kb.table("relations").select(["head", "relation", "tail"]))
     ).filter(pl.col("relation").is_in(codes))
-    there = relations.select(concept="head", other="tail")
-    back = relations.select(concept="tail", other="head")
-    ties = pl.concat([there, back]).unique().sort("concept", "other")
-    lent = ties.join(
+    forward = relations.select(concept="head", other="tail")
+    backward = relations.select(concept="tail", other="head")
+    related = pl.concat([forward, backward]).unique().sort("concept", "other")
+    names_of_related = related.join(
         names.rename({"concept": "other"}), on="other", how="inner", maintain_order="left_right"
     )
-    return lent.select(names.columns)
+    return names_of_related.select(names.columns)
 
 
 _BATCH = 1 << 16
@@ -69,7 +69,7 @@ _BATCH = 1 << 16
 def read_pair_file(
     path: Path, label: Callable[[str], int]
 ) -> tuple[pa.ChunkedArray, npt.NDArray[np.int64]]:
-    """Give the names (rows 2k and 2k + 1 are pair k) and the label of each pair."""
+    """Read the names (rows 2k and 2k + 1 are pair k) and the label of each pair."""
     texts, labels = [], []
     lines = _lines(path)
     while batch := list(islice(lines, _BATCH)):
@@ -107,18 +107,17 @@ def count_partners(groups: Ints, blocks: Ints | None = None) -> Ints:
     ``groups`` is ascending. With ``blocks`` (languages, ascending within a group) only names of
     other blocks are partners.
     """
-    places = np.arange(len(groups), dtype=np.int64)
     if blocks is None:
-        return places - _starts(groups)
+        return np.arange(len(groups), dtype=np.int64) - _starts(groups)
     return _starts(groups, blocks) - _starts(groups)
 
 
 def sample_pairs(
     groups: Ints, partners: Ints, cap: int, rng: np.random.Generator
 ) -> tuple[Ints, int]:
-    """Give the pairs as (n, 2) places of names, at most ``cap`` of a group (0: all).
+    """Sample pairs as (n, 2) rows of names, at most ``cap`` of a group (0: all).
 
-    Also says how many groups were cut to the cap.
+    Also returns the number of groups that were limited to the cap.
     """
     ends = np.cumsum(partners)
     bounds = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]]) if len(groups) else groups
@@ -127,7 +126,7 @@ def sample_pairs(
     over = per_group > cap if cap else np.zeros(len(per_group), bool)
     numbers = _ranges(first[~over], per_group[~over])
     if over.any():
-        chosen = _draw(per_group[over], cap, rng) + first[over, None]
+        chosen = _sample_distinct(per_group[over], cap, rng) + first[over, None]
         numbers = np.concatenate([numbers, chosen.ravel()])
     numbers.sort()
     right = np.searchsorted(ends, numbers, side="right")
@@ -136,59 +135,59 @@ def sample_pairs(
 
 
 def _starts(*keys: Ints) -> Ints:
-    """Give for each row where the run of rows with equal keys begins."""
+    """Return for each row the start of the run of rows with equal keys."""
     changed = np.zeros(len(keys[0]), bool)
     changed[:1] = True
     for key in keys:
         changed[1:] |= key[1:] != key[:-1]
-    places = np.arange(len(keys[0]), dtype=np.int64)
-    starts: Ints = np.maximum.accumulate(np.where(changed, places, 0))
+    rows = np.arange(len(keys[0]), dtype=np.int64)
+    starts: Ints = np.maximum.accumulate(np.where(changed, rows, 0))
     return starts
 
 
 def _ranges(starts: Ints, lengths: Ints) -> Ints:
-    """Give start, start + 1, ... for each start, one after the other."""
+    """Concatenate the ranges start, start + 1, ... of these lengths."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
     shifts: Ints = np.repeat(starts - (ends - lengths), lengths)
     return np.arange(total, dtype=np.int64) + shifts
 
 
-def _draw(sizes: Ints, n: int, rng: np.random.Generator) -> Ints:
-    """Draw ``n`` different numbers below each size (Floyd's sampling, all sizes at once)."""
+def _sample_distinct(sizes: Ints, n: int, rng: np.random.Generator) -> Ints:
+    """Sample ``n`` distinct numbers below each size (Floyd's algorithm, all sizes at once)."""
     chosen = np.full((len(sizes), n), -1, np.int64)
     for k in range(n):
         highest = sizes - n + k
-        drawn = rng.integers(0, highest + 1)
-        taken = (chosen[:, :k] == drawn[:, None]).any(axis=1)
-        chosen[:, k] = np.where(taken, highest, drawn)
+        sampled = rng.integers(0, highest + 1)
+        taken = (chosen[:, :k] == sampled[:, None]).any(axis=1)
+        chosen[:, k] = np.where(taken, highest, sampled)
     return chosen
 
 
 @dataclass(slots=True)
 class PairCounts:
-    """What became of the concepts and their names."""
+    """Counts of concepts, names and pairs."""
 
     n_concepts: int = 0
-    """Concepts of the knowledge base that give pairs."""
+    """Concepts of the knowledge base with pairs."""
     n_singletons: int = 0
-    """Concepts with names but no two to pair."""
+    """Concepts with names, but without a pair."""
     n_names: int = 0
     """Names of all concepts, each text once in a concept."""
     n_capped: int = 0
     """Concepts whose pairs were sampled."""
     n_pairs: int = 0
-    """Pairs in all."""
+    """All pairs."""
     n_extra: int = 0
     """Pairs from the extra file."""
 
     def to_json(self) -> dict[str, int]:
-        """Give the counts as plain values."""
+        """Return the counts as plain values."""
         return asdict(self)
 
 
 class SynonymPairs:
-    """Pairs as rows of the table of names; rows past its end are names of the extra file."""
+    """Pairs as rows of the table of names; rows beyond it are names of the extra file."""
 
     def __init__(self, kb: KnowledgeBase | None, config: SynonymPairsConfig | None = None) -> None:
         self.kb, self.config = kb, config or SynonymPairsConfig()
@@ -215,7 +214,7 @@ class SynonymPairs:
         return len(self.rows)
 
     def text(self, row: int) -> str:
-        """Give the name in a row, lower-cased if so configured."""
+        """Return the name of a row, lowercased if configured."""
         if self._extra is not None and row >= self._n_names:
             text: str = self._extra[row - self._n_names].as_py()
         elif self.kb is not None:
@@ -223,7 +222,7 @@ class SynonymPairs:
         return text.lower() if self.config.lowercase else text
 
     def lengths(self) -> npt.NDArray[np.uint32]:
-        """Give the length of the longer name of each pair, in bytes."""
+        """Return the length of the longer name of each pair, in bytes."""
         columns = [self.kb.table("names").column("text")] if self.kb is not None else []
         columns += [self._extra] if self._extra is not None else []
         sizes = np.concatenate([pl.Series(c).str.len_bytes().to_numpy() for c in columns])
@@ -237,15 +236,15 @@ class SynonymPairs:
         blocks = names["language"].to_numpy().astype(np.int64)
         partners = count_partners(concepts, blocks if self.config.cross_language else None)
         rng = np.random.default_rng(self.config.seed)
-        places, n_capped = sample_pairs(concepts, partners, self.config.max_pairs, rng)
-        labels = concepts[places[:, 0]]
+        pairs, n_capped = sample_pairs(concepts, partners, self.config.max_pairs, rng)
+        labels = concepts[pairs[:, 0]]
         self.counts.n_names, self.counts.n_capped = len(names), n_capped
         self.counts.n_concepts = len(np.unique(labels))
         self.counts.n_singletons = len(np.unique(concepts)) - self.counts.n_concepts
-        return names["row"].to_numpy().astype(np.int32)[places], labels
+        return names["row"].to_numpy().astype(np.int32)[pairs], labels
 
     def _read_extra(self, path: Path) -> tuple[npt.NDArray[np.int32], Ints]:
-        """Read pairs of a file; an id that the knowledge base knows means its concept."""
+        """Read pairs of a file; an id of the knowledge base means its concept."""
         known: dict[str, int] = {}
         n_concepts = len(self.kb) if self.kb is not None else 0
 
@@ -274,10 +273,10 @@ class PairBatch:
 
 
 class PairBatches:
-    """Batches that can be taken up at any epoch and position.
+    """Batches in a new order each epoch, readable from any epoch and position.
 
-    Of ``world`` processes each reads every ``world``-th pair; what does not divide is left out of
-    the epoch, so that all have equally many batches. The last batch may be smaller.
+    Of ``world`` processes each reads every ``world``-th pair; a remainder is left out of the epoch,
+    so that all have equally many batches. The last batch may be smaller.
     """
 
     def __init__(
@@ -299,17 +298,17 @@ class PairBatches:
         self._lengths = pairs.lengths() if pairs.config.bucket_batches else None
 
     def __len__(self) -> int:
-        """How many batches an epoch has for one process."""
+        """The number of batches of an epoch for one process."""
         return (self._n_own + self.batch_size - 1) // self.batch_size
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[PairBatch]:
-        """Give the batches of an epoch from a position on."""
+        """Iterate over the batches of an epoch from a position on."""
         order = self._order(epoch)
         for start in range(position * self.batch_size, len(order), self.batch_size):
             yield self._batch(order[start : start + self.batch_size])
 
     def _order(self, epoch: int) -> npt.NDArray[np.int32]:
-        """Shuffle the pairs of this process; where wanted, by length within some batches."""
+        """Shuffle the pairs of this process, grouped by length if configured."""
         rng = np.random.default_rng([self.seed, epoch])
         order = np.arange(len(self.pairs), dtype=np.int32)
         rng.shuffle(order)
@@ -320,10 +319,10 @@ class PairBatches:
             order, self._lengths, self.batch_size, self.pairs.config.bucket_batches, rng
         )
 
-    def _batch(self, places: npt.NDArray[np.int32]) -> PairBatch:
-        rows = self.pairs.rows[places].tolist()
+    def _batch(self, indices: npt.NDArray[np.int32]) -> PairBatch:
+        rows = self.pairs.rows[indices].tolist()
         return PairBatch(
             left=tuple(self.pairs.text(left) for left, _ in rows),
             right=tuple(self.pairs.text(right) for _, right in rows),
-            labels=self.pairs.labels[places],
+            labels=self.pairs.labels[indices],
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         list_experiments as list_experiments,
         shipped_experiments as shipped_experiments,
     )
-    from biograft.replication.report import report as report
+    from biograft.replication.report import write_tables as write_tables
     from biograft.replication.runner import Job as Job, run_experiment as run_experiment
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from biograft.errors import MissingExtraError
-from biograft.replication.encoder_tables import unite_folds
 from biograft.replication.experiment import REPOSITORY, RESULTS
 from biograft.replication.results import read_result
+from biograft.replication.tables import unite_folds
 
 FIGURES = REPOSITORY / "docs" / "figures"
 CURVES = {

@@ -14,19 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from biograft.errors import InputError, nearest
-from biograft.replication import encoder_tables, linking_tables, speed_tables
-from biograft.replication.experiment import (
-    REPOSITORY,
-    RESULTS,
-    Experiment,
-    shipped_experiments,
-)
+from biograft.replication import speed_tables, tables as encoder_tables, tables as linking_tables
+from biograft.replication.experiment import REPOSITORY, RESULTS, Experiment, shipped_experiments
 from biograft.replication.results import read_result
 
 BENCHMARKS = REPOSITORY / "benchmarks" / "results"
 _MARK = re.compile(r"<!-- begin: ([\w/-]+) -->\n(.*?)<!-- end: \1 -->", re.DOTALL)
-_SCRIPTS = {"kb_build_15m": "kb_build.py --names 15000000 --relations 5000000"}
-"""The commands of benchmarks whose results have another name."""
+_SCRIPTS = {
+    "kb_build_15m": "kb_build.py --names 15000000 --relations 5000000",
+    "linking_speed": "linking_speed.py --full",
+}
+"""The commands of benchmarks that are not the name of the result alone."""
 Table = Callable[[Mapping[str, Any]], str]
 
 
@@ -72,7 +70,7 @@ def documents() -> list[Path]:
     return [path for path in found if path.exists()]
 
 
-def report(paths: Iterable[Path] | None = None, *, check: bool = False) -> list[Path]:
+def write_tables(paths: Iterable[Path] | None = None, *, check: bool = False) -> list[Path]:
     """Rewrite the tables of documents; return those that were not up to date.
 
     With ``check`` nothing is written.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from biograft.replication.linking_tables import markdown
+from biograft.replication.tables import markdown
 
 Result = Mapping[str, Any]
 

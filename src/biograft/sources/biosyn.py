@@ -1,8 +1,8 @@
-"""BioSyn dictionaries: ``id||name`` a line, where the id may be ``A|B`` (several ids).
+"""BioSyn dictionary reader: ``id||name`` per line, where the id may be ``A|B`` (several ids).
 
-What stands before the bars is the concept: ``A|B`` and ``A|C`` are two, though they share an id,
-as the field's evaluation has it. Each of the ids becomes an alternate one, so that it finds all.
-``CUI-less`` lines name nothing and are filtered, as the published evaluation does.
+The text before the bars is the concept: ``A|B`` and ``A|C`` are two concepts although they share an
+id, as in the published evaluation. Each single id becomes an alternate id. ``CUI-less`` lines are
+filtered, as in the published evaluation.
 """
 
 from __future__ import annotations

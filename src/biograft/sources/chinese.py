@@ -1,7 +1,7 @@
-"""What the Chinese disease sources share: their encoding, their words, their cut items.
+"""Shared parts of the Chinese disease readers: encoding, page text, truncated items, relations.
 
-Both come from crawls of public health sites, which shorten long items on a page to
-``类风湿性关节...``. Such an item names nothing any more.
+Both sources are crawls of public health sites, which truncate long items to ``类风湿性关节...``;
+such items are rejected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from biograft.sources.triples import NamedEntities
 ELLIPSES = ("...", "…")
 TRUNCATED = "cut short in the source"
 PAGE_TEXT = frozenset({"[详细]", "暂无相关资料", "应该如何用药？用什么药？", ">>"})
-"""Words of the web page that stand where items should: *more*, *no data yet*, a link."""
+"""Text of the web page in place of an item: *more*, *no data yet*, a link."""
 
 TAIL_TYPES: Mapping[str, str] = {
     "has_complication": "Disease",
@@ -33,20 +33,20 @@ TAIL_TYPES: Mapping[str, str] = {
     "recommend_recipe": "Food",
     "body_part": "Body",
 }
-"""Relation -> the type of what it points to."""
+"""Relation -> the type of its tail."""
 
 EntityItem: TypeAlias = NameRecord | TypeRecord | RelationRecord
 
 
 def chinese_encoding(path: Path, configured: str) -> str:
-    """Name the encoding: as configured; by default GB18030 where the head is not UTF-8."""
+    """Return the configured encoding; by default GB18030 if the head is not UTF-8."""
     if configured.lower() not in ("utf-8", "utf8"):
         return configured
     return "utf-8" if decodes(read_head(path), "utf-8") else "gb18030"
 
 
 def decodes(head: bytes, encoding: str) -> bool:
-    """Whether the bytes, of which the last character may be cut, are in an encoding."""
+    """Whether bytes are in an encoding; their last character may be incomplete."""
     try:
         codecs.getincrementaldecoder(encoding)().decode(head)
     except UnicodeDecodeError:
@@ -55,21 +55,21 @@ def decodes(head: bytes, encoding: str) -> bool:
 
 
 def is_truncated(text: str) -> bool:
-    """Whether the source shortened this item."""
+    """Whether the source truncated this item."""
     return text.endswith(ELLIPSES)
 
 
 def relate(
     entities: NamedEntities, head: str, relation: str, items: Iterable[str], log: ReadLog, line: int
 ) -> Iterator[EntityItem]:
-    """Yield a relation to each item, which becomes a concept of its own."""
+    """Yield a relation to each item, which becomes a concept."""
     kind = TAIL_TYPES[relation]
     for item in items:
         tail = item.strip()
         if not tail:
             continue
         if tail in PAGE_TEXT:
-            log.filter("words of the web page")
+            log.filter("text of the web page")
             continue
         if is_truncated(tail):
             log.reject(TRUNCATED, line, tail)

@@ -1,8 +1,8 @@
-"""Very large delimited files as tables: fast where lines are right, exact where they are not.
+"""Delimited files of any size (RRF, RF2) as tables: fast on valid lines, exact on invalid ones.
 
-Polars parses blocks of lines; it fills short lines and drops surplus fields in silence, so each
-block is first proven to have the right number of fields on every line. A block that fails is
-taken apart line by line, and its faulty lines are rejected with their numbers.
+Polars parses blocks of lines. It silently fills short lines and drops surplus fields, so the number
+of fields of each line of a block is checked first. An invalid block is parsed line by line, and its
+invalid lines are rejected with their line numbers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DelimitedLayout:
 
     @property
     def n_separators(self) -> int:
-        """How many separators a right line has."""
+        """The number of separators of a valid line."""
         return len(self.columns) - (0 if self.trailing else 1)
 
 
@@ -59,13 +59,13 @@ def read_rows(
 
 
 def ids_lost(before: pl.Series, after: pl.Series) -> pl.Series:
-    """Return the different ids of a block of which no row is left after a filter."""
+    """Return the distinct ids of a block without a row left after a filter."""
     ids = before.unique()
     return ids.filter(~ids.is_in(after.implode()))
 
 
 def _ahead(items: Iterator[T]) -> Iterator[T]:
-    """Return the items of an iterator while the next one is made in another thread."""
+    """Yield the items of an iterator while the next one is made in another thread."""
     end = object()
     pool = ThreadPoolExecutor(1)
     try:
@@ -74,15 +74,14 @@ def _ahead(items: Iterator[T]) -> Iterator[T]:
             following = pool.submit(next, items, end)
             yield cast("T", item)
     finally:
-        # a consumer that stops early waits for nothing: the thread ends after its last item,
-        # and the iterator is closed there, where it cannot be running still
+        # a consumer that stops early does not wait: the thread ends after its current item
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _checked_blocks(
     path: Path, layout: DelimitedLayout, encoding: str
 ) -> Iterator[tuple[LineBlock, bool]]:
-    """Read blocks of lines, each with whether all its lines are right."""
+    """Read blocks of lines, each with whether all its lines are valid."""
     for block in read_line_blocks(path):
         lines = _recode(block, path, encoding)
         if layout.header and lines.first == 1:
@@ -126,7 +125,7 @@ def _header_fault(columns: list[str], layout: DelimitedLayout) -> str:
 def _parse_whole(
     lines: LineBlock, path: Path, layout: DelimitedLayout, wanted: Sequence[str]
 ) -> pl.DataFrame | None:
-    """Parse a block of right lines; none if something stands behind a last separator."""
+    """Parse a block of valid lines; None if text follows a last separator."""
     columns = [*wanted, _END_OF_LINE] if layout.trailing else wanted
     frame = _to_frame(lines.data, lines, path, layout, columns)
     if layout.trailing and not frame[_END_OF_LINE].is_in(["", "\r"]).all():
@@ -137,7 +136,7 @@ def _parse_whole(
 def _parse_by_line(
     lines: LineBlock, path: Path, log: ReadLog, layout: DelimitedLayout, wanted: Sequence[str]
 ) -> pl.DataFrame:
-    """Parse the right lines of a block and reject the others with their numbers."""
+    """Parse the valid lines of a block and reject the others with their line numbers."""
     good: list[bytes] = []
     line_numbers: list[int] = []
     for number, line in enumerate(lines.data.split(b"\n"), lines.first):
@@ -165,7 +164,7 @@ def _line_fault(line: bytes, layout: DelimitedLayout) -> str:
 
 
 def _is_regular(data: bytes, layout: DelimitedLayout) -> bool:
-    """Prove that every line has the right number of separators: all else taken out, they rhyme."""
+    """Whether every line has the right number of separators, by comparing only those."""
     separator = layout.separator.encode()
     marks = data.translate(None, bytes(set(range(256)) - {_NEWLINE, *separator}))
     line = separator * layout.n_separators + b"\n"

@@ -1,8 +1,8 @@
-"""Bytes and lines of source files: gzip transparent, damage told with file and line.
+"""Bytes and lines of source files, plain or compressed; damage is reported with file and line.
 
-Everything here raises an :class:`~biograft.errors.InputError` for a file that cannot be used:
-missing, a folder, empty, cut gzip, wrong encoding, NUL bytes, a line without end, or packed so
-that far more would come out than any text packs into (:mod:`biograft.sources.limits`).
+All functions raise an :class:`~biograft.errors.InputError` for a file that cannot be used: missing,
+a folder, empty, truncated gzip, wrong encoding, NUL bytes, an endless line, or a decompression bomb
+(:mod:`biograft.sources.limits`).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from biograft.sources.limits import ExpansionLimit, max_value, too_large
 GZIP_MAGIC = b"\x1f\x8b"
 HEAD_BYTES = 1 << 16
 BLOCK_BYTES = 16 << 20
-"""Large enough for polars to use all cores, small enough for memory to be used again."""
+"""Large enough for polars to use all cores, small enough for memory to be reused."""
 MAX_LINE_BYTES = 8 << 20
-"""A line longer than this is taken for damage, not for data."""
+"""A longer line counts as damage."""
 
 _BZIP2_MAGIC, _XZ_MAGIC = b"BZh", b"\xfd7zXZ\x00"
 _OTHER_ARCHIVES = {b"PK\x03\x04": "zip", _BZIP2_MAGIC: "bzip2", _XZ_MAGIC: "xz"}
@@ -59,7 +59,7 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def _open(path: Path) -> tuple[IO[bytes], bytes]:
-    """Open a file that holds something, and give its first bytes."""
+    """Open a file that is not empty, and return its first bytes."""
     try:
         if path.is_dir():
             raise InputError("is a folder, expected a file", path=path, remedy="name a file in it")
@@ -81,7 +81,7 @@ def _open(path: Path) -> tuple[IO[bytes], bytes]:
 
 @contextlib.contextmanager
 def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Open a zip archive; damage, of it or of a member, is told as what it is."""
+    """Open a zip archive; damage to it or to a member raises an ``InputError``."""
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
@@ -96,11 +96,11 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
 def read_members(
     archive: zipfile.ZipFile, path: Path, names: Iterable[str], max_bytes: int
 ) -> Iterator[tuple[str, bytes]]:
-    """Read members of a zip, of each at most so many bytes."""
+    """Read at most ``max_bytes`` bytes of each of the named members of a zip."""
     expansion, size, n_bytes = ExpansionLimit(path), path.stat().st_size, 0
     for name in names:
         if archive.getinfo(name).compress_type not in _INCREMENTAL:
-            # only these are unpacked by no more than is asked for
+            # only these are decompressed incrementally
             raise InputError(f"{name} is not packed by deflate", path=path, remedy="unpack it")
         with archive.open(name) as member:
             data = member.read(max_bytes)
@@ -111,7 +111,7 @@ def read_members(
 
 @contextlib.contextmanager
 def open_tar(path: Path) -> Iterator[tarfile.TarFile]:
-    """Open a tar archive, packed or not, to be gone through once, in its order."""
+    """Open a tar archive, compressed or not, for one sequential pass."""
     raw, magic = _open(path)
     unpack = next((unpack for mark, unpack in _TAR_PACKED.items() if magic.startswith(mark)), None)
     try:
@@ -127,7 +127,7 @@ def open_tar(path: Path) -> Iterator[tarfile.TarFile]:
 
 
 class _UnpackedFile(io.RawIOBase):
-    """What a packed file becomes, unless that is too much; damage is reported as what it is."""
+    """The decompressed bytes of a file, within the expansion limit."""
 
     def __init__(self, path: Path, raw: IO[bytes], file: IO[bytes]) -> None:
         self._path, self._raw, self._file = path, raw, file
@@ -167,7 +167,7 @@ class _UnpackedFile(io.RawIOBase):
 
 
 class _TarFile(_UnpackedFile):
-    """The bytes of a tar archive, read forwards; no header makes it read very much at once."""
+    """The bytes of a tar archive, read forwards and in bounded steps."""
 
     def seekable(self) -> bool:
         return True
@@ -189,7 +189,7 @@ class _TarFile(_UnpackedFile):
 
 
 def read_head(path: Path) -> bytes:
-    """Read the first decompressed bytes of a file, to recognise it by."""
+    """Read the first decompressed bytes of a file, to recognise its format."""
     with open_bytes(path) as file:
         head = file.read(HEAD_BYTES)
     if not head:
@@ -198,7 +198,7 @@ def read_head(path: Path) -> bytes:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is a file or folder; a name longer than any the system allows is none."""
+    """Whether a file or folder exists; False for names that the system does not allow."""
     try:
         return path.exists()
     except OSError:
@@ -206,7 +206,7 @@ def exists(path: Path) -> bool:
 
 
 def is_empty(path: Path) -> bool:
-    """Whether a file holds nothing, be it gzipped."""
+    """Whether a file, plain or gzipped, is empty."""
     if path.stat().st_size == 0:
         return True
     with open_bytes(path) as file:
@@ -222,16 +222,16 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
 
 @dataclass(frozen=True, slots=True)
 class LineBlock:
-    """Some complete lines of a file: their bytes, and the number of the first."""
+    """Complete lines of a file: their bytes and the number of the first line."""
 
     data: bytes
     first: int
     fraction: float
-    """How much of the file has been read once these lines are done."""
+    """The fraction of the file up to the end of these lines."""
 
 
 def read_line_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[LineBlock]:
-    """Read a file as blocks of whole lines, for parsers that take many lines at once."""
+    """Read a file as blocks of complete lines."""
     total = max(path.stat().st_size, 1) if path.is_file() else 1
     first = 1
     with open_bytes(path) as raw:
@@ -247,7 +247,7 @@ def read_line_blocks(path: Path, size: int = BLOCK_BYTES) -> Iterator[LineBlock]
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """Read a file as numbered lines without their line ends."""
+    """Read the lines of a file with their numbers, without line ends."""
     for block in read_line_blocks(path, 1 << 20):
         text = decode(block.data, path, block.first, encoding)
         lines = text.split("\n")
@@ -258,7 +258,7 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
 
 
 def decode(data: bytes, path: Path, first: int, encoding: str) -> str:
-    """Decode bytes that begin at line ``first`` of a file, naming the line that fails."""
+    """Decode bytes that begin at line ``first`` of a file; an error names the line."""
     try:
         return data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
     except LookupError as error:
@@ -272,14 +272,14 @@ def decode(data: bytes, path: Path, first: int, encoding: str) -> str:
             text=_line_at(data, error.start).decode(encoding, errors="replace"),
             remedy=f"name the encoding ({_guess(data)})",
         ) from error
-    except UnicodeError as error:  # codecs that are not of files, such as idna
+    except UnicodeError as error:  # codecs that are not for files, such as idna
         raise EncodingError(
             f"is not {encoding} ({error})", path=path, line=first, remedy="name another encoding"
         ) from error
 
 
 def _guess(data: bytes) -> str:
-    """Return which encoding the bytes may be in."""
+    """Return a remedy that suggests an encoding of the bytes."""
     try:
         data[: data.rfind(b"\n") + 1 or len(data)].decode("gb18030")
     except UnicodeDecodeError:
@@ -300,13 +300,13 @@ def _without_bom(chunk: bytes, path: Path) -> bytes:
 
 
 def refuse_utf16(head: bytes, path: Path) -> None:
-    """Return what is to be done about a file that begins as UTF-16 does."""
+    """Raise an ``EncodingError`` for a file that begins as UTF-16."""
     if head.startswith(_UTF16_BOMS):
         raise EncodingError("is UTF-16", path=path, line=1, remedy="convert it to UTF-8 first")
 
 
 def _check_bytes(data: bytes, path: Path, first: int) -> None:
-    """Refuse NUL bytes and endless lines, naming the line."""
+    """Raise a ``FormatError`` for NUL bytes and endless lines."""
     if (position := data.find(b"\x00")) >= 0:
         raise FormatError(
             "holds a NUL byte",
@@ -317,7 +317,7 @@ def _check_bytes(data: bytes, path: Path, first: int) -> None:
     if len(data) > MAX_LINE_BYTES:
         start = 0
         while len(data) - start > MAX_LINE_BYTES:
-            # jump back from the farthest allowed end: few steps even in large blocks
+            # jump back from the last allowed end: few steps even in large blocks
             end = data.rfind(b"\n", start, start + MAX_LINE_BYTES + 1) + 1
             if end <= start:
                 _check_length(data[start:], path, first + data.count(b"\n", 0, start))

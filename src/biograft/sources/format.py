@@ -1,4 +1,4 @@
-"""What a reader of one format is: how it recognises a file, and how it reads it."""
+"""Source formats: settings of a source, records and blocks, recognition of files by content."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Many records of one type at once, as a table whose columns are the record's fields.
+    """A table of records of one type, whose columns are the fields of the record.
 
-    Readers of very large tables yield these in place of single records.
+    Readers of very large tables yield blocks instead of single records.
     """
 
     record: type[Record]
@@ -35,11 +35,11 @@ Item: TypeAlias = Record | Block
 
 @dataclass(frozen=True, kw_only=True)
 class SourceConfig:
-    """One file or folder to read, and how; an empty filter keeps everything."""
+    """A file or folder to read, with its settings; an empty filter keeps everything."""
 
     path: Path
     format: str = ""
-    """Name of the reader; empty means: recognised by content."""
+    """Name of the format; empty: recognised by content."""
     languages: tuple[str, ...] = ()
     """Keep names and definitions in these languages (ISO 639-1); the first is the main one."""
     vocabularies: tuple[str, ...] = ()
@@ -49,21 +49,21 @@ class SourceConfig:
     relations: tuple[str, ...] = ()
     """Keep relations of these names."""
     keep_suppressed: bool = False
-    """Keep what the source marks as suppressed, obsolete, inactive or deprecated."""
+    """Keep records that the source marks as suppressed, obsolete, inactive or deprecated."""
     keep_codes: bool = False
     """Keep the codes of source vocabularies as cross-references (``CODE`` of UMLS)."""
     encoding: str = "utf-8"
     """Encoding of the file's text."""
     language: str = ""
-    """Language of names in a format that does not say; empty means the format's default."""
+    """Language of names in a format without languages; empty: the default of the format."""
     default_type: str = ""
-    """Semantic type of concepts in a format that gives none."""
+    """Semantic type of concepts without one."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """For tables: which column holds what, as ``{"id": "code", "name": "label"}``."""
+    """For tables: the column of each role, as ``{"id": "code", "name": "label"}``."""
     separator: str = ""
-    """For tables: what parts several values in one cell; empty means ``|``."""
+    """For tables: the separator of several values in one cell; empty: ``|``."""
     same_as: tuple[str, ...] = ()
-    """For triples: relations whose tail is another name of their head."""
+    """For triples: relations whose tail is a synonym of their head."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
@@ -71,7 +71,7 @@ class SourceConfig:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a reader may look at to say whether a file is of its format."""
+    """The beginning of a file, or the names in a folder, by which a format is recognised."""
 
     path: Path
     head: bytes
@@ -85,7 +85,7 @@ class Probe:
         return self.head.decode("utf-8-sig", errors="replace")
 
     def lines(self, n: int = 20) -> list[str]:
-        """Return the first complete lines of the head that are not blank."""
+        """Return the first complete lines of the head that are not empty."""
         lines = [line.rstrip("\r") for line in self.text.split("\n")]
         if len(lines) > 1 and not self.text.endswith("\n"):
             lines.pop()
@@ -94,35 +94,35 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of ontology files: the one object each reader module offers."""
+    """A format of ontology files; each reader module defines one."""
 
     recognise: Callable[[Probe], bool]
     read: Callable[[SourceConfig, ReadLog], Iterator[Item]]
     languages_inside: bool = True
-    """Whether names of several languages may stand in one file."""
+    """Whether one file may hold names in several languages."""
     tabular: bool = False
-    """Whether its files are tables that a column mapping could describe too."""
+    """Whether files are tables that a column mapping could describe as well."""
 
 
 class Recogniser(Protocol):
-    """A format that can say whether a file is of it."""
+    """A format that can recognise its files."""
 
     def recognise(self, probe: Probe, /) -> bool:
-        """Return whether what the probe shows is of this format."""
+        """Whether the probe is of this format."""
 
 
 R = TypeVar("R", bound=Recogniser)
 
 
 def look_at(path: Path) -> Probe:
-    """Take a first look at a file, or at what lies in a folder."""
+    """Probe a file, or the names in a folder."""
     if exists(path) and path.is_dir():
         return Probe(path, b"", frozenset(entry.name for entry in path.iterdir()))
     return Probe(path, read_head(path))
 
 
 def look_into(path: Path) -> Probe:
-    """Look as ``look_at`` does, but into folders to any depth, and into zip archives."""
+    """Probe a file, or all names below a folder or in a zip archive."""
     if exists(path) and path.is_dir():
         names = (each.name for each in path.rglob("*") if not each.name.startswith("."))
         return Probe(path, b"", frozenset(names))

@@ -1,4 +1,4 @@
-"""Decode a JSON text that must be fit for a store."""
+"""JSON input: streaming parser of large documents, and readers of JSON lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from biograft.sources.log import ReadLog
 
 
 def decode_json(text: str) -> Any:
-    """Decode JSON; half a surrogate pair, which no file can hold, is a ``ValueError`` too.
+    """Decode JSON; a lone surrogate, which no file can hold, raises a ``ValueError``.
 
     >>> decode_json('"x"')
     'x'
@@ -30,7 +30,7 @@ def decode_json(text: str) -> Any:
 
 
 def peek_object(text: str) -> dict[str, Any]:
-    """Decode an object to recognise a file by; empty if the text is none.
+    """Decode a JSON object to recognise a format; empty if the text is none.
 
     >>> peek_object('{"id": 1}'), peek_object("prose")
     ({'id': 1}, {})
@@ -44,20 +44,20 @@ def peek_object(text: str) -> dict[str, Any]:
 
 CHUNK_BYTES = 1 << 20
 _MARGIN = 16
-"""An error this near the end of what is read may only mean that the text goes on."""
+"""An error this close to the end of the buffer may only mean that more must be read."""
 
 _decode = json.JSONDecoder().raw_decode
 _WHITESPACE = re.compile(r"[ \t\r\n]*")
 
 
 class JsonStream:
-    """A place in a JSON document, which moves on as it is read."""
+    """A streaming JSON parser: walks objects and arrays, decodes single values."""
 
     def __init__(self, path: Path, encoding: str = "utf-8") -> None:
         self._path, self._encoding = path, encoding
         name = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
         try:
-            b" ".decode(name, "ignore")  # refuses codecs that are not of text, as hex
+            b" ".decode(name, "ignore")  # refuses codecs that are not for text, such as hex
             self._decoder = codecs.getincrementaldecoder(name)()
         except LookupError as error:
             raise ConfigError(f"no encoding is called {encoding!r}") from error
@@ -87,11 +87,11 @@ class JsonStream:
 
     @property
     def fraction(self) -> float:
-        """How much of the file has been read."""
+        """The fraction of the file that has been read."""
         return min(self._file.tell() / self._total, 1.0)
 
     def members(self) -> Iterator[str]:
-        """Walk an object: after each key, its value must be read, walked or skipped."""
+        """Walk an object: yield its keys; each value must be read, walked or skipped."""
         self._expect("{")
         if self._peek() == "}":
             self._position += 1
@@ -106,7 +106,7 @@ class JsonStream:
                 return
 
     def elements(self) -> Iterator[int]:
-        """Walk an array: give the line of each element, which must be read, walked or skipped."""
+        """Walk an array: yield the line of each element, which must be read, walked or skipped."""
         self._expect("[")
         if self._peek() == "]":
             self._position += 1
@@ -118,7 +118,7 @@ class JsonStream:
                 return
 
     def value(self, *, valid_unicode: bool = False) -> Any:
-        """Decode the value that comes next; refuse half a surrogate pair in it if told to."""
+        """Decode the next value; ``valid_unicode`` refuses lone surrogates in it."""
         self._peek()
         while True:
             try:
@@ -129,7 +129,7 @@ class JsonStream:
                 if not self._is_incomplete(error):
                     self._fail("is not valid JSON", str(getattr(error, "msg", error)))
             else:
-                # of a number that goes on, up to two characters may be here unused: 1|e-|7
+                # an incomplete number may leave up to two characters unused: 1|e-|7
                 if end + 2 < len(self._text) or self._ended:
                     if valid_unicode:
                         self._refuse_surrogates(value, end)
@@ -140,7 +140,7 @@ class JsonStream:
             self._fill()
 
     def skip(self) -> None:
-        """Pass over the value that comes next; a large one costs no more than what is in it."""
+        """Skip the next value without holding all of it in memory."""
         match self._peek():
             case "[":
                 for _ in self.elements():
@@ -152,12 +152,12 @@ class JsonStream:
                 self.value()
 
     def finish(self) -> None:
-        """Make sure that nothing follows the document."""
+        """Check that nothing follows the document."""
         if self._peek():
             self._fail("there is text after the end of the document")
 
     def _refuse_surrogates(self, value: Any, end: int) -> None:
-        """Refuse what no file can hold; only an escape can bring it."""
+        """Raise an error for a lone surrogate, which only an escape can produce."""
         if any(self._text.find(mark, self._position, end) >= 0 for mark in ("\\ud", "\\uD")):
             try:
                 json.dumps(value, ensure_ascii=False).encode()
@@ -172,7 +172,7 @@ class JsonStream:
         return character
 
     def _peek(self) -> str:
-        """Pass over blanks and give the next character, empty at the end."""
+        """Skip whitespace and return the next character, empty at the end."""
         while True:
             match = _WHITESPACE.match(self._text, self._position)
             self._position = match.end() if match else self._position
@@ -186,7 +186,7 @@ class JsonStream:
         return error.pos >= len(self._text) - _MARGIN or error.msg.startswith("Unterminated")
 
     def _fill(self) -> None:
-        """Read on, at least as much as is held: what grows is decoded again only a few times."""
+        """Read at least as much as the buffer holds, so that few attempts are repeated."""
         first = self.line
         self._text = self._text[self._position :]
         self._position = self._n_counted = 0
@@ -216,7 +216,7 @@ class JsonStream:
 
 @dataclass(frozen=True, slots=True)
 class JsonRow:
-    """An object, the line it stands in, and the text of that line."""
+    """A JSON object, with its line number and the text of the line."""
 
     line: int
     value: dict[str, Any]
@@ -224,7 +224,7 @@ class JsonRow:
 
 
 def read_objects(path: Path, log: ReadLog, encoding: str = "utf-8") -> Iterator[JsonRow]:
-    """Read the objects of a file; lines that hold none are rejected."""
+    """Read the objects of a JSON lines file; other lines are rejected."""
     log.opened(path)
     for number, line in read_lines(path, encoding):
         if not line.strip():

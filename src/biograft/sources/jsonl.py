@@ -1,4 +1,4 @@
-"""biograft's own JSON lines: one concept a line, as ``kb export --format jsonl`` writes them.
+"""biograft's own JSON lines of concepts: reader of what ``kb export --format jsonl`` writes.
 
     {"id": "D003924", "name": "Diabetes Mellitus, Type 2", "type": "disease",
      "names": {"en": ["type 2 diabetes"], "zh": ["2型糖尿病"]},
@@ -6,10 +6,10 @@
      "ids": [{"id": "OMIM:125853", "kind": "xref"}],
      "relations": {"is-a": ["D003920"]}}
 
-Only ``id`` is needed, with ``name`` or ``names``. The short forms above suit writing by hand;
-the long ones keep everything: a name is text or ``{"text", "language", "kind", "source"}``, a
-definition likewise, a type is its code or ``{"type", "label", "tree"}``, and a relation in a
-list is ``{"relation", "tail", "source"}``. A folder of such files is read as one source.
+Only ``id`` is required, with ``name`` or ``names``. The short forms above are for writing by hand;
+the long forms keep everything: a name or a definition is text or ``{"text", "language", "kind",
+"source"}``, a type is its code or ``{"type", "label", "tree"}``, and a relation in a list is
+``{"relation", "tail", "source"}``. A folder of such files is read as one source.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from biograft.sources.log import ReadLog
 KEYS = ("id", "name", "names", "type", "types", "definition", "definitions", "ids", "relations")
 
 _CUT = re.compile(r'\s*\{\s*"id"\s*:\s*".*?"names?"\s*:')
-"""How a first line begins that is longer than what a probe holds."""
+"""The beginning of a first line that is longer than the probe."""
 
 
 class _MalformedError(Exception):
@@ -89,7 +89,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _concept(value: dict[str, Any], line: int, config: SourceConfig) -> Iterator[Record]:
-    """Turn one JSON object into records."""
+    """Convert a JSON object into records."""
     if not _is_id(value.get("id")):
         raise _MalformedError("no id")
     for key in value:
@@ -150,7 +150,7 @@ def _relations(value: Any, concept: str, line: int) -> Iterator[Record]:
 
 
 def _texts(value: Any, language: str, own: str = "") -> Iterator[tuple[str, str, str, str]]:
-    """Unfold names or definitions to (text, language, kind, source).
+    """Yield names or definitions as (text, language, kind, source).
 
     In the short form the first name of a language is its preferred one, but not in the language
     of the concept's ``own`` name.
@@ -195,7 +195,7 @@ def _fields(value: Any, known: tuple[str, ...]) -> dict[str, str]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise _MalformedError("a text is blank or missing")
+        raise _MalformedError("a text is empty or missing")
     return value.strip()
 
 

@@ -1,9 +1,9 @@
-"""How large what is read may become: a few bytes of a hostile file can stand for gigabytes.
+"""Input limits against decompression bombs, XML entity expansion and huge values.
 
-Two limits hold for all readers, and the environment can raise them. A packed file may become
-``BIOGRAFT_MAX_EXPANSION`` MiB, and beyond that 200 times its own size; the same holds for the
-entities of XML. One value (a JSON value, an XML element, a file that is one document) may have
-``BIOGRAFT_MAX_VALUE`` MiB.
+Two limits apply to all readers and can be raised by environment variables. A compressed file may
+expand to ``BIOGRAFT_MAX_EXPANSION`` MiB, or to 200 times its size if that is more; the same holds
+for XML entities. A single value (a JSON value, an XML element, a file that is one document) may
+have ``BIOGRAFT_MAX_VALUE`` MiB.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from biograft.errors import ConfigError, FormatError, InputError
 
 EXPANSION, VALUE = "BIOGRAFT_MAX_EXPANSION", "BIOGRAFT_MAX_VALUE"
 RATIO = 200
-"""Text of ours shrinks to a fifth, at the very most to a fiftieth of its size."""
+"""Compressed text has typically a fifth, at least a fiftieth of its size."""
 _DEFAULTS = {EXPANSION: 64, VALUE: 16}
 _MIB = 1 << 20
 _BUFFER_FACTOR = 4
-"""How much of one thing may be gathered, in what a packed file may become."""
+"""The limit of a buffer, as a multiple of the expansion limit."""
 _OBJECT_BYTES = 100
-"""Bytes that Python takes for a text besides its characters, and for what holds it."""
+"""Overhead of a Python string and its container, in bytes."""
 
 
 def max_expansion() -> int:
-    """Return the bytes that a packed file may become, whatever its own size."""
+    """Return the bytes that a compressed file may expand to, whatever its size."""
     return _limit(EXPANSION)
 
 
 def max_value() -> int:
-    """Return the bytes that one value may have."""
+    """Return the maximum bytes of a single value."""
     return _limit(VALUE)
 
 
@@ -44,13 +44,13 @@ def _limit(name: str) -> int:
 
 
 class ExpansionLimit:
-    """Watches what the bytes of one file become, while they are read."""
+    """Checks the expansion of one file while it is read."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._max_bytes = path, max_expansion()
 
     def check(self, packed: int, unpacked: int, action: str = "unpacked") -> None:
-        """Refuse to go on once so many bytes have become too many."""
+        """Raise an ``InputError`` if ``packed`` bytes have expanded to too many."""
         if unpacked > self._max_bytes and unpacked > RATIO * packed:
             raise InputError(
                 f"becomes more than {self._max_bytes // _MIB} MiB and {RATIO} times its size when "
@@ -61,14 +61,14 @@ class ExpansionLimit:
 
 
 class BufferLimit:
-    """Watches how much is gathered of one thing until it can be told whole."""
+    """Checks the memory of a record that is buffered until it is complete."""
 
     def __init__(self, subject: str, path: Path) -> None:
         self._what, self._path, self._max_bytes = subject, path, _BUFFER_FACTOR * max_expansion()
         self._size = 0
 
     def add(self, text: str, line: int | None = None) -> None:
-        """Hold one more text."""
+        """Count a buffered text."""
         self._size += len(text) + _OBJECT_BYTES
         if self._size > self._max_bytes:
             raise FormatError(
@@ -79,12 +79,12 @@ class BufferLimit:
             )
 
     def clear(self) -> None:
-        """Begin with another such thing."""
+        """Start over with the next record."""
         self._size = 0
 
 
 def too_large(subject: str, path: Path, line: int | None = None) -> FormatError:
-    """Say that one value is larger than a value may be."""
+    """Return the error for a value above the limit."""
     return FormatError(
         f"{subject} of over {max_value() // _MIB} MiB",
         path=path,
@@ -94,5 +94,5 @@ def too_large(subject: str, path: Path, line: int | None = None) -> FormatError:
 
 
 def raise_limit(name: str) -> str:
-    """Return how a limit is raised for a file that is as large for good reason."""
-    return f"if it is what it should be, raise {name} (now {_limit(name) // _MIB} MiB)"
+    """Return the remedy that names the variable of a limit."""
+    return f"if the file is valid, raise {name} (now {_limit(name) // _MIB} MiB)"

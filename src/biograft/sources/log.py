@@ -1,4 +1,4 @@
-"""The log of one reading: how much was read, what was left out and why, with examples."""
+"""The log of reading a source: counts of records read, rejected and filtered, with examples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEPT_EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class RejectionExample:
-    """One thing that was rejected: where it stood, and what it said."""
+    """A rejected record: its file, line and text."""
 
     path: str
     line: int
@@ -24,7 +24,7 @@ class RejectionExample:
 
 @dataclass
 class Rejections:
-    """Counts by reason, with the first examples of each."""
+    """Counts by reason, with the first examples of each reason."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[RejectionExample]] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Rejections:
             kept.append(example)
 
     def to_json(self) -> dict[str, Any]:
-        """Return reason -> count and examples, most frequent first."""
+        """Return the count and the examples of each reason, most frequent first."""
         return {
             reason: {
                 "n": n,
@@ -51,10 +51,10 @@ class Rejections:
 
 
 class ReadLog:
-    """What one reader did with one source.
+    """The log of one reader and one source.
 
-    *Rejected* is what is wrong in the file and was left out, *doubtful* what is wrong and was
-    kept; *filtered* is what the user asked to leave out (or the source marks as withdrawn).
+    *Rejected* records are wrong and were dropped, *doubtful* records are wrong and were kept, and
+    *filtered* records were dropped on request (or are marked as withdrawn).
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class ReadLog:
         self.files: list[Path] = []
         self.notes: list[str] = []
         self.doubtful = Rejections()
-        """What is wrong in the file and was kept all the same, such as an id defined twice."""
+        """Records that are wrong and were kept, such as an id defined twice."""
         self.left_out: list[Iterable[str]] = []
-        """Ids of concepts that a filter left out, so that facts about them are no fault."""
+        """Ids of filtered concepts, so that facts about them do not count as wrong."""
         self._advanced, self._on_open = advanced, on_open
 
     def opened(self, path: Path) -> None:
@@ -91,7 +91,7 @@ class ReadLog:
     def reject(
         self, reason: str, line: int = 0, text: str = "", *, path: Path | None = None, n: int = 1
     ) -> None:
-        """Count something wrong in the file, with where it stands."""
+        """Count a rejected record, with its line."""
         self.rejected.add(
             reason, RejectionExample(str(path or self.path), line, _encodable(shorten(text))), n
         )
@@ -99,7 +99,7 @@ class ReadLog:
     def doubt(
         self, reason: str, line: int = 0, text: str = "", *, path: Path | None = None, n: int = 1
     ) -> None:
-        """Count something wrong in the file that was kept all the same."""
+        """Count a doubtful record, which is wrong but kept."""
         self.doubtful.add(
             reason, RejectionExample(str(path or self.path), line, _encodable(shorten(text))), n
         )
@@ -108,11 +108,11 @@ class ReadLog:
         return RejectionExample(str(path or self.path), line, _encodable(shorten(text)))
 
     def leave_out(self, concepts: Iterable[str]) -> None:
-        """Note the ids of concepts that a filter leaves out; a kept name brings one back."""
+        """Note the ids of filtered concepts; a concept with a kept name stays."""
         self.left_out.append(concepts)
 
     def filter(self, reason: str, n: int = 1) -> None:
-        """Count something left out on request."""
+        """Count filtered records."""
         if n:
             self.filtered[reason] += n
 
@@ -124,5 +124,5 @@ class ReadLog:
 
 
 def _encodable(text: str) -> str:
-    """Replace halves of surrogate pairs, which neither a terminal nor a file can hold."""
+    """Replace lone surrogates, which neither a terminal nor a file can hold."""
     return text.encode(errors="replace").decode()

@@ -1,8 +1,8 @@
-"""MEDIC, the disease vocabulary of CTD: its TSV or CSV, or the form of 2012 used for NCBI Disease.
+"""MEDIC (CTD disease vocabulary) reader: TSV or CSV, or the form of 2012 used for NCBI Disease.
 
-CTD's files open with comments that end in the names of the columns; cells hold lists parted by
-``|``. The form of 2012 is ``id|id||name|name`` a line, with the preferred name first and MeSH
-and OMIM ids (without prefix) in no fixed order: the MeSH id stands for the concept.
+CTD's files begin with comments that end in the column names; cells hold lists separated by ``|``.
+The form of 2012 is ``id|id||name|name`` per line, with the preferred name first and MeSH and OMIM
+ids (without prefix) in any order: the MeSH id is the concept.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Lines: TypeAlias = Iterator[tuple[int, str]]
 
 
 def recognise(probe: Probe) -> bool:
-    """CTD's line of column names, or lines of the form of 2012."""
+    """A line with CTD's column names, or lines of the form of 2012."""
     lines = probe.lines(N_PROBED)
     for line in lines:
         if _columns(line):
@@ -52,7 +52,7 @@ def recognise(probe: Probe) -> bool:
 
 
 def _is_old_form(lines: list[str]) -> bool:
-    """Ids of MeSH or OMIM, each once, and several names on some line: no BioSyn dictionary."""
+    """Distinct ids of MeSH or OMIM with several names on some line, unlike a BioSyn dictionary."""
     parts = [line.split(SEPARATOR) for line in lines]
     return (
         all(len(p) == 2 and _OLD_IDS.fullmatch(p[0]) for p in parts)
@@ -62,7 +62,7 @@ def _is_old_form(lines: list[str]) -> bool:
 
 
 def _columns(line: str) -> list[str]:
-    """Return the names of CTD's columns if this is the line that holds them."""
+    """Return CTD's column names if the line holds them."""
     text = line.lstrip("# ").rstrip()
     columns = text.split("\t" if "\t" in text else ",")
     # other files of CTD begin with the same two columns: disease and pathway
@@ -92,7 +92,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 
 class _Diseases:
-    """Turns the lines of one file into records."""
+    """Converts the lines of one file into records."""
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
         self._config, self._log = config, log
@@ -120,7 +120,7 @@ class _Diseases:
             yield from self._types(concept, [], number)
 
     def read_table(self, lines: Lines) -> Iterator[Record]:
-        """Read the comments on top, then the rows under the columns they name."""
+        """Read the leading comments, then the rows under the columns that they name."""
         columns: list[str] = []
         separator, number, line = "\t", 1, ""
         for number, line in lines:  # noqa: B007 - the error below names the last line
@@ -151,7 +151,7 @@ class _Diseases:
             self._log.note(f"licence: {comment}")
 
     def _csv_rows(self, lines: Lines, start: int) -> Iterator[tuple[int, list[str]]]:
-        """Parse CSV, whose quoted cells may hold line ends; each row with its first line."""
+        """Parse CSV, whose quoted cells may hold line ends; yield each row with its first line."""
         csv.field_size_limit(MAX_LINE_BYTES)  # one for the whole process, so always set
         reader = csv.reader((line + "\n" for _, line in lines), strict=True)
         first = start
@@ -219,7 +219,7 @@ def _split(cell: str) -> list[str]:
 
 
 def _tsv_rows(lines: Lines) -> Iterator[tuple[int, list[str]]]:
-    """Part rows at tabs; CTD quotes nothing in its TSV."""
+    """Split rows at tabs; CTD's TSV has no quoting."""
     for number, line in lines:
         yield number, line.split("\t") if line.strip() else []
 

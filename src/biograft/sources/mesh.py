@@ -1,4 +1,4 @@
-"""What a MeSH record calls its concept: terms by concept and language, notes, registry numbers."""
+"""MeSH XML reader: descriptor and supplementary records, also of translated editions."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ _TRANSLATED_TERM = re.compile(r"[a-z]{3}\d+")
 
 
 def element_text(element: Element, path: str) -> str:
-    """Return the text of a descendant, blanks and line breaks squeezed; empty if it is not there."""
+    """Return the text of a descendant with whitespace collapsed; empty if there is none."""
     return " ".join(element.findtext(path, "").split())
 
 
 def names(record: Element, ui: str, title: str, language: str, line: int) -> Iterator[NameRecord]:
-    """Yield the preferred name, then every other term of the record's concepts.
+    """Yield the preferred name, then all other terms of the record's concepts.
 
-    Translated sets hold both languages: their terms' ids begin with a language (``fre0001``)
-    where they are translated, and the title may give the English name in brackets.
+    Translated editions hold two languages: the ids of translated terms begin with a language
+    (``fre0001``), and the title may have the English name in brackets.
     """
     preferred = _titles(title, language)
     for name_language, text in preferred.items():
@@ -76,7 +76,7 @@ def _titles(title: str, language: str) -> dict[str, str]:
 
 
 def _terms(record: Element) -> Iterator[tuple[Element, str, NameKind, bool]]:
-    """Return each term with its id, its kind, and whether it is the main one of the record."""
+    """Yield each term with its id, its kind, and whether it is the preferred term of the record."""
     concepts = record.findall("ConceptList/Concept")
     kinds = _kinds_of_concepts(concepts)
     for concept in concepts:
@@ -92,7 +92,7 @@ def _terms(record: Element) -> Iterator[tuple[Element, str, NameKind, bool]]:
 
 
 def _kinds_of_concepts(concepts: list[Element]) -> dict[str, NameKind]:
-    """Return how each concept of a record stands to the preferred one.
+    """Return the kind of each concept of a record, by its relation to the preferred concept.
 
     In a relation the second concept is narrower (broader) than the first.
     """
@@ -117,7 +117,7 @@ def _kinds_of_concepts(concepts: list[Element]) -> dict[str, NameKind]:
 
 
 def scope_notes(record: Element, language: str) -> dict[str, str]:
-    """Return the scope note of the preferred concept by language; translators add their own."""
+    """Return the scope notes of the preferred concept by language."""
     for concept in record.iterfind("ConceptList/Concept"):
         if concept.get("PreferredConceptYN") != "Y":
             continue
@@ -131,7 +131,7 @@ def scope_notes(record: Element, language: str) -> dict[str, str]:
 
 
 def registry_id(text: str) -> str:
-    """Turn a registry number into an id, with its registry where the form tells it.
+    """Convert a registry number into an id, with the prefix of its registry if recognised.
 
     >>> [registry_id(text) for text in ("52665-69-7 (Calcimycin)", "37H9VM9WZL", "EC 1.1.1.1")]
     ['CAS:52665-69-7', 'UNII:37H9VM9WZL', 'EC:1.1.1.1']
@@ -151,7 +151,7 @@ def registry_id(text: str) -> str:
 
 
 ROOTS = {"DescriptorRecordSet": "Descriptor", "SupplementalRecordSet": "SupplementalRecord"}
-"""Root element -> what the names of a record's own elements begin with."""
+"""Root element -> the prefix of the element names of a record."""
 RECORDS = ("DescriptorRecord", "SupplementalRecord")
 
 CATEGORIES = {
@@ -181,9 +181,9 @@ CLASSES = {
     "5": ("Supplementary Population Groups", "M"),
     "6": ("Supplementary Anatomy", "A"),
 }
-"""Class of a supplementary record -> its label, and the category it belongs to."""
+"""Class of a supplementary record -> its label and its category."""
 SUBSTANCES = ("1", "2")
-"""Classes whose note is about sources and registry numbers, so that it defines nothing."""
+"""Classes whose note is no definition."""
 
 REFERENCES = {
     "SeeRelatedDescriptor": "see-also",
@@ -204,7 +204,7 @@ def recognise(probe: Probe) -> bool:
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
-    """Yield what each record states, then the hierarchy."""
+    """Yield the facts of each record, then the hierarchy."""
     log.opened(config.path)
     seen, trees = set[str](), Trees()
     for record in read_xml_records(config.path, ROOTS, RECORDS):
@@ -229,7 +229,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 
 def _language(root: Element, config: SourceConfig) -> str:
-    """Take the language a translated set declares, else the configured one."""
+    """Return the declared language of a translated edition, else the configured one."""
     return language_code(root.get("LanguageCode") or config.language or "en")
 
 

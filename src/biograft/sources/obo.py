@@ -1,8 +1,4 @@
-"""Which types of synonym say that a name is an abbreviation.
-
-Ontologies either name the type so (``ABBREVIATION``, ``hp#abbreviation``) or take it from the
-OBO Metadata Ontology, by number and often without declaring it.
-"""
+"""OBO 1.2 and 1.4 reader; short ids and abbreviation types shared with the OWL readers."""
 
 from __future__ import annotations
 
@@ -31,21 +27,16 @@ from biograft.sources.limits import BufferLimit
 from biograft.sources.log import ReadLog
 
 _ABBREVIATION_WORDS = ("abbreviation", "acronym")
-_ABBREVIATION_IDS = (
-    "OMO:0003000",
-    "OMO_0003000",
-    "OMO:0003012",
-    "OMO_0003012",
-)  # abbreviation, acronym
+_ABBREVIATION_IDS = ("OMO:0003000", "OMO_0003000", "OMO:0003012", "OMO_0003012")
+"""Ids of abbreviation and acronym in the OBO Metadata Ontology, often used undeclared."""
 
 
 @lru_cache(maxsize=1024)
 def is_abbreviation(synonym_type: str) -> bool:
     """Whether a synonym type, by id, IRI or label, means abbreviation or acronym."""
-    lowered = synonym_type.lower()
-    return synonym_type.endswith(_ABBREVIATION_IDS) or any(
-        word in lowered for word in _ABBREVIATION_WORDS
-    )
+    if synonym_type.endswith(_ABBREVIATION_IDS):
+        return True
+    return any(word in synonym_type.lower() for word in _ABBREVIATION_WORDS)
 
 
 OBO = "http://purl.obolibrary.org/obo/"
@@ -55,7 +46,7 @@ _SCHEMES = ("http://", "https://")
 
 
 def short_id(iri: str) -> str:
-    """Shorten an IRI as the OBO standard does; what is no such IRI stays as it is.
+    """Shorten an IRI as the OBO standard does; other text is returned unchanged.
 
     >>> short_id("http://purl.obolibrary.org/obo/DOID_0001816")
     'DOID:0001816'
@@ -94,7 +85,7 @@ _MODIFIERS = re.compile(
 
 @dataclass(slots=True)
 class Stanza:
-    """The tags under one heading, each with its line."""
+    """The tags under a heading, each with its line."""
 
     kind: str
     line: int
@@ -106,13 +97,13 @@ class Stanza:
 
 
 def is_heading(line: str) -> bool:
-    """Whether a line opens a stanza of a kind that the format knows."""
+    """Whether a line is the heading of a stanza."""
     match = _STANZA.fullmatch(line.strip())
     return match is not None and match[1] in ("Term", "Typedef", "Instance")
 
 
 def read_stanzas(config: SourceConfig, log: ReadLog) -> Iterator[Stanza]:
-    """Read the header, then every stanza; what is under a damaged heading stays together."""
+    """Read the header, then every stanza; one under a malformed heading is kept separate."""
     stanza, limit = Stanza(HEADER, 1), BufferLimit("a stanza", config.path)
     for number, line in _logical_lines(config):
         if line[0] == "[":
@@ -121,7 +112,7 @@ def read_stanzas(config: SourceConfig, log: ReadLog) -> Iterator[Stanza]:
             limit.clear()
             stanza = Stanza(match[1] if match else MALFORMED, number)
             if not match:
-                log.reject("damaged stanza heading", number, line)
+                log.reject("malformed stanza heading", number, line)
             continue
         limit.add(line, number)
         tag, colon, value = line.partition(":")
@@ -133,7 +124,7 @@ def read_stanzas(config: SourceConfig, log: ReadLog) -> Iterator[Stanza]:
 
 
 def _logical_lines(config: SourceConfig) -> Iterator[tuple[int, str]]:
-    """Join lines that end in a backslash to the next; leave out blank lines and comments."""
+    """Join lines that end in a backslash; skip empty lines and comments."""
     parts: list[str] = []
     first, limit = 0, BufferLimit("a line, with those that go on with it,", config.path)
     for number, line in read_lines(config.path, config.encoding):
@@ -155,26 +146,26 @@ def _logical_lines(config: SourceConfig) -> Iterator[tuple[int, str]]:
 
 
 def _continues(line: str, parts: list[str]) -> bool:
-    """Whether the last backslash is one of its own, and not in a comment."""
+    """Whether the last backslash continues the line: it is not escaped, nor in a comment."""
     odd = (len(line) - len(line.rstrip("\\"))) % 2 == 1
     return odd and (bool(parts) or not line.lstrip().startswith("!"))
 
 
 def unescape(text: str) -> str:
-    r"""Resolve escapes: ``\n`` ``\t`` ``\W`` (a blank); any other character stands for itself."""
+    r"""Resolve escapes: ``\n`` ``\t`` ``\W`` (a space); other escaped characters are literal."""
     if "\\" not in text:
         return text
     return _ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[1]), text)
 
 
 def quoted(value: str) -> tuple[str, list[str]] | None:
-    """Take apart ``"text" WORD WORD [...]``: the text, and the words before the brackets."""
+    """Parse ``"text" WORD WORD [...]``: return the text and the words before the brackets."""
     match = _QUOTED.match(value)
     return (unescape(match[1]).strip(), match[2].split()) if match else None
 
 
 def free_text(value: str) -> str:
-    """Return an unquoted text, in which a ``!`` or ``{`` within a word is no mark."""
+    """Return an unquoted text without modifiers and comment."""
     if "{" in value and (match := _MODIFIERS.search(value)):
         value = value[: match.start()]
     if "!" in value and (match := _COMMENT.search(value)):
@@ -183,7 +174,7 @@ def free_text(value: str) -> str:
 
 
 def identifiers(value: str) -> list[str]:
-    """Return the identifiers that stand before modifiers and comment."""
+    """Return the identifiers before modifiers and comment."""
     if "!" in value or "{" in value:
         match = _UP_TO_MARK.match(value)
         value = match[0] if match else ""
@@ -194,7 +185,7 @@ def identifiers(value: str) -> list[str]:
 
 
 def cross_reference(value: str) -> str:
-    """Return the identifier of ``ID "description" {modifiers}``; it may hold ``!``, as URLs do."""
+    """Return the identifier of ``ID "description" {modifiers}``; it may contain ``!``."""
     words = value.split(None, 1)
     return unescape(words[0]).strip() if words and words[0][0] not in '!{"' else ""
 
@@ -212,19 +203,19 @@ _LICENCE = re.compile(r"licen[cs]e|creativecommons", re.IGNORECASE)
 
 
 class FilterReason(str):
-    """Why a fact is left out, where nothing is wrong with it."""
+    """The reason why a valid fact is filtered."""
 
     __slots__ = ()
 
 
 Fact: TypeAlias = Record | str
-"""What a line says: a record, :class:`Left`, or (as a plain string) what is wrong with it."""
+"""The result of a line: a record, a :class:`FilterReason`, or (a plain string) the error."""
 
 Handler: TypeAlias = Callable[[str, int, str], Fact]
 
 
 def recognise(probe: Probe) -> bool:
-    """Begin with ``format-version:``, or with tags and then a stanza."""
+    """A file that begins with ``format-version:``, or with tags and then a stanza."""
     for line in probe.lines(2000):
         if line.startswith("format-version:") or is_heading(line):
             return True
@@ -234,7 +225,7 @@ def recognise(probe: Probe) -> bool:
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
-    """Yield what each term states, in the order of the file."""
+    """Yield the facts of each term, in the order of the file."""
     log.opened(config.path)
     stanzas = read_stanzas(config, log)
     terms = _Terms(next(stanzas), config, log)
@@ -257,7 +248,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 
 class _Terms:
-    """Turns the stanzas of one file into records."""
+    """Converts the stanzas of one file into records."""
 
     def __init__(self, header: Stanza, config: SourceConfig, log: ReadLog) -> None:
         self._log = log
@@ -302,7 +293,7 @@ class _Terms:
             self._log.note(f"import not followed: {unescape(value)}")
 
     def read(self, stanza: Stanza) -> Iterator[Record]:
-        """Yield what a term states, unless it is obsolete."""
+        """Yield the facts of a term, unless it is obsolete."""
         ids = [(line, identifiers(value)) for line, tag, value in stanza.tags if tag == "id"]
         if not ids or len(ids[0][1]) != 1:
             self._log.reject("term without an id", stanza.line, "[Term]")
@@ -342,7 +333,7 @@ class _Terms:
     def _name(self, concept: str, line: int, value: str) -> Fact:
         if not (text := free_text(value)):
             return "empty name"
-        # a second name is against the standard, yet exports of merged ontologies have it
+        # the standard forbids a second name, but exports of merged ontologies have it
         kind = NameKind.SYNONYM if self._named[concept] else NameKind.PREFERRED
         self._named[concept] = True
         return NameRecord(concept, text, self._language, kind, line=line)

@@ -1,7 +1,7 @@
-"""OBO Graphs JSON: the same facts as an OBO file of the same ontology, under the same ids.
+"""OBO Graphs JSON reader; gives the same facts and ids as the OBO file of the same ontology.
 
-IRIs become the short ids of OBO (``DOID:162``). A relation is called as the OBO export calls
-it: by the shorthand its property declares (``part_of``), else by its short id (``BFO:0000050``).
+IRIs become the short ids of OBO (``DOID:162``). A relation has the name of the OBO export: the
+shorthand that its property declares (``part_of``), else its short id (``BFO:0000050``).
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ SCOPES = {
 }
 SUBCLASS = ("is_a", "http://www.w3.org/2000/01/rdf-schema#subClassOf")
 NO_RELATIONS = ("subPropertyOf", "inverseOf", "type")
-"""Edges between properties, and from individuals to their classes."""
+"""Edges that are no relations of concepts: between properties, and of individuals."""
 
 _GRAPHS = re.compile(r'\{.{0,2000}?"graphs"\s*:\s*\[', re.DOTALL)
 _LICENCE = re.compile(r"licen[cs]e", re.IGNORECASE)
 
 
 def recognise(probe: Probe) -> bool:
-    """A JSON object that soon holds ``"graphs": [``, and then nodes or edges."""
+    """A JSON object with ``"graphs": [`` near the start, and then nodes or edges."""
     match = _GRAPHS.match(probe.text.lstrip())
     return bool(match) and any(
         f'"{key}"' in probe.text for key in ("nodes", "edges", "meta", "logicalDefinitionAxioms")
@@ -51,7 +51,7 @@ def recognise(probe: Probe) -> bool:
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
-    """Yield what the nodes of every graph state, then their edges."""
+    """Yield the facts of the nodes of every graph, then their edges."""
     log.opened(config.path)
     content = False
     with JsonStream(config.path, config.encoding) as stream:
@@ -71,7 +71,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 
 class _Graphs:
-    """Turns the graphs of one document into records."""
+    """Converts the graphs of one document into records."""
 
     def __init__(self, stream: JsonStream, config: SourceConfig, log: ReadLog) -> None:
         self._stream, self._log = stream, log
@@ -80,7 +80,7 @@ class _Graphs:
         self._default_type = config.default_type
         self._named: dict[str, bool] = {}
         self._filtered: dict[str, str] = {}
-        """Nodes that are no concepts, and why."""
+        """Nodes that are no concepts, with the reason."""
         self._shorthands: dict[str, str] = {}
         self._pending_edges: list[tuple[Any, int]] = []
         self._has_nodes = False
@@ -109,7 +109,7 @@ class _Graphs:
         self._has_nodes = True
 
     def _edges(self) -> Iterator[Record]:
-        """Read edges; those before the nodes wait for them, to know which are left out."""
+        """Read edges; edges before the nodes wait until it is known which nodes are filtered."""
         for line in self._stream.elements():
             edge = self._stream.value()
             if self._has_nodes:
@@ -160,7 +160,7 @@ class _Graphs:
             return "instance"
         if meta.get("deprecated") is True and not self._keep_suppressed:
             return "obsolete"
-        # only mentioned: by an annotation of another node
+        # only referred to by an annotation of another node
         return "" if node.get("type") or node.get("lbl") else "node without type and label"
 
     def _concept(
@@ -226,7 +226,7 @@ class _Graphs:
             yield RelationRecord(short_id(head), name, short_id(tail), line=line)
 
     def _objects(self, holder: dict[str, Any], key: str, line: int) -> Iterator[dict[str, Any]]:
-        """Return the objects under a key: one, or a list of them."""
+        """Yield the objects under a key: one, or a list of them."""
         content = holder.get(key)
         for value in content if isinstance(content, list) else [content]:
             if isinstance(value, dict):
@@ -235,7 +235,7 @@ class _Graphs:
                 self._log.reject(f"{key} holds what is no object", line, str(value))
 
     def _text(self, holder: Any, key: str, line: int) -> str:
-        """Return a text that must be there and that UTF-8 can hold; else reject, and give none."""
+        """Return a required text; if it is missing or not valid Unicode, reject it."""
         value = holder.get(key) if isinstance(holder, dict) else None
         if isinstance(value, str) and value.strip():
             if value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value):

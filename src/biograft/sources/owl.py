@@ -1,4 +1,4 @@
-"""RDF files as a stream of triples: RDF/XML, Turtle and N-Triples, told apart by content."""
+"""OWL and SKOS reader: RDF/XML, Turtle and N-Triples as a stream of triples, then records."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _N_TRIPLE = re.compile(r"(?:<[^<>\s]*>|_:\S+)\s+<[^<>\s]*>\s+[<_\"].*\.\s*(?:#.*
 _CLOSED = re.compile(rb"</(?:[\w.-]+:)?RDF\s*>|<(?:[\w.-]+:)?RDF\s[^<>]*/>")
 _TAIL_BYTES = 1 << 16
 _BASE = "file:///"
-"""What relative IRIs are resolved against in a file that declares no base."""
+"""The base of relative IRIs in a file that declares none."""
 
 
 def rdf_syntax(text: str) -> str:
-    """Name the RDF syntax of a text by its beginning; empty if it is none."""
+    """Return the RDF syntax of a text by its beginning; empty if it is not RDF."""
     if root_name(text).rpartition(":")[2] == "RDF":
         return RDF_XML
     for line in text.splitlines():
@@ -63,7 +63,7 @@ def rdf_syntax(text: str) -> str:
 
 
 class _TailFile:
-    """A file that remembers the last bytes read and how much of it has been read."""
+    """A file that keeps the last bytes read, and the fraction of it that has been read."""
 
     def __init__(self, path: Path, guard: XmlGuard | None) -> None:
         self._file, self._size = open_bytes(path), max(path.stat().st_size, 1)
@@ -86,7 +86,7 @@ class _TailFile:
 
 
 class RdfTriples:
-    """The triples of one file, each with subject, predicate and object, in the file's order."""
+    """The triples of one file (subject, predicate, object), in the order of the file."""
 
     def __init__(self, path: Path, syntax: str) -> None:
         self._path, self._syntax = path, syntax
@@ -95,16 +95,16 @@ class RdfTriples:
 
     @property
     def fraction(self) -> float:
-        """How much of the file has been read."""
+        """The fraction of the file that has been read."""
         return self._file.fraction
 
     def __iter__(self) -> Iterator[Any]:
-        """Read the file once; damage is told with its line."""
+        """Read the file once; damage is reported with its line."""
         rdf_format = getattr(
             self._oxigraph.RdfFormat, self._syntax.replace("/", "_").replace("-", "_").upper()
         )
         try:
-            # lenient, since published ontologies hold many IRIs that are none by the book
+            # lenient, since published ontologies hold many invalid IRIs
             yield from self._oxigraph.parse(
                 input=self._file, format=rdf_format, base_iri=_BASE, lenient=True
             )
@@ -117,7 +117,7 @@ class RdfTriples:
             raise FormatError(
                 f"a name or text in the {self._syntax} is too large ({message})",
                 path=self._path,
-                remedy="check that it is what it should be, and complete",
+                remedy="check that the file is valid and complete",
             ) from error
         finally:
             self._file.close()
@@ -146,7 +146,7 @@ def import_oxigraph() -> ModuleType:
 
 
 def _xml_damage(path: Path) -> tuple[int, str] | None:
-    """Find the line at which a document stops being XML, which the RDF parser does not tell."""
+    """Return the line and message of an XML error, which the RDF parser does not report."""
     parser = expat.ParserCreate()
     try:
         with open_bytes(path) as file:
@@ -161,18 +161,18 @@ def _xml_damage(path: Path) -> tuple[int, str] | None:
 
 
 OPEN_SUBJECTS = 256
-"""How many subjects are gathered at once: RDF/XML may describe one within another."""
+"""Maximum subjects collected at once: RDF/XML may nest the description of one in another."""
 KEPT_RESTRICTIONS = 500_000
-"""How many restrictions may wait for the class that uses them; the oldest are forgotten."""
+"""Maximum restrictions that wait for the class that uses them; the oldest are dropped."""
 
 
 def recognise(probe: Probe) -> bool:
-    """An RDF file that names one of the namespaces of OWL, SKOS or RDF Schema near its start."""
+    """An RDF file with a namespace of OWL, SKOS or RDF Schema near its start."""
     return bool(rdf_syntax(probe.text)) and any(name in probe.text for name in NAMESPACES)
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
-    """Yield what each class or concept states, in the order of the file."""
+    """Yield the facts of each class or concept, in the order of the file."""
     log.opened(config.path)
     syntax = rdf_syntax(Probe(config.path, read_head(config.path)).text)
     if not syntax:
@@ -193,23 +193,23 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 
 class _Ontology:
-    """Turns the triples of one file into records."""
+    """Converts the triples of one file into records."""
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
         self._log, self._path = log, config.path
         self._entities = OwlEntityReader(config, log)
         self._open: OrderedDict[str, OwlEntity] = OrderedDict()
         self._waiting: dict[str, OwlEntity] = {}
-        """Subjects that have told something, but not yet that they are a class or concept."""
+        """Subjects with facts that are not yet known to be a class or concept."""
         self._properties: dict[str, str] = {}
         self._restrictions: OrderedDict[str, dict[str, str]] = OrderedDict()
         self._users: dict[str, list[str]] = {}
-        """Restrictions not met yet -> the classes below them."""
+        """Restrictions not read yet -> the classes below them."""
         self._deferred: list[tuple[str, str, str]] = []
         """Relations whose property is not declared yet."""
 
     def read(self, triples: RdfTriples) -> Iterator[Record]:
-        """Gather the triples of each subject, then yield what it states."""
+        """Collect the triples of each subject, then yield its facts."""
         entity = self._entity("")
         for triple in triples:
             subject = triple.subject
@@ -230,10 +230,10 @@ class _Ontology:
         yield from self._finish()
 
     def _entity(self, iri: str) -> OwlEntity:
-        return OwlEntity(iri, BufferLimit("what is said of one subject", self._path))
+        return OwlEntity(iri, BufferLimit("the description of one subject", self._path))
 
     def _entity_of(self, iri: str) -> OwlEntity:
-        """Open a subject, or go on with one that is open."""
+        """Return the open entity of a subject, a new one if there is none."""
         if iri not in self._open:
             self._open[iri] = self._entity(iri)
         self._open.move_to_end(iri)
@@ -242,7 +242,7 @@ class _Ontology:
     def _add_blank(
         self, node: str, predicate: str, value: Any, entity: OwlEntity
     ) -> Iterator[Record]:
-        """Keep what matters of a blank node: restrictions, and remarks on synonyms."""
+        """Keep restrictions, and annotations of synonyms, of a blank node."""
         if predicate in AXIOM or predicate == SYNONYM_TYPE:
             entity.annotate(node, predicate, value)
         elif predicate in (ON_PROPERTY, SOME_VALUES_FROM) and str(value)[:1] == "<":
@@ -256,7 +256,7 @@ class _Ontology:
                 self._restrictions.popitem(last=False)
 
     def _flush(self, entity: OwlEntity, fraction: float) -> Iterator[Record]:
-        """Yield what a subject states once its triples are gathered."""
+        """Yield the facts of a subject once its triples are collected."""
         types = entity.iris(RDF_TYPE)
         if types & CONCEPT_TYPES or self._entities.knows(entity.iri):
             if earlier := self._waiting.pop(entity.iri, None):
@@ -291,7 +291,7 @@ class _Ontology:
             self._log.note(f"licence: {value}")
 
     def _below(self, head: str, node: str) -> Iterator[Record]:
-        """Yield the relation that a class's restriction states, once that is known."""
+        """Yield the relation of a class's restriction, once that is complete."""
         if len(self._restrictions.get(node, {})) == 2:
             yield from self._restricted(head, node)
             del self._restrictions[node]
@@ -311,7 +311,7 @@ class _Ontology:
         return RelationRecord(short_id(head), name, short_id(tail))
 
     def _finish(self) -> Iterator[Record]:
-        """Yield what had to wait for the end, and count what came to nothing."""
+        """Yield the deferred relations, and count what is filtered."""
         for head, relation, tail in self._deferred:
             yield self._relation(head, relation, tail)
         self._log.filter("logical axiom", sum(map(len, self._users.values())))
@@ -320,7 +320,7 @@ class _Ontology:
 
 
 def _filter_reason(types: set[str]) -> str:
-    """Return why a subject is neither class nor concept."""
+    """Return the reason why a subject is neither class nor concept."""
     if INDIVIDUAL in types:
         return "instance"
     return "neither class nor concept" if types else "subject without a type"

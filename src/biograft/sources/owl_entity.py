@@ -1,4 +1,4 @@
-"""The IRIs of OWL, SKOS and the OBO family that mean something to biograft."""
+"""OWL classes and SKOS concepts as records: the predicates of OWL, SKOS and the OBO ontologies."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ FACT_PREDICATES = frozenset(
         *(NAMESPACE, DEPRECATED, SUBCLASS, BROADER, NARROWER, RELATED),
     }
 )
-"""Predicates that state something of a class or concept."""
+"""Predicates that state a fact about a class or concept."""
 
 SHORTHAND = _OIO + "shorthand"
 VERSION = (_OWL + "versionIRI", _OWL + "versionInfo")
@@ -113,10 +113,10 @@ class OwlEntity:
 
     iri: str
     limit: BufferLimit
-    """Watches that the triples are not too many."""
+    """Bounds the memory of the triples."""
     values: dict[str, list[Any]] = field(default_factory=dict)
     annotations: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What blank nodes that followed say about this subject's statements."""
+    """Annotations of this subject's statements, by blank node."""
 
     def add(self, predicate: str, value: Any) -> None:
         """Add a triple."""
@@ -124,7 +124,7 @@ class OwlEntity:
         self._check_size(value)
 
     def annotate(self, node: str, predicate: str, value: Any) -> None:
-        """Add a triple of a statement about a statement."""
+        """Add a triple of an annotation of a statement."""
         self.annotations.setdefault(node, {})[predicate] = value
         self._check_size(value)
 
@@ -132,26 +132,26 @@ class OwlEntity:
         self.limit.add(getattr(value, "value", ""))
 
     def merge(self, other: OwlEntity) -> None:
-        """Add all that is known of the same subject from elsewhere."""
+        """Add the triples of another entity of the same subject."""
         for predicate, values in other.values.items():
             for value in values:
                 self.add(predicate, value)
         self.annotations.update(other.annotations)
 
     def has_facts(self) -> bool:
-        """Whether any triple would state something of a class or concept."""
+        """Whether any triple states a fact about a class or concept."""
         return not FACT_PREDICATES.isdisjoint(self.values)
 
     def has(self, predicate: str) -> bool:
-        """Whether there is such a triple."""
+        """Whether there is a triple with this predicate."""
         return predicate in self.values
 
     def iris(self, predicate: str) -> set[str]:
-        """Return the IRIs a predicate points to."""
+        """Return the IRIs that are objects of a predicate."""
         return {value.value for value in self.values.get(predicate, ()) if _is_iri(value)}
 
     def texts(self, *predicates: str) -> list[str]:
-        """Return the texts and IRIs that predicates point to."""
+        """Return the texts and IRIs that are objects of predicates."""
         return [
             value.value.strip()
             for predicate in predicates
@@ -160,11 +160,11 @@ class OwlEntity:
         ]
 
     def blank_parents(self) -> list[str]:
-        """Return the blank nodes this is a subclass of."""
+        """Return the blank nodes that this is a subclass of."""
         return [value.value for value in self.values.get(SUBCLASS, ()) if _is_blank(value)]
 
     def abbreviations(self) -> set[tuple[str, str]]:
-        """Return predicate and text of the synonyms that are remarked to be abbreviations."""
+        """Return predicate and text of the synonyms that are annotated as abbreviations."""
         return {
             (annotate[ANNOTATED_PROPERTY].value, annotate[ANNOTATED_TARGET].value)
             for annotate in self.annotations.values()
@@ -176,7 +176,7 @@ class OwlEntity:
 
 
 class OwlEntityReader:
-    """Turns classes and concepts into records; remembers little of each."""
+    """Converts classes and concepts into records; keeps little of each in memory."""
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
         self._log = log
@@ -184,20 +184,20 @@ class OwlEntityReader:
         self._default_type = config.default_type
         self._keep_suppressed = config.keep_suppressed
         self._named: dict[str, frozenset[str]] = {}
-        """Class -> the languages in which its preferred name has been told."""
+        """Class -> the languages of its preferred names so far."""
         self._shared: dict[frozenset[str], frozenset[str]] = {}
         self._filtered: set[str] = set()
 
     def knows(self, iri: str) -> bool:
-        """Whether this has been met as a class or concept."""
+        """Whether this has been read as a class or concept."""
         return iri in self._named or iri in self._filtered
 
     def is_filtered(self, iri: str) -> bool:
-        """Whether this is left out as withdrawn."""
+        """Whether this is filtered as deprecated."""
         return iri in self._filtered
 
     def read(self, entity: OwlEntity, fraction: float) -> Iterator[Record]:
-        """Yield what a class or concept states."""
+        """Yield the facts of a class or concept."""
         iri = entity.iri
         if iri not in self._named and iri not in self._filtered:
             self._log.read(fraction=fraction)
@@ -218,7 +218,7 @@ class OwlEntityReader:
         yield from (TypeRecord(concept, namespace) for namespace in namespaces)
 
     def _withdraw(self, entity: OwlEntity) -> bool:
-        """Leave out what is deprecated; what has been told already stays, in doubt."""
+        """Filter a deprecated entity; one that was read already stays, as doubtful."""
         if self._keep_suppressed or not {"true", "1"} & set(entity.texts(DEPRECATED)):
             return False
         if entity.iri in self._named:
@@ -230,7 +230,7 @@ class OwlEntityReader:
         return True
 
     def _texts(self, entity: OwlEntity, predicate: str) -> Iterator[tuple[str, str]]:
-        """Return texts with their languages; what is no text is rejected."""
+        """Yield texts with their languages; other values are rejected."""
         for value in entity.values.get(predicate, ()):
             text = " ".join(value.value.split()) if _is_text(value) else ""
             if text:
@@ -240,7 +240,7 @@ class OwlEntityReader:
                 self._log.reject(f"{name} that is no text", 0, f"{entity.iri} {value}")
 
     def _labels(self, concept: str, entity: OwlEntity) -> Iterator[Record]:
-        """Yield the labels: of each language the first is preferred, others are synonyms."""
+        """Yield the labels: the first of each language is preferred, others are synonyms."""
         predicates = [RDFS_LABEL, PREF_LABEL]
         if CONCEPT in entity.iris(RDF_TYPE):
             predicates.reverse()
@@ -265,7 +265,7 @@ class OwlEntityReader:
                 yield NameRecord(concept, text, language, name_kind)
 
     def _definitions(self, concept: str, entity: OwlEntity) -> Iterator[Record]:
-        """Yield the definitions; a scope note stands in where its language has none."""
+        """Yield the definitions; a scope note is used for a language without one."""
         seen = dict[tuple[str, str], None]()
         for predicate in DEFINITIONS:
             seen |= dict.fromkeys(self._texts(entity, predicate))

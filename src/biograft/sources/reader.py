@@ -1,4 +1,4 @@
-"""Find the reader of a source, and read it under the filters that hold for every format."""
+"""Registry of source formats; read a source of any format with the filters common to all."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from biograft.sources.format import Block, Format, Item, SourceConfig, find_form
 from biograft.sources.log import ReadLog
 
 STARTER = "starter"
-"""The path that stands for the knowledge base shipped inside the package."""
+"""The path that means the knowledge base shipped with the package."""
 
 FORMATS: Registry[Format] = Registry(
     "source format",
     {
-        # tried in this order when a file is to be recognised, the most particular first
+        # tried in this order when a file is recognised, the most specific first
         "umls": ("umls_rrf:FORMAT", "UMLS RRF: a META folder or single files"),
         "snomed": ("snomed:FORMAT", "SNOMED CT RF2: a release folder"),
         "mesh": ("mesh:FORMAT", "MeSH descriptor or supplementary XML"),
@@ -58,7 +58,7 @@ def sniff(path: Path) -> str:
 
 
 def resolve(config: SourceConfig) -> SourceConfig:
-    """Complete a configuration: the starter's place, the format by content, language codes."""
+    """Complete a configuration: path of the starter, format by content, language codes."""
     languages = tuple(language_code(tag) for tag in config.languages)
     is_there = exists(config.path)
     if config.path == Path(STARTER) and not is_there:
@@ -72,7 +72,7 @@ def resolve(config: SourceConfig) -> SourceConfig:
 
 
 def read_source(config: SourceConfig, log: ReadLog | None = None) -> Generator[Item, None, None]:
-    """Read a source as a stream of records (and of blocks of records, where it is huge)."""
+    """Read a source as a stream of records, or of blocks of records if it is huge."""
     config = resolve(config)
     log = log or ReadLog(config.path)
     unnamed: set[str] = set()
@@ -85,7 +85,7 @@ def read_source(config: SourceConfig, log: ReadLog | None = None) -> Generator[I
 
 
 def _sniff_table(path: Path) -> str:
-    """Name the format of a source given with columns: a table, unless it can be none."""
+    """Return the format of a source with a column mapping: a table, unless it cannot be one."""
     try:
         name = sniff(path)
     except UnrecognisedError:
@@ -94,7 +94,7 @@ def _sniff_table(path: Path) -> str:
 
 
 def _refuse_store(path: Path) -> None:
-    """Return what is to be done about a folder that is a built store."""
+    """Raise an ``InputError`` for a folder that is a built store."""
     if peek(path / MANIFEST).get("format") == _STORE_FORMAT:
         raise InputError(
             "is a built knowledge base, not a source",
@@ -104,12 +104,12 @@ def _refuse_store(path: Path) -> None:
 
 
 def starter_folder() -> Path:
-    """Find the concepts of the starter knowledge base inside the package."""
+    """Return the folder of the starter knowledge base inside the package."""
     return Path(str(resources.files("biograft.starter"))) / "concepts"
 
 
 def _keep(item: Item, config: SourceConfig, log: ReadLog, unnamed: set[str]) -> Item | None:
-    """Apply the filters on languages and relations, which no reader need repeat."""
+    """Apply the filters on languages and relations, which are common to all readers."""
     if isinstance(item, Block):
         return _keep_rows(item, config, log)
     if isinstance(item, NameRecord | DefinitionRecord):

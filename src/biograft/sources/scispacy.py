@@ -1,4 +1,4 @@
-"""scispaCy's knowledge bases: a JSON list, or JSON lines, of concepts with their aliases."""
+"""scispaCy knowledge base reader: a JSON list, or JSON lines, of concepts with aliases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from biograft.sources.log import ReadLog
 
 
 def recognise(probe: Probe) -> bool:
-    """The two keys that every such concept has stand near the start."""
+    """The two keys of every concept near the start."""
     start = probe.text[:8192].lstrip()
     return start[:1] in ("[", "{") and '"concept_id"' in start and '"canonical_name"' in probe.text
 

@@ -1,4 +1,4 @@
-"""Rows of an RF2 file on their way through the checks: what fails is counted and dropped."""
+"""SNOMED CT RF2 reader: the snapshot files of a release (concepts, descriptions, relations)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class RowChecker:
-    """A block of rows; every check leaves fewer of them."""
+    """A block of rows of an RF2 file; each check drops and counts the rows that fail."""
 
     def __init__(self, frame: pl.DataFrame, path: Path, log: ReadLog) -> None:
         import polars as pl
@@ -41,28 +41,28 @@ class RowChecker:
         return self.frame[name]
 
     def is_id(self, name: str) -> pl.Series:
-        """Return which rows have an SCTID in a column: six to eighteen digits."""
+        """Return a mask of the rows with an SCTID in a column: six to eighteen digits."""
         return self.frame[name].str.contains(r"^[1-9][0-9]{5,17}$")
 
     def doubt(self, wrong: pl.Series, reason: str) -> None:
-        """Keep rows that are wrong, with examples in the report."""
+        """Count wrong rows as doubtful, and keep them."""
         self._log_rows(wrong, reason, self._log.doubt)
 
     def reject_unless(self, right: pl.Series, reason: str) -> None:
-        """Drop rows that are wrong, with examples in the report."""
+        """Count wrong rows as rejected, and drop them."""
         if not right.all():
             self._log_rows(~right, reason, self._log.reject)
             self.frame = self.frame.filter(right)
 
     def filter_unless(self, wanted: pl.Series, reason: str) -> None:
-        """Drop rows that are not wanted, with their number in the report."""
+        """Count unwanted rows as filtered, and drop them."""
         if not wanted.all():
             kept = self.frame.filter(wanted)
             self._log.filter(reason, self.frame.height - kept.height)
             self.frame = kept
 
     def _log_rows(self, wrong: pl.Series, reason: str, log_row: Callable[..., None]) -> None:
-        """Count rows, with the first as examples."""
+        """Log rows, with the first as examples."""
         n = int(wrong.sum())
         if not n:
             return
@@ -102,12 +102,12 @@ _OTHER_STATE = re.compile(r"(Full|Delta)(?:-[\w-]+?)?_", re.IGNORECASE)
 _STATED = re.compile(r"StatedRelationship", re.IGNORECASE)
 _NEEDED = re.compile(r"sct2_(?:Concept|Description|TextDefinition|Relationship)_", re.IGNORECASE)
 _READ = re.compile(rf"{_NEEDED.pattern}|cRefset_Language|ConcreteValues", re.IGNORECASE)
-"""Only these are opened: dozens of other reference sets lie beside them."""
+"""The files to open, among dozens of other reference sets."""
 _FOLDERS = frozenset({"Snapshot", "Terminology", "Full", "Delta"})
 
 
 def kind_of(lines: list[str]) -> str:
-    """Tell by the header what a file holds; empty if it is no file of RF2."""
+    """Return the kind of a file by its header; empty if it is not RF2."""
     header = tuple(lines[0].split("\t")) if lines else ()
     return next((kind for kind, layout in LAYOUTS.items() if layout.columns == header), "")
 
@@ -121,7 +121,7 @@ def is_release(probe: Probe) -> bool:
 
 
 def find_files(path: Path) -> dict[str, list[Path]]:
-    """Find the snapshot files of a release, by what they hold."""
+    """Find the snapshot files of a release, by kind."""
     if not path.is_dir():
         return {_kind(path): [_refuse_other_state(path)]}
     named = sorted(p for p in path.rglob("*") if p.is_file() and _NAME.fullmatch(p.name))
@@ -144,7 +144,7 @@ def find_files(path: Path) -> dict[str, list[Path]]:
 
 
 def _kind(file: Path) -> str:
-    """Tell what a file holds; one that is needed must have a known header."""
+    """Return the kind of a file, whose header must be known."""
     lines = Probe(file, read_head(file)).lines(1)
     kind = kind_of(lines)
     if not kind:
@@ -153,7 +153,7 @@ def _kind(file: Path) -> str:
             path=file,
             line=1,
             text=(lines or [""])[0],
-            remedy="expected id, effectiveTime, active, moduleId, ... parted by tabs",
+            remedy="expected id, effectiveTime, active, moduleId, ... separated by tabs",
         )
     return kind
 
@@ -161,7 +161,7 @@ def _kind(file: Path) -> str:
 def _refuse_other_state(file: Path) -> Path:
     if match := _OTHER_STATE.search(file.name):
         raise InputError(
-            f"is a {match[1]} file, which holds more than the present state",
+            f"is a {match[1]} file, which holds more than the current state",
             path=file,
             remedy="name the Snapshot folder of the release",
         )
@@ -178,7 +178,7 @@ _TAG = r"\s*\(([^()]+)\)$"
 
 
 class DescriptionReader:
-    """Reads descriptions block by block; those that may be preferred wait for the end."""
+    """Reads descriptions by block; candidates for preferred names wait until the end."""
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
         import polars as pl
@@ -200,7 +200,7 @@ class DescriptionReader:
         return self._ranks.height > 0
 
     def read_preferences(self, blocks: Iterable[RowChecker]) -> None:
-        """Keep which descriptions are preferred, ranked by the place of their set."""
+        """Keep the preferred descriptions, ranked by the order of their reference sets."""
         import polars as pl
 
         for rows in blocks:
@@ -222,8 +222,8 @@ class DescriptionReader:
 
         kinds = [FULLY_SPECIFIED, SYNONYM, DEFINITION]
         rows.reject_unless(rows.column("typeId").is_in(kinds), "unknown typeId of a description")
-        rows.reject_unless(rows.column("term").str.strip_chars() != "", "term is blank")
-        rows.reject_unless(rows.column("languageCode") != "", "languageCode is blank")
+        rows.reject_unless(rows.column("term").str.strip_chars() != "", "term is empty")
+        rows.reject_unless(rows.column("languageCode") != "", "languageCode is empty")
         codes = {tag: language_code(tag) for tag in rows.column("languageCode").unique()}
         frame = rows.frame.select(
             "id", "typeId", "line",
@@ -245,7 +245,7 @@ class DescriptionReader:
         yield _names(names.filter(~may_be), NameKind.SYNONYM)
 
     def _types(self, names: pl.DataFrame, rows: RowChecker) -> Iterator[Block]:
-        """Yield the types of concepts by their English names; others wait, untagged have none."""
+        """Yield the types in English fully specified names; those in other languages wait."""
         import polars as pl
 
         tagged = names.with_columns(type=pl.col("text").str.extract(_TAG))
@@ -271,7 +271,7 @@ class DescriptionReader:
         self._attributes.update(zip(attributes["concept"], texts, strict=True))
 
     def finish(self) -> Iterator[Block]:
-        """Yield the preferred name of each concept and language, and what else had to wait."""
+        """Yield the preferred name of each concept and language, and other deferred rows."""
         import polars as pl
 
         if self._candidates:
@@ -292,7 +292,7 @@ class DescriptionReader:
             self._other_types.clear()
 
     def of_relation(self, attribute: str) -> str:
-        """Name a relation: by its attribute's preferred name, else its full name, else its id."""
+        """Return the name of a relation: the preferred or full name of its attribute, or its id."""
         import polars as pl
 
         if attribute not in self._relations:
@@ -323,12 +323,12 @@ USED = {
     RELATIONSHIPS: ("sourceId", "destinationId", "typeId"),
     LANGUAGE: ("refsetId", "referencedComponentId", "acceptabilityId"),
 }
-"""The columns read of each kind of file, beside the id and the active flag."""
+"""The columns to read of each kind of file, besides the id and the active flag."""
 IDS = {"conceptId", "sourceId", "destinationId", "typeId", "referencedComponentId"}
 
 
 def recognise(probe: Probe) -> bool:
-    """A folder with files named as in RF2, or a file with one of its headers."""
+    """A folder with RF2 file names, or a file with an RF2 header."""
     return is_release(probe) if probe.members else bool(kind_of(probe.lines(1)))
 
 
@@ -353,7 +353,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 
 class _Release:
-    """What one reading of a release keeps: the concepts that are inactive, and the names."""
+    """The state of reading a release: the ids of inactive concepts, and the names."""
 
     def __init__(self, config: SourceConfig, log: ReadLog) -> None:
         import polars as pl
@@ -364,7 +364,7 @@ class _Release:
         self.names = DescriptionReader(config, log)
 
     def rows(self, path: Path, kind: str, *, active_only: bool = False) -> Iterator[RowChecker]:
-        """Read the rows of a file that are active and right."""
+        """Read the active and valid rows of a file."""
         wanted = ["id", "active", *USED[kind]]
         for frame in read_rows(path, self._log, LAYOUTS[kind], wanted, self._config.encoding):
             rows = RowChecker(frame, path, self._log)
@@ -386,7 +386,7 @@ class _Release:
             rows.filter_unless(kept, "of an inactive concept")
 
     def concepts(self, path: Path) -> Iterator[Block]:
-        """Yield the concepts, and keep which are inactive."""
+        """Yield the concepts, and keep the ids of inactive ones."""
         import polars as pl
 
         for rows in self.rows(path, CONCEPTS):

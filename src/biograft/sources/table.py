@@ -1,4 +1,4 @@
-"""The cells of a CSV or TSV: the delimiter found, quoted cells read, comments passed over."""
+"""CSV and TSV reader with a column mapping: detects the delimiter, skips comments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _QUOTE = '"'
 
 
 def read_cells(config: SourceConfig) -> Iterator[tuple[int, list[str]]]:
-    """Split lines into cells; quoted cells may run over several lines, except between tabs."""
+    """Split lines into cells; quoted cells may span several lines, except in a TSV."""
     position, delimiter, started = 0, "", False
 
     def lines() -> Iterator[str]:
@@ -67,17 +67,17 @@ def read_cells(config: SourceConfig) -> Iterator[tuple[int, list[str]]]:
             f"is not valid CSV ({error})",
             path=config.path,
             line=begin,
-            remedy="mend the quotes or line ends in this row",
+            remedy="fix the quotes or line ends in this row",
         ) from error
 
 
 def find_delimiter(line: str) -> str:
-    """The delimiter is the candidate that occurs most in the first row."""
+    """Return the candidate that occurs most often in the first row."""
     return max(_DELIMITERS, key=line.count)
 
 
 def unquoted(cell: str) -> str:
-    """Take off quotes as Excel and pandas put them in a TSV; other quote marks are text.
+    """Remove the quotes that Excel and pandas write in a TSV; other quote marks are text.
 
     >>> [unquoted(cell) for cell in ('"flu"', '5" plaque', '"a" or "b"')]
     ['flu', '5" plaque', '"a" or "b"']
@@ -99,7 +99,7 @@ RELATION_PREFIX = "relation."
 
 @dataclass(frozen=True, slots=True)
 class _TableRow:
-    """One row: its cells by role, and the line it begins on."""
+    """A row: its cells by role, and its first line."""
 
     line: int
     cells: Mapping[str, str]
@@ -110,7 +110,7 @@ class _TableRow:
 
 
 def recognise(probe: Probe) -> bool:
-    """A header that names an id and a name column outright."""
+    """A header with the columns ``id`` and ``name``."""
     lines = [line for line in probe.lines() if not line.startswith("#")]
     if len(lines) < 2:
         return False
@@ -130,7 +130,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             continue
         concept = row.get("id")
         if not concept:
-            log.reject("id is blank", row.line, row.text)
+            log.reject("id is empty", row.line, row.text)
             continue
         yield from _names(row, concept, config, named, log)
         yield from _facts(row, concept, config, concept in described)
@@ -142,7 +142,7 @@ def _edge(row: _TableRow, log: ReadLog) -> Iterator[Item]:
     if head and relation and tail:
         yield RelationRecord(head, relation, tail, line=row.line)
     else:
-        log.reject("head, relation or tail is blank", row.line, row.text)
+        log.reject("head, relation or tail is empty", row.line, row.text)
 
 
 def _names(
@@ -156,7 +156,7 @@ def _names(
             named.add((concept, language))
             yield NameRecord(concept, row.get("name"), language, kind, line=row.line)
         else:
-            log.reject("name is blank", row.line, row.text)
+            log.reject("name is empty", row.line, row.text)
     for synonym in _split(row.get("synonyms"), config):
         yield NameRecord(concept, synonym, language, line=row.line)
 
@@ -208,7 +208,7 @@ def _rows(config: SourceConfig, log: ReadLog) -> Iterator[_TableRow]:
 
 
 def _roles(config: SourceConfig, header: list[str], line: int) -> dict[str, int]:
-    """Find the column of every role."""
+    """Return the position of the column of each role."""
     columns = dict(config.columns) or _default_columns(header)
     for role in columns:
         if role not in ROLES and not role.startswith(RELATION_PREFIX):
@@ -216,14 +216,14 @@ def _roles(config: SourceConfig, header: list[str], line: int) -> dict[str, int]
     needed = ("head", "relation", "tail") if "head" in columns else ("id",)
     for role in needed:
         if role not in columns:
-            raise ConfigError(f"the columns of {config.path} must say which one is the {role}")
+            raise ConfigError(f"columns: the column of {role!r} is missing for {config.path}")
     return {role: _position(column, header, config, line) for role, column in columns.items()}
 
 
 def _default_columns(header: list[str]) -> dict[str, str]:
-    """Without a mapping, columns called like a role have it."""
+    """Return the default mapping: columns with the name of a role."""
     called = {cell.strip().lower(): cell.strip() for cell in header}
-    # "parent" and "synonym" are as usual as the plurals that name the roles
+    # accept the singulars "parent" and "synonym" as well
     called |= {f"{word}s": cell for word, cell in called.items() if f"{word}s" in ROLES}
     return {role: called[role] for role in ROLES if role in called}
 
@@ -242,7 +242,7 @@ def _position(column: str, header: list[str], config: SourceConfig, line: int) -
     names = [cell.strip() for cell in header]
     if (n := names.count(column)) != 1:
         raise FormatError(
-            f"column {column!r} stands {n} times in the header"
+            f"column {column!r} occurs {n} times in the header"
             if n
             else f"column {column!r} is missing",
             path=config.path,

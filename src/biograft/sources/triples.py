@@ -1,4 +1,4 @@
-"""Concepts that a source knows only by their name: the name is the id, told once."""
+"""Triple reader: head, relation, tail in a TSV, or a folder of train, valid and test files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from biograft.sources.table import unquoted
 
 
 class NamedEntities:
-    """What has been said of each entity, so that nothing is said of it twice."""
+    """Entities whose name is their id; yields the name and the types of each entity once."""
 
     def __init__(self, language: str) -> None:
         self._language = language
@@ -25,9 +25,9 @@ class NamedEntities:
     def mention(
         self, name: str, kind: str, line: int, label: str | None = None
     ) -> Iterator[NameRecord | TypeRecord]:
-        """Yield the name and the type of an entity, where they are new.
+        """Yield the name and the type of an entity, if they are new.
 
-        The type is called by its own name unless a label is given; an empty type is none.
+        The label of the type is its name by default; an empty type is omitted.
         """
         if name not in self._named:
             self._named.add(name)
@@ -44,9 +44,9 @@ _ENDINGS = (".txt", ".tsv", ".txt.gz", ".tsv.gz")
 
 
 def recognise(probe: Probe) -> bool:
-    """A header that begins with the columns' names, or three columns with relations between.
+    """A header with the column names, or three columns with relations in the middle.
 
-    Of a folder with two parts or more, the first part is looked at.
+    A folder is recognised by the first of two or more split files.
     """
     if probe.members:
         parts = _find_splits(probe.members)
@@ -62,7 +62,7 @@ def recognise(probe: Probe) -> bool:
 
 
 def _find_splits(members: Iterable[str]) -> list[str]:
-    """Name the files of a folder that hold parts, what is held out first."""
+    """Return the names of the split files of a folder, test and dev first."""
     names = set(members)
     wanted = (f"{part}{ending}" for part in SPLITS for ending in _ENDINGS)
     return [name for name in wanted if name in names]
@@ -73,9 +73,9 @@ def _probe(path: Path) -> Probe:
 
 
 def _has_few_relations(probe: Probe) -> bool:
-    """In the middle column words repeat, as relations do and the labels of codes do not.
+    """Whether the words of the middle column repeat, as relations do and labels do not.
 
-    Few lines tell little, so at least half of them must repeat a word; of many, three in four.
+    At least half of the lines must repeat a word, or three of four if there are many lines.
     """
     middle = [line.split("\t")[1] for line in probe.lines(2000)]
     words_a_line = 1 / 4 if len(middle) >= MANY_LINES else 1 / 2
@@ -92,7 +92,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
             raise InputError(
                 "holds no triples",
                 path=config.path,
-                remedy="its files are to be called train, valid and test, each .txt or .tsv",
+                remedy="name its files train, valid and test, each .txt or .tsv",
             )
         paths = [config.path / name for name in names]
     heads = _heads_of_synonyms(paths, config, log) if config.same_as else {}
@@ -103,10 +103,10 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 
 def _heads_of_synonyms(paths: Sequence[Path], config: SourceConfig, log: ReadLog) -> dict[str, str]:
-    """Find the entities that are but other names of one entity.
+    """Find the entities that are synonyms of exactly one entity.
 
-    One that is a name of several, or has names of its own, stays an entity: what a chain of names
-    leads to is often something else.
+    An entity that is a synonym of several, or has synonyms itself, stays an entity, since chains of
+    synonyms often lead to something else.
     """
     heads_of: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for path in paths:
@@ -122,8 +122,8 @@ def _heads_of_synonyms(paths: Sequence[Path], config: SourceConfig, log: ReadLog
     }
     if len(unique) < len(heads_of):
         log.note(
-            f"{len(heads_of) - len(unique):,} names of several entities, or with names of their own, "
-            "stay entities"
+            f"{len(heads_of) - len(unique):,} names of several entities, or with names of "
+            "their own, stay entities"
         )
     return unique
 
@@ -146,7 +146,7 @@ def _read_file(
             continue
         log.read()
         if len(parts) < 3 or not all(parts[:3]):
-            log.reject("not head, relation and tail parted by tabs", number, line, path=path)
+            log.reject("not head, relation and tail separated by tabs", number, line, path=path)
             continue
         relation = parts[1]
         head, tail = (heads.get(entity, entity) for entity in (parts[0], parts[2]))

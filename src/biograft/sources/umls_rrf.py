@@ -1,9 +1,9 @@
-"""UMLS in Rich Release Format: MRCONSO, MRSTY, MRDEF and MRREL, as a folder or single files.
+"""UMLS RRF reader: MRCONSO, MRSTY, MRDEF and MRREL, as a META folder or single files.
 
-A row of MRREL says how its *second* concept stands to its first, so the triple is
-(CUI2, RELA or REL, CUI1). Every relation stands in the file twice, once from each side; the
-hierarchy (``isa``/``inverse_isa``, and PAR/CHD without RELA) is turned into ``is-a`` from both,
-so that the two become one triple in the store.
+A row of MRREL is the relation of its *second* concept to its first, so the triple is
+(CUI2, RELA or REL, CUI1). The file has every relation twice, once in each direction; the hierarchy
+(``isa``/``inverse_isa``, and PAR/CHD without RELA) becomes ``is-a`` from both, so that the two rows
+are one triple in the store.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ LAYOUTS = {
         "CUI1 AUI1 STYPE1 REL CUI2 AUI2 STYPE2 RELA RUI SRUI SAB SL RG DIR SUPPRESS CVF"
     ),
 }
-"""The columns of each file, in the order in which the files are read."""
+"""The columns of each file; files are read in this order."""
 
 _CUI = re.compile(r"C\d{7}")
 _SUPPRESS = frozenset("OEYN")
@@ -67,14 +67,14 @@ _ROW_TESTS: dict[str, Callable[[list[str]], bool]] = {
 
 
 def recognise(probe: Probe) -> bool:
-    """A folder that holds MRCONSO, or lines laid out as one of the four files."""
+    """A folder that holds MRCONSO, or lines in the layout of one of the four files."""
     if probe.members:
         return bool(_find(probe.path, "MRCONSO"))
     return _kind(probe.lines(5)) is not None
 
 
 def _kind(lines: list[str]) -> str | None:
-    """Tell which of the four files some lines come from."""
+    """Return the kind of file that lines come from; None if it is none of the four."""
     for kind, layout in LAYOUTS.items():
         rows = [line.split("|") for line in lines]
         if rows and all(
@@ -93,7 +93,7 @@ def _find(folder: Path, kind: str) -> Path | None:
 
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
-    """Yield the blocks of every file there is."""
+    """Yield the blocks of all files."""
     steps: dict[str, FileReader] = {
         "MRCONSO": _read_names,
         "MRSTY": _read_types,
@@ -115,7 +115,7 @@ def _files(path: Path) -> dict[str, Path]:
             raise UnrecognisedError(
                 "holds no MRCONSO.RRF", path=path, remedy="name the META folder"
             )
-        read_head(files["MRCONSO"])  # without names nothing else is of use, so it must hold some
+        read_head(files["MRCONSO"])  # names are required, so it must not be empty
         return files
     lines = Probe(path, read_head(path)).lines(5)
     kind = _kind(lines) or next((k for k in LAYOUTS if path.name.upper().startswith(k)), None)
@@ -156,10 +156,10 @@ def _read_names(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Bloc
 
 
 def _codes(frame: pl.DataFrame) -> Block:
-    """Turn the codes of the source vocabularies into cross-references such as ``MSH:D009203``."""
+    """Convert the codes of source vocabularies into cross-references such as ``MSH:D009203``."""
     coded = frame.filter(~pl.col("CODE").is_in(["", "NOCODE"]))
     coded = coded.unique(["CUI", "SAB", "CODE"], keep="first", maintain_order=True)
-    # some vocabularies write their own name into the code (HGNC:5, GO:0008150)
+    # the codes of some vocabularies already have their prefix (HGNC:5, GO:0008150)
     own = pl.col("CODE").str.starts_with(pl.col("SAB") + ":")
     code = pl.when(own).then("CODE").otherwise(pl.format("{}:{}", "SAB", "CODE"))
     kind = pl.lit(str(IdKind.XREF))
@@ -223,7 +223,7 @@ def _read_relations(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[
 def _without_empty(
     frame: pl.DataFrame, columns: tuple[str, ...], path: Path, log: ReadLog
 ) -> pl.DataFrame:
-    """Reject rows in which a needed field is blank."""
+    """Reject rows with an empty required field."""
     empty = pl.any_horizontal(pl.col(column).str.len_bytes() == 0 for column in columns)
     invalid = frame.filter(empty)
     if not invalid.height:
@@ -231,7 +231,7 @@ def _without_empty(
     for row in invalid.iter_rows(named=True):
         column = next(c for c in columns if not row[c])
         text = "|".join(str(value) for name, value in row.items() if name != "line")
-        log.reject(f"{column} is blank", row["line"], text, path=path)
+        log.reject(f"{column} is empty", row["line"], text, path=path)
     return frame.filter(~empty)
 
 

@@ -1,9 +1,9 @@
-"""Watch the bytes of an XML document on their way to a parser: what in them could fill memory.
+"""XML input: records of large files, files of a folder or zip, and protection against XML bombs.
 
-Entities are the short hands of some ontologies (``<!ENTITY obo "http://...">``), so they are not
-refused as such. Those that stand for other entities are, for these grow by powers, and what the
-rest stand for is counted. Parsers differ in where they take a declaration to be one, hence it is
-looked for everywhere.
+Some ontologies use entities as abbreviations (``<!ENTITY obo "http://...">``), so they are not
+refused in general. Nested entities are refused, since they grow exponentially, and the expansion of
+the others is bounded. Parsers differ in where they accept a declaration, so declarations are
+searched everywhere.
 """
 
 from __future__ import annotations
@@ -22,23 +22,20 @@ from biograft.sources.files import open_bytes, open_zip, read_head, read_members
 from biograft.sources.limits import ExpansionLimit, max_value, too_large
 
 MAX_ENTITY = 4096
-"""Bytes that one entity may stand for."""
+"""Maximum bytes of the value of an entity."""
 _MARK = b"<!ENTITY"
 _OPENED = re.compile(rb"<!ENTITY\s+(?:%\s+)?([^\s\"'>]+)\s+([\"'])")
 _NESTED = re.compile(rb"&(?!#|(?:lt|gt|amp|apos|quot);)")
 _AMPERSAND = re.compile(rb"&#(?:0*38|x0*26);", re.IGNORECASE)
 _REFERENCE = re.compile(rb"&([^\s;&<#]{1,256});")
 _MAX_DECLARATION = MAX_ENTITY + 1024
-"""Bytes of a declaration that are waited for, its name included."""
+"""Maximum bytes of a declaration, including its name."""
 _MAX_MARK = 8
-"""No mark looked for is longer."""
+"""Maximum bytes of a mark that is searched."""
 
 
 class XmlGuard:
-    """Sees all bytes of one document in their order, and refuses those that are not to be parsed.
-
-    ``line`` is not known here; a whole document is one call of ``feed``.
-    """
+    """Checks the bytes of one document, in order, before they are parsed."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._max_bytes, self._expansion = path, max_value(), ExpansionLimit(path)
@@ -46,17 +43,17 @@ class XmlGuard:
         self._seen = self._grown = 0
         self._declaring = self._before = b""
         self._run = 0
-        """Bytes since the last markup began, with what entities among them stand for."""
+        """Bytes since the last markup began, with entities expanded."""
         self._aside: int | None = None
-        """Bytes since a comment or a section of characters began, if in one."""
+        """Bytes since a comment or CDATA section began, if in one."""
 
     @property
     def size(self) -> int:
-        """How much has been seen, with what entities in it stand for."""
+        """The bytes so far, with entities expanded."""
         return self._seen + self._grown
 
     def feed(self, data: bytes) -> None:
-        """See the next bytes."""
+        """Check the next bytes."""
         if not self._seen:
             refuse_utf16(data[:4], self._path)
             if b"\0" in data[:4]:
@@ -71,7 +68,7 @@ class XmlGuard:
         self._measure(data, grown)
 
     def _declare(self, window: bytes) -> None:
-        """Learn the entities that are declared, each to its end."""
+        """Record the entities that are declared."""
         at = window.find(_MARK)
         while at >= 0:
             opened = _OPENED.match(window, at)
@@ -97,11 +94,11 @@ class XmlGuard:
         return FormatError(
             f"the XML declares {what}, which are not read",
             path=self._path,
-            remedy="write out what they stand for",
+            remedy="expand them",
         )
 
     def _measure(self, data: bytes, grown: int) -> None:
-        """Refuse a text, tag or comment without end: parsers hold one whole."""
+        """Bound the size of a text, tag or comment, which parsers hold in memory."""
         window = self._before + data
         self._before = window[-_MAX_MARK:]
         last = data.rfind(b"<")
@@ -127,17 +124,17 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|$)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class XmlRecord:
-    """One element, valid until the next is asked for, and what is known of its place."""
+    """An element, valid until the next is read, with its root and line."""
 
     element: ElementTree.Element
     root: ElementTree.Element
     line: int
     fraction: float
-    """How much of the file has been read."""
+    """The fraction of the file that has been read."""
 
 
 def root_name(text: str) -> str:
-    """Name the root element of a document by its beginning; empty if there is none."""
+    """Return the name of the root element of a document; empty if there is none."""
     if not text.lstrip().startswith("<"):
         return ""
     match = _ROOT.search(_COMMENT.sub("", text))
@@ -147,7 +144,7 @@ def root_name(text: str) -> str:
 def read_xml_records(
     path: Path, roots: Collection[str], tags: tuple[str, ...]
 ) -> Iterator[XmlRecord]:
-    """Read every element of the given names below one of the roots; they must not be nested."""
+    """Read all elements with the given tags below one of the roots; they must not be nested."""
     parser: ElementTree.XMLPullParser[ElementTree.Element] = ElementTree.XMLPullParser(
         ("start", "end")
     )
@@ -177,7 +174,7 @@ def read_xml_records(
 def _events(
     parser: ElementTree.XMLPullParser[ElementTree.Element], chunk_bytes: bytes
 ) -> Iterator[tuple[str, ElementTree.Element]]:
-    """Parse a piece, little by little, since events take more room than the text."""
+    """Parse a chunk in small steps, since events take more memory than the text."""
     for start in range(0, len(chunk_bytes), _CHUNK_BYTES):
         parser.feed(chunk_bytes[start : start + _CHUNK_BYTES])
         yield from cast("Iterator[tuple[str, ElementTree.Element]]", parser.read_events())
@@ -196,11 +193,11 @@ def _check_root(tag: str, path: Path, roots: Collection[str]) -> None:
 
 
 def _chunks(file: IO[bytes], tags: tuple[str, ...]) -> Iterator[bytes]:
-    """Cut the file behind every closing tag of a record; the last piece alone is empty."""
+    """Split the file after every closing tag of a record; only the last chunk is empty."""
     closing = re.compile(rb"</(?:%s)\s*>" % "|".join(tags).encode())
     rest = b""
     while chunk := file.read(_CHUNK_BYTES):
-        # a closing tag may lie across the seam, so look again a little before it
+        # a closing tag may span two chunks, so search again a little before the seam
         searched = max(len(rest) - 256, 0)
         rest += chunk
         start = 0
@@ -218,7 +215,7 @@ def _chunks(file: IO[bytes], tags: tuple[str, ...]) -> Iterator[bytes]:
 
 @contextmanager
 def _report_damage(path: Path) -> Iterator[None]:
-    """Tell damage to the XML with its line."""
+    """Convert XML errors into a ``FormatError`` with the line."""
     try:
         yield
     except ElementTree.ParseError as error:
@@ -238,9 +235,9 @@ def _report_damage(path: Path) -> Iterator[None]:
 
 
 def xml_files(path: Path) -> Iterator[tuple[Path, bytes]]:
-    """Return the place and the bytes of each XML file, in the order of their names.
+    """Yield the path and the bytes of each XML file of a folder or zip, sorted by name.
 
-    Of one that is too large for one document only the beginning is given; ``parse_file`` says so.
+    A file above the size limit is truncated; ``parse_file`` then raises an error.
     """
     size = max_value() + 1
     if path.is_dir():
@@ -258,7 +255,7 @@ def xml_files(path: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def parse_file(path: Path, data: bytes) -> ElementTree.Element:
-    """Parse a file that is one document."""
+    """Parse the bytes of a file that is one document."""
     if len(data) > max_value():
         raise too_large("a file", path)
     refuse_entities(path, data)
@@ -266,14 +263,13 @@ def parse_file(path: Path, data: bytes) -> ElementTree.Element:
 
 
 def refuse_entities(path: Path, head: bytes | None = None) -> None:
-    """Refuse a document that declares entities: a few lines of them can fill all memory.
+    """Refuse a document that declares entities near its start, which no corpus needs.
 
-    No corpus needs them. Those that stand farther in than what is looked at here are bounded as
-    those of any XML (:mod:`biograft.sources.xml_records`).
+    Later declarations are checked by :class:`XmlGuard`.
     """
     if b"<!ENTITY" in (read_head(path) if head is None else head):
         raise FormatError(
             "the XML declares entities, which are not read",
             path=path,
-            remedy="write out what they stand for",
+            remedy="expand them",
         )

@@ -1,9 +1,9 @@
-"""The Chinese disease table: a CSV, mostly in GB18030, whose rows hold aliases and lists.
+"""Chinese disease table reader: a CSV, mostly in GB18030, with aliases and lists.
 
-A row's name is its concept's id, as in the disease pages. Aliases are parted by any of
-``,，、;；``, and by blanks between two Chinese characters (a blank beside Latin letters is part
-of the name, as in *Huntington 病*); other lists are parted by blanks alone. The ``treatment``
-column is running text and is left alone.
+The name of a row is the id of its concept, as in the disease pages. Aliases are separated by any of
+``,，、;；``, and by whitespace between two Chinese characters (beside Latin letters it is part of
+the name, as in *Huntington 病*); other lists are separated by whitespace only. The ``treatment``
+column is running text and is not read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ALIAS_BREAK = re.compile(rf"[,，、;；]|(?<=[{HAN}])\s+(?=[{HAN}])")
 
 
 def recognise(probe: Probe) -> bool:
-    """The header names the columns of this table, and the text is Chinese in any encoding."""
+    """A header with the columns of this table, and Chinese text in UTF-8 or GB18030."""
     header = _header(next(iter(probe.lines(1)), ""))
     if not set(NEEDED) <= set(header) or not set(COLUMNS) & set(header):
         return False
@@ -79,7 +79,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 
 
 def _aliases(row: _AliasRow, name: str, language: str, log: ReadLog) -> Iterator[NameRecord]:
-    """Yield the synonyms in the alias cell; the name itself among them says nothing new."""
+    """Yield the synonyms in the alias cell, without the name itself."""
     for part in _ALIAS_BREAK.split(row.cells["alias"].replace("[详细]", " ")):
         alias = part.strip()
         if not alias or alias in PAGE_TEXT:
@@ -97,7 +97,7 @@ class _AliasRow:
 
 
 def _rows(path: Path, encoding: str, log: ReadLog) -> Iterator[_AliasRow]:
-    """Read the rows that have as many cells as the header, and nothing beside the columns."""
+    """Read the rows whose cells fit the columns of the header."""
     lines = (line + "\n" for _, line in read_lines(path, encoding))
     header = _header(next(lines, ""))
     if not set(NEEDED) <= set(header):
@@ -131,21 +131,21 @@ def _header(line: str) -> list[str]:
 
 
 def _fits(cells: list[str], header: list[str], line: int, log: ReadLog) -> bool:
-    """Whether a row's cells stand under their columns."""
+    """Whether the cells of a row fit the columns."""
     if len(cells) != len(header):
         log.reject(f"{len(cells)} cells, expected {len(header)}", line, ",".join(cells))
     elif any(cell for cell, column in zip(cells, header, strict=True) if not column):
-        log.reject("cells under no column, so the row has slipped", line, ",".join(cells))
+        log.reject("cells without a column, so the row is shifted", line, ",".join(cells))
     else:
         return True
     return False
 
 
 def _refuse_unclosed(error: csv.Error, path: Path, line: int) -> None:
-    """Stop at a quote that is never closed, since it swallows all rows after it."""
+    """Raise a ``FormatError`` for an unclosed quote, which would swallow all rows after it."""
     if "field larger" in str(error) or "unexpected end" in str(error):
         raise FormatError(
-            "a quoted cell has no end", path=path, line=line, remedy="close the quotes"
+            "a quoted cell is not closed", path=path, line=line, remedy="close the quotes"
         ) from error
 
 

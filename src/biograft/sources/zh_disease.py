@@ -1,8 +1,8 @@
-"""Chinese disease pages: one JSON object a line, with description, symptoms, drugs, food.
+"""Chinese disease page reader: one JSON object per line, with description, symptoms, drugs, food.
 
-The pages and what they point to are concepts whose id is their name, since other files of this
-family refer by name; the page's own id is kept as an alternate one. Relations have the names
-that graphs made from these pages use.
+Pages and the items they list are concepts whose id is their name, since other files of this family
+refer by name; the id of a page is kept as an alternate id. Relations have the names of graphs made
+from these pages.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ RELATIONS: dict[tuple[str, ...], str] = {
     ("food_info", "avoid_food"): "avoid_food",
     ("food_info", "recommand_recipes"): "recommend_recipe",
 }
-"""Where a list stands in a page -> the relation to its items (the misspelling is theirs)."""
+"""Path of a list in a page -> the relation to its items (the misspelling is in the source)."""
 
 
 def recognise(probe: Probe) -> bool:
-    """A JSON object with the pages' summary stands on the first line."""
+    """A JSON object with the summary of a page on the first line."""
     line = next(iter(probe.text.lstrip().split("\n")), "")
     return line.startswith("{") and f'"{SUMMARY}"' in line
 
@@ -85,7 +85,7 @@ def _text(page: Any, path: tuple[str, ...]) -> str:
 
 
 def _items(page: dict[str, Any], path: tuple[str, ...], line: int, log: ReadLog) -> list[str]:
-    """Find a list of names; a page may lack it, but not hold something else there."""
+    """Return the list of names at a path; empty if the page lacks it."""
     content = _find(page, path)
     if content is None:
         return []

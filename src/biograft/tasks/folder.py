@@ -43,7 +43,8 @@ TASK_MODEL = ArtifactKind(
 def write_model(folder: Path, model: TaskModel[Any, Any], about: Mapping[str, Any]) -> None:
     """Save a model, replacing an earlier one of the same run; ``about`` goes into its manifest."""
     with new_folder(folder, overwrite=True) as work:
-        model.network.encoder.save_pretrained(work / ENCODER)
+        encoder = model.network.encoder
+        encoder.save_pretrained(work / ENCODER)
         head = model.network.head.state_dict()
         save_file({key: value.cpu().contiguous() for key, value in head.items()}, work / HEAD)
         description = {
@@ -53,8 +54,8 @@ def write_model(folder: Path, model: TaskModel[Any, Any], about: Mapping[str, An
             **model.settings(),
             **about,
         }
-        if isinstance(finder := model.network.encoder.finder, EntityCoverage):
-            description["entity_coverage"] = finder.ratio
+        if isinstance(encoder.finder, EntityCoverage):
+            description["entity_coverage"] = encoder.finder.ratio
         TASK_MODEL.write(work, {**description, "files": file_sizes(work)})
 
 
@@ -77,8 +78,8 @@ def open_task(folder: str | Path, *, device: str | None = None) -> TaskModel[Any
     except (ConfigError, NotFoundError, TypeError) as error:
         raise TASK_MODEL.damaged(path / TASK_MODEL.file, error) from error
     encoder = TextEncoder.from_pretrained(path / ENCODER, device=device)
-    if "entity_coverage" in manifest:
-        limit_coverage(encoder, manifest["entity_coverage"])
+    if (coverage := manifest.get("entity_coverage")) is not None:
+        limit_coverage(encoder, coverage)
     model = kind.build(encoder, config, labels)
     try:
         model.network.head.load_state_dict(load_file(path / HEAD))

@@ -1,4 +1,4 @@
-"""Training: one loop that knows no objective, and the state it can be taken up from."""
+"""Training: one loop for all objectives, with exact resume from checkpoints."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The state of a run on disk: what is needed to go on as if it had never stopped.
+"""Checkpoints of a training run, for exact resume.
 
-``checkpoints/step-00000010/`` holds ``model.safetensors``, ``optimiser.safetensors`` (by the
-names of parameters) and ``state.json``. The learning rate, the order of batches and the random
-numbers of a step all follow from the step and the seed, so no more is needed. A folder appears
-under its name only when it is whole: a run killed while saving goes on from the state before.
+``checkpoints/step-00000010/`` holds ``model.safetensors``, ``optimiser.safetensors`` (by parameter
+name) and ``state.json``. The learning rate, the order of batches and the random numbers of a step
+follow from the step and the seed, so no more is needed. A folder gets its name only when it is
+complete: a run killed while saving resumes from the previous checkpoint.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from biograft.errors import StoreError
 STATE = ArtifactKind(
     format="biograft-checkpoint",
     version=1,
-    called="saved state",
-    remedy="remove it to go on from the state before",
+    called="checkpoint",
+    remedy="remove it to resume from the previous one",
     file="state.json",
     keys=("step", "epoch", "position", "files"),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a run stands: updates made, and the next batch to read."""
+class Cursor:
+    """The position of a run: updates made, and the next batch to read."""
 
     step: int = 0
     epoch: int = 0
@@ -40,46 +40,46 @@ class Place:
 
 
 def save_checkpoint(
-    run: Path, place: Place, model: nn.Module, optimiser: torch.optim.Optimizer, *, keep: int
+    run: Path, cursor: Cursor, model: nn.Module, optimiser: torch.optim.Optimizer, *, keep: int
 ) -> Path:
-    """Save the state, whole or not at all, then remove older ones but ``keep`` (0: keep all)."""
-    target = run / "checkpoints" / f"step-{place.step:08d}"
+    """Save a checkpoint atomically, then remove all but the newest ``keep`` (0: keep all)."""
+    target = run / "checkpoints" / f"step-{cursor.step:08d}"
     with new_folder(target, overwrite=True) as folder:
         save_model(model, str(folder / "model.safetensors"))
         save_file(_optimiser_tensors(model, optimiser), folder / "optimiser.safetensors")
-        STATE.write(folder, {**asdict(place), "files": file_sizes(folder)})
+        STATE.write(folder, {**asdict(cursor), "files": file_sizes(folder)})
     for old in find_checkpoints(run)[:-keep] if keep else []:
         shutil.rmtree(old)
     return target
 
 
 def find_checkpoints(run: Path) -> list[Path]:
-    """List the saved states of a run, the oldest first."""
+    """List the checkpoints of a run, oldest first."""
     return sorted(path for path in (run / "checkpoints").glob("step-*") if path.is_dir())
 
 
-def load_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Place:
-    """Put a saved state into a model and its optimiser."""
-    place = _read_place(folder)
+def load_checkpoint(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Cursor:
+    """Load a checkpoint into a model and its optimiser."""
+    cursor = _read_cursor(folder)
     try:
         load_model(model, str(folder / "model.safetensors"))
         _restore_optimiser(load_file(folder / "optimiser.safetensors"), model, optimiser)
     except (SafetensorError, RuntimeError, KeyError, OSError) as error:
         message = " ".join(str(error).split())
         raise StoreError(f"{folder}: does not fit this model or is damaged ({message})") from error
-    return place
+    return cursor
 
 
-def sweep(run: Path) -> None:
-    """Remove what a killed process was saving."""
+def remove_unfinished(run: Path) -> None:
+    """Remove the checkpoint that a killed process was saving."""
     for work in (run / "checkpoints").glob(".step-*"):
         remove_abandoned(work.with_name(work.name.split(".")[1]))
 
 
-def _read_place(folder: Path) -> Place:
+def _read_cursor(folder: Path) -> Cursor:
     state = STATE.read(folder)
     STATE.check_files(folder, state)
-    return Place(state["step"], state["epoch"], state["position"])
+    return Cursor(state["step"], state["epoch"], state["position"])
 
 
 def _optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""What may be chosen of a training run."""
+"""The configuration of the training loop."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ SCHEDULES = ("constant", "linear", "cosine")
 PRECISIONS = ("auto", "bf16", "fp32")
 
 MAY_CHANGE = ("max_minutes", "save_every", "log_every", "keep")
-"""What a resumed run may have otherwise: none of these changes what is learnt."""
+"""The fields that a resumed run may change: none of them changes the result of training."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingConfig(Config):
-    """How long, how fast, and what is kept.
+    """Length, learning rate, precision and checkpoints of a training run.
 
-    ``steps`` above 0 says how many updates are made, else ``epochs`` does. ``batch_size`` counts
-    examples of one forward pass in one process; ``accumulate`` passes make an update. The rate
-    rises over ``warmup`` (a share of all steps) and then follows ``schedule``. Weight decay
-    spares biases and norms unless ``decay_all``. ``clip`` bounds the norm of the gradient (0: no
-    bound). ``precision`` auto is bf16 where the processor computes in it. ``save_every``,
-    ``eval_every`` and ``log_every`` count steps (0: at the end only); ``keep`` is how many saved
-    states stay (0: all); ``max_minutes`` ends this session early, to be resumed (0: no limit).
+    ``steps`` above 0 is the number of updates, otherwise ``epochs`` determines it. ``batch_size``
+    is the examples of one forward pass in one process; an update accumulates ``accumulate`` passes.
+    The learning rate rises over ``warmup`` (a ratio of all steps) and then follows ``schedule``.
+    Weight decay excludes biases and norms unless ``decay_all``. ``clip`` bounds the norm of the
+    gradient (0: no bound). ``precision`` auto is bf16 where the processor supports it.
+    ``save_every``, ``eval_every`` and ``log_every`` are in steps (0: at the end only); ``keep`` is
+    the number of checkpoints (0: all); ``max_minutes`` ends this session early, to be resumed (0:
+    no limit).
     """
 
     steps: Annotated[int, AtLeast(0)] = 0

@@ -1,4 +1,4 @@
-"""What the loop is given to learn."""
+"""The training loop: updates, evaluation, checkpoints, stop and resume."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from biograft.errors import BiograftError, ConfigError
 from biograft.nn.precision import attention_for_training, autocast_in
 from biograft.progress import Progress
 from biograft.training.checkpoint import (
-    Place,
+    Cursor,
     find_checkpoints,
     load_checkpoint,
+    remove_unfinished,
     save_checkpoint,
-    sweep,
 )
 from biograft.training.config import TrainingConfig
 from biograft.training.processes import make_accelerator
@@ -40,64 +40,63 @@ Batch_co = TypeVar("Batch_co", covariant=True)
 
 
 class BatchSource(Protocol[Batch_co]):
-    """Batches of each epoch in a fixed order, to be taken up anywhere; each has a length."""
+    """Batches of each epoch in a fixed order, readable from any position; each has a length."""
 
     def __len__(self) -> int:
-        """How many batches an epoch has."""
+        """The number of batches of an epoch."""
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[Batch_co]:
-        """Give the batches of an epoch from a position on."""
+        """Iterate over the batches of an epoch from a position on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[Batch]):
-    """What is to be learnt: a model, batches, and the loss of a batch.
+    """What the loop trains: a model, batches, and the loss of a batch.
 
-    ``compute_loss`` is called with the model as it is run (wrapped where there are several
-    processes). ``evaluate`` is called without gradient, the model in its inference mode.
+    ``compute_loss`` is called with the model as it is run (wrapped if there are several
+    processes). ``evaluate`` is called without gradient, the model in inference mode.
 
-    Losses that are means over something that batches have more or less of (hidden tokens,
-    mentions) need ``counts``: how much of it a batch has, by name. ``compute_loss`` is then also
-    given by what each mean is to be multiplied, so that an update is the mean over all that its
-    batches have, on however many processes they are.
+    Losses that are means over a varying number of items (masked tokens, mentions) need ``counts``:
+    the number of items of a batch, by name. ``compute_loss`` then also receives the multiplier of
+    each mean, so that an update is the mean over all items of its batches, across processes.
     """
 
     model: nn.Module
     source: BatchSource[Batch]
     compute_loss: Callable[..., tuple[Tensor, dict[str, float]]]
-    """Of model and batch, and of multipliers by name where there are ``counts``."""
+    """Takes model and batch, and multipliers by name where there are ``counts``."""
     counts: Callable[[Batch], Mapping[str, int]] | None = None
     evaluate: Callable[[], dict[str, Any]] | None = None
     after_epoch: Callable[[int], tuple[dict[str, Any], bool]] | None = None
-    """Called as ``evaluate`` is, when an update has ended an epoch, with how many have ended;
-    gives what to log, and whether that is enough, which ends the training."""
+    """Called like ``evaluate`` at the end of an epoch, with the number of finished epochs; returns
+    what to log, and whether to stop the training."""
     described: Mapping[str, Any] = field(default_factory=dict)
-    """The whole configuration, kept in ``run.json``; a resumed run must have the same."""
+    """The whole configuration, saved in ``run.json``; a resumed run must have the same."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    """What the run is made from; a resumed run must have the same."""
+    """The inputs of the run, by hashes; a resumed run must have the same."""
 
 
-class Stopping:
-    """Notes an interrupt instead of raising it, so that the step at hand ends and is saved.
+class StopSignal:
+    """Records an interrupt instead of raising it, so that the current step ends and is saved.
 
-    A second interrupt is raised at once. Signals reach only the main thread of a process; in
-    another thread an interrupt is raised as ever.
+    A second interrupt is raised at once. Signals reach only the main thread of a process; in other
+    threads nothing changes.
     """
 
     def __init__(self, max_minutes: float = 0.0) -> None:
         self.interrupted = False
         self._deadline = time.monotonic() + 60 * max_minutes if max_minutes else float("inf")
-        self._before: dict[int, Any] = {}
+        self._handlers: dict[int, Any] = {}
 
     @property
-    def asked(self) -> bool:
-        """Whether to stop after the step at hand."""
+    def requested(self) -> bool:
+        """Whether to stop after the current step."""
         return self.interrupted or time.monotonic() > self._deadline
 
-    def __enter__(self) -> Stopping:
+    def __enter__(self) -> StopSignal:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._note)
+                self._handlers[number] = signal.signal(number, self._record)
         return self
 
     def __exit__(
@@ -106,64 +105,64 @@ class Stopping:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _record(self, number: int, frame: FrameType | None) -> None:
         if self.interrupted:
             raise KeyboardInterrupt
         self.interrupted = True
 
 
 class Evaluations:
-    """Evaluates what a task says, once at each place where that is due, and logs it."""
+    """Runs the evaluations of a task when they are due, once each, and logs their results."""
 
-    def __init__(self, task: Task[Batch], every: int, start: Place, log: MetricsLog) -> None:
+    def __init__(self, task: Task[Batch], every: int, start: Cursor, log: MetricsLog) -> None:
         self._task, self._every, self._log = task, every, log
         self._start, self._epoch = start, start.epoch
         self.newest: dict[str, Any] | None = None
 
     @torch.no_grad()
-    def look(self, place: Place, *, last: bool) -> bool:
-        """Evaluate what is due here, with dropout off; give whether the task has had enough."""
-        new = place.step > self._start.step or place.step == 0  # not done before a resume
-        if self._task.evaluate and new and is_due(self._every, place.step, last=last):
+    def run_due(self, cursor: Cursor, *, last: bool) -> bool:
+        """Run the evaluations that are due, in inference mode; return whether to stop."""
+        new = cursor.step > self._start.step or cursor.step == 0  # a resumed run did it before
+        if self._task.evaluate and new and is_due(self._every, cursor.step, last=last):
             self._task.model.eval()
-            self._write(place, self._task.evaluate())
-        if self._task.after_epoch is None or place.epoch == self._epoch:
+            self._write(cursor, self._task.evaluate())
+        if self._task.after_epoch is None or cursor.epoch == self._epoch:
             return False
-        self._epoch = place.epoch
+        self._epoch = cursor.epoch
         self._task.model.eval()
-        found, enough = self._task.after_epoch(place.epoch)
-        self._write(place, found)
-        return enough
+        results, stop = self._task.after_epoch(cursor.epoch)
+        self._write(cursor, results)
+        return stop
 
-    def _write(self, place: Place, found: dict[str, Any]) -> None:
-        self.newest = found
-        self._log.write({"step": place.step, "evaluation": found})
+    def _write(self, cursor: Cursor, results: dict[str, Any]) -> None:
+        self.newest = results
+        self._log.write({"step": cursor.step, "evaluation": results})
 
 
 def is_due(every: int, step: int, *, last: bool) -> bool:
-    """Whether something that happens every so many steps, and at the end, happens now."""
+    """Whether an action of every so many steps, and of the end, is due."""
     return last or (every > 0 and step % every == 0)
 
 
 def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
-    """Make AdamW over the parameters that learn, with or without decay on vectors."""
-    learning = [p for p in model.parameters() if p.requires_grad]
-    decayed = [p for p in learning if config.decay_all or p.ndim > 1]
-    spared = [p for p in learning if not config.decay_all and p.ndim <= 1]
+    """Make AdamW over the trainable parameters, with or without decay of vectors."""
+    trainable = [p for p in model.parameters() if p.requires_grad]
+    decayed = [p for p in trainable if config.decay_all or p.ndim > 1]
+    not_decayed = [p for p in trainable if not config.decay_all and p.ndim <= 1]
     groups = [
         {"params": decayed, "weight_decay": config.weight_decay},
-        {"params": spared, "weight_decay": 0.0},
+        {"params": not_decayed, "weight_decay": 0.0},
     ]
-    learning_groups = [group for group in groups if group["params"]]
-    # one pass over the weights; step by step it takes eight times as long on a CPU
-    return torch.optim.AdamW(learning_groups, lr=config.learning_rate, fused=True)
+    used = [group for group in groups if group["params"]]
+    # one pass over the weights; without it, it takes eight times as long on a CPU
+    return torch.optim.AdamW(used, lr=config.learning_rate, fused=True)
 
 
 def learning_rate(step: int, n_steps: int, config: TrainingConfig) -> float:
-    """Give the rate of an update, counted from 0; a resumed run needs no other state."""
+    """Compute the learning rate of an update, counted from 0; it needs no other state."""
     n_warm = round(config.warmup * n_steps)
     if step < n_warm:
         return config.learning_rate * (step + 1) / n_warm
@@ -177,7 +176,7 @@ def learning_rate(step: int, n_steps: int, config: TrainingConfig) -> float:
 
 
 class Updater(Generic[Batch]):
-    """Makes one update after the other, from a place in the batches on."""
+    """Makes one update after the other, from a cursor on."""
 
     def __init__(
         self,
@@ -185,16 +184,16 @@ class Updater(Generic[Batch]):
         optimiser: torch.optim.Optimizer,
         config: TrainingConfig,
         accelerator: Accelerator,
-        start: Place,
+        start: Cursor,
     ) -> None:
         self.task, self.optimiser, self.config = task, optimiser, config
-        self.accelerator, self.place = accelerator, start
+        self.accelerator, self.cursor = accelerator, start
         self.model: nn.Module = accelerator.prepare(task.model)
         self._batches = _endless(task.source, start)
 
-    def update(self, rate: float, stopping: Stopping) -> tuple[dict[str, Any], bool]:
-        """Update once; give what to log, and whether any process is asked to stop."""
-        began, step = time.perf_counter(), self.place.step
+    def update(self, rate: float, stop_signal: StopSignal) -> tuple[dict[str, Any], bool]:
+        """Update once; return what to log, and whether any process should stop."""
+        began, step = time.perf_counter(), self.cursor.step
         self._seed(step)
         self.model.train()
         for group in self.optimiser.param_groups:
@@ -203,22 +202,24 @@ class Updater(Generic[Batch]):
         with attention_for_training(self.model, self.config.precision, self.accelerator.device):
             loss, stats, n_rows = self._backward()
         norm = self._clip()
-        # all processes must learn the same of a loss that is no number, and of an interrupt
-        told = torch.tensor([loss, float(stopping.asked), *stats.values()], dtype=torch.float64)
-        told = told.to(self.accelerator.device)
-        loss, stop, *means = self.accelerator.reduce(told, "mean").tolist()
+        # all processes must agree on a loss that is not finite, and on an interrupt
+        values = torch.tensor(
+            [loss, float(stop_signal.requested), *stats.values()], dtype=torch.float64
+        )
+        values = values.to(self.accelerator.device)
+        loss, stop, *means = self.accelerator.reduce(values, "mean").tolist()
         stats = dict(zip(stats, means, strict=True))
         if not math.isfinite(loss) or not math.isfinite(norm):
             raise BiograftError(
                 f"the training diverged at step {step + 1}: loss {loss}, norm of the gradient "
-                f"{norm}; the last saved state stands; lower training.learning_rate, bound the "
-                "gradient (training.clip) or set training.precision to fp32, and start anew"
+                f"{norm}; lower training.learning_rate, bound the gradient (training.clip) or set "
+                "training.precision to fp32, and start a new run; the last checkpoint is kept"
             )
         self.optimiser.step()
         rows = n_rows * self.accelerator.num_processes
         return {
-            "step": self.place.step,
-            "epoch": self.place.epoch,
+            "step": self.cursor.step,
+            "epoch": self.cursor.epoch,
             "loss": loss,
             "learning_rate": rate,
             "gradient_norm": norm,
@@ -229,13 +230,13 @@ class Updater(Generic[Batch]):
         }, stop > 0
 
     def _backward(self) -> tuple[float, dict[str, float], int]:
-        """Add up the gradients of the batches of one update; give their mean loss and stats."""
+        """Accumulate the gradients of one update; return loss, statistics and rows."""
         total, sums, n_rows = 0.0, Counter[str](), 0
-        n_parts, step = self.config.accumulate, self.place.step
+        n_parts, step = self.config.accumulate, self.cursor.step
         parts = [next(self._batches) for _ in range(n_parts)]
         multipliers = self._multipliers([batch for batch, _, _ in parts])
         for part, (batch, epoch, position) in enumerate(parts):
-            waiting = part < n_parts - 1  # gradients of several processes meet once an update
+            waiting = part < n_parts - 1  # processes exchange gradients once an update
             with self.accelerator.no_sync(self.model) if waiting else nullcontext():
                 with autocast_in(self.config.precision, self.accelerator.device):
                     loss, stats = self.task.compute_loss(self.model, batch, *multipliers[part])
@@ -243,11 +244,11 @@ class Updater(Generic[Batch]):
             total += float(loss.detach()) / n_parts
             sums.update({name: value / n_parts for name, value in stats.items()})
             n_rows += len(batch)  # type: ignore[arg-type]
-            self.place = Place(step + 1, epoch, position)
+            self.cursor = Cursor(step + 1, epoch, position)
         return total, dict(sums), n_rows
 
     def _multipliers(self, batches: list[Batch]) -> list[tuple[dict[str, float], ...]]:
-        """Say by what the means of each batch are multiplied, where the task counts."""
+        """Compute the multipliers of the means of each batch, where the task counts items."""
         if self.task.counts is None:
             return [()] * len(batches)
         counted = [self.task.counts(batch) for batch in batches]
@@ -272,13 +273,13 @@ class Updater(Generic[Batch]):
         return float(norm)
 
     def _seed(self, step: int) -> None:
-        """Let the random numbers of a step follow from it, so that they need not be saved."""
+        """Seed the random numbers of a step by its index, so that they need not be saved."""
         key = [self.config.seed, self.accelerator.process_index, step]
         torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1))
 
 
-def _endless(source: BatchSource[Batch], start: Place) -> Iterator[tuple[Batch, int, int]]:
-    """Give the batches of all epochs, each with the epoch and position of the one after it."""
+def _endless(source: BatchSource[Batch], start: Cursor) -> Iterator[tuple[Batch, int, int]]:
+    """Iterate over the batches of all epochs, each with epoch and position of the next one."""
     epoch, position = start.epoch, start.position
     while True:
         for batch in source.batches(epoch, position):
@@ -289,7 +290,7 @@ def _endless(source: BatchSource[Batch], start: Place) -> Iterator[tuple[Batch, 
 
 
 def _peak_memory() -> float:
-    """Give the most memory used so far, in MB: of the GPU where there is one."""
+    """Return the peak memory so far, in MB: of the GPU if there is one."""
     if torch.cuda.is_available():
         return round(torch.cuda.max_memory_allocated() / 1e6, 1)
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -298,19 +299,19 @@ def _peak_memory() -> float:
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """How a session of training ended."""
+    """The result of a training session."""
 
     step: int
     n_steps: int
     loss: float | None
-    """The loss of the last update; none if there was none to make."""
+    """The loss of the last update; None without an update."""
     seconds: float
     checkpoint: Path
     evaluation: dict[str, Any] | None
 
     @property
     def finished(self) -> bool:
-        """Whether all steps are done; else the run is to be resumed."""
+        """Whether all steps are done; otherwise the run can be resumed."""
         return self.step >= self.n_steps
 
 
@@ -322,7 +323,7 @@ def train(
     resume: bool = False,
     progress: Progress | None = None,
 ) -> TrainingResult:
-    """Train until the steps are done, the time is over, or an interrupt; the state is saved."""
+    """Train until all steps are done, the time limit or an interrupt; then save a checkpoint."""
     with sole_run(run):
         return _train(task, config, run, resume=resume, progress=progress)
 
@@ -347,49 +348,49 @@ def _train(
     evaluations = Evaluations(task, config.eval_every, start, log)
     began, loss, stop = time.perf_counter(), None, False
     progress.start("training")
-    with Stopping(config.max_minutes) as stopping:
+    with StopSignal(config.max_minutes) as stop_signal:
         while True:
-            place = updater.place
-            last = place.step >= n_steps
-            stop = evaluations.look(place, last=last) or stop
-            if place.step > start.step and (
-                stop or is_due(config.save_every, place.step, last=last)
+            cursor = updater.cursor
+            last = cursor.step >= n_steps
+            stop = evaluations.run_due(cursor, last=last) or stop
+            if cursor.step > start.step and (
+                stop or is_due(config.save_every, cursor.step, last=last)
             ):
                 if main:
-                    save_checkpoint(run, place, task.model, optimiser, keep=config.keep)
+                    save_checkpoint(run, cursor, task.model, optimiser, keep=config.keep)
                 accelerator.wait_for_everyone()
             if last or stop:
                 break
-            entry, stop = updater.update(learning_rate(place.step, n_steps, config), stopping)
+            entry, stop = updater.update(learning_rate(cursor.step, n_steps, config), stop_signal)
             loss = entry["loss"]
             if is_due(config.log_every, entry["step"], last=entry["step"] >= n_steps):
                 log.write({**entry, "seconds": round(time.perf_counter() - began, 3)})
             progress.advance(entry["rows"], entry["step"] / n_steps)
     progress.finish()
-    if stopping.interrupted:
-        raise KeyboardInterrupt(f"the state of step {place.step} is saved in {run}")
+    if stop_signal.interrupted:
+        raise KeyboardInterrupt(f"step {cursor.step} is saved in {run}")
     seconds = time.perf_counter() - began
     saved = find_checkpoints(run)[-1]
-    return TrainingResult(place.step, n_steps, loss, seconds, saved, evaluations.newest)
+    return TrainingResult(cursor.step, n_steps, loss, seconds, saved, evaluations.newest)
 
 
 def count_steps(config: TrainingConfig, n_batches: int) -> int:
-    """Count the updates of a run; an epoch's last one may reach into the next epoch."""
+    """Count the updates of a run; the last one of an epoch may include batches of the next."""
     if n_batches < 1:
-        raise ConfigError("training: there is no batch to learn from")
+        raise ConfigError("training: found no batch to train on")
     return config.steps or -(-config.epochs * n_batches // config.accumulate)
 
 
 def _open_run(
     task: Task[Batch], optimiser: torch.optim.Optimizer, run: Path, *, resume: bool, main: bool
-) -> Place:
-    """Begin a run, or put the model where it was left."""
+) -> Cursor:
+    """Start a run, or load its newest checkpoint."""
     if resume:
         check_run(run, task.described, task.provenance)
         if main:
-            sweep(run)
+            remove_unfinished(run)
         saved = find_checkpoints(run)
-        return load_checkpoint(saved[-1], task.model, optimiser) if saved else Place()
+        return load_checkpoint(saved[-1], task.model, optimiser) if saved else Cursor()
     if main:
         start_run(run, task.described, task.provenance)
-    return Place()
+    return Cursor()

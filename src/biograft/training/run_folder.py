@@ -1,4 +1,4 @@
-"""The folder of a run: what it is (``run.json``) and how it went (``metrics.jsonl``)."""
+"""The folder of a training run: its configuration (``run.json``) and ``metrics.jsonl``."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ RUN = ArtifactKind(
     format="biograft-run",
     version=1,
     called="run",
-    remedy="start the run anew",
+    remedy="start a new run",
     absent="start it without --resume",
     file="run.json",
 )
 
 
 _RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
-"""Where those that start several processes tell each which it is."""
+"""The environment variables in which launchers set the rank of a process."""
 
 
 @contextlib.contextmanager
 def sole_run(folder: Path) -> Iterator[None]:
-    """Let one run at a time write to a folder; of processes that train together the first does."""
+    """Lock a folder for one run; of processes that train together the first takes the lock."""
     with sole_writer(folder) if is_first_process() else contextlib.nullcontext():
         yield
 
@@ -40,23 +40,23 @@ def is_first_process() -> bool:
 
 
 def start_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
-    """Begin a run in a folder that is new or empty."""
+    """Start a run in a new or empty folder."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError(
-            f"{folder}: exists already; go on with it (--resume) or choose another place"
+            f"{folder}: exists already; resume it (--resume) or choose another folder"
         )
     RUN.write(folder, {"config": config, "provenance": provenance})
 
 
 def check_run(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
-    """Refuse to go on with a run whose configuration or data was another."""
+    """Refuse to resume a run with another configuration or other data."""
     described = RUN.read(folder)
     for part, now in (("config", config), ("provenance", provenance)):
         _refuse_difference(folder, described.get(part), now)
 
 
 def check_config(folder: Path, config: Mapping[str, Any]) -> None:
-    """Refuse a run whose configuration was another."""
+    """Refuse to resume a run with another configuration."""
     _refuse_difference(folder, RUN.read(folder).get("config"), config)
 
 
@@ -67,8 +67,8 @@ def _refuse_difference(folder: Path, then: Any, now: Any) -> None:
             continue
         if before.get(key) != after.get(key):
             raise ConfigError(
-                f"{folder}: was begun with {key} = {before.get(key)!r}, now it is "
-                f"{after.get(key)!r}; go on with the same, or start anew elsewhere"
+                f"{folder}: was started with {key} = {before.get(key)!r}, found "
+                f"{after.get(key)!r}; resume with the same, or start a new run in another folder"
             )
 
 
@@ -83,25 +83,25 @@ def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
 
 
 class MetricsLog:
-    """Appends one JSON object a line; a resumed run first drops what came after its state."""
+    """Appends one JSON object a line; a resumed run first drops the lines after its checkpoint."""
 
     def __init__(self, folder: Path, step: int, *, enabled: bool = True) -> None:
         self.path, self.enabled = folder / "metrics.jsonl", enabled
-        if not enabled:  # of several processes one writes
+        if not enabled:  # one of several processes writes
             return
         kept = [line for line in self._lines() if line["step"] <= step]
         with new_file(self.path, overwrite=True) as file:
             file.writelines(f"{json.dumps(line)}\n".encode() for line in kept)
 
     def write(self, entry: Mapping[str, Any]) -> None:
-        """Append a line, at once."""
+        """Append a line and close the file."""
         if not self.enabled:
             return
         with self.path.open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps(entry)}\n")
 
     def _lines(self) -> list[dict[str, Any]]:
-        """Read the lines there are; one that a kill cut short is none."""
+        """Read the lines; one that was cut by a kill is skipped."""
         if not self.path.exists():
             return []
         lines = []

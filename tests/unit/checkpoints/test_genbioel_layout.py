@@ -1,4 +1,4 @@
-"""A published BART becomes a linker's model; what would change its answers is refused."""
+"""Import of GenBioEL: a BART for the generative linker; each fault is one line."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def published(tmp_path):
         (folder / "model.safetensors").unlink()
         save = torch.save if file.endswith(".bin") else save_file
         save(weights(whole), folder / file)
-        told = json.loads((folder / "config.json").read_text())
-        told |= {"forced_eos_token_id": 2, "forced_bos_token_id": 0, **dict(config)}
-        (folder / "config.json").write_text(json.dumps(told))
+        values = json.loads((folder / "config.json").read_text())
+        values |= {"forced_eos_token_id": 2, "forced_bos_token_id": 0, **dict(config)}
+        (folder / "config.json").write_text(json.dumps(values))
         return folder
 
     return write
@@ -56,9 +56,9 @@ def test_the_weights_come_over_and_no_token_is_forced(published, tmp_path, file)
     assert set(ours) == set(theirs)
     for name in theirs:
         assert torch.equal(ours[name], theirs[name]), name
-    for told in (seq2seq.model.config, seq2seq.model.generation_config):
+    for config in (seq2seq.model.config, seq2seq.model.generation_config):
         for key in ("forced_bos_token_id", "forced_eos_token_id"):
-            assert getattr(told, key, None) is None
+            assert getattr(config, key, None) is None
     assert seq2seq.name_tokens("heart attack") == expected.name_tokens("heart attack")
     shared = seq2seq.model.model
     assert shared.encoder.embed_tokens.weight is shared.decoder.embed_tokens.weight
@@ -75,7 +75,7 @@ def test_it_writes_what_the_stock_model_writes(published, tmp_path):
         assert torch.allclose(stock(**given).logits, ours(**given).logits, atol=1e-5)
 
 
-def test_what_has_no_place_is_named_and_sizes_are_those_of_the_weights(published, tmp_path):
+def test_left_out_weights_are_reported_and_sizes_follow_from_the_weights(published, tmp_path):
     def with_more(weights):
         return {**weights, "classification_head.dense.weight": torch.ones(2, 2),
                 "soft_prompt_enc.weight": torch.ones(0, 16)}  # fmt: skip
@@ -96,16 +96,16 @@ def _without(key):
         (lambda w: {**w, "soft_prompt_enc.weight": torch.ones(4, 16)}, {}, "has soft prompts"),
         (lambda w: {**w, "soft_prompt_dec.weight": torch.ones(4, 16)}, {}, "has soft prompts"),
         (_without("model.decoder.layers.0.fc1.bias"), {},
-         "lacks 1 weights of a BART, first that of model.decoder.layers.0.fc1.bias"),
+         "lacks 1 weights of a BART, first model.decoder.layers.0.fc1.bias"),
         (_without("model.encoder.layers.0.fc1.weight"), {}, "lacks the weight model.encoder"),
         (lambda w: {**w, "model.encoder.layers.0.fc2.bias": torch.ones(3)}, {},
          r"expected \(16,\) for model.encoder.layers.0.fc2.bias, found \(3,\)"),
         (lambda w: w, {"model_type": "mbart"}, "is a mbart, expected a bart"),
         (lambda w: {k: v[:200] if "shared" in k or "embed_tokens" in k or "lm_head" in k else v
-                    for k, v in w.items()}, {}, "tokens, the weights know 200"),
+                    for k, v in w.items()}, {}, "tokens, the weights have 200"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_one_line(published, tmp_path, weights, config, problem):
+def test_faults_are_one_line(published, tmp_path, weights, config, problem):
     def shortened(whole):
         made = weights(whole)
         bias = made.get("final_logits_bias")

@@ -1,4 +1,4 @@
-"""A published checkpoint becomes a folder of ours; what is wrong with one is said in a line."""
+"""Import of published KeBioLM checkpoints; each fault is one line."""
 
 import json
 import pickle
@@ -10,14 +10,14 @@ from mischief import Mischief
 from safetensors.torch import save_file
 
 from biograft.checkpoints import LAYOUTS, import_checkpoint
-from biograft.checkpoints.importer import ORIGIN
+from biograft.checkpoints.conversion import ORIGIN
 from biograft.errors import BiograftError, InputError
 from biograft.nn import TextEncoder
 from biograft.nn.pretrained import load_masked_lm
 
 
 @pytest.mark.parametrize(("text_layers", "fusion_layers"), [(2, 1), (1, 2), (3, 0)])
-def test_the_layers_come_in_one_stack(published, tmp_path, text_layers, fusion_layers):
+def test_both_encoders_become_one_stack(published, tmp_path, text_layers, fusion_layers):
     folder = published(text_layers=text_layers, fusion_layers=fusion_layers)
     report = import_checkpoint(folder, tmp_path / "ours")
     assert report.facts == {
@@ -50,12 +50,13 @@ def test_the_layers_come_in_one_stack(published, tmp_path, text_layers, fusion_l
     }.items():
         assert torch.equal(theirs[theirs_name], found[name]), name
     assert [entity.id for entity in ours.entities][:2] == ["C0000000", "C0000001"]
-    assert (ours.config.n_nearest, ours.config.max_mentions) == (5, 15)
-    assert ours.config.fusion_norm
-    assert not ours.config.compat
+    layer = ours.config.knowledge_layers["entity_memory"]
+    assert (layer["n_nearest"], layer["max_mentions"]) == (5, 15)
+    assert layer["fusion_norm"]
+    assert not layer["compat"]
 
 
-def test_what_comes_out_is_an_encoder(published, tmp_path):
+def test_the_import_is_an_encoder(published, tmp_path):
     import_checkpoint(published(), tmp_path / "ours")
     vectors = TextEncoder.from_pretrained(tmp_path / "ours").encode(["Heart attack"])
     assert vectors.shape == (1, SIZES["width"])
@@ -64,7 +65,7 @@ def test_what_comes_out_is_an_encoder(published, tmp_path):
     assert origin["layout"] == "kebiolm"
 
 
-def test_safetensors_come_first_and_a_prefix_is_taken_off(published, tmp_path):
+def test_safetensors_are_preferred_and_a_prefix_is_removed(published, tmp_path):
     folder = published()
     weights = {f"module.{k}": v.clone() for k, v in published_weights(2, 1, seed=9).items()}
     save_file(weights, folder / "model.safetensors")
@@ -73,7 +74,7 @@ def test_safetensors_come_first_and_a_prefix_is_taken_off(published, tmp_path):
     assert torch.equal(found, weights["module.bert.entity_linker.entity_embeddings.weight"])
 
 
-def test_a_fine_tuned_one_is_taken_without_its_classifier(published, tmp_path):
+def test_a_fine_tuned_one_is_imported_without_its_classifier(published, tmp_path):
     report = import_checkpoint(published(head=False), tmp_path / "ours")
     assert report.left_out == ("classifier.bias", "classifier.weight")
     assert not report.facts["token_head"]
@@ -81,9 +82,10 @@ def test_a_fine_tuned_one_is_taken_without_its_classifier(published, tmp_path):
     assert load_masked_lm(tmp_path / "ours").new_head
 
 
-def test_slips_can_be_kept(published, tmp_path):
+def test_errors_of_the_published_code_can_be_kept(published, tmp_path):
     import_checkpoint(published(), tmp_path / "ours", as_published=True)
-    assert load_masked_lm(tmp_path / "ours").model.config.compat
+    layers = load_masked_lm(tmp_path / "ours").model.config.knowledge_layers
+    assert layers["entity_memory"]["compat"]
 
 
 def test_names_may_be_absent(published, tmp_path):
@@ -112,11 +114,11 @@ def spoil(folder, key, value):
         (lambda f: torch.save([1], f / "pytorch_model.bin"), "expected a table of weights by name"),
         (
             lambda f: torch.save({"bert.a": torch.ones(1)}, f / "pytorch_model.bin"),
-            r"of no layout .* \(kebiolm, smedbert, genbioel; its first weight is bert.a\)",
+            r"no layout .* \(kebiolm, smedbert, genbioel; its first weight is bert.a\)",
         ),
         (
             lambda f: spoil(f, "bert.mention_detector.bias", None),
-            "lacks 1 weights of KeBioLM, first that of model.knowledge.entity_memory.detector.bias",
+            "lacks 1 weights of KeBioLM, first model.knowledge.entity_memory.detector.bias",
         ),
         (
             lambda f: spoil(f, "bert.layer_norm.bias", torch.ones(3)),
@@ -135,11 +137,11 @@ def spoil(folder, key, value):
             lambda f: (f / "vocab.txt").write_text(
                 (f / "vocab.txt").read_text() + "more\n"
             ),
-            "has 41 tokens, the weights know 40",
+            "has 41 tokens, the weights have 40",
         ),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_one_line(published, tmp_path, damage, message):
+def test_faults_are_one_line(published, tmp_path, damage, message):
     folder = published()
     damage(folder)
     with pytest.raises(InputError, match=message) as caught:

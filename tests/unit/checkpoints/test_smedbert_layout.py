@@ -1,4 +1,4 @@
-"""SMedBERT as published: the BERT in it comes in, the rest is named; damage is said in a line."""
+"""Import of SMedBERT: its BERT is imported, the rest is reported; each fault is one line."""
 
 import json
 
@@ -68,8 +68,8 @@ def write(folder, generation="first", *, head=True):
             **linear("cls.seq_relationship", WIDTH, 2),
             "transfer_matrix.weight": (RELATIONS + 1, (DIM + 1) ** 2),
         }
-    draw = torch.Generator().manual_seed(0)
-    weights = {key: torch.randn(shape, generator=draw) * 0.3 for key, shape in shapes.items()}
+    generator = torch.Generator().manual_seed(0)
+    weights = {key: torch.randn(shape, generator=generator) * 0.3 for key, shape in shapes.items()}
     if head:
         weights["cls.predictions.decoder.weight"] = weights[
             "bert.embeddings.word_embeddings.weight"
@@ -103,7 +103,7 @@ def test_the_bert_of_both_generations_comes_in(tmp_path, generation):
         key for key in report.left_out if key.startswith(("bert.emb", "bert.encoder.layer"))
     }
     assert "bert.encoder.two_hop_mixer.bert2entity.weight" in report.left_out
-    assert any("computes otherwise than the paper" in note for note in report.notes)
+    assert any("knowledge layer" in note for note in report.notes)
 
 
 def test_a_fine_tuned_one_is_taken_as_an_encoder(tmp_path):
@@ -117,6 +117,6 @@ def test_damage_is_named(tmp_path):
     weights = write(tmp_path / "published")
     del weights["bert.encoder.layer.1.output.dense.weight"]
     torch.save(weights, tmp_path / "published/pytorch_model.bin")
-    with pytest.raises(InputError, match=r"lacks 1 weights of SMedBERT, first that of bert\.enc"):
+    with pytest.raises(InputError, match=r"lacks 1 weights of SMedBERT, first bert\.enc"):
         import_checkpoint(tmp_path / "published", tmp_path / "ours")
     assert not (tmp_path / "ours").exists()

@@ -160,7 +160,7 @@ def test_a_ranker_goes_on_and_is_replaced_only_on_demand(train, tmp_path):
     train("linker-ranker", out, "--resume", changes=SMALL)
     assert (out / "model" / "manifest.json").exists()
     assert (out / "kb" / "manifest.json").read_bytes() == built
-    with pytest.raises(ConfigError, match=r"begun with config\.epochs = 30, now it is 1"):
+    with pytest.raises(ConfigError, match=r"config\.epochs = 30, found 1"):
         train("linker-ranker", out, "--resume", changes=(*SMALL, "config.epochs=1"))
     train("linker-ranker", out, "--overwrite", changes=(*SMALL, "config.epochs=1"))
     with pytest.raises(ConfigError, match="give one of them"):
@@ -188,7 +188,7 @@ def test_an_encoder_is_trained_and_indexed(place, run, train, tmp_path):
     assert first["score"] == pytest.approx(
         sum({"dense": 1 - share, "lexical": share}[e["generator"]] * e["score"]
             for e in first["evidence"]), abs=1e-4)  # fmt: skip
-    with pytest.raises(ConfigError, match="dev: a recipe of kind 'encoder' has no use for it"):
+    with pytest.raises(ConfigError, match="dev: a recipe of 'encoder' does not use it"):
         train("linker-encoder", tmp_path / "b", "--dev", place / "dev.jsonl",
               "--encoder", place / "encoder")  # fmt: skip
 
@@ -197,7 +197,7 @@ def test_a_session_that_ran_out_of_time_goes_on(place, train, tmp_path):
     given = ("--encoder", place / "encoder")
     changes = (*QUICK, "config.training.max_minutes=1e-9")
     early = train("linker-encoder", tmp_path / "run", *given, changes=changes)
-    assert "go on with: biograft finetune ... --resume" in early.stdout
+    assert "continue with: biograft finetune ... --resume" in early.stdout
     done = train("linker-encoder", tmp_path / "run", *given, "--resume", "--json", changes=QUICK)
     assert json.loads(done.stdout)["finished"]
 
@@ -232,7 +232,7 @@ def test_a_re_ranker_keeps_the_ranker_that_ranks_first(ranker, place, run, train
 
 def test_data_of_a_recipe(place, run, write, tmp_path):
     gold = json.dumps([str(place / "train.jsonl")])
-    text = f'kind = "ranker"\n[data]\ntrain = {gold}\nformat = "sample"\n[config]\nepochs = 1\n'
+    text = f'kind = "linker"\nlinker = "ranker"\n[data]\ntrain = {gold}\nformat = "sample"\n[config]\nepochs = 1\n'
     mine = write("mine.toml", text)
     done = run("finetune", mine, "--kb", place / "kb", "-o", tmp_path / "run")
     assert "n_mentions" in done.stdout
@@ -274,7 +274,7 @@ def test_mistakes(place, run, train, tmp_path):
         run("finetune", "linker-ranker", *kb, "-o", out)
     with pytest.raises(ConfigError, match="--format: name the format"):
         run("finetune", "linker-ranker", *kb, "-o", out, "--train", place / "train.jsonl")
-    with pytest.raises(ConfigError, match="model: a recipe of kind 'ranker' has no use for it"):
+    with pytest.raises(ConfigError, match="model: a recipe of 'ranker' does not use it"):
         train("linker-ranker", out, "--model", tmp_path)
     with pytest.raises(BiograftError, match="no such knowledge base"):
         train("linker-ranker", out, "--kb", tmp_path / "none")

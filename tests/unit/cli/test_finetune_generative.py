@@ -70,8 +70,8 @@ def test_what_was_made_is_told(linker):
     report = said["report"]
     assert report["step"] == 3
     counts = report["mentions"]
-    assert counts["learnt"] > 20
-    assert counts["given"] == counts["learnt"] + sum(
+    assert counts["used"] > 20
+    assert counts["given"] == counts["used"] + sum(
         counts[reason] for reason in ("composite", "nil", "unknown", "overlapping")
     )
     assert report["n_names"] > 1000
@@ -105,7 +105,7 @@ def test_it_is_evaluated_and_calibrated(linker, place, run, tmp_path):
 def test_a_run_goes_on_where_its_time_was_over(train, tmp_path, linker):
     out, stop = tmp_path / "run", ("config.training.max_minutes=1e-9",)
     done = train(out, changes=stop)
-    assert "go on with: biograft finetune ... --resume" in done.stdout
+    assert "continue with: biograft finetune ... --resume" in done.stdout
     train(out, "--resume", changes=stop)
     said = json.loads(train(out, "--resume", "--json").stdout)
     assert said["finished"]
@@ -116,8 +116,8 @@ def test_a_run_goes_on_where_its_time_was_over(train, tmp_path, linker):
 def test_generation_is_mixed_with_an_index(place, run, train, tmp_path):
     run("index", place / "kb", "-o", tmp_path / "index")
     given = ("--index", tmp_path / "index", "--dev", "starter", "--json")
-    said = json.loads(train(tmp_path / "run", *given, changes=("config.fit_share=true",)).stdout)
-    share = said["report"]["share"]
+    said = json.loads(train(tmp_path / "run", *given, changes=("config.fit_weight=true",)).stdout)
+    share = said["report"]["weight"]
     # three steps teach nothing, letters find much
     assert share["searched"] > share["generative"]
     assert 0 <= share["generation_weight"] < 1
@@ -139,11 +139,11 @@ def test_a_pre_trained_model_is_taken_over(linker, place, run, train, tmp_path):
 
 
 def test_mistakes(place, run, train, tmp_path):
-    with pytest.raises(ConfigError, match="index: nothing is searched where generation alone"):
+    with pytest.raises(ConfigError, match="index: generation alone"):
         train(tmp_path / "run", "--index", tmp_path / "index")
-    with pytest.raises(ConfigError, match="fit_share: there is no mention held out"):
-        train(tmp_path / "run", changes=("config.fit_share=true",))
-    with pytest.raises(ConfigError, match="known: a recipe of kind 'generative' has no use for it"):
+    with pytest.raises(ConfigError, match="fit_weight: there is no held-out mention"):
+        train(tmp_path / "run", changes=("config.fit_weight=true",))
+    with pytest.raises(ConfigError, match="known: a recipe of 'generative' does not use it"):
         train(tmp_path / "run", "--known", "starter")
     with pytest.raises(ConfigError, match=r"config\.new: unknown key 'depth'"):
         train(tmp_path / "run", changes=("config.new.depth=1",))

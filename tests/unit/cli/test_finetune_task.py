@@ -147,12 +147,12 @@ def test_a_run_is_replaced_only_if_it_is_one(train, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("ner-cpu", "--kb", "KB"), "--kb: a recipe of kind 'ner' has no use for it"),
-        (("ner-cpu", "--types", "Disease"), "--types: a recipe of kind 'ner' has no use"),
+        (("ner-cpu", "--kb", "KB"), "--kb: a recipe of 'ner' does not use it"),
+        (("ner-cpu", "--types", "Disease"), "--types: a recipe of 'ner' does not use it"),
         (("ner-cpu", "--seeds", "one"), "--seeds: expected numbers, found one"),
         (("ner-cpu",), "--train: name a file"),
-        (("linker-ranker",), "--kb: a recipe of kind 'ranker' needs a knowledge base"),
-        (("linker-ranker", "--seeds", "1"), "--seeds: a recipe of kind 'ranker' has no use"),
+        (("linker-ranker",), "--kb: a recipe of 'ranker' needs a knowledge base"),
+        (("linker-ranker", "--seeds", "1"), "--seeds: a recipe of 'ranker' does not use it"),
         (("ner-gpu",), "no recipe is called 'ner-gpu'; did you mean 'ner-cpu'"),
     ],
 )

@@ -63,7 +63,7 @@ def test_a_session_that_ran_out_of_time_goes_on(run, tmp_path):
     with pytest.raises(OutputError, match="--resume"):
         run(out=tmp_path / "run")
     assert "step 3 of 3" in run("--resume", out=tmp_path / "run").stdout
-    with pytest.raises(ConfigError, match=r"begun with training.steps = 3, now it is 9"):
+    with pytest.raises(ConfigError, match=r"training\.steps = 3, found 9"):
         run("--resume", out=tmp_path / "run", steps=9)
 
 

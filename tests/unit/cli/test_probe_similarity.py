@@ -69,7 +69,7 @@ def test_the_results_of_one_encoder_are_at_the_top(call, kb, encoders):
     made = build_queries(KnowledgeBase.open(kb), SimilarityConfig(same_as=("same",), negatives=3))
     hits = judge(NameEncoder.from_pretrained(str(encoders[0]))(gather(made.queries), None))
     expected = SimilarityReport(made.queries).figures(hits)
-    assert {part: told[part] for part in ("D1", "D2", "D3")} == expected
+    assert {part: results[part] for part in ("D1", "D2", "D3")} == expected
     assert results["D1"].keys() == {"acc@1", "n", "interval"}
     assert results["D1"]["n"] == results["n_queries"] == len(made.queries)
     assert results["D1"]["n"] > results["D2"]["n"] > 0
@@ -85,8 +85,8 @@ def test_the_results_of_one_encoder_are_at_the_top(call, kb, encoders):
 
 
 def test_further_models_are_compared_with_the_first(call, kb, encoders):
-    given = ("--encoder", f"A={encoders[0]}", "--encoder", encoders[1], "--baseline", "lexical")
-    results = json.loads(call("--kb", kb, *given, *FEW, "--json"))
+    options = ("--encoder", f"A={encoders[0]}", "--encoder", encoders[1], "--baseline", "lexical")
+    results = json.loads(call("--kb", kb, *options, *FEW, "--json"))
     assert [row["label"] for row in results["encoders"]] == ["A", str(encoders[1]), "lexical"]
     first, second, _ = results["encoders"]
     assert "difference" not in first
@@ -144,16 +144,27 @@ def test_names_are_counted_in_a_corpus(call, kb, tmp_path):
 
 def test_word_vectors_are_trained_on_text(call, kb, write):
     text = write("t.txt", "\n".join(["hot fever a fevers", "feverish hot b fever"] * 20))
-    given = ("--baseline", "glove", "--baseline", "sgns", "--text", text, "--dim", 8, "--epochs", 2)
-    results = json.loads(call("--kb", kb, *FEW, *given, "--json"))
+    options = (
+        "--baseline",
+        "glove",
+        "--baseline",
+        "sgns",
+        "--text",
+        text,
+        "--dim",
+        8,
+        "--epochs",
+        2,
+    )
+    results = json.loads(call("--kb", kb, *FEW, *options, "--json"))
     assert [row["label"] for row in results["encoders"]] == ["glove", "sgns"]
-    again = json.loads(call("--kb", kb, *FEW, *given, "--json"))
+    again = json.loads(call("--kb", kb, *FEW, *options, "--json"))
     assert [r["D1"] for r in again["encoders"]] == [r["D1"] for r in results["encoders"]]
 
 
 def test_printed_table(call, kb, encoders):
-    given = ("--encoder", f"A={encoders[0]}", "--baseline", "lexical")
-    lines = call("--kb", kb, *given, *FEW, "--limit", 9).splitlines()
+    options = ("--encoder", f"A={encoders[0]}", "--baseline", "lexical")
+    lines = call("--kb", kb, *options, *FEW, "--limit", 9).splitlines()
     assert lines[0].endswith("chance 25.00")
     assert " of 9 of " in lines[0]
     assert any(line.startswith("  D3 is empty: names were not counted") for line in lines)

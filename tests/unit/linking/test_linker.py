@@ -19,6 +19,7 @@ from biograft.linking import (
     linker as linker_module,
 )
 from biograft.linking.lexical import LexicalIndex
+from biograft.linking.queries import label_examples
 
 
 @pytest.fixture
@@ -160,7 +161,7 @@ def test_below_the_threshold_the_answer_is_nil_and_the_candidates_stay(kb):
 
 def test_a_calibration_gives_probabilities_and_may_carry_the_threshold(kb, tmp_path):
     plain = Linker.open(kb)
-    line = Calibration("isotonic", ((0.0, 0.0), (1.0, 0.5)), 2, plain.described, threshold=0.45)
+    line = Calibration("isotonic", ((0.0, 0.0), (1.0, 0.5)), 2, plain.score_source, threshold=0.45)
     line.save(tmp_path / "c.json")
     linker = Linker.open(kb, calibration=tmp_path / "c.json")
     ((first, *_),) = linker.link_mentions(["heart attack"])
@@ -246,7 +247,7 @@ def test_a_ranker_ranks_what_was_gathered(kb, linker, uses_context):
     assert first.candidates == second.candidates
     places = [context[1:] for _, context in ranker.asked]
     assert places == ([(0, 4), (6, 10)] if uses_context else [(0, 0)])
-    assert backwards.described == "lexical*1 backwards"
+    assert backwards.score_source == "lexical*1 backwards"
 
 
 def test_what_cannot_be_opened(kb, store_of, tmp_path):
@@ -260,11 +261,11 @@ def test_what_cannot_be_opened(kb, store_of, tmp_path):
         Linker.open(kb).link_mentions(["a"], k=0)
     with pytest.raises(StoreError, match="no such index"):
         Linker.open(kb, tmp_path / "none")
-    with pytest.raises(StoreError, match=r"none: no trained linker \(no manifest"):
+    with pytest.raises(StoreError, match=r"none: not a trained linker \(no manifest"):
         Linker.open(kb, model=tmp_path / "none")
     (tmp_path / "M").mkdir()
     (tmp_path / "M" / "manifest.json").write_text(json.dumps({"format": "other"}))
-    with pytest.raises(StoreError, match="no trained linker but 'other'; known"):
+    with pytest.raises(StoreError, match="not a trained linker but 'other'; known"):
         Linker.open(kb, model=tmp_path / "M")
     build_index(kb, tmp_path / "I")
     other = store_of([{"id": "X", "name": "other"}], "other")
@@ -315,3 +316,67 @@ def test_latin_within_chinese_is_found(store_of):
     linker = Linker.open(store_of([concept], "mixed"))
     for written in ("EBV感染", "ＥＢＶ感染", "ebv感染", "EB病毒感染", "ＥＢ病毒感染"):
         assert answers(linker(f"考虑{written}可能")) == [(written, written, "X1")], written
+
+
+@pytest.mark.parametrize("row", [None, float("nan"), 3, ["flu"]])
+def test_rows_that_are_no_text_are_named(linker, row):
+    """`link_mentions` failed with a traceback on None and NaN, as empty table cells are read."""
+    with pytest.raises(ConfigError, match="mentions: row 1: expected a text"):
+        linker.link_mentions(["cold", row])
+    with pytest.raises(ConfigError, match="documents: row 1: expected a text or Document"):
+        list(linker.pipe(["cold", row]))
+
+
+def test_one_text_in_place_of_a_list_is_refused(linker):
+    """`link_mentions("hart atack")` linked ten mentions of one character each."""
+    with pytest.raises(ConfigError, match="expected a list of texts, found the text 'hart atack'"):
+        linker.link_mentions("hart atack")
+    with pytest.raises(ConfigError, match=r"call linker\(text\)"):
+        list(linker.pipe("hart atack"))
+
+
+@pytest.mark.parametrize("texts", [["cold"], None, float("nan")])
+def test_a_linker_is_called_with_one_text(linker, texts):
+    """`linker([...])` failed with a traceback within the detector."""
+    with pytest.raises(ConfigError, match=r"expected one text or Document.*linker\.pipe"):
+        linker(texts)
+
+
+def test_repr_shows_store_scores_and_threshold(kb):
+    text = repr(Linker.open(kb, threshold=0.5))
+    assert text == (
+        f"Linker(kb={str(kb.folder)!r}, scores='lexical*1', calibrated=False, threshold=0.5)"
+    )
+
+
+def test_a_ranker_is_fitted_and_loaded_again(kb, tmp_path):
+    text = "A sugar illness or a cold."
+    document = Document("1", text, (Mention(2, 15, "sugar illness", ("D1",)),))
+    examples = [document, ("heart atack", "D4"), ("ovary cancer", "D3"), ("breast cancers", "D2")]
+    overrides = ["config.epochs=2", "config.folds=2", "config.ensemble=1"]
+    linker = Linker.fit(kb, examples, tmp_path / "run", overrides=overrides, k=2)
+    ((first, *_),) = linker.link_mentions(["sugar illness"])
+    assert (first.concept, linker.config.k) == ("D1", 2)  # the mention is a name of the grown store
+    again = Linker.from_pretrained(tmp_path / "run", k=2)
+    assert again.link_mentions(["sugar illness"]) == linker.link_mentions(["sugar illness"])
+    assert "ranker" in repr(again)
+    with pytest.raises(ConfigError, match="has no knowledge base of its own"):
+        Linker.from_pretrained(tmp_path / "run" / "model")
+    of_model = Linker.from_pretrained(tmp_path / "run" / "model", tmp_path / "run" / "kb")
+    assert of_model.link_mentions(["sugar illness"])[0][0].concept == "D1"
+
+
+@pytest.mark.parametrize("example", ["cold", ("cold",), ("cold", 3), (None, "D1")])
+def test_examples_of_another_form_are_refused(example):
+    with pytest.raises(ConfigError, match="examples: row 1: expected a Document or a pair"):
+        label_examples([("flu", "D1"), example])
+
+
+def test_documents_become_gold_queries():
+    document = Document("7", "flu and cold", (Mention(0, 12, "flu and cold", ("A", "B")),))
+    (query,) = label_examples([document])
+    assert (query.gold, query.needed) == (
+        frozenset("AB"),
+        (frozenset("A"), frozenset("B")),
+    )
+    assert (query.document, query.context, query.start, query.end) == ("7", document.text, 0, 12)

@@ -1,4 +1,4 @@
-"""Writing names: against published results, against scoring every name, and by itself."""
+"""Constrained beam search: against published results and against scoring every name."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def run(model, cases, names, **settings) -> GeneratedNames:
     return GeneratedNames(name_of[found.sequences], found.scores)
 
 
-def test_the_published_search_is_found_again(published):
+def test_published_search_is_reproduced(published):
     model, beam, names = published
     found = run(model, beam["cases"], names, published=True)
     for case, own, scores in zip(beam["cases"], *found, strict=True):
@@ -78,7 +78,7 @@ def test_the_published_search_is_found_again(published):
 
 
 @pytest.mark.parametrize("beams", [1, 3, 10])
-def test_other_widths_as_published(published, beams):
+def test_other_beam_widths_as_published(published, beams):
     model, beam, names = published
     found = run(model, beam["cases"], names, published=True, beams=beams)
     for case, expected, own in zip(
@@ -124,7 +124,7 @@ def test_as_many_beams_as_names_rank_all_of_them_exactly(published, shared_data)
         assert scores == pytest.approx(np.sort(expected)[::-1], rel=1e-5)
 
 
-def test_names_of_ones_own_choice_score_the_same(published, shared_data):
+def test_given_names_have_the_published_scores(published, shared_data):
     from safetensors.numpy import load_file
 
     model, beam, names = published
@@ -159,17 +159,17 @@ def t5() -> T5ForConditionalGeneration:
 
 
 def random_names(n: int, seed: int, longest: int = 5) -> list[list[int]]:
-    draw = np.random.default_rng(seed)
-    found = {tuple(draw.integers(3, 60, draw.integers(1, longest + 1)).tolist()) for _ in range(n)}
+    rng = np.random.default_rng(seed)
+    found = {tuple(rng.integers(3, 60, rng.integers(1, longest + 1)).tolist()) for _ in range(n)}
     return [list(name) for name in sorted(found)]
 
 
 def random_cases(n: int, seed: int) -> list[dict]:
-    draw = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     return [
         {
-            "encoder_input": [0, *draw.integers(3, 60, draw.integers(2, 9)).tolist(), END],
-            "prompt": [*draw.integers(3, 60, draw.integers(0, 5)).tolist(), IS],
+            "encoder_input": [0, *rng.integers(3, 60, rng.integers(2, 9)).tolist(), END],
+            "prompt": [*rng.integers(3, 60, rng.integers(0, 5)).tolist(), IS],
         }
         for _ in range(n)
     ]
@@ -191,7 +191,7 @@ def test_the_ranking_of_a_wide_beam_is_that_of_scoring_every_name(make, seed):
 
 
 @pytest.mark.parametrize("settings", [{}, {"published": True}, {"renormalise": True}])
-def test_what_else_is_in_a_batch_changes_nothing(settings):
+def test_results_do_not_depend_on_the_batch(settings):
     model, names, cases = bart(), random_names(60, 1), random_cases(7, 1)
     together = run(model, cases, names, beams=4, **settings)
     for row, case in enumerate(cases):
@@ -200,7 +200,7 @@ def test_what_else_is_in_a_batch_changes_nothing(settings):
         assert alone.scores[0] == pytest.approx(together.scores[row], abs=1e-5)
 
 
-def test_probability_shared_among_what_may_follow_adds_up_to_one():
+def test_renormalised_probabilities_sum_to_one():
     model, names, cases = bart(), random_names(40, 2), random_cases(3, 2)
     trie, _ = trie_of(names)
     found = run(model, cases, names, beams=len(names), renormalise=True)
@@ -240,7 +240,7 @@ def test_wide_nodes_are_searched_like_narrow_ones(monkeypatch):
     assert wide.scores == pytest.approx(narrow.scores)
 
 
-def test_longer_names_are_not_worse_off_where_length_does_not_count():
+def test_length_penalty():
     model, names, cases = bart(), random_names(30, 6), random_cases(3, 6)
     found = run(model, cases, names, beams=len(names), length_penalty=0.0)
     plain = run(model, cases, names, beams=len(names))
@@ -250,7 +250,7 @@ def test_longer_names_are_not_worse_off_where_length_does_not_count():
         assert dict(zip(own.tolist(), scores, strict=True)) == pytest.approx(sums, abs=1e-4)
 
 
-def test_an_empty_trie_gives_nothing():
+def test_empty_trie():
     found = run(bart(), random_cases(2, 0), [])
     assert (found.sequences == -1).all()
 
@@ -262,7 +262,7 @@ def test_no_mentions_give_no_names():
     assert found.sequences.shape == (0, 5)
 
 
-def test_numbers_that_do_not_fit_are_refused():
+def test_inputs_of_different_lengths_are_refused():
     trie, _ = trie_of([[5]])
     source = torch.ones((2, 3), dtype=torch.long)
     with pytest.raises(ConfigError, match="mentions: expected as many sources"):
@@ -278,7 +278,7 @@ def test_settings_are_checked():
         BeamConfig(length_penalty=float("nan"))
 
 
-def test_the_early_stop_goes_by_what_hypotheses_score_now():
+def test_early_stopping_uses_current_scores():
     """It may lose a long name: of tokens that are certain but the first, this one would be best."""
     finished = FinishedNames(1, BeamConfig(beams=2))
     finished.add(0, 0, -6.0, 2)

@@ -191,8 +191,8 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            ({"format": "other"}, "no encoder description but 'other'; save the encoder again"),
-            ({"version": 2}, "encoder description of version 2, this biograft reads version 1"),
+            ({"format": "other"}, "no encoder settings but 'other'; save the encoder again"),
+            ({"version": 2}, "encoder settings of version 2, this biograft reads version 1"),
             ({"max_length": "many"}, r"damaged \(max_length is 'many'\); save the encoder again"),
         ],
     )
@@ -291,8 +291,8 @@ class TestFingerprint:
     def test_a_pooler_at_random_does_not(self, folder):
         """A checkpoint without a pooler gets another one at each loading; none of ours reads it."""
         weights = load_file(folder / "model.safetensors")
-        kept = {key: value for key, value in weights.items() if "pooler" not in key}
-        save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+        without_pooler = {k: v for k, v in weights.items() if "pooler" not in k}
+        save_file(without_pooler, folder / "model.safetensors", metadata={"format": "pt"})
         first, second = (TextEncoder.from_pretrained(folder) for _ in range(2))
         assert not torch.equal(first.model.pooler.dense.weight, second.model.pooler.dense.weight)
         assert first.fingerprint() == second.fingerprint()
@@ -304,10 +304,10 @@ class TestBadFolders:
             with pytest.raises(NotFoundError, match="no such folder"):
                 TextEncoder.from_pretrained(name)
 
-    def test_a_name_that_nobody_has(self, monkeypatch):
+    def test_unknown_hub_name(self, monkeypatch):
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
         for name in ("no-such-owner/no-such-encoder", "no such name"):
-            with pytest.raises(NotFoundError, match=f"{name}: is no folder here, and nothing of"):
+            with pytest.raises(NotFoundError, match=f"{name}: no such folder"):
                 TextEncoder.from_pretrained(name)
 
     def test_a_folder_of_something_else(self, tmp_path):
@@ -321,12 +321,12 @@ class TestBadFolders:
         with pytest.raises(StoreError, match=r"holds no encoder that can be loaded \("):
             TextEncoder.from_pretrained(folder)
 
-    def test_weights_that_are_not_in_the_file_are_not_made_up(self, folder):
+    def test_missing_weights_are_not_initialised(self, folder):
         weights = load_file(folder / "model.safetensors")
         lost = "encoder.layer.1.output.dense.weight"
         del weights[lost]
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-        with pytest.raises(StoreError, match=f"lacks 1 of the model's tensors \\({lost}"):
+        with pytest.raises(StoreError, match=f"lack 1 of the model's tensors \\({lost}"):
             TextEncoder.from_pretrained(folder)
 
     def test_weights_of_nan(self, folder):

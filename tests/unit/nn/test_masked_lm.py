@@ -1,4 +1,4 @@
-"""Masked language models: scores at some places only, and what is refused in one line."""
+"""Masked language models: scores at some positions only, and refusals."""
 
 import pytest
 import torch
@@ -19,15 +19,15 @@ def folder(tmp_path):
 def test_scores_at_places_are_those_of_the_whole_model(folder):
     lm = MaskedLanguageModel.from_pretrained(folder, device="cpu")
     ids = torch.tensor([lm.token_ids("aspirin treats [MASK]"), lm.token_ids("fever of pain")])
-    places = torch.tensor([[3, 1], [2, 4]])
+    positions = torch.tensor([[3, 1], [2, 4]])
     with torch.no_grad():
-        found = lm.scores(ids, places)
+        scores = lm.scores(ids, positions)
         whole = AutoModelForMaskedLM.from_pretrained(folder)(ids).logits
         again = lm.model(ids).logits
-    assert found.shape == (2, 2, lm.n_tokens)
+    assert scores.shape == (2, 2, lm.n_tokens)
     for text in range(2):
         for k in range(2):
-            torch.testing.assert_close(found[text, k], whole[text, places[text, k]])
+            torch.testing.assert_close(scores[text, k], whole[text, positions[text, k]])
     torch.testing.assert_close(again, whole)  # the model is left as it was
 
 
@@ -36,9 +36,9 @@ def test_a_model_whose_head_is_not_known_gives_the_same(folder, monkeypatch):
     other = MaskedLanguageModel.from_pretrained(folder, device="cpu")
     monkeypatch.undo()
     lm = MaskedLanguageModel.from_pretrained(folder, device="cpu")
-    ids, places = torch.tensor([lm.token_ids("aspirin [MASK] pain")]), torch.tensor([[2]])
+    ids, positions = torch.tensor([lm.token_ids("aspirin [MASK] pain")]), torch.tensor([[2]])
     with torch.no_grad():
-        torch.testing.assert_close(other.scores(ids, places), lm.scores(ids, places))
+        torch.testing.assert_close(other.scores(ids, positions), lm.scores(ids, positions))
 
 
 def test_tokens_and_back(folder):
@@ -60,14 +60,14 @@ def test_positions_of_roberta_begin_after_the_padding(folder):
     assert lm.max_length == 32
     ids = torch.randint(5, 60, (2, 32))
     with torch.no_grad():
-        found = lm.scores(ids, torch.tensor([[31], [0]]))
+        scores = lm.scores(ids, torch.tensor([[31], [0]]))
         whole = model(ids, attention_mask=torch.ones_like(ids)).logits
-    torch.testing.assert_close(found[:, 0], torch.stack([whole[0, 31], whole[1, 0]]))
+    torch.testing.assert_close(scores[:, 0], torch.stack([whole[0, 31], whole[1, 0]]))
 
 
 def test_an_encoder_without_a_head_is_refused(tiny_encoder):
     folder = tiny_encoder(list(TEXTS))
-    with pytest.raises(StoreError, match="an encoder without the head that predicts tokens") as e:
+    with pytest.raises(StoreError, match="without a language modelling head") as e:
         MaskedLanguageModel.from_pretrained(folder)
     assert "\n" not in str(e.value)
 
@@ -79,13 +79,13 @@ def test_missing_weights_are_refused(folder):
     weights = load_file(path)
     del weights["bert.encoder.layer.1.output.dense.weight"]
     save_file(weights, path, metadata={"format": "pt"})
-    with pytest.raises(StoreError, match=r"lacks 1 of the model's tensors \(bert\.encoder"):
+    with pytest.raises(StoreError, match=r"lack 1 of the model's tensors \(bert\.encoder"):
         MaskedLanguageModel.from_pretrained(folder)
     weights = load_file(path)
     del weights["cls.predictions.transform.dense.bias"]
     weights["bert.encoder.layer.1.output.dense.weight"] = torch.zeros(16, 32)
     save_file(weights, path, metadata={"format": "pt"})
-    with pytest.raises(StoreError, match="without the head"):
+    with pytest.raises(StoreError, match="without a language modelling head"):
         MaskedLanguageModel.from_pretrained(folder)
     weights["cls.predictions.transform.dense.bias"] = torch.full((16,), torch.nan)
     save_file(weights, path, metadata={"format": "pt"})
@@ -108,22 +108,24 @@ def test_a_tokenizer_without_a_mask_is_refused(folder):
     tokenizer = AutoTokenizer.from_pretrained(folder)
     tokenizer.mask_token = None
     tokenizer.save_pretrained(folder)
-    with pytest.raises(StoreError, match="no token for what is masked"):
+    with pytest.raises(StoreError, match="no mask token"):
         MaskedLanguageModel.from_pretrained(folder)
 
 
-def test_our_own_models_are_asked_as_any_other(folder):
+def test_models_with_knowledge_layers_are_supported(folder):
     from biograft.nn.knowledge import KnowledgeBertForMaskedLM
 
     ours = KnowledgeBertForMaskedLM.from_bert(
-        folder, torch.randn(9, 4), knowledge_after=1, n_nearest=3
+        folder,
+        torch.randn(9, 4),
+        knowledge_layers={"entity_memory": {"after": 1, "n_nearest": 3}},
     )
-    place = folder.parent / "ours"
-    ours.save_pretrained(place)
-    AutoTokenizer.from_pretrained(folder).save_pretrained(place)
-    lm = MaskedLanguageModel.from_pretrained(place, device="cpu")
+    own = folder.parent / "ours"
+    ours.save_pretrained(own)
+    AutoTokenizer.from_pretrained(folder).save_pretrained(own)
+    lm = MaskedLanguageModel.from_pretrained(own, device="cpu")
     assert isinstance(lm.model, KnowledgeBertForMaskedLM)
     assert lm.max_length == 40
-    ids, places = torch.tensor([lm.token_ids("aspirin [MASK] [MASK]")]), torch.tensor([[3, 2]])
+    ids, positions = torch.tensor([lm.token_ids("aspirin [MASK] [MASK]")]), torch.tensor([[3, 2]])
     with torch.no_grad():
-        torch.testing.assert_close(lm.scores(ids, places)[0], ours.eval()(ids).logits[0, [3, 2]])
+        torch.testing.assert_close(lm.scores(ids, positions)[0], ours.eval()(ids).logits[0, [3, 2]])

@@ -1,4 +1,4 @@
-"""Loading with transformers: what a folder may bring, and that none of its code is ever run."""
+"""Loading with transformers: what a folder may contain; its code is never run."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ def with_code(folder: Path, file: str = "config.json", **more: Any) -> Path:
 def test_no_code_of_a_folder_is_run_and_nobody_is_asked(tmp_path, monkeypatch, load, file, more):
     """Guards: a module named by ``auto_map`` ran once somebody, or a pipe, had answered "y"."""
     witness = with_code(tmp_path / "E", file, **more)
-    asked = io.StringIO("y\n" * 9)
-    monkeypatch.setattr(sys, "stdin", asked)
+    stdin = io.StringIO("y\n" * 9)
+    monkeypatch.setattr(sys, "stdin", stdin)
     with pytest.raises(BiograftError) as caught:
         load(tmp_path / "E")
     assert "\n" not in str(caught.value)
     assert str(tmp_path / "E") in str(caught.value)
     assert "auto_map" in str(caught.value)
     assert not witness.exists()
-    assert asked.tell() == 0
+    assert stdin.tell() == 0
 
 
 def test_code_that_is_named_elsewhere_is_not_run_either(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Vectors that a new model begins with, against plain loops."""
+"""Models from scratch: initial embeddings against plain loops, tokenizers, sizes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def information():
     """The matrix that is reduced, by plain loops."""
     joint = Counter()
     for sequence in SEQUENCES:
-        for place, token in enumerate(sequence):
+        for position, token in enumerate(sequence):
             for distance in range(1, WINDOW + 1):
-                if place + distance < len(sequence):
-                    other = sequence[place + distance]
+                if position + distance < len(sequence):
+                    other = sequence[position + distance]
                     joint[token, other] += 1 / distance
                     joint[other, token] += 1 / distance
     alone = Counter()
@@ -71,8 +71,8 @@ def test_a_token_that_stands_alone_begins_at_random_and_seeds_differ():
 
 
 def test_places_equally_far_apart_are_equally_alike():
-    places = sinusoidal_positions(32, 16)
-    products = places @ places.T
+    positions = sinusoidal_positions(32, 16)
+    products = positions @ positions.T
     for distance in range(32):
         along = products.diagonal(distance)
         assert torch.allclose(along, along[0].expand_as(along), atol=1e-5)
@@ -149,12 +149,12 @@ def test_the_folder_is_a_bert_as_any_other(made, tmp_path):
 
 
 def test_case_may_be_kept():
-    kept = NewBert(width=16, layers=1, heads=2, n_tokens=400, lower=False).create(TEXTS, 0)
-    assert "A" in "".join(kept.tokenizer.tokenize("Aspirin"))
+    cased = NewBert(width=16, layers=1, heads=2, n_tokens=400, lower=False).create(TEXTS, 0)
+    assert "A" in "".join(cased.tokenizer.tokenize("Aspirin"))
 
 
 def test_nothing_to_learn_tokens_from():
-    with pytest.raises(ConfigError, match="there is no text to learn a tokenizer from"):
+    with pytest.raises(ConfigError, match="expected texts to learn a tokenizer from"):
         SMALL.create([], 0)
 
 

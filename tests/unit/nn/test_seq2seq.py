@@ -1,4 +1,4 @@
-"""Models that write names: their tokens, their limits, their folder, and what is refused."""
+"""Sequence-to-sequence models: tokens, limits, saving, and refusals."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def seq2seq():
 
 @pytest.fixture(scope="module")
 def folder(seq2seq, tmp_path_factory):
-    place = tmp_path_factory.mktemp("namer") / "bart"
-    seq2seq.save_pretrained(place)
-    return place
+    folder = tmp_path_factory.mktemp("seq2seq") / "bart"
+    seq2seq.save_pretrained(folder)
+    return folder
 
 
 class TestTokens:
-    def test_texts_stand_after_a_blank_between_the_tokenizers_own_tokens(self, seq2seq):
+    def test_source_texts_follow_a_space_and_have_special_tokens(self, seq2seq):
         (tokens,) = seq2seq.source_tokens(["heart attack"])
         assert tokens == seq2seq.tokenizer(" heart attack")["input_ids"]
         assert tokens[0] == 0
         assert tokens[-1] == seq2seq.end == seq2seq.start == 2
         assert seq2seq.padding == 1
 
-    def test_prompts_and_names_have_no_tokens_of_their_own(self, seq2seq):
+    def test_prompts_and_names_have_no_special_tokens(self, seq2seq):
         assert (
             seq2seq.name_tokens("heart attack") == seq2seq.source_tokens(["heart attack"])[0][1:-1]
         )
@@ -45,7 +45,7 @@ class TestTokens:
         prompt, name = seq2seq.prompt_tokens("heart is"), seq2seq.name_tokens("attack")
         assert prompt + name == seq2seq.name_tokens("heart is attack")
 
-    def test_many_at_once_are_as_one_by_one(self, seq2seq, monkeypatch):
+    def test_batches_equal_single_texts(self, seq2seq, monkeypatch):
         monkeypatch.setattr("biograft.nn.seq2seq._CHUNK", 2)
         names = ["heart", "", "attack of the heart", "σ-factor 心脏", "chronic"]
         expected = [seq2seq.name_tokens(name) for name in names]
@@ -53,7 +53,7 @@ class TestTokens:
         assert seq2seq.batch_name_tokens([]) == []
         assert [seq2seq.tokenizer.decode(tokens).strip() for tokens in expected] == names
 
-    def test_settings_left_by_others_change_nothing(self, seq2seq):
+    def test_earlier_tokenizer_settings_change_nothing(self, seq2seq):
         before = seq2seq.batch_name_tokens(["heart attack", "heart"])
         seq2seq.tokenizer(["heart attack", "heart"], padding=True, truncation=True, max_length=3)
         assert seq2seq.batch_name_tokens(["heart attack", "heart"]) == before
@@ -67,7 +67,7 @@ class TestCutting:
         return seq2seq.tokenizer.decode(tokens[1:-1])
 
     @pytest.mark.parametrize(("n_left", "n_right"), [(60, 60), (0, 90), (90, 0), (5, 90)])
-    def test_the_marked_mention_stays_with_what_is_nearest(self, seq2seq, n_left, n_right):
+    def test_texts_are_truncated_around_the_marked_mention(self, seq2seq, n_left, n_right):
         marked = "START heart attack END"
         text = " ".join(["chronic"] * n_left + [marked] + ["failure"] * n_right)
         cut = self.cut(seq2seq, text)
@@ -89,7 +89,7 @@ class TestCutting:
 
 
 class TestFolders:
-    def test_a_folder_gives_the_same_model(self, seq2seq, folder):
+    def test_save_and_load(self, seq2seq, folder):
         again = Seq2SeqModel.from_pretrained(folder, device="cpu")
         assert again.fingerprint() == seq2seq.fingerprint()
         assert (again.max_source, again.max_target) == (48, 48)
@@ -100,8 +100,8 @@ class TestFolders:
         with torch.no_grad():
             ours, theirs = (m.eval()(input_ids=tokens).logits for m in (seq2seq.model, model))
         torch.testing.assert_close(ours, theirs)
-        told = json.loads((folder / "generation_config.json").read_text())
-        assert told.get("forced_eos_token_id") is None
+        config = json.loads((folder / "generation_config.json").read_text())
+        assert config.get("forced_eos_token_id") is None
         with pytest.raises(Exception, match="exists"):
             seq2seq.save_pretrained(folder)
 
@@ -112,7 +112,7 @@ class TestFolders:
         assert made.forced_eos_token_id is None
         assert made.forced_bos_token_id is None
 
-    def test_what_else_decides_names_shows_in_the_fingerprint(self, seq2seq, folder):
+    def test_fingerprint_covers_settings(self, seq2seq, folder):
         found = {
             seq2seq.fingerprint(),
             Seq2SeqModel.from_pretrained(folder, max_source=32).fingerprint(),
@@ -132,7 +132,7 @@ class TestFolders:
         with pytest.raises(ConfigError, match=r"max_source: expected 8 to 48 for .*, found 49"):
             Seq2SeqModel.from_pretrained(folder, max_source=49)
 
-    def test_t5_and_its_like(self, seq2seq, tmp_path):
+    def test_t5(self, seq2seq, tmp_path):
         config = T5Config(
             vocab_size=len(seq2seq.tokenizer), d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2,
             pad_token_id=1, eos_token_id=2, decoder_start_token_id=1,
@@ -145,9 +145,9 @@ class TestFolders:
 
 
 class TestWhatIsRefused:
-    def test_a_model_that_only_reads(self, tmp_path):
+    def test_an_encoder_is_refused(self, tmp_path):
         folder = tiny_encoder_folder(tmp_path / "bert", ["heart"])
-        with pytest.raises(StoreError, match="a bert either reads or writes; expected a model"):
+        with pytest.raises(StoreError, match="a bert is no encoder-decoder"):
             Seq2SeqModel.from_pretrained(folder)
 
     def test_no_folder_and_no_model(self, tmp_path):
@@ -163,7 +163,7 @@ class TestWhatIsRefused:
         with pytest.raises(StoreError, match=r"its tokenizer \(Slow\) has no fast form"):
             Seq2SeqModel(seq2seq.model, Slow(), "x")
 
-    def test_weights_that_are_not_whole(self, folder, tmp_path):
+    def test_missing_weights(self, folder, tmp_path):
         from safetensors.torch import load_file, save_file
 
         for path in folder.iterdir():
@@ -171,7 +171,7 @@ class TestWhatIsRefused:
         weights = load_file(folder / "model.safetensors")
         weights.pop("model.decoder.layers.0.fc1.weight")
         save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
-        with pytest.raises(StoreError, match=r"lacks 1 of the model's tensors \(model.decoder"):
+        with pytest.raises(StoreError, match=r"lack 1 of the model's tensors \(model.decoder"):
             Seq2SeqModel.from_pretrained(tmp_path)
 
 
@@ -192,7 +192,7 @@ class TestNewModels:
         assert config.create(TEXTS * 3, 1).fingerprint() != seq2seq.fingerprint()
 
     @pytest.mark.parametrize("width", [16, 256])
-    def test_attention_tells_apart_from_the_start_at_any_width(self, width):
+    def test_initial_attention_is_not_uniform_at_any_width(self, width):
         made = NewSeq2Seq(**{**SMALL, "width": width, "heads": 1}).create(TEXTS * 3, 0)
         first = made.model.model.encoder.layers[0].self_attn
         hidden = torch.nn.functional.layer_norm(torch.randn(64, width), (width,))
@@ -209,10 +209,10 @@ class TestNewModels:
         [
             ({"n_tokens": 200}, "n_tokens: expected at least 300, found 200"),
             ({"width": 30, "heads": 4}, "heads: expected a divisor of the width 30, found 4"),
-            ({"dropout": 1.0}, "dropout: expected a share from 0 to below 1, found 1.0"),
+            ({"dropout": 1.0}, "dropout: expected a number from 0 to below 1, found 1.0"),
             ({"layers": 0}, "layers: expected at least 1, found 0"),
         ],
     )
-    def test_sizes_that_mean_nothing(self, setting, message):
+    def test_invalid_sizes(self, setting, message):
         with pytest.raises(ConfigError, match=message):
             NewSeq2Seq(**setting)

@@ -23,7 +23,7 @@ def test_every_text_is_in_one_batch_that_has_room_for_it(lengths, n_tokens):
 
 @given(st.lists(st.lists(st.integers(1, 9), max_size=6), min_size=1, max_size=8))
 def test_padding_stands_on_the_right_and_is_masked(token_ids):
-    batch = pad(token_ids, filler=7)
+    batch = pad(token_ids, padding=7)
     width = max(map(len, token_ids))
     for row, ids in enumerate(token_ids):
         n_fillers = width - len(ids)

@@ -119,12 +119,12 @@ def test_damage_is_told(tmp_path, name):
         FlatTrie.open(tmp_path)
 
 
-def change(name, place, value):
+def change(name, index, value):
     """Set one number of an array that is there."""
 
     def damage(folder):
         array = np.load(folder / name).astype(np.int64)
-        array[place] = value
+        array[index] = value
         np.save(folder / name, array)
 
     return damage
@@ -133,12 +133,12 @@ def change(name, place, value):
 @pytest.mark.parametrize(
     "damage",
     [
-        *(change("children.npy", place, 99) for place in (0, 2, -1)),
-        *(change("children.npy", place, -1) for place in (0, 2, -1)),
+        *(change("children.npy", index, 99) for index in (0, 2, -1)),
+        *(change("children.npy", index, -1) for index in (0, 2, -1)),
         change("children.npy", 1, 1),  # a node that follows itself: no name would ever end
-        *(change("ends.npy", place, value) for place in (0, 1) for value in (-1, 99)),
+        *(change("ends.npy", index, value) for index in (0, 1) for value in (-1, 99)),
         change("ends.npy", 1, 0),
-        *(change("tokens.npy", place, -1) for place in (0, 2)),
+        *(change("tokens.npy", index, -1) for index in (0, 2)),
         lambda folder: np.save(folder / "tokens.npy", np.zeros(0, np.int64)),
         lambda folder: np.save(folder / "children.npy", np.zeros(0, np.int64)),
         *(

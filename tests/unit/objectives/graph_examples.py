@@ -11,8 +11,8 @@ from biograft.objectives.examples import (
     IGNORED,
     VISIBLE_ENTITIES,
     EntityGraph,
-    Setting,
     EntityVisibility,
+    Setting,
     TextExample,
     collate,
 )
@@ -20,17 +20,19 @@ from biograft.objectives.examples import (
 WIDTH, LENGTH = 6, 12
 
 
-def random_graph(n_entities=20, dim=4, *, n_relations=3, most=5, dim_r=3, dtype=np.float64):
-    """Entities 0 and 1 have no neighbour, 2 and 3 no type; others have 1 to ``most`` of each."""
+def random_graph(
+    n_entities=20, dim=4, *, n_relations=3, max_neighbours=5, dim_r=3, dtype=np.float64
+):
+    """Entities 0 and 1 have no neighbour, 2 and 3 no type; others have 1 to ``max_neighbours``."""
     rng = np.random.default_rng(0)
-    n_known = rng.integers(1, most + 1, n_entities)
+    n_known = rng.integers(1, max_neighbours + 1, n_entities)
     n_known[:2] = 0
-    padding = np.arange(most) >= n_known[:, None]
+    padding = np.arange(max_neighbours) >= n_known[:, None]
 
     def padded(values, with_what):
         return np.where(padding, with_what, values)
 
-    shape = (n_entities, most)
+    shape = (n_entities, max_neighbours)
     types = rng.integers(0, 3, n_entities)
     types[2:4] = -1
     return EntityGraph(
@@ -44,22 +46,20 @@ def random_graph(n_entities=20, dim=4, *, n_relations=3, most=5, dim_r=3, dtype=
     )
 
 
-def setting(graph=None, shown="hidden", **known):
+def setting(graph=None, visibility="masked", **fields):
     return Setting(
-        mask=4, n_tokens=60, special=(0, 1, 2, 3, 4), width=WIDTH, graph=graph, shown=shown, **known
-    )
+        mask=4, n_tokens=60, special=(0, 1, 2, 3, 4), width=WIDTH, graph=graph,
+        entity_visibility=visibility, **fields,
+    )  # fmt: skip
 
 
-def sequence(mentions, hidden=(), tokens=None, n_tokens=LENGTH):
-    """One of ``n_tokens``, of which masked_tokens foretells those hidden; they were 30, 31, ...
-
-    Mentions are (first, last, entity).
-    """
+def sequence(mentions, masked=(), tokens=None, n_tokens=LENGTH):
+    """A sequence whose masked tokens were 30, 31, ...; mentions are (first, last, entity)."""
     labels = np.full(n_tokens, IGNORED)
-    labels[list(hidden)] = 30 + np.array(hidden, np.int64)
-    shown = np.zeros(n_tokens, np.int64) + 10 if tokens is None else np.array(tokens)
+    labels[list(masked)] = 30 + np.array(masked, np.int64)
+    original = np.zeros(n_tokens, np.int64) + 10 if tokens is None else np.array(tokens)
     return TextExample(
-        tokens=np.where(labels == IGNORED, shown, 4),
+        tokens=np.where(labels == IGNORED, original, 4),
         segments=np.zeros(n_tokens, np.int64),
         words=np.arange(n_tokens),
         mentions=np.array(mentions, np.int64).reshape(-1, 3),
@@ -68,16 +68,16 @@ def sequence(mentions, hidden=(), tokens=None, n_tokens=LENGTH):
 
 
 def batches(objective, examples):
-    """Prepare and collate; both forms of the batch. Those that go by what is told are told it."""
+    """Prepare and collate examples, with visible entities where the objective uses them."""
     rng = np.random.default_rng(0)
-    if hasattr(objective, "shown"):
-        examples = [EntityVisibility(objective.shown).prepare(example, rng) for example in examples]
+    if visibility := getattr(objective, "entity_visibility", None):
+        examples = [EntityVisibility(visibility).prepare(example, rng) for example in examples]
     text = collate([objective.prepare(example, rng) for example in examples], 0)
     return text, TensorBatch.of(text)
 
 
 class Reader(nn.Module):
-    """The mean of a mention's states, through a matrix and tanh; in the place of a model's own."""
+    """The mean of a mention's states, through a matrix and tanh; instead of a model's reader."""
 
     def __init__(self, dim=4, width=WIDTH, dtype=torch.float64):
         super().__init__()
@@ -91,7 +91,7 @@ class Reader(nn.Module):
 
 
 def text_states(n_sequences, table=None, reader=None, length=LENGTH, seed=0):
-    """States at random that may learn, with a table and a reader, or without."""
+    """Random states with gradients, with or without a table and a reader."""
     rng = torch.Generator().manual_seed(seed)
     final = torch.randn(n_sequences, length, WIDTH, dtype=torch.float64, generator=rng)
     return TextStates(
@@ -102,12 +102,12 @@ def text_states(n_sequences, table=None, reader=None, length=LENGTH, seed=0):
     )
 
 
-def random_table(n_entities=20, dim=4, learns=False):
+def random_table(n_entities=20, dim=4, trained=False):
     rng = torch.Generator().manual_seed(2)
     table = torch.randn(n_entities, dim, dtype=torch.float64, generator=rng)
-    return table.requires_grad_(learns)
+    return table.requires_grad_(trained)
 
 
-def told(text):
-    """The entity that each mention of a batch or an example is told; None: none."""
+def visible(text):
+    """The visible entity of each mention of a batch or an example, or None."""
     return [None if row == IGNORED else int(row) for row in text.mention_labels[VISIBLE_ENTITIES]]

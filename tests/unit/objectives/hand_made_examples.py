@@ -1,4 +1,4 @@
-"""Sequences with long and replaced mentions, made by hand, and what a model would give of them."""
+"""Hand-made sequences with long and replaced mentions, and the states of a model."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SETTING = Setting(mask=MASK, n_tokens=N_TOKENS, special=(0, 1, 2, 3, 4), width=W
 def example(n_words, mentions=(), fixed=None):
     """``[CLS] 10 11 ... [SEP]``; mentions are (first, last, start of the head, consistent).
 
-    None says that a mention is short, or not replaced. Every second token of a long one ends a
-    sub-entity, and the last.
+    None means that a mention is short, or not replaced. Every second token of a long one ends a
+    segment, and the last one.
     """
     tokens = np.array([CLS, *range(10, 10 + n_words), SEP])
     ends = np.full(len(tokens), IGNORED)
@@ -36,19 +36,20 @@ def example(n_words, mentions=(), fixed=None):
         np.array([IGNORED if value is None else value for value in column], np.int64)
         for column in columns[2:]
     )
+    offsets = np.where(starts == IGNORED, IGNORED, starts - np.array(columns[0], np.int64))
     return TextExample(
         tokens=tokens,
         segments=np.zeros_like(tokens),
         words=np.array([-1, *range(n_words), -1]),
         mentions=np.array([(m[0], m[1], -1) for m in mentions], np.int64).reshape(-1, 3),
         token_labels={SEGMENT_ENDS: ends},
-        mention_labels={HEAD_OFFSET: starts, CONSISTENT: consistent},
+        mention_labels={HEAD_OFFSET: offsets, CONSISTENT: consistent},
         fixed=fixed,
     )
 
 
 def unlabelled():
-    """A sequence of a stream that was not asked for labels."""
+    """A sequence of a stream without labels."""
     tokens = np.array([CLS, 10, 11, SEP])
     return TextExample(
         tokens, np.zeros_like(tokens), np.array([-1, 0, 1, -1]), np.zeros((0, 3), np.int64)
@@ -60,7 +61,7 @@ def states(final, embeddings=None):
 
 
 def random_states(n_sequences, length, seed=0):
-    """States, and vectors of tokens, that do not depend on how many are drawn after them."""
+    """Random states and input embeddings; the embeddings depend on the number of states."""
     rng = torch.Generator().manual_seed(seed)
     final = torch.randn(n_sequences, length, WIDTH, dtype=torch.float64, generator=rng)
     vectors = torch.randn(N_TOKENS, WIDTH, dtype=torch.float64, generator=rng)
@@ -68,7 +69,7 @@ def random_states(n_sequences, length, seed=0):
 
 
 def check_gradients(module):
-    """See that the loss reaches every parameter."""
+    """Check that the loss reaches every parameter."""
     for name, parameter in module.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.any(), name

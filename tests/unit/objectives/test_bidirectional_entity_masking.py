@@ -1,4 +1,4 @@
-"""Which parts are hidden, how much, the loss against plain loops, and what is learned."""
+"""Bidirectional entity masking: masked parts, the loss against plain loops, and learning."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def objective(**options):
 
 def prepared(seed=0, given=None, **options):
     given = example(N_WORDS, LONG) if given is None else given
-    made = objective(**{"share": 1.0, "max_token_ratio": 1.0} | options)
+    made = objective(**{"entity_ratio": 1.0, "max_token_ratio": 1.0} | options)
     return made.prepare(given, np.random.default_rng([3, seed]))
 
 
@@ -48,37 +48,37 @@ def labels(made, part):
     return made.token_labels[f"{NAME}.{part}"]
 
 
-def hidden_parts(made):
-    """Give the hidden part of each mention, as its first and last token."""
+def masked_parts(made):
+    """Return the masked part of each mention, as its first and last token."""
     found = {}
     for row, (first, last) in enumerate(made.mentions[:, :2].tolist()):
-        places = first + np.flatnonzero(made.tokens[first : last + 1] == MASK)
-        if len(places):
-            assert places.tolist() == list(range(places[0], places[-1] + 1))
-            found[row] = (int(places[0]), int(places[-1]))
+        tokens = first + np.flatnonzero(made.tokens[first : last + 1] == MASK)
+        if len(tokens):
+            assert tokens.tolist() == list(range(tokens[0], tokens[-1] + 1))
+            found[row] = (int(tokens[0]), int(tokens[-1]))
     return found
 
 
-class TestWhatIsHidden:
+class TestMaskedParts:
     def test_one_part_of_each_long_mention_and_nothing_else(self):
         parts = {0: ((1, 3), (4, 5)), 2: ((10, 10), (11, 13)), 3: ((15, 16), (17, 18))}
         seen = set()
         for seed in range(40):
             made = prepared(seed)
-            found = hidden_parts(made)
+            found = masked_parts(made)
             assert found.keys() == parts.keys()
             assert all(found[row] in parts[row] for row in parts)
             seen |= {(row, place) for row, place in found.items()}
             n_hidden = sum(last - first + 1 for first, last in found.values())
             assert (made.tokens == MASK).sum() == n_hidden
-        assert len(seen) == 6  # each part of each mention is hidden at times
+        assert len(seen) == 6  # each part of each mention is masked at times
 
-    def test_labels_are_what_stood_there_in_the_direction_it_is_told(self):
+    def test_labels_are_the_original_tokens_in_their_direction(self):
         original = example(N_WORDS, LONG).tokens
         for seed in range(10):
             made = prepared(seed)
-            for row, (first, last) in hidden_parts(made).items():
-                is_head = first == made.mention_labels[HEAD_OFFSET][row]
+            for row, (first, last) in masked_parts(made).items():
+                is_head = first == LONG[row][2]
                 own, other = ("head", "adjective") if is_head else ("adjective", "head")
                 there = slice(first, last + 1)
                 assert labels(made, own)[there].tolist() == original[there].tolist()
@@ -89,8 +89,8 @@ class TestWhatIsHidden:
             assert n_labelled == (made.tokens == MASK).sum()
 
     def test_whole_mentions_are_fixed_and_only_those(self):
-        made = prepared(share=0.5, seed=1)
-        chosen = hidden_parts(made)
+        made = prepared(entity_ratio=0.5, seed=1)
+        chosen = masked_parts(made)
         assert 0 < len(chosen) < 3
         fixed = {place for row in chosen for place in range(LONG[row][0], LONG[row][1] + 1)}
         assert set(np.flatnonzero(made.fixed).tolist()) == fixed
@@ -99,15 +99,15 @@ class TestWhatIsHidden:
         fixed = np.isin(np.arange(N_WORDS + 2), [5, 20])
         for seed in range(10):
             made = prepared(seed, example(N_WORDS, LONG, fixed=fixed))
-            assert hidden_parts(made).keys() == {2, 3}
+            assert masked_parts(made).keys() == {2, 3}
             assert made.fixed[[5, 20]].all()
             assert made.token_labels.keys() >= {f"{NAME}.head", f"{NAME}.adjective"}
 
-    def test_the_share_is_exact_in_expectation_and_both_parts_are_as_likely(self):
+    def test_the_ratio_is_exact_in_expectation_and_both_parts_are_equally_likely(self):
         n, n_chosen, n_heads = 600, [], 0
-        made, given = objective(share=0.4, max_token_ratio=1.0), example(N_WORDS, LONG)
+        made, given = objective(entity_ratio=0.4, max_token_ratio=1.0), example(N_WORDS, LONG)
         for seed in range(n):
-            found = hidden_parts(made.prepare(given, np.random.default_rng([3, seed])))
+            found = masked_parts(made.prepare(given, np.random.default_rng([3, seed])))
             n_chosen.append(len(found))
             n_heads += sum(LONG[row][2] == first for row, (first, _) in found.items())
         assert set(n_chosen) == {1, 2}
@@ -115,29 +115,32 @@ class TestWhatIsHidden:
         total = sum(n_chosen)
         assert n_heads == pytest.approx(total / 2, abs=4 * math.sqrt(total) / 2)
 
-    @pytest.mark.parametrize(("max_token_ratio", "most"), [(0.1, 2), (0.15, 3), (0.29, 5), (0.35, 7)])
-    def test_no_more_than_the_bound_is_hidden(self, max_token_ratio, most):
+    @pytest.mark.parametrize(
+        ("max_token_ratio", "expected"), [(0.1, 2), (0.15, 3), (0.29, 5), (0.35, 7)]
+    )
+    def test_no_more_than_the_bound_is_masked(self, max_token_ratio, expected):
         counts = [
-            (prepared(seed, max_token_ratio=max_token_ratio).tokens == MASK).sum() for seed in range(60)
+            (prepared(seed, max_token_ratio=max_token_ratio).tokens == MASK).sum()
+            for seed in range(60)
         ]
-        assert max(counts) == most
+        assert max(counts) == expected
         assert min(counts) > 0
 
-    def test_the_bound_is_no_less_for_a_share_that_is_no_binary_number(self):
+    def test_the_bound_is_not_rounded_down_for_inexact_ratios(self):
         mentions = [(first, first + 1, first + 1, None) for first in range(1, 100, 2)]
         made = prepared(given=example(100, mentions), max_token_ratio=0.29)
         assert (made.tokens == MASK).sum() == 29
 
-    def test_tokens_beyond_the_longest_are_hidden_and_not_asked_for(self):
+    def test_tokens_beyond_max_tokens_are_masked_but_not_predicted(self):
         for seed in range(10):
-            made = prepared(seed, longest=2)
-            for row, (first, last) in hidden_parts(made).items():
+            made = prepared(seed, max_tokens=2)
+            for row, (first, last) in masked_parts(made).items():
                 part = "head" if first == LONG[row][2] else "adjective"
                 assert (labels(made, part)[first : last + 1] != IGNORED).sum() == min(
                     2, last - first + 1
                 )
 
-    def test_the_same_draw_hides_the_same_and_the_given_example_stays(self):
+    def test_the_same_seed_masks_the_same_and_the_given_example_is_unchanged(self):
         given = example(N_WORDS, LONG)
         first, second = prepared(4, given), prepared(4, given)
         assert first.tokens.tolist() == second.tokens.tolist()
@@ -164,23 +167,23 @@ def mlp(head, given):
     return given
 
 
-def examples(longest=32):
-    """Of one sequence everything is hidden in the end, of another nothing."""
-    some = [prepared(seed, longest=longest) for seed in range(3)]
+def examples(max_tokens=32):
+    """Three sequences with masked parts and one without."""
+    some = [prepared(seed, max_tokens=max_tokens) for seed in range(3)]
     return [*some, prepared(given=example(4, [(1, 2, None, None)]))]
 
 
-@pytest.mark.parametrize("reduction", ["mean", "printed"])
+@pytest.mark.parametrize("reduction", ["mean", "sequence_sum"])
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_losses_are_those_of_plain_loops(reduction, shared):
-    made = objective(reduction=reduction, shared=shared, longest=2, weight=0.25)
-    given = examples(longest=2)
+    made = objective(reduction=reduction, shared_head=shared, max_tokens=2, weight=0.25)
+    given = examples(max_tokens=2)
     batch, found = collate(given, 0), random_states(4, N_WORDS + 2)
     vectors, original = found.embeddings.tolist(), example(N_WORDS, LONG).tokens.tolist()
     losses, right = {"head": [], "adjective": []}, {"head": 0, "adjective": 0}
     for row, each in enumerate(given):
         final = found.final[row].tolist()
-        for number, (begin, end) in hidden_parts(each).items():
+        for number, (begin, end) in masked_parts(each).items():
             first, last, start, _ = LONG[number]
             part = "head" if begin == start else "adjective"
             there = (first, start - 1) if part == "head" else (start, last)
@@ -203,8 +206,8 @@ def test_the_losses_are_those_of_plain_loops(reduction, shared):
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_the_losses_reach_every_weight_and_read_only_what_is_there(shared):
-    made, found = objective(shared=shared, longest=3), random_states(4, N_WORDS + 2)
+def test_the_losses_reach_every_weight_and_read_only_visible_tokens(shared):
+    made, found = objective(shared_head=shared, max_tokens=3), random_states(4, N_WORDS + 2)
     given = examples()
     batch = TensorBatch.of(collate(given, 0))
     sum(term.loss(found, batch)[0] for term in made.terms.values()).backward()
@@ -216,8 +219,8 @@ def test_the_losses_reach_every_weight_and_read_only_what_is_there(shared):
         assert given[row].fixed[place]
 
 
-@pytest.mark.parametrize("reduction", ["mean", "printed"])
-def test_what_else_is_in_a_batch_changes_nothing(reduction):
+@pytest.mark.parametrize("reduction", ["mean", "sequence_sum"])
+def test_the_loss_does_not_depend_on_the_rest_of_the_batch(reduction):
     made, found, given = objective(reduction=reduction), random_states(4, N_WORDS + 2), examples()
     batch = collate(given, 0)
     for term in made.terms.values():
@@ -231,7 +234,7 @@ def test_what_else_is_in_a_batch_changes_nothing(reduction):
         assert float(whole.detach()) == pytest.approx(expected, rel=1e-12)
 
 
-def test_without_a_hidden_part_the_losses_are_zero_and_so_are_their_gradients():
+def test_without_a_masked_part_losses_and_gradients_are_zero():
     made, found = objective(), random_states(1, 6)
     batch = collate(examples()[3:], 0)
     for term in made.terms.values():
@@ -242,7 +245,7 @@ def test_without_a_hidden_part_the_losses_are_zero_and_so_are_their_gradients():
 
 
 def test_two_heads_do_not_begin_alike():
-    first, second = objective(shared=False).head
+    first, second = objective(shared_head=False).head
     assert not torch.equal(first.inner.dense.weight, second.inner.dense.weight)
 
 
@@ -255,18 +258,21 @@ def test_an_encoder_with_narrow_embeddings_is_refused():
     batch = TensorBatch.of(collate(examples(), 0))
     found = random_states(4, N_WORDS + 2)
     for vectors in (None, found.embeddings[:, :3]):
-        with pytest.raises(ConfigError, match="not as wide as its states"):
+        with pytest.raises(ConfigError, match="input embeddings"):
             objective().terms["head"].loss(replace(found, embeddings=vectors), batch)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"share": 0.0}, "share: expected a number above 0 and at most 1, found 0"),
-        ({"max_token_ratio": 1.5}, "max_token_ratio: expected a number above 0 and at most 1, found 1.5"),
+        ({"entity_ratio": 0.0}, "entity_ratio: expected a number above 0 and at most 1, found 0"),
+        (
+            {"max_token_ratio": 1.5},
+            "max_token_ratio: expected a number above 0 and at most 1, found 1.5",
+        ),
         ({"position_dim": 0}, "position_dim: expected at least 1, found 0"),
-        ({"longest": 0}, "longest: expected at least 1, found 0"),
-        ({"reduction": "print"}, "reduction: expected one of mean, printed, found 'print'"),
+        ({"max_tokens": 0}, "max_tokens: expected at least 1, found 0"),
+        ({"reduction": "print"}, "reduction: .*found 'print'"),
     ],
 )
 def test_wrong_settings_are_refused(options, message):
@@ -283,12 +289,12 @@ def mirrored(rng):
         segments=np.zeros_like(tokens),
         words=np.array([-1, 0, 1, 2, 3, -1]),
         mentions=np.array([[1, 4, -1]]),
-        mention_labels={HEAD_OFFSET: np.array([3])},
+        mention_labels={HEAD_OFFSET: np.array([2])},
     )
 
 
-def test_it_learns_to_tell_each_part_from_the_other():
-    config = BidirectionalEntityMaskingConfig(share=1.0, max_token_ratio=1.0, position_dim=8)
+def test_it_learns_to_predict_each_part_from_the_other():
+    config = BidirectionalEntityMaskingConfig(entity_ratio=1.0, max_token_ratio=1.0, position_dim=8)
     found = learned_accuracy(NAME, config, mirrored, steps=120)
     assert found[f"{NAME}.head.accuracy"] > 0.8  # by chance 0.1
     assert found[f"{NAME}.adjective.accuracy"] > 0.8

@@ -22,7 +22,7 @@ from biograft.objectives.configs import ContextEntityConsistencyConfig
 from biograft.objectives.context_entity_consistency import ContextEntityConsistency
 from biograft.objectives.examples import CONSISTENT, TextExample, collate
 
-DRAW = np.random.default_rng(0)
+RNG = np.random.default_rng(0)
 
 
 def objective(**options):
@@ -69,7 +69,7 @@ def test_the_loss_is_that_of_plain_loops(weight):
     assert stats["accuracy"] == pytest.approx(right / 3)
 
 
-def test_the_entity_itself_is_not_read():
+def test_the_states_of_the_entity_are_not_read():
     made, batch = objective(), TensorBatch.of(collate(EXAMPLES, 0))
     found = random_states(3, 10)
     made.loss(found, batch)[0].backward()
@@ -78,7 +78,7 @@ def test_the_entity_itself_is_not_read():
     check_gradients(made.head)
 
 
-def test_what_else_is_in_a_batch_changes_nothing():
+def test_the_loss_does_not_depend_on_the_rest_of_the_batch():
     made, found = objective(), random_states(3, 10)
     whole, _ = made.loss(found, TensorBatch.of(collate(EXAMPLES, 0)))
     total = 0.0
@@ -89,7 +89,7 @@ def test_what_else_is_in_a_batch_changes_nothing():
     assert float(whole.detach()) == pytest.approx(float(total.detach()) / 3, rel=1e-12)
 
 
-def test_without_a_replaced_entity_the_loss_is_zero_and_so_is_its_gradient():
+def test_without_a_replaced_entity_loss_and_gradients_are_zero():
     made, found = objective(), random_states(1, 5)
     loss, stats = made.loss(found, TensorBatch.of(collate([EXAMPLES[1]], 0)))
     loss.backward()
@@ -97,23 +97,21 @@ def test_without_a_replaced_entity_the_loss_is_zero_and_so_is_its_gradient():
     assert not any(parameter.grad.any() for parameter in made.head.parameters())
 
 
-def test_replaced_entities_stay_readable():
-    made = objective().prepare(EXAMPLES[0], DRAW)
+def test_replaced_entities_are_not_masked():
+    made = objective().prepare(EXAMPLES[0], RNG)
     assert np.flatnonzero(made.fixed).tolist() == [1, 2, 6, 7, 8]
     assert made.tokens.tolist() == EXAMPLES[0].tokens.tolist()
     before = np.arange(10) == 4
-    kept = objective().prepare(
-        example(8, [(1, 2, None, 1), (4, 4, None, None)], fixed=before), DRAW
-    )
+    kept = objective().prepare(example(8, [(1, 2, None, 1), (4, 4, None, None)], fixed=before), RNG)
     assert np.flatnonzero(kept.fixed).tolist() == [1, 2, 4]
     assert np.flatnonzero(before).tolist() == [4]
 
 
 def test_text_without_replaced_entities_is_refused():
     with pytest.raises(
-        ConfigError, match=r"context_entity_consistency: no entity .* \[stream\.replacement\]"
+        ConfigError, match=r"context_entity_consistency: no entity .* \[stream\.substitution\]"
     ):
-        objective().prepare(unlabelled(), DRAW)
+        objective().prepare(unlabelled(), RNG)
 
 
 def topical(rng):

@@ -99,8 +99,8 @@ def segmentation(arrays, reduction="mean"):
 
 
 def masking(arrays, reduction="mean"):
-    """Both parts of all entities are asked for, as in the reference."""
-    config = BidirectionalEntityMaskingConfig(position_dim=8, longest=10, reduction=reduction)
+    """Both parts of all entities are predicted, as in the reference."""
+    config = BidirectionalEntityMaskingConfig(position_dim=8, max_tokens=10, reduction=reduction)
     made = BidirectionalEntityMasking(config, SETTING)
     filled(made.head[0], arrays, MASKING)
     rows, tokens = arrays["input.long_entities"], arrays["input.token_ids"]
@@ -112,15 +112,15 @@ def masking(arrays, reduction="mean"):
             there = (sequence, slice(begin, end + 1))
             labels[f"bidirectional_entity_masking.{part}"][there] = tokens[there]
     mentions = rows[order][:, [0, 1, 4]]
-    return made, batch(arrays, mentions, labels, {HEAD_OFFSET: rows[order, 3]})
+    return made, batch(arrays, mentions, labels, {HEAD_OFFSET: rows[order, 3] - rows[order, 1]})
 
 
 def loss_of(made, given, arrays):
-    terms = getattr(made, "terms", {"": made}).values()
-    return float(sum(term.loss(states(arrays), given)[0].detach() for term in terms))
+    losses = [term.loss(states(arrays), given)[0].detach() for term in made.terms.values()]
+    return float(sum(losses))
 
 
-def test_consistency_is_told_from_the_neighbours(arrays, expected):
+def test_consistency_is_classified_from_the_neighbours(arrays, expected):
     made, given = consistency(arrays)
     sequence, first, last = given.mentions.unbind(1)
     before, after = (arrays["input.states"][sequence, place] for place in (first - 1, last + 1))
@@ -141,17 +141,21 @@ def test_segmentation_scores_every_token(arrays, expected):
 
 
 @pytest.mark.parametrize(("part", "name"), [("head", "atom"), ("adjective", "adjective")])
-def test_a_part_is_told_from_the_other(arrays, expected, part, name):
+def test_a_part_is_predicted_from_the_other(arrays, expected, part, name):
     made, given = masking(arrays)
     term = made.terms[part]
-    asked = term.asked(given)
+    tokens = term.masked_tokens(given)
     rows = arrays[f"out.bem_{name}_rows"]
     order = torch.argsort(rows[:, 1], stable=True)
-    assert asked.sequence.tolist() == rows[order, 1].tolist()
-    assert asked.place.tolist() == rows[order, 3].tolist()
-    assert asked.label.tolist() == rows[order, 4].tolist()
+    assert tokens.sequence.tolist() == rows[order, 1].tolist()
+    assert tokens.position.tolist() == rows[order, 3].tolist()
+    assert tokens.label.tolist() == rows[order, 4].tolist()
     final = arrays["input.states"]
-    made_of = final[asked.sequence, asked.first], final[asked.sequence, asked.last], asked.place
+    made_of = (
+        final[tokens.sequence, tokens.first],
+        final[tokens.sequence, tokens.last],
+        tokens.position,
+    )
     found = made.head[0](*made_of)
     torch.testing.assert_close(found, arrays[f"out.bem_{name}_y"][order], **EXACT)
     scores = (found @ arrays["weight.word_embedding"].T).log_softmax(-1)
@@ -174,10 +178,10 @@ def test_the_three_losses_together(arrays, expected):
     assert total == pytest.approx(wanted, rel=1e-9)
 
 
-def test_printed_are_sums_over_each_of_the_three_sequences(arrays, expected):
-    """The reference adds up all sequences of its batch; an update takes the mean over them."""
-    printed = [segmentation(arrays, "printed"), masking(arrays, "printed")]
-    sums = [3 * loss_of(*each, arrays) for each in printed]
+def test_sequence_sums_are_those_of_the_reference(arrays, expected):
+    """The reference sums over its batch of three sequences; an update takes the mean."""
+    made = [segmentation(arrays, "sequence_sum"), masking(arrays, "sequence_sum")]
+    sums = [3 * loss_of(*each, arrays) for each in made]
     assert sums[0] == pytest.approx(2 * expected["est"]["sum"], rel=1e-9)
     assert sums[1] == pytest.approx(0.5 * expected["bem"]["both_directions_sum"], rel=1e-9)
     total = loss_of(*consistency(arrays), arrays) + sum(sums)

@@ -32,7 +32,7 @@ def states(detection):
     return TextStates(torch.zeros(1), lambda some: some, detection=detection)
 
 
-def test_mentions_begin_and_go_on_and_the_rest_is_outside():
+def test_tokens_are_tagged_by_mentions():
     labels = prepared(9, [(1, 1, 5), (2, 4, -1), (7, 7, 0)]).token_labels["entity_detection"]
     assert labels.tolist() == [0, 1, 1, 2, 2, 0, 0, 1, 0]
     assert not prepared(4, []).token_labels["entity_detection"].any()
@@ -47,9 +47,9 @@ def test_the_loss_is_that_of_plain_loops_and_padding_does_not_count(weight):
     loss, stats = made.loss(states(scores), TensorBatch.of(text))
     losses, right = [], 0
     for row, n_tokens in enumerate((5, 3)):
-        for place in range(n_tokens):
-            label = [[0, 1, 2, 0, 0], [0, 0, 0]][row][place]
-            values = scores[row, place].tolist()
+        for position in range(n_tokens):
+            label = [[0, 1, 2, 0, 0], [0, 0, 0]][row][position]
+            values = scores[row, position].tolist()
             losses.append(math.log(sum(math.exp(value) for value in values)) - values[label])
             right += values.index(max(values)) == label
     assert made.count(text) == 8
@@ -72,6 +72,6 @@ def test_it_gives_the_reference_loss_of_kebiolm(shared_data, name):
 def test_a_model_without_detection_is_refused():
     text = TensorBatch.of(collate([prepared(3, [])], 0))
     with pytest.raises(
-        ConfigError, match=r"objective.entity_detection: the model has no detection"
+        ConfigError, match=r"objective\.entity_detection: the model does not detect"
     ):
         EntityDetection(EntityDetectionConfig()).loss(states(None), text)

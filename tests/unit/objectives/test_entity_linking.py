@@ -15,8 +15,8 @@ from biograft.objectives.base import TensorBatch, TextStates
 from biograft.objectives.configs import EntityLinkingConfig
 from biograft.objectives.entity_linking import (
     EntityLinking,
-    sample_entities,
     full_losses,
+    sample_entities,
     sampled_losses,
 )
 from biograft.objectives.examples import Setting, TextExample, collate
@@ -39,7 +39,7 @@ def states(queries, table):
     return TextStates(torch.zeros(1), lambda some: some, queries=queries, table=table)
 
 
-def drawn(n_mentions=5, n_entities=7, dim=4, seed=0):
+def random_tensors(n_mentions=5, n_entities=7, dim=4, seed=0):
     torch.manual_seed(seed)
     made = torch.randn(n_mentions, dim, dtype=torch.float64, requires_grad=True)
     return made, torch.randn(n_entities, dim, dtype=torch.float64, requires_grad=True)
@@ -47,7 +47,7 @@ def drawn(n_mentions=5, n_entities=7, dim=4, seed=0):
 
 @pytest.mark.parametrize("weight", [1.0, 2.0])
 def test_the_loss_is_that_of_plain_loops_and_unknown_entities_do_not_count(weight):
-    queries, table = drawn()
+    queries, table = random_tensors()
     text, batch = tensors(ENTITIES)
     made = EntityLinking(EntityLinkingConfig(weight=weight))
     loss, stats = made.loss(states(queries, table), batch)
@@ -67,10 +67,10 @@ def test_the_loss_is_that_of_plain_loops_and_unknown_entities_do_not_count(weigh
 @pytest.mark.parametrize("max_scores", [1, 7, 14, 20, 35])
 def test_in_parts_the_losses_and_gradients_are_the_same(max_scores):
     gold = torch.tensor([3, 1, 0, 6, 6])
-    whole, table = drawn()
+    whole, table = random_tensors()
     expected, right = full_losses(whole, table, gold, 1 << 20)
     expected.sum().backward()
-    parts, same_table = drawn()
+    parts, same_table = random_tensors()
     losses, also_right = full_losses(parts, same_table, gold, max_scores)
     losses.sum().backward()
     torch.testing.assert_close(losses, expected, rtol=1e-12, atol=0)
@@ -81,7 +81,7 @@ def test_in_parts_the_losses_and_gradients_are_the_same(max_scores):
 
 @pytest.mark.parametrize("n_sampled", [0, 3])
 def test_without_a_known_entity_the_loss_is_zero(n_sampled):
-    queries, table = drawn(2)
+    queries, table = random_tensors(2)
     made = EntityLinking(EntityLinkingConfig(n_sampled=n_sampled))
     loss, stats = made.loss(states(queries, table), tensors([-1, -1])[1])
     loss.backward()
@@ -107,7 +107,7 @@ def test_it_gives_the_reference_loss_of_kebiolm(shared_data, name):
 
 
 def test_losses_over_a_sample_are_those_of_plain_loops():
-    queries, table = drawn()
+    queries, table = random_tensors()
     gold, sample = torch.tensor([3, 1, 0, 6, 6]), torch.tensor([1, 6, 1, 4])
     rates = [0.4, 1.2, 0.4, 0.1]
     log_rates = torch.tensor(rates, dtype=torch.float64).log()
@@ -125,36 +125,38 @@ def test_losses_over_a_sample_are_those_of_plain_loops():
 
 
 def test_many_samples_have_the_sum_of_the_whole_table_and_so_its_loss():
-    queries, table = drawn(seed=3)
+    queries, table = random_tensors(seed=3)
     counts = np.array([50, 0, 9, 3, 1, 20, 4])
     _, batch = tensors([3, 0, 6, 1, 2])
-    full, _ = EntityLinking().loss(states(queries, table), batch)
+    full, _ = EntityLinking(EntityLinkingConfig()).loss(states(queries, table), batch)
     made = EntityLinking(EntityLinkingConfig(n_sampled=200_000), setting(counts))
     torch.manual_seed(0)
     sampled, _ = made.loss(states(queries, table), batch)
     assert float(sampled.detach()) == pytest.approx(float(full.detach()), rel=0.01)
 
 
-def test_entities_are_drawn_by_their_rates():
+def test_entities_are_sampled_by_their_rates():
     torch.manual_seed(0)
     rates = torch.tensor([1.0, 4.0, 4.0, 10.0], dtype=torch.float64)
     counts = torch.bincount(sample_entities(rates, 20_000), minlength=4) / 20_000
     torch.testing.assert_close(counts, torch.tensor([0.1, 0.3, 0.0, 0.6]), atol=0.02, rtol=0)
 
 
-def test_half_precision_scores_are_summed_in_single():
-    queries, table = (each.detach().bfloat16() for each in drawn())
+def test_half_precision_losses_are_float32():
+    queries, table = (each.detach().bfloat16() for each in random_tensors())
     losses, _ = full_losses(queries, table, torch.tensor([3, 1, 0, 6, 6]), 100)
     assert losses.dtype == torch.float32
 
 
 def test_models_without_a_table_or_with_another_one_are_refused():
-    queries, table = drawn()
+    queries, table = random_tensors()
     batch = tensors(ENTITIES)[1]
-    with pytest.raises(ConfigError, match="the model has no table of entities"):
-        EntityLinking().loss(states(None, None), batch)
-    with pytest.raises(ConfigError, match=r"the table holds no entity; lower stream\.min_count"):
-        EntityLinking().loss(states(queries, table[:0]), tensors([-1, -1, -1, -1, -1])[1])
+    with pytest.raises(ConfigError, match="the model has no entity table"):
+        EntityLinking(EntityLinkingConfig()).loss(states(None, None), batch)
+    with pytest.raises(ConfigError, match=r"the entity table is empty; lower stream\.min_count"):
+        EntityLinking(EntityLinkingConfig()).loss(
+            states(queries, table[:0]), tensors([-1, -1, -1, -1, -1])[1]
+        )
     made = EntityLinking(EntityLinkingConfig(n_sampled=2), setting(np.ones(6, np.int64)))
     with pytest.raises(ConfigError, match="the table has 7 entities, and counts are known of 6"):
         made.loss(states(queries, table), batch)

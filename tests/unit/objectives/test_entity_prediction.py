@@ -1,4 +1,4 @@
-"""What mentions are told in the place of their entity, and the loss against plain loops."""
+"""Entity prediction: the corruption of entities, and the loss against plain loops."""
 
 from __future__ import annotations
 
@@ -16,73 +16,73 @@ from graph_examples import (
     sequence,
     setting,
     text_states,
-    told,
+    visible,
 )
 
 from biograft.errors import ConfigError
 from biograft.objectives.base import TensorBatch
 from biograft.objectives.configs import EntityPredictionConfig
 from biograft.objectives.entity_prediction import EntityPrediction
-from biograft.objectives.examples import IGNORED, VISIBLE_ENTITIES, TextBatch, show
+from biograft.objectives.examples import IGNORED, VISIBLE_ENTITIES, TextBatch, set_visible_entities
 
 NAME = "entity_prediction"
 MENTIONS = [(0, 1, 5), (2, 2, 9), (4, 6, 0), (7, 7, -1), (8, 8, 9), (9, 9, 13)]
 COUNTS = np.ones(20, np.int64)
 
 
-def made_of(**options):
+def objective(**options):
     return EntityPrediction(EntityPredictionConfig(**options), setting(entity_counts=COUNTS))
 
 
-def test_mentions_are_told_their_own_entity_or_foretell_it():
-    made = made_of(withheld_ratio=0.3, replaced_ratio=0.2)
+def test_entities_are_kept_or_corrupted_and_predicted():
+    made = objective(withheld_ratio=0.3, replaced_ratio=0.2)
     own = [entity if entity >= 0 else None for _, _, entity in MENTIONS]
-    withheld = exchanged = kept = 0
+    n_withheld = n_replaced = n_kept = 0
     others = []
     for k in range(1500):
         example = made.prepare(sequence(MENTIONS), np.random.default_rng([7, k]))
-        asked = [None if row == IGNORED else int(row) for row in example.mention_labels[NAME]]
-        for entity, shown, label in zip(own, told(example), asked, strict=True):
+        predicted = [None if row == IGNORED else int(row) for row in example.mention_labels[NAME]]
+        for entity, received, label in zip(own, visible(example), predicted, strict=True):
             assert label in (None, entity)
             if entity is None:
-                assert shown is label is None
-            elif shown is None:
+                assert received is label is None
+            elif received is None:
                 assert label == entity
-                withheld += 1
+                n_withheld += 1
             elif label is None:
-                assert shown == entity
-                kept += 1
+                assert received == entity
+                n_kept += 1
             else:
-                exchanged += 1
-                others.append(shown)
+                n_replaced += 1
+                others.append(received)
     n = 1500 * 5
-    assert withheld / n == pytest.approx(0.3, abs=0.02)
-    assert exchanged / n == pytest.approx(0.2, abs=0.02)
-    assert kept / n == pytest.approx(0.5, abs=0.02)
+    assert n_withheld / n == pytest.approx(0.3, abs=0.02)
+    assert n_replaced / n == pytest.approx(0.2, abs=0.02)
+    assert n_kept / n == pytest.approx(0.5, abs=0.02)
     counts = np.bincount(others, minlength=20)
     assert len(counts) == 20
     assert ((counts - len(others) / 20) ** 2).sum() / (len(others) / 20) < 19 + 4 * math.sqrt(38)
 
 
 def test_an_example_is_prepared_once_and_the_given_one_stays():
-    made = made_of(withheld_ratio=0.5, replaced_ratio=0.5)
+    made = objective(withheld_ratio=0.5, replaced_ratio=0.5)
     given = sequence(MENTIONS)
     once = made.prepare(given, np.random.default_rng(0))
     assert made.prepare(once, np.random.default_rng(1)) is once
     assert not given.mention_labels
     again = made.prepare(given, np.random.default_rng(0))
-    assert told(again) == told(once)
-    assert told(made.prepare(sequence([]), np.random.default_rng(0))) == []
+    assert visible(again) == visible(once)
+    assert visible(made.prepare(sequence([]), np.random.default_rng(0))) == []
 
 
-def test_mentions_that_are_not_told_anyway_are_left_out():
-    shown = show(sequence(MENTIONS, hidden=(2, 4, 5, 6)), "hidden")
-    made = made_of(withheld_ratio=1.0, replaced_ratio=0.0)
-    example = made.prepare(shown, np.random.default_rng(0))
+def test_entities_that_are_not_visible_are_not_corrupted():
+    given = set_visible_entities(sequence(MENTIONS, masked=(2, 4, 5, 6)), "masked")
+    made = objective(withheld_ratio=1.0, replaced_ratio=0.0)
+    example = made.prepare(given, np.random.default_rng(0))
     assert example.mention_labels[NAME].tolist() == [IGNORED, 9, 0, IGNORED, IGNORED, IGNORED]
-    assert told(example) == [None] * 6
-    assert told(shown) == [None, 9, 0, None, None, None]
-    assert made.turn > 1
+    assert visible(example) == [None] * 6
+    assert visible(given) == [None, 9, 0, None, None, None]
+    assert made.order > 1
 
 
 def labelled(labels, entities):
@@ -93,7 +93,7 @@ def labelled(labels, entities):
         tokens=empty, mask=empty + 1, segments=empty,
         mentions=np.array([(k % 2, k, k) for k in range(n)], np.int64).reshape(-1, 3),
         entities=np.array(entities, np.int64), token_labels={},
-        mention_labels={NAME: np.array(labels, np.int64), VISIBLE_ENTITIES: np.array(labels, np.int64)},
+        mention_labels=dict.fromkeys((NAME, VISIBLE_ENTITIES), np.array(labels, np.int64)),
         labels={},
     )  # fmt: skip
 
@@ -102,7 +102,7 @@ def labelled(labels, entities):
 def test_the_loss_is_that_of_plain_loops_over_the_entities_of_the_batch(weight):
     entities = [5, 9, -1, 0, 9, 13]
     labels = [5, IGNORED, IGNORED, 0, 9, IGNORED]
-    made, table, reader = made_of(weight=weight), random_table(), Reader()
+    made, table, reader = objective(weight=weight), random_table(), Reader()
     text = labelled(labels, entities)
     states = text_states(2, table, reader)
     loss, stats = made.loss(states, TensorBatch.of(text))
@@ -123,18 +123,18 @@ def test_the_loss_is_that_of_plain_loops_over_the_entities_of_the_batch(weight):
 
 
 def test_gradients_reach_states_reader_and_table():
-    states = text_states(2, random_table(learns=True), Reader())
+    states = text_states(2, random_table(trained=True), Reader())
     batch = TensorBatch.of(labelled([5, IGNORED, 0], [5, 9, 0]))
-    made_of().loss(states, batch)[0].backward()
+    objective().loss(states, batch)[0].backward()
     assert states.final.grad.abs().sum(2).nonzero().tolist() == [[0, 0], [0, 2]]
     assert states.read_mentions.weight.grad.any()
     assert states.table.grad.abs().sum(1).nonzero().flatten().tolist() == [0, 5, 9]
 
 
 @pytest.mark.parametrize("entities", [[], [-1], [4]])
-def test_without_a_question_the_loss_is_zero_and_so_are_the_gradients(entities):
-    made, text = made_of(), labelled([IGNORED] * len(entities), entities)
-    states = text_states(2, random_table(learns=True), Reader())
+def test_without_a_corrupted_entity_loss_and_gradients_are_zero(entities):
+    made, text = objective(), labelled([IGNORED] * len(entities), entities)
+    states = text_states(2, random_table(trained=True), Reader())
     loss, stats = made.loss(states, TensorBatch.of(text))
     loss.backward()
     assert made.count(text) == 0
@@ -148,34 +148,34 @@ def test_without_a_question_the_loss_is_zero_and_so_are_the_gradients(entities):
 def test_half_precision_scores_are_summed_in_single():
     text = labelled([5, IGNORED, 0], [5, 9, 0])
     states = text_states(2, random_table().bfloat16(), lambda *given: torch.ones(2, 4).bfloat16())
-    assert made_of().loss(states, TensorBatch.of(text))[0].dtype == torch.float32
+    assert objective().loss(states, TensorBatch.of(text))[0].dtype == torch.float32
 
 
-def test_entities_to_exchange_come_from_the_counts_or_from_the_graph():
+def test_random_entities_come_from_the_counts_or_from_the_graph():
     config = EntityPredictionConfig(withheld_ratio=0.0, replaced_ratio=1.0)
     graph = random_graph(n_entities=3)
     counted = {"entity_counts": np.ones(2, np.int64)}
     for given, n in ((setting(graph), 3), (setting(graph, **counted), 3), (setting(**counted), 2)):
         made = EntityPrediction(config, given)
-        shown = {
+        received = {
             row
             for k in range(50)
-            for row in told(made.prepare(sequence(MENTIONS[:2]), np.random.default_rng(k)))
+            for row in visible(made.prepare(sequence(MENTIONS[:2]), np.random.default_rng(k)))
         }
-        assert shown == set(range(n))
-    with pytest.raises(ConfigError, match="entity_prediction: there are no entities to exchange"):
+        assert received == set(range(n))
+    with pytest.raises(ConfigError, match="entity_prediction: there are no entities"):
         EntityPrediction(config, setting())
     text, _ = batches(EntityPrediction(EntityPredictionConfig(replaced_ratio=0.0), setting()),
                       [sequence(MENTIONS)])  # fmt: skip
     assert set(text.mention_labels) == {VISIBLE_ENTITIES, NAME}
 
 
-def test_missing_pieces_are_refused():
+def test_missing_inputs_are_refused():
     batch = TensorBatch.of(labelled([5], [5]))
-    with pytest.raises(ConfigError, match="entity_prediction: the model has no table of entities"):
-        made_of().loss(text_states(2, None, Reader()), batch)
+    with pytest.raises(ConfigError, match="entity_prediction: the model has no entity table"):
+        objective().loss(text_states(2, None, Reader()), batch)
     with pytest.raises(ConfigError, match="entity_prediction: the model does not read mentions"):
-        made_of().loss(replace(text_states(2), table=random_table()), batch)
+        objective().loss(replace(text_states(2), table=random_table()), batch)
 
 
 @pytest.mark.parametrize(
@@ -187,6 +187,6 @@ def test_missing_pieces_are_refused():
         ({"withheld_ratio": 0.7, "replaced_ratio": 0.6}, r"above 0 and at most 1, found 1\.3"),
     ],
 )
-def test_wrong_shares_are_refused(options, message):
+def test_wrong_ratios_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
         EntityPredictionConfig(**options)

@@ -1,4 +1,4 @@
-"""Name generation: tensors of examples, the loss against plain loops and the published figures."""
+"""Name generation: encoding, the loss against plain loops and the published losses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from transformers import AutoModelForSeq2SeqLM
 from biograft.errors import ConfigError
 from biograft.objectives.configs import NameGenerationConfig
 from biograft.objectives.name_examples import NameExample
-from biograft.objectives.name_generation import NameGeneration, NameGenerationTraining
+from biograft.objectives.name_generation import (
+    NameGeneration,
+    NameGenerationTraining,
+    SequenceBatch,
+)
 
 EXAMPLES = [
     NameExample("no START heart attack END seen", "heart attack is", "myocardial infarction"),
@@ -32,7 +36,12 @@ def build(**options):
     return NameGenerationConfig(**options).build()
 
 
-def plain_loss(logits, labels, share, form):
+def loss_of(objective, labels, *passes):
+    """The loss of logits for these labels; the inputs of the model do not count."""
+    return objective.loss(passes, SequenceBatch(labels, labels, labels, labels))
+
+
+def plain_loss(logits, labels, smoothing, form):
     """Compute the smoothed loss token by token, in Python's own numbers."""
     total, n = 0.0, 0
     for row, row_labels in zip(logits.tolist(), labels.tolist(), strict=True):
@@ -43,20 +52,23 @@ def plain_loss(logits, labels, share, form):
             minus = [norm - score for score in scores]
             v = len(scores)
             if form == "mean":
-                total += (1 - share) * minus[label] + share * sum(minus) / v
+                total += (1 - smoothing) * minus[label] + smoothing * sum(minus) / v
             else:
-                each = share / (v - 1)
-                total += (1 - share - each) * minus[label] + each * sum(minus)
+                each = smoothing / (v - 1)
+                total += (1 - smoothing - each) * minus[label] + each * sum(minus)
             n += 1
     return total / n
 
 
 class TestEncoding:
-    def test_only_the_name_and_its_end_are_learned(self, seq2seq):
+    def test_only_the_name_and_its_end_are_labelled(self, seq2seq):
         batch = build().encode(seq2seq, EXAMPLES)
         assert len(batch) == 3
         for row, example in enumerate(EXAMPLES):
-            prompt, name = seq2seq.prompt_tokens(example.prompt), seq2seq.name_tokens(example.target)
+            prompt, name = (
+                seq2seq.prompt_tokens(example.prompt),
+                seq2seq.name_tokens(example.target),
+            )
             n = 1 + len(prompt) + len(name)
             assert batch.decoder_inputs[row, :n].tolist() == [seq2seq.start, *prompt, *name]
             assert set(batch.decoder_inputs[row, n:].tolist()) <= {seq2seq.padding}
@@ -84,15 +96,15 @@ class TestEncoding:
 
 class TestLoss:
     @pytest.mark.parametrize("form", ["mean", "fairseq"])
-    @pytest.mark.parametrize("share", [0.0, 0.1, 0.3])
-    def test_it_is_that_of_plain_loops(self, form, share):
+    @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.3])
+    def test_it_is_that_of_plain_loops(self, form, smoothing):
         torch.manual_seed(1)
         logits = torch.randn(3, 4, 7, dtype=torch.float64, requires_grad=True)
         labels = torch.tensor([[-100, 2, 3, -100], [6, 0, 5, 1], [-100] * 4])
-        objective = build(label_smoothing=share, form=form)
-        loss, stats = objective.loss(logits, labels)
+        objective = build(label_smoothing=smoothing, form=form)
+        loss, stats = loss_of(objective, labels, logits)
         assert float(loss.detach()) == pytest.approx(
-            plain_loss(logits, labels, share, form), abs=1e-12
+            plain_loss(logits, labels, smoothing, form), abs=1e-12
         )
         assert stats["nll"] == pytest.approx(plain_loss(logits, labels, 0.0, form), abs=1e-12)
         loss.backward()
@@ -102,15 +114,15 @@ class TestLoss:
     def test_statistics(self):
         labels = torch.tensor([[-100, 2, 1], [0, 1, -100], [-100, -100, -100]])
         logits = torch.nn.functional.one_hot(labels.clamp_min(0), 4).double() * 9
-        _, stats = build().loss(logits, labels)
+        _, stats = loss_of(build(), labels, logits)
         assert (stats["accuracy"], stats["exact"]) == (1.0, 1.0)
         logits[1, 0] = torch.tensor([0.0, 0, 0, 9])
-        _, stats = build().loss(logits, labels)
+        _, stats = loss_of(build(), labels, logits)
         assert (stats["accuracy"], stats["exact"]) == (0.75, 0.5)
 
     def test_nothing_labelled_is_no_loss(self):
         logits = torch.randn(2, 3, 5, requires_grad=True)
-        loss, stats = build(r_drop=1.0).loss(logits, torch.full((2, 3), -100), logits * 2)
+        loss, stats = loss_of(build(r_drop=1.0), torch.full((2, 3), -100), logits, logits * 2)
         loss.backward()
         assert float(loss.detach()) == 0
         assert set(stats.values()) == {0.0}
@@ -118,8 +130,8 @@ class TestLoss:
 
     def test_weight(self):
         logits, labels = torch.randn(1, 2, 5), torch.tensor([[1, 2]])
-        once, _ = build().loss(logits, labels)
-        thrice, stats = build(weight=3.0).loss(logits, labels)
+        once, _ = loss_of(build(), labels, logits)
+        thrice, stats = loss_of(build(weight=3.0), labels, logits)
         torch.testing.assert_close(thrice, 3 * once)
         assert stats["loss"] == pytest.approx(float(once))
 
@@ -127,8 +139,8 @@ class TestLoss:
         torch.manual_seed(2)
         first, second = torch.randn(2, 2, 3, 5, dtype=torch.float64)
         labels = torch.tensor([[-100, 2, 3], [4, 0, 1]])
-        loss, _ = build(r_drop=0.7).loss(first, labels, second)
-        halves = [float(build().loss(each, labels)[0]) for each in (first, second)]
+        loss, _ = loss_of(build(r_drop=0.7), labels, first, second)
+        halves = [float(loss_of(build(), labels, each)[0]) for each in (first, second)]
         apart = 0.0
         for row, column in torch.nonzero(labels != -100).tolist():
             p, q = (each[row, column].softmax(-1).tolist() for each in (first, second))
@@ -136,12 +148,12 @@ class TestLoss:
         assert float(loss) == pytest.approx(sum(halves) / 2 + 0.7 * apart / 2 / 5, abs=1e-12)
 
 
-class TestPublishedFigures:
-    """The fixture's figures, computed by the published code."""
+class TestPublishedLosses:
+    """The losses of the fixture, computed by the published code."""
 
     def test_the_loss_of_a_model(self, shared_data):
         folder = shared_data("parity/genbioel")
-        told = json.loads((folder / "training.json").read_text())["model_batch"]
+        expected = json.loads((folder / "training.json").read_text())["model_batch"]
         tensors = load_file(folder / "training.safetensors")
         model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float64).eval()
         with torch.no_grad():
@@ -152,66 +164,66 @@ class TestPublishedFigures:
             ).logits
         labelled = tensors["labels"] != -100  # the fixture also masks the decoder's padding
         torch.testing.assert_close(logits[labelled].float(), tensors["logits"][labelled])
-        self._compare(logits, tensors["labels"], told)
+        self._compare(logits, tensors["labels"], expected)
 
     def test_random_scores(self, shared_data):
         folder = shared_data("parity/genbioel")
-        told = json.loads((folder / "training.json").read_text())["random_logits"]
+        expected = json.loads((folder / "training.json").read_text())["random_logits"]
         tensors = load_file(folder / "training.safetensors")
         first, labels = tensors["random_logits"], tensors["random_labels"]
-        self._compare(first, labels, told)
+        self._compare(first, labels, expected)
         second = tensors["random_logits_second_pass"]
-        plain = [float(build().loss(each, labels)[0]) for each in (first, second)]
-        both, _ = build(r_drop=1.0).loss(first, labels, second)
+        plain = [float(loss_of(build(), labels, each)[0]) for each in (first, second)]
+        both, _ = loss_of(build(r_drop=1.0), labels, first, second)
         apart = float(both) - sum(plain) / 2
-        assert apart == pytest.approx(told["rdrop_symmetric_kl"], abs=1e-6)
+        assert apart == pytest.approx(expected["rdrop_symmetric_kl"], abs=1e-6)
 
-    def _compare(self, logits, labels, told):
+    def _compare(self, logits, labels, expected):
         for key, options in {
             "label_smoothed_epsilon_0.1": {"form": "mean"},
             "label_smoothed_epsilon_0.0": {"label_smoothing": 0.0},
             "label_smoothed_fairseq_form_epsilon_0.1": {"form": "fairseq"},
         }.items():
-            loss, stats = build(**options).loss(logits, labels)
-            assert float(loss) == pytest.approx(told[key], abs=1e-6)
-            assert stats["nll"] == pytest.approx(told["nll"], abs=1e-6)
+            loss, stats = loss_of(build(**options), labels, logits)
+            assert float(loss) == pytest.approx(expected[key], abs=1e-6)
+            assert stats["nll"] == pytest.approx(expected["nll"], abs=1e-6)
 
 
-class TestLearning:
+class TestTraining:
     def test_parts_by_their_multipliers_are_the_whole(self, seq2seq):
-        learning = NameGenerationTraining(seq2seq, build())
-        whole = learning.encode(EXAMPLES)
-        loss, stats = learning.loss(learning.model, whole, {})
-        parts = [learning.encode(EXAMPLES[:1]), learning.encode(EXAMPLES[1:])]
-        counted, n = learning.counts(whole), {}
+        training = NameGenerationTraining(seq2seq, build())
+        whole = training.encode(EXAMPLES)
+        loss, stats = training.loss(training.model, whole, {})
+        parts = [training.encode(EXAMPLES[:1]), training.encode(EXAMPLES[1:])]
+        counted, n = training.counts(whole), {}
         total, sums = 0.0, dict.fromkeys(stats, 0.0)
         for part in parts:
-            n = {key: 2 * value / counted[key] for key, value in learning.counts(part).items()}
-            of_part, part_stats = learning.loss(learning.model, part, n)
+            n = {key: 2 * value / counted[key] for key, value in training.counts(part).items()}
+            of_part, part_stats = training.loss(training.model, part, n)
             total += float(of_part.detach()) / 2
             sums = {key: sums[key] + part_stats[key] / 2 for key in sums}
         assert total == pytest.approx(float(loss.detach()), rel=1e-6, abs=1e-5)
         assert sums == pytest.approx(stats, rel=1e-6, abs=1e-5)
-        assert learning.evaluate(parts, "fp32") == pytest.approx(stats, rel=1e-6, abs=1e-5)
+        assert training.evaluate(parts, "fp32") == pytest.approx(stats, rel=1e-6, abs=1e-5)
 
-    def test_the_second_pass_drops_out_otherwise(self, seq2seq):
-        learning = NameGenerationTraining(seq2seq, NameGeneration(NameGenerationConfig(r_drop=5.0)))
-        batch = learning.encode(EXAMPLES)
-        plain, _ = NameGenerationTraining(seq2seq, build()).loss(learning.model, batch, {})
-        learning.model.train()
-        same, _ = learning.loss(learning.model, batch, {})  # the tiny model drops nothing out
+    def test_the_second_pass_has_another_dropout(self, seq2seq):
+        training = NameGenerationTraining(seq2seq, NameGeneration(NameGenerationConfig(r_drop=5.0)))
+        batch = training.encode(EXAMPLES)
+        plain, _ = NameGenerationTraining(seq2seq, build()).loss(training.model, batch, {})
+        training.model.train()
+        same, _ = training.loss(training.model, batch, {})  # the tiny model has no dropout
         for layer in (*seq2seq.model.model.encoder.layers, *seq2seq.model.model.decoder.layers):
             layer.dropout = 0.5
-        other, _ = learning.loss(learning.model, batch, {})
+        other, _ = training.loss(training.model, batch, {})
         for layer in (*seq2seq.model.model.encoder.layers, *seq2seq.model.model.decoder.layers):
             layer.dropout = 0.0
-        learning.model.eval()
+        training.model.eval()
         torch.testing.assert_close(same, plain)
         assert float(other.detach()) > float(plain.detach()) + 0.01
 
-    def test_lengths_weigh_what_is_written_twice(self, seq2seq):
-        learning = NameGenerationTraining(seq2seq, build())
-        (length,) = learning.lengths(EXAMPLES[1:2])
+    def test_target_tokens_count_twice(self, seq2seq):
+        training = NameGenerationTraining(seq2seq, build())
+        (length,) = training.lengths(EXAMPLES[1:2])
         read, written = seq2seq.source_tokens(["START flu END"])[0], seq2seq.name_tokens(
             "flu is influenza"
         )  # fmt: skip
@@ -227,6 +239,6 @@ class TestLearning:
         ({"weight": float("nan")}, "weight: expected at least 0, found nan"),
     ],
 )
-def test_settings_that_mean_nothing(setting, message):
+def test_wrong_settings_are_refused(setting, message):
     with pytest.raises(ConfigError, match=message):
         NameGenerationConfig(**setting)

@@ -1,4 +1,4 @@
-"""Two parts of a text, swapped or not; and whether the second follows the first."""
+"""Sentence order and next sentence prediction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ import torch
 from biograft.errors import ConfigError
 from biograft.objectives.base import TensorBatch, TextStates
 from biograft.objectives.configs import NextSentenceConfig, SentenceOrderConfig
-from biograft.objectives.examples import HEAD_OFFSET, IGNORED, SPECIAL, Setting, TextExample, collate
+from biograft.objectives.examples import (
+    HEAD_OFFSET,
+    IGNORED,
+    SPECIAL,
+    Setting,
+    TextExample,
+    collate,
+)
 from biograft.objectives.heads import PairHead
 from biograft.objectives.next_sentence import NextSentence
 from biograft.objectives.sentence_order import SentenceOrder, swap_segments
@@ -28,7 +35,7 @@ def example(**labels):
         segments=np.array([0, 0, 0, 0, 0, 1, 1, 1]),
         words=np.array([SPECIAL, 0, 1, 1, SPECIAL, 2, 2, SPECIAL]),
         mentions=np.array([[1, 2, 7], [6, 6, 8]]),
-        token_labels={"place": np.arange(8)},
+        token_labels={"position": np.arange(8)},
         mention_labels={"which": np.array([70, 80])},
         labels=labels,
     )
@@ -38,34 +45,34 @@ def order(**options):
     return SentenceOrder(SentenceOrderConfig(**options), SETTING)
 
 
-def test_swapping_moves_all_that_is_known_of_the_tokens():
+def test_swapping_moves_tokens_with_their_labels():
     swapped = swap_segments(example())
     assert swapped.tokens.tolist() == [CLS, 20, 21, SEP, 10, 11, 12, SEP]
     assert swapped.segments.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
     assert swapped.words.tolist() == [SPECIAL, 0, 0, SPECIAL, 1, 2, 2, SPECIAL]
     assert swapped.mentions.tolist() == [[2, 2, 8], [4, 5, 7]]
-    assert swapped.token_labels["place"].tolist() == [0, 5, 6, 7, 1, 2, 3, 4]
+    assert swapped.token_labels["position"].tolist() == [0, 5, 6, 7, 1, 2, 3, 4]
     assert swapped.mention_labels["which"].tolist() == [80, 70]
     back = swap_segments(swapped)
     for name in ("tokens", "segments", "words", "mentions"):
         assert (getattr(back, name) == getattr(example(), name)).all()
 
 
-def test_swapping_moves_where_heads_begin_and_what_is_fixed():
+def test_swapping_moves_mention_labels_and_fixed_tokens():
     given = replace(
         example(),
-        mention_labels={HEAD_OFFSET: np.array([2, IGNORED])},
+        mention_labels={HEAD_OFFSET: np.array([1, IGNORED])},
         fixed=np.arange(8) == 2,
     )
     swapped = swap_segments(given)
-    assert swapped.mention_labels[HEAD_OFFSET].tolist() == [IGNORED, 5]
+    assert swapped.mention_labels[HEAD_OFFSET].tolist() == [IGNORED, 1]
     assert np.flatnonzero(swapped.fixed).tolist() == [5]
     assert swap_segments(example()).fixed is None
     back = swap_segments(swapped)
-    assert back.mention_labels[HEAD_OFFSET].tolist() == [2, IGNORED]
+    assert back.mention_labels[HEAD_OFFSET].tolist() == [1, IGNORED]
 
 
-def test_half_are_swapped_and_the_label_says_which():
+def test_half_of_the_sequences_are_swapped():
     made = order()
     n_swapped = 0
     for seed in range(400):
@@ -78,19 +85,19 @@ def test_half_are_swapped_and_the_label_says_which():
     assert never.tokens.tolist() == example().tokens.tolist()
 
 
-def test_strangers_have_no_order():
+def test_random_next_segments_have_no_order():
     for seed in range(20):
         made = order().prepare(example(follows=0), np.random.default_rng(seed))
         assert made.labels == {"follows": 0, "sentence_order": IGNORED}
         assert made.tokens[1] == 10
 
 
-def test_objectives_that_need_two_parts_say_so():
+def test_sequences_without_a_second_segment_are_refused():
     single = TextExample(*[np.zeros(3, np.int64)] * 3, np.zeros((0, 3), np.int64))
-    with pytest.raises(ConfigError, match="sentence_order: a sequence has no second part; set"):
+    with pytest.raises(ConfigError, match="sentence_order: a sequence has no second segment; set"):
         order().prepare(single, np.random.default_rng(0))
     pairs = NextSentence(NextSentenceConfig(), SETTING)
-    with pytest.raises(ConfigError, match="next_sentence: no second part is a stranger's; set"):
+    with pytest.raises(ConfigError, match=r"next_sentence: .*random_next_probability"):
         pairs.prepare(example(), np.random.default_rng(0))
 
 
@@ -128,7 +135,7 @@ def test_the_loss_is_that_of_plain_loops(made, name):
     assert stats["accuracy"] == pytest.approx(right / 3)
 
 
-def test_a_head_begins_the_same_each_time_and_learns():
+def test_a_head_is_initialised_the_same_each_time():
     first, second = PairHead(6), PairHead(6)
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(),
                                                  strict=True))  # fmt: skip
@@ -136,6 +143,6 @@ def test_a_head_begins_the_same_each_time_and_learns():
     assert first.dense.weight.grad.any()
 
 
-def test_a_wrong_share_is_refused():
-    with pytest.raises(ConfigError, match="swap_probability: expected a number from 0 to 1, found 2"):
+def test_a_wrong_probability_is_refused():
+    with pytest.raises(ConfigError, match="swap_probability: expected a number"):
         SentenceOrderConfig(swap_probability=2.0)

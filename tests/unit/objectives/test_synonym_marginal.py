@@ -15,8 +15,8 @@ from biograft.objectives.configs import SynonymMarginalConfig
 from biograft.objectives.synonym_marginal import (
     BankScorer,
     NameScorer,
-    tokenize_in_batches,
     marginal_loss,
+    tokenize_in_batches,
 )
 
 TEXTS = [
@@ -108,21 +108,21 @@ def test_scores_are_those_of_one_pair_after_the_other(encoder, similarity):
             assert float(found[row, column]) == pytest.approx(near / 0.5, rel=1e-4)
 
 
-def test_pieces_are_short_and_lead_back(encoder):
-    texts = [*(TEXTS[0] for _ in range(300)), TEXTS[3]]
-    texts = tokenize_in_batches(encoder, texts)
+def test_texts_are_tokenised_in_batches_and_keep_their_order(encoder):
+    names = [*(TEXTS[0] for _ in range(300)), TEXTS[3]]
+    texts = tokenize_in_batches(encoder, names)
     assert len(texts.batches) > 1
     widths = [tokens["input_ids"].shape[1] for tokens in texts.batches]
     assert min(widths) < max(widths)
     rows = [row[mask.bool()].tolist() for tokens in texts.batches
             for row, mask in zip(*tokens.values(), strict=True)]  # fmt: skip
-    whole = encoder.tokenize(texts)
+    whole = encoder.tokenize(names)
     for text, place in enumerate(texts.rows.tolist()):
         mask = whole["attention_mask"][text].bool()
         assert rows[place] == whole["input_ids"][text][mask].tolist()
 
 
-def test_the_weight_starts_as_told_and_moves_at_its_own_pace(encoder):
+def test_the_lexical_weight_has_a_learning_rate_of_its_own(encoder):
     part = scorer(encoder, lexical_weight=0.4, lexical_rate_factor=200)
     assert part.lexical_weight.item() == pytest.approx(0.4)
     optimiser = torch.optim.AdamW(part.parameters(), lr=1e-4, weight_decay=0)
@@ -137,7 +137,10 @@ def test_the_weight_starts_as_told_and_moves_at_its_own_pace(encoder):
     [
         ({"similarity": "euclid"}, "similarity: expected one of cosine, dot, found 'euclid'"),
         ({"temperature": 0}, "temperature: expected a number above 0, found 0"),
-        ({"lexical_rate_factor": float("nan")}, "lexical_rate_factor: expected a number above 0, found nan"),
+        (
+            {"lexical_rate_factor": float("nan")},
+            "lexical_rate_factor: expected a number above 0, found nan",
+        ),
         ({"lexical_weight": -1}, "lexical_weight: expected at least 0, found -1"),
     ],
 )

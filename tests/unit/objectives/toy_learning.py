@@ -9,7 +9,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM
 
 from biograft.objectives.examples import Setting, TextBatch, TextExample, collate
-from biograft.pretraining.language_modelling import TextTraining, TextModel
+from biograft.pretraining.language_modelling import TextModel, TextTraining
 
 CLS, SEP, MASK, N_TOKENS, WIDTH = 2, 3, 4, 50, 32
 

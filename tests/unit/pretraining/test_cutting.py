@@ -10,7 +10,7 @@ from biograft.pretraining.packing import (
     Packer,
     choose_end,
     choose_middle,
-    free_places,
+    split_positions,
     last_sentence_end,
 )
 from biograft.pretraining.stream_configs import AnnotatedTextConfig
@@ -95,7 +95,7 @@ def test_free_places_are_within_no_word_and_no_mention(made, data):
         if made.words[place] != made.words[place - 1]
         and not any(first < place <= last for first, last, _ in made.mentions)
     ]
-    assert free_places(made, start, stop).tolist() == expected
+    assert split_positions(made, start, stop).tolist() == expected
 
 
 @settings(deadline=None)

@@ -78,7 +78,7 @@ def test_a_toy_run_learns(kb, recipe, tmp_path):
     assert set(shown[0]) == {"loss", "nll", "accuracy", "exact"}
     assert shown[-1]["loss"] < shown[0]["loss"]
     assert result.counts["names"]["n_names"] == 128
-    assert result.learned == (
+    assert result.training_data == (
         "128 names of 32 concepts: 8 with a definition, 24 with several names, 0 with one"
     )
     plain = result.to_json()

@@ -89,7 +89,7 @@ def test_without_knowledge_it_is_a_plain_bert(recipe, tmp_path):
     plain = recipe(knowledge=False, objectives={"masked_tokens": {"mode": "whole_word"}})
     result = pretrain(plain, None, tmp_path / "run")
     assert AutoModel.from_pretrained(result.encoder).config.model_type == "bert"
-    assert result.learned.endswith("entities")
+    assert result.training_data.endswith("entities")
 
 
 def test_a_resumed_run_ends_with_the_same_weights(recipe, tmp_path):

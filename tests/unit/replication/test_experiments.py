@@ -11,10 +11,9 @@ import pytest
 import biograft
 from biograft.errors import ConfigError, InputError
 from biograft.replication import Experiment, Job, list_experiments, shipped_experiments
-from biograft.replication.encoders import Settings, Variant, variant_recipe
+from biograft.replication.encoders import TASK_SETS, Settings, Variant, variant_recipe
 from biograft.replication.experiment import RESULTS, judge
 from biograft.replication.runner import KINDS, parse_settings, parse_variants, run_experiment
-from biograft.replication.task_sets import TASK_SETS
 from biograft.tasks import TaskRecipe
 
 SRC = Path(biograft.__file__).parent

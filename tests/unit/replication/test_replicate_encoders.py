@@ -10,7 +10,7 @@ import pytest
 
 from biograft.errors import ConfigError, InputError
 from biograft.replication import Experiment, Job, encoders, english_graph, probes, run_experiment
-from biograft.replication.task_sets import TASK_SETS
+from biograft.replication.encoders import TASK_SETS
 from biograft.training.run_folder import start_run
 
 HEADER = 'paper = "P"\nclaim = "C."\n'

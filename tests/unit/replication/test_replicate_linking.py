@@ -9,8 +9,8 @@ from tiny_models import tiny_encoder_folder
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.replication import Experiment, Job, run_experiment
+from biograft.replication.linking import MENTIONS, NAMES, write_biosyn
 from biograft.replication.linking_sets import SETS, names_by_cui, write_train_dictionary
-from biograft.replication.toy_data import MENTIONS, NAMES, write_biosyn
 from biograft.sources import SourceConfig
 
 TEXTS = [name for group in NAMES.values() for name in group]

@@ -5,12 +5,17 @@ from __future__ import annotations
 import pytest
 
 from biograft.errors import InputError
-from biograft.replication import encoder_tables, figures, linking_tables, speed_tables
-from biograft.replication.report import documents, render, report, result_path, tables
+from biograft.replication import (
+    figures,
+    speed_tables,
+    tables as encoder_tables,
+    tables as linking_tables,
+)
+from biograft.replication.report import documents, render, result_path, tables, write_tables
 
 
 def test_documents_hold_the_tables_of_the_result_files():
-    assert report(check=True) == []
+    assert write_tables(check=True) == []
 
 
 def test_every_table_is_in_a_document():

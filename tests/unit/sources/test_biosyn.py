@@ -39,7 +39,7 @@ def test_names_without_an_id_are_filtered(read, word):
 
 
 @pytest.mark.parametrize("line", ["D2", "D2|flu", "||flu", " ||flu", "D2||", "D2|| ", "||", "|||x"])
-def test_wrong_lines_are_rejected_with_their_line(read, line):
+def test_invalid_lines_are_rejected_with_their_line(read, line):
     result = read(f"D1||flu\n{line}\n")
     assert result.concepts == {"D1"}
     (example,) = result.log.rejected.examples["not of the form id||name"]
@@ -59,7 +59,7 @@ def test_the_language_is_the_configured_one(read):
     assert [r.language for r in read("D1||流感\n", language="zh").records] == ["zh"]
 
 
-def test_the_type_is_the_configured_one_told_once(read):
+def test_the_type_is_the_configured_one_yielded_once(read):
     """Formerly ``--type`` was ignored for this format."""
     result = read("D1||flu\nD1||grippe\nD2||fever\n", default_type="Disease")
     assert result.of(TypeRecord) == [
@@ -68,7 +68,7 @@ def test_the_type_is_the_configured_one_told_once(read):
     ]
 
 
-def test_a_wrong_encoding_is_told(read):
+def test_a_wrong_encoding_is_reported(read):
     with pytest.raises(EncodingError, match=r":2: byte 0xe9"):
         read("D1||flu\nD2||Ménière\n".encode("latin-1"))
 

@@ -49,8 +49,8 @@ def test_rows_and_lines_are_the_same_for_every_block_size(
     rows, block_size, layout, pack, line_end, final
 ):
     text = line_end.join(numbered(layout)) + (line_end if final else "")
-    found, log = rows(pack(text.encode()), layout)
-    assert found == [(f"a{k}", f"b{k}", f"c{k}", k + 1) for k in range(25)]
+    rows_read, log = rows(pack(text.encode()), layout)
+    assert rows_read == [(f"a{k}", f"b{k}", f"c{k}", k + 1) for k in range(25)]
     assert (log.n_read, log.rejected.counts) == (25, {})
     assert log.files == [log.path]
 
@@ -71,8 +71,8 @@ def test_ragged_lines_are_rejected_though_their_counts_cancel_out(rows, block_si
     lines = numbered(layout)
     for number, text in bad.items():
         lines[number - 1] = text
-    found, log = rows("\n".join(lines) + "\n", layout)
-    assert found == [(f"a{k}", f"b{k}", f"c{k}", k + 1) for k in range(25) if k + 1 not in bad]
+    rows_read, log = rows("\n".join(lines) + "\n", layout)
+    assert rows_read == [(f"a{k}", f"b{k}", f"c{k}", k + 1) for k in range(25) if k + 1 not in bad]
     faults = {number: text for number, text in bad.items() if text}
     examples = [e for group in log.rejected.examples.values() for e in group]
     assert {(e.line, e.text) for e in examples} == set(faults.items())
@@ -80,30 +80,30 @@ def test_ragged_lines_are_rejected_though_their_counts_cancel_out(rows, block_si
     assert log.n_read == 25 - len(bad) + len(faults)
 
 
-def test_a_reason_says_how_many_fields_there_were(rows):
+def test_the_reason_has_the_number_of_fields(rows):
     _, log = rows("a\tb\nx\ny\n1\t2\t3\n")
     assert log.rejected.counts == {"2 fields, expected 3": 1, "1 fields, expected 3": 2}
 
 
-def test_blank_lines_are_passed_over_and_counted_as_lines(rows, block_size):
-    found, log = rows("a\tb\tc\n\n  \n\r\nd\te\tf\n\n")
-    assert found == [("a", "b", "c", 1), ("d", "e", "f", 5)]
+def test_blank_lines_are_skipped_and_counted_as_lines(rows, block_size):
+    rows_read, log = rows("a\tb\tc\n\n  \n\r\nd\te\tf\n\n")
+    assert rows_read == [("a", "b", "c", 1), ("d", "e", "f", 5)]
     assert (log.n_read, log.rejected.counts) == (2, {})
 
 
 @pytest.mark.parametrize("fault", ["", "x\n"], ids=["regular", "ragged"])
 def test_a_carriage_return_within_a_line_ends_none(rows, fault):
     """Formerly, beside a ragged line, it split its line and moved all line numbers after it."""
-    found, log = rows(f"{fault}a\rA\tb\tc\nd\te\tf\n")
+    rows_read, log = rows(f"{fault}a\rA\tb\tc\nd\te\tf\n")
     n = 1 if fault else 0
-    assert found == [("a\rA", "b", "c", 1 + n), ("d", "e", "f", 2 + n)]
+    assert rows_read == [("a\rA", "b", "c", 1 + n), ("d", "e", "f", 2 + n)]
     assert sum(log.rejected.counts.values()) == n
 
 
 @pytest.mark.parametrize("text", ['"a', 'a"', '"', '"a""', "#a", "NA", "null", "0.10", " a "])
 def test_cells_are_plain_text(rows, text):
-    found, _ = rows(f"{text}\t{text}\t{text}\nd\te\tf\n")
-    assert found == [(text, text, text, 1), ("d", "e", "f", 2)]
+    rows_read, _ = rows(f"{text}\t{text}\t{text}\nd\te\tf\n")
+    assert rows_read == [(text, text, text, 1), ("d", "e", "f", 2)]
 
 
 def test_empty_cells_are_empty_texts(rows, block_size):
@@ -125,8 +125,8 @@ def test_another_encoding_is_read_when_named(rows, block_size, encoding, word):
 
 
 @pytest.mark.parametrize("before", ["", "ragged\n", "ragged\n\n"])
-def test_bytes_in_another_encoding_are_told_with_their_line(rows, block_size, before):
-    """Formerly a ragged line before the wrong byte moved the line number that was told."""
+def test_bytes_in_another_encoding_are_reported_with_their_line(rows, block_size, before):
+    """A ragged line before the wrong byte shifted the reported line number."""
     data = before.encode() + b"a\tb\tc\nd\te\xe9\tf\n"
     line = before.count("\n") + 2
     with pytest.raises(EncodingError, match=rf"t:{line}: byte 0xe9 is not utf-8"):
@@ -140,8 +140,8 @@ def test_nul_bytes_stop_the_reading_with_their_line(rows, block_size):
 
 @pytest.mark.parametrize("header", ["a\tb\tc", "\ufeffa\tb\tc", "a\tb\tc\r"])
 def test_a_header_is_checked_and_counted_as_a_line(rows, block_size, header):
-    found, log = rows(f"{header}\n1\t2\t3\n", HEADED)
-    assert (found, log.n_read) == ([("1", "2", "3", 2)], 1)
+    rows_read, log = rows(f"{header}\n1\t2\t3\n", HEADED)
+    assert (rows_read, log.n_read) == ([("1", "2", "3", 2)], 1)
 
 
 @pytest.mark.parametrize("end", ["", "\n"])

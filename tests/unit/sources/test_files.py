@@ -1,4 +1,4 @@
-"""Bytes and lines of source files: what is read as it is, and how damage is told."""
+"""Bytes and lines of source files: encodings, compression, damage."""
 
 import codecs
 import gzip
@@ -78,13 +78,13 @@ def test_a_named_encoding_is_used(write, encoding, text):
         (b"a\n", "undefined", r"f:1: is not undefined .*; name another encoding"),
     ],
 )
-def test_bytes_in_another_encoding_are_told_with_line_and_remedy(write, data, encoding, message):
+def test_a_wrong_encoding_is_reported_with_line_and_remedy(write, data, encoding, message):
     with pytest.raises(EncodingError, match=message):
         lines_of(write("f", data), encoding)
 
 
 @pytest.mark.parametrize("name", ["klingon", "hex", ""])
-def test_what_is_no_encoding_of_text_is_refused(write, name):
+def test_codecs_that_are_no_text_encoding_are_refused(write, name):
     with pytest.raises(ConfigError, match=f"no encoding is called '{name}'"):
         lines_of(write("f", b"a\n"), name)
 
@@ -95,13 +95,13 @@ def test_a_wrong_byte_far_into_the_file_has_its_own_line_number(write):
         lines_of(write("f", data))
 
 
-def test_nul_bytes_are_told_with_their_line(write):
+def test_nul_bytes_are_reported_with_their_line(write):
     with pytest.raises(FormatError, match=r"f:3: holds a NUL byte; .*fetch it again"):
         lines_of(write("f", b"a\nb\nc\x00d\n"))
 
 
 @pytest.mark.parametrize("end", [b"", b"\nafter\n"])
-def test_an_endless_line_is_told_with_its_number(write, monkeypatch, end):
+def test_an_endless_line_is_reported_with_its_number(write, monkeypatch, end):
     monkeypatch.setattr(files, "MAX_LINE_BYTES", 1 << 20)
     data = b"first\nsecond\n" + b"x" * ((1 << 20) + 1) + end
     with pytest.raises(FormatError, match=r"f:3: a line of over 1 MiB .*line ends are missing"):
@@ -140,7 +140,7 @@ def test_other_archives_are_to_be_unpacked(write, magic, kind):
     ],
     ids=["no length", "half", "header only", "checksum", "flipped", "appended"],
 )
-def test_damaged_gzip_is_told_as_such(write, spoil):
+def test_damaged_gzip_is_reported(write, spoil):
     data = gzip.compress(b"".join(b"line %d\n" % (k * k) for k in range(3000)))
     path = write("f.gz", spoil(data))
     for read in (lines_of, read_text):
@@ -148,7 +148,7 @@ def test_damaged_gzip_is_told_as_such(write, spoil):
             read(path)
 
 
-def test_missing_empty_and_folder_are_told(write, tmp_path):
+def test_missing_empty_and_folder_are_reported(write, tmp_path):
     for read in (open_bytes, lines_of, read_text, read_head):
         with pytest.raises(InputError, match="gone: does not exist; check the path"):
             read(tmp_path / "gone")
@@ -169,7 +169,7 @@ def test_a_pipe_is_refused(tmp_path):
         os.close(handle)
 
 
-def test_a_file_that_may_not_be_read_is_told(tmp_path):
+def test_an_unreadable_file_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"cannot be read \(File name too long\)"):
         read_head(tmp_path / ("x" * 300))
 

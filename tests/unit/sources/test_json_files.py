@@ -1,4 +1,4 @@
-"""Objects of JSON lines: what stands in a line, and what is said of a line without one."""
+"""The streaming JSON parser, and JSON lines with invalid ones."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_every_cut_is_a_clear_error(write, end):
         walk(stream, {"a": [None]})
 
 
-def test_an_error_far_from_the_end_is_told_without_reading_on(write):
+def test_an_error_far_from_the_end_is_reported_without_reading_on(write):
     path = write("x.json", b'["a" "b"' + b" " * (3 << 20) + b"\xff")
     with JsonStream(path) as stream, pytest.raises(FormatError, match="Expecting ',' delimiter"):
         stream.value()
@@ -126,7 +126,7 @@ def test_a_row_is_an_object_with_its_line_and_text(read):
         ('{"id": "\\uD800"}', "holds half a surrogate pair", '{"id": "\\uD800"}'),
     ],
 )
-def test_a_line_without_an_object_is_rejected_with_its_place(read, line, reason, shown):
+def test_a_line_without_an_object_is_rejected_with_its_line(read, line, reason, shown):
     rows, log = read('{"a": 1}\n' + line + '\n{"b": 2}\n')
     assert [row.line for row in rows] == [1, 3]
     assert (log.n_read, log.rejected.counts) == (3, {reason: 1})
@@ -157,5 +157,5 @@ def test_the_encoding_is_heeded(read):
         ("[" * 60_000, {}),
     ],
 )
-def test_a_glance_gives_an_object_or_nothing(text, value):
+def test_peek_object(text, value):
     assert peek_object(text) == value

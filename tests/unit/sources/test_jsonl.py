@@ -88,7 +88,7 @@ def test_the_long_forms_keep_everything(read):
     ]
 
 
-def test_texts_and_ids_lose_their_outer_blanks(read):
+def test_texts_and_ids_are_stripped(read):
     """Formerly an id kept them, so that no relation could lead to it."""
     result = read({"id": " a ", "name": " x ", "ids": [" b "], "relations": {" r ": [" a "]}})
     assert result.records == [
@@ -99,14 +99,14 @@ def test_texts_and_ids_lose_their_outer_blanks(read):
     ]
 
 
-def test_language_and_type_are_the_configured_ones_where_none_is_told(read):
+def test_language_and_type_are_the_configured_ones_where_none_is_reported(read):
     values = ({"id": "a", "name": "x", "names": ["y"]}, {"id": "b", "names": [], "type": "T"})
     result = read(*values, language="de", default_type="Thing")
     assert {r.language for r in result.of(NameRecord)} == {"de"}
     assert [r.type for r in result.of(TypeRecord)] == ["Thing", "T"]
 
 
-def test_without_an_own_name_the_first_of_each_language_is_preferred(read):
+def test_without_a_name_the_first_of_each_language_is_preferred(read):
     """Formerly not in the main language, so that the name of another stood for the concept."""
     result = read({"id": "a", "names": {"en": ["x", "y"], "zh": ["甲", "乙"]}})
     assert [r.text for r in result.of(NameRecord) if r.kind == "preferred"] == ["x", "甲"]
@@ -123,7 +123,7 @@ def test_a_folder_is_one_source(write, reading, tmp_path, end):
     assert [path.name for path in result.log.files] == [f"a.jsonl{end}", f"b.jsonl{end}"]
 
 
-def test_a_folder_without_such_files_is_told(reading, tmp_path):
+def test_a_folder_without_such_files_is_reported(reading, tmp_path):
     with pytest.raises(InputError, match=r"holds no \.jsonl file; name a folder that does"):
         reading(tmp_path, format="jsonl")
 
@@ -142,25 +142,25 @@ def test_a_folder_without_such_files_is_told(reading, tmp_path):
         ({"id": "", "name": "x"}, "no id"),
         ({"id": " ", "name": "x"}, "no id"),
         ({"id": "b", "nmae": "x"}, "unknown key 'nmae'"),
-        ({"id": "b", "name": ""}, "a text is blank or missing"),
-        ({"id": "b", "name": ["x"]}, "a text is blank or missing"),
+        ({"id": "b", "name": ""}, "a text is empty or missing"),
+        ({"id": "b", "name": ["x"]}, "a text is empty or missing"),
         ({"id": "b", "names": "x"}, 'expected a list, found "x"'),
         ({"id": "b", "names": {"en": "x"}}, 'expected a list, found "x"'),
         ({"id": "b", "names": [5]}, "expected text or an object with text, language, kind, source"),
         ({"id": "b", "names": [{"text": "x", "lang": "en"}]}, "unknown key 'lang'"),
         ({"id": "b", "names": [{"text": "x", "kind": "odd"}]}, "unknown kind 'odd'"),
-        ({"id": "b", "names": [{"language": "en"}]}, "a text is blank or missing"),
+        ({"id": "b", "names": [{"language": "en"}]}, "a text is empty or missing"),
         ({"id": "b", "types": "T"}, 'expected a list, found "T"'),
         ({"id": "b", "type": None}, "expected text or an object with type, label, tree"),
         ({"id": "b", "ids": [{"id": "x", "kind": "odd"}]}, "unknown kind 'odd'"),
-        ({"id": "b", "ids": [{"kind": "xref"}]}, "a text is blank or missing"),
+        ({"id": "b", "ids": [{"kind": "xref"}]}, "a text is empty or missing"),
         ({"id": "b", "relations": {"is-a": "c"}}, 'expected a list, found "c"'),
         ({"id": "b", "relations": [["is-a", "c"]]}, "expected text or an object with relation"),
-        ({"id": "b", "relations": [{"relation": "r"}]}, "a text is blank or missing"),
+        ({"id": "b", "relations": [{"relation": "r"}]}, "a text is empty or missing"),
         ({"id": "b", "definition": [1]}, "expected text or an object"),
     ],
 )
-def test_a_wrong_line_is_rejected_whole_with_its_number(read, value, reason):
+def test_an_invalid_line_is_rejected_with_its_number(read, value, reason):
     result = read({"id": "a", "name": "x"}, value, {"id": "c", "name": "y"})
     assert (result.concepts, result.log.n_read) == ({"a", "c"}, 3)
     (found,) = result.log.rejected.counts
@@ -168,14 +168,14 @@ def test_a_wrong_line_is_rejected_whole_with_its_number(read, value, reason):
     assert result.log.rejected.examples[found][0].line == 2
 
 
-def test_an_id_defined_twice_is_told_and_still_read(read):
+def test_an_id_defined_twice_is_doubtful_and_read(read):
     result = read({"id": "a", "name": "x"}, {"id": "a", "names": ["y"]})
     assert [r.text for r in result.of(NameRecord)] == ["x", "y"]
     assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
     assert result.log.doubtful.examples["id defined twice"][0].line == 2
 
 
-def test_damage_of_the_file_is_told(read, reading, write):
+def test_damage_of_the_file_is_reported(read, reading, write):
     line = '{"id": "a", "name": "Ménière"}\n'
     with pytest.raises(EncodingError, match=r":2: byte 0xe9"):
         reading(write("a", b'{"id": "b"}\n' + line.encode("latin-1")), format="jsonl")

@@ -9,7 +9,14 @@ import pytest
 
 from biograft.errors import ConfigError, InputError
 from biograft.sources.files import open_bytes, read_lines, read_text
-from biograft.sources.limits import EXPANSION, VALUE, ExpansionLimit, BufferLimit, max_expansion, max_value
+from biograft.sources.limits import (
+    EXPANSION,
+    VALUE,
+    BufferLimit,
+    ExpansionLimit,
+    max_expansion,
+    max_value,
+)
 
 MIB, LONG = 1 << 20, "x" * 1000
 LAUGHS = "".join(f'<!ENTITY l{k} "{f"&l{k - 1};" * 10}">' for k in range(1, 10))
@@ -63,7 +70,7 @@ GZIPPED = {
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", GZIPPED)
 def test_a_gzip_bomb_is_refused_by_every_reader(reading, write, name):
-    """A gzipped file of 3 MB became more than 3 GB in memory before anything was said."""
+    """A gzipped file of 3 MB became more than 3 GB in memory before an error."""
     path = write("bomb.gz", gzip.compress(GZIPPED[name].encode()))
     with pytest.raises(InputError) as error:
         reading(path, format="owl" if name == "turtle" else name)
@@ -85,7 +92,7 @@ VALUES = {
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", VALUES)
-def test_one_value_has_an_end(reading, write, name):
+def test_the_size_of_a_value_is_bounded(reading, write, name):
     """Values of any length were held whole, at ten times their size and more."""
     path = write("large", VALUES[name])
     with pytest.raises(InputError, match="BIOGRAFT_MAX_") as error:
@@ -116,7 +123,7 @@ def test_a_long_text_in_turtle_is_refused(reading, write):
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", ["obo", "owl"])
-def test_what_is_said_of_one_thing_has_an_end(reading, write, name):
+def test_the_memory_of_a_record_is_bounded(reading, write, name):
     labels = ", ".join(f'"{k}"' for k in range(50_000))
     text = obo("comment: x\n" * 50_000) if name == "obo" else TURTLE.replace('"x"', labels)
     with pytest.raises(InputError, match="more than 4 MiB of memory"):
@@ -124,7 +131,7 @@ def test_what_is_said_of_one_thing_has_an_end(reading, write, name):
 
 
 @pytest.mark.usefixtures("small")
-def test_what_is_large_for_good_reason_is_read(reading, write, monkeypatch):
+def test_large_valid_files_are_read(reading, write, monkeypatch):
     path = write("x.obo.gz", gzip.compress(GZIPPED["obo"].encode()))
     monkeypatch.setenv(EXPANSION, "100")
     assert reading(path, format="obo").concepts == {"X:1"}
@@ -134,7 +141,7 @@ def test_what_is_large_for_good_reason_is_read(reading, write, monkeypatch):
     assert read_text(write("y.gz", gzip.compress(varied, 1))).encode() == varied
 
 
-def test_a_large_object_that_nobody_asked_for_is_passed_over(reading, write, monkeypatch):
+def test_a_large_unused_object_is_skipped(reading, write, monkeypatch):
     monkeypatch.setenv(VALUE, "1")
     skipped = json.dumps({f"k{n}": "x" * 100 for n in range(30_000)})
     graphs = '"graphs": [{"nodes": [{"id": "A:1", "lbl": "a"}]}]'
@@ -142,7 +149,7 @@ def test_a_large_object_that_nobody_asked_for_is_passed_over(reading, write, mon
     assert found.concepts == {"A:1"}
 
 
-def test_as_it_comes_64_mib_are_unpacked(write):
+def test_the_default_expansion_is_64_mib(write):
     path = write("x.gz", gzip.compress(b"x" * 99 + b"\n"))
     assert len(list(read_lines(path))) == 1
     path.write_bytes(gzip.compress((b"x" * 99 + b"\n") * (66 * MIB // 100), 6))
@@ -152,10 +159,10 @@ def test_as_it_comes_64_mib_are_unpacked(write):
             file.read(MIB)
 
 
-@pytest.mark.parametrize("told", ["x", "-1", "0", "1.5", "١", "9" * 30])
+@pytest.mark.parametrize("setting", ["x", "-1", "0", "1.5", "١", "9" * 30])
 @pytest.mark.parametrize(("name", "limit"), [(EXPANSION, max_expansion), (VALUE, max_value)])
-def test_a_limit_that_is_none_is_told(monkeypatch, told, name, limit):
-    monkeypatch.setenv(name, told)
+def test_an_invalid_limit_is_refused(monkeypatch, setting, name, limit):
+    monkeypatch.setenv(name, setting)
     with pytest.raises(ConfigError, match=name):
         limit()
 
@@ -170,7 +177,7 @@ def test_both_must_be_exceeded(tmp_path, monkeypatch):
             watch.check(stored, become)
 
 
-def test_what_is_done_with_is_held_no_more(tmp_path, monkeypatch):
+def test_cleared_buffers_do_not_count(tmp_path, monkeypatch):
     monkeypatch.setenv(EXPANSION, "1")
     held = BufferLimit("a thing", tmp_path)
     for _ in range(10):

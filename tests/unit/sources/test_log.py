@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from biograft.errors import SHOWN_TEXT
-from biograft.sources.log import KEPT_EXAMPLES, RejectionExample, ReadLog, Rejections
+from biograft.sources.log import KEPT_EXAMPLES, ReadLog, RejectionExample, Rejections
 
 HERE = Path("a.obo")
 
 
-def test_all_rejections_are_counted_and_the_first_ones_kept():
+def test_rejections_are_counted_with_their_first_examples():
     log = ReadLog(HERE)
     for line in range(1, 100):
         log.reject("odd", line, f"text {line}")
@@ -20,7 +20,7 @@ def test_all_rejections_are_counted_and_the_first_ones_kept():
     ]
 
 
-def test_an_example_names_the_file_it_stands_in():
+def test_an_example_has_its_file():
     log = ReadLog(Path("folder"))
     log.reject("odd", 7, path=Path("folder/b"))
     assert log.rejected.examples["odd"] == [RejectionExample("folder/b", 7, "")]
@@ -58,12 +58,15 @@ def test_half_a_character_can_be_printed_and_saved():
     assert log.notes == ["licence: ?"]
 
 
-def test_what_is_doubtful_is_kept_apart_from_what_is_rejected():
+def test_doubtful_records_are_separate_from_rejected_ones():
     log = ReadLog(HERE)
     log.doubt("odd", 3, "text")
     log.doubt("odd", n=7, path=Path("b"))
     assert (log.rejected.counts, log.doubtful.counts) == ({}, {"odd": 8})
-    assert log.doubtful.examples["odd"] == [RejectionExample("a.obo", 3, "text"), RejectionExample("b", 0, "")]
+    assert log.doubtful.examples["odd"] == [
+        RejectionExample("a.obo", 3, "text"),
+        RejectionExample("b", 0, ""),
+    ]
 
 
 def test_ids_left_out_are_kept():
@@ -72,7 +75,7 @@ def test_ids_left_out_are_kept():
     assert [list(ids) for ids in log.left_out] == [["a", "b"]]
 
 
-def test_what_is_filtered_is_counted_and_nothing_is_no_reason():
+def test_filtered_records_are_counted_without_zero_counts():
     log = ReadLog(HERE)
     log.filter("obsolete")
     log.filter("obsolete", 4)
@@ -89,7 +92,7 @@ def test_files_and_notes_are_kept_once_in_order():
 
 
 @pytest.mark.parametrize("fraction", [None, 0.5])
-def test_progress_is_told_what_is_read(fraction):
+def test_progress_is_advanced(fraction):
     calls = []
     log = ReadLog(HERE, lambda n, share: calls.append((n, share)))
     log.read(3, fraction)

@@ -139,7 +139,7 @@ def test_language_and_default_type_are_the_configured_ones(read, text):
         ("D2||a||b", "empty name"),
     ],
 )
-def test_wrong_lines_of_the_old_form_are_rejected(read, line, reason):
+def test_invalid_lines_of_the_old_form_are_rejected(read, line, reason):
     result = read(f"D1||a\n{line}\n")
     assert result.log.rejected.counts == {reason: 1}
     assert result.log.rejected.examples[reason][0].line == 2
@@ -150,7 +150,7 @@ def test_wrong_lines_of_the_old_form_are_rejected(read, line, reason):
 @pytest.mark.parametrize(
     ("text", "line"), [("D1||a\nD1||b\n", 2), (TSV_HEADER + row("a", "D1") + row("b", "D1"), 11)]
 )
-def test_an_id_defined_twice_is_told_and_still_read(read, text, line):
+def test_an_id_defined_twice_is_doubtful_and_read(read, text, line):
     result = read(text)
     assert [(r.text, r.kind) for r in result.of(NameRecord)] == [
         ("a", "preferred"),
@@ -170,7 +170,7 @@ def test_an_id_defined_twice_is_told_and_still_read(read, text, line):
         ("# a\n", "1 fields, expected 9"),
     ],
 )
-def test_wrong_rows_are_rejected(read, line, reason):
+def test_invalid_rows_are_rejected(read, line, reason):
     result = read(TSV_HEADER + row("a", "D1") + line)
     assert result.log.rejected.counts == ({reason: 1} if reason else {})
     if reason:
@@ -192,7 +192,7 @@ def test_wrong_rows_are_rejected(read, line, reason):
         (CSV_HEADER + 'a,D1,,"' + ("x" * 99_999 + "\n") * 90, r"medic:10: .* \(field larger than"),
     ],
 )
-def test_damage_is_told_with_its_line(read, text, message):
+def test_damage_is_reported_with_its_line(read, text, message):
     with pytest.raises(FormatError, match=message):
         read(text)
 
@@ -203,7 +203,7 @@ def test_a_long_cell_is_read_whatever_was_read_before(read):
     assert len(result.of(DefinitionRecord)[0].text) == 200_000
 
 
-def test_gzip_is_transparent_and_a_cut_one_is_named(reading, write):
+def test_gzip_is_transparent_and_a_truncated_one_is_reported(reading, write):
     data = gzip.compress(b"D1||a|b\n" * 50)
     assert reading(write("x.gz", data), format="medic").concepts == {"D1"}
     with pytest.raises(InputError, match="damaged or cut short"):

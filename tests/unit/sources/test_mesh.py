@@ -251,14 +251,14 @@ def test_all_sixteen_categories_have_a_name():
          "SeeRelatedDescriptor without DescriptorUI", "D1"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_rejected(write, reading, records, reason, text):
+def test_invalid_facts_are_rejected(write, reading, records, reason, text):
     result = reading(write("a", descriptors(*records)))
     assert result.log.rejected.counts == {reason: 1}
     assert result.log.rejected.examples[reason][0].text == text
     assert result.log.rejected.examples[reason][0].line >= 4
 
 
-def test_an_id_defined_twice_is_told_and_still_read(write, reading):
+def test_an_id_defined_twice_is_doubtful_and_read(write, reading):
     result = reading(write("a", descriptors(descriptor("D1", "a"), descriptor("D1", "b"))))
     assert [r.text for r in result.of(NameRecord)] == ["a", "b"]
     assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
@@ -287,12 +287,12 @@ def test_an_unknown_class_is_rejected(write, reading):
         (b"<DescriptorRecordSet>\n<a>\xff</a></DescriptorRecordSet>", "a:2: the XML is damaged"),
     ],
 )
-def test_a_damaged_document_is_told_with_its_line(write, reading, text, message):
+def test_a_damaged_document_is_reported_with_its_line(write, reading, text, message):
     with pytest.raises(FormatError, match=message):
         reading(write("a", text))
 
 
-def test_a_cut_gzip_is_told(write, reading):
+def test_a_truncated_gzip_is_reported(write, reading):
     text = descriptors(*(descriptor(f"D{i}", f"name {i}") for i in range(999)))
     with pytest.raises(InputError, match="cut short"):
         reading(write("a.gz", gzip.compress(text.encode())[:-12]))

@@ -176,7 +176,7 @@ def test_the_language_is_the_configured_one(read):
     assert {record.language for record in facts(result)} == {"de"}
 
 
-def test_obsolete_terms_are_left_out_unless_asked_for(read):
+def test_obsolete_terms_are_filtered_by_default(read):
     tags = "name: a\nis_a: X:2\nis_obsolete: true ! really\nreplaced_by: X:3"
     result = read(tags)
     assert (result.records, result.log.filtered) == ([], {"obsolete": 1})
@@ -197,13 +197,13 @@ def test_typedefs_and_instances_are_no_terms(read):
     assert result.log.rejected.counts == {}
 
 
-def test_comments_and_blank_lines_are_passed_over(read):
+def test_comments_and_blank_lines_are_skipped(read):
     result = read("! a comment \\\nname: a\n\n   \n  ! another")
     assert result.counts == {"concepts": 1, "names": 1}
     assert result.log.rejected.counts == {}
 
 
-def test_notes_tell_version_licence_and_imports(read):
+def test_notes_have_version_licence_and_imports(read):
     header = (
         "format-version: 1.2\ndate: 14:05:2015 16:40\nremark: hello\n"
         "remark: licensed under CC BY\nimport: http\\://x.org/y.owl\n"
@@ -240,12 +240,12 @@ def test_notes_tell_version_licence_and_imports(read):
         ("id: X:2", "second id in a term", 7, "X:2"),
         ("no colon", "not of the form tag: value", 7, "no colon"),
         ("\n[Annotation]\nid: X:2", "unknown kind of stanza", 8, "[Annotation]"),
-        ("\n[Term\nid: X:2", "damaged stanza heading", 8, "[Term"),
+        ("\n[Term\nid: X:2", "malformed stanza heading", 8, "[Term"),
         ("\n[Term]\nname: b", "term without an id", 8, "[Term]"),
         ("\n[Term]\nid: a b", "term without an id", 8, "[Term]"),
     ],
 )
-def test_what_is_wrong_is_rejected_with_its_place(read, tags, reason, line, text):
+def test_invalid_facts_are_rejected_with_its_line(read, tags, reason, line, text):
     result = read(tags)
     assert result.concepts == {"X:1"}
     assert result.log.rejected.counts == {reason: 1}
@@ -290,13 +290,13 @@ def test_a_file_without_terms_is_refused(reading, write, text):
     path = write("x.obo", text)
     if text == "[]":
         result = reading(path, format="obo")
-        assert result.log.rejected.counts == {"damaged stanza heading": 1}
+        assert result.log.rejected.counts == {"malformed stanza heading": 1}
         return
     with pytest.raises(FormatError, match=r"x\.obo: holds no stanza, expected .*\[Term\]"):
         reading(path, format="obo")
 
 
-def test_gzip_is_transparent_and_a_cut_one_is_named(reading, write):
+def test_gzip_is_transparent_and_a_truncated_one_is_reported(reading, write):
     data = gzip.compress((HEADER + "[Term]\nid: X:1\nname: a\n").encode() * 50)
     assert reading(write("x.obo.gz", data), format="obo").concepts == {"X:1"}
     with pytest.raises(InputError, match="damaged or cut short"):

@@ -124,7 +124,7 @@ def test_relations_are_called_as_in_obo(read):
         assert (result.concepts, result.log.n_read) == ({"X:1", "X:2"}, 2)
 
 
-def test_what_is_no_plain_relation_of_concepts_is_filtered(read):
+def test_other_edges_are_filtered(read):
     edges = [edge(1, kind, 2) for kind in ("subPropertyOf", "inverseOf", "type")]
     edges += [edge(3, "is_a", 1), edge(4, "is_a", 1)]
     nodes = [node(1), node(3, kind="INDIVIDUAL"), node(4, deprecated=True), {"id": f"{OBO}X_5"}]
@@ -144,7 +144,7 @@ def test_what_is_no_plain_relation_of_concepts_is_filtered(read):
         assert [list(ids) for ids in result.log.left_out] == [["X:4"]]
 
 
-def test_obsolete_nodes_stay_where_asked_for(read):
+def test_obsolete_nodes_are_kept_on_request(read):
     nodes, edges = [node(1, deprecated=True)], [edge(1, "is_a", 2)]
     assert read(nodes, edges).log.filtered == {"obsolete": 2}
     kept = read(nodes, edges, keep_suppressed=True)
@@ -173,7 +173,7 @@ def test_language_and_default_type_are_the_configured_ones(read):
     assert read(nodes[:1]).of(TypeRecord) == []
 
 
-def test_notes_tell_version_and_licence(read):
+def test_notes_have_version_and_licence(read):
     terms = {"pred": "http://purl.org/dc/terms/license", "val": "https://creativecommons.org/x"}
     meta = {"version": "v1", "basicPropertyValues": [terms]}
     assert read(rest={"meta": meta}).log.notes == [
@@ -209,7 +209,7 @@ def test_notes_tell_version_and_licence(read):
         ),
     ],
 )
-def test_what_is_wrong_in_a_node_is_rejected(read, bad, reason):
+def test_invalid_nodes_are_rejected(read, bad, reason):
     result = read([node(1), bad])
     assert result.of(NameRecord) == [NameRecord("X:1", "a", "en", "preferred", line=1)]
     assert result.log.rejected.counts == ({reason: 1} if reason else {})
@@ -274,19 +274,19 @@ def test_recognised_by_its_first_keys(tmp_path, text, answer):
         ('{"x": nul}', r"is not valid JSON \(Expecting value\)"),
     ],
 )
-def test_damage_is_told_with_its_line(reading, write, text, message):
+def test_damage_is_reported_with_its_line(reading, write, text, message):
     with pytest.raises(FormatError, match=message):
         reading(write("x.json", text), format="obograph")
 
 
-def test_gzip_is_transparent_and_a_cut_one_is_named(reading, write):
+def test_gzip_is_transparent_and_a_truncated_one_is_reported(reading, write):
     data = gzip.compress(json.dumps({"graphs": [{"nodes": [node(1)]}]}).encode())
     assert reading(write("x.json.gz", data), format="obograph").concepts == {"X:1"}
     with pytest.raises(InputError, match="damaged or cut short"):
         reading(write("cut.json.gz", data[:-12]), format="obograph")
 
 
-def test_a_wrong_encoding_is_named(reading, write):
+def test_a_wrong_encoding_is_reported(reading, write):
     text = json.dumps({"graphs": [{"nodes": [node(1, "Ménière")]}]}, ensure_ascii=False)
     path = write("x.json", ("\n" + text).encode("latin-1"))
     with pytest.raises(EncodingError, match=r"x\.json:2: byte 0xe9 is not utf-8; name"):

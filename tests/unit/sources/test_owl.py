@@ -168,7 +168,7 @@ DEPRECATED = (
 )
 
 
-def test_deprecated_classes_are_left_out_unless_asked_for(write, reading):
+def test_deprecated_classes_are_filtered_by_default(write, reading):
     path = write("a", turtle(DEPRECATED + " obo:X_2 a owl:Class ."))
     result = reading(path)
     assert result.concepts == {"X:2"}
@@ -179,7 +179,7 @@ def test_deprecated_classes_are_left_out_unless_asked_for(write, reading):
     assert kept.counts["relations"] == 1
 
 
-def test_what_is_told_of_a_deprecated_class_later_is_left_out_too(write, reading):
+def test_later_facts_of_a_deprecated_class_are_filtered(write, reading):
     others = "".join(f"\nobo:X_{i} a owl:Class ." for i in range(10, 999))
     result = reading(write("a", turtle(f'{DEPRECATED}{others}\nobo:X_1 skos:altLabel "x" .')))
     assert "X:1" not in result.concepts
@@ -203,7 +203,7 @@ def test_a_type_far_behind_its_labels_is_enough(write, reading):
     assert not result.log.filtered
 
 
-def test_what_is_no_class_is_counted(write, reading):
+def test_other_subjects_are_counted(write, reading):
     body = """
     ex:i a owl:NamedIndividual ; rdfs:label "i" . ex:j a owl:NamedIndividual .
     ex:k a ex:Kind ; rdfs:label "k" . ex:l a ex:Kind . ex:m rdfs:label "m" . ex:n ex:o ex:p .
@@ -215,7 +215,7 @@ def test_what_is_no_class_is_counted(write, reading):
     }  # fmt: skip
 
 
-def test_what_should_be_text_and_is_not_is_rejected(write, reading):
+def test_objects_that_are_no_text_are_rejected(write, reading):
     body = 'obo:X_1 a owl:Class ; rdfs:label ex:a , " " ; oio:hasExactSynonym [] .'
     result = reading(write("a", turtle(body)))
     assert result.log.rejected.counts == {"label that is no text": 2,
@@ -306,24 +306,24 @@ XML = converted(turtle(CLASS + SKOS), "xml") if owl else b""
         (b"<rdf:RDF>", r"a:1: the RDF/XML is damaged"),
     ],
 )
-def test_damage_is_told_with_its_line(write, reading, content, message):
+def test_damage_is_reported_with_its_line(write, reading, content, message):
     with pytest.raises(InputError, match=message):
         reading(write("a", content))
 
 
 @pytest.mark.parametrize("form", ["turtle", "ntriples", "xml"])
-def test_a_wrong_encoding_is_told(write, reading, form):
+def test_a_wrong_encoding_is_reported(write, reading, form):
     data = converted(turtle('obo:X_1 a owl:Class ; rdfs:label "Müller" .'), form)
     with pytest.raises((EncodingError, FormatError), match=r"a:\d+: "):
         reading(write("a", data.decode().encode("latin-1")))
 
 
-def test_a_cut_gzip_is_told(write, reading):
+def test_a_truncated_gzip_is_reported(write, reading):
     with pytest.raises(InputError, match="gzip data is damaged or cut short"):
         reading(write("a", gzip.compress(XML)[:-20]))
 
 
-def test_a_missing_parser_is_told(write, reading, monkeypatch):
+def test_a_missing_parser_is_reported(write, reading, monkeypatch):
     original = builtins.__import__
 
     def refuse(name, *args, **kwargs):

@@ -20,7 +20,7 @@ def test_every_registered_format_has_a_snippet():
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
 @pytest.mark.parametrize(("form", "name"), ALL)
-def test_a_snippet_is_recognised_as_itself_whatever_it_is_called(write, form, name, packed):
+def test_a_snippet_is_recognised_by_content(write, form, name, packed):
     data = SNIPPETS[form][name].encode()
     assert sniff(write("file", gzip.compress(data) if packed else data)) == form
 
@@ -52,7 +52,7 @@ def test_a_snippet_gives_records_with_lines(write, reading, form, name, packed):
     ],
 )
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
-def test_a_folder_is_recognised_by_what_it_holds(tmp_path, write, reading, form, member, packed):
+def test_a_folder_is_recognised_by_its_files(tmp_path, write, reading, form, member, packed):
     data = SNIPPETS[form][member.rpartition("/")[2]].encode()
     write(f"folder/{member}{'.gz' * packed}", gzip.compress(data) if packed else data)
     write("folder/readme.txt", "nothing")
@@ -86,7 +86,7 @@ def test_an_unknown_folder_is_refused_without_a_line(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_named_when_no_reader_is(write, encoding):
+def test_utf_16_is_reported_when_no_reader_is(write, encoding):
     """Formerly such a file was only *unknown content*, shown as a row of NULs."""
     with pytest.raises(EncodingError, match="file:1: is UTF-16; convert it to UTF-8"):
         sniff(write("file", "\ufeffid,name\nD1,flu\n".encode(encoding)))
@@ -111,7 +111,7 @@ def test_only_line_feeds_end_a_line_of_the_head(write, sign):
     assert sniff(write("a", f"a{sign}b\tcauses\tc\n" * 3)) == "triples"
 
 
-def test_our_own_export_of_a_name_with_a_line_separator_is_recognised(write):
+def test_an_export_of_a_name_with_a_line_separator_is_recognised(write):
     assert sniff(write("a", '{"id": "D1", "name": "a\u2028b"}\n')) == "jsonl"
 
 
@@ -140,7 +140,7 @@ def test_columns_leave_files_that_are_no_tables_as_they_are(write, form, name):
     assert found == ("table" if form in tables else form)
 
 
-def test_columns_make_a_table_of_what_no_reader_knows(write, reading):
+def test_columns_make_a_table_of_unrecognised_content(write, reading):
     path = write("a", "code,label\nD1,flu\n")
     assert reading(path, columns={"id": "code", "name": "label"}).concepts == {"D1"}
     with pytest.raises(InputError, match="is empty"):
@@ -170,7 +170,7 @@ def test_another_manifest_in_a_folder_changes_nothing(tmp_path, write, manifest)
 
 
 @pytest.mark.parametrize("name", ["gone", "x" * 300, "gone/starter"])
-def test_a_missing_path_is_named(tmp_path, name):
+def test_a_missing_path_is_reported(tmp_path, name):
     """A name longer than the system allows formerly raised ``OSError``."""
     with pytest.raises(InputError, match="does not exist; check the path"):
         resolve(SourceConfig(path=tmp_path / name))
@@ -185,7 +185,7 @@ def test_starter_is_built_in_unless_a_file_has_that_name(tmp_path, monkeypatch, 
     assert resolve(SourceConfig(path=STARTER)).format == "biosyn"
 
 
-def test_languages_are_brought_to_one_spelling(write):
+def test_language_codes_are_normalised(write):
     path = write("a", SNIPPETS["biosyn"]["a.txt"])
     assert resolve(SourceConfig(path=path, languages=("ENG", "zh-CN"))).languages == ("en", "zh")
 

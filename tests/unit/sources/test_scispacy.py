@@ -77,7 +77,7 @@ def test_lines_give_the_same_with_their_numbers(read):
         ({"concept_id": "C3", "canonical_name": None}, "no canonical_name"),
     ],
 )
-def test_wrong_concepts_are_rejected_and_reading_goes_on(read, form, value, reason):
+def test_invalid_concepts_are_rejected_and_the_rest_is_read(read, form, value, reason):
     if not isinstance(value, dict):
         reason = "no concept_id" if form is as_list else "not a JSON object"
     result = read(form(FLU, value, SHORT))
@@ -94,8 +94,8 @@ def test_lines_that_are_no_json_are_rejected(read, line):
 
 
 @pytest.mark.parametrize("form", [as_list, as_lines])
-def test_an_id_defined_twice_is_told_and_still_read(read, form):
-    """Formerly nothing was said."""
+def test_an_id_defined_twice_is_doubtful_and_read(read, form):
+    """Nothing was reported."""
     result = read(form(SHORT, SHORT | {"canonical_name": "Pyrexia"}))
     assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
     assert [(r.text, r.kind) for r in result.records] == [
@@ -104,7 +104,7 @@ def test_an_id_defined_twice_is_told_and_still_read(read, form):
     ]
 
 
-def test_language_and_type_are_the_configured_ones_where_there_is_none(read):
+def test_language_and_type_are_the_configured_ones_by_default(read):
     result = read(as_list(FLU, SHORT), language="de", default_type="T000")
     assert {r.language for r in result.of(NameRecord)} == {"de"}
     assert [r.type for r in result.of(TypeRecord)] == ["T047", "T046", "T000"]
@@ -119,7 +119,7 @@ def test_language_and_type_are_the_configured_ones_where_there_is_none(read):
         ('[{"concept_id": "\\ud800", "canonical_name": "x"}]', 1),
     ],
 )
-def test_a_damaged_list_is_told(read, text, line):
+def test_a_damaged_list_is_reported(read, text, line):
     with pytest.raises(FormatError, match="JSON and complete") as error:
         read(text)
     assert error.value.line == line

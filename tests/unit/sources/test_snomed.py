@@ -160,7 +160,7 @@ def test_a_release_gives_all_its_facts(release, reading):
 
 
 @pytest.mark.parametrize("below", ["", "Snapshot", "Snapshot/Terminology"])
-def test_it_is_recognised_from_any_folder_of_the_release(release, reading, below):
+def test_recognised_from_any_folder_of_the_release(release, reading, below):
     path = release() / below
     assert claims(path)
     assert reading(path).counts["concepts"] == 2
@@ -179,7 +179,7 @@ def test_files_may_be_compressed(write, reading, tmp_path):
     assert reading(tmp_path / "R").counts["relations"] == 3
 
 
-def test_what_is_inactive_is_kept_on_request(release, reading):
+def test_inactive_rows_are_kept_on_request(release, reading):
     result = reading(release(), keep_suppressed=True)
     assert result.concepts == {MI, FINDING, OLD, SITE}
     assert {r.text for r in result.of(NameRecord)} >= {"Gone", "Old"}
@@ -194,7 +194,7 @@ def test_without_reference_sets_no_name_is_preferred(release, reading):
     assert "no language reference set, so no name is preferred" in result.log.notes
 
 
-def test_a_reference_set_that_prefers_nothing_is_none(release, reading):
+def test_a_reference_set_without_preferences_is_ignored(release, reading):
     """Guards a bug: a block without a preferred row ended in an error of polars."""
     text = table("language", prefer(GB, "100003", ACCEPTABLE))
     result = reading(release(der2crefset=text))
@@ -217,7 +217,7 @@ def test_types_come_from_english_names_before_others(release, reading):
     assert {r.relation for r in result.of(RelationRecord)} == {"is-a", "Site (place)", "246075003"}
 
 
-def test_the_files_may_be_given_alone(release, reading):
+def test_single_files(release, reading):
     folder = release() / "Snapshot" / "Terminology"
     files = {path.name.split("_")[1]: path for path in folder.iterdir()}
     assert all(claims(path) for path in files.values())
@@ -243,7 +243,7 @@ def test_full_files_beside_the_snapshot_are_left_alone(release, write, reading):
     assert reading(release()).counts["concepts"] == 2
 
 
-def test_a_folder_without_a_release_is_told(write, reading, tmp_path):
+def test_a_folder_without_a_release_is_reported(write, reading, tmp_path):
     write("R/x.txt", "a")
     with pytest.raises(InputError, match="holds no files of RF2; name the release folder"):
         reading(tmp_path / "R")
@@ -279,8 +279,8 @@ def test_a_wrong_concept_is_rejected_with_its_line(write, reading, wrong, reason
     [
         (description("1", "x", SYNONYM, "a"), "conceptId is no id of SNOMED CT"),
         (description("1", MI, "100000", "a"), "unknown typeId of a description"),
-        (description("1", MI, SYNONYM, " "), "term is blank"),
-        (description("1", MI, SYNONYM, "a", ""), "languageCode is blank"),
+        (description("1", MI, SYNONYM, " "), "term is empty"),
+        (description("1", MI, SYNONYM, "a", ""), "languageCode is empty"),
     ],
 )
 def test_a_wrong_description_is_rejected_with_its_line(write, reading, wrong, reason):
@@ -291,7 +291,7 @@ def test_a_wrong_description_is_rejected_with_its_line(write, reading, wrong, re
     assert result.log.rejected.examples[reason][0].line == 2
 
 
-def test_an_id_defined_twice_is_told_and_still_read(write, reading):
+def test_an_id_defined_twice_is_doubtful_and_read(write, reading):
     path = write(CONCEPT_FILE, table("concept", *[concept(MI)] * 20))
     result = reading(path)
     assert result.counts["concepts"] == 20
@@ -330,7 +330,7 @@ def test_many_wrong_rows_are_counted_with_a_few_examples(write, reading):
         (table("concept").encode("utf-16"), InputError, ":1: "),
     ],
 )
-def test_damage_is_told(write, reading, tmp_path, content, error, message):
+def test_damage_is_reported(write, reading, tmp_path, content, error, message):
     path = write(f"R/{CONCEPT_FILE}", content)
     for given in (path, tmp_path / "R"):
         with pytest.raises(error, match=message):
@@ -346,7 +346,7 @@ def test_another_encoding_can_be_named(write, reading):
     assert result.of(NameRecord) == [NameRecord(MI, "corazón", "es", line=2)]
 
 
-def test_an_empty_table_gives_nothing(write, reading):
+def test_an_empty_table_has_no_records(write, reading):
     for kind in ("concept", "description", "relationship", "language"):
         assert not reading(write(f"{kind}.txt", table(kind))).records
 

@@ -1,4 +1,4 @@
-"""Formats recognised by content: what of a place is looked at, and what is said of no format."""
+"""Recognition of formats by content."""
 
 import gzip
 import zipfile
@@ -24,7 +24,7 @@ class Beginning:
 
 
 LONG, SHORT, NONE = Beginning("ab"), Beginning("a"), Beginning("\0")
-HERE = "test_sniffing"
+HERE = "test_source_format"
 FORMATS = Registry(
     "test format",
     {"long": (f"{HERE}:LONG", ""), "short": (f"{HERE}:SHORT", ""), "none": (f"{HERE}:NONE", "")},
@@ -71,12 +71,12 @@ def test_only_the_deeper_look_opens_a_zip(tmp_path, write):
         look_into(write("c.zip", whole[:-30]))
 
 
-def test_the_first_that_recognises_it_is_named(write):
+def test_the_first_format_that_recognises_is_returned(write):
     found = [find_format(look_at(write(text, text)), FORMATS, "unknown") for text in ("abc", "ac")]
     assert found == ["long", "short"]
 
 
-def test_nobody_knows_it(write, folder):
+def test_unrecognised_content_is_refused(write, folder):
     path = write("x", "\n\nxyz\nuvw\n")
     expected = f"{path}:1: unknown (found: 'xyz'); name the format, one of long, short, none"
     with pytest.raises(UnrecognisedError) as error:

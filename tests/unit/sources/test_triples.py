@@ -31,7 +31,7 @@ def name(text, line, language="en"):
 
 
 @pytest.mark.parametrize("header", ["", "head\trelation\ttail\n"])
-def test_entities_are_told_once_and_every_triple_each_time(read, header):
+def test_entities_are_yielded_once_and_every_triple_each_time(read, header):
     result = read(header + "flu\tcauses\tfever\r\n\nflu\tcauses\tcough\nfever\tin\tflu\n")
     n = header.count("\n")
     assert result.records == [
@@ -45,7 +45,7 @@ def test_entities_are_told_once_and_every_triple_each_time(read, header):
     assert (result.log.n_read, result.log.rejected.counts) == (3, {})
 
 
-def test_the_header_may_tell_the_types_of_both_ends(read):
+def test_the_header_may_have_type_columns(read):
     result = read(TYPED + "flu\tcauses\tfever\tDisease\tSymptom\tx\nflu\tis\tfever\tSymptom\t\t\n")
     assert result.of(TypeRecord) == [
         TypeRecord("flu", "Disease", line=2),
@@ -69,13 +69,13 @@ def test_the_language_is_the_configured_one(read):
 
 
 @pytest.mark.parametrize("line", ["a", "a\tb", "a\t\tc", "\tb\tc", "a\tb\t ", "a b c"])
-def test_wrong_lines_are_rejected_with_their_line(read, line):
+def test_invalid_lines_are_rejected_with_their_line(read, line):
     result = read(f"a\tb\tc\n{line}\n")
-    (example,) = result.log.rejected.examples["not head, relation and tail parted by tabs"]
+    (example,) = result.log.rejected.examples["not head, relation and tail separated by tabs"]
     assert (example.line, result.log.n_read, result.counts["relations"]) == (2, 2, 1)
 
 
-def test_a_wrong_encoding_is_told(read):
+def test_a_wrong_encoding_is_reported(read):
     with pytest.raises(EncodingError, match=r":2: byte .*gb18030\?"):
         read("a\tb\tc\n流感病\t症状\t发热病\n".encode("gb18030"))
 
@@ -109,7 +109,7 @@ def test_recognised_by_three_columns_with_words_that_repeat_in_the_middle(tmp_pa
     assert recognise(Probe(tmp_path, b"", frozenset({"x"}))) is False
 
 
-def test_synonyms_are_names_of_what_they_are_the_same_as(read):
+def test_same_as_makes_synonyms(read):
     text = (
         "flu\talias\tgrippe\tDisease\tDisease\ngrippe\tcauses\tfever\nflu\tcauses\tcough\n"
         "cold\talias\tcatarrh\nflu\talias\tcatarrh\ncold\talias\tflu\n"
@@ -144,7 +144,7 @@ def folder(write, tmp_path):
     return tmp_path / "graph"
 
 
-def test_a_folder_of_parts_is_recognised(folder):
+def test_a_folder_of_splits_is_recognised(folder):
     assert sniff(folder) == "triples"
 
 
@@ -155,14 +155,14 @@ def test_other_folders_are_not(names, write, tmp_path):
     assert not recognise(Probe(tmp_path / "graph", b"", frozenset(names)))
 
 
-def test_each_entity_is_told_once_and_lines_count_in_each_file(folder, reading):
+def test_each_entity_is_yielded_once_and_lines_count_in_each_file(folder, reading):
     result = reading(folder, format="triples")
     relations = result.of(RelationRecord)
     assert [relation.line for relation in relations] == [1, 2, 3, 1, 2, 3, 1, 2, 3, 4]
     assert result.counts["names"] == 3
 
 
-def test_a_triple_in_two_parts_stays_held_out(folder, tmp_path):
+def test_a_triple_in_two_splits_stays_held_out(folder, tmp_path):
     """One that is to be predicted was learned from, had train come first."""
     build_store(BuildConfig(sources=(SourceConfig(path=folder),)), tmp_path / "kb")
     base = KnowledgeBase.open(tmp_path / "kb")
@@ -174,13 +174,13 @@ def test_a_triple_in_two_parts_stays_held_out(folder, tmp_path):
     assert base.manifest["merged"]["relations"] == 1
 
 
-def test_a_broken_line_is_told_with_its_file(folder, reading):
+def test_a_malformed_line_is_reported_with_its_file(folder, reading):
     (folder / "valid.txt").write_text(LINES["valid"] + "x\ty\n")
     result = reading(folder, format="triples")
-    [(_, told)] = result.log.rejected.to_json().items()
-    assert told["examples"] == [{"file": str(folder / "valid.txt"), "line": 4, "text": "x\ty"}]
+    [(_, rejection)] = result.log.rejected.to_json().items()
+    assert rejection["examples"] == [{"file": str(folder / "valid.txt"), "line": 4, "text": "x\ty"}]
 
 
-def test_a_folder_without_parts_is_refused(tmp_path, reading):
-    with pytest.raises(InputError, match="its files are to be called train, valid and test"):
+def test_a_folder_without_splits_is_refused(tmp_path, reading):
+    with pytest.raises(InputError, match="holds no triples"):
         reading(tmp_path, format="triples")

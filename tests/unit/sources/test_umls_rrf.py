@@ -82,7 +82,7 @@ def test_a_folder_gives_all_facts_in_the_order_of_the_files(meta, umls, folder, 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
 @pytest.mark.parametrize("kind", LAYOUTS)
-def test_a_single_file_is_known_by_its_content(write, umls, kind, packed):
+def test_a_single_file_is_recognised_by_content(write, umls, kind, packed):
     text = META[f"{kind}.RRF"]
     path = write("part.txt", gzip.compress(text.encode()) if packed else text)
     assert recognise(Probe(path, read_head(path)))
@@ -91,14 +91,14 @@ def test_a_single_file_is_known_by_its_content(write, umls, kind, packed):
     assert umls(path).records == [fact for fact in FACTS if isinstance(fact, kept)]
 
 
-def test_a_file_of_odd_content_is_known_by_its_name(write, umls):
+def test_a_file_with_unusual_content_is_recognised_by_name(write, umls):
     """A cut of MRREL may begin with rows that look like none of the four."""
     result = umls(write("MRREL_part.RRF", "odd\n" * 5 + rel(A, "RO", B, "treats")))
     assert [r.relation for r in result.records] == ["treats"]
     assert result.log.rejected.counts == {"does not end in |": 5}
 
 
-def test_what_is_no_part_of_umls_is_refused(write, umls, tmp_path):
+def test_other_files_are_refused(write, umls, tmp_path):
     with pytest.raises(
         UnrecognisedError, match=r"a\.txt:1: is none of MRCONSO, MRSTY, MRDEF, MRREL"
     ):
@@ -160,7 +160,7 @@ def test_every_filter_on_names(write, umls, options, texts, filtered):
         ({"languages": ("zh",)}, {A, B, C}),
     ],
 )
-def test_concepts_of_which_a_filter_leaves_no_name_are_told(write, umls, options, left):
+def test_concepts_without_a_name_left_by_a_filter_are_reported(write, umls, options, left):
     rows = [conso(A, "a"), conso(A, "old", suppress="O"), conso(B, "b", sab="NCI", tty="PT")]
     result = umls(write("c", "".join([*rows, conso(C, "c", suppress="Y")])), **options)
     assert {identifier for ids in result.log.left_out for identifier in ids} == left
@@ -272,7 +272,7 @@ def test_the_language_of_a_definition_is_that_of_its_vocabulary(
     assert (record.language, record.source) == (language, sab)
 
 
-def test_concepts_without_a_type_stay_unless_types_are_asked_for(meta, tmp_path):
+def test_concepts_without_a_type_stay_without_a_filter_on_types(meta, tmp_path):
     """``B`` stands in MRCONSO but not in MRSTY; ``C`` the other way round."""
     path = meta(META | {"MRSTY.RRF": sty(A) + sty(C)})
     source = SourceConfig(path=path)
@@ -286,7 +286,7 @@ def test_concepts_without_a_type_stay_unless_types_are_asked_for(meta, tmp_path)
     assert [concept.id for concept in KnowledgeBase.open(tmp_path / "some")] == [A]
 
 
-def test_what_a_filter_left_out_makes_no_faults_of_the_rest(meta, tmp_path):
+def test_facts_about_filtered_concepts_are_no_errors(meta, tmp_path):
     files = META | {"MRCONSO.RRF": conso(A, "Flu") + conso(B, "Infection", sab="NCI")}
     source = SourceConfig(path=meta(files), vocabularies=("MSH",))
     report = build_store(BuildConfig(sources=(source,)), tmp_path / "KB")
@@ -297,8 +297,8 @@ def test_what_a_filter_left_out_makes_no_faults_of_the_rest(meta, tmp_path):
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (conso("", "x"), "CUI is blank"),
-        (conso(A, ""), "STR is blank"),
+        (conso("", "x"), "CUI is empty"),
+        (conso(A, ""), "STR is empty"),
         (conso(A, "x")[:-2] + "\n", "17 fields, expected 18"),
         (conso(A, "x")[:-2] + "256\n", "does not end in |"),
         (conso(A, "x|y"), "19 fields, expected 18"),
@@ -306,7 +306,7 @@ def test_what_a_filter_left_out_makes_no_faults_of_the_rest(meta, tmp_path):
         ("|\n", "1 fields, expected 18"),
     ],
 )
-def test_wrong_rows_are_rejected_with_their_line(write, umls, line, reason):
+def test_invalid_rows_are_rejected_with_their_line(write, umls, line, reason):
     result = umls(write("MRCONSO.RRF", conso(A, "a") + line + conso(B, "b")))
     assert [(r.text, r.line) for r in result.records] == [("a", 1), ("b", 3)]
     assert result.log.rejected.counts == {reason: 1}
@@ -333,7 +333,7 @@ def test_crlf_leaves_no_trace(write, umls):
 
 
 @pytest.mark.parametrize("kind", LAYOUTS)
-def test_damage_is_told_with_its_line(write, umls, kind):
+def test_damage_is_reported_with_its_line(write, umls, kind):
     text = META[f"{kind}.RRF"].encode()
     with pytest.raises(InputError, match="cut short"):
         umls(write(f"{kind}.gz", gzip.compress(text * 50)[:-12]))

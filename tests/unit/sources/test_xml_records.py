@@ -1,4 +1,4 @@
-"""The guard of XML: which entities are let through, wherever the bytes are cut."""
+"""The XML guard for any split of the bytes, and XML files of folders and zips."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def feed(path, data, size):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 10_000])
-def test_short_hands_are_let_through(tmp_path, size):
+def test_plain_entities_are_accepted(tmp_path, size):
     guard = feed(tmp_path, FINE, size)
     assert guard.size >= len(FINE)
 
@@ -48,7 +48,7 @@ def test_short_hands_are_let_through(tmp_path, size):
     ],
     ids=["nested", "apostrophes", "decimal", "hexadecimal", "parameter", "long", "open"],
 )
-def test_what_grows_is_not(tmp_path, declared, size):
+def test_nested_entities_are_refused(tmp_path, declared, size):
     """Parsers take a declaration for one within the document, too."""
     for before in (b"<!DOCTYPE x [", b"<x><y/><!DOCTYPE x ["):
         with pytest.raises(FormatError, match="the XML declares"):
@@ -67,21 +67,21 @@ def test_what_grows_is_not(tmp_path, declared, size):
     ],
     ids=["text", "tag", "comment", "section", "entities"],
 )
-def test_nothing_goes_on_for_ever(tmp_path, monkeypatch, data, size):
+def test_endless_values_are_refused(tmp_path, monkeypatch, data, size):
     monkeypatch.setenv(VALUE, "1")
     with pytest.raises(FormatError, match=VALUE):
         feed(tmp_path, data, size)
 
 
 @pytest.mark.parametrize("size", [100, 4096, MIB])
-def test_what_ends_may_come_again(tmp_path, monkeypatch, size):
+def test_closed_values_may_repeat(tmp_path, monkeypatch, size):
     monkeypatch.setenv(VALUE, "1")
     one = b"<!-- <b> --><x>" + b"y" * (MIB // 2) + b"</x><![CDATA[<b>]]>"
     assert feed(tmp_path, one * 5, size).size == 5 * len(one)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32-le"])
-def test_what_hides_in_another_encoding_is_refused(tmp_path, encoding):
+def test_other_encodings_are_refused(tmp_path, encoding):
     with pytest.raises((EncodingError, FormatError), match="UTF-8"):
         feed(tmp_path, "<x/>".encode(encoding), 1000)
 
@@ -98,7 +98,7 @@ def test_a_folder_a_zip_and_a_file_give_the_same(write, tmp_path):
     assert list(xml_files(written[0])) == [(written[0], b"<b>22</b>")]
 
 
-def test_a_damaged_member_is_told(tmp_path):
+def test_a_damaged_member_is_reported(tmp_path):
     path = tmp_path / "d.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.xml", "<a>some text</a>" * 50)

@@ -57,11 +57,11 @@ def test_a_row_gives_all_its_facts(write, reading):
         *related("common_drug", "恩替卡韦", "Drug"),
     ]
     assert result.log.rejected.counts == {"cut short in the source": 1}
-    assert result.log.filtered == {"words of the web page": 2}
+    assert result.log.filtered == {"text of the web page": 2}
 
 
 @pytest.mark.parametrize("encoding", ["gb18030", "utf-8", "utf-8-sig"])
-def test_it_is_recognised_in_either_encoding(write, reading, encoding):
+def test_recognised_in_either_encoding(write, reading, encoding):
     path = write("a", gzip.compress((HEADER + ROW).encode(encoding)))
     assert claims(path)
     assert reading(path).concepts >= {"乙肝", "恩替卡韦"}
@@ -89,7 +89,7 @@ def test_other_tables_are_not_claimed(write, text):
         ("老年性色素斑(痣)[详细]", ["老年性色素斑(痣)"]),
     ],
 )
-def test_aliases_are_parted_by_any_mark(write, reading, cell, aliases):
+def test_aliases_are_separated_by_any_punctuation(write, reading, cell, aliases):
     result = reading(write("a", HEADER + row("甲", cell)))
     assert [r.text for r in result.of(NameRecord)[1:]] == aliases
 
@@ -106,7 +106,7 @@ def test_the_line_is_where_the_row_begins(write, reading):
         (row("类风湿..."), "cut short in the source"),
         (row("甲", "类风湿..."), "cut short in the source"),
         ("a,b\n", "2 cells, expected 12"),
-        ("a,b,,,,,,,,,,x\n", "cells under no column, so the row has slipped"),
+        ("a,b,,,,,,,,,,x\n", "cells without a column, so the row is shifted"),
         ('a,"b"c,,,,,,,,,,\n', "not CSV (',' expected after '\"')"),
     ],
 )
@@ -118,25 +118,25 @@ def test_a_faulty_row_is_rejected_with_its_line(write, reading, line, reason):
     assert result.log.n_read == 3
 
 
-def test_a_name_on_two_rows_is_told_and_both_are_read(write, reading):
+def test_a_name_on_two_rows_is_doubtful_and_both_are_read(write, reading):
     result = reading(write("a", HEADER + row("丙") + row("丙", "丁")))
     assert [r.text for r in result.of(NameRecord)] == ["丙", "丁"]
     assert (result.log.rejected.counts, result.log.doubtful.counts) == ({}, {"id defined twice": 1})
     assert result.log.doubtful.examples["id defined twice"][0].line == 3
 
 
-def test_quotes_without_end_are_told_where_they_begin(write, reading):
+def test_unclosed_quotes_are_reported_with_their_first_line(write, reading):
     for rest in ("", row("乙") * 20_000):
-        with pytest.raises(FormatError, match=r"a:2: a quoted cell has no end; close the quotes"):
+        with pytest.raises(FormatError, match=r"a:2: a quoted cell is not closed"):
             reading(write("a", HEADER + '甲,"乙\n' + rest.replace('"', "")))
 
 
-def test_a_table_without_the_columns_is_told(write, reading):
+def test_a_table_without_the_columns_is_reported(write, reading):
     with pytest.raises(FormatError, match="expected columns name and alias"):
         reading(write("a", "id,title\n"))
 
 
-def test_damage_is_told(write, reading):
+def test_damage_is_reported(write, reading):
     data = (HEADER + ROW * 50).encode("gb18030")
     with pytest.raises(InputError, match="cut short"):
         reading(write("a.gz", gzip.compress(data)[:-12]))

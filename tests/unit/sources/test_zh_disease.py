@@ -82,7 +82,7 @@ def test_a_page_gives_all_its_facts(write, reading):
     assert result.log.n_read == 1
 
 
-def test_it_is_recognised_by_content_even_in_gb18030(write, reading):
+def test_recognised_by_content_even_in_gb18030(write, reading):
     plain = write("a", pages(PAGE))
     assert claims(plain)
     other = write("b", gzip.compress(pages(PAGE).encode("gb18030")))
@@ -104,7 +104,7 @@ def test_a_page_that_only_has_a_name_is_enough(write, reading):
     )
 
 
-def test_two_pages_of_one_name_are_told_and_both_read(write, reading):
+def test_two_pages_of_one_name_are_doubtful_and_both_read(write, reading):
     first = {"gaishu_info": {"name": "甲"}}
     second = {"gaishu_info": {"name": "甲", "has_complication": ["乙"]}}
     result = reading(write("a", pages(first, second)))
@@ -133,7 +133,7 @@ def test_a_faulty_page_is_rejected_with_its_line(write, reading, line, reason):
     assert result.log.rejected.examples[reason][0].line == 3
 
 
-def test_a_list_that_is_none_is_rejected(write, reading):
+def test_a_value_that_is_no_list_is_rejected(write, reading):
     page = {"gaishu_info": {"name": "甲", "common_drug": "糖浆", "treat_way": [1]}}
     assert reading(write("a", pages(page))).log.rejected.counts == {
         "gaishu_info.common_drug is not a list of names": 1,
@@ -141,13 +141,13 @@ def test_a_list_that_is_none_is_rejected(write, reading):
     }
 
 
-def test_a_cut_gzip_is_told(write, reading):
+def test_a_truncated_gzip_is_reported(write, reading):
     path = write("a.gz", gzip.compress(pages(*[PAGE] * 3).encode())[:-12])
     with pytest.raises(InputError, match="cut short"):
         reading(path)
 
 
-def test_an_encoding_that_does_not_hold_is_told_with_the_line(write, reading):
+def test_an_encoding_that_does_not_hold_is_reported_with_its_line(write, reading):
     path = write("a", pages(PAGE).encode("gb18030") + b'{"gaishu_info": "\xff"}\n')
     with pytest.raises(EncodingError, match="a:2: "):
         reading(path, encoding="gb18030")

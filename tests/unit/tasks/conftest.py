@@ -1,4 +1,4 @@
-"""Ten sentences with entities, examples of relations, and a tiny encoder that knows their words."""
+"""Ten sentences with entities, relation examples, and a tiny encoder for their words."""
 
 from __future__ import annotations
 

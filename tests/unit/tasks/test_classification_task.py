@@ -1,4 +1,4 @@
-"""Matching, inference, classification: learned from toy sets, answered alike in any batch."""
+"""Matching, inference and classification: training on toy sets, losses, metrics, chance."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_classes_of_texts(several, load, training, tmp_path):
         assert example.multi is several
 
 
-def test_an_answer_is_the_same_alone_and_among_longer_texts(load):
+def test_predictions_do_not_depend_on_padding(load):
     torch.manual_seed(0)
     examples = [ClassExample("no fever", ("0",)), ClassExample("cold " * 25, ("1",), "a lung")]
     model = ClassificationModel.from_examples(load(), ClassificationConfig(), examples)
@@ -145,7 +145,7 @@ def test_the_loss_against_a_plain_loop(several, load):
     assert (stats, lost) == ({}, {})
 
 
-def test_answers_are_lines_in_the_order_of_examples(load, tmp_path):
+def test_predictions_are_written_in_order(load, tmp_path):
     examples = pairs(FRAMES[:1])[:3]
     model = MatchingModel.from_examples(load(), MatchingConfig(), pairs(FRAMES[:1]))
     model.write(examples, [ClassPrediction(("1",), (0.75,))] * 3, tmp_path / "answers.jsonl")
@@ -164,13 +164,13 @@ def test_a_class_that_was_never_learned_is_missed(load):
 @pytest.mark.parametrize(
     ("kind", "config", "labels", "message"),
     [
-        (MatchingModel, MatchingConfig(), "0", "matching: expected at least 2 labels, examples"),
+        (MatchingModel, MatchingConfig(), "0", "matching: expected at least 2 labels, found"),
         (MatchingModel, MatchingConfig(), "012", "matching: expected 2 labels, one of them"),
         (
             MatchingModel,
             MatchingConfig(positive="yes"),
             "01",
-            "config.positive = 'yes', examples 0, 1",
+            "config.positive = 'yes', found 0, 1",
         ),
         (InferenceModel, InferenceConfig(), "a", "inference: expected at least 2 labels"),
     ],
@@ -226,7 +226,7 @@ def test_several_classes_against_plain_loops(seed):
 
 @pytest.mark.parametrize("counted", [(), ("b",)])
 @pytest.mark.parametrize("several", [True, False])
-def test_chance_is_the_best_that_one_answer_to_all_reaches(counted, several):
+def test_chance_is_the_best_constant_prediction(counted, several):
     rng = np.random.default_rng(3)
     n = 3 if several else 1
     gold = [tuple(sorted({*rng.choice(NAMES, n, p=(0.2, 0.2, 0.6))})) for _ in range(50)]
@@ -237,12 +237,12 @@ def test_chance_is_the_best_that_one_answer_to_all_reaches(counted, several):
     assert gold.count(tuple(chance["labels"])) == max(map(gold.count, gold))
 
 
-def test_a_class_that_is_never_said_counts_nothing_right():
+def test_a_class_never_predicted_has_f1_zero():
     metrics = classification_report([("0",), ("0",)], [("0",), ("0",)], ["1"]).to_json()
     assert (metrics["f1"], metrics["accuracy"], metrics["macro_f1"]) == (0.0, 1.0, 1.0)
     assert metrics["chance"]["f1"] == 0.0
 
 
-def test_every_example_needs_its_answer():
+def test_every_example_needs_a_prediction():
     with pytest.raises(ConfigError, match="1 predictions for 2 examples"):
         classification_report([("a",), ("b",)], [("a",)])

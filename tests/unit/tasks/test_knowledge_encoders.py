@@ -1,4 +1,4 @@
-"""Tasks on an encoder with knowledge layers: trained, kept, opened as any other."""
+"""Tasks on an encoder with knowledge layers: trained, saved, opened as any other."""
 
 from __future__ import annotations
 
@@ -35,13 +35,16 @@ WORDS = ("aspirin", "fever", "lung")
 PAIRS = [PairExample(word, f"no {other}", other) for word in WORDS for other in WORDS]
 
 
-def knowing_folder(folder, encoder_folder, layers, **settings):
+SETTINGS = {MEMORY: {"n_nearest": 3}, FUSION: {}, NEIGHBOURS: {"n_neighbours": 2}}
+
+
+def knowledge_folder(folder, encoder_folder, layers, **settings):
     """Write an encoder that knows seven entities, the words of the examples among their names."""
-    known = TextEncoder.from_pretrained(encoder_folder).model.config.to_dict()
-    del known["model_type"]
+    plain = TextEncoder.from_pretrained(encoder_folder).model.config.to_dict()
+    del plain["model_type"]
     config = KnowledgeBertConfig(
-        **known, knowledge_after=dict.fromkeys(layers, 1), n_entities=len(NAMES), entity_dim=8,
-        n_nearest=3, n_neighbours=2, **settings,
+        **plain, n_entities=len(NAMES), entity_dim=8,
+        knowledge_layers={name: {"after": 1, **SETTINGS[name], **settings} for name in layers},
     )  # fmt: skip
     torch.manual_seed(0)
     model = KnowledgeBertModel(config)
@@ -58,20 +61,20 @@ def knowing_folder(folder, encoder_folder, layers, **settings):
 
 @pytest.fixture(params=[(MEMORY,), (NEIGHBOURS,), (FUSION,), (MEMORY, NEIGHBOURS)], ids="+".join)
 def knowing(encoder_folder, tmp_path, request):
-    """An encoder with knowledge layers after its first one; untrained they tell nothing."""
-    folder = knowing_folder(tmp_path / "knowing", encoder_folder, request.param)
+    """An encoder with knowledge layers after its first one; untrained they change nothing."""
+    folder = knowledge_folder(tmp_path / "knowing", encoder_folder, request.param)
     return TextEncoder.from_pretrained(folder, max_length=32)
 
 
 def learn(model, examples, folder):
-    """Train, keep and open a model; give the report of its training."""
+    """Train, save and open a model; return the report of its training."""
     fitted = fit(model, examples, examples, folder / "run", seed=1)
     write_model(folder / "model", model, {})
     opened = open_task(folder / "model")
     assert isinstance(opened.network.model, KnowledgeBertModel)
     assert opened.predict(examples) == model.predict(examples)
     for name, layer in opened.network.model.knowledge.items():
-        assert name == MEMORY or layer.infuse.weight.any()  # zero at first, and untold for ever
+        assert name == MEMORY or layer.infuse.weight.any()  # zero before training
     return fitted.report
 
 
@@ -124,13 +127,14 @@ def test_answers(knowing, training, tmp_path):
 
 
 @pytest.fixture
-def told(encoder_folder, tmp_path):
-    """Make a recipe: ``told(n_neighbours=1)``; ``layer`` says on which layer, neutral or drawn."""
+def recipe_of(encoder_folder, tmp_path):
+    """Make a recipe: ``recipe_of(n_neighbours=1)``; ``layer`` is the layer, neutral or random."""
 
     def make(layer=NEIGHBOURS, neutral=True, **knowledge):
         folder = tmp_path / f"{layer}-{neutral}"
         if not folder.exists():
-            knowing_folder(folder, encoder_folder, (layer,), neutral_start=neutral)
+            settings = {} if layer == MEMORY else {"neutral_start": neutral}
+            knowledge_folder(folder, encoder_folder, (layer,), **settings)
         training = {"epochs": 4, "batch_size": 4, "learning_rate": 5e-3, "precision": "fp32"}
         values = {
             "task": "inference",
@@ -154,49 +158,50 @@ def written_predictions(run):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_run_is_told_what_its_recipe_says_and_so_is_its_opened_model(told, tmp_path):
-    run, model = finetune(told(told_share=0.5, n_neighbours=1), tmp_path / "run")
-    config = model.network.model.config
-    assert (config.told_share, config.n_neighbours) == (0.5, 1)
+def test_limits_of_a_recipe_hold_in_its_run_and_in_the_opened_model(recipe_of, tmp_path):
+    run, model = finetune(recipe_of(entity_coverage=0.5, n_neighbours=1), tmp_path / "run")
+    assert model.network.model.config.knowledge_layers[NEIGHBOURS]["n_neighbours"] == 1
     layer = model.network.model.knowledge[NEIGHBOURS]
     assert layer.neighbours.flatten().tolist() == [1, 2, 3, 4, 5, 6, 0]
-    assert model.network.encoder.finder.share == 0.5
-    said = json.loads((run / "results.json").read_text())["recipe"]["encoder"]
-    assert (said["told_share"], said["n_neighbours"]) == (0.5, 1)
+    assert model.network.encoder.finder.ratio == 0.5
+    saved = json.loads((run / "results.json").read_text())["recipe"]["encoder"]
+    assert (saved["entity_coverage"], saved["n_neighbours"]) == (0.5, 1)
     written = [
-        (tuple(said["labels"]), tuple(said["probabilities"])) for said in written_predictions(run)
+        (tuple(line["labels"]), tuple(line["probabilities"])) for line in written_predictions(run)
     ]
     predictions = model.predict(PAIRS, "fp32")
-    assert [(answer.labels, answer.probabilities) for answer in predictions] == written
-    whole, told_all = finetune(told(), tmp_path / "whole")
-    assert told_all.network.model.config.told_share == 1.0
-    assert written_predictions(whole) != written_predictions(run)
+    assert [(each.labels, each.probabilities) for each in predictions] == written
+    unlimited, _ = finetune(recipe_of(), tmp_path / "unlimited")
+    assert written_predictions(unlimited) != written_predictions(run)
 
 
 @pytest.mark.parametrize("layer", [NEIGHBOURS, FUSION])
-@pytest.mark.parametrize("share", [0.0, 0.5])
-def test_of_a_share_of_nothing_nothing_is_learned(told, tmp_path, layer, share):
-    _, model = finetune(told(layer, told_share=share), tmp_path / "run")
+@pytest.mark.parametrize("ratio", [0.0, 0.5])
+def test_without_entities_a_layer_learns_nothing(recipe_of, tmp_path, layer, ratio):
+    _, model = finetune(recipe_of(layer, entity_coverage=ratio), tmp_path / "run")
     items, _ = model.training_items(PAIRS)
-    n_told = len(model.network.collate(items).inputs["entities"])
-    assert 0 < n_told < 2 * len(PAIRS) if share else n_told == 0
-    assert bool(model.network.model.knowledge[layer].infuse.weight.any()) is bool(share)
+    n_entities = len(model.network.collate(items).inputs["entities"])
+    assert 0 < n_entities < 2 * len(PAIRS) if ratio else n_entities == 0
+    assert bool(model.network.model.knowledge[layer].infuse.weight.any()) is bool(ratio)
 
 
 @pytest.mark.parametrize("layer", [NEIGHBOURS, FUSION])
-def test_what_is_told_changes_what_is_read(told, layer):
+def test_entity_inputs_change_the_vectors(recipe_of, layer):
     texts = ["no fever after heart attack", "he took"]
-    whole, none = (told(layer, neutral=False, told_share=s).encoder.load() for s in (1.0, 0.0))
-    assert len(whole.tell(whole.tokenize(texts))["entities"]) == 2
-    assert len(none.tell(none.tokenize(texts))["entities"]) == 0
-    (told_of, plain), (untold, same) = (each.encode(texts) for each in (whole, none))
-    assert abs(told_of - untold).max() > 1e-3
+    whole, none = (
+        recipe_of(layer, neutral=False, entity_coverage=ratio).encoder.load()
+        for ratio in (1.0, 0.0)
+    )
+    assert len(whole.add_entity_inputs(whole.tokenize(texts))["entities"]) == 2
+    assert len(none.add_entity_inputs(none.tokenize(texts))["entities"]) == 0
+    (aware, plain), (unaware, same) = (each.encode(texts) for each in (whole, none))
+    assert abs(aware - unaware).max() > 1e-3
     assert plain.tolist() == same.tolist()
 
 
-def test_an_answer_is_the_same_alone_and_among_longer_texts(told):
-    """Which share is told once hung on the padding."""
-    encoder = told(neutral=False, told_share=0.5).encoder.load()
+def test_predictions_do_not_depend_on_padding(recipe_of):
+    """Which mentions are covered once depended on the padding."""
+    encoder = recipe_of(neutral=False, entity_coverage=0.5).encoder.load()
     examples = [*PAIRS, PairExample("lung and fever " * 5, "a cold", "lung")]
     model = InferenceModel.from_examples(encoder, InferenceConfig(), examples)
     together = model.predict(examples, "fp32")
@@ -208,15 +213,15 @@ def test_an_answer_is_the_same_alone_and_among_longer_texts(told):
 @pytest.mark.parametrize(
     ("layer", "knowledge", "message"),
     [
-        (NEIGHBOURS, {"n_neighbours": 3}, "n_neighbours: expected 1 to 2, those known, found 3"),
-        (NEIGHBOURS, {"told_share": 1.5}, "told_share: expected a share from 0 to 1, found 1.5"),
-        (FUSION, {"n_neighbours": 1}, "n_neighbours: the encoder sees no neighbours"),
-        (MEMORY, {"told_share": 0.5}, "is told of no entities; leave them out"),
+        (NEIGHBOURS, {"n_neighbours": 3}, "n_neighbours: expected 1 to 2, .* found 3"),
+        (NEIGHBOURS, {"entity_coverage": 1.5}, "entity_coverage: expected .* found 1.5"),
+        (FUSION, {"n_neighbours": 1}, "n_neighbours: "),
+        (MEMORY, {"entity_coverage": 0.5}, "entity_coverage: "),
     ],
 )
-def test_what_cannot_be_told_is_refused_before_a_run_begins(
-    told, tmp_path, layer, knowledge, message
+def test_limits_that_do_not_apply_are_refused_before_a_run_begins(
+    recipe_of, tmp_path, layer, knowledge, message
 ):
     with pytest.raises(ConfigError, match=message):
-        finetune(told(layer, **knowledge), tmp_path / "run")
+        finetune(recipe_of(layer, **knowledge), tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -1,4 +1,4 @@
-"""Entity recognition as a whole: a tiny model learns ten sentences by heart, with every head."""
+"""Named entity recognition: a tiny model with every head learns ten sentences."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ def test_entities_that_no_window_holds_are_counted_once_each(load, training):
     model = NerModel.from_examples(load(max_length=12), config, [Document("d", text, mentions)])
     windows, lost = model.training_items([Document("d", text, mentions)])
     assert len(windows) > 3
-    held = {(w.first + a, w.first + b + 1) for w in windows for a, b, _ in w.spans}
-    kept = {(m.start // 6, m.end // 6 + 1) for m in mentions} & held
-    assert (0, 2) in kept
-    assert (20, 22) in kept
+    in_windows = {(w.first + a, w.first + b + 1) for w in windows for a, b, _ in w.spans}
+    learnable = {(m.start // 6, m.end // 6 + 1) for m in mentions} & in_windows
+    assert (0, 2) in learnable
+    assert (20, 22) in learnable
     assert lost["entities longer than max_span"] == 1
-    assert lost["entities that no window holds"] == len(mentions) - 1 - len(kept) > 0
+    assert lost["entities that no window holds"] == len(mentions) - 1 - len(learnable) > 0
 
 
 def test_padding_and_company_change_no_answer(load, documents, training):

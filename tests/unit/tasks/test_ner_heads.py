@@ -1,4 +1,4 @@
-"""Heads of tags: the CRF against all sequences one by one, and words in windows."""
+"""NER heads: the CRF against all sequences one by one, the span head against plain loops."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ LENGTHS, N_TAGS = (4, 1, 3), 3
 
 
 @pytest.fixture
-def drawn():
-    """Scores of three texts, padded, and what scores the order of tags."""
+def random_scores():
+    """Padded scores of three texts, and transition scores."""
     rng = torch.Generator().manual_seed(0)
     scores = torch.randn(3, 4, N_TAGS, generator=rng, dtype=torch.float64)
-    order = tuple(
+    transitions = tuple(
         torch.randn(*shape, generator=rng, dtype=torch.float64)
         for shape in ((N_TAGS, N_TAGS), (N_TAGS,), (N_TAGS,))
     )
-    held = torch.arange(4)[None] < torch.tensor(LENGTHS)[:, None]
-    return scores, held, order
+    mask = torch.arange(4)[None] < torch.tensor(LENGTHS)[:, None]
+    return scores, mask, transitions
 
 
-def plain(scores, order, tags):
-    follow, begin, end = order
+def plain(scores, transitions, tags):
+    follow, begin, end = transitions
     total = begin[tags[0]] + end[tags[-1]]
     for word, tag in enumerate(tags):
         total = total + scores[word, tag]
@@ -46,29 +46,31 @@ def plain(scores, order, tags):
     return float(total.detach())
 
 
-def test_the_partition_sums_over_all_sequences(drawn):
-    scores, held, order = drawn
-    found = log_partition(scores, held, order)
+def test_the_partition_sums_over_all_sequences(random_scores):
+    scores, mask, transitions = random_scores
+    found = log_partition(scores, mask, transitions)
     for row, length in enumerate(LENGTHS):
         ways = itertools.product(range(N_TAGS), repeat=length)
-        every = np.logaddexp.reduce([plain(scores[row], order, way) for way in ways])
+        every = np.logaddexp.reduce([plain(scores[row], transitions, way) for way in ways])
         assert float(found[row]) == pytest.approx(every)
 
 
-def test_a_sequence_scores_as_in_a_loop(drawn):
-    scores, held, order = drawn
+def test_a_sequence_scores_as_in_a_loop(random_scores):
+    scores, mask, transitions = random_scores
     labels = torch.tensor([[0, 2, 1, 1], [2, 0, 0, 0], [1, 0, 2, 0]])
-    found = sequence_scores(scores, labels, held, order)
+    found = sequence_scores(scores, labels, mask, transitions)
     for row, length in enumerate(LENGTHS):
-        assert float(found[row]) == pytest.approx(plain(scores[row], order, labels[row, :length]))
+        assert float(found[row]) == pytest.approx(
+            plain(scores[row], transitions, labels[row, :length])
+        )
 
 
-def test_viterbi_finds_the_best_of_all_sequences(drawn):
-    scores, _, order = drawn
+def test_viterbi_finds_the_best_of_all_sequences(random_scores):
+    scores, _, transitions = random_scores
     for row, length in enumerate(LENGTHS):
         ways = itertools.product(range(N_TAGS), repeat=length)
-        best = max(ways, key=lambda way: plain(scores[row], order, way))
-        found = viterbi(scores[row, :length].numpy(), *(part.numpy() for part in order))
+        best = max(ways, key=lambda way: plain(scores[row], transitions, way))
+        found = viterbi(scores[row, :length].numpy(), *(part.numpy() for part in transitions))
         assert tuple(found.tolist()) == best
 
 
@@ -82,8 +84,8 @@ def test_the_softmax_loss_equals_a_plain_loop():
     head = TagHead(4, TagSet(("X",), "bio"))
     states = torch.randn(2, 3, 4)
     windows = [window([0, 1, 2]), window([1])]
-    held = torch.tensor([[True] * 3, [True, False, False]])
-    loss = head.loss(head(states), windows, held)
+    mask = torch.tensor([[True] * 3, [True, False, False]])
+    loss = head.loss(head(states), windows, mask)
     expected = [
         -head(states)[0][row, word].log_softmax(0)[tag]
         for row, one in enumerate(windows)
@@ -99,14 +101,14 @@ def test_the_crf_loss_equals_all_sequences_one_by_one():
         torch.nn.init.normal_(part)
     states = torch.randn(2, 3, 4)
     windows = [window([0, 1, 2]), window([1])]
-    held = torch.tensor([[True] * 3, [True, False, False]])
-    loss = head.loss(head(states), windows, held)
-    scores, order = head(states)[0].detach(), (head.transitions, head.begin, head.end)
+    mask = torch.tensor([[True] * 3, [True, False, False]])
+    loss = head.loss(head(states), windows, mask)
+    scores, transitions = head(states)[0].detach(), (head.transitions, head.begin, head.end)
     total = 0.0
     for row, one in enumerate(windows):
         ways = itertools.product(range(3), repeat=one.n_words)
-        every = np.logaddexp.reduce([plain(scores[row], order, way) for way in ways])
-        total += every - plain(scores[row], order, one.tags)
+        every = np.logaddexp.reduce([plain(scores[row], transitions, way) for way in ways])
+        total += every - plain(scores[row], transitions, one.tags)
     assert float(loss.detach()) == pytest.approx(total / 4, rel=1e-5)
     loss.backward()
     assert all(part.grad is not None for part in head.parameters())
@@ -176,8 +178,8 @@ def test_the_loss_equals_plain_loops_and_padding_does_not_count(head):
         window_span_head(4, ((0, 1, 0), (1, 1, 0), (1, 1, 1))),
         window_span_head(2, ((0, 0, 1),)),
     ]
-    held = torch.tensor([[True] * 4, [True, True, False, False]])
-    loss = head.loss(head(states), windows, held)
+    mask = torch.tensor([[True] * 4, [True, True, False, False]])
+    loss = head.loss(head(states), windows, mask)
     scores = head(states)[0].detach()
     total = 0.0
     for row, one in enumerate(windows):
@@ -230,14 +232,14 @@ def test_each_span_that_lies_in_a_window_is_answered_once(head, overlap):
     text = TextUnit(0, np.zeros((n_words, 2), np.int64), ((7,),) * n_words)
     windows = list(cut_windows(0, text, Framing(), overlap))
     for length in (1, 2, 5, 8, 12):
-        pieces, held = [], set()
+        outputs, expected = [], set()
         for one in windows:
             scores = torch.full((2, one.n_words, one.n_words), -1.0)
             for first in range(one.n_words - length + 1):
                 scores[0, first, first + length - 1] = 1.0
-                held.add((one.first + first, one.first + first + length, "X"))
-            pieces.append((one, (scores,)))
-        assert head.join(pieces) == sorted(held)
+                expected.add((one.first + first, one.first + first + length, "X"))
+            outputs.append((one, (scores,)))
+        assert head.join(outputs) == sorted(expected)
 
 
 def test_scores_are_in_full_precision_though_the_encoder_is_not_span_head(head):

@@ -1,4 +1,4 @@
-"""Documents as texts of words: passages, tokens of files, words cut by our own rule."""
+"""Text preparation for NER: passages, words, windows, tag schemes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_words_are_those_of_a_file_of_tokens(load):
     assert len(text.tokens[1]) == 3
 
 
-def test_words_are_cut_by_our_own_rule_else(load):
+def test_words_of_plain_text(load):
     whole = Document("d", "no heart-attack")
     [text] = split_texts([whole], TaskTokenizer(load()), "passages")
     assert words(text, whole) == ["no", "heart", "-", "attack"]
 
 
-def test_what_is_read_by_itself(load):
+def test_units_of_text(load):
     text = "No fever. Heart pain.\nA cancer."
     document = Document("d", text, passages=(Passage(0, 21, "title"), Passage(22, 31, "abstract")))
     tokenizer = TaskTokenizer(load())
@@ -47,7 +47,7 @@ def test_what_is_read_by_itself(load):
     assert parts("documents") == ["No fever . Heart pain . A cancer ."]
 
 
-def test_sentences_of_tokens_stay_parted_in_a_document(load):
+def test_tokenised_sentences_stay_separate_in_a_document(load):
     text = "no heart-attack\na fever"
     lines = (Passage(0, 15, "tokens"), Passage(16, 23, "tokens"))
     document = Document("d", text, passages=lines)
@@ -57,7 +57,7 @@ def test_sentences_of_tokens_stay_parted_in_a_document(load):
 
 def test_a_word_longer_than_a_sequence_is_cut(load):
     [text] = split_texts([Document("d", "a" * 90)], TaskTokenizer(load(max_length=12)), "passages")
-    assert [len(piece) for piece in text.tokens] == [10]
+    assert [len(ids) for ids in text.tokens] == [10]
 
 
 def test_spans_of_mentions_and_what_is_lost(load):
@@ -135,7 +135,7 @@ def test_a_short_text_is_one_window():
     assert (window.text, window.first, window.own) == (3, 0, (0, 3))
 
 
-def test_a_long_text_overlaps_and_is_parted_in_the_middle():
+def test_windows_of_a_long_text_overlap():
     windows = list(cut_windows(0, text([1] * 10), Framing(6), 2))
     assert [(w.first, w.n_words, w.own) for w in windows] == [(0, 6, (0, 5)), (4, 6, (5, 10))]
 
@@ -153,9 +153,9 @@ def test_an_overlap_of_more_than_half_is_refused():
 @settings(deadline=None)
 @given(st.data())
 def test_every_word_is_owned_once_where_it_has_most_context(data):
-    room = data.rng(st.integers(2, 12))
-    lengths = data.rng(st.lists(st.integers(1, room), min_size=1, max_size=40))
-    overlap = data.rng(st.integers(0, room // 2))
+    room = data.draw(st.integers(2, 12))
+    lengths = data.draw(st.lists(st.integers(1, room), min_size=1, max_size=40))
+    overlap = data.draw(st.integers(0, room // 2))
     whole = text(lengths)
     windows = list(cut_windows(0, whole, Framing(room), overlap))
     assert [word for w in windows for word in range(*w.own)] == list(range(len(lengths)))
@@ -163,8 +163,8 @@ def test_every_word_is_owned_once_where_it_has_most_context(data):
         assert len(window.tokens) <= room + 2
         assert window.first <= window.own[0] <= window.own[1] <= window.first + window.n_words
         for word in range(*window.own):
-            place = window.positions[word - window.first]
-            assert window.tokens[place] == whole.tokens[word][0]
+            position = window.positions[word - window.first]
+            assert window.tokens[position] == whole.tokens[word][0]
     for word in range(len(lengths)):
         around = [w for w in windows if w.first <= word < w.first + w.n_words]
         if len(around) == 2:
@@ -176,13 +176,13 @@ def test_every_word_is_owned_once_where_it_has_most_context(data):
 @settings(deadline=None)
 @given(st.data())
 def test_a_span_is_owned_where_the_lesser_of_its_two_contexts_is_greatest(data):
-    room = data.rng(st.integers(2, 12))
-    lengths = data.rng(st.lists(st.integers(1, room), min_size=1, max_size=30))
+    room = data.draw(st.integers(2, 12))
+    lengths = data.draw(st.lists(st.integers(1, room), min_size=1, max_size=30))
     windows = list(
-        cut_windows(0, text(lengths), Framing(room), data.rng(st.integers(0, room // 2)))
+        cut_windows(0, text(lengths), Framing(room), data.draw(st.integers(0, room // 2)))
     )
-    first = data.rng(st.integers(0, len(lengths) - 1))
-    last = data.rng(st.integers(first, min(first + 4, len(lengths) - 1)))
+    first = data.draw(st.integers(0, len(lengths) - 1))
+    last = data.draw(st.integers(first, min(first + 4, len(lengths) - 1)))
     contexts = [
         min(sum(lengths[w.first : first]), sum(lengths[last + 1 : w.first + w.n_words]))
         if w.first <= first and last < w.first + w.n_words
@@ -212,7 +212,7 @@ def _context(window, word, whole, windows):
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])
 @pytest.mark.parametrize("types", [("",), ("X", "Y")])
-def test_spans_come_back(scheme, types):
+def test_tags_decode_to_their_spans(scheme, types):
     tags = TagSet(types, scheme)
     spans = [(0, 1, types[0]), (1, 4, types[-1]), (5, 6, types[0])]
     numbers = tags.encode(7, spans)
@@ -226,7 +226,7 @@ def test_the_names_of_tags():
 
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])
-def test_what_is_allowed_is_what_some_spans_give(scheme):
+def test_allowed_transitions_are_those_of_some_spans(scheme):
     """All sequences of four tags: those allowed are those that encode what they decode to."""
     tags = TagSet(("X", "Y"), scheme)
     follows, begins, ends = tags.may_follow()

@@ -1,4 +1,4 @@
-"""Ranking as a whole: learned from a toy set, wrong answers drawn anew, scores alike anywhere."""
+"""Answer ranking: training on a toy set, sampled negatives, losses, acc@1 and MRR."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_answers_of_questions_in_frames_never_seen(loss, right, create, training
     assert best == {"epoch": fitted.best_epoch, "acc@1": 1.0, "mrr": 1.0}
 
 
-def test_wrong_answers_are_drawn_anew_each_epoch_and_by_the_seed(create):
+def test_negatives_are_sampled_anew_each_epoch_by_the_seed(create):
     examples = questions(FRAMES)
     model = create(examples, negatives=1)
     items, lost = model.training_items(examples)
@@ -91,7 +91,7 @@ def test_wrong_answers_are_drawn_anew_each_epoch_and_by_the_seed(create):
 
 
 @pytest.mark.parametrize(("negatives", "n"), [(0, 3), (2, 2), (7, 3)])
-def test_so_many_wrong_answers_as_there_are(negatives, n, create):
+def test_at_most_all_wrong_answers_are_sampled(negatives, n, create):
     examples = questions(FRAMES[:1])
     model = create(examples, negatives=negatives)
     items, _ = model.training_items(examples)
@@ -155,7 +155,7 @@ def test_the_loss_against_a_plain_loop(loss, create):
     assert float(found) == pytest.approx(float(sum(each) / len(each)), rel=1e-5)
 
 
-def test_scores_are_the_same_in_any_company_and_in_the_order_of_candidates(create):
+def test_scores_do_not_depend_on_the_batch(create):
     examples = questions(FRAMES[:2])
     long = tuple(Answer("cold " * n) for n in (30, 1, 9))
     examples.append(RankingExample("a cold fever", long))
@@ -183,12 +183,12 @@ def test_answers_are_lines_with_scores_and_rank(create, tmp_path):
     assert second["rank"] is None
 
 
-def test_without_right_and_wrong_answers_there_is_nothing_to_learn(create):
+def test_training_needs_correct_and_wrong_answers(create):
     with pytest.raises(ConfigError, match="none of 1 questions"):
         create([RankingExample("q", (Answer("lung", 1),))])
 
 
-def test_only_models_that_choose_are_asked_to(create, load, documents):
+def test_only_resampling_models_are_resampled(create, load, documents):
     assert isinstance(create(questions(FRAMES)), ResamplingModel)
     config = NerConfig(overlap=4)
     assert not isinstance(NerModel.from_examples(load(), config, documents), ResamplingModel)
@@ -284,7 +284,7 @@ def test_questions_left_out_are_counted_and_chance_is_that_of_the_others():
     assert single["chance"] == {"acc@1": 0.5, "mrr": 0.75}
 
 
-def test_nothing_to_measure_is_said():
+def test_no_measurable_question_is_refused():
     with pytest.raises(ConfigError, match="none of 1 questions can be measured"):
         ranking_report([question(0, 0)], [(1, 2)], "answered")
     with pytest.raises(ConfigError, match="0 predictions for 1 questions"):

@@ -1,4 +1,4 @@
-"""Relation extraction as a whole: learnt by heart, counted as BLURB does, written down."""
+"""Relation extraction: markers, truncation, training on a toy set, metrics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def start(load, relations, training):
     return make
 
 
-def test_relations_are_learnt_by_the_words_between(start, relations, tmp_path):
+def test_training_on_a_toy_set(start, relations, tmp_path):
     model = start(epochs=30)
     assert (model.labels, model.positive) == (("false", "effect"), ("effect",))
     fitted = fit(model, relations, relations, tmp_path / "run", seed=1)
@@ -75,7 +75,7 @@ def test_answers_are_lines_that_name_their_example(start, relations, tmp_path):
     assert 0.5 <= first["probability"] <= 1
 
 
-def test_one_label_is_nothing_to_tell_apart(load, relations):
+def test_one_label_is_refused(load, relations):
     with pytest.raises(ConfigError, match="at least 2 labels"):
         RelationModel.from_examples(load(), RelationConfig(), relations[:1])
 
@@ -83,8 +83,8 @@ def test_one_label_is_nothing_to_tell_apart(load, relations):
 def example(text, first, second, kinds=("drug", "gene")):
     positions = [(text.index(name), text.index(name) + len(name)) for name in (first, second)]
     mentions = [
-        Mention(*place, name, type=kind)
-        for place, name, kind in zip(positions, (first, second), kinds, strict=True)
+        Mention(*position, name, type=kind)
+        for position, name, kind in zip(positions, (first, second), kinds, strict=True)
     ]
     return RelationExample(text, *mentions, "x")
 
@@ -140,7 +140,7 @@ def test_names_may_stay_after_their_markers(load, one, expected):
     [pair] = RelationTokenizer(encoder, "text", named=True).read([one])
     tokens = shown(encoder, pair)
     assert " ".join(tokens) == expected
-    assert all(tokens[place].startswith("@") for place in pair.positions)
+    assert all(tokens[position].startswith("@") for position in pair.positions)
 
 
 def test_the_order_of_text_or_of_roles(reading):
@@ -149,18 +149,18 @@ def test_the_order_of_text_or_of_roles(reading):
     assert reading(turned, order="roles")[1].positions == (3, 1)
 
 
-def test_a_marker_that_training_did_not_know_has_several_tokens(load):
+def test_an_unknown_marker_has_several_tokens(load):
     encoder = load()
     [pair] = RelationTokenizer(encoder, "text").read(
         [example("aspirin after fever", "aspirin", "fever")]
     )
     assert len(pair.tokens) > 5
     tokens = shown(encoder, pair)
-    place = tokens.index("after")
-    assert pair.positions == (1, place + 1)
+    position = tokens.index("after")
+    assert pair.positions == (1, position + 1)
 
 
-def test_what_is_too_long_loses_its_end_while_both_markers_stay(reading):
+def test_long_texts_are_cut_at_the_end_while_both_markers_stay(reading):
     _, pair = reading(example("aspirin after fever " + "pain " * 20, "aspirin", "fever"), 12)
     assert len(pair.tokens) == 12
     assert pair.positions == (1, 3)
@@ -169,7 +169,7 @@ def test_what_is_too_long_loses_its_end_while_both_markers_stay(reading):
 
 @pytest.mark.parametrize("between", [2, 30])
 @pytest.mark.parametrize("after_them", [0, 20])
-def test_what_is_too_long_is_cut_around_markers_after_its_end(reading, between, after_them):
+def test_long_texts_are_cut_around_markers(reading, between, after_them):
     text = " ".join(
         ["no"] * 20 + ["aspirin"] + ["after"] * between + ["fever"] + ["pain"] * after_them
     )
@@ -177,7 +177,7 @@ def test_what_is_too_long_is_cut_around_markers_after_its_end(reading, between, 
     tokens = shown(encoder, pair)
     assert len(tokens) == 12
     assert pair.cut_around
-    assert [tokens[place] for place in pair.positions] == ["@DRUG$", "@GENE$"]
+    assert [tokens[position] for position in pair.positions] == ["@DRUG$", "@GENE$"]
     if between == 2:
         assert tokens.count("after") == 2
         assert tokens.count("no") == (3 if after_them else 6)
@@ -185,6 +185,6 @@ def test_what_is_too_long_is_cut_around_markers_after_its_end(reading, between, 
         assert tokens.count("after") == 8
 
 
-def test_an_encoder_that_reads_too_little_is_refused(load):
+def test_too_small_a_max_length_is_refused(load):
     with pytest.raises(ConfigError, match="leaves 6 tokens"):
         RelationTokenizer(load(8), "text")

@@ -1,4 +1,4 @@
-"""Batches: all items once an epoch, in an order of the seed, of like length."""
+"""Training batches: all items once an epoch, in the order of a seed, of similar length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of a task: the rate chosen on dev, seeds, resume, the model of a run, comparisons."""
+"""Task runs: learning rate search, seeds, resume, the saved model, comparisons."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_run_chooses_on_dev_and_measures_the_chosen_on_test(recipe, data, docu
     # the rate that lost has seen one seed and no test
     assert [path.name for path in (runs / "lr-1e-06").iterdir()] == ["seed-1"]
     assert not (runs / "lr-1e-06" / "seed-1" / "predictions-test.jsonl").exists()
-    # the model kept is the best on dev, and its predictions are those on disk
+    # the saved model is the best on dev, and its predictions are those on disk
     best = runs / "lr-0.005" / f"seed-{found['best_seed']}"
     written = list(read_documents(best / "predictions-test.jsonl"))
     assert [d.mentions for d in open_task(result.run).predict(documents[7:])] == [
@@ -108,14 +108,14 @@ def test_finished_seeds_are_not_repeated_and_unfinished_ones_are_as_if_new(recip
     assert all(torch.equal(ours[key], theirs[key]) for key in theirs if "pooler" not in key)
 
 
-def test_a_run_on_other_data_is_not_gone_on_with(recipe, data, documents):
+def test_resume_with_other_data_is_refused(recipe, data, documents):
     finetune_task(recipe(seeds=[1]), data())
     other = TaskExamples(documents[:6])
-    with pytest.raises(ConfigError, match="was begun with train"):
+    with pytest.raises(ConfigError, match="train = "):
         finetune_task(recipe(seeds=[1, 2]), data(train=other, resume=True))
 
 
-def test_another_test_set_is_measured_anew(recipe, data, documents):
+def test_another_test_set_is_evaluated_again(recipe, data, documents):
     finetune_task(recipe(seeds=[1, 2]), data())
     result = finetune_task(
         recipe(seeds=[1, 2]), data(test=TaskExamples(documents[:2]), resume=True)
@@ -231,7 +231,7 @@ def test_an_interrupt_says_what_resume_will_do(recipe, data):
     assert results(resumed.run)["seeds"] == [1, 2]
 
 
-def test_what_was_found_on_test_stays_when_a_run_is_looked_at_without(recipe, data):
+def test_test_results_stay_when_a_run_is_resumed_without_a_test_set(recipe, data):
     whole = results(finetune_task(recipe(seeds=[1]), data()).run)
     without = results(finetune_task(recipe(seeds=[1]), data(resume=True, test=None)).run)
     assert {**without, "made_at": ""} == {**whole, "made_at": ""}
@@ -240,7 +240,7 @@ def test_what_was_found_on_test_stays_when_a_run_is_looked_at_without(recipe, da
     assert "test" not in more["data"]
 
 
-def test_a_seed_that_is_trained_again_for_a_new_test_set_says_so(recipe, data, documents):
+def test_a_seed_retrained_for_a_new_test_set_is_rewritten(recipe, data, documents):
     first = finetune_task(recipe(seeds=[1, 2]), data())
     other = 3 - results(first.run)["best_seed"]
     path = first.run / "runs" / "lr-0.005" / f"seed-{other}" / "result.json"

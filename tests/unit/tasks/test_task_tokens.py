@@ -1,4 +1,4 @@
-"""Text as tokens: whole however long, offsets of the unaltered text, framed as encoders want."""
+"""Task tokenisation: offsets of the original text, words, special tokens, text sequences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_text_is_read_whole_and_framed_as_the_tokenizer_does(load):
 
 
 def test_lower_case_moves_no_offset(load):
-    """One letter of Turkish becomes two when lowercased; it is left as it is."""
+    """One Turkish letter becomes two when lowercased; it is left as it is."""
     plain = load()
     settings = EncoderSettings(pooling="mean", max_length=32, lower=True)
     encoder = TextEncoder(plain.model, plain.tokenizer, settings, "lowering")
@@ -60,7 +60,7 @@ PIECES = ("▁acute", "▁cough", "▁diabetes", "糖尿病", "患者", "咳嗽"
 
 @pytest.fixture
 def reading(load):
-    """Make an encoder's tokenizer; nothing else of the encoder is asked."""
+    """Make an encoder's tokenizer; nothing else of the encoder is used."""
 
     def make(tokenizer):
         encoder = load()
@@ -182,22 +182,22 @@ def test_an_encoder_of_one_segment_is_given_none(encoder_folder, tmp_path):
     assert len(list(network.predict(sequences, "fp32"))) == len(TEXTS)
 
 
-def test_what_cannot_be_read_is_refused(load):
+def test_too_small_a_room_for_two_texts_is_refused(load):
     with pytest.raises(ConfigError, match="leaves 5 tokens for two texts"):
         SequenceTokenizer(load(8))
 
 
-def test_an_opening_token_is_needed(load, tmp_path):
+def test_a_cls_token_is_required(load, tmp_path):
     encoder = load()
     encoder.tokenizer.backend_tokenizer.post_processor = None
     for texts in TEXTS:
         with pytest.raises(ConfigError, match=r"puts no \[CLS\] token"):
             SequenceTokenizer(encoder).read([texts])
-    make_character_encoder(["fever"], tmp_path / "letters", width=16)
-    letters = SequenceTokenizer(TextEncoder.from_pretrained(tmp_path / "letters"))
-    assert len(letters.read([("fever",)])[0].tokens) == 7
+    make_character_encoder(["fever"], tmp_path / "characters", width=16)
+    tokenizer = SequenceTokenizer(TextEncoder.from_pretrained(tmp_path / "characters"))
+    assert len(tokenizer.read([("fever",)])[0].tokens) == 7
     with pytest.raises(ConfigError, match="before two texts"):
-        letters.read([("fever", "fever")])
+        tokenizer.read([("fever", "fever")])
 
 
 def test_an_epoch_reads_what_is_chosen_for_it_alone(load):

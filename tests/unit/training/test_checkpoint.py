@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from biograft.errors import StoreError
-from biograft.training.checkpoint import Place, find_checkpoints, load_checkpoint, save_checkpoint
+from biograft.training.checkpoint import Cursor, find_checkpoints, load_checkpoint, save_checkpoint
 
 
 def trained(width=4, n_updates=3):
@@ -25,9 +25,9 @@ def trained(width=4, n_updates=3):
 
 def test_a_saved_state_comes_back(tmp_path):
     model, optimiser = trained()
-    folder = save_checkpoint(tmp_path, Place(3, 1, 2), model, optimiser, keep=2)
+    folder = save_checkpoint(tmp_path, Cursor(3, 1, 2), model, optimiser, keep=2)
     other, fresh = trained(n_updates=0)
-    assert load_checkpoint(folder, other, fresh) == Place(3, 1, 2)
+    assert load_checkpoint(folder, other, fresh) == Cursor(3, 1, 2)
     for parameter, twin in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.equal(parameter, twin)
         for key, value in optimiser.state[parameter].items():
@@ -38,7 +38,7 @@ def test_weights_that_are_shared_stay_shared(tmp_path):
     model = nn.ModuleList([nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False)])
     model[1].weight = model[0].weight
     optimiser = torch.optim.AdamW(model.parameters())
-    folder = save_checkpoint(tmp_path, Place(1), model, optimiser, keep=0)
+    folder = save_checkpoint(tmp_path, Cursor(1), model, optimiser, keep=0)
     expected = model[0].weight.clone()
     with torch.no_grad():
         model[0].weight.zero_()
@@ -49,13 +49,13 @@ def test_weights_that_are_shared_stay_shared(tmp_path):
 @pytest.mark.parametrize(("keep", "kept"), [(0, [1, 2, 3]), (1, [3]), (2, [2, 3])])
 def test_older_states_are_removed(tmp_path, keep, kept):
     for step in (1, 2, 3):
-        save_checkpoint(tmp_path, Place(step), *trained(), keep=keep)
+        save_checkpoint(tmp_path, Cursor(step), *trained(), keep=keep)
     assert [int(path.name[-8:]) for path in find_checkpoints(tmp_path)] == kept
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimiser.safetensors", "state.json"])
 def test_truncated_and_missing_files_are_refused(tmp_path, name):
-    folder = save_checkpoint(tmp_path, Place(1), *trained(), keep=1)
+    folder = save_checkpoint(tmp_path, Cursor(1), *trained(), keep=1)
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[: len(content) // 2])
     with pytest.raises(StoreError, match=r"damaged.*remove it to go on from the state before"):
@@ -66,7 +66,7 @@ def test_truncated_and_missing_files_are_refused(tmp_path, name):
 
 
 def test_damage_inside_a_file_is_refused(tmp_path):
-    folder = save_checkpoint(tmp_path, Place(1), *trained(), keep=1)
+    folder = save_checkpoint(tmp_path, Cursor(1), *trained(), keep=1)
     path = folder / "optimiser.safetensors"
     path.write_bytes(b"\xff" * path.stat().st_size)
     with pytest.raises(StoreError, match="does not fit this model or is damaged"):
@@ -74,7 +74,7 @@ def test_damage_inside_a_file_is_refused(tmp_path):
 
 
 def test_another_model_is_refused(tmp_path):
-    folder = save_checkpoint(tmp_path, Place(1), *trained(), keep=1)
+    folder = save_checkpoint(tmp_path, Cursor(1), *trained(), keep=1)
     with pytest.raises(StoreError, match="does not fit this model"):
         load_checkpoint(folder, *trained(width=5))
 
@@ -84,7 +84,7 @@ def test_another_model_is_refused(tmp_path):
     [({"version": 99}, "saved state of version 99"), ({"format": "x"}, "no saved state but 'x'")],
 )
 def test_foreign_states_are_refused(tmp_path, change, message):
-    folder = save_checkpoint(tmp_path, Place(1), *trained(), keep=1)
+    folder = save_checkpoint(tmp_path, Cursor(1), *trained(), keep=1)
     state = json.loads((folder / "state.json").read_text())
     (folder / "state.json").write_text(json.dumps({**state, **change}))
     with pytest.raises(StoreError, match=message):

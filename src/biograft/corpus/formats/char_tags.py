@@ -13,10 +13,9 @@ from pathlib import Path
 from biograft.artifacts import new_file
 from biograft.corpus.formats.format import DocumentFormat, Feature, replace_characters
 from biograft.corpus.formats.output import encode_text
-from biograft.corpus.formats.tokenised import Scheme, decode, encode, is_tag
+from biograft.corpus.formats.tokenised import Scheme, decode, encode, is_tag, read_tag_lines
 from biograft.documents import Document, Mention
 from biograft.errors import OutputError
-from biograft.sources.files import read_lines
 from biograft.sources.format import Probe
 from biograft.sources.limits import BufferLimit
 from biograft.sources.log import ReadLog
@@ -35,7 +34,7 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
     rows: list[tuple[str, str]] = []
     fault: tuple[int, str] | None = None
     n_texts, limit = 0, BufferLimit("a text", path)
-    for number, line in _with_end(read_lines(path)):
+    for number, line in read_tag_lines(path):
         if line:
             log.read()
             limit.add(line, number)
@@ -51,11 +50,6 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
             yield _document(str(n_texts), rows)
         rows, fault = [], None
         limit.clear()
-
-
-def _with_end(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    yield from lines
-    yield 0, ""
 
 
 def _document(identifier: str, rows: list[tuple[str, str]]) -> Document:

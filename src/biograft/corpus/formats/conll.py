@@ -26,11 +26,11 @@ from biograft.corpus.formats.tokenised import (
     decode,
     encode,
     is_tag,
+    read_tag_lines,
     tokens_of,
 )
 from biograft.documents import Document, Mention, Passage
 from biograft.errors import OutputError
-from biograft.sources.files import read_lines
 from biograft.sources.format import Probe
 from biograft.sources.limits import BufferLimit
 from biograft.sources.log import ReadLog
@@ -78,7 +78,7 @@ def _sentences(path: Path, log: ReadLog) -> Iterator[str | list[list[str]]]:
     rows: list[list[str]] = []
     fault: tuple[int, str] | None = None
     limit = BufferLimit("a sentence", path)
-    for number, line in _with_end(read_lines(path)):
+    for number, line in read_tag_lines(path):
         is_mark = line.startswith(_MARK)
         if line.strip() and not is_mark:
             log.read()
@@ -100,11 +100,6 @@ def _sentences(path: Path, log: ReadLog) -> Iterator[str | list[list[str]]]:
             log.read()
             name = line.removeprefix(_MARK).strip()
             yield "" if name.split(" ")[0] in _NO_ID else name
-
-
-def _with_end(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    yield from lines
-    yield 0, ""
 
 
 def _cells(line: str) -> list[str]:

@@ -119,8 +119,8 @@ class _DdiParser:
 
 
 def _shifted(mention: Mention, by: int) -> Mention:
-    fragments = tuple((start + by, end + by) for start, end in mention.pieces)
-    return replace(mention, start=mention.start + by, end=mention.end + by, pieces=fragments)
+    fragments = tuple((start + by, end + by) for start, end in mention.fragments)
+    return replace(mention, start=mention.start + by, end=mention.end + by, fragments=fragments)
 
 
 def write(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:

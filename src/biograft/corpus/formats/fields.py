@@ -82,7 +82,7 @@ class OffsetChecker:
         if doubt:
             self._log.doubt(doubt, line, excerpt, path=self._path)
         fragments = checked if len(checked) > 1 else ()
-        return Mention(checked[0][0], checked[-1][1], self._joined(checked), pieces=fragments)
+        return Mention(checked[0][0], checked[-1][1], self._joined(checked), fragments=fragments)
 
     def _check(self, spans: Spans, written: str | None) -> tuple[Spans, str]:
         """Return the corrected spans (none if there are none) and what was wrong with them."""

@@ -96,11 +96,11 @@ class FormatAdapter:
 
 def fill_gaps(document: Document) -> tuple[Document, int]:
     """Extend every mention with gaps over the whole text between its outer bounds."""
-    n = sum(bool(mention.pieces) for mention in document.mentions)
+    n = sum(bool(mention.fragments) for mention in document.mentions)
     if not n:
         return document, 0
     filled = tuple(
-        replace(m, pieces=(), text=document.text[m.start : m.end]) if m.pieces else m
+        replace(m, fragments=(), text=document.text[m.start : m.end]) if m.fragments else m
         for m in document.mentions
     )
     return replace(document, mentions=filled), n

@@ -69,7 +69,7 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
 
 def _mention(value: dict[str, Any], checker: OffsetChecker, line: int) -> Mention | None:
     written = field(value, "text", str) if "text" in value else None
-    fragments = tuple(_pair(each, int) for each in fields(value, "pieces", list))
+    fragments = tuple(_pair(each, int) for each in fields(value, "fragments", list))
     spans = fragments or ((field(value, "start", int), field(value, "end", int)),)
     mention = checker.mention(spans, written, line, json.dumps(value, ensure_ascii=False))
     return mention and replace(

@@ -8,10 +8,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 
 from biograft.corpus.alignment import split_tokens
 from biograft.corpus.formats.format import Feature, Step, keep_flat_passages, replace_characters
 from biograft.documents import Document, Mention, Passage
+from biograft.sources.files import read_lines
 
 OUTSIDE = "O"
 _BEGINS = "BSU"
@@ -33,6 +35,12 @@ class Scheme(StrEnum):
 def is_tag(tag: str) -> bool:
     """Whether a cell is a tag: ``O``, or a letter alone or with a type behind ``-`` or ``_``."""
     return tag == OUTSIDE or (tag[:1] in _LETTERS and (len(tag) == 1 or tag[1] in "-_"))
+
+
+def read_tag_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Read the lines of a file and a final empty line, which ends the last sentence."""
+    yield from read_lines(path)
+    yield 0, ""
 
 
 def decode(tags: Iterable[str]) -> list[tuple[int, int, str]]:

@@ -24,7 +24,7 @@ COLUMNS = ("character", "side", "count", "starts", "ends", "ratio")
 _FILE_HEADER = f"""\
 # Characters at which names are cut. Delete the line of one that should not cut.
 # side: cut before or after it. count: segments that begin (starts) or end (ends) with it.
-# share: of its places inside names, how many are such a cut.
+# ratio: how many of its occurrences inside names are such a cut.
 # {chr(9).join(COLUMNS)}
 """
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from biograft.corpus.tasks.records import Answer, ClassExample, PairExample, RankingExample
 from biograft.corpus.tasks.registry import TaskConfig, TaskFormat, by_lines
-from biograft.corpus.tasks.rows import read_tabbed, relevance
+from biograft.corpus.tasks.rows import (
+    JudgedAnswer,
+    TabRow,
+    group_by_question,
+    read_tabbed,
+    relevance,
+)
 from biograft.sources.json_files import read_objects
 
 if TYPE_CHECKING:
@@ -38,6 +44,42 @@ def read_texts(config: TaskConfig, log: ReadLog) -> Iterator[ClassExample]:
 
 
 CMEDTC = TaskFormat("class", read_texts)
+
+
+def read_cmedqa(config: TaskConfig, log: ReadLog) -> Iterator[RankingExample]:
+    """Read cMedQA as ChineseBLUE has it: 0/1, question, answer, quoted as in CSV."""
+    rows = read_tabbed(config, log, 3, "0/1, question, answer", quoted=True)
+    return group_by_question(_judged_answers(rows, log, label=0, query=1, answer=2))
+
+
+def read_webmedqa(config: TaskConfig, log: ReadLog) -> Iterator[RankingExample]:
+    """Read WebMedQA: question id, 0/1, department, question, answer."""
+    rows = read_tabbed(config, log, 5, "id, 0/1, department, question, answer")
+    return group_by_question(_judged_answers(rows, log, label=1, query=3, answer=4, id_at=0))
+
+
+def _judged_answers(
+    rows: Iterable[TabRow],
+    log: ReadLog,
+    *,
+    label: int,
+    query: int,
+    answer: int,
+    id_at: int | None = None,
+) -> Iterator[JudgedAnswer]:
+    for row in rows:
+        grade = relevance(row.cells[label])
+        if grade is None:
+            log.reject("the label is not a whole number such as 0 or 1", row.line, row.text)
+        elif not row.cells[query].strip() or not row.cells[answer].strip():
+            log.reject("question or answer is empty", row.line, row.text)
+        else:
+            identifier = "" if id_at is None else row.cells[id_at].strip()
+            yield identifier, row.cells[query], Answer(row.cells[answer], grade)
+
+
+CMEDQA = TaskFormat("ranking", read_cmedqa)
+WEBMEDQA = TaskFormat("ranking", read_webmedqa)
 
 
 def read_cmedir(config: TaskConfig, log: ReadLog) -> Iterator[RankingExample]:

@@ -124,10 +124,10 @@ def _checked(key: str, annotation: Any, value: Any) -> Any:
 
 def _mention(value: Any, text: Any) -> Mention:
     """Make a mention, checked to match its text."""
-    fragments: Any = value.get("pieces", []) if isinstance(value, dict) else []
+    fragments: Any = value.get("fragments", []) if isinstance(value, dict) else []
     if not isinstance(fragments, list) or not all(_is_span(each) for each in fragments):
         raise _InvalidExampleError("pieces is not a list of start and end")
-    values = {**value, "pieces": tuple(map(tuple, fragments))} if fragments else value
+    values = {**value, "fragments": tuple(map(tuple, fragments))} if fragments else value
     mention: Mention = _record(Mention, values)
     spans = mention.spans
     outer = (min(start for start, _ in spans), max(end for _, end in spans))

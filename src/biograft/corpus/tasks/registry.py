@@ -68,8 +68,8 @@ TASK_FORMATS: Registry[TaskFormat] = Registry(
     "task format",
     {
         "cmedqq": ("chineseblue:CMEDQQ", "label, text, text (cMedQQ, cMedQNLI); tabs"),
-        "cmedqa": ("rows:CMEDQA", "0/1, question, answer; tabs, quoted as in CSV"),
-        "webmedqa": ("rows:WEBMEDQA", "id, 0/1, department, question, answer; tabs"),
+        "cmedqa": ("chineseblue:CMEDQA", "0/1, question, answer; tabs, quoted as in CSV"),
+        "webmedqa": ("chineseblue:WEBMEDQA", "id, 0/1, department, question, answer; tabs"),
         "cmedir": ("chineseblue:CMEDIR", "searches and graded pages; JSON lines"),
         "cmedtc": ("chineseblue:CMEDTC", "class, text (cMedTC, cMedIC); a tab"),
         "hoc": ("blurb:HOC", "labels 0_1,1_0,..., sentence, id; tabs"),

@@ -1,4 +1,4 @@
-"""Rows of delimited task files (CSV, TSV), and rankings of one answer per row (cMedQA, WebMedQA).
+"""Rows of delimited task files (CSV, TSV), and grouping of rows with one answer into rankings.
 
 Rows are parsed line by line, so that a malformed row does not affect others.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from biograft.corpus.tasks.records import Answer, RankingExample
-from biograft.corpus.tasks.registry import TaskConfig, TaskFormat
+from biograft.corpus.tasks.registry import TaskConfig
 from biograft.sources.files import MAX_LINE_BYTES, read_lines
 
 if TYPE_CHECKING:
@@ -118,18 +118,6 @@ JudgedAnswer = tuple[str, str, Answer]
 """The id of a question, its text, and one answer."""
 
 
-def read_cmedqa(config: TaskConfig, log: ReadLog) -> Iterator[RankingExample]:
-    """Read cMedQA as ChineseBLUE has it: 0/1, question, answer, quoted as in CSV."""
-    rows = read_tabbed(config, log, 3, "0/1, question, answer", quoted=True)
-    return group_by_question(_judged_answers(rows, log, label=0, query=1, answer=2))
-
-
-def read_webmedqa(config: TaskConfig, log: ReadLog) -> Iterator[RankingExample]:
-    """Read WebMedQA: question id, 0/1, department, question, answer."""
-    rows = read_tabbed(config, log, 5, "id, 0/1, department, question, answer")
-    return group_by_question(_judged_answers(rows, log, label=1, query=3, answer=4, id_at=0))
-
-
 def group_by_question(judged: Iterable[JudgedAnswer]) -> Iterator[RankingExample]:
     """Group answers by question into ranking examples."""
     questions: dict[tuple[str, str], list[Answer]] = {}
@@ -147,27 +135,3 @@ def relevance(cell: str) -> int | None:
     """
     cell = cell.strip()
     return int(cell) if cell.isascii() and cell.isdecimal() and len(cell) <= 9 else None
-
-
-def _judged_answers(
-    rows: Iterable[TabRow],
-    log: ReadLog,
-    *,
-    label: int,
-    query: int,
-    answer: int,
-    id_at: int | None = None,
-) -> Iterator[JudgedAnswer]:
-    for row in rows:
-        grade = relevance(row.cells[label])
-        if grade is None:
-            log.reject("the label is not a whole number such as 0 or 1", row.line, row.text)
-        elif not row.cells[query].strip() or not row.cells[answer].strip():
-            log.reject("question or answer is empty", row.line, row.text)
-        else:
-            identifier = "" if id_at is None else row.cells[id_at].strip()
-            yield identifier, row.cells[query], Answer(row.cells[answer], grade)
-
-
-CMEDQA = TaskFormat("ranking", read_cmedqa)
-WEBMEDQA = TaskFormat("ranking", read_webmedqa)

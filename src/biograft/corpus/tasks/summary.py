@@ -235,7 +235,7 @@ def _extra(examples: Sequence[Example]) -> dict[str, int]:
         overlapping = (_overlap(example) for example in relations)
         return {
             "n_documents": len({example.document for example in relations} - {""}),
-            "n_with_gaps": sum(bool(mention.pieces) for mention in both),
+            "n_with_gaps": sum(bool(mention.fragments) for mention in both),
             "n_overlapping": sum(overlapping),
         }
     if any(getattr(example, "multi", False) for example in examples):

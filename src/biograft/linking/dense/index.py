@@ -79,7 +79,7 @@ class DenseIndex:
         overwrite: bool = False,
         progress: Progress | None = None,
     ) -> DenseIndex:
-        """Encode every distinct name of a store and open the index; resumes an interrupted build."""
+        """Encode every distinct name of a store, or resume an interrupted build; open the index."""
         builder = IndexBuilder(kb, encoder, config or DenseConfig())
         builder.progress = progress or builder.progress
         builder.build(Path(folder), overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""Fine-tune an encoder on mentions whose concepts are known, so that it finds those concepts."""
+"""Fine-tuning of encoders for dense search, on labelled mentions (BioSyn, contrastive)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""All names at once: a bank of vectors that a mention is told apart from.
+"""A memory bank of name vectors: fine-tuning with all names as candidates.
 
-Encoding the candidates of every mention is what fine-tuning costs. Here only mentions, and a few
-right names of each, go through the encoder; the vectors of all other names are kept from the
-start of the epoch, so that a step costs a tenth and every name is a wrong answer to learn from.
-The mentions are names of the bank too, of the concepts they mean, but never of themselves.
+The main cost of fine-tuning is to encode the candidates of every mention. Here only mentions, and
+a few correct names of each, are encoded in a step. The vectors of all other names are computed at
+the start of the epoch, so that a step costs a tenth and every name is a negative. The mentions
+are names of the bank, too, but not for themselves.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from biograft.text import normalise
 
 @dataclass(frozen=True, slots=True)
 class BankBatch:
-    """Texts that are asked, and the names of the bank: which are right for each of them."""
+    """A batch of texts, with the correct names of the bank for each."""
 
     texts: tuple[str, ...]
-    """The mentions, then names of the bank to be encoded afresh."""
+    """The mentions, then names of the bank that are encoded again."""
     n_mentions: int
-    fresh: Rows  # (texts - n_mentions,): where those names stand in the bank
-    bank: Tensor  # (names, width): as they were at the start of the epoch
+    fresh: Rows  # (texts - n_mentions,): rows of those names in the bank
+    bank: Tensor  # (names, width): vectors from the start of the epoch
     gold: Flags  # (texts, names)
     withheld: Flags  # (texts, names): the text itself
 
@@ -45,18 +45,18 @@ class BankBatch:
 
 
 class NameBank:
-    """The texts of a bank, and which concepts each of them names."""
+    """The texts of a bank, and the concepts that each of them names."""
 
     def __init__(self, data: FinetuneData, encoder: TextEncoder, config: FinetuneConfig) -> None:
         self.data, self.config, self._encoder = data, config, encoder
-        named = _named_concepts(data, _reachable(data, config))
+        concepts_of = _named_concepts(data, _reachable(data, config))
         for example in data.examples:
-            named.setdefault(encoder.prepare(example.text), set()).update(example.concepts)
-        self.texts = tuple(named)
-        self._concepts = tuple(named.values())
+            concepts_of.setdefault(encoder.prepare(example.text), set()).update(example.concepts)
+        self.texts = tuple(concepts_of)
+        self._concepts = tuple(concepts_of.values())
         self._of_concept: dict[int, list[int]] = {}
         self._of_form: dict[str, list[int]] = {}
-        for row, (text, concepts) in enumerate(named.items()):
+        for row, (text, concepts) in enumerate(concepts_of.items()):
             self._of_form.setdefault(normalise(text), []).append(row)
             for concept in concepts:
                 self._of_concept.setdefault(concept, []).append(row)
@@ -66,11 +66,11 @@ class NameBank:
 
     @property
     def device(self) -> torch.device:
-        """Where the encoder computes."""
+        """Device of the encoder."""
         return self._encoder.device
 
     def encode(self) -> npt.NDArray[np.float16]:
-        """Give the vectors of all texts by the encoder as it stands."""
+        """Compute the vectors of all texts with the current encoder."""
         config = DenseConfig(
             similarity=self.config.marginal.similarity,
             batch_size=self.config.encode_batch,
@@ -78,42 +78,42 @@ class NameBank:
         )
         return encode(self._encoder, config, self.texts).astype(np.float16)
 
-    def rng(self, epoch: int, places: Sequence[int]) -> Rows:
-        """Draw right names of some data, to be encoded afresh: rows, each once."""
-        drawn: set[int] = set()
-        for place in places:
-            example = self.data.examples[place]
+    def sample(self, epoch: int, indices: Sequence[int]) -> Rows:
+        """Sample correct names of some examples, to be encoded again: distinct rows, ascending."""
+        rows: set[int] = set()
+        for index in indices:
+            example = self.data.examples[index]
             right = self._right(example.text, example.concepts)
-            random = np.random.default_rng([self.config.training.seed, epoch, place])
+            rng = np.random.default_rng([self.config.training.seed, epoch, index])
             n = min(self.config.partners, len(right))
-            drawn.update(random.choice(right, n, replace=False).tolist() if n else ())
-        return np.array(sorted(drawn), np.int64)
+            rows.update(rng.choice(right, n, replace=False).tolist() if n else ())
+        return np.array(sorted(rows), np.int64)
 
-    def batch(self, vectors: Tensor, epoch: int, places: Sequence[int]) -> BankBatch:
-        """Put together what is asked at once."""
-        chosen = [self.data.examples[place] for place in places]
-        fresh = self.rng(epoch, places)
-        asked = [(example.text, example.concepts) for example in chosen]
-        asked += [(self.texts[row], tuple(self._concepts[row])) for row in fresh.tolist()]
-        gold = np.zeros((len(asked), len(self)), np.bool_)
+    def batch(self, vectors: Tensor, epoch: int, indices: Sequence[int]) -> BankBatch:
+        """Assemble a batch."""
+        chosen = [self.data.examples[index] for index in indices]
+        fresh = self.sample(epoch, indices)
+        queries = [(example.text, example.concepts) for example in chosen]
+        queries += [(self.texts[row], tuple(self._concepts[row])) for row in fresh.tolist()]
+        gold = np.zeros((len(queries), len(self)), np.bool_)
         withheld = np.zeros_like(gold)
-        for line, (text, concepts) in enumerate(asked):
+        for line, (text, concepts) in enumerate(queries):
             gold[line, self._right(text, concepts)] = True
             withheld[line, self._itself(text)] = True
-        texts = tuple(text for text, _ in asked)
+        texts = tuple(text for text, _ in queries)
         return BankBatch(texts, len(chosen), fresh, vectors, gold, withheld)
 
     def _itself(self, text: str) -> list[int]:
         return self._of_form.get(normalise(text), [])
 
     def _right(self, text: str, concepts: Sequence[int]) -> list[int]:
-        """Give the rows that name any of some concepts and are not the text itself."""
+        """Return the rows that name any of some concepts and are not the text itself."""
         rows = {row for concept in concepts for row in self._of_concept.get(concept, ())}
         return sorted(rows.difference(self._itself(text)))
 
 
 class BankBatches:
-    """Batches that can be taken up anywhere: each epoch's vectors are kept in ``folder``."""
+    """Batches that can resume at any position: the vectors of an epoch are kept in ``folder``."""
 
     def __init__(self, bank: NameBank, folder: Path, order: EpochOrder) -> None:
         self.bank, self.folder, self.order = bank, folder, order
@@ -122,35 +122,35 @@ class BankBatches:
         return len(self.order)
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[BankBatch]:
-        """Give the batches of an epoch from a position on."""
+        """Yield the batches of an epoch from a position on."""
         if not position:
             vectors = self.bank.encode()
-            if self.order.share.rank == 0:
+            if self.order.shard.rank == 0:
                 save_vectors(self.folder, epoch, vectors)
         else:
             vectors = load_vectors(self.folder, epoch, len(self.bank))
-        kept = torch.from_numpy(vectors.astype(np.float32)).to(self.bank.device)
-        for places in self.order.batches(epoch, position):
-            yield self.bank.batch(kept, epoch, places.tolist())
+        bank = torch.from_numpy(vectors.astype(np.float32)).to(self.bank.device)
+        for indices in self.order.batches(epoch, position):
+            yield self.bank.batch(bank, epoch, indices.tolist())
 
 
 def _reachable(data: FinetuneData, config: FinetuneConfig) -> Rows:
-    """Choose the names of the store that are worth keeping, ascending."""
+    """Return the names of the store that the bank keeps, ascending."""
     if config.refresh == "full":
         return np.arange(len(data.names))
     lexical = LexicalIndex.build(data.kb, config.lexical)
     rows = lexical.search([example.text for example in data.examples], config.reach).rows
     near = data.names.of_row[rows[rows >= 0]]
-    gold = [number for example in data.examples for number in example.gold]
+    gold = [name for example in data.examples for name in example.gold]
     return np.unique(np.concatenate((near[near >= 0], np.array(gold, np.int64))))
 
 
-def _named_concepts(data: FinetuneData, numbers: Rows) -> dict[str, set[int]]:
-    """Say which concepts each of some texts of the store names."""
+def _named_concepts(data: FinetuneData, indices: Rows) -> dict[str, set[int]]:
+    """Return the concepts that each of some texts of the store names."""
     concepts = data.kb.table("names").column("concept").to_numpy()
-    named: dict[int, set[int]] = {number: set() for number in numbers.tolist()}
-    for number, concept in zip(data.names.of_row.tolist(), concepts.tolist(), strict=True):
-        if number in named:
-            named[number].add(concept)
-    texts = data.names.take(numbers)
+    named: dict[int, set[int]] = {index: set() for index in indices.tolist()}
+    for index, concept in zip(data.names.of_row.tolist(), concepts.tolist(), strict=True):
+        if index in named:
+            named[index].add(concept)
+    texts = data.names.take(indices)
     return dict(zip(texts, named.values(), strict=True))

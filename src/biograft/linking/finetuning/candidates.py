@@ -1,4 +1,4 @@
-"""The candidates of mentions, half by letters and half by the encoder as it stands."""
+"""Candidates of training mentions: half by lexical search, half by the current encoder (BioSyn)."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class EpochCandidates:
-    """The candidates of all data in one epoch."""
+    """The candidates of all examples in one epoch."""
 
-    texts: Rows  # (data, k): numbers of names' texts, -1 where there are fewer
-    lexical: Scores  # (data, k): how alike in letters; 0 where not known
-    gold: Flags  # (data, k)
-    found: Flags  # (data,): a gold name was found without being added
+    texts: Rows  # (examples, k): indices of names, padded with -1
+    lexical: Scores  # (examples, k): lexical scores; 0 if unknown
+    gold: Flags  # (examples, k)
+    gold_found: Flags  # (examples,): a gold name was found, not added
 
 
 class CandidateFinder:
-    """Finds the candidates of all data; what depends on letters alone is found once."""
+    """Finds the candidates of all examples; the lexical search is done once."""
 
     def __init__(
         self,
@@ -51,38 +51,40 @@ class CandidateFinder:
         self._mentions = [example.text for example in data.examples]
         n_names = max(config.reach, config.k)
         rows = lexical.search(self._mentions, n_names).rows
-        numbers = np.where(rows >= 0, data.names.of_row[rows], -1)
-        self._by_letters = [distinct(line) for line in numbers.tolist()]
+        indices = np.where(rows >= 0, data.names.of_row[rows], -1)
+        self._lexical_names = [distinct(line) for line in indices.tolist()]
         self._withheld = [self._equal_to(k) for k in range(len(data))]
 
     def find(self, last: EpochCandidates | None) -> EpochCandidates:
-        """Find candidates with the encoder as it stands; ``last`` are those of the epoch before."""
+        """Find candidates with the current encoder; ``last`` are those of the previous epoch."""
         n_more = max(map(len, self._withheld), default=0)
         by_encoder = self.nearest(self.pool(last), self.config.k + n_more)
         chosen = [self._choose(k, line) for k, line in enumerate(by_encoder.tolist())]
         gold = [example.gold for example in self.data.examples]
-        found = np.array([not own.isdisjoint(line) for own, line in zip(gold, chosen, strict=True)])
+        found = np.array(
+            [not names.isdisjoint(line) for names, line in zip(gold, chosen, strict=True)]
+        )
         if self.config.missing_gold == "add":
             self._add_gold(chosen, np.flatnonzero(~found).tolist())
-        texts = fill_up(chosen, self.config.k)
-        flags = np.array([[t in own for t in line]
-                          for own, line in zip(gold, texts.tolist(), strict=True)])  # fmt: skip
+        texts = pad_rows(chosen, self.config.k)
+        flags = np.array([[t in names for t in line]
+                          for names, line in zip(gold, texts.tolist(), strict=True)])  # fmt: skip
         return EpochCandidates(texts, self._score(self._mentions, texts), flags, found)
 
     def pool(self, last: EpochCandidates | None) -> Rows:
-        """Give the texts among which the encoder looks, ascending."""
+        """Return the names that the encoder searches, ascending."""
         everything = np.arange(len(self.data.names))
         if self.config.refresh == "full" or (last is None and self.config.first_full):
             return everything
         reachable = np.zeros(len(everything), np.bool_)
-        for example, line in zip(self.data.examples, self._by_letters, strict=True):
+        for example, line in zip(self.data.examples, self._lexical_names, strict=True):
             reachable[[*example.gold, *line]] = True
         if last is not None:
             reachable[last.texts[last.texts >= 0]] = True
         return np.flatnonzero(reachable)
 
     def nearest(self, pool: Rows, k: int) -> Rows:
-        """Give the k texts of a pool nearest to each mention, best first: (data, k)."""
+        """Return the k names of a pool nearest to each mention, best first: (examples, k)."""
         config = DenseConfig(
             similarity=self.config.marginal.similarity,
             batch_size=self.config.encode_batch,
@@ -95,85 +97,85 @@ class CandidateFinder:
         return np.where(hits.rows >= 0, pool[hits.rows], -1)
 
     def _choose(self, k: int, by_encoder: Iterable[int]) -> list[int]:
-        """Take half by letters, then by the encoder, then by letters what is still missing."""
+        """Take half from the lexical search, the rest from the encoder, then lexical ones again."""
         n, withheld = self.config.k, self._withheld[k]
-        by_letters = [text for text in self._by_letters[k] if text not in withheld]
+        lexical = [text for text in self._lexical_names[k] if text not in withheld]
         nearest = [text for text in by_encoder if text not in withheld]
-        return distinct([*by_letters[: n // 2], *nearest, *by_letters])[:n]
+        return distinct([*lexical[: n // 2], *nearest, *lexical])[:n]
 
     def _equal_to(self, k: int) -> set[int]:
-        """Give the texts that a example's mention may not have for candidates."""
+        """Return the names equal to a mention, if they are excluded from its candidates."""
         if not self.config.exclude_own_mention:
             return set()
-        return equal_texts(self.data.names, self._mentions[k], set(self._by_letters[k]))
+        return equal_texts(self.data.names, self._mentions[k], set(self._lexical_names[k]))
 
     def _add_gold(self, chosen: list[list[int]], missing: Sequence[int]) -> None:
-        """Put the gold name most like the mention behind, in place of the last if need be."""
+        """Append the gold name most similar to the mention, replacing the last if necessary."""
         if not missing:
             return
         golds = [sorted(self.data.examples[k].gold) for k in missing]
-        numbers = fill_up(golds, max(map(len, golds)))
-        scores = self._score([self._mentions[k] for k in missing], numbers)
-        best = np.where(numbers >= 0, scores, -np.inf)
+        indices = pad_rows(golds, max(map(len, golds)))
+        scores = self._score([self._mentions[k] for k in missing], indices)
+        best = np.where(indices >= 0, scores, -np.inf)
         for k, line, row in zip(missing, best, golds, strict=True):
-            # of equal ones the first
+            # ties go to the first
             chosen[k] = [*chosen[k][: self.config.k - 1], row[int(line.argmax())]]
 
-    def _score(self, mentions: Sequence[str], numbers: Rows) -> Scores:
-        """Score texts by letters; a name that the lexical index does not hold scores 0."""
-        rows = np.where(numbers >= 0, self.data.names.first_rows[numbers], -1)
+    def _score(self, mentions: Sequence[str], indices: Rows) -> Scores:
+        """Return the lexical scores of names; a name that is not indexed scores 0."""
+        rows = np.where(indices >= 0, self.data.names.first_rows[indices], -1)
         scores = self._lexical.score(mentions, rows)
         return np.where(np.isfinite(scores), scores, 0).astype(np.float32)
 
 
-def distinct(numbers: Iterable[int]) -> list[int]:
-    """Give each number once, in the order of coming; -1 stands for none."""
-    return list(dict.fromkeys(number for number in numbers if number >= 0))
+def distinct(indices: Iterable[int]) -> list[int]:
+    """Return the distinct indices in their order, without -1."""
+    return list(dict.fromkeys(index for index in indices if index >= 0))
 
 
-def fill_up(lines: Sequence[Sequence[int]], width: int) -> Rows:
-    """Make an array of lines, the shorter ones filled up with -1."""
-    filled = np.full((len(lines), width), -1, np.int64)
+def pad_rows(lines: Sequence[Sequence[int]], width: int) -> Rows:
+    """Make an array of lines, padded with -1."""
+    padded = np.full((len(lines), width), -1, np.int64)
     for row, line in enumerate(lines):
-        filled[row, : len(line)] = line
-    return filled
+        padded[row, : len(line)] = line
+    return padded
 
 
-CANDIDATES, VECTORS = "biograft-candidates 1", "biograft-bank 1"
-"""Name and version in one: of several entries the order in the file would be left to chance."""
-_KINDS = {"texts": np.int64, "lexical": np.float32, "gold": np.bool_, "found": np.bool_}
+CANDIDATES, VECTORS = "biograft-candidates 2", "biograft-bank 1"
+"""Format and version in one entry, since the order of several entries is not deterministic."""
+_KINDS = {"texts": np.int64, "lexical": np.float32, "gold": np.bool_, "gold_found": np.bool_}
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
 def path_of(folder: Path, epoch: int) -> Path:
-    """Say where the candidates, or vectors, of an epoch are."""
+    """Return the file of the candidates, or vectors, of an epoch."""
     return folder / f"epoch-{epoch:04d}.safetensors"
 
 
 def save_candidates(folder: Path, epoch: int, candidates: EpochCandidates) -> None:
-    """Write the candidates of an epoch, whole or not at all."""
+    """Write the candidates of an epoch atomically."""
     _save(path_of(folder, epoch), CANDIDATES, {n: getattr(candidates, n) for n in _KINDS})
 
 
 def load_candidates(folder: Path, epoch: int, n_examples: int) -> EpochCandidates:
-    """Read the candidates of an epoch."""
+    """Load the candidates of an epoch."""
     return EpochCandidates(**_load(path_of(folder, epoch), CANDIDATES, _KINDS, n_examples))
 
 
 def save_vectors(folder: Path, epoch: int, vectors: npt.NDArray[np.float16]) -> None:
-    """Write the vectors of an epoch's bank, whole or not at all."""
+    """Write the vectors of an epoch's bank atomically."""
     _save(path_of(folder, epoch), VECTORS, {"vectors": vectors})
 
 
 def load_vectors(folder: Path, epoch: int, n_names: int) -> npt.NDArray[np.float16]:
-    """Read the vectors of an epoch's bank."""
+    """Load the vectors of an epoch's bank."""
     return _load(path_of(folder, epoch), VECTORS, {"vectors": np.float16}, n_names)["vectors"]
 
 
 def _save(path: Path, form: str, arrays: Arrays) -> None:
-    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     with new_file(path, overwrite=True) as file:
-        file.write(save(whole, metadata={"format": form}))
+        file.write(save(contiguous, metadata={"format": form}))
 
 
 def _load(path: Path, form: str, expected: Mapping[str, type], length: int) -> Arrays:
@@ -197,14 +199,14 @@ def _load(path: Path, form: str, expected: Mapping[str, type], length: int) -> A
 
 @dataclass(frozen=True, slots=True)
 class CandidateBatch:
-    """Mentions, the distinct names that are candidates of any, and which are whose."""
+    """A batch of mentions, the distinct names of all their candidates, and their labels."""
 
     mentions: tuple[str, ...]
     names: tuple[str, ...]
-    places: Rows  # (mentions, k): place among the names, -1: none
+    columns: Rows  # (mentions, k): index in ``names``, padded with -1
     lexical: Scores  # (mentions, k)
     gold: Flags  # (mentions, k)
-    found: Flags  # (mentions,)
+    gold_found: Flags  # (mentions,)
 
     def __len__(self) -> int:
         return len(self.mentions)
@@ -212,46 +214,46 @@ class CandidateBatch:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Which part of every epoch a process reads: the ``rank``-th of ``world``."""
+    """The part of every epoch that a process reads: the ``rank``-th of ``world``."""
 
     rank: int = 0
     world: int = 1
 
 
 class EpochOrder:
-    """Lessons shuffled by seed and epoch, and dealt to processes and batches.
+    """Examples shuffled by seed and epoch, and distributed to processes and batches.
 
-    What does not divide among processes is left out of the epoch, so that all have equally many
-    batches. The last batch may be smaller.
+    A remainder that does not divide among the processes is dropped, so that all have the same
+    number of batches. The last batch may be smaller.
     """
 
-    def __init__(self, n_examples: int, batch_size: int, seed: int, share: Shard) -> None:
-        self.n_examples, self.batch_size, self.seed, self.share = (
+    def __init__(self, n_examples: int, batch_size: int, seed: int, shard: Shard) -> None:
+        self.n_examples, self.batch_size, self.seed, self.shard = (
             n_examples,
             batch_size,
             seed,
-            share,
+            shard,
         )
-        self._n_own = n_examples // share.world
+        self._n_own = n_examples // shard.world
         if not self._n_own:
             raise ConfigError(
-                f"mentions: {n_examples} are too few for {share.world} processes; use fewer"
+                f"mentions: {n_examples} are too few for {shard.world} processes; use fewer"
             )
 
     def __len__(self) -> int:
-        """How many batches an epoch has for one process."""
+        """Number of batches of an epoch in one process."""
         return (self._n_own + self.batch_size - 1) // self.batch_size
 
     def batches(self, epoch: int, position: int) -> Iterator[Rows]:
-        """Give the places of the data of each batch of an epoch from a position on."""
+        """Yield the indices of each batch of an epoch from a position on."""
         order = np.random.default_rng([self.seed, epoch]).permutation(self.n_examples)
-        order = order[self.share.rank : self._n_own * self.share.world : self.share.world]
+        order = order[self.shard.rank : self._n_own * self.shard.world : self.shard.world]
         for start in range(position * self.batch_size, len(order), self.batch_size):
             yield order[start : start + self.batch_size]
 
 
 class CandidateBatches:
-    """Batches that can be taken up anywhere: each epoch's candidates are kept in ``folder``."""
+    """Batches that can resume at any position: an epoch's candidates are kept in ``folder``."""
 
     def __init__(self, finder: CandidateFinder, folder: Path, order: EpochOrder) -> None:
         self.finder, self.folder, self.order = finder, folder, order
@@ -260,15 +262,15 @@ class CandidateBatches:
         return len(self.order)
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[CandidateBatch]:
-        """Give the batches of an epoch from a position on."""
+        """Yield the batches of an epoch from a position on."""
         candidates = self._load(epoch) if position else self._find(epoch)
-        for places in self.order.batches(epoch, position):
-            yield self._batch(candidates, places)
+        for rows in self.order.batches(epoch, position):
+            yield self._batch(candidates, rows)
 
     def _find(self, epoch: int) -> EpochCandidates:
-        """Find the candidates of an epoch that begins; every process finds the same."""
+        """Find the candidates of a new epoch; every process finds the same."""
         candidates = self.finder.find(self._load(epoch - 1) if epoch else None)
-        if self.order.share.rank == 0:
+        if self.order.shard.rank == 0:
             save_candidates(self.folder, epoch, candidates)
         return candidates
 
@@ -277,12 +279,12 @@ class CandidateBatches:
 
     def _batch(self, candidates: EpochCandidates, rows: Rows) -> CandidateBatch:
         data, texts = self.finder.data, candidates.texts[rows]
-        numbers = np.unique(texts[texts >= 0])
+        indices = np.unique(texts[texts >= 0])
         return CandidateBatch(
             mentions=tuple(data.examples[row].text for row in rows.tolist()),
-            names=tuple(data.names.take(numbers)),
-            places=np.where(texts >= 0, np.searchsorted(numbers, texts), -1),
+            names=tuple(data.names.take(indices)),
+            columns=np.where(texts >= 0, np.searchsorted(indices, texts), -1),
             lexical=candidates.lexical[rows],
             gold=candidates.gold[rows],
-            found=candidates.found[rows],
+            gold_found=candidates.gold_found[rows],
         )

@@ -1,9 +1,11 @@
-"""How an encoder is fine-tuned on mentions."""
+"""Configuration of fine-tuning an encoder on labelled mentions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from biograft.config import Above, AtLeast
 from biograft.errors import ConfigError, nearest
 from biograft.linking.lexical.index import LexicalConfig
 from biograft.objectives.configs import SynonymAlignmentConfig, SynonymMarginalConfig
@@ -18,38 +20,35 @@ CHOICES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinetuneTraining(TrainingConfig):
-    """How long and how fast; the defaults are BioSyn's. A marginal batch counts mentions."""
+    """Training with the defaults of BioSyn; a batch counts mentions."""
 
-    epochs: int = 10
-    batch_size: int = 16
-    learning_rate: float = 1e-5
+    epochs: Annotated[int, AtLeast(1)] = 10
+    batch_size: Annotated[int, AtLeast(1)] = 16
+    learning_rate: Annotated[float, Above(0)] = 1e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinetuneConfig:
-    """From what is learned, and how.
+    """Settings of fine-tuning.
 
-    ``marginal`` loss: each mention has ``k`` candidates, half of them the nearest names by
-    letters, the others the nearest by the encoder, found anew at the start of each epoch. Where
-    no gold name is among them, the one most like the mention is added (``missing_gold``), or the
-    mention waits (``skip``).
+    ``marginal`` loss (BioSyn): each mention has ``k`` candidates, half of them by lexical search,
+    half by the encoder, updated at the start of each epoch. If no gold name is among them, the one
+    most similar to the mention is added (``missing_gold`` = ``add``), or the mention is skipped.
 
-    ``refresh`` says among which names the encoder looks: all (``full``), or the ``reachable``:
-    the ``reach`` nearest by letters of any mention, all names of gold concepts, and the last
-    candidates. With ``first_full`` the first epoch looks among all, so that the last candidates
-    hold what the encoder alone finds.
+    ``refresh`` selects the names that the encoder searches: all (``full``), or the ``reachable``
+    ones: the ``reach`` nearest to any mention by lexical search, all names of gold concepts, and
+    the last candidates. With ``first_full`` the first epoch searches all names.
 
-    ``bank`` loss: the same over all names at once, by vectors kept from the start of the epoch;
-    only mentions, and ``partners`` right names of each, are encoded. It looks at letters only to
-    say which names are worth keeping (``refresh`` reachable: the ``reach`` nearest of any mention,
-    and all names of gold concepts). Mentions are names too; none meets itself.
+    ``bank`` loss: the marginal loss over all names, with the vectors computed at the start of the
+    epoch; only mentions, and ``partners`` correct names of each, are encoded in a step. Lexical
+    search only selects the ``reachable`` names. Mentions are names, too, but not for themselves.
 
-    ``contrastive`` loss: mentions in pairs with another mention or a name of their concept, apart
-    from all others in the batch; for data of many mentions and few names.
+    ``contrastive`` loss: pairs of a mention and another mention or name of its concept, with the
+    other pairs of the batch as negatives; for data of many mentions and few names.
 
-    ``exclude_own_mention`` withholds from a mention the names that are the mention itself, so
-    that a dictionary which holds the training mentions does not teach to look for equals.
-    ``distinct`` asks mentions that are the same text for the same concepts once an epoch.
+    ``exclude_own_mention`` excludes names equal to the mention from its candidates, so that a
+    dictionary with the training mentions does not teach exact matching. ``distinct`` uses
+    mentions with equal text and concepts once per epoch.
     """
 
     loss: str = "marginal"
@@ -62,9 +61,9 @@ class FinetuneConfig:
     distinct: bool = True
     exclude_own_mention: bool = False
     encode_batch: int = 64
-    """How many names of usual length are encoded at once when candidates are found."""
+    """Number of names of usual length encoded at once when candidates are updated."""
     lexical: LexicalConfig = field(default_factory=LexicalConfig)
-    """How letters are compared, and of which languages names are taken."""
+    """Lexical search, and the languages of the names."""
     marginal: SynonymMarginalConfig = field(default_factory=SynonymMarginalConfig)
     contrastive: SynonymAlignmentConfig = field(default_factory=SynonymAlignmentConfig)
     training: FinetuneTraining = field(default_factory=FinetuneTraining)

@@ -1,4 +1,4 @@
-"""Mentions in pairs with another mention, or a name, of the same concept."""
+"""Fine-tune an encoder on labelled mentions, with a marginal, memory bank or contrastive loss."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from biograft.artifacts import new_folder
 from biograft.errors import ConfigError, MissingExtraError
+
+try:
+    import torch
+    from torch import Tensor, nn
+except ModuleNotFoundError as error:
+    raise MissingExtraError("models", "fine-tuning an encoder") from error
 from biograft.kb import KnowledgeBase
 from biograft.linking.finetuning.bank import BankBatch, BankBatches, NameBank
 from biograft.linking.finetuning.candidates import (
@@ -26,7 +30,12 @@ from biograft.linking.finetuning.candidates import (
     Shard,
 )
 from biograft.linking.finetuning.config import FinetuneConfig
-from biograft.linking.finetuning.training_data import FinetuneData, MentionExample
+from biograft.linking.finetuning.training_data import (
+    FinetuneData,
+    MentionExample,
+    MentionExampleCounts,
+    make_examples,
+)
 from biograft.linking.index import write_weights
 from biograft.linking.lexical.index import LexicalIndex
 from biograft.linking.provenance import store_fingerprint
@@ -42,15 +51,15 @@ from biograft.pretraining.alignment import AlignmentTraining, Embedder
 from biograft.pretraining.synonym_pairs import PairBatch
 from biograft.progress import Progress
 from biograft.text import normalise
-from biograft.training import Task
+from biograft.training import Task, TrainingResult, train
 from biograft.training.processes import join_processes
 
 
 class MentionPairs:
-    """Every mention once an epoch, with a partner that is drawn anew each time.
+    """Pairs of every mention and a random partner: a mention or name of the same concept.
 
-    A partner is never the mention itself, up to case and signs. Mentions that have none are
-    partners of none either, and are left out.
+    A partner is sampled anew each epoch. It differs from the mention by more than case and
+    punctuation; mentions without a partner are dropped.
     """
 
     def __init__(self, data: FinetuneData, seed: int) -> None:
@@ -70,40 +79,40 @@ class MentionPairs:
     def __len__(self) -> int:
         return len(self.paired)
 
-    def rng(self, epoch: int, places: list[int]) -> PairBatch:
-        """Pair some mentions with the partners that they have in an epoch."""
-        chosen = [self.paired[place] for place in places]
+    def sample(self, epoch: int, indices: list[int]) -> PairBatch:
+        """Return some mentions with their partners in an epoch."""
+        chosen = [self.paired[index] for index in indices]
         return PairBatch(
             left=tuple(example.text for example in chosen),
-            right=tuple(self._draw(epoch, place) for place in places),
+            right=tuple(self._sample_partner(epoch, index) for index in indices),
             labels=np.array([self._group[example.concepts[0]] for example in chosen]),
         )
 
     def partners(self, example: MentionExample) -> list[str]:
-        """Give the mentions and names of what a example's mention means, in a fixed order."""
+        """Return the mentions and names of an example's concepts, in a fixed order."""
         if example.concepts not in self._partners:
             names = self._data.names
-            found = {names.text(int(n)) for c in example.concepts for n in names.of_concept(c)}
+            texts = {names.text(int(n)) for c in example.concepts for n in names.of_concept(c)}
             for concept in example.concepts:
-                found |= self._mentions[concept]
-            self._partners[example.concepts] = sorted(found)
+                texts |= self._mentions[concept]
+            self._partners[example.concepts] = sorted(texts)
         return self._partners[example.concepts]
 
-    def _draw(self, epoch: int, place: int) -> str:
-        """Draw at random, and take the next if that is the mention itself."""
-        example = self.paired[place]
-        partners, own = self.partners(example), normalise(example.text)
-        first = int(np.random.default_rng([self.seed, epoch, place]).integers(len(partners)))
-        turned = (*partners[first:], *partners[:first])
-        return next(text for text in turned if normalise(text) != own)
+    def _sample_partner(self, epoch: int, index: int) -> str:
+        """Sample a partner; if it equals the mention, take the next one."""
+        example = self.paired[index]
+        partners, form = self.partners(example), normalise(example.text)
+        first = int(np.random.default_rng([self.seed, epoch, index]).integers(len(partners)))
+        rotated = (*partners[first:], *partners[:first])
+        return next(text for text in rotated if normalise(text) != form)
 
     def _has_partner(self, example: MentionExample) -> bool:
-        own = normalise(example.text)
-        return any(normalise(text) != own for text in self.partners(example))
+        form = normalise(example.text)
+        return any(normalise(text) != form for text in self.partners(example))
 
 
 class MentionPairBatches:
-    """Batches of pairs that can be taken up at any epoch and position."""
+    """Batches of pairs that can resume at any epoch and position."""
 
     def __init__(self, pairs: MentionPairs, order: EpochOrder) -> None:
         self.pairs, self.order = pairs, order
@@ -112,23 +121,23 @@ class MentionPairBatches:
         return len(self.order)
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[PairBatch]:
-        """Give the batches of an epoch from a position on."""
-        for places in self.order.batches(epoch, position):
-            yield self.pairs.rng(epoch, places.tolist())
+        """Yield the batches of an epoch from a position on."""
+        for indices in self.order.batches(epoch, position):
+            yield self.pairs.sample(epoch, indices.tolist())
 
 
 def _mentions_of_concepts(data: FinetuneData) -> dict[int, set[str]]:
-    found: dict[int, set[str]] = {}
+    mentions: dict[int, set[str]] = {}
     for example in data.examples:
         for concept in example.concepts:
-            found.setdefault(concept, set()).add(example.text)
-    return found
+            mentions.setdefault(concept, set()).add(example.text)
+    return mentions
 
 
 def _group_concepts(data: FinetuneData) -> dict[int, int]:
-    """Number concepts so that those which any mention means together have one number.
+    """Group concepts that share an ambiguous mention (union-find); return the group of each.
 
-    Otherwise two mentions of one concept, one of which may mean another too, would be negatives.
+    Otherwise two mentions of one concept would be negatives if one of them is ambiguous.
     """
     group: dict[int, int] = {}
 
@@ -147,9 +156,9 @@ def _group_concepts(data: FinetuneData) -> dict[int, int]:
 def make_task(
     encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, run: Path
 ) -> Task[Any]:
-    """Make what the configured loss asks; what an epoch begins with is kept in ``run``."""
-    makers = {"marginal": _marginal, "bank": _bank, "contrastive": _contrastive}
-    return makers[config.loss](encoder, data, config, run)
+    """Build the training task of the configured loss; the state of an epoch is kept in ``run``."""
+    builders = {"marginal": _marginal, "bank": _bank, "contrastive": _contrastive}
+    return builders[config.loss](encoder, data, config, run)
 
 
 def _marginal(
@@ -167,17 +176,15 @@ def _marginal(
 def _marginal_loss(
     encoder: TextEncoder, model: nn.Module, batch: CandidateBatch
 ) -> tuple[Tensor, dict[str, float]]:
-    """Score the candidates of a batch, all its texts in one pass, and give the loss."""
-    pieces = tokenize_in_batches(encoder, [*batch.mentions, *batch.names])
-    places, lexical = torch.from_numpy(batch.places), torch.from_numpy(batch.lexical)
-    scores = model(pieces, places, lexical)
+    """Compute the loss of a batch of candidates, encoding all texts in one pass."""
+    tokens = tokenize_in_batches(encoder, [*batch.mentions, *batch.names])
+    columns, lexical = torch.from_numpy(batch.columns), torch.from_numpy(batch.lexical)
+    scores = model(tokens, columns, lexical)
     loss, statistics = marginal_loss(scores, torch.from_numpy(batch.gold).to(scores.device))
-    return loss, {**statistics, "gold_found": float(batch.found.mean())}
+    return loss, {**statistics, "gold_found": float(batch.gold_found.mean())}
 
 
-def _bank(
-    encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, run: Path
-) -> Task[Any]:
+def _bank(encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, run: Path) -> Task[Any]:
     bank, order = NameBank(data, encoder, config), _order(len(data), config)
     return Task(
         model=BankScorer(encoder, config.marginal),
@@ -189,10 +196,10 @@ def _bank(
 def _bank_loss(
     encoder: TextEncoder, model: nn.Module, batch: BankBatch
 ) -> tuple[Tensor, dict[str, float]]:
-    """Score the whole bank for mentions, and for the names encoded with them."""
-    pieces = tokenize_in_batches(encoder, batch.texts)
+    """Compute the loss of mentions, and of the names encoded with them, over the whole bank."""
+    tokens = tokenize_in_batches(encoder, batch.texts)
     fresh, withheld = torch.from_numpy(batch.fresh), torch.from_numpy(batch.withheld)
-    scores = model(pieces, batch.bank, fresh, withheld)
+    scores = model(tokens, batch.bank, fresh, withheld)
     loss, statistics = marginal_loss(scores, torch.from_numpy(batch.gold).to(scores.device))
     return loss, dict(statistics)
 
@@ -211,34 +218,24 @@ def _contrastive(
 
 def _order(n_examples: int, config: FinetuneConfig) -> EpochOrder:
     processes, training = join_processes(), config.training
-    share = Shard(processes.process_index, processes.num_processes)
-    return EpochOrder(n_examples, training.batch_size, training.seed, share)
-
-
-try:
-    from biograft.linking.finetuning.training_data import MentionExampleCounts, make_examples
-    from biograft.nn import TextEncoder
-    from biograft.objectives.synonym_marginal import NameScorer
-    from biograft.training import TrainingResult, train
-    from biograft.training.processes import join_processes
-except ModuleNotFoundError as error:
-    raise MissingExtraError("models", "fine-tuning an encoder") from error
+    shard = Shard(processes.process_index, processes.num_processes)
+    return EpochOrder(n_examples, training.batch_size, training.seed, shard)
 
 
 @dataclass(frozen=True, slots=True)
 class FinetuneResult:
-    """What fine-tuning gave."""
+    """The result of fine-tuning an encoder."""
 
     run: Path
     encoder: Path
-    """Folder of the encoder; transformers and sentence-transformers load it."""
+    """Folder of the encoder, which transformers and sentence-transformers can load."""
     counts: MentionExampleCounts
     training: TrainingResult
     lexical_weight: float | None
-    """How much letters count beside the encoder, which counts 1; none if that is not learned."""
+    """Weight of lexical search relative to the encoder's 1; None if it is not learned."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give the result as plain values."""
+        """Return the result as plain values."""
         trained = self.training
         return {
             "run": str(self.run),
@@ -253,7 +250,7 @@ class FinetuneResult:
         }
 
 
-def finetune_encoder(  # noqa: PLR0913 - what learns from what, how, and where to
+def finetune_encoder(  # noqa: PLR0913 - data, model, settings and output of a run
     kb: KnowledgeBase,
     encoder: TextEncoder,
     mentions: Sequence[LabelledMention],
@@ -263,11 +260,11 @@ def finetune_encoder(  # noqa: PLR0913 - what learns from what, how, and where t
     resume: bool = False,
     progress: Progress | None = None,
 ) -> FinetuneResult:
-    """Train an encoder, in place, in the folder ``out``, or go on where a run stopped there.
+    """Train an encoder, in place, in the folder ``out``, or resume the run there.
 
-    To resume, give the encoder that the run began with. The encoder is written to
-    ``out/encoder``, after the marginal loss with the weight of letters in it, also when the time
-    of the session was over before the last step.
+    To resume, give the encoder that the run started from. The encoder is written to
+    ``out/encoder``, also if training stops before the last step; with the marginal loss, the
+    learned lexical weight is written beside it.
     """
     progress, run = progress or Progress(enabled=False), Path(out)
     progress.start("mentions")
@@ -278,12 +275,12 @@ def finetune_encoder(  # noqa: PLR0913 - what learns from what, how, and where t
         "mentions": data.fingerprint(),
     }
     described = json.loads(json.dumps(asdict(config)))
-    progress.start("candidates by letters")
-    made = make_task(encoder, data, config, run)
-    task = replace(made, described=described, provenance=provenance)
+    progress.start("lexical candidates")
+    task = make_task(encoder, data, config, run)
+    task = replace(task, described=described, provenance=provenance)
     trained = train(task, config.training, run, resume=resume, progress=progress)
     if trained.finished:
-        shutil.rmtree(run / "bank", ignore_errors=True)  # large, and of no use any more
+        shutil.rmtree(run / "bank", ignore_errors=True)  # large, and no longer needed
     scorer = task.model if isinstance(task.model, NameScorer) else None
     weight = scorer.lexical_weight.item() if scorer is not None else None
     if join_processes().is_main_process:
@@ -295,12 +292,12 @@ def finetune_encoder(  # noqa: PLR0913 - what learns from what, how, and where t
 def _save(
     encoder: TextEncoder, folder: Path, weight: float | None, described: Mapping[str, Any]
 ) -> None:
-    """Write the encoder, and with it the weight of letters.
+    """Write the encoder with its lexical weight.
 
-    A weight beside inner products of any length says nothing to a search, which goes by cosines.
+    A weight that was learned beside inner products is not valid for a search by cosines.
     """
     with new_folder(folder, overwrite=True) as work:
         encoder.save_pretrained(work)
         if weight is not None and described["marginal"]["similarity"] == "cosine":
-            told = {key: described[key] for key in ("marginal", "lexical", "provenance")}
-            write_weights(work, weight, told)
+            config = {key: described[key] for key in ("marginal", "lexical", "provenance")}
+            write_weights(work, weight, config)

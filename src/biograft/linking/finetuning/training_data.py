@@ -1,7 +1,7 @@
-"""Mentions brought together with a store: which of its names are right for each.
+"""Training data of fine-tuning: labelled mentions, and the names of a store that are correct.
 
-Names are taken as the encoder sees them, each distinct text once: names that differ in case only
-are one candidate, and a text that names a gold concept is right whatever else it names.
+Names are prepared as the encoder sees them, each distinct text once: names that differ only in
+case are one candidate. A text is correct if it names a gold concept, whatever else it names.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ from biograft.text import normalise
 
 
 class NameTable:
-    """The distinct texts of a store's names, by number."""
+    """The distinct texts of a store's names, by index."""
 
     def __init__(self, kb: KnowledgeBase, encoder: TextEncoder, languages: Sequence[str]) -> None:
-        pool = collect_texts(kb, encoder.prepare, languages)
-        self._texts = pool.texts
-        self.first_rows = pool.rows[pool.starts[:-1]]
-        """The first row of the table of names that has each text."""
+        names = collect_texts(kb, encoder.prepare, languages)
+        self._texts = names.texts
+        self.first_rows = names.rows[names.starts[:-1]]
+        """The first row of the names table with each text."""
         self.of_row = np.full(kb.n_names, -1, np.int64)
-        self.of_row[pool.rows] = np.repeat(np.arange(len(pool)), np.diff(pool.starts))
+        self.of_row[names.rows] = np.repeat(np.arange(len(names)), np.diff(names.starts))
         self._concepts = kb.table("names").column("concept").to_numpy()  # ascending
 
     def __len__(self) -> int:
         return len(self._texts)
 
-    def text(self, number: int) -> str:
-        """Give a text by its number."""
-        text: str = self._texts[number].as_py()
+    def text(self, index: int) -> str:
+        """Return a text by its index."""
+        text: str = self._texts[index].as_py()
         return text
 
-    def take(self, numbers: Rows) -> list[str]:
-        """Give texts by their numbers."""
-        texts: list[str] = self._texts.take(numbers).to_pylist()
+    def take(self, indices: Rows) -> list[str]:
+        """Return texts by their indices."""
+        texts: list[str] = self._texts.take(indices).to_pylist()
         return texts
 
     def of_concept(self, concept: int) -> Rows:
-        """Give the numbers of the texts that name a concept, by its row."""
+        """Return the indices of the names of a concept, given by its row."""
         start, stop = np.searchsorted(self._concepts, [concept, concept + 1])
-        numbers: Rows = np.unique(self.of_row[start:stop])
-        return numbers[numbers >= 0]
+        indices: Rows = np.unique(self.of_row[start:stop])
+        return indices[indices >= 0]
 
 
 @dataclass(frozen=True, slots=True)
 class MentionExample:
-    """A mention, the rows of the concepts that it means, and the texts that name them."""
+    """A mention, the rows of its gold concepts, and the indices of their names."""
 
     text: str
     concepts: tuple[int, ...]
@@ -66,39 +66,39 @@ class MentionExample:
 
 @dataclass(slots=True)
 class MentionExampleCounts:
-    """What became of the mentions."""
+    """Numbers of mentions, by what they were used for."""
 
     n_mentions: int = 0
     n_unknown: int = 0
     """Mentions of concepts that the store does not have."""
     n_empty: int = 0
-    """Mentions of blanks."""
+    """Mentions of whitespace only."""
     n_nameless: int = 0
-    """Mentions for which there is no name to learn: none at all, or no other than themselves."""
+    """Mentions without a name to learn: none at all, or only themselves."""
     n_repeated: int = 0
-    """Mentions like an earlier one, text and concepts, that are asked once."""
+    """Mentions with the text and concepts of an earlier one, which are used once."""
     n_examples: int = 0
 
     def to_json(self) -> dict[str, int]:
-        """Give the counts as plain values."""
+        """Return the counts as plain values."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class FinetuneData:
-    """All mentions that teach something, in the order given."""
+    """The training examples of a store, in the order of the mentions."""
 
     kb: KnowledgeBase
     names: NameTable
-    lessons: tuple[MentionExample, ...]
+    examples: tuple[MentionExample, ...]
     counts: MentionExampleCounts
 
     def __len__(self) -> int:
-        return len(self.lessons)
+        return len(self.examples)
 
     def fingerprint(self) -> str:
-        """Hash what is learned from."""
-        plain = [(lesson.text, lesson.concepts, sorted(lesson.gold)) for lesson in self.lessons]
+        """Compute a hash of the examples."""
+        plain = [(item.text, item.concepts, sorted(item.gold)) for item in self.examples]
         return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
 
 
@@ -108,10 +108,10 @@ def make_examples(
     mentions: Sequence[LabelledMention],
     config: FinetuneConfig,
 ) -> FinetuneData:
-    """Find what the store has of the mentions' concepts; what teaches nothing is counted."""
+    """Look up the gold concepts of mentions in the store; unusable mentions are counted."""
     names = NameTable(kb, encoder, config.lexical.languages)
-    counts, lessons = MentionExampleCounts(n_mentions=len(mentions)), []
-    asked: set[tuple[str, tuple[int, ...]]] = set()
+    counts, examples = MentionExampleCounts(n_mentions=len(mentions)), []
+    seen: set[tuple[str, tuple[int, ...]]] = set()
     for mention in mentions:
         concepts = kb.rows_of(mention.concepts)
         prepared = encoder.prepare(mention.text)
@@ -119,28 +119,28 @@ def make_examples(
             counts.n_empty += 1
         elif not concepts:
             counts.n_unknown += 1
-        elif config.distinct and (prepared, concepts) in asked:
+        elif config.distinct and (prepared, concepts) in seen:
             counts.n_repeated += 1
         else:
-            asked.add((prepared, concepts))
+            seen.add((prepared, concepts))
             gold = {int(text) for concept in concepts for text in names.of_concept(concept)}
             if config.exclude_own_mention:
                 gold -= equal_texts(names, mention.text, gold)
             if gold or config.loss != "marginal":
-                lessons.append(MentionExample(mention.text, concepts, frozenset(gold)))
+                examples.append(MentionExample(mention.text, concepts, frozenset(gold)))
             else:
                 counts.n_nameless += 1
-    counts.n_examples = len(lessons)
-    if not lessons:
+    counts.n_examples = len(examples)
+    if not examples:
         raise ConfigError(
-            f"mentions: none of {counts.n_mentions} teaches anything: {counts.n_unknown} of "
+            f"mentions: none of {counts.n_mentions} can be learned from: {counts.n_unknown} of "
             f"concepts that {kb.folder} does not have, {counts.n_nameless} without a name to "
             f"learn, {counts.n_empty} empty; give mentions of this knowledge base's concepts"
         )
-    return FinetuneData(kb, names, tuple(lessons), counts)
+    return FinetuneData(kb, names, tuple(examples), counts)
 
 
-def equal_texts(names: NameTable, mention: str, numbers: set[int]) -> set[int]:
-    """Give those of some texts that are the mention itself, up to case and signs."""
-    own = normalise(mention)
-    return {number for number in numbers if normalise(names.text(number)) == own}
+def equal_texts(names: NameTable, mention: str, indices: set[int]) -> set[int]:
+    """Return those of some texts that equal the mention, but for case and punctuation."""
+    form = normalise(mention)
+    return {index for index in indices if normalise(names.text(index)) == form}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from biograft.config import Above, AtLeast, Choice
 from biograft.errors import ConfigError
 from biograft.nn.generation.config import BeamConfig
 from biograft.nn.scratch_configs import NewSeq2Seq
 from biograft.objectives.configs import NameGenerationConfig
-from biograft.training.config import TrainingConfig
+from biograft.training.config import SCHEDULES, TrainingConfig
 
 TARGETS = ("similar", "shortest", "random")
 SHARED = ("all", "fewest")
@@ -43,12 +45,12 @@ class NamesConfig:
 class GenerativeTraining(TrainingConfig):
     """Training with the published settings that are the same for all data sets."""
 
-    steps: int = 20_000
-    batch_size: int = 8
-    learning_rate: float = 1e-5
-    schedule: str = "linear"
-    clip: float = 0.1
-    seed: int = 0
+    steps: Annotated[int, AtLeast(0)] = 20_000
+    batch_size: Annotated[int, AtLeast(1)] = 8
+    learning_rate: Annotated[float, Above(0)] = 1e-5
+    schedule: Annotated[str, Choice(*SCHEDULES)] = "linear"
+    clip: Annotated[float, AtLeast(0)] = 0.1
+    seed: Annotated[int, AtLeast(0)] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

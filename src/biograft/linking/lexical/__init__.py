@@ -1,4 +1,4 @@
-"""Lexical search: names by the TF-IDF cosine of their character n-grams, and by synonyms of words."""
+"""Lexical search: TF-IDF cosine of character n-grams, and substitution of word synonyms."""
 
 from __future__ import annotations
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from biograft.config import AtLeast, Choice, Ratio
 from biograft.errors import ConfigError
-from biograft.training.config import TrainingConfig
+from biograft.training.config import SCHEDULES, TrainingConfig
 
 MIN_LENGTH = 16
 """Minimum number of tokens of a pair."""
@@ -15,12 +17,12 @@ MIN_LENGTH = 16
 class RerankTraining(TrainingConfig):
     """Training of a re-ranker; an example is a mention with all its candidates."""
 
-    epochs: int = 3
-    batch_size: int = 4
-    accumulate: int = 4
-    schedule: str = "linear"
-    warmup: float = 0.1
-    clip: float = 1.0
+    epochs: Annotated[int, AtLeast(1)] = 3
+    batch_size: Annotated[int, AtLeast(1)] = 4
+    accumulate: Annotated[int, AtLeast(1)] = 4
+    schedule: Annotated[str, Choice(*SCHEDULES)] = "linear"
+    warmup: Ratio = 0.1
+    clip: Annotated[float, AtLeast(0)] = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -353,10 +353,9 @@ def generate_names(
     finished = FinishedNames(len(forced), config)
     while True:
         in_name = np.flatnonzero(lengths[live.mentions] <= n_read)
-        continuations = best_continuations(
-            logits[torch.from_numpy(in_name).to(logits.device)] if len(in_name) < len(live) else logits,
-            trie, live.nodes[in_name], config,
-        )  # fmt: skip
+        if len(in_name) < len(live):
+            logits = logits[torch.from_numpy(in_name).to(logits.device)]
+        continuations = best_continuations(logits, trie, live.nodes[in_name], config)
         step = select_hypotheses(live.take(in_name), continuations, trie, finished, config)
         in_prompt = np.flatnonzero(lengths[live.mentions] > n_read)
         parents = np.concatenate([in_prompt, in_name[step.parents]])

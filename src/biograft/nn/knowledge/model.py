@@ -286,7 +286,7 @@ def _plain_bert(bert: Any, seed: int) -> BertForMaskedLM:
         model = load_masked_lm(bert, seed=seed).model
     if not isinstance(model, BertForMaskedLM):
         raise ConfigError(
-            f"expected a plain BERT, with or without its token head, to add knowledge layers to; found "
+            f"expected a plain BERT for knowledge layers, with or without its token head, found "
             f"{type(model).__name__}"
         )
     return model

@@ -1,4 +1,4 @@
-"""The rows of a large table that have the largest inner products with some vectors, exactly."""
+"""Nearest neighbour search in the entity table by inner product, exact or in clusters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-_AT_ONCE = 1 << 25
+_BLOCK_SCORES = 1 << 25
 """Scores computed at once: 128 MiB in 32 bits, so that a table may have millions of rows."""
 _GROUP = 32
 """The best k are among the k groups with the best maximum; maxima are found quickly."""
@@ -17,7 +17,7 @@ _GROUP = 32
 def nearest_rows(queries: Tensor, table: Tensor, k: int) -> Tensor:
     """Find the k rows of largest inner product for each query: (queries, k), best first."""
     k = min(k, len(table))
-    block = max(1, _AT_ONCE // max(1, len(table)))
+    block = max(1, _BLOCK_SCORES // max(1, len(table)))
     found = [largest(part @ table.T, k) for part in torch.split(queries, block)]
     return torch.cat(found) if found else queries.new_zeros((0, k), dtype=torch.long)
 
@@ -36,24 +36,23 @@ def largest(scores: Tensor, k: int) -> Tensor:
     return rows.gather(1, scores.gather(1, rows).topk(k, dim=1).indices)
 
 
-RENEWED_AFTER = 1000
-"""Searches in training after which the clusters of a table that is learned are made anew."""
-"""Numbers computed at once: 128 MiB in 32 bits."""
+REBUILT_AFTER = 1000
+"""Searches in training after which the clusters of a trained table are built again."""
 _SAMPLED, _ROUNDS, _SEED = 64, 8, 0
-"""Of k-means: rows of the sample for each cluster, how often centres move, the draw."""
+"""Of k-means: sampled rows for each cluster, rounds, seed."""
 
 
 class Clusters(nn.Module):
-    """Which cluster each row of a table is in; saved and loaded with the weights."""
+    """The clusters of the rows of a table (an inverted file); saved with the weights."""
 
     rows: Tensor
-    """(rows,): all rows, those of the first cluster first; ascending within each."""
+    """(rows,): all rows, sorted by cluster, then ascending."""
     starts: Tensor
-    """(clusters + 1,): where in ``rows`` each begins; zeros while there are none."""
+    """(clusters + 1,): the start of each in ``rows``; zeros before they are built."""
     centres: Tensor
     """(clusters, dim)."""
     n_searches: Tensor
-    """In training, since the clusters were made."""
+    """The number of searches in training since the clusters were built."""
 
     def __init__(self, n_rows: int, dim: int, n_probed: int) -> None:
         super().__init__()
@@ -65,8 +64,8 @@ class Clusters(nn.Module):
         self.register_buffer("n_searches", torch.zeros((), dtype=torch.long))
 
     @torch.no_grad()
-    def make(self, table: Tensor) -> None:
-        """Put every row of the table into a cluster, by nothing but what the table is now."""
+    def build(self, table: Tensor) -> None:
+        """Assign every row of the table to a cluster, from scratch."""
         with torch.autocast(table.device.type, enabled=False):
             centres = _find_centres(table, len(self.centres))
             cluster = _nearest_centres(table, centres)
@@ -80,39 +79,39 @@ class Clusters(nn.Module):
         """Find k rows of large inner product for each query: (queries, k), best first.
 
         Of equal products the lower row is first. A query whose clusters hold fewer than k rows
-        looks into the next ones too.
+        also searches the next ones.
         """
         if self.training and len(table):
-            self._keep_up(table)
+            self._rebuild_if_due(table)
         if not int(self.starts[-1]):
             return nearest_rows(queries, table, k)
         k = min(k, len(table))
         sizes = self.starts.diff().sort(descending=True).values
-        most = max(int(sizes[: self.n_probed].sum()), k + int(sizes[0]), len(sizes))
-        parts = torch.split(queries.to(table.dtype), max(1, _AT_ONCE // most))
+        width = max(int(sizes[: self.n_probed].sum()), k + int(sizes[0]), len(sizes))
+        parts = torch.split(queries.to(table.dtype), max(1, _BLOCK_SCORES // width))
         with torch.autocast(table.device.type, enabled=False):
             found = [self._search(part, table, k) for part in parts if len(part)]
         return torch.cat(found) if found else queries.new_zeros((0, k), dtype=torch.long)
 
-    def _keep_up(self, table: Tensor) -> None:
-        """Make the clusters if there are none, or if the rows may have moved away from them."""
-        moved = table.requires_grad and int(self.n_searches) >= RENEWED_AFTER
+    def _rebuild_if_due(self, table: Tensor) -> None:
+        """Build the clusters if there are none, or if the rows may have moved away from them."""
+        moved = table.requires_grad and int(self.n_searches) >= REBUILT_AFTER
         if moved or not int(self.starts[-1]):
-            self.make(table)
+            self.build(table)
         self.n_searches += 1
 
     def _search(self, queries: Tensor, table: Tensor, k: int) -> Tensor:
         scores = queries @ self.centres.to(table.dtype).T  # (queries, clusters)
         order = scores.sort(dim=1, descending=True, stable=True).indices
-        ends = self.starts.diff()[order].cumsum(dim=1)  # rows seen, once a cluster is
-        n_looked = ((ends < k).sum(dim=1) + 1).clamp(min=self.n_probed)  # (queries,)
-        scores = self._score(queries, table, order, ends, n_looked)
+        ends = self.starts.diff()[order].cumsum(dim=1)  # rows seen after each cluster
+        n_searched = ((ends < k).sum(dim=1) + 1).clamp(min=self.n_probed)  # (queries,)
+        scores = self._score(queries, table, order, ends, n_searched)
         columns = largest(scores, k)
         last = scores.gather(1, columns).amin(dim=1, keepdim=True)
         rows = self._rows_at(columns, order, ends)
         rows = _in_order(rows, scores.gather(1, columns))
         tied = (scores >= last).sum(dim=1) > k
-        if tied.any():  # which of equal ones came first was chance
+        if tied.any():  # the order of equal scores was arbitrary
             columns = torch.arange(scores.shape[1], device=scores.device)
             every = columns.repeat(int(tied.sum()), 1)
             every = self._rows_at(every, order[tied], ends[tied])
@@ -120,49 +119,49 @@ class Clusters(nn.Module):
         return rows
 
     def _score(
-        self, queries: Tensor, table: Tensor, order: Tensor, ends: Tensor, n_looked: Tensor
+        self, queries: Tensor, table: Tensor, order: Tensor, ends: Tensor, n_searched: Tensor
     ) -> Tensor:
-        """Score what each query looks at, in its order of clusters; lacking ones are -inf.
+        """Score the clusters of each query, in its order of clusters; missing scores are -inf.
 
-        Every cluster is taken from the table once, for all queries that look into it.
+        Every cluster is read from the table once, for all queries that search it.
         """
         ranks = torch.arange(order.shape[1], device=order.device)
-        query, rank = (ranks < n_looked[:, None]).nonzero(as_tuple=True)
+        query, rank = (ranks < n_searched[:, None]).nonzero(as_tuple=True)
         cluster = order[query, rank]
         first = ends[query, rank] - self.starts.diff()[cluster]
         sorting = cluster.argsort(stable=True)
         query, first = query[sorting], first[sorting]
-        width = int(ends.gather(1, n_looked[:, None] - 1).max())
+        width = int(ends.gather(1, n_searched[:, None] - 1).max())
         scores = queries.new_full((len(queries), width), -math.inf)
         starts, done = self.starts.tolist(), 0
-        for number, n_asking in enumerate(cluster.bincount().tolist()):
+        for number, n_queries in enumerate(cluster.bincount().tolist()):
             begin, end = starts[number], starts[number + 1]
-            if n_asking and end > begin:
-                asking = query[done : done + n_asking]
-                columns = first[done : done + n_asking, None] + torch.arange(
+            if n_queries and end > begin:
+                selected = query[done : done + n_queries]
+                columns = first[done : done + n_queries, None] + torch.arange(
                     end - begin, device=first.device
                 )
                 own = table.index_select(0, self.rows[begin:end])  # (rows of the cluster, dim)
-                scores[asking[:, None], columns] = queries[asking] @ own.T
-            done += n_asking
+                scores[selected[:, None], columns] = queries[selected] @ own.T
+            done += n_queries
         return scores
 
     def _rows_at(self, columns: Tensor, order: Tensor, ends: Tensor) -> Tensor:
-        """Give the rows that columns of scores stand for: (queries, columns)."""
+        """Map columns of scores to rows of the table: (queries, columns)."""
         rank = torch.searchsorted(ends, columns, right=True)
         cluster = order.gather(1, rank)
         return self.rows[self.starts[cluster + 1] - ends.gather(1, rank) + columns]
 
 
 def _in_order(rows: Tensor, scores: Tensor) -> Tensor:
-    """Order the rows of each query: the best first, of equal ones the lower."""
+    """Sort the rows of each query: best first, of equal ones the lower."""
     by_row = rows.argsort(dim=1)
     by_score = scores.gather(1, by_row).argsort(dim=1, descending=True, stable=True)
     return rows.gather(1, by_row.gather(1, by_score))
 
 
 def _find_centres(table: Tensor, n_clusters: int) -> Tensor:
-    """Move centres, at first drawn rows, to the means of the sampled rows nearest to them."""
+    """Run k-means on a sample of rows, starting from random rows."""
     rng = torch.Generator().manual_seed(_SEED)
     sampled = torch.randperm(len(table), generator=rng)[: _SAMPLED * n_clusters]
     sample = table[sampled.to(table.device)]
@@ -180,5 +179,5 @@ def _find_centres(table: Tensor, n_clusters: int) -> Tensor:
 def _nearest_centres(table: Tensor, centres: Tensor) -> Tensor:
     """Find the centre of least distance to each row: (rows,)."""
     halves = centres.square().sum(dim=1) / 2
-    blocks = torch.split(table, max(1, _AT_ONCE // len(centres)))
+    blocks = torch.split(table, max(1, _BLOCK_SCORES // len(centres)))
     return torch.cat([(block @ centres.T - halves).argmax(dim=1) for block in blocks])

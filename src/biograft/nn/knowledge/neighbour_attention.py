@@ -1,7 +1,7 @@
 """The neighbour attention of SMedBERT (Zhang et al. 2021): mentions attend to graph neighbours.
 
-A mention that is linked to an entity attends to the best neighbours of the entity in the graph. With h' the
-mention in the space of entities (equation 2) and h_e the vector of a neighbour,
+A mention that is linked to an entity attends to the best neighbours of the entity in the graph.
+With h' the mention in the space of entities (equation 2) and h_e the vector of a neighbour,
 
 * types: ``a = softmax(tanh(h' W_t + h_t W_t') W_a)`` over the types that occur among its
   neighbours, h_t the sum of the neighbours of type t (3);

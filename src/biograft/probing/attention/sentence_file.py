@@ -151,7 +151,7 @@ def _of_documents(documents: Iterable[Document]) -> Iterator[ReplacedSentence]:
         whole = ReplacedSentence(document.text, 0, 0, id=document.id, language=document.language)
         for mention in document.mentions:
             # one with gaps, or of several concepts at once, is no place for one name
-            if not mention.pieces and not mention.parts and len(mention.concepts) < 2:
+            if not mention.fragments and not mention.parts and len(mention.concepts) < 2:
                 concepts = mention.concepts
                 place = replace(whole, start=mention.start, end=mention.end, concepts=concepts)
                 yield _cut(place, sentences)

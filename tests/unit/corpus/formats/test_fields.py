@@ -32,7 +32,7 @@ def test_correct_offsets_are_kept(check, spans, written, expected):
     mention, log = check(spans, written)
     fragments = expected if len(expected) > 1 else ()
     text = " ".join(TEXT[a:b] for a, b in expected)
-    assert mention == Mention(expected[0][0], expected[-1][1], text, pieces=fragments)
+    assert mention == Mention(expected[0][0], expected[-1][1], text, fragments=fragments)
     assert not log.doubtful.counts
 
 

@@ -63,7 +63,7 @@ DDI_DOCUMENT = Document(
     "d1",
     "Iron binds.\r\nHeme and free iron harm.",
     (
-        Mention(13, 31, "Heme iron", type="drug", pieces=((13, 17), (27, 31)), id="e0"),
+        Mention(13, 31, "Heme iron", type="drug", fragments=((13, 17), (27, 31)), id="e0"),
         Mention(22, 31, "free iron", type="group", id="e1"),
     ),
     relations=(Relation("effect", (("e1", "e0"), ("e2", "e1")), "p0"),),
@@ -278,7 +278,7 @@ class TestJsonl:
     def test_short_and_malformed_documents(self, read_as):
         rows = [
             {"id": "1", "text": "a b c", "note": 1,
-             "mentions": [{"start": 0, "end": 1}, {"pieces": [[0, 1], [4, 5]]}]},
+             "mentions": [{"start": 0, "end": 1}, {"fragments": [[0, 1], [4, 5]]}]},
             {"id": 2, "text": "x"},
             {"id": "3", "text": "x", "mentions": [{"start": True, "end": 1}]},
             {"id": "4", "text": "x", "relations": [{"type": "t", "of": "things"}]},
@@ -288,7 +288,7 @@ class TestJsonl:
         ]  # fmt: skip
         documents, log = read_as("", "\n".join(map(json.dumps, rows)) + "\n[]\n")
         fragments = ((0, 1), (4, 5))
-        expected = (Mention(0, 1, "a"), Mention(0, 5, "a c", pieces=fragments))
+        expected = (Mention(0, 1, "a"), Mention(0, 5, "a c", fragments=fragments))
         assert documents == [Document("1", "a b c", expected)]
         assert sorted(chain(*rejected(log).values())) == [2, 3, 4, 5, 6, 7, 8]
         assert log.filtered == {"note": 1}

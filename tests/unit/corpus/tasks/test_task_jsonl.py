@@ -40,7 +40,7 @@ def relations(draw):
             covered,
             concepts,
             draw(TEXT),
-            pieces=gaps,
+            fragments=gaps,
             id=draw(TEXT),
         )
 
@@ -72,14 +72,14 @@ def test_examples_round_trip(kind, tmp_path):
 
 def test_the_documented_form(tmp_path):
     mention = Mention(0, 7, "aspirin", type="drug")
-    other = Mention(8, 15, "and old", pieces=((8, 11), (12, 15)))
+    other = Mention(8, 15, "and old", fragments=((8, 11), (12, 15)))
     write_examples(
         [RelationExample("aspirin and old", mention, other, "int")], tmp_path / "a.jsonl"
     )
     assert json.loads((tmp_path / "a.jsonl").read_text()) == {
         "text": "aspirin and old",
         "first": {"start": 0, "end": 7, "text": "aspirin", "type": "drug"},
-        "second": {"start": 8, "end": 15, "text": "and old", "pieces": [[8, 11], [12, 15]]},
+        "second": {"start": 8, "end": 15, "text": "and old", "fragments": [[8, 11], [12, 15]]},
         "label": "int",
     }
 
@@ -106,11 +106,11 @@ BROKEN = [
         "a mention that is not at its offsets",
     ),
     (
-        {"text": "ab", "first": MENTION, "second": {**MENTION, "pieces": [[0]]}},
+        {"text": "ab", "first": MENTION, "second": {**MENTION, "fragments": [[0]]}},
         "pieces is not a list of start and end",
     ),
     (
-        {"text": "ab", "first": MENTION, "second": {**MENTION, "pieces": [[0, 1], [1, 2]]}},
+        {"text": "ab", "first": MENTION, "second": {**MENTION, "fragments": [[0, 1], [1, 2]]}},
         "a mention whose pieces do not begin and end with it",
     ),
 ]

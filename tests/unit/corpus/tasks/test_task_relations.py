@@ -55,7 +55,7 @@ def test_drugs_with_gaps_and_types(corpus):
     )
     assert first.first == Mention(0, 7, "Aspirin", type="brand", id="DDI-X.d1.s0.e0")
     gap = Mention(
-        12, 30, "old statins", type="group", pieces=((12, 15), (23, 30)), id="DDI-X.d1.s0.e1"
+        12, 30, "old statins", type="group", fragments=((12, 15), (23, 30)), id="DDI-X.d1.s0.e1"
     )
     assert (first.second, false.first) == (gap, gap)
     assert [example.label for example in result.examples] == ["effect", "int", "false"]

@@ -177,7 +177,7 @@ class TestBuild:
             DenseIndex.build(index.kb, encoder, index.folder)
         assert seen == []
         DenseIndex.build(index.kb, encoder, index.folder, overwrite=True)
-        with pytest.raises(OutputError, match="is no dense index, so it is not replaced"):
+        with pytest.raises(OutputError, match="not a dense index, so it is not replaced"):
             DenseIndex.build(index.kb, encoder, index.kb.folder, overwrite=True)
 
 
@@ -284,7 +284,7 @@ class TestUpdate:
     def test_another_encoder_is_refused(self, index, encoder):
         with torch.no_grad():
             encoder.model.embeddings.LayerNorm.bias += 0.1
-        with pytest.raises(StoreError, match="was made with another encoder"):
+        with pytest.raises(StoreError, match="was built with another encoder"):
             DenseIndex.update(index.folder, index.kb, encoder)
 
 
@@ -299,7 +299,7 @@ class TestOpen:
     def test_another_encoder_is_refused(self, index, encoder):
         with torch.no_grad():
             encoder.model.embeddings.LayerNorm.bias += 0.1
-        with pytest.raises(StoreError, match=r"was made with another encoder .* again"):
+        with pytest.raises(StoreError, match=r"was built with another encoder .* again"):
             DenseIndex.open(index.folder, index.kb, encoder)
 
     def test_what_is_no_index_is_refused(self, index, tmp_path):

@@ -74,7 +74,7 @@ def clinic(store_of, tmp_path) -> Clinic:
 
     def finder(mentions=mentions, encoder=None, kb=kb, **options: Any) -> CandidateFinder:
         config, encoder = configure(**options), encoder or load()
-        lessons = make_examples(kb, encoder, mentions, config)
-        return CandidateFinder(lessons, LexicalIndex.build(kb, config.lexical), encoder, config)
+        data = make_examples(kb, encoder, mentions, config)
+        return CandidateFinder(data, LexicalIndex.build(kb, config.lexical), encoder, config)
 
     return Clinic(kb, load, mentions, finder)

@@ -49,13 +49,13 @@ def test_the_reachable_are_the_names_of_gold_concepts_and_what_is_near_by_letter
 def test_what_is_right_is_what_names_the_concept_and_is_not_the_text_itself(clinic, bank_of):
     mentions = [*clinic.mentions, LabelledMention("Headache", frozenset({"C4"}))]
     bank, known = bank_of(mentions, refresh="full"), meaning(clinic, clinic.mentions)
-    lessons = bank.lessons.lessons
-    batch = bank.batch(torch.zeros(len(bank), 2), 0, range(len(lessons)))
-    assert len(batch) == len(lessons)
-    assert len(batch.texts) == len(lessons) + len(batch.fresh)
+    data = bank.data.examples
+    batch = bank.batch(torch.zeros(len(bank), 2), 0, range(len(data)))
+    assert len(batch) == len(data)
+    assert len(batch.texts) == len(data) + len(batch.fresh)
     assert batch.texts[len(batch) :] == tuple(bank.texts[row] for row in batch.fresh)
     for line, text in enumerate(batch.texts):
-        concepts = set(lessons[line].concepts) if line < len(batch) else known[text]
+        concepts = set(data[line].concepts) if line < len(batch) else known[text]
         for row, name in enumerate(bank.texts):
             itself = normalise(name) == normalise(text)
             assert batch.withheld[line, row] == itself
@@ -64,20 +64,20 @@ def test_what_is_right_is_what_names_the_concept_and_is_not_the_text_itself(clin
 
 def test_partners_are_right_names_drawn_anew_each_epoch(bank_of):
     bank = bank_of(refresh="full", partners=2)
-    lessons = bank.lessons.lessons
-    for place, lesson in enumerate(lessons):
-        drawn = bank.draw(0, [place])
+    data = bank.data.examples
+    for place, example in enumerate(data):
+        drawn = bank.sample(0, [place])
         batch = bank.batch(torch.zeros(len(bank), 2), 0, [place])
         assert len(drawn) == min(2, batch.gold[0].sum())
-        assert batch.gold[0, drawn].all(), lesson.text
-        assert (bank.draw(0, [place]) == drawn).all()
-    epochs = {tuple(bank.draw(epoch, range(len(lessons))).tolist()) for epoch in range(5)}
+        assert batch.gold[0, drawn].all(), example.text
+        assert (bank.sample(0, [place]) == drawn).all()
+    epochs = {tuple(bank.sample(epoch, range(len(data))).tolist()) for epoch in range(5)}
     assert len(epochs) > 1
 
 
 def test_a_text_of_no_other_name_teaches_nothing(clinic, bank_of):
     bank = bank_of([*clinic.mentions, LabelledMention("x", frozenset({"C7"}))], refresh="full")
-    place = len(bank.lessons) - 1
+    place = len(bank.data) - 1
     assert bank.batch(torch.zeros(len(bank), 2), 0, [place]).gold[0].sum() == 2
     assert not bank.batch(torch.zeros(len(bank), 2), 0, []).gold.any()
 
@@ -85,7 +85,7 @@ def test_a_text_of_no_other_name_teaches_nothing(clinic, bank_of):
 def test_within_an_epoch_the_vectors_are_those_of_its_start(clinic, bank_of, tmp_path):
     encoder = clinic.load()
     bank = bank_of(encoder=encoder)
-    order = EpochOrder(len(bank.lessons), 3, 1, Shard())
+    order = EpochOrder(len(bank.data), 3, 1, Shard())
     source = BankBatches(bank, tmp_path / "bank", order)
     whole = list(source.batches(0))
     expected = bank.encode().astype(np.float32)

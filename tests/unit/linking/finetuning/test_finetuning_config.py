@@ -41,7 +41,7 @@ def test_a_table_keeps_the_defaults_of_fine_tuning():
     assert config.marginal.similarity == "dot"
     with pytest.raises(ConfigError, match=r"training\.: unknown key 'epoch'|unknown key 'epoch'"):
         from_mapping(FinetuneConfig, {"training": {"epoch": 3}})
-    with pytest.raises(ConfigError, match="batch_size: expected a number of at least 1"):
+    with pytest.raises(ConfigError, match="batch_size: expected"):
         from_mapping(FinetuneConfig, {"training": {"batch_size": 0}})
 
 

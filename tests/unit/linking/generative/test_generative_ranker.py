@@ -18,7 +18,7 @@ from biograft.linking.generative import (
     NameTrie,
     Seq2SeqLinker,
 )
-from biograft.linking.generative.ranker import ask
+from biograft.linking.generative.ranker import make_input
 from biograft.linking.lexical import LexicalIndex
 from biograft.linking.queries import Context
 from biograft.linking.rankers import NameFinder, needs_search
@@ -68,7 +68,7 @@ def test_with_as_many_beams_as_names_the_ranking_is_that_of_exhaustive_scores(
     ranker = ranker_of(beam=BeamConfig(beams=n), prompt=prompt, batch=2)
     found = ranker.generate(TEXTS, CONTEXTS)
     for line, mention in enumerate(MENTIONS):
-        exact = exact_scores(seq2seq, ranker.names, ask(*mention, ranker.config))
+        exact = exact_scores(seq2seq, ranker.names, make_input(*mention, ranker.config))
         order = sorted(exact, key=lambda sequence: -exact[sequence])
         gap = np.diff([exact[s] for s in order])
         assert gap.max() < -1e-6, "two names score alike; draw another model"
@@ -223,7 +223,7 @@ def _row_of(kb, candidate):
     return row
 
 
-def test_a_share_of_nothing_is_the_search(ranker_of, search, named):
+def test_a_weight_of_zero_is_the_search(ranker_of, search, named):
     ranker = ranker_of(Mixing(0.0))
     texts = ["breast cancer", "heart attak"]
     ranked = Linker(named, search, ranker=ranker).rank([Query((text,)) for text in texts], 5)
@@ -235,7 +235,7 @@ def test_a_share_of_nothing_is_the_search(ranker_of, search, named):
         ]
 
 
-def test_with_a_search_and_a_share_of_one_only_what_was_generated_counts(ranker_of, search):
+def test_with_a_search_and_a_weight_of_one_only_what_was_generated_counts(ranker_of, search):
     ranker, asked = ranker_of(beam=BeamConfig(beams=100)), ["heart attack"]
     alone = ranker.rank_candidates(asked, empty_pool(1), [])
     beside = ranker.rank_candidates(asked, search.collect(asked, 2), [])
@@ -250,7 +250,7 @@ def test_names_that_the_search_found_first_can_be_scored_exactly(ranker_of, sear
     scored = ranker.score(TEXTS, pool, CONTEXTS)
     fused = search.fuse(pool)
     for line, mention in enumerate(MENTIONS):
-        exact = exact_scores(seq2seq, ranker.names, ask(*mention, ranker.config))
+        exact = exact_scores(seq2seq, ranker.names, make_input(*mention, ranker.config))
         order = np.lexsort((pool.rows[line], -fused[line]))[:3]
         first = {int(pool.rows[line, place]) for place in order} - {-1}
         own = dict(zip(scored.rows[line].tolist(), scored.scores[-1, line].tolist(), strict=True))

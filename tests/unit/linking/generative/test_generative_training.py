@@ -62,7 +62,7 @@ def test_what_was_learnt_is_written(named, learnt):
     ranked = linker.rank(asked, 5)
     assert [names[0][0].concept for names in ranked] == [*SAID.values()]
     assert learnt.report["held_out"] == {"n": 4, "recall@1": 1.0, "recall@5": 1.0}
-    assert learnt.report["mentions"]["learnt"] == len(QUERIES)
+    assert learnt.report["mentions"]["used"] == len(QUERIES)
     assert learnt.report["n_names"] == load_ranker(learnt.model, named).names.trie.n_sequences
 
 
@@ -85,23 +85,25 @@ def test_a_run_taken_up_again_learns_the_same_to_the_last_bit(named, tmp_path):
     assert whole.to_json()["step"] == 3
 
 
-def test_the_share_beside_a_search_is_fitted(named, tmp_path):
+def test_the_weight_beside_a_search_is_fitted(named, tmp_path):
     search = FusedSearch([LexicalIndex.build(named)])
     held = [Query((name,), frozenset({i})) for name, i in (("heart atack", "D4"), ("cold", "D7"))]
     mentions = Mentions(train=QUERIES, held_out=held, search=search)
     result = train_generative(named, mentions, config_of(fit_weight=True), tmp_path / "run")
     ranker = load_ranker(result.model, named)
-    assert ranker.mixing.share == result.report["share"]["generation_weight"]
-    assert result.report["share"]["mixed"] >= result.report["share"]["generative"]
-    assert ranker.needs_search == (ranker.mixing.share < 1)
+    assert ranker.mixing.generation_weight == result.report["weight"]["generation_weight"]
+    assert result.report["weight"]["mixed"] >= result.report["weight"]["generative"]
+    assert ranker.needs_search == (ranker.mixing.generation_weight < 1)
 
 
-def test_a_given_share_keeps_how_the_search_is_weighed(named, tmp_path):
+def test_a_given_weight_keeps_how_the_search_is_weighed(named, tmp_path):
     search = FusedSearch([LexicalIndex.build(named)])
     mentions = Mentions(train=QUERIES, search=search)
-    result = train_generative(named, mentions, config_of(share=0.5, steps=1), tmp_path / "run")
+    result = train_generative(
+        named, mentions, config_of(generation_weight=0.5, steps=1), tmp_path / "run"
+    )
     mixing = load_ranker(result.model, named).mixing
-    assert (mixing.share, mixing.weights) == (0.5, {"lexical": 1.0})
+    assert (mixing.generation_weight, mixing.weights) == (0.5, {"lexical": 1.0})
 
 
 def test_a_model_goes_on_from_another(named, learnt, tmp_path):
@@ -127,7 +129,7 @@ def test_nothing_is_printed(named, tmp_path, capfd):
     ("config", "queries", "problem"),
     [
         (GenerativeConfig(), QUERIES, "model: none named; give the folder or name"),
-        (config_of(fit_weight=True), QUERIES, "fit_share: there is no mention held out"),
+        (config_of(fit_weight=True), QUERIES, "fit_weight: there is no held-out mention"),
         (config_of(), [], "training mentions: of 0 given none is left"),
         (config_of(), [Query(("x",), frozenset({"D9"}))], "of 1 given none is left to learn from"),
         (config_of(model="./nowhere"), QUERIES, "no such folder"),
@@ -145,7 +147,7 @@ def test_a_run_is_not_overwritten_and_not_mixed_with_other_mentions(named, tmp_p
     train_generative(named, Mentions(train=QUERIES), config_of(steps=1), tmp_path / "run")
     with pytest.raises(OutputError, match="exists already"):
         train_generative(named, Mentions(train=QUERIES), config_of(steps=1), tmp_path / "run")
-    with pytest.raises(ConfigError, match="was begun with"):
+    with pytest.raises(ConfigError, match="was started with"):
         train_generative(
             named, Mentions(train=QUERIES[1:]), config_of(steps=1), tmp_path / "run", resume=True
         )
@@ -155,10 +157,10 @@ def test_a_run_is_not_overwritten_and_not_mixed_with_other_mentions(named, tmp_p
     ("values", "problem"),
     [
         ({"target": "longest"}, "target: expected one of similar, shortest, random"),
-        ({"share": 1.1}, "share: expected a number from 0 to 1, found 1.1"),
+        ({"generation_weight": 1.1}, "generation_weight: expected a number from 0 to 1, found 1.1"),
         ({"context_words": -1}, "context_words: expected at least 0"),
         ({"batch": 0}, "batch: expected at least 1"),
-        ({"rescore": 3, "beam": BeamConfig(renormalise=True)}, "rescore: names that are scored"),
+        ({"rescore": 3, "beam": BeamConfig(renormalise=True)}, "rescore: rescored names"),
     ],
 )
 def test_what_may_be_chosen(values, problem):

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from biograft.linking.lexical.ngrams import (
+    build_vocabulary,
     count_texts,
+    encode_texts,
     find_slot,
     grams_of,
     invert,
     join_texts,
-    build_vocabulary,
-    encode_texts,
 )
 
 DENSE = "糖尿病型心臓的한글"

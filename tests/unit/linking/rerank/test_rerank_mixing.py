@@ -78,7 +78,7 @@ def test_equal_scores_of_the_first_ranking_do_no_harm():
 
 def test_scores_that_are_no_numbers_are_refused():
     bad = ScoredMention(np.array([np.nan]), np.zeros(2), np.array([True, False]))
-    with pytest.raises(ConfigError, match="scores that are no finite numbers"):
+    with pytest.raises(ConfigError, match="scores are not finite"):
         fit_mix([bad])
 
 

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from biograft.errors import ConfigError, StoreError
-from biograft.linking.rerank.model import CrossEncoder
+from biograft.errors import ConfigError, NotFoundError, StoreError
+from biograft.linking.queries import Context
+from biograft.linking.rerank.model import (
+    CandidatePairTokenizer,
+    CandidateTexts,
+    CrossEncoder,
+    mark_mention,
+)
+from biograft.nn import TextEncoder
 
 
 @pytest.fixture
@@ -78,3 +88,147 @@ def test_a_head_of_another_encoder_is_refused(model, bench, tmp_path):
 def test_pairs_longer_than_the_encoder_are_refused_before_training(bench):
     with pytest.raises(ConfigError, match=r"max_length: expected 3 to 64 for .* found 128"):
         CrossEncoder.start(bench.config(max_length=128))
+
+
+TEXT = "A common cold was seen in the patient."
+
+
+@pytest.mark.parametrize(
+    ("text", "mention", "n", "shown"),
+    [
+        (TEXT, "cold", 100, "A common  { cold }  was seen in the patient."),
+        (TEXT, "cold", 8, "common  { cold }  was"),
+        (TEXT, "cold", 0, "{ cold }"),
+        (TEXT, "A", 9, "{ A }  common"),
+        (TEXT, "patient.", 7, "in the  { patient. }"),
+        (TEXT, "patient.", 6, "the  { patient. }"),
+        (TEXT, TEXT, 5, f"{{ {TEXT} }}"),
+        ("🤧 cold 🥶", "cold", 2, "🤧  { cold }  🥶"),
+        ("患者感冒三天了", "感冒", 2, "患者 { 感冒 } 三天"),
+        ("他患感冒三天了", "感冒", 1, "患 { 感冒 } 三"),
+        ("end of a cold", "cold", 4, "a  { cold }"),
+    ],
+)
+def test_a_mention_is_marked_and_no_word_is_cut(text, mention, n, shown):
+    start = text.index(mention)
+    context = Context(text, start, start + len(mention))
+    assert mark_mention(mention, context, n) == shown
+
+
+def test_another_form_stands_behind_the_mention():
+    assert mark_mention("common  Cold", Context("a CC.", 2, 4), 9) == "a  { CC ( common  Cold ) } ."
+    assert mark_mention("COLD", Context("a cold", 2, 6), 9) == "a  { cold }"
+
+
+@pytest.mark.parametrize("context", [Context(), Context(TEXT, 0, 0), Context("a  b", 1, 3)])
+def test_without_a_known_place_the_form_stands_alone(context):
+    assert mark_mention("cold", context, 50) == "{ cold }"
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, 3), (5, 2), (0, 40), (99, 100)])
+def test_a_place_outside_the_text_is_refused(start, end):
+    with pytest.raises(ConfigError, match="expected a mention within the 38 characters of its"):
+        mark_mention("cold", Context(TEXT, start, end), 9)
+
+
+def test_what_is_shown_is_a_piece_of_the_text_around_the_mention_whatever_the_window():
+    rng = random.Random(0)
+    for _ in range(500):
+        text = "".join(rng.choices("ab  \n🤧感e\u0301", k=rng.randrange(1, 40)))
+        start = rng.randrange(len(text))
+        end = rng.randrange(start + 1, len(text) + 1)
+        n = rng.randrange(12)
+        shown = mark_mention(text[start:end], Context(text, start, end), n)
+        if not text[start:end].strip():
+            continue
+        left, right = shown.split(f"{{ {text[start:end]} }}")
+        assert text[:start].rstrip().endswith(left.strip())
+        assert text[end:].lstrip().startswith(right.strip())
+        assert max(len(left), len(right)) <= n + 1
+
+
+def test_a_candidate_is_told_by_name_found_name_synonyms_type_and_definition(bench):
+    config = bench.config(n_synonyms=1, definition_characters=21)
+    describe = CandidateTexts(bench.kb, config).describe
+    assert describe("ILL", "coryza") == (
+        "Cold ; coryza ; common cold ; disease ; An illness with cough"
+    )
+    assert describe("ILL", "cold") == "Cold ; common cold ; disease ; An illness with cough"
+
+
+def test_what_a_concept_lacks_is_left_out(bench):
+    assert CandidateTexts(bench.kb, bench.config()).describe("HEAT", "Heat") == "Heat"
+    lean = replace(bench.config(), n_synonyms=0, definition_characters=0)
+    assert CandidateTexts(bench.kb, lean).describe("ILL", "Cold") == "Cold ; disease"
+
+
+def test_a_concept_that_the_store_does_not_have_is_named(bench):
+    with pytest.raises(NotFoundError, match="no concept has the id 'X'"):
+        CandidateTexts(bench.kb, bench.config()).describe("X", "x")
+
+
+@pytest.fixture(scope="module")
+def encoder(bench):
+    return TextEncoder.from_pretrained(bench.config().encoder, max_length=32)
+
+
+def words_of(encoder, ids):
+    return encoder.tokenizer.convert_ids_to_tokens(ids)
+
+
+def test_both_texts_are_read_and_told_apart(encoder):
+    (pair,) = CandidatePairTokenizer(encoder, 120).tokenize(["fever { cold }"], ["Heat"])
+    assert words_of(encoder, pair.ids) == [
+        *("[CLS]", "fever", "{", "cold", "}", "[SEP]", "heat", "[SEP]")
+    ]
+    assert pair.types == [0] * 6 + [1] * 2
+
+
+def test_what_is_too_long_is_cut_from_the_candidate(encoder):
+    (pair,) = CandidatePairTokenizer(encoder, 120).tokenize(["{ cold }"], ["cough " * 90])
+    assert len(pair) == 32
+    assert words_of(encoder, pair.ids)[:5] == ["[CLS]", "{", "cold", "}", "[SEP]"]
+    assert words_of(encoder, pair.ids)[-1] == "[SEP]"
+
+
+@pytest.mark.parametrize("n_characters", [0, 40, 10_000])
+def test_a_mention_stays_whole_between_as_much_context_as_there_is_room_for(encoder, n_characters):
+    tokenizer = CandidatePairTokenizer(encoder, n_characters)
+    text = "fever " * 4000 + "cold" + " cough" * 4000
+    contexts = [Context(text, 24000, 24004), Context("cold", 0, 4), Context()]
+    marked = tokenizer.mark_mentions([("cold", context) for context in contexts])
+    assert marked[1:] == ["{ cold }"] * 2
+    assert "{ cold }" in marked[0]
+    n_tokens = len(encoder.tokenizer.tokenize(marked[0]))
+    assert n_tokens <= tokenizer.context_room == 17
+    assert n_tokens >= (3 if n_characters == 0 else 9)
+
+
+def test_of_a_mention_that_is_too_long_the_beginning_is_shown(encoder):
+    text = "a cold " + "winter " * 400
+    mention = text[2:].strip()
+    mentions = [(mention, Context(text, 2, 2 + len(mention))), (mention, Context())]
+    tokenizer = CandidatePairTokenizer(encoder, 50)
+    for marked in tokenizer.mark_mentions(mentions):
+        assert marked.startswith("{ cold winter")
+        assert marked.endswith("}")
+        assert len(encoder.tokenizer.tokenize(marked)) <= tokenizer.context_room
+        assert len(tokenizer.tokenize([marked], ["Heat"])[0]) <= 32
+
+
+def test_many_marks_without_a_blank_come_to_an_end(encoder):
+    text = "🤧" * 500
+    (marked,) = CandidatePairTokenizer(encoder, 120).mark_mentions(
+        [("x" * 500, Context(text, 100, 300))]
+    )
+    assert len(encoder.tokenizer.tokenize(marked)) <= 17
+
+
+def test_a_batch_is_filled_up_to_the_longest(encoder):
+    tokenizer = CandidatePairTokenizer(encoder, 120)
+    pairs = tokenizer.tokenize(["{ cold }", "fever { cold }"], ["Heat", "Cold Temperature"])
+    batch = tokenizer.pad(pairs)
+    assert batch["input_ids"].shape == (2, 9)
+    assert batch["attention_mask"].sum(1).tolist() == [7, 9]
+    assert batch["token_type_ids"].tolist() == [[0] * 5 + [1] * 2 + [0] * 2, [0] * 6 + [1] * 3]
+    assert tokenizer.tokenize([], []) == []

@@ -59,7 +59,7 @@ def test_a_run_is_not_overwritten_and_not_mixed_with_other_mentions(bench, data,
     with pytest.raises(OutputError, match="exists already"):
         train_reranker(data, bench.config(steps=1), tmp_path)
     other = collect_examples(bench.kb, bench.linker, bench.queries[1:], bench.config())
-    with pytest.raises(ConfigError, match=r"was begun with counts.given = 60, now it is 59"):
+    with pytest.raises(ConfigError, match=r"counts\.given = 60.* 59"):
         train_reranker(other, bench.config(steps=1), tmp_path, resume=True)
 
 
@@ -69,7 +69,7 @@ def test_candidates_of_a_trained_linker_want_its_folder(bench, data, tmp_path):
             return bench.linker.rank(queries, k)
 
     other = collect_examples(bench.kb, Other(), bench.queries, bench.config())
-    with pytest.raises(ConfigError, match="ranked by Other; name the folder"):
+    with pytest.raises(ConfigError, match="ranked by Other; give the folder"):
         train_reranker(other, bench.config(), tmp_path)
 
 
@@ -117,5 +117,5 @@ def test_the_linker_that_ranked_first_is_kept_with_the_re_ranker(bench, data, tm
     assert (result.model / "ranker" / "manifest.json").read_text() == "{}"
     inner = SearchRanker(bench.kb, {"lexical": 1.0})
     assert ContextReranker.load(result.model, bench.kb, inner).inner is inner
-    with pytest.raises(StoreError, match="ranker: no trained linker"):
+    with pytest.raises(StoreError, match="ranker: not a trained linker"):
         ContextReranker.load(result.model, bench.kb)

@@ -202,13 +202,13 @@ def test_other_damage_is_refused(copy, bench, tmp_path):
 
 def test_without_knowing_what_ranks_first_a_ranker_is_asked_for(copy, bench):
     damage(copy, lambda manifest: manifest.update(weights={}))
-    with pytest.raises(ConfigError, match=r"give the ranker \(inner\)"):
+    with pytest.raises(ConfigError, match=r"give one \(inner\)"):
         ContextReranker.load(copy, bench.kb)
     assert ContextReranker.load(copy, bench.kb, SearchRanker(bench.kb, {"lexical": 1.0}))
 
 
 def test_a_score_that_is_no_number_is_refused(copy, bench, reranker):
     nan = [Candidate("ILL", "Cold", "Cold", float("nan"))]
-    with pytest.raises(StoreError, match="scores that are no finite numbers"):
+    with pytest.raises(StoreError, match="scores are not finite"):
         reranker.rerank([candidates_of("a cold", nan)])
     assert np.isfinite(reranker.rerank([candidates_of("a cold", CANDIDATES)])[0].nil)

@@ -1,4 +1,4 @@
-"""Small models with a knowledge layer."""
+"""Small models with an entity memory."""
 
 import pytest
 import torch
@@ -12,21 +12,21 @@ SMALL = {
     "num_attention_heads": 4,
     "intermediate_size": 24,
     "max_position_embeddings": 40,
-    "knowledge_after": 2,
     "n_entities": 30,
     "entity_dim": 6,
-    "n_nearest": 5,
 }
 
 
 @pytest.fixture
 def small_model():
-    """Make a model: ``small_model(fusion_norm=True)``; large random weights, in 64 bits."""
+    """Make a model with large random float64 weights: ``small_model({"fusion_norm": True})``."""
 
-    def make(seed=0, **settings):
+    def make(memory=None, *, seed=0, **settings):
+        layers = {"entity_memory": {"after": 2, "n_nearest": 5} | (memory or {})}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = KnowledgeBertForMaskedLM(KnowledgeBertConfig(**(SMALL | settings)))
+            config = KnowledgeBertConfig(**(SMALL | settings), knowledge_layers=layers)
+            model = KnowledgeBertForMaskedLM(config)
             for name, weight in model.named_parameters():
                 if "norm" not in name.lower():
                     torch.nn.init.normal_(weight, std=0.3)

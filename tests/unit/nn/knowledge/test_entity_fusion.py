@@ -1,4 +1,4 @@
-"""The entity fusion: equal to its equation, an entity for the first token of its mention alone."""
+"""Entity fusion: equal to its equation; an entity changes only the first token of its mention."""
 
 import math
 
@@ -8,34 +8,36 @@ from hypothesis import given, settings, strategies as st
 
 from biograft.nn.knowledge import KnowledgeBertConfig
 from biograft.nn.knowledge.entity_fusion import EntityFusion
-from biograft.nn.knowledge.inputs import Told
+from biograft.nn.knowledge.inputs import EntityInputs
+from biograft.nn.knowledge_layers import EntityFusionConfig
 
 MENTIONS = torch.tensor([[0, 1, 3], [0, 4, 4], [1, 0, 2], [2, 2, 7]])
 
 
 def make(n_entities=20, width=6, dim=4, **options):
     """Make a layer of large random weights, and a table."""
-    config = KnowledgeBertConfig(
+    model_config = KnowledgeBertConfig(
         hidden_size=width, num_hidden_layers=2, num_attention_heads=2, n_entities=n_entities,
-        knowledge_after={"entity_fusion": 1}, entity_dim=dim, **options,
+        entity_dim=dim,
     )  # fmt: skip
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        layer = EntityFusion(config).double().eval()
+        layer = EntityFusion(EntityFusionConfig(after=1, **options), model_config).double().eval()
         for weight in layer.parameters():
             torch.nn.init.normal_(weight, std=0.5)
         table = torch.randn(n_entities, dim, dtype=torch.double)
     return layer, table
 
 
-def draw_states(n_sequences=3, length=8, width=6, seed=4):
+def random_states(n_sequences=3, length=8, width=6, seed=4):
     rng = torch.Generator().manual_seed(seed)
     return torch.randn(n_sequences, length, width, dtype=torch.double, generator=rng)
 
 
 def fuse(layer, table, states, mentions=MENTIONS, entities=None):
     entities = torch.arange(len(mentions)) if entities is None else entities
-    return layer(Told(states, torch.ones(states.shape[:2]), table, mentions, entities)).states
+    mask = torch.ones(states.shape[:2])
+    return layer(EntityInputs(states, mask, table, mentions, entities)).states
 
 
 def by_loops(layer, table, states, mentions, entities):
@@ -66,28 +68,28 @@ def same(ours, theirs):
 @pytest.mark.parametrize("rows", [[0, 1, 2, 3], [4, -1, 5, 6], [-1, -1, -1, -1], [19, 8, 19, 0]])
 def test_it_is_equal_to_plain_loops(rows):
     layer, table = make()
-    states, entities = draw_states(), torch.tensor(rows)
+    states, entities = random_states(), torch.tensor(rows)
     expected = by_loops(layer, table, states, MENTIONS, entities)
     same(fuse(layer, table, states, MENTIONS, entities), expected)
 
 
-def test_all_but_the_first_tokens_of_told_mentions_stay_as_they_are():
+def test_only_first_tokens_of_linked_mentions_change():
     layer, table = make()
-    states = draw_states()
+    states = random_states()
     found = fuse(layer, table, states, entities=torch.tensor([0, 5, -1, 1]))
     expected = torch.zeros(3, 8, dtype=torch.bool)
     expected[0, 1] = expected[0, 4] = expected[2, 2] = True
     assert torch.equal((found != states).any(dim=2), expected)
     mask = torch.ones(3, 8)
-    assert layer(Told(states, mask, table)).states is states
-    assert layer(Told(states, mask, table, MENTIONS)).states is states
+    assert layer(EntityInputs(states, mask, table)).states is states
+    assert layer(EntityInputs(states, mask, table, MENTIONS)).states is states
     nothing = fuse(layer, table, states, torch.zeros(0, 3, dtype=torch.long), torch.zeros(0).long())
     assert torch.equal(nothing, states)
 
 
-def test_a_token_reads_itself_and_its_own_entity_alone():
+def test_a_token_depends_on_itself_and_its_own_entity_alone():
     layer, table = make()
-    states, entities = draw_states(), torch.tensor([0, 1, 2, 3])
+    states, entities = random_states(), torch.tensor([0, 1, 2, 3])
     before = fuse(layer, table, states, entities=entities)
     others = torch.full_like(table, 9.0)
     others[:4] = table[:4]
@@ -105,12 +107,12 @@ def test_a_token_reads_itself_and_its_own_entity_alone():
 
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_what_else_is_in_a_batch_changes_nothing(data):
+def test_the_result_does_not_depend_on_the_rest_of_the_batch(data):
     layer, table = make()
     lengths = data.draw(st.lists(st.integers(3, 9), min_size=1, max_size=5))
     width = max(lengths) + data.draw(st.integers(0, 3))
     seed = data.draw(st.integers(0, 10_000))
-    states = draw_states(len(lengths), width, seed=seed)
+    states = random_states(len(lengths), width, seed=seed)
     mentions = torch.tensor([[row, 1, length - 1] for row, length in enumerate(lengths)])
     rng = torch.Generator().manual_seed(seed)
     entities = torch.randint(-1, 20, (len(lengths),), generator=rng)
@@ -121,19 +123,19 @@ def test_what_else_is_in_a_batch_changes_nothing(data):
         same(together[row, :length], alone[0])
 
 
-def test_gradients_reach_every_weight_also_where_nobody_is_told():
+def test_gradients_reach_every_weight_also_without_a_linked_mention():
     """Ranks of a distributed run must agree on which weights have one."""
     layer, table = make()
     for entities in (torch.arange(4), torch.full((4,), -1)):
         layer.zero_grad()
-        fuse(layer, table, draw_states(), entities=entities).square().sum().backward()
-        told = bool((entities >= 0).any())
-        assert all(bool(weight.grad.any()) is told for weight in layer.parameters())
+        fuse(layer, table, random_states(), entities=entities).square().sum().backward()
+        linked = bool((entities >= 0).any())
+        assert all(bool(weight.grad.any()) is linked for weight in layer.parameters())
 
 
 def test_gradients_are_those_of_finite_differences():
     layer, table = make()
-    inputs = (draw_states().requires_grad_(), table.requires_grad_())
+    inputs = (random_states().requires_grad_(), table.requires_grad_())
     assert torch.autograd.gradcheck(
         lambda states, vectors: fuse(layer, vectors, states), inputs, fast_mode=True
     )

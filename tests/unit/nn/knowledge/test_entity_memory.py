@@ -1,4 +1,4 @@
-"""The entity memory: equal to plain loops, to the fixtures, and blind to what else is there."""
+"""Entity memory: equal to plain loops and to the fixtures, and independent of the batch."""
 
 import json
 import math
@@ -14,7 +14,8 @@ from biograft.checkpoints.kebiolm import KEBIOLM
 from biograft.checkpoints.published import read_published
 from biograft.nn.knowledge import KnowledgeBertConfig
 from biograft.nn.knowledge.entity_memory import EntityMemory
-from biograft.nn.knowledge.inputs import Told, spans_of_tags
+from biograft.nn.knowledge.inputs import EntityInputs, spans_of_tags
+from biograft.nn.knowledge_layers import EntityMemoryConfig
 
 BATCHES = ("gold", "predicted", "many", "none")
 
@@ -44,7 +45,7 @@ def assert_same(found, expected, tolerance=1e-9):
 
 
 @pytest.mark.parametrize("name", BATCHES)
-def test_it_is_the_published_code_slips_included(parity, shared_data, name):
+def test_it_equals_the_published_code_with_its_errors(parity, shared_data, name):
     model, inputs, batch = parity(name, compat=True)
     output = model(*inputs)
     assert_same(output.text_states, batch["out.context_states"])
@@ -52,8 +53,8 @@ def test_it_is_the_published_code_slips_included(parity, shared_data, name):
     assert_same(output.last_hidden_state, batch["out.final_states"])
     assert_same(output.logits, batch["out.token_logits"], 1e-5)
     table = model.model.entity_table.weight
-    told = Told(output.text_states, inputs[1], table, output.mentions)
-    fused = model.model.knowledge.entity_memory(told).states
+    layer_inputs = EntityInputs(output.text_states, inputs[1], table, output.mentions)
+    fused = model.model.knowledge.entity_memory(layer_inputs).states
     assert_same(fused, batch["out.fused_states"])
     spans = json.loads(shared_data("parity/kebiolm/expected.json").read_text())[name]
     spans = spans.get("mention_spans_first_last") or [[] for _ in batch["input_ids"]]
@@ -68,7 +69,7 @@ def test_it_is_the_published_code_slips_included(parity, shared_data, name):
 
 @pytest.mark.parametrize("name", BATCHES)
 @pytest.mark.parametrize("norm", [True, False])
-def test_it_is_the_paper(parity, shared_data, name, norm):
+def test_it_equals_the_paper(parity, shared_data, name, norm):
     model, inputs, _ = parity(name, compat=False, norm=norm)
     expected = load_file(shared_data(f"parity/kebiolm_paper/batch_{name}.safetensors"))
     output = model(*inputs)
@@ -116,13 +117,13 @@ def test_it_is_equal_to_plain_loops(small_model):
     model = small_model().model
     layer, table = model.knowledge.entity_memory, model.entity_table.weight
     states = torch.randn(3, 8, 16, dtype=torch.double, generator=torch.Generator().manual_seed(4))
-    found = layer(Told(states, torch.ones(3, 8), table, MENTIONS))
+    found = layer(EntityInputs(states, torch.ones(3, 8), table, MENTIONS))
     assert_same(found.states, by_loops(layer, table, states, MENTIONS))
     assert torch.equal(found.states[1], states[1])
 
 
-def test_no_layer_behind_means_no_change(small_model):
-    model = small_model(knowledge_after=3)
+def test_behind_the_last_layer_states_are_unchanged(small_model):
+    model = small_model({"after": 3})
     ids = torch.randint(5, 60, (3, 8))
     output = model(ids, mentions=MENTIONS)
     assert torch.equal(output.last_hidden_state, output.text_states)
@@ -130,8 +131,8 @@ def test_no_layer_behind_means_no_change(small_model):
     assert output.queries.shape == (3, 6)
 
 
-def test_gradients_reach_the_table_and_all_else(small_model):
-    model = small_model(fusion_norm=True)
+def test_gradients_reach_the_table_and_every_weight(small_model):
+    model = small_model({"fusion_norm": True})
     output = model(torch.randint(5, 60, (3, 8)), mentions=MENTIONS)
     (output.logits.square().sum() + output.detection_scores.square().sum()).backward()
     table = model.model.entity_table.weight.grad
@@ -147,7 +148,7 @@ def test_gradients_are_those_of_finite_differences(small_model):
     some = torch.tensor([[0, 1, 3], [2, 2, 2]])
 
     def fused(given):
-        return layer(Told(given, torch.ones(3, 8), table, some)).states
+        return layer(EntityInputs(given, torch.ones(3, 8), table, some)).states
 
     assert torch.autograd.gradcheck(fused, states, fast_mode=True)
 
@@ -168,14 +169,13 @@ def test_a_frozen_table_gets_no_gradient(small_model):
 
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_what_else_is_in_a_batch_changes_nothing(data):
-    """Each sequence alone, unpadded, gives what it gives among others; mentions found or given."""
+def test_the_result_does_not_depend_on_the_rest_of_the_batch(data):
+    """A sequence alone, unpadded, has the same result as in a batch; mentions detected or given."""
     torch.manual_seed(0)
     config = KnowledgeBertConfig(
-        hidden_size=8, num_hidden_layers=2, num_attention_heads=2, knowledge_after=1,
-        n_entities=40, entity_dim=4, n_nearest=3,
+        hidden_size=8, num_hidden_layers=2, num_attention_heads=2, n_entities=40, entity_dim=4,
     )  # fmt: skip
-    layer = EntityMemory(config).double().eval()
+    layer = EntityMemory(EntityMemoryConfig(after=1, n_nearest=3), config).double().eval()
     table = torch.randn(40, 4, dtype=torch.double)
     seed = data.draw(st.integers(0, 10_000))
     lengths = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
@@ -183,9 +183,9 @@ def test_what_else_is_in_a_batch_changes_nothing(data):
     width = max(lengths) + data.draw(st.integers(0, 3))
     states = torch.randn(len(lengths), width, 8, dtype=torch.double, generator=rng) * 3
     mask = (torch.arange(width) < torch.tensor(lengths)[:, None]).long()
-    together = layer(Told(states, mask, table))
+    together = layer(EntityInputs(states, mask, table))
     for row, length in enumerate(lengths):
-        own = Told(states[row : row + 1, :length], mask[row : row + 1, :length], table)
+        own = EntityInputs(states[row : row + 1, :length], mask[row : row + 1, :length], table)
         alone = layer(own)
         assert_same(together.states[row, :length], alone.states[0])
         mine = together.mentions[:, 0] == row

@@ -1,4 +1,4 @@
-"""The model as transformers handles it: begun from BERT, saved, loaded, resized."""
+"""The model in transformers: built from BERT, saved, loaded, resized."""
 
 import json
 
@@ -24,18 +24,20 @@ from biograft.nn.knowledge import (
 from biograft.nn.pretrained import load_masked_lm, quiet_transformers
 
 TEXTS = ["heart attack is bad for you"]
+MEMORY = {"entity_memory": {"after": 1}}
 ENTITIES = tuple(TableEntity(f"C{n}", f"thing {n}") for n in range(7))
 
 
 @pytest.fixture
-def begun(tiny_encoder):
-    """A model begun from a tiny BERT without token head: ``begun(freeze_entities=True)``."""
+def build(tiny_encoder):
+    """Build a model from a tiny BERT without token head: ``build(freeze_entities=True)``."""
     folder = tiny_encoder(TEXTS, layers=3)
 
-    def make(**settings):
+    def make(layers=None, **settings):
+        layers = layers or {"entity_memory": {"after": 2, "n_nearest": 3}}
         table = entity_table([entity.id for entity in ENTITIES], dim=5)
         return KnowledgeBertForMaskedLM.from_bert(
-            folder, table.vectors, ENTITIES, **({"knowledge_after": 2, "n_nearest": 3} | settings)
+            folder, table.vectors, ENTITIES, knowledge_layers=layers, **settings
         )
 
     make.folder = folder
@@ -43,11 +45,11 @@ def begun(tiny_encoder):
 
 
 @pytest.fixture
-def saved(begun, tmp_path):
-    model, folder = begun(), tmp_path / "saved"
+def saved(build, tmp_path):
+    model, folder = build(), tmp_path / "saved"
     with quiet_transformers():
         model.save_pretrained(folder)
-        load_masked_lm(begun.folder).tokenizer.save_pretrained(folder)
+        load_masked_lm(build.folder).tokenizer.save_pretrained(folder)
     return folder
 
 
@@ -58,10 +60,10 @@ def assert_equal_weights(left, right):
         assert torch.equal(weight, right[key]), key
 
 
-def test_beginning_from_bert_keeps_all_its_weights(begun):
-    plain = load_masked_lm(begun.folder)
+def test_the_weights_of_bert_are_kept(build):
+    plain = load_masked_lm(build.folder)
     assert plain.new_head
-    model = begun()
+    model = build()
     assert_equal_weights(model.model.bert, plain.model.bert)
     assert_equal_weights(model.cls, plain.model.cls)
     assert model.cls.predictions.decoder.weight is model.get_input_embeddings().weight
@@ -70,49 +72,61 @@ def test_beginning_from_bert_keeps_all_its_weights(begun):
     assert torch.equal(model.model.entity_table.weight, torch.from_numpy(table))
 
 
-def test_beginning_twice_gives_the_same(begun):
-    assert_equal_weights(begun(), begun())
-    changed = begun(seed=1).model.knowledge.entity_memory.detector.weight
-    assert not torch.equal(changed, begun().model.knowledge.entity_memory.detector.weight)
+def test_building_is_deterministic(build):
+    assert_equal_weights(build(), build())
+    changed = build(seed=1).model.knowledge.entity_memory.detector.weight
+    assert not torch.equal(changed, build().model.knowledge.entity_memory.detector.weight)
 
 
-def test_it_can_begin_from_a_model_and_keep_its_head(begun):
-    plain = load_masked_lm(begun.folder, seed=5).model
+def test_a_model_keeps_its_token_head(build):
+    plain = load_masked_lm(build.folder, seed=5).model
     table = torch.zeros(4, 5)
-    model = KnowledgeBertForMaskedLM.from_bert(plain, table, knowledge_after=1)
+    model = KnowledgeBertForMaskedLM.from_bert(plain, table, knowledge_layers=MEMORY)
     assert_equal_weights(model.cls, plain.cls)
     assert model.config.n_entities == 4
     assert plain.config.model_type == "bert"
 
 
-def test_what_is_no_bert_is_refused():
+def test_other_models_than_bert_are_refused():
     config = RobertaConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
-    with pytest.raises(ConfigError, match=r"goes into a plain BERT .* found RobertaForMaskedLM"):
+    with pytest.raises(ConfigError, match=r"expected a plain BERT .* found RobertaForMaskedLM"):
         KnowledgeBertForMaskedLM.from_bert(RobertaForMaskedLM(config), torch.zeros(4, 5))
 
 
-def test_as_many_entities_as_rows(begun):
+def test_the_number_of_entities_is_checked(build):
     with pytest.raises(ConfigError, match="entities: expected 2, a row of the table each, found 7"):
-        KnowledgeBertForMaskedLM.from_bert(begun.folder, torch.zeros(2, 5), ENTITIES)
+        KnowledgeBertForMaskedLM.from_bert(build.folder, torch.zeros(2, 5), ENTITIES)
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("layers", "message"),
     [
-        ({"knowledge_after": 4}, "knowledge_after: expected 0 to 3, the layers there are, found 4"),
-        ({"n_nearest": 0}, "n_nearest: expected at least 1, found 0"),
-        ({"max_mentions": -1}, "max_mentions: expected at least 0, found -1"),
-        ({"knowledge_after": {"entity_memry": 1}}, "did you mean 'entity_memory'"),
+        ({"entity_memory": {"after": 4}}, r"entity_memory\.after: expected 0 to 3"),
+        ({"entity_memory": {"n_nearest": 0}}, "n_nearest: expected at least 1, found 0"),
+        ({"entity_memory": {"max_mentions": -1}}, "max_mentions: expected at least 0, found -1"),
+        ({"entity_memory": {"n_neighbours": 1}}, "unknown key 'n_neighbours'"),
+        ({"entity_memory": {"compat": True, "n_probed": 2}}, "n_probed: expected 0 with compat"),
+        ({"neighbour_attention": {}}, "missing key 'after'"),
+        ({"entity_memry": {"after": 1}}, "did you mean 'entity_memory'"),
     ],
 )
-def test_wrong_settings_are_named(begun, settings, message):
+def test_wrong_settings_are_refused(build, layers, message):
     with pytest.raises(BiograftError, match=message):
-        begun(**settings)
+        build(layers)
+
+
+def test_a_model_without_knowledge_layers_is_refused(saved):
+    """A folder of an earlier version named its layers otherwise and would load as a plain BERT."""
+    config = json.loads((saved / "config.json").read_text())
+    del config["knowledge_layers"]
+    (saved / "config.json").write_text(json.dumps(config | {"knowledge_after": {"x": 1}}))
+    with pytest.raises(BiograftError, match="knowledge_layers: expected at least one layer"):
+        KnowledgeBertModel.from_pretrained(saved)
 
 
 @pytest.mark.parametrize("auto", [AutoModelForMaskedLM, KnowledgeBertForMaskedLM])
-def test_it_comes_back_as_saved(begun, saved, auto):
-    model, loaded = begun(), auto.from_pretrained(saved)
+def test_a_saved_model_is_loaded_unchanged(build, saved, auto):
+    model, loaded = build(), auto.from_pretrained(saved)
     assert_equal_weights(model, loaded)
     assert loaded.entities == ENTITIES
     assert loaded.cls.predictions.decoder.weight is loaded.get_input_embeddings().weight
@@ -120,21 +134,21 @@ def test_it_comes_back_as_saved(begun, saved, auto):
     assert torch.equal(model.eval()(ids).logits, loaded.eval()(ids).logits)
 
 
-def test_it_comes_back_without_its_head_where_none_is_wanted(begun, saved):
+def test_it_is_loaded_without_the_token_head(build, saved):
     loaded = AutoModel.from_pretrained(saved)
     assert isinstance(loaded, KnowledgeBertModel)
     assert loaded.entities == ENTITIES
-    assert_equal_weights(begun().model, loaded)
+    assert_equal_weights(build().model, loaded)
 
 
-def test_a_frozen_table_stays_frozen(begun, tmp_path):
-    begun(freeze_entities=True).save_pretrained(tmp_path / "frozen")
+def test_a_frozen_table_stays_frozen(build, tmp_path):
+    build(freeze_entities=True).save_pretrained(tmp_path / "frozen")
     loaded = AutoModelForMaskedLM.from_pretrained(tmp_path / "frozen")
     assert not loaded.model.entity_table.weight.requires_grad
     assert loaded.model.knowledge.entity_memory.detector.weight.requires_grad
 
 
-def test_it_is_an_encoder_as_any_other(saved, tmp_path):
+def test_it_is_a_text_encoder(saved, tmp_path):
     encoder = TextEncoder.from_pretrained(saved)
     vectors = encoder.encode(["heart attack", "bad"])
     encoder.save_pretrained(tmp_path / "again")
@@ -145,8 +159,8 @@ def test_it_is_an_encoder_as_any_other(saved, tmp_path):
     assert not load_masked_lm(saved).new_head
 
 
-def test_new_tokens_find_room(begun):
-    model = begun()
+def test_the_vocabulary_can_grow(build):
+    model = build()
     n = model.config.vocab_size
     with quiet_transformers():
         model.resize_token_embeddings(n + 2)
@@ -155,10 +169,10 @@ def test_new_tokens_find_room(begun):
     assert model(torch.tensor([[2, n + 1, 3]])).logits.shape == (1, 3, n + 2)
 
 
-def test_activation_checkpointing_changes_no_gradient(begun):
+def test_activation_checkpointing_changes_no_gradient(build):
     gradients = []
     for checkpointing in (False, True):
-        model = begun(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0).train()
+        model = build(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0).train()
         if checkpointing:
             getattr(model, "activation_checkpointing_enable", model.gradient_checkpointing_enable)()
         ids = torch.tensor([[2, 7, 8, 9, 3]])
@@ -167,7 +181,7 @@ def test_activation_checkpointing_changes_no_gradient(begun):
     torch.testing.assert_close(*gradients)
 
 
-def test_without_mentions_it_is_the_plain_stack(small_model):
+def test_without_mentions_it_equals_bert(small_model):
     model = small_model(attn_implementation="eager")
     ids, mask = torch.randint(5, 60, (2, 9)), torch.ones(2, 9, dtype=torch.long)
     mask[1, 6:] = 0
@@ -176,10 +190,11 @@ def test_without_mentions_it_is_the_plain_stack(small_model):
     torch.testing.assert_close(model(ids, mask, mentions=none).last_hidden_state, plain)
 
 
-def test_a_damaged_folder_is_one_line(saved):
+def test_a_damaged_folder_is_refused(saved):
     config = json.loads((saved / "config.json").read_text())
-    (saved / "config.json").write_text(json.dumps(config | {"knowledge_after": 9}))
-    with pytest.raises(StoreError, match=r"saved: holds no encoder .*knowledge_after: expected 0"):
+    deep = {"knowledge_layers": {"entity_memory": {"after": 9}}}
+    (saved / "config.json").write_text(json.dumps(config | deep))
+    with pytest.raises(StoreError, match=r"saved: holds no encoder .*entity_memory\.after"):
         TextEncoder.from_pretrained(saved)
     (saved / "config.json").write_text(json.dumps(config | {"n_entities": 8}))
     with pytest.raises(StoreError, match="saved: holds no encoder that can be loaded"):
@@ -189,20 +204,21 @@ def test_a_damaged_folder_is_one_line(saved):
         load_masked_lm(saved)
 
 
-def test_weights_of_the_layer_that_are_missing_are_named(saved, tmp_path):
+def test_missing_weights_of_the_layer_are_refused(saved, tmp_path):
     plain = BertForMaskedLM.from_pretrained(saved.parent / "tiny")
     config = KnowledgeBertConfig.from_pretrained(saved)
     plain.save_pretrained(tmp_path / "plain")
     config.save_pretrained(tmp_path / "plain")
     load_masked_lm(saved).tokenizer.save_pretrained(tmp_path / "plain")
-    with pytest.raises(StoreError, match=r"lacks .* of the model's tensors"):
+    with pytest.raises(StoreError, match=r"lack .* of the model's tensors"):
         TextEncoder.from_pretrained(tmp_path / "plain")
 
 
-@pytest.mark.parametrize("other", [{"knowledge_after": 1}, {"n_nearest": 2}, {"compat": True}])
-def test_equal_weights_that_are_used_otherwise_are_another_encoder(saved, other):
-    """Guard against fingerprints that see only weights: an index would be taken for the other's."""
+@pytest.mark.parametrize("other", [{"after": 1}, {"n_nearest": 2}, {"compat": True}])
+def test_equal_weights_with_other_settings_have_another_fingerprint(saved, other):
+    """Guard against fingerprints of weights alone: an index would be used with another encoder."""
     before = TextEncoder.from_pretrained(saved).fingerprint()
     config = json.loads((saved / "config.json").read_text())
-    (saved / "config.json").write_text(json.dumps(config | other))
+    config["knowledge_layers"]["entity_memory"] |= other
+    (saved / "config.json").write_text(json.dumps(config))
     assert TextEncoder.from_pretrained(saved).fingerprint() != before

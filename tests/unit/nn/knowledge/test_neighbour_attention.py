@@ -1,4 +1,4 @@
-"""The neighbour attention: equal to the paper's equations, neutral at first, blind to the rest."""
+"""Neighbour attention: equal to the paper's equations, and independent of the batch."""
 
 import math
 
@@ -10,8 +10,9 @@ from torch.nn.functional import gelu, layer_norm
 
 from biograft.errors import ConfigError
 from biograft.nn.knowledge import KnowledgeBertConfig
-from biograft.nn.knowledge.inputs import Told
+from biograft.nn.knowledge.inputs import EntityInputs
 from biograft.nn.knowledge.neighbour_attention import NeighbourAttention
+from biograft.nn.knowledge_layers import NeighbourAttentionConfig
 
 WEIGHTS = {
     "read.pool.score.weight": "pool_w",
@@ -45,15 +46,15 @@ WEIGHTS = {
 
 
 def make(n_entities=20, width=8, dim=4, k=5, **options):
-    """Make a layer of large random weights, its neighbours and types drawn."""
-    config = KnowledgeBertConfig(
+    """Make a layer of large random weights, with random neighbours and types."""
+    model_config = KnowledgeBertConfig(
         hidden_size=width, num_hidden_layers=2, num_attention_heads=2, n_entities=n_entities,
-        knowledge_after={"neighbour_attention": 1}, entity_dim=dim, n_neighbours=k,
-        layer_norm_eps=1e-12, **options,
+        entity_dim=dim, layer_norm_eps=1e-12,
     )  # fmt: skip
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        layer = NeighbourAttention(config).double().eval()
+        config = NeighbourAttentionConfig(after=1, n_neighbours=k, **options)
+        layer = NeighbourAttention(config, model_config).double().eval()
         for name, weight in layer.named_parameters():
             if "norm" not in name:
                 torch.nn.init.normal_(weight, std=0.5)
@@ -67,25 +68,25 @@ def make(n_entities=20, width=8, dim=4, k=5, **options):
 
 @pytest.fixture
 def parity(shared_data):
-    """The fixture's layer, what goes in, and all that was written down."""
-    told = load_file(shared_data("parity/smedbert/knowledge_layer.safetensors"))
-    n_entities, dim = told["weight.entity_embedding"].shape
-    layer, _ = make(n_entities, told["weight.W_be"].shape[0], dim, k=10)
+    """The layer, the inputs and all arrays of the fixture."""
+    arrays = load_file(shared_data("parity/smedbert/knowledge_layer.safetensors"))
+    n_entities, dim = arrays["weight.entity_embedding"].shape
+    layer, _ = make(n_entities, arrays["weight.W_be"].shape[0], dim, k=10)
     weights = {
-        ours: told[f"weight.{theirs}"] if "W_" not in theirs else told[f"weight.{theirs}"].T
+        ours: arrays[f"weight.{theirs}"] if "W_" not in theirs else arrays[f"weight.{theirs}"].T
         for ours, theirs in WEIGHTS.items()
     }
     weights["read.pool.score.weight"] = weights["read.pool.score.weight"][None]
     layer.load_state_dict(
-        {**weights, "neighbours": layer.neighbours, "types": told["input.entity_type"]}
+        {**weights, "neighbours": layer.neighbours, "types": arrays["input.entity_type"]}
     )
-    # the fixture gives neighbours by mention: mention m is told the entity of row m
-    layer.neighbours[:4] = told["input.neighbour_entity"].int()
-    inputs = Told(
-        told["input.hidden_states"], told["input.attention_mask"], told["weight.entity_embedding"],
-        told["input.mentions"], torch.arange(4),
+    # the fixture has neighbours by mention: mention m is of the entity of row m
+    layer.neighbours[:4] = arrays["input.neighbour_entity"].int()
+    inputs = EntityInputs(
+        arrays["input.hidden_states"], arrays["input.attention_mask"],
+        arrays["weight.entity_embedding"], arrays["input.mentions"], torch.arange(4),
     )  # fmt: skip
-    return layer, inputs, told
+    return layer, inputs, arrays
 
 
 def same(ours, theirs):
@@ -93,21 +94,22 @@ def same(ours, theirs):
 
 
 def test_it_is_the_paper_s_equations(parity):
-    layer, inputs, told = parity
+    layer, inputs, arrays = parity
     found = layer(inputs)
-    same(found.states, told["out.infused_states"])
-    same(found.neighbour_weights, told["out.node_weights"].nan_to_num())
+    same(found.states, arrays["out.infused_states"])
+    same(found.neighbour_weights, arrays["out.node_weights"].nan_to_num())
     mention = layer.read(inputs.states, inputs.mentions)
-    same(layer.read.pool(inputs.states, inputs.mentions), told["out.span_pool"])
-    same(mention, told["out.mention"])
-    rows = told["input.neighbour_entity"]
+    same(layer.read.pool(inputs.states, inputs.mentions), arrays["out.span_pool"])
+    same(mention, arrays["out.mention"])
+    rows = arrays["input.neighbour_entity"]
     vectors = inputs.table[rows.clamp_min(0)]
     of_types = layer.weigh_types(mention, rows, vectors)
     for m, some in enumerate(rows.tolist()):
         for k, row in enumerate(some):
             if row >= 0:
-                same(of_types[m, k], told["out.type_weights"][m, told["input.entity_type"][row]])
-    same(layer.attend(mention, rows, inputs.table)[1], told["out.node"])
+                kind = arrays["input.entity_type"][row]
+                same(of_types[m, k], arrays["out.type_weights"][m, kind])
+    same(layer.attend(mention, rows, inputs.table)[1], arrays["out.node"])
 
 
 def norm(values, given):
@@ -129,8 +131,8 @@ def by_loops(layer, table, states, mentions, entities):
         scores = {}
         for kind in set(types):
             h_t = sum(table[row] for row, own in zip(rows, types, strict=True) if own == kind)
-            told = torch.tanh(layer.mention_type(h) + layer.neighbour_type(h_t))
-            scores[kind] = float(layer.type_score(told))
+            inner = torch.tanh(layer.mention_type(h) + layer.neighbour_type(h_t))
+            scores[kind] = float(layer.type_score(inner))
         total = sum(math.exp(score) for score in scores.values())
         logits = []
         for row, kind in zip(rows, types, strict=True):
@@ -140,11 +142,11 @@ def by_loops(layer, table, states, mentions, entities):
         mixed = sum(w * layer.value(table[row]) for w, row in zip(weights, rows, strict=True))
         node = norm(mixed + layer.outer(gelu(layer.inner(mixed))), layer.node_norm)
         back = layer.back(gelu(layer.mix(torch.cat([h, node]))))
-        told = norm(back, layer.back_norm)
+        infused = norm(back, layer.back_norm)
         for token in range(first, last + 1):
             own = states[sequence, token]
-            gate = torch.tanh(layer.gate(torch.cat([own, told])))
-            after[sequence, token] = own + gelu(layer.infuse(torch.cat([own, gate * told])))
+            gate = torch.tanh(layer.gate(torch.cat([own, infused])))
+            after[sequence, token] = own + gelu(layer.infuse(torch.cat([own, gate * infused])))
     return after
 
 
@@ -155,7 +157,7 @@ def test_it_is_equal_to_plain_loops():
     layer, table = make()
     states = torch.randn(3, 8, 8, dtype=torch.double, generator=torch.Generator().manual_seed(4))
     for entities in torch.tensor([[0, 1, 2, 3], [4, -1, 5, 6], [-1, -1, -1, -1], [7, 8, 7, 9]]):
-        found = layer(Told(states, torch.ones(3, 8), table, MENTIONS, entities))
+        found = layer(EntityInputs(states, torch.ones(3, 8), table, MENTIONS, entities))
         same(found.states, by_loops(layer, table, states, MENTIONS, entities))
 
 
@@ -163,33 +165,33 @@ def test_without_parts_of_the_attention():
     layer, table = make(node_attention=False)
     assert (layer.neighbours >= 0).sum(1).max() > 1
     states = torch.randn(3, 8, 8, dtype=torch.double)
-    found = layer(Told(states, torch.ones(3, 8), table, MENTIONS, torch.arange(4)))
-    there = layer.neighbours[:4] >= 0
-    same(found.neighbour_weights, there / there.sum(1, keepdim=True).clamp_min(1).double())
+    found = layer(EntityInputs(states, torch.ones(3, 8), table, MENTIONS, torch.arange(4)))
+    exists = layer.neighbours[:4] >= 0
+    same(found.neighbour_weights, exists / exists.sum(1, keepdim=True).clamp_min(1).double())
     plain, _ = make(type_attention=False)
     whole, _ = make()
-    some = [each(Told(states, torch.ones(3, 8), table, MENTIONS, torch.arange(4)))
+    some = [each(EntityInputs(states, torch.ones(3, 8), table, MENTIONS, torch.arange(4)))
             for each in (plain, whole)]  # fmt: skip
     assert not torch.equal(some[0].neighbour_weights, some[1].neighbour_weights)
 
 
-def test_other_tokens_and_untold_mentions_stay_as_they_are():
+def test_other_tokens_and_unlinked_mentions_are_unchanged():
     layer, table = make()
     states = torch.randn(3, 8, 8, dtype=torch.double)
     layer.neighbours[5] = -1
     entities = torch.tensor([0, 5, -1, 1])
     layer.neighbours[:2, 0] = 3
-    found = layer(Told(states, torch.ones(3, 8), table, MENTIONS, entities)).states
+    found = layer(EntityInputs(states, torch.ones(3, 8), table, MENTIONS, entities)).states
     changed = (found != states).any(dim=2)
     expected = torch.zeros(3, 8, dtype=torch.bool)
     expected[0, 1:4] = expected[2, 2:8] = True
     assert torch.equal(changed, expected)
-    assert layer(Told(states, torch.ones(3, 8), table)).states is states
+    assert layer(EntityInputs(states, torch.ones(3, 8), table)).states is states
 
 
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_what_else_is_in_a_batch_changes_nothing(data):
+def test_the_result_does_not_depend_on_the_rest_of_the_batch(data):
     layer, table = make()
     lengths = data.draw(st.lists(st.integers(3, 9), min_size=1, max_size=5))
     width = max(lengths) + data.draw(st.integers(0, 3))
@@ -197,28 +199,30 @@ def test_what_else_is_in_a_batch_changes_nothing(data):
     states = torch.randn(len(lengths), width, 8, dtype=torch.double, generator=rng)
     mentions = torch.tensor([[row, 1, length - 1] for row, length in enumerate(lengths)])
     entities = torch.randint(-1, 20, (len(lengths),), generator=rng)
-    together = layer(Told(states, torch.ones(1), table, mentions, entities)).states
+    together = layer(EntityInputs(states, torch.ones(1), table, mentions, entities)).states
     for row, length in enumerate(lengths):
         own = torch.tensor([[0, 1, length - 1]])
-        alone = Told(
+        alone = EntityInputs(
             states[row : row + 1, :length], torch.ones(1), table, own, entities[row : row + 1]
         )
         same(together[row, :length], layer(alone).states[0])
 
 
-def test_gradients_reach_every_weight_also_where_nobody_is_told():
+def test_gradients_reach_every_weight_also_without_a_linked_mention():
     """Ranks of a distributed run must agree on which weights have one."""
     layer, table = make()
     states = torch.randn(3, 8, 8, dtype=torch.double)
     for entities in (torch.arange(4), torch.full((4,), -1)):
         layer.zero_grad()
-        layer(Told(states, torch.ones(3, 8), table, MENTIONS, entities)).states.sum().backward()
+        inputs = EntityInputs(states, torch.ones(3, 8), table, MENTIONS, entities)
+        layer(inputs).states.sum().backward()
         assert all(weight.grad is not None for weight in layer.parameters())
     layer.zero_grad()
     layer.neighbours[:4, :2] = torch.tensor([[2, 3]] * 4)
-    layer(Told(states, torch.ones(3, 8), table, MENTIONS, torch.arange(4))).states.sum().backward()
+    inputs = EntityInputs(states, torch.ones(3, 8), table, MENTIONS, torch.arange(4))
+    layer(inputs).states.sum().backward()
     without = [name for name, weight in layer.named_parameters() if not weight.grad.any()]
-    assert without in ([], ["read.pool.score.bias"])  # softmax does not feel it
+    assert without in ([], ["read.pool.score.bias"])  # softmax ignores it
 
 
 def test_gradients_are_those_of_finite_differences():
@@ -227,8 +231,8 @@ def test_gradients_are_those_of_finite_differences():
     table = table.requires_grad_()
 
     def infused(*given):
-        told = Told(given[0], torch.ones(3, 8), given[1], MENTIONS, torch.arange(4))
-        return layer(told).states
+        inputs = EntityInputs(given[0], torch.ones(3, 8), given[1], MENTIONS, torch.arange(4))
+        return layer(inputs).states
 
     assert torch.autograd.gradcheck(infused, (states, table), fast_mode=True)
 

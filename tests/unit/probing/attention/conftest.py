@@ -51,7 +51,9 @@ def knowing_encoder(encoder_of, tmp_path_factory):
     with quiet_transformers():
         plain = AutoModelForMaskedLM.from_pretrained(encoder_of())
     table = torch.randn(7, 5, generator=torch.Generator().manual_seed(3))
-    model = KnowledgeBertForMaskedLM.from_bert(plain, table, knowledge_after=1, n_nearest=3)
+    model = KnowledgeBertForMaskedLM.from_bert(
+        plain, table, knowledge_layers={"entity_memory": {"after": 1, "n_nearest": 3}}
+    )
     with torch.no_grad():  # so that it finds mentions, and adds much to them
         model.model.entity_table.weight.mul_(20)
     return save(model, tmp_path_factory.mktemp("knowing") / "model")

@@ -59,7 +59,7 @@ def test_documents_give_a_sentence_a_mention(write):
     spans = [(16, 26, ["D1"]), (3, 7, []), (3, 26, ["D3"])]
     mentions = [{"start": s, "end": e, "concepts": c} for s, e, c in spans]
     mentions.append({"start": 3, "end": 7, "concepts": ["D4", "D5"]})
-    mentions.append({"start": 3, "end": 26, "pieces": [[3, 7], [21, 26]], "concepts": ["D6"]})
+    mentions.append({"start": 3, "end": 26, "fragments": [[3, 7], [21, 26]], "concepts": ["D6"]})
     wrong = {"id": "2", "text": 5}
     document = {"id": "1", "text": text, "mentions": mentions, "language": "en"}
     path = write("d.jsonl", lines(document, wrong, {"id": "3", "text": "nothing"}))

@@ -150,7 +150,7 @@ def test_a_model_that_must_be_told_is_told_on_request_alone(tmp_path):
     entities = [TableEntity("C0", "mi", ("mi", "heart attack"))]
     model = KnowledgeBertForMaskedLM.from_bert(
         bert, np.ones((1, 4), np.float32), entities,
-        knowledge_after={"entity_fusion": 1}, neutral_start=False,
+        knowledge_layers={"entity_fusion": {"after": 1, "neutral_start": False}},
     )  # fmt: skip
     model.save_pretrained(tmp_path / "told")
     load_masked_lm(bert).tokenizer.save_pretrained(tmp_path / "told")

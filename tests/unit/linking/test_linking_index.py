@@ -17,7 +17,7 @@ from biograft.linking import (
     open_index,
     update_index,
 )
-from biograft.linking.index import INDEX, WEIGHTS, write_weights
+from biograft.linking.index import INDEX, WEIGHTS, are_weights, read_weights, write_weights
 from biograft.linking.lexical import LexicalConfig, LexicalIndex
 from biograft.nn import TextEncoder
 
@@ -66,7 +66,7 @@ def test_the_weights_of_the_encoder_are_those_of_the_index(kb, encoder, tmp_path
     manifest = build_index(kb, tmp_path / "I", encoder)
     assert manifest["weights"] == {"dense": 1.0, "lexical": 0.25}
     assert search_of(kb, tmp_path / "I") == "dense*0.8+lexical*0.2"
-    assert Linker.open(kb, tmp_path / "I").described == "dense*0.8+lexical*0.2"
+    assert Linker.open(kb, tmp_path / "I").score_source == "dense*0.8+lexical*0.2"
     other = {"dense": 1, "lexical": 1}
     assert search_of(kb, tmp_path / "I", other) == "dense*0.5+lexical*0.5"
     assert build_index(kb, tmp_path / "letters")["weights"] is None
@@ -165,7 +165,7 @@ def test_what_is_there_is_kept(kb, tmp_path):
     build_index(kb, tmp_path / "I", overwrite=True)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(OutputError, match="is no index, so it is not replaced"):
+    with pytest.raises(OutputError, match="not an index, so it is not replaced"):
         build_index(kb, tmp_path / "mine", overwrite=True)
     assert (tmp_path / "mine" / "letter.txt").exists()
 
@@ -236,3 +236,54 @@ def test_two_encoders_do_not_meet_in_one_index(kb, tiny_encoder, encoder, tmp_pa
     assert sorted(path.name for path in tmp_path.glob("*I*")) == ["I"]
     with held_elsewhere(tmp_path / "I"), pytest.raises(OutputError):
         update_index(kb, tmp_path / "I")
+
+
+@pytest.mark.parametrize(("learned", "weight"), [(0.4, 0.4), (-0.2, 0.0)])
+def test_weights_round_trip(tmp_path, learned, weight):
+    assert read_weights(tmp_path) is None
+    write_weights(tmp_path, learned, {"provenance": {"kb": "x"}})
+    assert read_weights(tmp_path) == {"dense": 1.0, "lexical": weight}
+    content = WEIGHTS.read(tmp_path)
+    assert (content["format"], content["learned"]) == (
+        "biograft-lexical-weight",
+        {"lexical": learned},
+    )
+    assert content["provenance"] == {"kb": "x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", r"biograft_lexical_weight\.json: damaged"),
+        ("{}", "states no format"),
+        ('{"format": "biograft-lexical-weight", "version": 1}', r"damaged \(weights is missing\)"),
+        ('{"format": "biograft-lexical-weight", "version": 1, '
+         '"weights": {"dense": NaN, "lexical": 1}}',
+         r"damaged \(weights are {'dense': nan"),
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_reported_in_one_line(tmp_path, text, message):
+    (tmp_path / WEIGHTS.file).write_text(text)
+    with pytest.raises(StoreError, match=message) as caught:
+        read_weights(tmp_path)
+    assert str(caught.value).endswith("or remove the file: both searches weigh the same then")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [1, 1],
+        {"a": 1},
+        {"a": 1, "b": 1, "c": 1},
+        {"a": True, "b": 1},
+        {"a": "1", "b": 1},
+        {"a": float("inf"), "b": 1},
+        {"a": -1, "b": 2},
+        {"a": 0, "b": 0.0},
+    ],
+)
+def test_invalid_weights(value):
+    assert not are_weights(value, ["a", "b"])
+    assert are_weights({"a": 0, "b": 0.5}, ["a", "b"])

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import pickle
 import unicodedata
 
@@ -158,8 +160,8 @@ class TestSteps:
         assert copy == DEFAULT_STEPS
         assert copy("Tumours") == "tumor"
 
-    def test_remembered_words_do_not_grow_without_end(self, monkeypatch):
-        monkeypatch.setattr("biograft.linking.normalisation._REMEMBERED", 3)
+    def test_the_cache_of_words_is_bounded(self, monkeypatch):
+        monkeypatch.setattr("biograft.linking.normalisation._CACHE_SIZE", 3)
         steps = Steps.parse("plural")
         assert [steps(f"tumor{k}s biopsies") for k in range(9)] == [
             f"tumor{k}s biopsy" for k in range(9)

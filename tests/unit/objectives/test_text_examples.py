@@ -1,12 +1,21 @@
-"""Examples put together: padded, mentions in one list, nothing of one in another."""
+"""Examples of text: batches, fixed tokens and visible entities."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
+import pytest
+from graph_examples import sequence, visible
 
-from biograft.objectives.examples import IGNORED, TextExample, collate
+from biograft.errors import ConfigError
+from biograft.objectives.examples import (
+    IGNORED,
+    VISIBLE_ENTITIES,
+    TextExample,
+    collate,
+    set_visible_entities,
+)
 
 
 def example(n_tokens, mentions, sequence_label=0):
@@ -42,7 +51,7 @@ def test_labels_of_sequences_stay_in_order():
     assert batch.entities.shape == (0,)
 
 
-def test_mentions_are_fixed_beside_what_is_fixed_already():
+def test_fixed_tokens_accumulate():
     given = example(6, [(1, 2, 7), (4, 4, 5)])
     assert given.fixed is None
     assert not given.fixed_with([]).any()
@@ -50,3 +59,42 @@ def test_mentions_are_fixed_beside_what_is_fixed_already():
     assert first.fixed.tolist() == [False, True, True, False, False, False]
     assert first.fixed_with(row for row in [1]).tolist() == [False, True, True, False, True, False]
     assert first.fixed.sum() == 2
+
+
+MENTIONS = [(1, 2, 7), (3, 3, 0), (4, 6, 5), (8, 9, -1), (10, 11, 8)]
+MASKED = (1, 2, 3, 4, 6, 8, 9)
+
+
+def test_masked_mentions_are_visible_if_all_of_their_tokens_are_predicted():
+    assert visible(set_visible_entities(sequence(MENTIONS, MASKED), "masked")) == [
+        7,
+        0,
+        None,
+        None,
+        None,
+    ]
+
+
+def test_all_mentions_of_known_entities_are_visible():
+    assert visible(set_visible_entities(sequence(MENTIONS, MASKED), "all")) == [7, 0, 5, None, 8]
+
+
+@pytest.mark.parametrize("visibility", ["masked", "all"])
+def test_labelling_visible_entities_is_idempotent(visibility):
+    given = sequence(MENTIONS, MASKED)
+    once = set_visible_entities(given, visibility)
+    twice = set_visible_entities(once, visibility)
+    assert VISIBLE_ENTITIES not in given.mention_labels
+    assert np.array_equal(
+        once.mention_labels[VISIBLE_ENTITIES], twice.mention_labels[VISIBLE_ENTITIES]
+    )
+    assert visible(set_visible_entities(sequence([]), visibility)) == []
+
+
+def test_without_masking_only_all_entities_can_be_visible():
+    bare = replace(sequence(MENTIONS), token_labels={})
+    assert visible(set_visible_entities(bare, "all")) == [7, 0, 5, None, 8]
+    with pytest.raises(ConfigError, match=r"add objective\.masked_tokens"):
+        set_visible_entities(bare, "masked")
+    with pytest.raises(ConfigError, match="entity_visibility: expected one of masked, all"):
+        set_visible_entities(bare, "maskd")

@@ -18,14 +18,14 @@ from biograft.objectives.masked_mention import MaskedMention
 from biograft.objectives.masked_neighbour import MaskedNeighbour, TypeSampler, first_column_losses
 
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
-READINGS = {
+FORMS = {
     "eq16_minus_log_q": ("eq16", "log_q"),
     "eq16_minus_mu_log_q": ("eq16", "mu_log_q"),
     "eq19_minus_log_q": ("eq19", "log_q"),
     "eq19_minus_mu_log_q": ("eq19", "mu_log_q"),
     "eq16_no_correction": ("eq16", "none"),
 }
-reading = pytest.mark.parametrize("name", READINGS)
+each_form = pytest.mark.parametrize("name", FORMS)
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def reader(arrays):
         pooled = []
         for row, first, last in mentions.tolist():
             span = states[row, first : last + 1]
-            shares = (span @ weight["final_pool_w"] + weight["final_pool_b"]).softmax(0)
-            pooled.append(shares @ span)
+            weights = (span @ weight["final_pool_w"] + weight["final_pool_b"]).softmax(0)
+            pooled.append(weights @ span)
         inner = gelu(torch.stack(pooled) @ weight["W_sa"])
         return layer_norm(inner, (12,), weight["ln_final_gain"], weight["ln_final_bias"], eps=1e-12)
 
@@ -63,10 +63,10 @@ def states(arrays):
     )
 
 
-def batch(arrays, shown):
-    """Each mention is of the entity of its number; a token's number is its place in the batch."""
+def batch(arrays, *, visible):
+    """Mention k is of entity k; the id of a token is its position in the batch."""
     mentions = arrays["input.mentions"]
-    labels = torch.arange(4) if shown else torch.full((4,), IGNORED)
+    labels = torch.arange(4) if visible else torch.full((4,), IGNORED)
     return TensorBatch(
         tokens=torch.arange(48).view(3, 16),
         mask=arrays["input.attention_mask"],
@@ -97,7 +97,7 @@ def graph(arrays):
 
 
 def by_relation(arrays, values):
-    """Take what there is of true neighbours from (mentions, 10, ...), in the order of edges."""
+    """Select true neighbours from (mentions, 10, ...), in the order of edges."""
     relations = arrays["input.neighbour_relation"]
     order = relations[relations >= 0].argsort(stable=True)
     return values[relations >= 0][order]
@@ -105,18 +105,18 @@ def by_relation(arrays, values):
 
 @pytest.fixture
 def objective(arrays, monkeypatch):
-    """Make the objective; it is dealt the negatives of the reference in the place of its own."""
+    """Make the objective with the negatives of the reference instead of sampled ones."""
 
     def make(**options):
         made = MaskedNeighbour(MaskedNeighbourConfig(**options), setting(graph(arrays)))
-        dealt = by_relation(arrays, arrays["input.negatives"])
-        monkeypatch.setattr(TypeSampler, "draw", lambda self, like, n: dealt)
+        negatives = by_relation(arrays, arrays["input.negatives"])
+        monkeypatch.setattr(TypeSampler, "sample", lambda self, like, n: negatives)
         return made
 
     return make
 
 
-def test_relations_make_of_mentions_and_entities_what_the_slow_form_makes(arrays, objective):
+def test_relation_products_equal_those_of_the_slow_form(arrays, objective):
     made = objective()
     torch.testing.assert_close(made.head.forms[:, :, :-1].detach(), arrays["out.M_Pr"], **EXACT)
     edges = made._edges.edges(torch.arange(4))
@@ -132,59 +132,61 @@ def test_relations_make_of_mentions_and_entities_what_the_slow_form_makes(arrays
     torch.testing.assert_close(squares.sqrt(), lengths, **EXACT)
 
 
-def test_entities_are_drawn_at_the_rates_of_the_reference(arrays):
+def test_sampling_rates_are_those_of_the_reference(arrays):
     rates = TypeSampler.of(graph(arrays)).log_rates.exp()
     torch.testing.assert_close(rates, arrays["out.sampling_probability"], **EXACT)
 
 
-@reading
+@each_form
 def test_scores_and_losses_of_every_true_neighbour(arrays, objective, name):
-    form, correction = READINGS[name]
+    form, correction = FORMS[name]
     made = objective(form=form, correction=correction)
     edges = made._edges.edges(torch.arange(4))
-    drawn = made._types.sample(edges.neighbour, 10)
-    columns = torch.cat([edges.neighbour[:, None], drawn], 1)
+    sampled = made._types.sample(edges.neighbour, 10)
+    columns = torch.cat([edges.neighbour[:, None], sampled], 1)
     vectors, table = arrays["out.final_mention"], arrays["weight.entity_embedding"]
     scores = 10 * made._scorer(vectors, table, edges, columns)
     torch.testing.assert_close(scores, by_relation(arrays, arrays[f"out.score_{form}"]), **EXACT)
-    losses = first_column_losses(scores, made._corrected * made._types.log_rates[columns])
+    found = first_column_losses(scores, made._correction * made._types.log_rates[columns])
     wanted = by_relation(arrays, arrays[f"out.neighbour_loss_{name}"])
-    torch.testing.assert_close(losses, wanted, **EXACT)
+    torch.testing.assert_close(found, wanted, **EXACT)
 
 
-@reading
-@pytest.mark.parametrize("learns", [False, True])
-def test_the_neighbour_loss_as_mean_and_as_sum(arrays, expected, objective, name, learns):
-    form, correction = READINGS[name]
-    found = {}
-    for reduction in ("mean", "sum"):
+@each_form
+@pytest.mark.parametrize("trained", [False, True])
+def test_the_neighbour_loss_as_mean_and_as_sum(arrays, expected, objective, name, trained):
+    form, correction = FORMS[name]
+    losses = {}
+    for reduction in ("mean", "sequence_sum"):
         made = objective(form=form, correction=correction, reduction=reduction)
-        arrays["weight.entity_embedding"].requires_grad_(learns)
-        loss, stats = made.loss(states(arrays), batch(arrays, shown=False))
-        found[reduction] = float(loss.detach())
-        assert stats["loss"] == pytest.approx(found[reduction] / 2)
+        arrays["weight.entity_embedding"].requires_grad_(trained)
+        loss, stats = made.loss(states(arrays), batch(arrays, visible=False))
+        losses[reduction] = float(loss.detach())
+        assert stats["loss"] == pytest.approx(losses[reduction] / 2)
     wanted = expected["neighbour_loss_mean_over_true_neighbours"][name]
-    assert found["mean"] == pytest.approx(2 * wanted, rel=1e-9)
-    # the reference adds up its batch of three sequences; an update takes the mean over them
-    assert 3 * found["sum"] == pytest.approx(2 * expected["neighbour_loss_sum"][name], rel=1e-9)
+    assert losses["mean"] == pytest.approx(2 * wanted, rel=1e-9)
+    # the reference sums over its batch of three sequences; an update takes the mean
+    assert 3 * losses["sequence_sum"] == pytest.approx(
+        2 * expected["neighbour_loss_sum"][name], rel=1e-9
+    )
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("reduction", ["mean", "sequence_sum"])
 def test_the_mention_loss_as_mean_and_as_sum(arrays, expected, reduction):
     vectors = arrays["input.input_embeddings"].flatten(0, 1)
     config = MaskedMentionConfig(reduction=reduction)
     made = MaskedMention(config, setting(embeddings=vectors))
-    loss, stats = made.loss(states(arrays), batch(arrays, shown=True))
+    loss, stats = made.loss(states(arrays), batch(arrays, visible=True))
     wanted = {
         "mean": expected["mention_loss_mean_over_mentions"],
-        "sum": expected["mention_loss_sum"] / 3,
+        "sequence_sum": expected["mention_loss_sum"] / 3,
     }[reduction]
     assert stats["loss"] == pytest.approx(wanted, rel=1e-9)
     assert float(loss.detach()) == pytest.approx(4 * wanted, rel=1e-9)
 
 
 def test_mentions_are_read_as_in_the_reference(arrays):
-    """The reader of this file is the reference's, so what uses it is tested and not the reader."""
+    """Check the reader of this file, a stand-in for the model's, against the reference."""
     read, mentions = reader(arrays), arrays["input.mentions"]
     for given, name in (("final_states", "final_mention"), ("input_embeddings", "mention_target")):
         found = read(arrays[f"input.{given}"], mentions)

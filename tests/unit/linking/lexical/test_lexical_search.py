@@ -12,10 +12,10 @@ import pytest
 
 from biograft.linking.lexical import ngrams as weighing
 from biograft.linking.lexical.ngrams import (
-    grams_of,
-    join_texts,
     build_vocabulary,
     encode_texts,
+    grams_of,
+    join_texts,
     weigh,
 )
 from biograft.linking.lexical.search import score_texts, search_texts

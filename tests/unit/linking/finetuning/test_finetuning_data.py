@@ -13,8 +13,8 @@ def mention(text, *concepts):
     return LabelledMention(text, frozenset(concepts))
 
 
-def gold_texts(lessons, place=0):
-    return {lessons.names.text(number) for number in lessons.lessons[place].gold}
+def gold_texts(data, place=0):
+    return {data.names.text(number) for number in data.examples[place].gold}
 
 
 def test_names_that_the_encoder_cannot_tell_apart_are_one_text(clinic):
@@ -30,9 +30,9 @@ def test_names_that_the_encoder_cannot_tell_apart_are_one_text(clinic):
 
 
 def test_a_mention_knows_all_names_of_all_that_it_means(clinic, config_of):
-    lessons = make_examples(clinic.kb, clinic.load(), [mention("tired", "C3", "C1")], config_of())
-    assert gold_texts(lessons) == {"fatigue", "lassitude", "insomnia", "sleeplessness"}
-    assert lessons.lessons[0].concepts == (clinic.kb.row("C1"), clinic.kb.row("C3"))
+    data = make_examples(clinic.kb, clinic.load(), [mention("tired", "C3", "C1")], config_of())
+    assert gold_texts(data) == {"fatigue", "lassitude", "insomnia", "sleeplessness"}
+    assert data.examples[0].concepts == (clinic.kb.row("C1"), clinic.kb.row("C3"))
 
 
 def test_a_text_that_names_gold_is_right_whatever_else_it_names(store_of, clinic, config_of):
@@ -40,8 +40,8 @@ def test_a_text_that_names_gold_is_right_whatever_else_it_names(store_of, clinic
         [{"id": "A", "name": "Cold", "names": ["rhinitis"]},
          {"id": "B", "name": "low temperature", "names": ["cold"]}], "shared"
     )  # fmt: skip
-    lessons = make_examples(kb, clinic.load(), [mention("chill", "B")], config_of())
-    assert gold_texts(lessons) == {"cold", "low temperature"}
+    data = make_examples(kb, clinic.load(), [mention("chill", "B")], config_of())
+    assert gold_texts(data) == {"cold", "low temperature"}
 
 
 def test_what_teaches_nothing_is_counted(clinic, config_of):
@@ -49,14 +49,14 @@ def test_what_teaches_nothing_is_counted(clinic, config_of):
     counts = make_examples(clinic.kb, clinic.load(), mentions, config_of()).counts
     assert (counts.n_mentions, counts.n_unknown, counts.n_empty) == (4, 2, 1)
     assert (counts.n_nameless, counts.n_examples) == (0, 1)
-    with pytest.raises(ConfigError, match=r"none of 3 teaches anything: 2 of concepts"):
+    with pytest.raises(ConfigError, match=r"none of 3 can be learned from: 2 of concepts"):
         make_examples(clinic.kb, clinic.load(), mentions[:3], config_of())
 
 
 def test_what_says_the_same_is_asked_once(clinic, config_of):
     mentions = [mention("Ache", "C0"), mention("ache", "C0"), mention("ache", "C1")]
     once = make_examples(clinic.kb, clinic.load(), mentions, config_of())
-    assert [(lesson.text, lesson.concepts) for lesson in once.lessons] == [
+    assert [(example.text, example.concepts) for example in once.examples] == [
         ("Ache", (clinic.kb.row("C0"),)),
         ("ache", (clinic.kb.row("C1"),)),
     ]

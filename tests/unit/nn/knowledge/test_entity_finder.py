@@ -1,4 +1,4 @@
-"""Models that are told which entities a text names: neutral at first, found by name, kept whole."""
+"""Entity inputs: entities found in texts, their coverage, and the layers that take them."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,13 @@ from transformers import AutoModel
 from biograft.errors import ConfigError, FormatError
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM, TableEntity, read_entities
-from biograft.nn.knowledge.entity_finder import EntityFinder, EntityMention
+from biograft.nn.knowledge.entity_finder import (
+    EntityCoverage,
+    EntityFinder,
+    EntityMention,
+    limit_coverage,
+)
+from biograft.nn.knowledge.neighbour_attention import keep_neighbours
 from biograft.nn.pretrained import load_masked_lm, quiet_transformers
 
 TEXTS = ["heart attack and heart failure are bad for hearts , mi 12 is short"]
@@ -19,6 +25,11 @@ ENTITIES = (
     TableEntity("C2", "heart failure", ("heart failure are",)),
     TableEntity("C3", "unseen", ("heart zebra",)),
 )
+LAYERS = {
+    "entity_memory": {"n_nearest": 2},
+    "entity_fusion": {},
+    "neighbour_attention": {"n_neighbours": 2},
+}
 GRAPH = {
     "neighbours": np.array([[1, 2], [0, -1], [1, 3], [-1, -1]]),
     "types": np.array([0, 1, 0, -1]),
@@ -31,14 +42,16 @@ def bert(tmp_path):
 
 
 @pytest.fixture
-def begun(bert):
-    def make(after=None, **settings):
+def build(bert):
+    def make(after=None, *, neutral_start=True):
         table = np.random.default_rng(0).standard_normal((4, 5), np.float32)
         after = {"neighbour_attention": 1} if after is None else after
         graph = GRAPH if "neighbour_attention" in after else None
-        settings = {"n_neighbours": 2, "n_nearest": 2, **settings}
+        layers = {name: {"after": n, **LAYERS[name]} for name, n in after.items()}
+        for name in set(layers) - {"entity_memory"}:
+            layers[name]["neutral_start"] = neutral_start
         return KnowledgeBertForMaskedLM.from_bert(
-            bert, table, ENTITIES, graph=graph, knowledge_after=after, **settings
+            bert, table, ENTITIES, graph=graph, knowledge_layers=layers
         ).eval()
 
     return make
@@ -59,28 +72,28 @@ def numbers(folder, text):
     return load_masked_lm(folder).tokenizer(text, return_tensors="pt")["input_ids"]
 
 
-def told(ids):
+def entity_inputs(ids):
     return (
         {"mentions": torch.tensor([[0, 1, 2]]), "entities": torch.tensor([0])} if len(ids) else {}
     )
 
 
 @pytest.mark.parametrize("layer", ["neighbour_attention", "entity_fusion"])
-def test_an_untrained_layer_changes_nothing_unless_it_is_drawn(begun, bert, layer):
+def test_an_untrained_layer_changes_nothing_with_a_neutral_start(build, bert, layer):
     ids = numbers(bert, "heart attack is bad")
     plain = load_masked_lm(bert).model.eval()(ids).logits
-    neutral, drawn = (begun({layer: 1}, neutral_start=start) for start in (True, False))
-    assert torch.equal(neutral(ids, **told(ids)).logits, neutral(ids).logits)
-    torch.testing.assert_close(neutral(ids, **told(ids)).logits, plain)
-    assert not torch.equal(drawn(ids, **told(ids)).logits, drawn(ids).logits)
-    neutral(ids, **told(ids)).logits.square().sum().backward()
+    neutral, random = (build({layer: 1}, neutral_start=start) for start in (True, False))
+    assert torch.equal(neutral(ids, **entity_inputs(ids)).logits, neutral(ids).logits)
+    torch.testing.assert_close(neutral(ids, **entity_inputs(ids)).logits, plain)
+    assert not torch.equal(random(ids, **entity_inputs(ids)).logits, random(ids).logits)
+    neutral(ids, **entity_inputs(ids)).logits.square().sum().backward()
     assert neutral.model.knowledge[layer].infuse.weight.grad.any()
 
 
-def test_several_layers_share_one_table(begun, bert):
-    model = begun({"entity_memory": 1, "neighbour_attention": 1}, neutral_start=False)
+def test_several_layers_share_one_table(build, bert):
+    model = build({"entity_memory": 1, "neighbour_attention": 1}, neutral_start=False)
     ids = numbers(bert, "heart attack is bad")
-    output = model(ids, **told(ids), gold=True)
+    output = model(ids, **entity_inputs(ids), gold=True)
     assert output.detection_scores.shape == (1, 6, 3)
     assert output.neighbours.tolist() == [[1, 2]]
     assert output.candidates.shape == (1, 2)
@@ -92,8 +105,8 @@ def test_several_layers_share_one_table(begun, bert):
 
 
 @torch.no_grad()
-def test_a_memory_finds_mentions_itself_unless_they_are_gold(begun, bert):
-    model = begun({"entity_memory": 1, "neighbour_attention": 2}, neutral_start=False)
+def test_a_memory_detects_mentions_unless_they_are_gold(build, bert):
+    model = build({"entity_memory": 1, "neighbour_attention": 2}, neutral_start=False)
     detector = model.model.knowledge.entity_memory.detector
     detector.weight.zero_()
     detector.bias.copy_(torch.tensor([0.0, 1.0, 0.0]))  # every token begins a mention
@@ -102,32 +115,32 @@ def test_a_memory_finds_mentions_itself_unless_they_are_gold(begun, bert):
     plain = model(ids)
     assert len(plain.candidates) > 1
     torch.testing.assert_close(model(ids, **nothing).last_hidden_state, plain.last_hidden_state)
-    named = model(ids, **told(ids))
+    named = model(ids, **entity_inputs(ids))
     assert named.candidates.tolist() == plain.candidates.tolist()
     assert named.neighbours.tolist() == [[1, 2]]
-    assert len(model(ids, **told(ids), gold=True).candidates) == 1
-    assert len(model(ids, mentions=told(ids)["mentions"]).candidates) == 1
+    assert len(model(ids, **entity_inputs(ids), gold=True).candidates) == 1
+    assert len(model(ids, mentions=entity_inputs(ids)["mentions"]).candidates) == 1
 
 
-def test_a_saved_model_is_the_same(begun, write, bert):
-    model = begun(neutral_start=False)
+def test_a_saved_model_is_the_same(build, write, bert):
+    model = build(neutral_start=False)
     folder = write(model)
     loaded = AutoModel.from_pretrained(folder).eval()
     assert loaded.entities == ENTITIES
     ids = numbers(bert, "heart attack is bad")
-    one, two = (each(ids, **told(ids)).last_hidden_state for each in (model.model, loaded))
+    one, two = (each(ids, **entity_inputs(ids)).last_hidden_state for each in (model.model, loaded))
     torch.testing.assert_close(one, two)
     assert loaded.knowledge.neighbour_attention.neighbours.tolist() == GRAPH["neighbours"].tolist()
 
 
-def test_an_encoder_tells_its_model_what_a_text_names(begun, write, bert):
-    encoder = TextEncoder.from_pretrained(write(begun(neutral_start=False)), device="cpu")
+def test_an_encoder_finds_the_entities_of_a_text(build, write, bert):
+    encoder = TextEncoder.from_pretrained(write(build(neutral_start=False)), device="cpu")
     batch = encoder.tokenize(["heart attack is bad", "it is bad"])
-    found = encoder.tell(batch)
+    found = encoder.add_entity_inputs(batch)
     assert found["mentions"].tolist() == [[0, 1, 2]]
     assert found["entities"].tolist() == [0]
-    model = begun(neutral_start=False)
-    states = model(batch["input_ids"][:1], **told([1])).last_hidden_state[0]
+    model = build(neutral_start=False)
+    states = model(batch["input_ids"][:1], **entity_inputs([1])).last_hidden_state[0]
     expected = states.mean(dim=0)
     torch.testing.assert_close(encoder.embed(batch)[0], expected)
     alone, among = (
@@ -138,12 +151,12 @@ def test_an_encoder_tells_its_model_what_a_text_names(begun, write, bert):
     assert TextEncoder.from_pretrained(bert).finder is None
 
 
-def find(text, bert, share=1.0):
+def find(text, bert, coverage=None):
     tokenizer = load_masked_lm(bert).tokenizer
-    tokens = tokenizer(text)["input_ids"]
-    return EntityFinder(ENTITIES, tokenizer, share).find(tokens), tokenizer.convert_ids_to_tokens(
-        tokens
-    )
+    tokens, finder = tokenizer(text)["input_ids"], EntityFinder(ENTITIES, tokenizer)
+    if coverage is not None:
+        finder = EntityCoverage(finder, coverage)
+    return finder.find(tokens), tokenizer.convert_ids_to_tokens(tokens)
 
 
 def test_the_longest_name_from_the_left_is_found(bert):
@@ -153,42 +166,43 @@ def test_the_longest_name_from_the_left_is_found(bert):
     ]  # fmt: skip
 
 
-def test_numbers_single_letters_and_halves_of_words_are_no_names(bert):
+def test_numbers_single_characters_and_parts_of_words_are_not_found(bert):
     assert find("12 x is short", bert)[0] == ()
     tokenizer = load_masked_lm(bert).tokenizer
     numbers_of = tokenizer.get_vocab()
-    piece = next(number for token, number in numbers_of.items() if token.startswith("##"))
+    subword = next(number for token, number in numbers_of.items() if token.startswith("##"))
     finder = EntityFinder(ENTITIES, tokenizer)
     heart = numbers_of["heart"]
     assert finder.find([heart]) == (EntityMention(0, 0, 1),)
-    assert finder.find([heart, piece]) == ()
+    assert finder.find([heart, subword]) == ()
 
 
-def test_a_share_is_always_the_same_and_within_larger_ones(bert):
+def test_a_coverage_is_deterministic_and_within_larger_ones(bert):
     text = "heart attack and " * 60
     whole = set(find(text, bert)[0])
-    small, large = (set(find(text, bert, share)[0]) for share in (0.3, 0.6))
+    small, large = (set(find(text, bert, coverage)[0]) for coverage in (0.3, 0.6))
     assert small < large < whole
     assert small == set(find(text, bert, 0.3)[0])
     assert 0.15 < len(small) / len(whole) < 0.45
     assert find(text, bert, 0.0)[0] == ()
+    assert set(find(text, bert, 1.0)[0]) == whole
 
 
-def test_what_is_told_does_not_depend_on_the_batch(begun, write):
-    encoder = TextEncoder.from_pretrained(write(begun()), device="cpu")
-    encoder.limit_knowledge(0.5, None)
+def test_the_coverage_does_not_depend_on_the_batch(build, write):
+    encoder = TextEncoder.from_pretrained(write(build()), device="cpu")
+    limit_coverage(encoder, 0.5)
     text, found = "heart attack and " * 8, set()
     for others in ([], ["mi"], ["bad " * 30], ["bad " * 35, "mi"]):
-        told = encoder.tell(encoder.tokenize([text, *others]))
-        own = told["mentions"][:, 0] == 0
-        found.add((str(told["mentions"][own].tolist()), str(told["entities"][own].tolist())))
+        inputs = encoder.add_entity_inputs(encoder.tokenize([text, *others]))
+        own = inputs["mentions"][:, 0] == 0
+        found.add((str(inputs["mentions"][own].tolist()), str(inputs["entities"][own].tolist())))
     assert len(found) == 1
-    assert len(encoder.finder._remembered) == 4  # each text once, whatever stood beside it
+    assert len(encoder.finder.finder._cache) == 4  # each text once, in any batch
 
 
-def test_names_are_read_as_texts_are(bert):
+def test_names_are_normalised_like_texts(bert):
     tokenizer = load_masked_lm(bert).tokenizer
-    tokenizer.backend_tokenizer.normalizer = None  # one that tells cases apart
+    tokenizer.backend_tokenizer.normalizer = None  # case-sensitive
     tokens = tokenizer("heart attack", add_special_tokens=False)["input_ids"]
     named = [TableEntity("C0", "", ("Heart ATTACK",))]
     assert EntityFinder(named, tokenizer).find(tokens) == ()
@@ -197,34 +211,48 @@ def test_names_are_read_as_texts_are(bert):
     )
 
 
-def test_other_names_make_another_encoder(begun, write):
-    encoder = TextEncoder.from_pretrained(write(begun()), device="cpu")
+def test_other_names_change_the_fingerprint(build, write):
+    encoder = TextEncoder.from_pretrained(write(build()), device="cpu")
     before = encoder.fingerprint()
     encoder.model.entities = (TableEntity("C0", "heart attack", ("mi",)), *ENTITIES[1:])
     assert encoder.fingerprint() != before
 
 
-def test_wrong_settings_and_files_are_named(begun, tmp_path):
-    with pytest.raises(ConfigError, match="told_share: expected a share from 0 to 1, found 2"):
-        begun(told_share=2.0)
+def test_wrong_settings_and_files_are_named(build, tmp_path):
+    with pytest.raises(ConfigError, match="entity_coverage: expected a number from 0 to 1"):
+        EntityCoverage(None, 2.0)
     (tmp_path / "entities.jsonl").write_text('{"id": "C0", "names": [3]}\n')
     with pytest.raises(FormatError, match="perhaps a list of names"):
         read_entities(tmp_path, 1)
 
 
-def test_what_an_encoder_is_told_can_be_limited_and_stays_so(begun, write, tmp_path, bert):
-    encoder = TextEncoder.from_pretrained(write(begun(neutral_start=False)), device="cpu")
+def test_the_coverage_is_no_property_of_the_encoder(build, write, tmp_path, bert):
+    encoder = TextEncoder.from_pretrained(write(build(neutral_start=False)), device="cpu")
     before, vectors = encoder.fingerprint(), encoder.encode(["heart attack"])
-    encoder.limit_knowledge(None, 1)
+    limit_coverage(encoder, 0.0)
+    assert not np.array_equal(encoder.encode(["heart attack"]), vectors)
+    assert encoder.fingerprint() == before
+    encoder.save_pretrained(tmp_path / "saved-again")
+    again = TextEncoder.from_pretrained(tmp_path / "saved-again", device="cpu")
+    np.testing.assert_allclose(again.encode(["heart attack"]), vectors, atol=1e-6)
+    without = encoder.encode(["heart attack"])
+    encoder.finder = None
+    np.testing.assert_allclose(encoder.encode(["heart attack"]), without, atol=1e-6)
+    with pytest.raises(ConfigError, match="no knowledge layer that takes entity inputs"):
+        limit_coverage(TextEncoder.from_pretrained(bert), 0.5)
+
+
+def test_fewer_neighbours_are_saved_with_the_model(build, write, tmp_path, bert):
+    encoder = TextEncoder.from_pretrained(write(build(neutral_start=False)), device="cpu")
+    before, vectors = encoder.fingerprint(), encoder.encode(["heart attack"])
+    keep_neighbours(encoder.model, 1)
     fewer = encoder.encode(["heart attack"])
     assert not np.array_equal(fewer, vectors)
-    encoder.limit_knowledge(0.0, None)
-    assert encoder.finder.find([1, 2]) == ()
     assert encoder.fingerprint() != before
     encoder.save_pretrained(tmp_path / "limited")
     again = TextEncoder.from_pretrained(tmp_path / "limited", device="cpu")
-    np.testing.assert_allclose(again.encode(["heart attack"]), encoder.encode(["heart attack"]))
+    np.testing.assert_allclose(again.encode(["heart attack"]), fewer, atol=1e-6)
     with pytest.raises(ConfigError, match="n_neighbours: expected 1 to 1, those known, found 2"):
-        again.limit_knowledge(None, 2)
-    with pytest.raises(ConfigError, match="is told of no entities; leave them out"):
-        TextEncoder.from_pretrained(bert).limit_knowledge(0.5, None)
+        keep_neighbours(again.model, 2)
+    with pytest.raises(ConfigError, match="n_neighbours: the encoder has no neighbour_attention"):
+        keep_neighbours(TextEncoder.from_pretrained(bert).model, 1)

@@ -1,0 +1,342 @@
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from biograft.errors import MissingExtraError, StoreError
+from biograft.linking.dense import search as module
+from biograft.linking.dense.config import STORAGES
+from biograft.linking.dense.search import (
+    CHUNK,
+    GRAPH,
+    SCALES,
+    VECTORS,
+    ExactSearch,
+    GraphSearch,
+    VectorTable,
+)
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    """Let a hundred rows be many: several chunks, blocks and rounds."""
+    monkeypatch.setattr(module, "CHUNK", 16)
+    monkeypatch.setattr(module, "_QUERIES", 7)
+    monkeypatch.setattr(module, "_RESCORED", 3)
+    monkeypatch.setattr(module, "SPARE", {"coarse": 3, "fine": 2})
+
+
+def table_of(folder, vectors, storage="float32"):
+    table = VectorTable.create(folder, storage, *vectors.shape)
+    table.write(np.arange(len(vectors)), vectors)
+    return table
+
+
+def random_vectors(n, dim=24, seed=0, *, unit=True):
+    made = np.random.default_rng(seed).normal(size=(n, dim)).astype(np.float32)
+    return made / np.linalg.norm(made, axis=1, keepdims=True) if unit else made
+
+
+def equal(found, expected):
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    np.testing.assert_array_equal(found.scores, expected.scores)
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+@pytest.mark.parametrize("storage", list(STORAGES))
+@pytest.mark.parametrize("k", [1, 10, 150])
+def test_equals_brute_force(tmp_path, brute_force, storage, k, coarse):
+    table = table_of(tmp_path, random_vectors(120), storage)
+    queries = random_vectors(20, seed=1)
+    found = ExactSearch(table, table.largest_norm(), coarse=coarse).search(queries, k)
+    equal(found, brute_force(table.take(np.arange(120)), queries, k))
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_vectors_of_any_length(tmp_path, brute_force, coarse):
+    vectors = random_vectors(120, unit=False) * np.linspace(0.1, 30, 120)[:, None]
+    table = table_of(tmp_path, vectors.astype(np.float32))
+    queries = 100 * random_vectors(20, seed=1, unit=False)
+    found = ExactSearch(table, table.largest_norm(), coarse=coarse).search(queries, 5)
+    equal(found, brute_force(table.take(np.arange(120)), queries, 5))
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_what_a_coarse_scan_cannot_tell_apart(tmp_path, brute_force, coarse):
+    """The best of a hundred rows that are one and the same in bfloat16."""
+    centre = random_vectors(1)
+    vectors = centre + 1e-5 * random_vectors(100, seed=2)
+    table = table_of(tmp_path, vectors.astype(np.float32))
+    queries = np.concatenate([centre, vectors[90:93], random_vectors(3, seed=3)])
+    found = ExactSearch(table, table.largest_norm(), coarse=coarse).search(
+        queries.astype(np.float32), 4
+    )
+    equal(found, brute_force(table.take(np.arange(100)), queries.astype(np.float32), 4))
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_ties_go_to_the_lower_row_wherever_they_stand(tmp_path, coarse):
+    """Equal vectors in many chunks, more than a scan keeps at first."""
+    few = random_vectors(3)
+    vectors = few[np.arange(100) % 3]
+    table = table_of(tmp_path, vectors)
+    found = ExactSearch(table, table.largest_norm(), coarse=coarse).search(few, 6)
+    for query in range(3):
+        assert found.rows[query].tolist() == list(range(query, query + 18, 3))
+        assert len(set(found.scores[query].tolist())) == 1
+
+
+def test_a_coarse_scan_alone_would_be_wrong(tmp_path, brute_force):
+    """Shows that the tests above need the second look."""
+    vectors = (random_vectors(1) + 1e-4 * random_vectors(100, seed=2)).astype(np.float32)
+    table = table_of(tmp_path, vectors)
+    search = ExactSearch(table, table.largest_norm(), coarse=True)
+    rows, _ = search._scan(vectors[:20], 5, "coarse")
+    best = brute_force(vectors, vectors[:20], 1).rows
+    assert not (rows == best).any(axis=1).all()
+
+
+@pytest.mark.parametrize("scan", ["coarse", "fine"])
+@pytest.mark.parametrize("storage", list(STORAGES))
+def test_no_row_left_out_exceeds_the_bound(tmp_path, storage, scan):
+    table = table_of(tmp_path, random_vectors(200, unit=False), storage)
+    queries = random_vectors(30, seed=1, unit=False)
+    search = ExactSearch(table, table.largest_norm())
+    rows, lowest = search._scan(queries, 10, scan)
+    exact = queries.astype(np.float64) @ table.take(np.arange(200)).T.astype(np.float64)
+    np.put_along_axis(exact, rows, -np.inf, axis=1)
+    assert (exact.max(axis=1) <= lowest + search._error_bound(queries, lowest, scan)).all()
+
+
+@pytest.mark.parametrize(("n_rows", "n_queries"), [(0, 3), (1, 3), (5, 0)])
+def test_few_rows_and_few_queries(tmp_path, n_rows, n_queries):
+    table = table_of(tmp_path, random_vectors(n_rows))
+    found = ExactSearch(table, table.largest_norm()).search(random_vectors(n_queries), 2)
+    assert found.rows.shape == found.scores.shape == (n_queries, 2)
+    if n_queries:
+        assert (found.rows >= 0).sum(axis=1).tolist() == [min(n_rows, 2)] * n_queries
+        assert (found.scores[found.rows < 0] == -np.inf).all()
+
+
+def test_a_coarse_scan_is_for_many_rows_on_a_processor_that_has_it(tmp_path, monkeypatch):
+    table = table_of(tmp_path, random_vectors(100))
+    search = ExactSearch(table, 1.0)
+    for quick, many in ((True, True), (True, False), (False, True)):
+        monkeypatch.setattr(module, "processor_has_bf16", lambda quick=quick: quick)
+        monkeypatch.setattr(module, "_COARSE_ROWS", 100 if many else 101)
+        assert search._starts_coarse(16) is (quick and many)
+    assert not search._starts_coarse(1)
+
+
+@pytest.fixture
+def table(tmp_path):
+    pytest.importorskip("faiss")
+    vectors = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
+    vectors[400] = vectors[20]
+    made = VectorTable.create(tmp_path, "float32", 500, 16)
+    made.write(np.arange(500), vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    GraphSearch.build(made, tmp_path)
+    return made
+
+
+def test_finds_nearly_what_brute_force_finds(tmp_path, table, brute_force):
+    vectors = table.take(np.arange(500))
+    queries = vectors[:50] + 0.01
+    found = GraphSearch.open(table, tmp_path).search(queries, 10)
+    expected = brute_force(vectors, queries, 10)
+    recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found.rows, expected.rows)])  # noqa: B905
+    assert recall > 0.98
+    same = (found.rows == expected.rows).all(axis=1)
+    np.testing.assert_array_equal(found.scores[same], expected.scores[same])
+
+
+def test_ties_go_to_the_lower_row(tmp_path, table):
+    found = GraphSearch.open(table, tmp_path).search(table.take(np.array([400])), 3)
+    assert found.rows[0, :2].tolist() == [20, 400]
+
+
+def test_more_wanted_than_there_are(tmp_path, table):
+    found = GraphSearch.open(table, tmp_path).search(table.take(np.arange(2)), 600)
+    assert (found.rows[:, 500:] == -1).all()
+    assert (found.scores[:, 500:] == -np.inf).all()
+    assert GraphSearch.open(table, tmp_path).search(np.zeros((0, 16), np.float32), 3).rows.size == 0
+
+
+def test_a_damaged_graph_is_refused(tmp_path, table):
+    content = (tmp_path / GRAPH).read_bytes()
+    (tmp_path / GRAPH).write_bytes(content[: len(content) // 2])
+    with pytest.raises(StoreError, match=r"graph.faiss: damaged; run `biograft index` again"):
+        GraphSearch.open(table, tmp_path)
+
+
+def relink(graph, change):
+    """Change the links of a graph, given with the levels and the beginnings of all vectors."""
+    import faiss
+
+    hnsw = graph.hnsw
+    links, levels, begins = map(faiss.vector_to_array, (hnsw.neighbors, hnsw.levels, hnsw.offsets))
+    change(links, levels, begins.astype(np.int64))
+    faiss.copy_array_to_vector(links, hnsw.neighbors)
+    faiss.copy_array_to_vector(levels, hnsw.levels)
+
+
+def link_to_a_lower_level(links, levels, begins):
+    upper, lower = np.flatnonzero(levels > 1), np.flatnonzero(levels == 1)[-1]
+    links[begins[upper] + 64] = lower
+
+
+def link_out_of_the_graph(links, levels, begins):
+    links[:9] = 1 << 30
+
+
+def raise_a_level(links, levels, begins):
+    levels[np.flatnonzero(levels == 1)[0]] = 2
+
+
+@pytest.mark.parametrize("change", [link_to_a_lower_level, link_out_of_the_graph, raise_a_level])
+def test_links_that_lead_nowhere_are_refused(tmp_path, table, change):
+    """Guards: faiss follows links unseen; one to a vector of a lower level was a SIGSEGV."""
+    import faiss
+
+    graph = faiss.read_index(str(tmp_path / GRAPH))
+    relink(graph, change)
+    faiss.write_index(graph, str(tmp_path / GRAPH))
+    with pytest.raises(StoreError, match="damaged"):
+        GraphSearch.open(table, tmp_path)
+
+
+@pytest.mark.parametrize("level", [-1, 3])
+def test_a_search_that_begins_elsewhere_is_refused(tmp_path, table, level):
+    """Guards: the walk began on a level that its first vector does not have."""
+    import faiss
+
+    graph = faiss.read_index(str(tmp_path / GRAPH))
+    graph.hnsw.max_level = level
+    faiss.write_index(graph, str(tmp_path / GRAPH))
+    with pytest.raises(StoreError, match="damaged"):
+        GraphSearch.open(table, tmp_path)
+
+
+def test_another_kind_of_graph_is_refused(tmp_path, table):
+    """Guards: what is no graph of neighbours was a traceback."""
+    import faiss
+
+    flat = faiss.IndexFlatIP(16)
+    flat.add(table.take(np.arange(500)))
+    faiss.write_index(flat, str(tmp_path / GRAPH))
+    with pytest.raises(StoreError, match="damaged"):
+        GraphSearch.open(table, tmp_path)
+
+
+def test_a_graph_of_nothing_is_opened(tmp_path):
+    pytest.importorskip("faiss")
+    empty = VectorTable.create(tmp_path, "float32", 0, 16)
+    GraphSearch.build(empty, tmp_path)
+    assert GraphSearch.open(empty, tmp_path).search(np.ones((1, 16), np.float32), 2).rows.max() < 0
+
+
+def test_a_graph_of_other_vectors_is_refused(tmp_path, table):
+    (tmp_path / "other").mkdir()
+    other = VectorTable.create(tmp_path / "other", "float32", 3, 16)
+    other.write(np.arange(3), table.take(np.arange(3)))
+    GraphSearch.build(other, tmp_path)
+    with pytest.raises(StoreError, match="belongs to other vectors"):
+        GraphSearch.open(table, tmp_path)
+
+
+def test_without_faiss_the_extra_is_named(tmp_path, table, monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'biograft\[faiss\]'"):
+        GraphSearch.build(table, tmp_path)
+
+
+RELATIVE_ERROR = {"float32": 0, "float16": 2**-11, "bfloat16": 2**-8}
+
+
+@pytest.fixture
+def vectors():
+    made = np.random.default_rng(0).normal(size=(50, 12)).astype(np.float32)
+    made[7] = 0
+    return made
+
+
+def write(folder, storage, vectors):
+    table = VectorTable.create(folder, storage, *vectors.shape)
+    table.write(np.arange(0, len(vectors), 2), vectors[::2])
+    table.write(np.arange(1, len(vectors), 2), vectors[1::2])
+    table.flush()
+    return VectorTable.open(folder, storage)
+
+
+@pytest.mark.parametrize("storage", list(STORAGES))
+def test_vectors_come_back_as_exactly_as_they_are_kept(tmp_path, vectors, storage):
+    table = write(tmp_path, storage, vectors)
+    everything = table.take(np.arange(50))
+    if storage == "int8":
+        step = np.abs(vectors).max(axis=1, keepdims=True) / 127
+        assert (np.abs(everything - vectors) <= step / 2 * 1.0001).all()
+    else:
+        allowed = RELATIVE_ERROR[storage] * np.abs(vectors)
+        assert (np.abs(everything - vectors) <= allowed).all()
+    np.testing.assert_array_equal(table.chunk(10, 30).numpy(), everything[10:30])
+    np.testing.assert_array_equal(table.take(np.array([40, 3, 3])), everything[[40, 3, 3]])
+    assert not everything[7].any()
+    assert table.largest_norm() == pytest.approx(np.linalg.norm(everything, axis=1).max())
+
+
+@pytest.mark.parametrize("storage", list(STORAGES))
+def test_rows_are_copied_bit_for_bit(tmp_path, vectors, storage):
+    table = write(tmp_path, storage, vectors)
+    (tmp_path / "other").mkdir()
+    other = VectorTable.create(tmp_path / "other", storage, 3, 12)
+    other.copy(np.array([2, 0]), table, np.array([5, 49]))
+    np.testing.assert_array_equal(other.take(np.array([2, 0])), table.take(np.array([5, 49])))
+
+
+def test_the_longest_vector_may_stand_in_any_chunk(tmp_path):
+    vectors = np.zeros((CHUNK + 5, 2), dtype=np.float32)
+    vectors[CHUNK + 3] = (3, 4)
+    assert write(tmp_path, "float32", vectors).largest_norm() == 5
+
+
+@pytest.mark.parametrize("storage", list(STORAGES))
+def test_no_vectors_at_all(tmp_path, storage):
+    table = write(tmp_path, storage, np.zeros((0, 12), dtype=np.float32))
+    assert (table.n_rows, table.dim, table.largest_norm()) == (0, 12, 0.0)
+
+
+def test_an_int8_table_is_a_quarter(tmp_path, vectors):
+    write(tmp_path, "int8", vectors)
+    assert np.load(tmp_path / VECTORS).nbytes == vectors.nbytes // 4
+
+
+class TestDamage:
+    @pytest.mark.parametrize("size", [0, 50, 300])
+    def test_cut_off(self, tmp_path, vectors, size):
+        write(tmp_path, "float32", vectors)
+        path = tmp_path / VECTORS
+        path.write_bytes(path.read_bytes()[:size])
+        with pytest.raises(StoreError, match=r"damaged \(vectors.npy: .*run `biograft index`"):
+            VectorTable.open(tmp_path, "float32")
+
+    def test_missing(self, tmp_path):
+        with pytest.raises(StoreError, match=r"damaged \(vectors.npy: "):
+            VectorTable.open(tmp_path, "float32")
+
+    def test_of_another_kind(self, tmp_path, vectors):
+        write(tmp_path, "float16", vectors)
+        with pytest.raises(StoreError, match="expected 2 axes of float32, found 2 of float16"):
+            VectorTable.open(tmp_path, "float32")
+
+    def test_pickled(self, tmp_path):
+        np.save(tmp_path / VECTORS, np.array([{}], dtype=object))
+        with pytest.raises(StoreError, match=r"damaged \(vectors.npy: "):
+            VectorTable.open(tmp_path, "float32")
+
+    def test_too_few_scales(self, tmp_path, vectors):
+        write(tmp_path, "int8", vectors)
+        np.save(tmp_path / SCALES, np.zeros(49, dtype=np.float32))
+        with pytest.raises(StoreError, match=r"damaged \(scales: expected 50 numbers, found 49"):
+            VectorTable.open(tmp_path, "int8")

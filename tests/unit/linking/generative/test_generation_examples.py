@@ -1,0 +1,247 @@
+"""Examples to learn from: what is left out and why, what is read and what is to be written."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from generative_store import Query, ask_in, store_in
+
+from biograft.errors import ConfigError
+from biograft.linking.generative import (
+    GenerativeConfig,
+    NamesConfig,
+    collect_mentions,
+    select_names,
+)
+from biograft.linking.generative.examples import PLAIN, TargetChooser, overlapping
+from biograft.linking.generative.ranker import make_input
+from biograft.linking.normalisation import Steps
+from biograft.linking.queries import Context
+from biograft.objectives.name_examples import NameExample
+
+
+@pytest.fixture
+def gather(named):
+    def of(queries, config=GenerativeConfig()):  # noqa: B008 - frozen
+        selected = select_names(named, config.names)
+        return collect_mentions(
+            named, TargetChooser(named, selected, config.target, 0), queries, config
+        )
+
+    return of
+
+
+def test_a_mention_in_its_text_and_the_name_to_write(gather):
+    data = gather([ask_in("Then a Heart Atack &amp; fever.", "Heart Atack", "D4")])
+    assert data.examples == (
+        NameExample("then a START heart atack END & fever.", "heart atack is", "heart attack"),
+    )
+    assert data.example(7, 0) is data.examples[0]
+    assert data.counts.used == len(data) == 1
+
+
+def test_what_is_left_out_is_counted(gather):
+    queries = [
+        ask_in("type 2 diabetes", "type 2 diabetes", "D1"),
+        Query(("breast", "ovarian cancer"), frozenset({"D2", "D3"}),
+              (frozenset({"D2"}), frozenset({"D3"}))),
+        Query(("nothing",)),
+        Query(("something",), frozenset({"D999"})),
+        Query(("cold",), frozenset({"D6", "D7"})),  # either is right
+    ]  # fmt: skip
+    data = gather(queries)
+    assert [example.target for example in data.examples] == ["type 2 diabetes", "cold"]
+    counts = data.counts
+    assert (counts.given, counts.composite, counts.nil, counts.unknown) == (5, 1, 1, 1)
+    assert (counts.overlapping, counts.used) == (0, 2)
+
+
+def test_concepts_none_of_whose_names_may_be_generated_teach_nothing(gather):
+    config = GenerativeConfig(names=NamesConfig(languages=("zh",)))
+    data = gather([Query(("MI",), frozenset({"D4"})), Query(("met",), frozenset({"D5"}))], config)
+    assert [example.target for example in data.examples] == ["二甲双胍"]
+    assert data.counts.unknown == 1
+
+
+def test_overlapping_mentions_may_be_left_out(gather):
+    text = "breast and ovarian cancer, cold"
+    queries = [
+        ask_in(text, "breast and ovarian cancer", "D2"),
+        ask_in(text, "ovarian cancer", "D3"),
+        ask_in(text, "cold", "D6"),
+        Query(("cold",), frozenset({"D6"}), document=text),
+    ]
+    assert overlapping(queries) == [True, True, False, False]
+    assert gather(queries).counts.used == 4
+    data = gather(queries, GenerativeConfig(drop_overlapping=True))
+    assert (data.counts.overlapping, data.counts.used) == (2, 2)
+
+
+def test_letters_stand_for_their_long_form_as_in_linking(gather):
+    text = "After a heart attack (HA) she had another HA."
+    first = ask_in(text, "HA", "D4")
+    (example,) = gather([first]).examples
+    assert example.prompt == "heart attack is"
+    assert example.source == "after a heart attack ( START heart attack END ) she had another ha."
+
+
+def test_a_place_without_its_text_says_nothing(gather):
+    query = Query(("cold",), frozenset({"D6"}), document="7", start=43, end=47)
+    (example,) = gather([query]).examples
+    assert example.source == "START cold END"
+
+
+def test_none_is_left(gather):
+    assert len(gather([Query(("x",), frozenset({"D999"}))])) == 0
+    assert len(gather([])) == 0
+
+
+def test_the_provenance_depends_on_what_is_learnt(gather):
+    one = gather([ask_in("a cold", "cold", "D6")]).provenance()
+    assert one == gather([ask_in("a cold", "cold", "D6")]).provenance()
+    assert one != gather([ask_in("one cold", "cold", "D6")]).provenance()
+
+
+CONFIG = GenerativeConfig()
+
+
+def test_the_question_keeps_the_words_nearest_the_mention():
+    text = "one two three cold four five six"
+    place = Context(text, 14, 18)
+    assert make_input("cold", place, CONFIG).source == "one two three START cold END four five six"
+    near = replace(CONFIG, context_words=2)
+    assert make_input("cold", place, near).source == "three START cold END four"
+    assert make_input("cold", place, replace(CONFIG, context_words=0)).source == "START cold END"
+
+
+def test_a_mention_without_a_known_place_stands_alone():
+    assert make_input("Cold", Context("some text", 0, 0), CONFIG) == ("START cold END", "cold is")
+    assert make_input("Cold", Context(), CONFIG) == ("START cold END", "cold is")
+
+
+def test_case_and_prompt_are_chosen():
+    config = GenerativeConfig(prompt=False, names=NamesConfig(lower=False))
+    assert make_input("Cold", Context("A Cold", 2, 6), config) == ("A START Cold END", "")
+
+
+def test_a_mention_that_is_the_word_is_or_holds_it():
+    text = "what is is"
+    assert make_input("is", Context(text, 8, 10), CONFIG) == ("what is START is END", "is is")
+
+
+def test_a_place_outside_the_text_is_refused():
+    with pytest.raises(ConfigError, match="expected a mention within the 4 characters"):
+        make_input("x", Context("text", 2, 9), CONFIG)
+
+
+def grams(text):
+    padded = f" {text} "
+    return Counter(padded[k : k + 3] for k in range(len(padded) - 2))
+
+
+def cosines(mention, names):
+    """TF-IDF of character 3-grams as text books have it; rare grams count more."""
+    write = Steps.parse(PLAIN.steps)
+    forms = {write(name) for name in names}
+    occurs = Counter(gram for form in forms for gram in grams(form))
+    rarity = {gram: math.log((1 + len(forms)) / (1 + n)) + 1 for gram, n in occurs.items()}
+
+    def vector(text):
+        return {gram: n * rarity.get(gram, 0.0) for gram, n in grams(write(text)).items()}
+
+    def length(v):
+        return math.sqrt(sum(x * x for x in v.values())) or 1.0
+
+    asked = vector(mention)
+    found = []
+    for name in names:
+        told = vector(name)
+        dot = sum(weight * told.get(gram, 0.0) for gram, weight in asked.items())
+        found.append(dot / length(asked) / length(told))
+    return found
+
+
+NAMES = {
+    "A": ["Renal Failure", "kidney failure", "failing kidneys", "renal insufficiency, acute",
+          "insufficiency of the kidney", "ARF"],
+    "B": ["Hepatic Failure", "liver failure", "failure of liver function", "liver-failure"],
+    "C": ["aa", "bb", "ab"],
+}  # fmt: skip
+MENTIONS = [
+    "kidney insufficiency",
+    "acute renal failing",
+    "Kidney-Failure",
+    "liver",
+    "arf",
+    "failure",
+]
+
+
+@pytest.fixture(scope="module")
+def organs(tmp_path_factory):
+    told = [{"id": i, "names": names} for i, names in NAMES.items()]
+    return store_in(tmp_path_factory.mktemp("organs"), told)
+
+
+@pytest.fixture(scope="module")
+def choose(organs):
+    def by(rule, mentions, concepts, seed=0, **names):
+        selected = select_names(organs, NamesConfig(**names))
+        chooser = TargetChooser(organs, selected, rule, seed)
+        rows = [chooser.names_of([organs.row(i) for i in own]) for own in concepts]
+        return [organs.name(row).text for row in chooser.choose(mentions, rows)]
+
+    return by
+
+
+@pytest.mark.parametrize("gold", [("A",), ("B",), ("A", "B")])
+def test_the_most_similar_name_is_that_of_a_plain_tfidf(organs, choose, gold):
+    every = [name for names in NAMES.values() for name in names]
+    own = [name for i in gold for name in NAMES[i]]
+    for mention, chosen in zip(MENTIONS, choose("similar", MENTIONS, [gold] * 6), strict=True):
+        scores = dict(zip(every, cosines(mention, every), strict=True))
+        best = max(scores[name] for name in own)
+        assert scores[chosen] == pytest.approx(best, abs=1e-5)
+        equal = [name for name in own if math.isclose(scores[name], best, abs_tol=1e-9)]
+        assert chosen == min(equal, key=len) or len(equal) == 1
+
+
+def test_of_equally_similar_names_the_shortest_then_the_first_is_taken(choose):
+    # nothing of the mention is in any name
+    assert choose("similar", ["qqq"], [("B",)]) == ["liver failure"]
+    assert choose("similar", ["qqq"], [("C",)]) == ["aa"]
+
+
+def test_the_shortest_name_whatever_the_mention(choose):
+    assert choose("shortest", ["kidney insufficiency", "x"], [("A",), ("B",)]) == [
+        "ARF",
+        "liver failure",
+    ]
+    assert choose("shortest", ["x"], [("C",)]) == ["aa"]
+
+
+def test_a_name_at_random_for_each_mention_the_same_for_the_same_seed(choose):
+    many = ["x"] * 300
+    drawn = choose("random", many, [("A",)] * 300, seed=4)
+    assert drawn == choose("random", many, [("A",)] * 300, seed=4)
+    assert drawn != choose("random", many, [("A",)] * 300, seed=5)
+    counts = Counter(drawn)
+    assert set(counts) == set(NAMES["A"])
+    assert min(counts.values()) > 25
+
+
+def test_only_names_that_may_be_generated_are_learnt(choose):
+    chosen = choose("similar", MENTIONS, [("A",)] * 6, per_concept="shortest")
+    assert chosen == ["ARF"] * 6
+
+
+def test_names_of_concepts(organs):
+    selected = select_names(organs, NamesConfig())
+    chooser = TargetChooser(organs, selected, "shortest", 0)
+    concepts = organs.table("names").column("concept").to_numpy()
+    for own in ([0], [1], [2], [0, 2], [], [99]):
+        assert chooser.names_of(own).tolist() == np.flatnonzero(np.isin(concepts, own)).tolist()
