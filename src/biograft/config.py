@@ -240,10 +240,16 @@ def check_fields(config: Any, prefix: str = "") -> None:
 
 @functools.cache
 def _constrained_fields(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
-    hints = typing.get_type_hints(cls, include_extras=True)
-    plain = typing.get_type_hints(cls)
-    names = [field.name for field in dataclasses.fields(cls)]
-    return tuple((name, hints[name]) for name in names if hints[name] != plain[name])
+    """List the constrained fields; one overridden with a plain type keeps its constraint."""
+    found: dict[str, Any] = {}
+    for base in cls.__mro__:
+        if dataclasses.is_dataclass(base):
+            hints = typing.get_type_hints(base, include_extras=True)
+            plain = typing.get_type_hints(base)
+            for name in (field.name for field in dataclasses.fields(base)):
+                if hints[name] != plain[name]:
+                    found.setdefault(name, hints[name])
+    return tuple((name, found[name]) for name in found)
 
 
 def _check_value(value: Any, hint: Any, where: str) -> None:

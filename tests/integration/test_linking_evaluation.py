@@ -1,4 +1,4 @@
-"""Evaluation against the published code's own figures, and on the real benchmark files."""
+"""Evaluation against the published code's results, and on the real benchmark files."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def unresolved(queries):
         ("filter_duplicate", GoldConfig(drop_duplicates=True)),
     ],
 )
-def test_the_lenient_rule_gives_the_published_figures(shared_data, run, config):
+def test_the_lenient_rule_gives_the_published_results(shared_data, run, config):
     folder = shared_data("parity/sapbert/evaluation")
     expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
     rows = expected["dictionary_rows_after_loading"]
@@ -86,14 +86,14 @@ def test_the_lenient_rule_gives_the_published_figures(shared_data, run, config):
     published = expected["runs"][run]
     assert result.n == published["queries"]
     assert [result[f"acc@{k}"] for k in KS] == pytest.approx(published["acc"], abs=1e-12)
-    for place, (row, query) in enumerate(zip(result.rows, published["per_query"], strict=True)):
+    for index, (row, query) in enumerate(zip(result.rows, published["per_query"], strict=True)):
         assert row.query.mention.lower() == query["mention"]
         parts = [part.lower() for part in row.query.parts]
         assert parts == [part["text"] for part in query["parts"]]
         for text, part in zip(parts, query["parts"], strict=True):
             assert ranker.rows(text, 10).tolist() == part["top10_rows"]
         by_part = np.maximum.accumulate([part["right"] for part in query["parts"]], axis=1)
-        assert result.judgements.right[place].tolist() == by_part.min(axis=0).tolist()
+        assert result.judgements.right[index].tolist() == by_part.min(axis=0).tolist()
 
 
 def test_ties_keep_the_stable_order(shared_data):
@@ -101,22 +101,22 @@ def test_ties_keep_the_stable_order(shared_data):
 
     folder = shared_data("parity/sapbert/evaluation")
     ties = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["ties"]
-    names, asked = ties["dictionary"], ties["queries"]
+    names, queries_with_gold = ties["dictionary"], ties["queries"]
     ranker = VectorRanker(
         [row["id"] for row in names],
         [row["name"] for row in names],
-        [(k, query["text"]) for k, query in enumerate(asked)],
+        [(k, query["text"]) for k, query in enumerate(queries_with_gold)],
         load(folder / "ties.safetensors"),
     )
-    for query, rows in zip(asked, ties["stable_order_rows"], strict=True):
+    for query, rows in zip(queries_with_gold, ties["stable_order_rows"], strict=True):
         assert ranker.rows(query["text"], 10).tolist() == rows
-    queries = unresolved(LinkQuery(q["text"], frozenset({q["gold"]})) for q in asked)
+    queries = unresolved(LinkQuery(q["text"], frozenset({q["gold"]})) for q in queries_with_gold)
     result = run_queries(ranker, queries, split, "lenient", FEW)
     assert [result[f"acc@{k}"] for k in KS] == pytest.approx(ties["stable_acc"])
     # two queries have their gold tied with another concept at the top: half each
     strict = run_queries(ranker, queries, split, "strict", FEW)
-    tied = {q["gold"] for q in asked} & {"T1", "T2", "T4", "T6"}
-    assert strict["acc@1"] == 1 - len(tied) / 2 / len(asked)
+    tied = {q["gold"] for q in queries_with_gold} & {"T1", "T2", "T4", "T6"}
+    assert strict["acc@1"] == 1 - len(tied) / 2 / len(queries_with_gold)
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,10 @@ def test_ties_keep_the_stable_order(shared_data):
 def test_real_gold_is_read_whole(shared_data, gold, form, config, n):
     file, marked, folder = f"entity_linking/{gold}".partition("::")
     path = f"{shared_data(file)}{marked}{folder}"
-    found = read_gold(path, form, GoldConfig(**config))
-    assert len(found.queries) == n
-    assert not found.log.rejected.counts
-    spans = [q for q in found.queries if q.context and q.start is not None]
+    gold = read_gold(path, form, GoldConfig(**config))
+    assert len(gold.queries) == n
+    assert not gold.log.rejected.counts
+    spans = [q for q in gold.queries if q.context and q.start is not None]
     assert all(q.context[q.start : q.end] for q in spans)
     if form == "xlbel":
         assert len(spans) == n
@@ -182,7 +182,7 @@ def test_exact_names_on_ncbi(shared_data, tmp_path):
     ids = StoreIds(base)
     for query in resolve_gold(gold.queries, ids).queries:
         firsts = [base.find(part)[:1] for part in query.parts]
-        by_hand += all(found and ids.own(found[0].concept) & query.gold for found in firsts)
+        by_hand += all(gold and ids.own(gold[0].concept) & query.gold for gold in firsts)
     assert lenient["acc@1"] == pytest.approx(by_hand / 960)
     assert lenient["acc@1"] > 0.7
     assert strict["acc@1"] <= lenient["acc@1"] + 1e-9

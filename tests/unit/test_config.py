@@ -224,10 +224,12 @@ def test_values_against_the_constraints(values, message):
 def test_constraints_hold_for_subclasses_and_for_plain_values():
     @dataclass(frozen=True, slots=True, kw_only=True)
     class More(Limits):
-        ratio: float = 7.0  # no longer constrained
+        ratio: float = 0.25  # another default, the same constraint
         steps: Annotated[int, AtLeast(0)] = 0
 
-    assert More().ratio == 7.0
+    assert More().ratio == 0.25
+    with pytest.raises(ConfigError, match="ratio: expected a number from 0 to 1"):
+        More(ratio=7.0)
     with pytest.raises(ConfigError, match="steps: expected at least 0"):
         More(steps=-1)
     with pytest.raises(ConfigError, match="count: expected at least 1"):

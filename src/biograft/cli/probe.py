@@ -105,7 +105,7 @@ def cloze(
     """
     from biograft.kb import KnowledgeBase
     from biograft.nn.masked_lm import MaskedLanguageModel
-    from biograft.probing import ClozeReport, DecodingConfig, QueryConfig, gold_of
+    from biograft.probing import ClozeReport, DecodingConfig, QueryConfig, cloze_gold
 
     refuse_repeated("MODEL", models)
     base, progress = KnowledgeBase.open(kb), Progress(enabled=not quiet)
@@ -126,7 +126,7 @@ def cloze(
         write_queries(write, cloze_queries, overwrite=overwrite)
     with ExitStack() as stack:
         file = stack.enter_context(_new_file(examples, overwrite=overwrite)) if examples else None
-        gold = [gold_of(base, query, config.languages) for query in cloze_queries]
+        gold = [cloze_gold(base, query, config.languages) for query in cloze_queries]
         report = ClozeReport(cloze_queries, gold, seed)
         answers, seconds = _answer(loaded, report, decoding, progress)
         if file is not None:
@@ -201,13 +201,13 @@ def _answer(
     progress: Progress,
 ) -> tuple[list[ClozeAnswers], list[float]]:
     """Run the models one after the other; also return the seconds that each took."""
-    from biograft.probing import ask
+    from biograft.probing import answer_queries
 
     answers, seconds = [], []
     for model in models:
         start = time.perf_counter()
         progress.start(f"query {Path(model.name).name}")
-        answers.append(ask(model, report.queries, report.gold, config, progress))
+        answers.append(answer_queries(model, report.queries, report.gold, config, progress))
         progress.finish()
         seconds.append(round(time.perf_counter() - start, 3))
     return answers, seconds
@@ -216,15 +216,15 @@ def _answer(
 def _write_examples(
     file: IO[bytes], base: KnowledgeBase, report: ClozeReport, answers: Sequence[ClozeAnswers]
 ) -> None:
-    from biograft.probing import example
+    from biograft.probing import example_answers
 
     for row, (query, gold) in enumerate(zip(report.queries, report.gold, strict=True)):
         content = {
             "prompt": query.prompt,
             "relation": query.relation,
-            "type": 1 if gold.given_away else 2,
+            "type": 1 if gold.contains_answer else 2,
             "answers": [{"id": answer, "name": base[answer].name} for answer in query.answers],
-            "models": {each.model: example(each.answers[row], gold) for each in answers},
+            "models": {each.model: example_answers(each.answers[row], gold) for each in answers},
         }
         file.write((json.dumps(content, ensure_ascii=False) + "\n").encode())
 

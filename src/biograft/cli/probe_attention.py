@@ -336,7 +336,7 @@ def _print_curves(results: Mapping[str, Any]) -> None:
         width = max(map(_width, model["tokens"]))
         typer.echo(f"  {'':{width}}" + "".join(f"{name:>{_COLUMN}}" for name in _VARIANTS))
         for position, token in enumerate(model["tokens"]):
-            if position == model["entity_place"]:
+            if position == model["entity_position"]:
                 typer.echo("  ...")
             values = [model["curves"][name][position] for name in _VARIANTS]
             typer.echo(f"  {_pad(token, width)}{_columns(values)}")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         SimilarityConfig,
         SimilarityQuery,
         SimilarityReport,
-        TrainingConfig,
+        WordVectorConfig,
     )
     from biograft.probing.similarity.report import Similarity
     from biograft.probing.similarity.word_vectors import TrainingText
@@ -144,11 +144,11 @@ def similarity(
     from biograft.probing.similarity import (
         SimilarityConfig,
         SimilarityReport,
-        TrainingConfig,
+        WordVectorConfig,
         write_queries,
     )
 
-    training = TrainingConfig(dim=dim, epochs=epochs, seed=seed)
+    training = WordVectorConfig(dim=dim, epochs=epochs, seed=seed)
     options = _ModelOptions(pooling, with_entities, text or corpus, training)
     models = _SimilarityModels(
         tuple(encoders or ()), split_list(",".join(baselines or ())), options
@@ -237,7 +237,7 @@ def _build_queries(
         )
     made_of = {
         "n_pairs": built.n_pairs,
-        "n_pairs_sampled": built.n_drawn,
+        "n_pairs_sampled": built.n_sampled,
         "n_left_out": built.n_left_out,
         "settings": dataclasses.asdict(config),
     }
@@ -277,7 +277,7 @@ class _ModelOptions:
     with_entities: bool
     text: Path | None
     """Training text of the word vectors."""
-    training: TrainingConfig
+    training: WordVectorConfig
 
 
 @dataclass
@@ -315,14 +315,14 @@ class _SimilarityModels:
 
             for label, name in self.names.items():
                 self._loaded[label] = NameEncoder.from_pretrained(
-                    name, self.options.pooling, told=self.options.with_entities
+                    name, self.options.pooling, with_entities=self.options.with_entities
                 )
 
     def evaluate(self, report: SimilarityReport, progress: Progress) -> dict[str, Any]:
         """Return the metrics: of one model at the top, of several in a list with differences."""
-        from biograft.probing.similarity import gather, judge
+        from biograft.probing.similarity import collect_names, judge
 
-        names = gather(report.queries)
+        names = collect_names(report.queries)
         rows: list[dict[str, Any]] = []
         first: Flags | None = None
         for label in (*self._loaded, *self.baselines):
@@ -331,7 +331,7 @@ class _SimilarityModels:
             progress.start(f"query {label}")
             hits = judge(measure(names, progress))
             progress.finish()
-            row = {"label": label, **report.figures(hits)}
+            row = {"label": label, **report.metrics(hits)}
             row["seconds"] = round(time.perf_counter() - start, 3)
             if first is None:
                 first = hits
@@ -341,12 +341,12 @@ class _SimilarityModels:
         return rows[0] if len(rows) == 1 else {"encoders": rows}
 
     def _measure(self, label: str, progress: Progress) -> Similarity:
-        from biograft.probing.similarity import letter_similarity, train_glove, train_sgns
+        from biograft.probing.similarity import lexical_similarity, train_glove, train_sgns
 
         if label in self._loaded:
             return self._loaded[label]
         if label == "lexical":
-            return letter_similarity
+            return lexical_similarity
         text = self._training_text(progress)
         progress.start(f"train {label}")
         if label == "sgns":

@@ -46,6 +46,7 @@ class ContextEntityConsistency(Objective):
 
     name = NAME
     order: ClassVar[int] = -2
+    head: ConsistencyHead
 
     def __init__(self, config: ContextEntityConsistencyConfig, setting: Setting) -> None:
         self.config, self.head = config, ConsistencyHead(setting.width)

@@ -35,6 +35,7 @@ class EntitySegmentation(Objective):
     """Classify the tokens of long mentions, masked ones included: 1 ends a segment, 0 does not."""
 
     name = NAME
+    head: SegmentationHead
 
     def __init__(self, config: EntitySegmentationConfig, setting: Setting) -> None:
         self.config, self.head = config, SegmentationHead(setting.width)

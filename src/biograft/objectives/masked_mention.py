@@ -48,6 +48,7 @@ class MaskedMention(Objective):
     """Pull mentions with visible entities towards the vectors of their original tokens."""
 
     name = NAME
+    head: FirstEmbeddings
 
     def __init__(self, config: MaskedMentionConfig, setting: Setting) -> None:
         if setting.embeddings is None:

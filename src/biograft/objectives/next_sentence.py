@@ -16,6 +16,7 @@ class NextSentence(Objective):
     """Classify the second segment: 1 follows, 0 is a random one; the stream samples those."""
 
     name = "next_sentence"
+    head: PairHead
 
     def __init__(self, config: NextSentenceConfig, setting: Setting) -> None:
         self.config, self.head = config, PairHead(setting.width)

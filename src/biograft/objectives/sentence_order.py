@@ -58,6 +58,7 @@ class SentenceOrder(Objective):
     """Classify the order of two segments of one text: 1 original, 0 swapped."""
 
     name = NAME
+    head: PairHead
 
     def __init__(self, config: SentenceOrderConfig, setting: Setting) -> None:
         self.config, self.head = config, PairHead(setting.width)

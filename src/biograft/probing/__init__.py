@@ -1,4 +1,4 @@
-"""What a masked language model knows of a store's relations, asked by texts with a blank."""
+"""Cloze probe: what a masked language model knows about the relations of a knowledge base."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.probing.cloze import (
-        PARTS as PARTS,
+        QUERY_TYPES as QUERY_TYPES,
         ClozeAnswers as ClozeAnswers,
+        ClozeGold as ClozeGold,
         ClozeReport as ClozeReport,
-        Gold as Gold,
-        ask as ask,
-        example as example,
-        gold_of as gold_of,
+        answer_queries as answer_queries,
+        cloze_gold as cloze_gold,
+        example_answers as example_answers,
     )
     from biograft.probing.cloze_decoding import DecodingConfig as DecodingConfig, decode as decode
     from biograft.probing.cloze_queries import (

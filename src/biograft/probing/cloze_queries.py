@@ -1,7 +1,7 @@
-"""How concepts and relations are put into words for a query, and answers compared with names.
+"""Cloze queries: texts with a blank made of a store's triples, and comparison of answers.
 
-The rules are those of KeBioLM's probe. Signs and Chinese characters are tokens by themselves, so
-that a decoded text has blanks where a name has none; ``answer_key`` drops them on both sides.
+The rules are those of KeBioLM's probe. Punctuation and Chinese characters are tokens by themselves,
+so decoded texts have spaces where names have none; ``answer_key`` removes them on both sides.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
 
 BLANK = "[MASK]"
-"""What stands in a prompt for the answer, whatever a model calls its token."""
+"""The blank in a prompt, independent of a model's mask token."""
 
 _IS_A = ("isa", "is a")
 _PASSIVE = ("of", "as", "by")
 _IN_BRACKETS = re.compile(r"\([^()]*\)|（[^（）]*）")
-_ALONE = re.compile(rf"\s*([^\w\s]|[{HAN}])\s*")
-"""A sign or a Chinese character, with the blanks beside it."""
+_SEPARATE = re.compile(rf"\s*([^\w\s]|[{HAN}])\s*")
+"""A punctuation or Chinese character with the spaces around it."""
 
 
 def relation_text(name: str) -> str:
-    """Say a relation in words.
+    """Return the wording of a relation.
 
     >>> [relation_text(name) for name in ("part_of", "is-a", "may_treat", "diagnosed_by")]
     ['is part of', 'is a', 'may treat', 'is diagnosed by']
@@ -48,7 +48,7 @@ def relation_text(name: str) -> str:
 
 
 def read_wording(path: Path) -> dict[str, str]:
-    """Read how relations are to be said: lines of name, tab, words."""
+    """Read the wording of relations: lines of name, tab, words."""
     wording = {}
     for number, line in read_lines(path):
         name, _, words = line.partition("\t")
@@ -59,7 +59,7 @@ def read_wording(path: Path) -> dict[str, str]:
 
 
 def clean_name(name: str) -> str:
-    """Write a name as queries and answers have it; one all in brackets keeps them.
+    """Clean a name for queries and answers; a name that is all in brackets keeps them.
 
     >>> [clean_name(name) for name in ("Heart (organ)", "Beta-2 NOS receptor", "(R)")]
     ['heart', 'beta 2 receptor', '(r)']
@@ -70,12 +70,12 @@ def clean_name(name: str) -> str:
 
 
 def answer_key(text: str) -> str:
-    """Make the form under which a decoded text and a name are compared.
+    """Return the form in which decoded texts and names are compared.
 
     >>> [answer_key(text) for text in ("Crohn ' s  disease", "2 型 糖 尿 病", "beta - 2 receptor")]
     ["crohn's disease", '2型糖尿病', 'beta 2 receptor']
     """
-    return _ALONE.sub(r"\1", " ".join(text.lower().replace("-", " ").split()))
+    return _SEPARATE.sub(r"\1", " ".join(text.lower().replace("-", " ").split()))
 
 
 SIDES = ("both", "head", "tail")
@@ -83,29 +83,29 @@ SIDES = ("both", "head", "tail")
 
 @dataclass(frozen=True, slots=True)
 class ClozeQuery:
-    """A text with a blank, and the concepts whose names fill it rightly."""
+    """A text with a blank, and the concepts that are right answers."""
 
     prompt: str
     relation: str
-    """Name of the relation in the store, not its words."""
+    """Name of the relation in the store, not its wording."""
     answers: tuple[str, ...]
     """Ids, in the order of the store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryConfig:
-    """Which queries are made of a store."""
+    """Selection of the queries of a store."""
 
     languages: tuple[str, ...] = ("en",)
-    """Names in these only; the first in which a concept has one stands in its queries."""
+    """Languages of names; queries use the first one in which a concept has a name."""
     masked: str = "both"
-    """Which end is left blank."""
+    """Which end of a triple is blank."""
     relations: tuple[str, ...] = ()
-    """Only these; none: all."""
+    """Relations to use; none: all."""
     per_relation: int = 200
-    """How many of a relation, drawn at random; 0: all."""
+    """Number of queries per relation, sampled at random; 0: all."""
     limit: int = 0
-    """How many in all, drawn at random from those; 0: all."""
+    """Total number of queries, sampled from those; 0: all."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -120,53 +120,53 @@ class QueryConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClozeQueries:
-    """Queries made of a store, and what became of its triples."""
+    """Queries of a store, and counts of its triples."""
 
     queries: tuple[ClozeQuery, ...]
     n_triples: int
     n_nameless: int
-    """Triples left out: one of their ends has no name in the languages."""
+    """Triples with an end that has no name in the languages; they are left out."""
     n_different: int
-    """Different queries there were before any was drawn."""
+    """Number of different queries before sampling."""
 
 
 def build_queries(
     base: KnowledgeBase, config: QueryConfig, wording: Mapping[str, str] | None = None
 ) -> ClozeQueries:
-    """Make the queries of a store; equal ones become one with several right concepts.
+    """Build the queries of a store; equal ones become one with several right concepts.
 
-    ``wording`` says some relations in other words than ``relation_text``.
+    ``wording`` overrides ``relation_text`` for some relations.
     """
-    triples = _chosen_relations(read_triples(base), config.relations)
-    names = _own_names(base, triples, config.languages)
+    triples = _select_relations(read_triples(base), config.relations)
+    names = _query_names(base, triples, config.languages)
     named = (names.of_concept[triples.heads] >= 0) & (names.of_concept[triples.tails] >= 0)
-    kept, queries, n_different = triples.where(named), [], 0
-    for number, relation in enumerate(kept.relation_names):
-        part = kept.where(kept.relations == number)
+    named_triples, queries, n_different = triples.where(named), [], 0
+    for number, relation in enumerate(named_triples.relation_names):
+        of_relation = named_triples.where(named_triples.relations == number)
         words = (wording or {}).get(relation) or relation_text(relation)
-        found = _blanks(part, names, config.masked)
-        n_different += len(found)
+        pairs = _cloze_pairs(of_relation, names, config.masked)
+        n_different += len(pairs)
         rng = np.random.default_rng([config.seed, zlib.crc32(relation.encode())])
-        for k in _draw(len(found), config.per_relation, rng):
-            side, text, rows = found[k]
-            known = names.texts[text]
-            prompt = f"{known} {words} {BLANK}" if side == "tail" else f"{BLANK} {words} {known}"
+        for k in _sample(len(pairs), config.per_relation, rng):
+            side, text, rows = pairs[k]
+            given = names.texts[text]
+            prompt = f"{given} {words} {BLANK}" if side == "tail" else f"{BLANK} {words} {given}"
             queries.append(ClozeQuery(prompt, relation, tuple(map(base.id_at, rows.tolist()))))
-    drawn = _draw(len(queries), config.limit, np.random.default_rng(config.seed))
+    sampled = _sample(len(queries), config.limit, np.random.default_rng(config.seed))
     return ClozeQueries(
-        tuple(queries[k] for k in drawn), len(triples), int((~named).sum()), n_different
+        tuple(queries[k] for k in sampled), len(triples), int((~named).sum()), n_different
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _OwnNames:
-    """The name under which each concept stands in a query; equal names are one."""
+class _QueryNames:
+    """The name of each concept in queries; equal names are one text."""
 
-    of_concept: Ints  # (concepts,): place in texts; -1: no name
+    of_concept: Ints  # (concepts,): index in texts; -1: no name
     texts: list[str]
 
 
-def _chosen_relations(triples: Triples, relations: tuple[str, ...]) -> Triples:
+def _select_relations(triples: Triples, relations: tuple[str, ...]) -> Triples:
     for name in relations:
         if name not in triples.relation_names:
             raise ConfigError(
@@ -174,45 +174,49 @@ def _chosen_relations(triples: Triples, relations: tuple[str, ...]) -> Triples:
             )
     if not relations:
         return triples
-    numbers = [triples.relation_names.index(name) for name in relations]
-    return triples.where(np.isin(triples.relations, numbers))
+    codes = [triples.relation_names.index(name) for name in relations]
+    return triples.where(np.isin(triples.relations, codes))
 
 
-def _own_names(base: KnowledgeBase, triples: Triples, languages: tuple[str, ...]) -> _OwnNames:
-    """Find the first name in the first language that has one, of concepts in triples."""
+def _query_names(base: KnowledgeBase, triples: Triples, languages: tuple[str, ...]) -> _QueryNames:
+    """Return the names of concepts in triples: the first one in the first language with a name."""
     table = base.table("names")
     concepts = table.column("concept").to_numpy()
     tags = table.column("language").to_numpy()
     rows = np.full(len(base), -1, np.int64)
     for language in reversed(languages):
         if language in base.languages:
-            own = np.flatnonzero(tags == base.languages.index(language))
-            there, first = np.unique(concepts[own], return_index=True)
-            rows[there] = own[first]
-    asked = np.zeros(len(base), np.bool_)
-    asked[triples.heads] = asked[triples.tails] = True
-    wanted = np.flatnonzero(asked & (rows >= 0))
-    places: dict[str, int] = {}
+            rows_of_language = np.flatnonzero(tags == base.languages.index(language))
+            with_name, first = np.unique(concepts[rows_of_language], return_index=True)
+            rows[with_name] = rows_of_language[first]
+    needed = np.zeros(len(base), np.bool_)
+    needed[triples.heads] = needed[triples.tails] = True
+    concepts_used = np.flatnonzero(needed & (rows >= 0))
+    codes: dict[str, int] = {}
     of_concept = np.full(len(base), -1, np.int32)
-    for concept, text in zip(wanted, table.column("text").take(rows[wanted]), strict=True):
-        of_concept[concept] = places.setdefault(clean_name(text.as_py()), len(places))
-    return _OwnNames(of_concept, list(places))
+    for concept, text in zip(
+        concepts_used, table.column("text").take(rows[concepts_used]), strict=True
+    ):
+        of_concept[concept] = codes.setdefault(clean_name(text.as_py()), len(codes))
+    return _QueryNames(of_concept, list(codes))
 
 
-def _blanks(part: Triples, names: _OwnNames, masked: str) -> list[tuple[str, int, Ints]]:
-    """Give (side that is blank, name at the other, rows of right concepts), each pair once."""
-    found = []
-    for side, known, answers in (
-        ("tail", part.heads, part.tails),
-        ("head", part.tails, part.heads),
+def _cloze_pairs(
+    of_relation: Triples, names: _QueryNames, masked: str
+) -> list[tuple[str, int, Ints]]:
+    """Return (blank side, name at the other side, rows of right concepts), each pair once."""
+    pairs = []
+    for side, given, answers in (
+        ("tail", of_relation.heads, of_relation.tails),
+        ("head", of_relation.tails, of_relation.heads),
     ):
         if masked in (side, "both"):
-            found += [(side, *each) for each in _grouped(names.of_concept[known], answers)]
-    return found
+            pairs += [(side, *pair) for pair in _grouped(names.of_concept[given], answers)]
+    return pairs
 
 
 def _grouped(keys: Ints, values: Ints) -> Iterator[tuple[int, Ints]]:
-    """Give each key with its different values, both ascending."""
+    """Yield each key with its distinct values, both ascending."""
     if not len(keys):
         return
     pairs = np.unique(np.stack([keys, values]), axis=1)
@@ -221,15 +225,15 @@ def _grouped(keys: Ints, values: Ints) -> Iterator[tuple[int, Ints]]:
     yield from zip(pairs[0, starts].tolist(), groups, strict=True)
 
 
-def _draw(n: int, most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw at most so many of n, in ascending order; 0: all."""
-    if not most or n <= most:
+def _sample(n: int, limit: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Sample up to ``limit`` of n, in ascending order; 0: all."""
+    if not limit or n <= limit:
         return np.arange(n)
-    return np.sort(rng.choice(n, most, replace=False))
+    return np.sort(rng.choice(n, limit, replace=False))
 
 
 def write_queries(path: Path, queries: Iterable[ClozeQuery], *, overwrite: bool = False) -> None:
-    """Write queries, a line each."""
+    """Write queries to a tab-separated file: prompt, relation and ids."""
     with new_file(path, overwrite=overwrite) as file:
         for query in queries:
             for text in (query.relation, *query.answers):
@@ -240,7 +244,7 @@ def write_queries(path: Path, queries: Iterable[ClozeQuery], *, overwrite: bool 
 
 
 def read_queries(path: Path, base: KnowledgeBase) -> tuple[ClozeQuery, ...]:
-    """Read queries; every right concept must be in the store, which knows its names."""
+    """Read queries; all right concepts must be in the store."""
     queries = []
     for number, line in read_lines(path):
         if not line.strip():
@@ -248,7 +252,7 @@ def read_queries(path: Path, base: KnowledgeBase) -> tuple[ClozeQuery, ...]:
         fields = line.rstrip("\n").split("\t")
         if len(fields) != 3 or fields[0].count(BLANK) != 1:
             raise FormatError(
-                f"expected a prompt with one {BLANK}, a relation and ids, parted by tabs",
+                f"expected a prompt with one {BLANK}, a relation and ids, separated by tabs",
                 path=path, line=number, text=line,
             )  # fmt: skip
         answers = tuple(fields[2].split("|"))

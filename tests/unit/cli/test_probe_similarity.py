@@ -14,7 +14,7 @@ from biograft.probing.similarity import (
     SimilarityConfig,
     SimilarityReport,
     build_queries,
-    gather,
+    collect_names,
     judge,
 )
 from biograft.sources import SourceConfig
@@ -67,8 +67,8 @@ FEW = ("--negatives", 3, "--same-as", "same")
 def test_the_results_of_one_encoder_are_at_the_top(call, kb, encoders):
     results = json.loads(call("--kb", kb, "--encoder", encoders[0], *FEW, "--json"))
     made = build_queries(KnowledgeBase.open(kb), SimilarityConfig(same_as=("same",), negatives=3))
-    hits = judge(NameEncoder.from_pretrained(str(encoders[0]))(gather(made.queries), None))
-    expected = SimilarityReport(made.queries).figures(hits)
+    hits = judge(NameEncoder.from_pretrained(str(encoders[0]))(collect_names(made.queries), None))
+    expected = SimilarityReport(made.queries).metrics(hits)
     assert {part: results[part] for part in ("D1", "D2", "D3")} == expected
     assert results["D1"].keys() == {"acc@1", "n", "interval"}
     assert results["D1"]["n"] == results["n_queries"] == len(made.queries)

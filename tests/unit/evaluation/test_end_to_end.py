@@ -1,4 +1,4 @@
-"""Finding and linking in bare texts: by hand, against plain loops, whatever the batches."""
+"""End-to-end evaluation: by hand, against plain loops, in batches."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ def test_a_document_without_gold_has_only_wrong_answers(linker):
     assert counts(linker, Document("d", "A flu."), Document("e", "")) == [Counts(0, 1, 0)] * 3
 
 
-def test_the_mentions_of_the_gold_are_not_shown(linker):
-    """Mentions that a document brings along are what a linker links; here it may not."""
-    hidden = document("An influensa.", ("influensa", "D1"))
-    assert linker(hidden).mentions[0].concept == "MESH:D1"
-    assert counts(linker, hidden) == [Counts(0, 0, 1)] * 3
+def test_gold_mentions_are_not_passed_to_the_linker(linker):
+    """A linker links the mentions that a document has; here it gets none."""
+    unknown = document("An influensa.", ("influensa", "D1"))
+    assert linker(unknown).mentions[0].concept == "MESH:D1"
+    assert counts(linker, unknown) == [Counts(0, 0, 1)] * 3
 
 
-def test_a_concept_goes_by_any_of_its_own_ids(linker):
+def test_a_concept_matches_by_any_of_its_own_ids(linker):
     for gold in ("D1", "MESH:D1", "OMIM:77", "MIM:77", "D1 OMIM:77"):
         assert counts(linker, document("Grippe.", ("Grippe", gold))) == [Counts(1, 0, 0)] * 3
     elsewhere = document("Grippe and influenza.", ("Grippe", "OMIM:77"), ("influenza", "D1"))
     assert counts(linker, elsewhere) == [Counts(2), Counts(2), Counts(1)]
 
 
-def test_an_id_of_several_concepts_is_met_by_each(store_of):
+def test_an_id_of_several_concepts_matches_each(store_of):
     base = store_of(
         [
             {"id": "A1", "name": "Redness", "ids": ["OMIM:9"]},
@@ -78,23 +78,23 @@ def test_an_id_of_several_concepts_is_met_by_each(store_of):
 
 
 def test_a_composite_needs_all_its_concepts_in_its_span(linker):
-    """The dictionary finds a composite only where a name covers it, so a detector shows it."""
+    """The dictionary finds a composite only where a name covers it, so a detector is used."""
 
-    class Whole:
+    class CompositeDetector:
         def detect(self, document):
             start = document.text.index("breast and ovarian cancer")
             return [Mention(start, start + 25, "breast and ovarian cancer")]
 
-    told = Linker(linker.kb, linker.search, detector=Whole())
+    answered = Linker(linker.kb, linker.search, detector=CompositeDetector())
     text = "In breast and ovarian cancer."
-    whole = document(text, ("breast and ovarian cancer", "D5 D6"))
-    assert counts(told, whole) == [Counts(1), Counts(1), Counts(2)]
+    both = document(text, ("breast and ovarian cancer", "D5 D6"))
+    assert counts(answered, both) == [Counts(1), Counts(1), Counts(2)]
     half = document(text, ("breast and ovarian cancer", "D5"))
-    assert counts(told, half) == [Counts(1), Counts(0, 1, 1), Counts(1, 1, 0)]
+    assert counts(answered, half) == [Counts(1), Counts(0, 1, 1), Counts(1, 1, 0)]
     # marked twice, once for each concept: one span with both
     (mention,) = half.mentions
     twice = replace(half, mentions=(mention, replace(mention, concepts=("D6",))))
-    assert counts(told, twice) == [Counts(1), Counts(1), Counts(2)]
+    assert counts(answered, twice) == [Counts(1), Counts(1), Counts(2)]
 
 
 def test_nil_is_a_span_and_no_concept(linker):
@@ -103,12 +103,12 @@ def test_nil_is_a_span_and_no_concept(linker):
     assert result["spans"].counts == Counts(1, 0, 1)
     assert result["mentions"].counts == result["documents"].counts == Counts(0, 1, 0)
     assert (result.n_mentions, result.n_nil) == (2, 2)
-    silent = Linker.open(linker.kb, threshold=2.0)
+    strict_linker = Linker.open(linker.kb, threshold=2.0)
     answered = document("Grippe and flu.", ("Grippe", "-1"), ("flu", "D1"))
-    assert counts(silent, answered) == [Counts(2), Counts(0, 0, 1), Counts(0, 0, 1)]
+    assert counts(strict_linker, answered) == [Counts(2), Counts(0, 0, 1), Counts(0, 0, 1)]
 
 
-def test_what_the_store_does_not_know_is_missed_and_told(linker):
+def test_unknown_gold_ids_are_missed_and_reported(linker):
     gold = document("Grippe of Q9.", ("Grippe", "Q9"), ("Q9", "Q9 D1"))
     result = evaluate_text(linker, [gold], n_resamples=5)
     assert result.unknown == {"Q9"}
@@ -130,7 +130,7 @@ def starter(tmp_path_factory):
 
 
 def by_plain_loops(base, gold, linked):
-    """Count again, with nothing but loops; ids of the sample are primary ones."""
+    """Count with plain loops; ids of the sample are primary ones."""
     spans, mentions, documents = [0, 0, 0], [0, 0, 0], [0, 0, 0]
 
     def count(into, expected, answered):
@@ -140,19 +140,19 @@ def by_plain_loops(base, gold, linked):
             into[2] += each not in answered
 
     for one, answer in zip(gold, linked, strict=True):
-        places = sorted({(m.start, m.end) for m in answer.mentions})
-        told = [
+        spans_found = sorted({(m.start, m.end) for m in answer.mentions})
+        answered = [
             (
                 s,
                 e,
                 sorted({m.concept for m in answer.mentions if (m.start, m.end) == (s, e)} - {None}),
             )
-            for s, e in places
+            for s, e in spans_found
         ]
-        marked = [(m.start, m.end, sorted(set(m.concepts))) for m in one.mentions]
-        count(spans, [row[:2] for row in marked], [row[:2] for row in told])
-        count(mentions, [row for row in marked if row[2]], [row for row in told if row[2]])
-        flat = [sorted({i for row in rows for i in row[2]}) for rows in (marked, told)]
+        expected = [(m.start, m.end, sorted(set(m.concepts))) for m in one.mentions]
+        count(spans, [row[:2] for row in expected], [row[:2] for row in answered])
+        count(mentions, [row for row in expected if row[2]], [row for row in answered if row[2]])
+        flat = [sorted({i for row in rows for i in row[2]}) for rows in (expected, answered)]
         count(documents, *flat)
     return [Counts(*spans), Counts(*mentions), Counts(*documents)]
 
@@ -166,15 +166,15 @@ def test_counts_agree_with_plain_loops(starter, threshold):
     assert counts(linker, *gold) == by_plain_loops(starter, gold, linked)
 
 
-def test_documents_are_asked_for_as_they_are_needed(linker):
+def test_documents_are_read_lazily(linker):
     """A generator of endless length is read no further than the batches that are linked."""
-    seen = []
+    n_read = []
 
     def endless():
         n = 0
         while True:
             n += 1
-            seen.append(n)
+            n_read.append(n)
             if n > 100:
                 raise KeyboardInterrupt
             yield document("Grippe.", ("Grippe", "D1"))
@@ -183,7 +183,7 @@ def test_documents_are_asked_for_as_they_are_needed(linker):
         read_at = 0
 
         def advance(self, rows, fraction=None):
-            self.read_at = self.read_at or len(seen)
+            self.read_at = self.read_at or len(n_read)
 
     progress = Counting(enabled=False)
     with pytest.raises(KeyboardInterrupt):
@@ -191,15 +191,15 @@ def test_documents_are_asked_for_as_they_are_needed(linker):
     assert progress.read_at < 100
 
 
-def test_intervals_draw_documents_and_order_does_not_matter(linker):
+def test_intervals_resample_documents_and_order_does_not_matter(linker):
     good = [document("Grippe.", ("Grippe", "D1"))] * 6
     bad = [document("A sickness.", ("sickness", "D1"))] * 6
     result = evaluate_text(linker, [*good, *bad], seed=1)
     recall = result["mentions"].intervals["recall"]
     assert recall.low < result["mentions"].counts.recall == 0.5 < recall.high
     assert evaluate_text(linker, [*good, *bad], seed=1) == result
-    turned = evaluate_text(linker, [*bad, *good])
-    assert turned["mentions"].counts == result["mentions"].counts
+    reversed_result = evaluate_text(linker, [*bad, *good])
+    assert reversed_result["mentions"].counts == result["mentions"].counts
 
 
 def test_the_plain_values_are_in_percent(linker):

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from biograft.documents import Document, Mention
 from biograft.errors import ConfigError
-from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking, paired
+from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking, nil_as_linked, paired
+from biograft.linking import FusedSearch, Linker
+from biograft.linking.calibration import fit_calibration
 from biograft.linking.candidates import NameHits
+from biograft.linking.config import LinkerConfig
+from biograft.linking.lexical import LexicalIndex
+from biograft.linking.rerank.reranker import SearchRanker
 
 SMALL = EvaluationConfig(n_resamples=20)
 
 
-def ask(mention: str, *gold: str, **more) -> LinkQuery:
+def query(mention: str, *gold: str, **more) -> LinkQuery:
     return LinkQuery(mention, frozenset(gold), **more)
 
 
 def test_a_ranker_by_exact_name(base, exact):
-    queries = [ask("grippe", "MESH:D1"), ask("Influenza", "OMIM:77"), ask("nothing", "D2")]
+    queries = [query("grippe", "MESH:D1"), query("Influenza", "OMIM:77"), query("nothing", "D2")]
     result = evaluate_linking(exact, base, queries, "lenient", SMALL)
     assert result.n == 3
     assert result["acc@1"] == pytest.approx(2 / 3)
@@ -25,17 +33,17 @@ def test_a_ranker_by_exact_name(base, exact):
     assert result["recall@30"] == result["mrr"] == pytest.approx(2 / 3)
 
 
-def test_a_ranker_that_forgets_queries_gains_nothing(base):
-    class Forgetful:
+def test_missing_answers_are_wrong(base):
+    class EmptyRanker:
         def rank(self, queries, k):
             return []
 
-    result = evaluate_linking(Forgetful(), base, [ask("flu", "D1")] * 3, "lenient", SMALL)
+    result = evaluate_linking(EmptyRanker(), base, [query("flu", "D1")] * 3, "lenient", SMALL)
     assert (result.n, result["acc@1"]) == (3, 0)
 
 
 def test_equal_scores_count_half_under_the_strict_rule_only(base, exact):
-    queries = [ask("flu", "D4")]
+    queries = [query("flu", "D4")]
     strict = evaluate_linking(exact, base, queries, "strict", SMALL)
     assert strict["acc@1"] == 0.5
     assert strict["mrr"] == 0.75
@@ -44,7 +52,7 @@ def test_equal_scores_count_half_under_the_strict_rule_only(base, exact):
 
 def test_batches_change_nothing(base, ranker):
     table = {str(k): [("D1", 2.0), ("D2", 1.0)] for k in range(7)}
-    queries = [ask(str(k), "D1" if k % 2 else "D2") for k in range(7)]
+    queries = [query(str(k), "D1" if k % 2 else "D2") for k in range(7)]
     results = [
         evaluate_linking(ranker(table), base, queries, "lenient", EvaluationConfig(batch=batch))
         for batch in (1, 3, 100)
@@ -54,32 +62,32 @@ def test_batches_change_nothing(base, ranker):
     assert len(set(results[1].judgements.documents)) == 7
 
 
-def test_the_queries_of_a_document_are_asked_together(base):
-    asked = []
+def test_the_queries_of_a_document_are_in_one_batch(base):
+    batches = []
 
-    class Listener:
+    class Recorder:
         def rank(self, queries, k):
-            asked.append([query.document for query in queries])
+            batches.append([query.document for query in queries])
             return [[[]] for _ in queries]
 
-    queries = [ask("x", "D1", document=document) for document in "abbbcc"]
-    queries += [ask("x", "D1")] * 3
-    evaluate_linking(Listener(), base, queries, "lenient", EvaluationConfig(batch=2))
-    assert asked == [["a", "b", "b", "b"], ["c", "c"], ["", ""], [""]]
+    queries = [query("x", "D1", document=document) for document in "abbbcc"]
+    queries += [query("x", "D1")] * 3
+    evaluate_linking(Recorder(), base, queries, "lenient", EvaluationConfig(batch=2))
+    assert batches == [["a", "b", "b", "b"], ["c", "c"], ["", ""], [""]]
 
 
 def test_a_search_for_names_is_a_ranker(base):
     texts = base.table("names").column("text").to_pylist()
 
-    def search(asked, k):
-        rows = np.full((len(asked), k), -1, dtype=np.int64)
-        scores = np.full((len(asked), k), -np.inf, dtype=np.float32)
-        for place, text in enumerate(asked):
-            found = [row for row, name in enumerate(texts) if name == text][:k]
-            rows[place, : len(found)], scores[place, : len(found)] = found, 1.0
+    def search(batches, k):
+        rows = np.full((len(batches), k), -1, dtype=np.int64)
+        scores = np.full((len(batches), k), -np.inf, dtype=np.float32)
+        for index, text in enumerate(batches):
+            result = [row for row, name in enumerate(texts) if name == text][:k]
+            rows[index, : len(result)], scores[index, : len(result)] = result, 1.0
         return NameHits(rows, scores)
 
-    queries = [ask("flu", "D1"), ask("flu", "D4"), ask("none", "D2"), ask("flu", parts=())]
+    queries = [query("flu", "D1"), query("flu", "D4"), query("none", "D2"), query("flu", parts=())]
     result = evaluate_linking(search, base, queries[:3], "strict", SMALL)
     assert [row.right for row in result.rows] == [0.5, 0.5, 0]
     first = result.rows[0].answers[0][0]
@@ -88,17 +96,17 @@ def test_a_search_for_names_is_a_ranker(base):
 
 def test_a_composite_is_right_when_its_parts_are(base, exact):
     parts = ("breast cancer", "ovarian cancer")
-    query = ask("breast cancer|ovarian cancer", "D5", "D6", parts=parts)
+    composite = query("breast cancer|ovarian cancer", "D5", "D6", parts=parts)
     for scorer in ("lenient", "strict"):
-        assert evaluate_linking(exact, base, [query], scorer, SMALL)["acc@1"] == 1
-    twice = ask("breast cancer|breast cancers", "D5", "D6", parts=("breast cancer",) * 2)
+        assert evaluate_linking(exact, base, [composite], scorer, SMALL)["acc@1"] == 1
+    twice = query("breast cancer|breast cancers", "D5", "D6", parts=("breast cancer",) * 2)
     assert evaluate_linking(exact, base, [twice], "lenient", SMALL)["acc@1"] == 1
     assert evaluate_linking(exact, base, [twice], "strict", SMALL)["acc@1"] == 0
 
 
 def test_nil_is_right_where_nothing_fits(base, ranker):
     table = {"flu": [("D1", 0.9)], "cold": [("D4", 0.2)], "x": [("D2", 0.1)]}
-    queries = [ask("flu", "D1"), ask("cold", "D4"), ask("x"), ask("unheard")]
+    queries = [query("flu", "D1"), query("cold", "D4"), query("x"), query("unheard")]
     config = EvaluationConfig(n_resamples=20, nil_below=0.5)
     result = evaluate_linking(ranker(table), base, queries, "lenient", config)
     assert [row.right for row in result.rows] == [1, 0, 1, 1]
@@ -110,29 +118,29 @@ def test_nil_is_right_where_nothing_fits(base, ranker):
 
 def test_a_part_that_is_nil_is_missing_in_the_answer(base, ranker):
     table = {"breast cancer": [("D5", 0.9)], "ovarian cancer": [("D6", 0.2)]}
-    query = ask("both", "D5", "D6", parts=tuple(table))
+    composite = query("both", "D5", "D6", parts=tuple(table))
     config = EvaluationConfig(n_resamples=20, nil_below=0.5)
     for scorer in ("lenient", "strict"):
-        (row,) = evaluate_linking(ranker(table), base, [query], scorer, SMALL).rows
+        (row,) = evaluate_linking(ranker(table), base, [composite], scorer, SMALL).rows
         assert (row.right, row.answered_nil) == (1, False)
-        result = evaluate_linking(ranker(table), base, [query], scorer, config)
+        result = evaluate_linking(ranker(table), base, [composite], scorer, config)
         assert (result.rows[0].right, result.rows[0].answered_nil) == (0, False)
         assert result["recall@1"] == 1
 
 
 def test_nil_by_score_where_there_are_probabilities(base, ranker):
-    found = ranker({"flu": [("D1", -2.0)]}, probability=0.9)
+    result = ranker({"flu": [("D1", -2.0)]}, probability=0.9)
     config = EvaluationConfig(n_resamples=20, nil_below=0.0)
-    (row,) = evaluate_linking(found, base, [ask("flu")], "lenient", config).rows
+    (row,) = evaluate_linking(result, base, [query("flu")], "lenient", config).rows
     assert (row.answered_nil, row.right) == (False, 0)
     by_score = EvaluationConfig(n_resamples=20, nil_below=0.0, nil_by_score=True)
-    (row,) = evaluate_linking(found, base, [ask("flu")], "lenient", by_score).rows
+    (row,) = evaluate_linking(result, base, [query("flu")], "lenient", by_score).rows
     assert (row.answered_nil, row.right) == (True, 1)
 
 
 def test_answers_of_nil_need_no_probability(base, ranker):
     table = {"flu": [("D1", 1.0)]}
-    queries = [ask("flu", "D1"), ask("unheard"), ask("unheard of", "D2")]
+    queries = [query("flu", "D1"), query("unheard"), query("unheard of", "D2")]
     result = evaluate_linking(ranker(table, probability=0.75), base, queries, "lenient", SMALL)
     assert result["ece"] == pytest.approx(0.25)
     nothing = evaluate_linking(ranker({}, probability=0.75), base, queries, "lenient", SMALL)
@@ -141,7 +149,7 @@ def test_answers_of_nil_need_no_probability(base, ranker):
 
 def test_probabilities_are_judged_where_all_answers_have_them(base, ranker):
     table = {"flu": [("D1", 1.0)], "cold": [("D2", 1.0)]}
-    queries = [ask("flu", "D1"), ask("cold", "D4")]
+    queries = [query("flu", "D1"), query("cold", "D4")]
     with_them = evaluate_linking(ranker(table, probability=0.75), base, queries, "lenient", SMALL)
     assert with_them["ece"] == pytest.approx(0.25)
     assert with_them["brier"] == pytest.approx((0.25**2 + 0.75**2) / 2)
@@ -149,33 +157,35 @@ def test_probabilities_are_judged_where_all_answers_have_them(base, ranker):
 
 
 def test_the_plain_values_are_in_percent(base, exact):
-    found = evaluate_linking(exact, base, [ask("grippe", "D1", document="d")], "strict", SMALL)
-    values = found.to_json()
+    result = evaluate_linking(exact, base, [query("grippe", "D1", document="d")], "strict", SMALL)
+    values = result.to_json()
     assert values["acc@1"] == values["acc@5"] == values["recall@30"] == values["mrr"] == 100
     assert values["intervals"]["acc@1"] == [100, 100]
     assert (values["n"], values["scorer"], values["n_documents"]) == (1, "strict", 1)
 
 
 def test_unknown_gold_counts_as_wrong_and_is_told(base, exact):
-    result = evaluate_linking(exact, base, [ask("flu", "D1"), ask("flu", "Q9")], "lenient", SMALL)
+    result = evaluate_linking(
+        exact, base, [query("flu", "D1"), query("flu", "Q9")], "lenient", SMALL
+    )
     assert result["acc@1"] == 0.5
     assert result.to_json()["n_unknown_gold"] == result.to_json()["n_unreachable"] == 1
 
 
 def test_two_runs_are_compared_query_by_query(base, ranker):
-    queries = [ask(str(k), "D1", document=f"d{k // 2}") for k in range(60)]
+    queries = [query(str(k), "D1", document=f"d{k // 2}") for k in range(60)]
     good = ranker({str(k): [("D1", 1.0)] for k in range(60)})
     bad = ranker({str(k): [("D1", 1.0)] for k in range(20)})
     a, b = (evaluate_linking(r, base, queries, "lenient", SMALL) for r in (good, bad))
-    found = paired(a, b)
-    assert found.bootstrap.difference == pytest.approx(2 / 3)
-    assert max(found.bootstrap.p, found.randomisation_p, found.mcnemar_p) < 0.01
+    result = paired(a, b)
+    assert result.bootstrap.difference == pytest.approx(2 / 3)
+    assert max(result.bootstrap.p, result.randomisation_p, result.mcnemar_p) < 0.01
     assert paired(a, a).mcnemar_p == 1
 
 
 def test_comparing_needs_the_same_queries_and_whole_values(base, exact):
-    a = evaluate_linking(exact, base, [ask("flu", "D4")], "strict", SMALL)
-    b = evaluate_linking(exact, base, [ask("cold", "D4")], "strict", SMALL)
+    a = evaluate_linking(exact, base, [query("flu", "D4")], "strict", SMALL)
+    b = evaluate_linking(exact, base, [query("cold", "D4")], "strict", SMALL)
     assert paired(a, a).mcnemar_p is None
     with pytest.raises(ConfigError, match="same queries"):
         paired(a, b)
@@ -202,4 +212,69 @@ def test_nothing_to_ask_is_refused(base, exact):
     with pytest.raises(ConfigError, match="queries: expected at least one"):
         evaluate_linking(exact, base, [])
     with pytest.raises(ConfigError, match="scorer: expected one of lenient, strict"):
-        evaluate_linking(exact, base, [ask("a", "D1")], "loose")
+        evaluate_linking(exact, base, [query("a", "D1")], "loose")
+
+
+TEXTS = ("Influenza", "influensa", "grippe", "gripe", "ovarian cancer", "orvarian cancers", "zzz")
+
+
+class Sceptic(SearchRanker):
+    """Takes what is not quite the name for nothing; its probabilities say another thing."""
+
+    nil_below = 0.95
+
+    def rank_candidates(self, texts, gathered, contexts):
+        ranked = super().rank_candidates(texts, gathered, contexts)
+        return [[replace(c, probability=1 - c.score / 2) for c in each] for each in ranked]
+
+
+@pytest.fixture
+def linker_of(base):
+    search = FusedSearch([LexicalIndex.build(base)])
+    fitted = fit_calibration([1.0, 0.9, 0.8, 0.7, 0.5], [1, 1, 0.6, 0.5, 0])
+
+    def build(kind=None, threshold=None, fitted_threshold=None):
+        calibration = replace(fitted, threshold=fitted_threshold) if fitted_threshold else None
+        return Linker(
+            base,
+            search,
+            ranker=kind(base, search.weights) if kind else None,
+            calibration=calibration,
+            config=LinkerConfig(threshold=threshold),
+        )
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("kind", "threshold", "fitted_threshold", "expected"),
+    [
+        (None, None, None, (None, False)),
+        (SearchRanker, None, None, (None, False)),
+        (Sceptic, None, None, (0.95, True)),
+        (None, 0.97, None, (0.97, False)),
+        (Sceptic, 0.6, None, (0.6, False)),
+        (None, None, 0.9, (0.9, False)),
+        (Sceptic, None, 0.9, (0.9, False)),
+        (Sceptic, 0.3, 0.9, (0.3, False)),
+    ],
+)
+def test_the_evaluation_says_nil_where_linking_does(
+    linker_of, base, kind, threshold, fitted_threshold, expected
+):
+    linker = linker_of(kind, threshold, fitted_threshold)
+    config = nil_as_linked(linker, EvaluationConfig(n_resamples=5, seed=3))
+    assert (config.nil_below, config.nil_by_score, config.seed) == (*expected, 3)
+    result = evaluate_linking(linker, base, [LinkQuery(text) for text in TEXTS], config=config)
+    documents = [Document("", text, (Mention(0, len(text), text),)) for text in TEXTS]
+    linked = [document.mentions[0].concept is None for document in linker.pipe(documents)]
+    assert [row.answered_nil for row in result.rows] == linked
+    if expected[0] is not None:
+        assert {True, False} == set(linked)
+
+
+def test_a_calibration_without_threshold_says_no_nil_nor_does_the_ranker(linker_of):
+    calibrated = linker_of(Sceptic, None, 0.9)
+    calibrated.calibration = replace(calibrated.calibration, threshold=None)
+    assert nil_as_linked(calibrated).nil_below is None
+    assert nil_as_linked(calibrated, EvaluationConfig(nil_below=0.5)).nil_below is None

@@ -1,4 +1,4 @@
-"""The report: everything in it, nothing of it markup, figures inside the page."""
+"""The report: complete, escaped, with embedded figures."""
 
 from __future__ import annotations
 

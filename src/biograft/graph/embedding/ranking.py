@@ -35,9 +35,9 @@ class RankCounts(NamedTuple):
 
 
 class _CandidateTable(NamedTuple):
-    """The candidate entities: their index by entity, and their vectors."""
+    """The candidate entities: their positions by entity, and their vectors."""
 
-    index: I64  # (entities,), -1 for one that is no candidate
+    positions: I64  # (entities,), -1 for one that is no candidate
     vectors: Floats  # (candidates, dim)
 
 
@@ -99,7 +99,7 @@ def _rank_some(
     side: str,
 ) -> RankCounts:
     """Count the candidates for test triples of one relation."""
-    relation, index = int(test_triples.relations[0]), candidates.index
+    relation, index = int(test_triples.relations[0]), candidates.positions
     anchors, targets = _ends(test_triples, side)
     table, translation = _prepare(tables, config, candidates, (relation, side))
     keys = anchors.astype(np.int64) * len(test_triples.relation_names) + relation

@@ -36,7 +36,7 @@ from biograft.linking.lexical.ngrams import (
     weigh,
 )
 from biograft.linking.lexical.search import score_texts, search_texts
-from biograft.linking.lexical.synonyms import SynonymSubstitution
+from biograft.linking.lexical.synonyms import WordSynonyms
 from biograft.linking.normalisation import DEFAULT_STEPS, Steps
 from biograft.linking.provenance import store_fingerprint
 from biograft.progress import Progress
@@ -113,7 +113,7 @@ class IndexArrays:
 
 def build_arrays(
     kb: KnowledgeBase, config: LexicalConfig, progress: Progress
-) -> tuple[IndexArrays, SynonymSubstitution | None]:
+) -> tuple[IndexArrays, WordSynonyms | None]:
     """Build the arrays, and learn the synonyms of words."""
     progress.start("normalising names")
     forms, of_row = _normalise_names(kb, config, progress)
@@ -129,7 +129,7 @@ def build_arrays(
         progress.start("learning words")
         ordered = [forms[form] for form in weights.ranks.tolist()]
         concepts = kb.table("names").column("concept").to_numpy().astype(np.int64)
-        substitution = SynonymSubstitution.learn(ordered, of_row, concepts)
+        substitution = WordSynonyms.learn(ordered, of_row, concepts)
     progress.finish()
     return IndexArrays(vocabulary, weights, *_group_rows(of_row, len(forms))), substitution
 
@@ -211,7 +211,7 @@ class LexicalIndex:
         kb: KnowledgeBase,
         config: LexicalConfig,
         arrays: IndexArrays,
-        substitution: SynonymSubstitution | None = None,
+        substitution: WordSynonyms | None = None,
     ) -> None:
         self.kb, self.config, self._substitution = kb, config, substitution
         self._arrays = arrays
@@ -267,7 +267,7 @@ class LexicalIndex:
             config = from_mapping(LexicalConfig, manifest["config"])
             n_forms = len(arrays.weights.inverse_norm)
             substitution = (
-                SynonymSubstitution.load(folder, n_forms) if config.synonym_substitution else None
+                WordSynonyms.load(folder, n_forms) if config.synonym_substitution else None
             )
         except (OSError, ValueError) as error:
             raise LEXICAL_INDEX.damaged(folder, error) from error

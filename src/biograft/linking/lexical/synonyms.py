@@ -97,7 +97,7 @@ def _substituted(bags: set[tuple[str, ...]]) -> set[tuple[str, str]]:
     return pairs
 
 
-class SynonymSubstitution:
+class WordSynonyms:
     """Looks up names by their words in any order, some of them substituted by synonyms."""
 
     def __init__(
@@ -107,7 +107,7 @@ class SynonymSubstitution:
         self._hashes: dict[str, int] = {"": 0}
 
     @classmethod
-    def learn(cls, forms: Sequence[str], of_row: I64, concepts: I64) -> SynonymSubstitution:
+    def learn(cls, forms: Sequence[str], of_row: I64, concepts: I64) -> WordSynonyms:
         """Learn from the names of a store, given by their forms."""
         empty = cls({}, np.zeros(0, np.uint64), np.zeros(0, np.uint32))
         bags = np.fromiter(
@@ -195,7 +195,7 @@ class SynonymSubstitution:
         np.save(folder / self.FILES[2], self.forms)
 
     @classmethod
-    def load(cls, folder: Path, n_forms: int) -> SynonymSubstitution:
+    def load(cls, folder: Path, n_forms: int) -> WordSynonyms:
         """Load the substitutions and map the bags; ``ValueError`` if ``n_forms`` does not fit."""
         try:
             content = json.loads((folder / cls.FILES[0]).read_text(encoding="utf-8"))

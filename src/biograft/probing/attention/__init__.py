@@ -1,4 +1,4 @@
-"""What an encoder attends to: around an entity under three names, and inside a long one."""
+"""Attention probe (EMBERT): attention around an entity under three names, and inside it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One sentence three times: what of the attention around an entity changes with its name.
+"""Attention curves (EMBERT): attention between context and entity, synonym or random entity.
 
-EMBERT's first picture: the entity itself, a synonym, and another entity stand in the same place.
-The curve of the synonym should lie close to the entity's.
+The three names replace each other in one sentence. The curve of the synonym should be close to the
+curve of the entity.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VARIANTS = ("entity", *OTHERS)
 
 @dataclass(frozen=True, slots=True)
 class ReplacedSentence:
-    """A sentence, where its entity stands, and what is put in its place."""
+    """A sentence, the span of its entity, and the names that replace it."""
 
     text: str
     start: int
@@ -40,48 +40,48 @@ class ReplacedSentence:
     random: str = ""
     """A name of another entity."""
     id: str = ""
-    """Where it comes from, if that is known."""
+    """Id of the source text, if known."""
     concepts: tuple[str, ...] = ()
     language: str = ""
 
     @property
     def entity(self) -> str:
-        """The entity as the sentence has it."""
+        """The entity as written in the sentence."""
         return self.text[self.start : self.end]
 
     def name(self, variant: str) -> str:
-        """Give what stands in the entity's place."""
+        """Return the name of a variant."""
         return {"entity": self.entity, "synonym": self.synonym, "random": self.random}[variant]
 
     def written(self, variant: str) -> str:
-        """Give the sentence with a name in the entity's place."""
+        """Return the sentence with the name of a variant."""
         return self.text[: self.start] + self.name(variant) + self.text[self.end :]
 
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """Attention between each token of the context and what stands in the entity's place."""
+    """Attention between each context token and the name, for each variant."""
 
     encoder: str
     layer: int
     tokens: tuple[str, ...]
-    place: int
-    """How many of the tokens stand before the entity."""
+    position: int
+    """Number of tokens before the entity."""
     values: dict[str, Values]  # of each variant (tokens,)
 
     @property
     def differences(self) -> dict[str, float]:
-        """The mean absolute difference of each other curve to the entity's."""
-        own = self.values["entity"]
-        return {each: float(np.abs(self.values[each] - own).mean()) for each in OTHERS}
+        """Mean absolute difference of each other curve to the entity's."""
+        reference = self.values["entity"]
+        return {each: float(np.abs(self.values[each] - reference).mean()) for each in OTHERS}
 
     def to_json(self) -> dict[str, Any]:
-        """Give the numbers as plain values."""
+        """Return plain values."""
         return {
             "encoder": self.encoder,
             "layer": self.layer,
             "tokens": list(self.tokens),
-            "entity_place": self.place,
+            "entity_position": self.position,
             "curves": {
                 each: [round(float(value), 6) for value in self.values[each]] for each in VARIANTS
             },
@@ -92,20 +92,22 @@ class Curves:
 def compare_names(
     reader: AttentionReader, sentence: ReplacedSentence, config: AttentionConfig
 ) -> Curves:
-    """Read a sentence with each of the three names."""
+    """Compute the attention curves of a sentence with each of the three names."""
     reader.check_head(config.head)
     layer = reader.layer(config.layer, CURVES_LAYER)
     _refuse_equal(sentence)
-    placed = {each: _placed(reader, sentence, each, layer, config.head) for each in VARIANTS}
-    own = placed["entity"]
+    by_variant = {
+        each: _read_variant(reader, sentence, each, layer, config.head) for each in VARIANTS
+    }
+    reference = by_variant["entity"]
     for variant in OTHERS:
-        if placed[variant].beside != own.beside:
+        if by_variant[variant].context_ids != reference.context_ids:
             raise UnfitError(
                 "the tokens beside the entity change with what stands there",
-                f"{shorten(sentence.entity)!r} is joined to the text around it, with "
-                f"{shorten(sentence.name(variant))!r} otherwise; part it with blanks",
+                f"{shorten(sentence.entity)!r} is joined to the text around it, unlike "
+                f"{shorten(sentence.name(variant))!r}; separate it by spaces",
             )
-    context = own.found.context(own.first, own.last)
+    context = reference.attention.context(reference.first, reference.last)
     if not len(context):
         raise UnfitError(
             "the sentence holds nothing beside the entity", "expected a context around it"
@@ -113,34 +115,37 @@ def compare_names(
     return Curves(
         reader.name,
         layer,
-        tuple(own.found.shown(token) for token in context.tolist()),
-        int((context < own.first).sum()),
-        {name: p.found.around(p.first, p.last, config.direction) for name, p in placed.items()},
+        tuple(reference.attention.token_text(token) for token in context.tolist()),
+        int((context < reference.first).sum()),
+        {
+            name: placed.attention.around(placed.first, placed.last, config.direction)
+            for name, placed in by_variant.items()
+        },
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
-    """A map, and the tokens of what stands in the entity's place."""
+class _VariantMap:
+    """An attention map, and the tokens of the name in it."""
 
-    found: AttentionMap
+    attention: AttentionMap
     first: int
     last: int
 
     @property
-    def beside(self) -> tuple[list[int], list[int]]:
-        """The tokens before and those behind it."""
-        context = self.found.context(self.first, self.last)
+    def context_ids(self) -> tuple[list[int], list[int]]:
+        """The token ids before and after the name."""
+        context = self.attention.context(self.first, self.last)
         before, behind = context[context < self.first], context[context > self.last]
-        return self.found.ids[before].tolist(), self.found.ids[behind].tolist()
+        return self.attention.ids[before].tolist(), self.attention.ids[behind].tolist()
 
 
-def _placed(
+def _read_variant(
     reader: AttentionReader, sentence: ReplacedSentence, variant: str, layer: int, head: int
-) -> _Placed:
-    found = reader.read(sentence.written(variant), layer, head)
+) -> _VariantMap:
+    attention = reader.read(sentence.written(variant), layer, head)
     end = sentence.start + len(sentence.name(variant))
-    return _Placed(found, *found.tokens_of(sentence.start, end))
+    return _VariantMap(attention, *attention.tokens_of(sentence.start, end))
 
 
 def _refuse_equal(sentence: ReplacedSentence) -> None:
@@ -148,7 +153,7 @@ def _refuse_equal(sentence: ReplacedSentence) -> None:
         if not sentence.name(variant).strip():
             raise UnfitError(
                 f"the {variant} is missing",
-                f"for {shorten(sentence.entity)!r}; name one, or draw it from a store (--kb)",
+                f"for {shorten(sentence.entity)!r}; name one, or sample it from a store (--kb)",
             )
         if sentence.name(variant) == sentence.entity:
             raise UnfitError(
@@ -167,11 +172,11 @@ class InsideEntity:
 
     @property
     def to_others(self) -> float:
-        """How much a token attends to the entity's other tokens, in the mean."""
+        """Mean attention of a token to the entity's other tokens."""
         return float((self.weights.sum() - np.trace(self.weights)) / len(self.weights))
 
     def to_json(self) -> dict[str, Any]:
-        """Give the numbers as plain values."""
+        """Return plain values."""
         return {
             "encoder": self.encoder,
             "layer": self.layer,
@@ -184,51 +189,51 @@ class InsideEntity:
 def look_inside(
     reader: AttentionReader, text: str, span: tuple[int, int], config: AttentionConfig
 ) -> InsideEntity:
-    """Read a text, and see how the tokens of one of its entities attend to each other."""
+    """Compute the attention among the tokens of an entity in a text."""
     reader.check_head(config.head)
     layer = reader.layer(config.layer, INSIDE_LAYER)
-    found = reader.read(text, layer, config.head)
-    first, last = found.tokens_of(*span)
+    attention = reader.read(text, layer, config.head)
+    first, last = attention.tokens_of(*span)
     if first == last:
         raise UnfitError(
-            "the entity is a single token", f"nothing goes on inside {found.shown(first)!r}"
+            "the entity is a single token", f"found {attention.token_text(first)!r} only"
         )
-    tokens = tuple(found.shown(token) for token in range(first, last + 1))
-    return InsideEntity(reader.name, layer, tokens, found.inside(first, last))
+    tokens = tuple(attention.token_text(token) for token in range(first, last + 1))
+    return InsideEntity(reader.name, layer, tokens, attention.inside(first, last))
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderSummary:
-    """What one encoder made of all sentences."""
+    """Differences of one encoder over all sentences."""
 
     encoder: str
     layer: int
     differences: dict[str, Values]  # of each other name (sentences,)
 
     def to_json(self) -> dict[str, Any]:
-        """Give mean and sample deviation, and how often the synonym is nearer, as plain values."""
-        told: dict[str, Any] = {"encoder": self.encoder, "layer": self.layer}
+        """Return means, deviations and how often the synonym is closer, as plain values."""
+        summary: dict[str, Any] = {"encoder": self.encoder, "layer": self.layer}
         for name, values in self.differences.items():
             deviation = float(values.std(ddof=1)) if len(values) > 1 else None
-            told[name] = {
+            summary[name] = {
                 "mean": round(float(values.mean()), 6),
                 "deviation": None if deviation is None else round(deviation, 6),
             }
         nearer = self.differences["synonym"] < self.differences["random"]
-        return told | {"n_synonym_nearer": int(nearer.sum())}
+        return summary | {"n_synonym_nearer": int(nearer.sum())}
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionSummary:
-    """What several encoders made of the same sentences."""
+    """Differences of several encoders over the same sentences."""
 
     sentences: tuple[ReplacedSentence, ...]
     encoders: tuple[EncoderSummary, ...]
     left_out: Counter[str] = field(default_factory=Counter)
-    """Sentences by why they could not be looked at, by one of the encoders at least."""
+    """Number of sentences left out, by reason."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give all figures as plain values."""
+        """Return all results as plain values."""
         return {
             "n_sentences": len(self.sentences),
             "left_out": dict(self.left_out.most_common()),
@@ -257,28 +262,28 @@ def compare_many(
     fill: Callable[[ReplacedSentence], ReplacedSentence] | None = None,
     progress: Progress | None = None,
 ) -> AttentionSummary:
-    """Read many sentences; all encoders are judged by those that every one of them can read.
+    """Compare encoders on many sentences; sentences that one of them cannot read are left out.
 
-    ``fill`` gives a sentence the names that it lacks.
+    ``fill`` adds the missing names of a sentence.
     """
-    kept: list[ReplacedSentence] = []
-    found: list[list[Curves]] = []
+    used: list[ReplacedSentence] = []
+    rows: list[list[Curves]] = []
     left_out: Counter[str] = Counter()
     for n, sentence in enumerate(sentences, 1):
         try:
             filled = fill(sentence) if fill else sentence
-            found.append([compare_names(reader, filled, config) for reader in readers])
+            rows.append([compare_names(reader, filled, config) for reader in readers])
         except UnfitError as error:
             left_out[error.reason] += 1
         else:
-            kept.append(filled)
+            used.append(filled)
         if progress:
             progress.advance(1, n / len(sentences))
-    if not kept:
+    if not used:
         reasons = "; ".join(f"{n:,}: {reason}" for reason, n in left_out.most_common())
-        raise UnfitError("no sentence can be looked at", reasons or "there is none")
-    columns = [[row[k] for row in found] for k in range(len(readers))]
-    return AttentionSummary(tuple(kept), tuple(map(_summary, columns)), left_out)
+        raise UnfitError("no sentence can be used", reasons or "there is none")
+    columns = [[row[k] for row in rows] for k in range(len(readers))]
+    return AttentionSummary(tuple(used), tuple(map(_summary, columns)), left_out)
 
 
 def _summary(curves: Sequence[Curves]) -> EncoderSummary:

@@ -1,4 +1,4 @@
-"""Which installed fonts have the signs of some texts: matplotlib's own has no Chinese ones."""
+"""Attention figures as PNG: curves, heat maps and scatter plots, with fonts for Chinese text."""
 
 from __future__ import annotations
 
@@ -31,33 +31,38 @@ except ImportError as error:
 OWN = "DejaVu Sans"
 """Comes with matplotlib."""
 UNKNOWN = "\ufffd"
-"""Stands for a sign that cannot be shown."""
-_FIRST = (
+"""Replaces characters that cannot be drawn."""
+_PREFERRED_FONTS = (
     *("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN"),
     *("WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Microsoft YaHei", "SimHei", "PingFang SC"),
     *("Hiragino Sans GB", "Droid Sans Fallback", "Arial Unicode MS"),
 )
 _HOLLOW = "Last Resort"
-"""Has a box for every sign and a shape for none."""
+"""Has only placeholder glyphs."""
 
 
 def choose_fonts(texts: Iterable[str]) -> list[str] | None:
-    """Name fonts that together have all signs of the texts; none if no installed one helps."""
-    lacking = {sign for text in texts for sign in text if not sign.isspace()} - _signs(OWN)
-    if not lacking:
+    """Return fonts that cover all characters of the texts, or None if no installed font does."""
+    missing = {
+        character for text in texts for character in text if not character.isspace()
+    } - _characters(OWN)
+    if not missing:
         return [OWN]
     with quiet_fonts():
-        return next(([OWN, name] for name in _installed() if lacking <= _signs(name)), None)
+        return next(([OWN, name] for name in _installed() if missing <= _characters(name)), None)
 
 
 def drawable(text: str) -> str:
-    """Write a text with the signs of matplotlib's own font."""
-    return "".join(sign if sign.isspace() or sign in _signs(OWN) else UNKNOWN for sign in text)
+    """Replace the characters that matplotlib's default font lacks."""
+    return "".join(
+        character if character.isspace() or character in _characters(OWN) else UNKNOWN
+        for character in text
+    )
 
 
 @contextmanager
 def quiet_fonts() -> Iterator[None]:
-    """Keep matplotlib from telling of fonts that are there in other weights only."""
+    """Silence matplotlib's warnings about font weights."""
     logger = logging.getLogger("matplotlib.font_manager")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -68,15 +73,15 @@ def quiet_fonts() -> Iterator[None]:
 
 
 def _installed() -> list[str]:
-    """Give the names of installed fonts, well-known ones with Chinese signs first."""
+    """Return the names of installed fonts, well-known Chinese fonts first."""
     names = {font.name for font in font_manager.fontManager.ttflist if font.style == "normal"}
-    known = [name for name in _FIRST if name in names]
+    known = [name for name in _PREFERRED_FONTS if name in names]
     return known + sorted(name for name in names.difference(known) if not name.startswith(_HOLLOW))
 
 
 @cache
-def _signs(name: str) -> frozenset[str]:
-    """Read which signs the file has that matplotlib takes for a font's name."""
+def _characters(name: str) -> frozenset[str]:
+    """Return the characters of a font."""
     try:
         file = font_manager.findfont(font_manager.FontProperties(family=name))
         return frozenset(map(chr, FT2Font(file).get_charmap()))
@@ -90,20 +95,20 @@ try:
 except ImportError as error:
     raise MissingExtraError("report", "drawing figures") from error
 
-_LOOKS = {
+_STYLES = {
     "entity": {"color": "#222222", "marker": "o"},
     "synonym": {"color": "#1f5a85", "marker": "s"},
     "random": {"color": "#c0561f", "marker": "^", "linestyle": "--"},
 }
-_CALLED = {"entity": "entity", "synonym": "synonym", "random": "random entity"}
+_LABELS = {"entity": "entity", "synonym": "synonym", "random": "random entity"}
 _WIDEST = 60.0
-"""Inches; longer sentences get narrower tokens."""
+"""Maximum width in inches."""
 _LONGEST_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A PNG, and whether it shows texts or, for lack of a font, numbers."""
+    """A PNG, and whether it shows texts or, without a font, numbers."""
 
     png: bytes
     has_texts: bool
@@ -116,16 +121,18 @@ def draw_curves(curves: Sequence[Curves], sentence: ReplacedSentence, measure: s
 
     def draw(figure: Any) -> None:
         for axes, each in zip(_axes(figure, len(curves), 1), curves, strict=True):
-            places = np.arange(len(each.tokens))
+            positions = np.arange(len(each.tokens))
             for name in VARIANTS:
-                label = f"{_CALLED[name]}: {names[name]}" if fonts else _CALLED[name]
-                looks = {"markersize": 3, "linewidth": 1.2, **_LOOKS[name]}
-                axes.plot(places, each.values[name], label=label, **looks)
-            axes.axvline(each.place - 0.5, color="grey", linestyle=":", linewidth=1)
-            axes.set_xticks(places, _labels(each.tokens, fonts), rotation=60, ha="right")
-            axes.set(ylabel=measure, ylim=(0, None), xlim=(-0.7, len(places) - 0.3))
-            far = ", ".join(f"{_CALLED[n]} {value:.4f}" for n, value in each.differences.items())
-            axes.set_title(f"{_title(each)}\nmean difference to the entity: {far}")
+                label = f"{_LABELS[name]}: {names[name]}" if fonts else _LABELS[name]
+                style = {"markersize": 3, "linewidth": 1.2, **_STYLES[name]}
+                axes.plot(positions, each.values[name], label=label, **style)
+            axes.axvline(each.position - 0.5, color="grey", linestyle=":", linewidth=1)
+            axes.set_xticks(positions, _labels(each.tokens, fonts), rotation=60, ha="right")
+            axes.set(ylabel=measure, ylim=(0, None), xlim=(-0.7, len(positions) - 0.3))
+            differences = ", ".join(
+                f"{_LABELS[n]} {value:.4f}" for n, value in each.differences.items()
+            )
+            axes.set_title(f"{_title(each)}\nmean difference to the entity: {differences}")
             axes.legend(frameon=False)
 
     width = min(_WIDEST, 3.0 + 0.26 * max(len(each.tokens) for each in curves))
@@ -142,9 +149,9 @@ def draw_insides(insides: Sequence[InsideEntity]) -> Picture:
         panels, image = _axes(figure, 1, len(insides)), None
         for k, (axes, each) in enumerate(zip(panels, insides, strict=True)):
             image = axes.imshow(each.weights, cmap="Blues", vmin=0, vmax=top)
-            places, labels = range(len(each.tokens)), _labels(each.tokens, fonts)
-            axes.set_xticks(places, labels, rotation=60, ha="right")
-            axes.set_yticks(places, labels)
+            positions, labels = range(len(each.tokens)), _labels(each.tokens, fonts)
+            axes.set_xticks(positions, labels, rotation=60, ha="right")
+            axes.set_yticks(positions, labels)
             axes.set(xlabel="attended to", ylabel="attends" if k == 0 else "")
             axes.set_title(_title(each))
         figure.colorbar(image, ax=panels, shrink=0.8)
@@ -154,27 +161,29 @@ def draw_insides(insides: Sequence[InsideEntity]) -> Picture:
 
 
 def draw_summary(summary: AttentionSummary) -> Picture:
-    """Draw a point for each sentence: how far the synonym's curve lies off, and the other's."""
-    found = [each.differences for each in summary.encoders]
-    top = 1.05 * max((float(v.max()) for each in found for v in each.values()), default=0.0) or 1.0
+    """Draw a scatter plot of the synonym's and the random entity's difference by sentence."""
+    results = [each.differences for each in summary.encoders]
+    top = (
+        1.05 * max((float(v.max()) for each in results for v in each.values()), default=0.0) or 1.0
+    )
 
     def draw(figure: Any) -> None:
-        panels = _axes(figure, 1, len(found))
+        panels = _axes(figure, 1, len(results))
         for axes, each in zip(panels, summary.encoders, strict=True):
             synonym, other = each.differences["synonym"], each.differences["random"]
             axes.plot([0, top], [0, top], ":", color="grey")
-            axes.scatter(synonym, other, s=10, alpha=0.6, color=_LOOKS["synonym"]["color"])
-            axes.plot(synonym.mean(), other.mean(), "+", color=_LOOKS["random"]["color"], ms=14)
+            axes.scatter(synonym, other, s=10, alpha=0.6, color=_STYLES["synonym"]["color"])
+            axes.plot(synonym.mean(), other.mean(), "+", color=_STYLES["random"]["color"], ms=14)
             axes.set(xlim=(0, top), ylim=(0, top), aspect="equal")
             axes.set(xlabel="difference of the synonym", ylabel="difference of the random entity")
             means = f"means {synonym.mean():.4f}, {other.mean():.4f}"
             axes.set_title(f"{_title(each)}\n{means}, n={len(synonym):,}")
 
-    return _picture(draw, (4.4 * len(found), 4.4), [OWN])
+    return _picture(draw, (4.4 * len(results), 4.4), [OWN])
 
 
-def _texts(found: Sequence[Curves | InsideEntity]) -> list[str]:
-    return [_line(token) for each in found for token in each.tokens]
+def _texts(results: Sequence[Curves | InsideEntity]) -> list[str]:
+    return [_line(token) for each in results for token in each.tokens]
 
 
 def _axes(figure: Any, rows: int, columns: int) -> list[Any]:
@@ -185,15 +194,17 @@ def _labels(tokens: Sequence[str], fonts: list[str] | None) -> list[str]:
     return [_line(token) if fonts else str(n) for n, token in enumerate(tokens, 1)]
 
 
-def _title(found: Curves | InsideEntity | EncoderSummary) -> str:
-    name = drawable(_line(found.encoder))
+def _title(results: Curves | InsideEntity | EncoderSummary) -> str:
+    name = drawable(_line(results.encoder))
     shown = name if len(name) <= _LONGEST_NAME else f"...{name[3 - _LONGEST_NAME :]}"
-    return f"{shown}, layer {found.layer}"
+    return f"{shown}, layer {results.layer}"
 
 
 def _line(text: str) -> str:
-    """Write a text on one line, without signs that steer rather than show."""
-    return "".join(sign if sign.isprintable() else UNKNOWN for sign in " ".join(text.split()))
+    """Write a text on one line, without control characters."""
+    return "".join(
+        character if character.isprintable() else UNKNOWN for character in " ".join(text.split())
+    )
 
 
 def _picture(draw: Any, size: tuple[float, float], fonts: list[str] | None) -> Picture:
@@ -201,12 +212,12 @@ def _picture(draw: Any, size: tuple[float, float], fonts: list[str] | None) -> P
         "font.family": fonts or [OWN],
         "font.size": 8,
         "axes.titlesize": 8,
-        "text.parse_math": False,  # what stands between two dollar signs is no formula
+        "text.parse_math": False,  # dollar signs are no formula
     }
     with quiet_fonts(), mpl.rc_context(settings):
         figure = Figure(figsize=size, dpi=120, layout="constrained")
         draw(figure)
         buffer = io.BytesIO()
-        # no date and no version inside, so that equal results are equal files
+        # no date and no version, so that equal results give equal files
         figure.savefig(buffer, format="png", metadata={"Software": None})
     return Picture(buffer.getvalue(), has_texts=fonts is not None)

@@ -1,4 +1,4 @@
-"""Curves as SVG that stands inside a page and takes its colours."""
+"""Attention pages as HTML: curves as inline SVG, heat maps and tables."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def curves_svg(curves: Curves, label: str) -> str:
     n_tokens = len(curves.tokens)
     top = max(float(values.max()) for values in curves.values.values()) or 1.0
     width = _LEFT + _STEP * max(n_tokens, 6) + 20
-    parts = [
+    elements = [
         f'<svg width="{width}" height="{_TOP + _HEIGHT + _BELOW}" role="img" '
         f'aria-label="{escaped_line(label)}">',
         *_scale(top, width),
@@ -49,7 +49,7 @@ def curves_svg(curves: Curves, label: str) -> str:
         *(_curve(curves, name, top) for name in VARIANTS),
         "</svg>",
     ]
-    return "".join(parts)
+    return "".join(elements)
 
 
 def _scale(top: float, width: int) -> Iterator[str]:
@@ -60,10 +60,10 @@ def _scale(top: float, width: int) -> Iterator[str]:
 
 
 def _tokens(curves: Curves) -> Iterator[str]:
-    gap = _x(curves.place) - _STEP / 2
+    gap = _x(curves.position) - _STEP / 2
     yield f'<path class="axis gap" d="M{gap} {_TOP}V{_TOP + _HEIGHT}"/>'
-    for place, token in enumerate(curves.tokens):
-        x, y = _x(place) + 4, _TOP + _HEIGHT + 14
+    for position, token in enumerate(curves.tokens):
+        x, y = _x(position) + 4, _TOP + _HEIGHT + 14
         yield (
             f'<text x="{x}" y="{y}" text-anchor="end" transform="rotate(-60 {x} {y})">'
             f"{escaped_line(token)}</text>"
@@ -77,8 +77,8 @@ def _curve(curves: Curves, name: str, top: float) -> str:
     return f'<g class="curve {name}"><polyline points="{line}"/>{marks}</g>'
 
 
-def _x(place: int) -> float:
-    return _LEFT + _STEP * (place + 0.5)
+def _x(position: int) -> float:
+    return _LEFT + _STEP * (position + 0.5)
 
 
 def _y(value: float, top: float) -> float:
@@ -101,14 +101,14 @@ tr.here td{text-align:center;font-style:italic}td.t{text-align:start}
 """
     + STYLE
 )
-_CALLED = {"entity": "entity", "synonym": "synonym", "random": "random entity"}
-_SIGNS = {"entity": "●", "synonym": "■", "random": "▲"}
+_LABELS = {"entity": "entity", "synonym": "synonym", "random": "random entity"}
+_SYMBOLS = {"entity": "●", "synonym": "■", "random": "▲"}
 
 
 def curves_page(curves: Sequence[Curves], sentence: ReplacedSentence, measure: str) -> str:
-    """Show the three curves of a sentence for each encoder, with their numbers."""
+    """Return a page with the curves of a sentence for each encoder, and their values."""
     key = "".join(
-        f'<span class="{name}"><i>{_SIGNS[name]}</i> {_CALLED[name]}: '
+        f'<span class="{name}"><i>{_SYMBOLS[name]}</i> {_LABELS[name]}: '
         f"<bdi>{escaped_line(sentence.name(name))}</bdi></span>"
         for name in VARIANTS
     )
@@ -119,10 +119,12 @@ def curves_page(curves: Sequence[Curves], sentence: ReplacedSentence, measure: s
         f'{escaped_line(behind)}</p>\n<p class="key">{key}</p>'
     ]
     for each in curves:
-        far = ", ".join(f"{_CALLED[n]} {value:.4f}" for n, value in each.differences.items())
+        differences = ", ".join(
+            f"{_LABELS[n]} {value:.4f}" for n, value in each.differences.items()
+        )
         body += [
             f"<h2>{_head(each)}</h2>\n<p>{escaped_line(measure)}; "
-            f"mean absolute difference to the entity: {far}</p>",
+            f"mean absolute difference to the entity: {differences}</p>",
             f'<div class="wide">{curves_svg(each, measure)}</div>',
             *_curve_table(each),
         ]
@@ -130,7 +132,7 @@ def curves_page(curves: Sequence[Curves], sentence: ReplacedSentence, measure: s
 
 
 def insides_page(insides: Sequence[InsideEntity], entity: str, measure: str) -> str:
-    """Show the heat maps of an entity, encoders side by side on one scale."""
+    """Return a page with the heat maps of an entity, encoders side by side on one scale."""
     top = max(float(each.weights.max()) for each in insides) or 1.0
     body = [
         f'<p class="text" dir="auto"><mark>{escaped_line(entity)}</mark></p>',
@@ -143,7 +145,7 @@ def insides_page(insides: Sequence[InsideEntity], entity: str, measure: str) -> 
 
 
 def summary_page(summary: AttentionSummary, measure: str) -> str:
-    """Show the figures of many sentences, and those of each."""
+    """Return a page with the summary of many sentences, and the values of each."""
     n_all = len(summary.sentences)
     body = [
         f"<p>{n_all:,} sentences; {escaped_line(measure)}; "
@@ -154,12 +156,12 @@ def summary_page(summary: AttentionSummary, measure: str) -> str:
     ]
     rows = []
     for each in summary.encoders:
-        told = each.to_json()
+        values = each.to_json()
         cells = "".join(
-            f"<td>{told[name]['mean']:.4f} ± {told[name]['deviation'] or 0:.4f}</td>"
+            f"<td>{values[name]['mean']:.4f} ± {values[name]['deviation'] or 0:.4f}</td>"
             for name in OTHERS
         )
-        nearer = f"<td>{told['n_synonym_nearer']:,} of {n_all:,}</td>"
+        nearer = f"<td>{values['n_synonym_nearer']:,} of {n_all:,}</td>"
         rows.append(f'<tr><td class="t">{_head(each)}</td>{cells}{nearer}</tr>')
     columns = ("encoder", "synonym", "random entity", "synonym nearer")
     body += [_table(columns, rows), "<h2>Sentences</h2>", _sentences(summary)]
@@ -178,14 +180,14 @@ def _sentences(summary: AttentionSummary) -> str:
             for name in OTHERS
         )
         rows.append(f"<tr>{cells}</tr>")
-    figures = (
+    headers = (
         f"{name}, {escaped_line(each.encoder)}" for each in summary.encoders for name in OTHERS
     )
-    return _table(("text", "entity", "synonym", "random entity", *figures), rows)
+    return _table(("text", "entity", "synonym", "random entity", *headers), rows)
 
 
 def _curve_table(curves: Curves) -> Iterator[str]:
-    """Give the numbers, a token a row, with a row where the entity stands."""
+    """Yield a table with a token a row, and a row that marks the entity."""
     top = max(float(values.max()) for values in curves.values.values()) or 1.0
     rows = [
         f"<tr><th scope='row'><bdi>{escaped_line(token)}</bdi></th>"
@@ -193,8 +195,8 @@ def _curve_table(curves: Curves) -> Iterator[str]:
         + "</tr>"
         for k, token in enumerate(curves.tokens)
     ]
-    rows.insert(curves.place, '<tr class="here"><td colspan="4">the entity stands here</td></tr>')
-    yield _table(("token", *_CALLED.values()), rows)
+    rows.insert(curves.position, '<tr class="here"><td colspan="4">the entity is here</td></tr>')
+    yield _table(("token", *_LABELS.values()), rows)
 
 
 def _heat(inside: InsideEntity, top: float) -> Iterator[str]:
@@ -217,7 +219,7 @@ def _cell(value: float, top: float) -> str:
 
 
 def _table(columns: Sequence[str], rows: Sequence[str]) -> str:
-    """Lay rows out; columns are HTML already."""
+    """Return a table; columns and rows are HTML."""
     head = "".join(f'<th scope="col">{column}</th>' for column in columns)
     return (
         f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n'
@@ -225,8 +227,8 @@ def _table(columns: Sequence[str], rows: Sequence[str]) -> str:
     )
 
 
-def _head(found: Curves | InsideEntity | EncoderSummary) -> str:
-    return f"{escaped_line(found.encoder)}, layer {found.layer}"
+def _head(result: Curves | InsideEntity | EncoderSummary) -> str:
+    return f"{escaped_line(result.encoder)}, layer {result.layer}"
 
 
 def _page(title: str, body: Sequence[str]) -> str:

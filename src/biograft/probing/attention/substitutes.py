@@ -1,4 +1,4 @@
-"""Names for an entity's place, drawn from a store: a synonym, and a name of another concept."""
+"""Substitutes for an entity, sampled from a store: a synonym, and a random other name."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 RANDOM_TYPES = ("any", "same")
 _TRIES = 64
-"""How often another concept is drawn until one fits."""
+"""Maximum number of concepts to try for the random name."""
 _Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubstituteConfig:
-    """Which names may be drawn."""
+    """Selection of substitutes."""
 
     languages: tuple[str, ...] = ()
-    """Names in these; none: in the language of the text or, if that is not told, of the entity."""
+    """Languages of names; none: that of the text or, if unknown, of the entity."""
     random_type: str = "any"
-    """``any``: of any other concept; ``same``: of one that shares a type with the entity."""
+    """``any``: of any other concept; ``same``: of a concept that shares a type."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -44,7 +44,7 @@ class SubstituteConfig:
 
 @dataclass
 class Substitutes:
-    """Draws what is missing of a sentence's names; what is drawn depends on it and the seed."""
+    """Samples the missing names of a sentence; the sample depends on the sentence and the seed."""
 
     kb: KnowledgeBase
     config: SubstituteConfig
@@ -52,14 +52,14 @@ class Substitutes:
     _typed: dict[tuple[str, ...], _Rows] = field(default_factory=dict)
 
     def fill(self, sentence: ReplacedSentence) -> ReplacedSentence:
-        """Give a sentence with a synonym and a random name; those that it has stay."""
+        """Return the sentence with a synonym and a random name; existing ones are kept."""
         if sentence.synonym and sentence.random:
             return sentence
         concept = self._concept(sentence)
         languages = self._languages(sentence, concept)
-        place = f"{sentence.id}\n{sentence.start}\n{sentence.text}"
-        seed = [self.config.seed, zlib.crc32(place.encode("utf-8", "surrogatepass"))]
-        # two draws, so that a synonym that is given does not change which other name is drawn
+        sentence_key = f"{sentence.id}\n{sentence.start}\n{sentence.text}"
+        seed = [self.config.seed, zlib.crc32(sentence_key.encode("utf-8", "surrogatepass"))]
+        # two generators, so that a given synonym does not change the random name
         synonym = sentence.synonym or self._synonym(
             sentence, concept, languages, np.random.default_rng([*seed, 0])
         )
@@ -70,7 +70,7 @@ class Substitutes:
         return replace(sentence, synonym=synonym, random=random, concepts=own)
 
     def _concept(self, sentence: ReplacedSentence) -> int:
-        """Find the entity's concept: one of the sentence's, else the first so called."""
+        """Return the entity's concept: one of the sentence's, else the first with its name."""
         for identifier in sentence.concepts:
             row = self.kb.find_row(identifier)
             if row is not None:
@@ -89,14 +89,14 @@ class Substitutes:
         return self.kb.row(matches[0].concept)
 
     def _languages(self, sentence: ReplacedSentence, concept: int) -> tuple[str, ...]:
-        """Say in which languages names are drawn; all, if nothing tells."""
+        """Return the languages of names; empty for all."""
         if self.config.languages:
             return self.config.languages
         if sentence.language:
             return (sentence.language,)
         key = normalise(sentence.entity)
-        so_called = (n for n in self.kb.concept_at(concept).names if normalise(n.text) == key)
-        name = next(so_called, None)
+        same_name = (n for n in self.kb.concept_at(concept).names if normalise(n.text) == key)
+        name = next(same_name, None)
         return (name.language,) if name and name.language else ()
 
     def _names(self, concept: int, languages: tuple[str, ...]) -> list[str]:
@@ -110,7 +110,7 @@ class Substitutes:
         sentence: ReplacedSentence,
         concept: int,
         languages: tuple[str, ...],
-        draw: np.random.Generator,
+        rng: np.random.Generator,
     ) -> str:
         own = normalise(sentence.entity)
         others = [name for name in self._names(concept, languages) if normalise(name) != own]
@@ -119,28 +119,28 @@ class Substitutes:
                 "the entity has no synonym in the knowledge base",
                 f"{self.kb.id_at(concept)} {shorten(sentence.entity)!r}{_in(languages)}",
             )
-        return others[int(draw.integers(len(others)))]
+        return others[int(rng.integers(len(others)))]
 
     def _random(
         self,
         sentence: ReplacedSentence,
         concept: int,
         languages: tuple[str, ...],
-        draw: np.random.Generator,
+        rng: np.random.Generator,
     ) -> str:
-        """Draw a concept, each alike, then one of its names; never one that the entity has too."""
+        """Sample a concept uniformly, then one of its names that the entity does not have."""
         own = {normalise(each.text) for each in self.kb.concept_at(concept).names}
         own |= {normalise(sentence.entity), normalise(sentence.synonym)}
         rows = self._others(concept, languages)
         order = (
-            draw.permutation(len(rows))
+            rng.permutation(len(rows))
             if len(rows) <= _TRIES
-            else draw.integers(len(rows), size=_TRIES)
+            else rng.integers(len(rows), size=_TRIES)
         )
         for row in rows[order].tolist():
             names = self._names(row, languages)
             if row != concept and own.isdisjoint(map(normalise, names)):
-                return names[int(draw.integers(len(names)))]
+                return names[int(rng.integers(len(names)))]
         kind = " of its type" if self.config.random_type == "same" else ""
         raise UnfitError(
             f"the knowledge base has no other concept{kind} for the random name",
@@ -148,7 +148,7 @@ class Substitutes:
         )
 
     def _others(self, concept: int, languages: tuple[str, ...]) -> _Rows:
-        """Give the concepts with a name in the languages, of any type or of the concept's."""
+        """Return the concepts with a name in the languages, of any type or of the concept's."""
         if languages not in self._named:
             table = self.kb.table("names")
             rows = table.column("concept").to_numpy()
@@ -165,9 +165,9 @@ class Substitutes:
     def _of_types(self, codes: tuple[str, ...]) -> _Rows:
         if codes not in self._typed:
             table = self.kb.table("types")
-            wanted = [n for n, kind in enumerate(self.kb.types) if kind.code in codes]
-            chosen = np.isin(table.column("type").to_numpy(), wanted)
-            rows = table.column("concept").to_numpy()[chosen]
+            type_codes = [n for n, kind in enumerate(self.kb.types) if kind.code in codes]
+            mask = np.isin(table.column("type").to_numpy(), type_codes)
+            rows = table.column("concept").to_numpy()[mask]
             self._typed[codes] = np.unique(rows).astype(np.int64)
         return self._typed[codes]
 

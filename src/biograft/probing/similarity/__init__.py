@@ -1,4 +1,4 @@
-"""Whether names of the same thing lie nearer to one another than names that look like them."""
+"""Similarity probe (SMedBERT): whether synonyms are more similar than hard negatives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.probing.similarity.encoder import NameEncoder as NameEncoder
-    from biograft.probing.similarity.lexical import letter_similarity as letter_similarity
+    from biograft.probing.similarity.lexical import lexical_similarity as lexical_similarity
     from biograft.probing.similarity.names import SimilarityConfig as SimilarityConfig
     from biograft.probing.similarity.queries import (
         SimilarityQueries as SimilarityQueries,
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
         write_queries as write_queries,
     )
     from biograft.probing.similarity.report import (
-        AskedNames as AskedNames,
+        QueryNames as QueryNames,
         SimilarityReport as SimilarityReport,
-        gather as gather,
+        collect_names as collect_names,
         judge as judge,
     )
     from biograft.probing.similarity.word_vectors import (
-        TrainingConfig as TrainingConfig,
+        WordVectorConfig as WordVectorConfig,
         WordVectors as WordVectors,
         read_training_text as read_training_text,
         train_glove as train_glove,

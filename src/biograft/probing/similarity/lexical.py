@@ -1,8 +1,8 @@
 """Names compared by their letters alone: the cosine of their n-grams, weighted by rarity.
 
 The n-grams are those of the index by letters: three characters, of Chinese single ones and pairs.
-An edit distance would take few values on short names, and tie where it cannot tell; and
-Jaro-Winkler has already chosen the look-alikes.
+An edit distance has few values on short names and many ties, and Jaro-Winkler already selects the
+hard negatives.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from biograft.linking.lexical.ngrams import count_texts, join_texts, build_vocabulary, encode_texts
-from biograft.probing.similarity.report import AskedNames, Scores
+from biograft.linking.lexical.ngrams import build_vocabulary, count_texts, encode_texts, join_texts
+from biograft.probing.similarity.report import QueryNames, Scores
 from biograft.progress import Progress
 from biograft.text import normalise
 
@@ -21,38 +21,38 @@ _I64 = npt.NDArray[np.int64]
 _F64 = npt.NDArray[np.float64]
 
 
-def letter_similarity(names: AskedNames, progress: Progress | None = None) -> Scores:
-    """Score what is offered to each query; n-grams that few of the names have weigh more."""
+def lexical_similarity(names: QueryNames, progress: Progress | None = None) -> Scores:
+    """Score the candidates of each query; rare n-grams have higher weights."""
     texts = join_texts([normalise(text) for text in names.texts])
     vocabulary, n_grams, total = build_vocabulary(texts)
     grams, ends = encode_texts(texts, vocabulary, total)
     weights = np.log(len(names.texts) / count_texts(grams, ends, n_grams)) + 1
-    scores: _F64 = _cosines(grams, ends, weights, names.places)
+    scores: _F64 = _cosines(grams, ends, weights, names.rows)
     return scores
 
 
 @numba.njit(cache=True)
-def _cosines(grams: _U32, ends: _I64, weights: _F64, places: _I64) -> _F64:
+def _cosines(grams: _U32, ends: _I64, weights: _F64, rows: _I64) -> _F64:
     """Compare the first text of each row with the others of the row."""
-    n_rows, n_columns = places.shape
+    n_rows, n_columns = rows.shape
     norms = np.empty(len(ends) - 1)
     for text in range(len(norms)):
         norms[text] = np.sqrt(_product(grams, ends, weights, text, text))
     scores = np.zeros((n_rows, n_columns - 1))
     for row in range(n_rows):
-        query = places[row, 0]
+        query = rows[row, 0]
         for column in range(1, n_columns):
-            other = places[row, column]
-            scale = norms[query] * norms[other]
+            candidate = rows[row, column]
+            scale = norms[query] * norms[candidate]
             if scale > 0:
-                product = _product(grams, ends, weights, query, other)
+                product = _product(grams, ends, weights, query, candidate)
                 scores[row, column - 1] = product / scale
     return scores
 
 
 @numba.njit(cache=True)
 def _product(grams: _U32, ends: _I64, weights: _F64, a: int, b: int) -> float:
-    """Multiply the weighted counts of two texts, whose n-grams are ascending."""
+    """Return the dot product of the weighted counts of two texts with ascending n-grams."""
     i, j, total = ends[a], ends[b], 0.0
     while i < ends[a + 1] and j < ends[b + 1]:
         gram = grams[i]

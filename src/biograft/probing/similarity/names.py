@@ -1,4 +1,4 @@
-"""Which names are asked about, and among which look-alikes."""
+"""Names of a store for the similarity probe: configuration, synonym pairs and neighbours."""
 
 from __future__ import annotations
 
@@ -16,37 +16,39 @@ if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
 
 PAIRS = ("all", "names", "relations")
-LEAST_JACCARD, LEAST_SHARED = 0.75, 3
-"""D2: how alike the neighbours of the two concepts must be."""
+MIN_JACCARD, MIN_SHARED = 0.75, 3
+"""D2: minimum overlap of the neighbours of the two concepts."""
 RARE = 200
-"""D3: up to how often a rare name is found."""
+"""D3: maximum frequency of a rare name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarityConfig:
-    """Which queries are made of a store."""
+    """Selection of the queries of a store."""
 
     same_as: tuple[str, ...] = ()
-    """Relations that join concepts that are the same."""
+    """Relations between equivalent concepts."""
     pairs: str = "all"
-    """``names`` of one concept, of two concepts joined by ``relations``, or ``all`` of both."""
+    """Pairs of ``names`` of one concept, of concepts joined by ``relations``, or ``all``."""
     languages: tuple[str, ...] = ()
-    """Names in these only; none: in any."""
+    """Languages of names; none: all."""
     across_languages: bool = False
-    """Whether a pair may be of two languages."""
+    """Whether a pair may have two languages."""
     negatives: int = 19
-    """How many look-alikes stand beside the right name."""
+    """Number of hard negatives per query."""
     jaro_winkler: float = 0.6
-    """A look-alike is more alike to the right name than this, in letters."""
+    """Minimum Jaro-Winkler similarity (exclusive) of hard negatives to the right name."""
     limit: int = 0
-    """How many pairs, drawn at random; 0: all."""
+    """Number of pairs, sampled at random; 0: all."""
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.pairs not in PAIRS:
             raise ConfigError(f"pairs: expected one of {', '.join(PAIRS)}, found {self.pairs!r}")
         if self.pairs == "relations" and not self.same_as:
-            raise ConfigError("pairs: 'relations' needs a relation that joins the same (--same-as)")
+            raise ConfigError(
+                "pairs: 'relations' needs a relation between equivalent concepts (--same-as)"
+            )
         if self.negatives < 1:
             raise ConfigError(f"negatives: expected at least 1, found {self.negatives}")
         if not 0 <= self.jaro_winkler < 1:
@@ -62,13 +64,13 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class StoreNames:
-    """A row for each different key of a concept in a language; the first spelling stands for it."""
+class ConceptNames:
+    """Names by concept, language and normalised key, with the first spelling of each."""
 
     texts: list[str]
     concepts: Ints  # (rows,), ascending
-    languages: Ints  # (rows,): numbers in the store
-    keys: Ints  # (rows,): places in key_texts
+    languages: Ints  # (rows,): indices in the store
+    keys: Ints  # (rows,): indices in key_texts
     key_texts: list[str]
     _starts: Ints = field(init=False, repr=False)
 
@@ -78,23 +80,23 @@ class StoreNames:
         object.__setattr__(self, "_starts", starts.astype(np.int64))
 
     def bounds(self, concepts: Ints) -> tuple[Ints, Ints]:
-        """Say where the rows of concepts begin, and how many each has."""
+        """Return the first row of each concept and its number of rows."""
         last = len(self._starts) - 1
         begin = self._starts[np.minimum(concepts, last)]
         return begin, self._starts[np.minimum(concepts + 1, last)] - begin
 
     def keys_of(self, concepts: Ints) -> Ints:
-        """Give the keys of all names of some concepts."""
+        """Return the keys of all names of some concepts."""
         begin, n = self.bounds(concepts)
         rows = [np.arange(b, b + k) for b, k in zip(begin.tolist(), n.tolist(), strict=True)]
         return self.keys[np.concatenate(rows)] if rows else np.zeros(0, np.int64)
 
 
-def read_names(base: KnowledgeBase, languages: tuple[str, ...] = ()) -> StoreNames:
+def read_names(base: KnowledgeBase, languages: tuple[str, ...] = ()) -> ConceptNames:
     """Read the names of a store, all or those in some languages."""
     table = base.table("names")
     tags = table.column("language").to_numpy().astype(np.int64)
-    chosen = np.ones(len(tags), np.bool_)
+    mask = np.ones(len(tags), np.bool_)
     if languages:
         for tag in languages:
             if tag not in base.languages:
@@ -102,26 +104,26 @@ def read_names(base: KnowledgeBase, languages: tuple[str, ...] = ()) -> StoreNam
                     f"languages: {base.folder} has no names in {tag!r}; "
                     f"{nearest(tag, base.languages)}"
                 )
-        chosen = np.isin(tags, [base.languages.index(tag) for tag in languages])
-    rows = np.flatnonzero(chosen)
+        mask = np.isin(tags, [base.languages.index(tag) for tag in languages])
+    rows = np.flatnonzero(mask)
     texts: list[str] = table.column("text").take(rows).to_pylist()
-    places: dict[str, int] = {}
-    keys = np.array([places.setdefault(normalise(t), len(places)) for t in texts], np.int64)
+    codes: dict[str, int] = {}
+    keys = np.array([codes.setdefault(normalise(t), len(codes)) for t in texts], np.int64)
     concepts = table.column("concept").to_numpy()[rows].astype(np.int64)
-    rank = (concepts * len(base.languages) + tags[rows]) * max(len(places), 1) + keys
+    rank = (concepts * len(base.languages) + tags[rows]) * max(len(codes), 1) + keys
     first = np.sort(np.unique(rank, return_index=True)[1])
-    return StoreNames(
+    return ConceptNames(
         [texts[k] for k in first.tolist()],
         concepts[first],
         tags[rows][first],
         keys[first],
-        list(places),
+        list(codes),
     )
 
 
 @dataclass
-class Neighbours:
-    """The different concepts beside each, over all relations but those that join the same."""
+class ConceptNeighbours:
+    """The neighbours of each concept, over all relations but those of equivalence."""
 
     triples: Triples
     same_as: tuple[str, ...]
@@ -130,11 +132,11 @@ class Neighbours:
     _known: dict[tuple[int, int], bool] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        numbers = [self.triples.relation_names.index(name) for name in self.same_as]
-        told = ~np.isin(self.triples.relations, numbers)
-        told &= self.triples.heads != self.triples.tails
+        relation_codes = [self.triples.relation_names.index(name) for name in self.same_as]
+        selected = ~np.isin(self.triples.relations, relation_codes)
+        selected &= self.triples.heads != self.triples.tails
         heads, tails = (
-            side[told].astype(np.int64) for side in (self.triples.heads, self.triples.tails)
+            side[selected].astype(np.int64) for side in (self.triples.heads, self.triples.tails)
         )
         n = self.triples.n_entities
         both = np.unique(np.concatenate([heads * n + tails, tails * n + heads]))
@@ -142,17 +144,17 @@ class Neighbours:
         self._ends = np.searchsorted(both // max(n, 1), np.arange(n + 1))
 
     def of(self, concept: int) -> Ints:
-        """Give the concepts beside one, ascending."""
+        """Return the neighbours of a concept, ascending."""
         return self._next[self._ends[concept] : self._ends[concept + 1]]
 
-    def alike(self, a: int, b: int) -> bool:
-        """Say whether two concepts share enough of their neighbours."""
+    def are_similar(self, a: int, b: int) -> bool:
+        """Whether two concepts share enough of their neighbours."""
         pair = (min(a, b), max(a, b))
         if pair not in self._known:
-            one, other = self.of(a), self.of(b)
-            n_shared = len(one) if a == b else len(np.intersect1d(one, other, assume_unique=True))
-            n_all = len(one) if a == b else len(one) + len(other) - n_shared
-            self._known[pair] = n_shared >= LEAST_SHARED and n_shared >= LEAST_JACCARD * n_all
+            left, right = self.of(a), self.of(b)
+            n_shared = len(left) if a == b else len(np.intersect1d(left, right, assume_unique=True))
+            n_all = len(left) if a == b else len(left) + len(right) - n_shared
+            self._known[pair] = n_shared >= MIN_SHARED and n_shared >= MIN_JACCARD * n_all
         return self._known[pair]
 
 
@@ -166,44 +168,44 @@ class NamePairs:
     def __len__(self) -> int:
         return len(self.first)
 
-    def where(self, chosen: Ints) -> NamePairs:
+    def where(self, mask: Ints) -> NamePairs:
         """Keep some, in the order given."""
-        return NamePairs(self.first[chosen], self.second[chosen])
+        return NamePairs(self.first[mask], self.second[mask])
 
 
 def equivalences(triples: Triples, same_as: tuple[str, ...]) -> Ints:
-    """Give the pairs of concepts that relations join, each once whatever its direction: (n, 2)."""
+    """Return the pairs of equivalent concepts, each once in any direction: (n, 2)."""
     for name in same_as:
         if name not in triples.relation_names:
             known = triples.relation_names
-            advice = nearest(name, known) if known else "the store has none"
-            raise ConfigError(f"same_as: no relation is called {name!r}; {advice}")
-    numbers = [triples.relation_names.index(name) for name in same_as]
-    chosen = np.isin(triples.relations, numbers) & (triples.heads != triples.tails)
-    ends = np.stack([triples.heads[chosen], triples.tails[chosen]], axis=1).astype(np.int64)
+            hint = nearest(name, known) if known else "the store has none"
+            raise ConfigError(f"same_as: no relation is called {name!r}; {hint}")
+    relation_codes = [triples.relation_names.index(name) for name in same_as]
+    mask = np.isin(triples.relations, relation_codes) & (triples.heads != triples.tails)
+    ends = np.stack([triples.heads[mask], triples.tails[mask]], axis=1).astype(np.int64)
     return np.unique(np.sort(ends, axis=1), axis=0).reshape(-1, 2)
 
 
-def find_pairs(names: StoreNames, joined: Ints, config: SimilarityConfig) -> NamePairs:
-    """Find all pairs of names with different keys, each pair of keys once, in the store's order."""
-    found = []
+def find_pairs(names: ConceptNames, equivalent: Ints, config: SimilarityConfig) -> NamePairs:
+    """Return all pairs of names with different keys, each pair of keys once, in order."""
+    pairs = []
     if config.pairs != "relations":
-        found.append(_within_concepts(names))
+        pairs.append(_within_concepts(names))
     if config.pairs != "names":
-        found.append(_across_concepts(names, joined))
-    first, second = (np.concatenate(side) for side in zip(*found, strict=True))
-    good = names.keys[first] != names.keys[second]
+        pairs.append(_across_concepts(names, equivalent))
+    first, second = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    valid = names.keys[first] != names.keys[second]
     if not config.across_languages:
-        good &= names.languages[first] == names.languages[second]
-    first, second = first[good], second[good]
+        valid &= names.languages[first] == names.languages[second]
+    first, second = first[valid], second[valid]
     a, b = names.keys[first], names.keys[second]
     both = np.minimum(a, b) * max(len(names.key_texts), 1) + np.maximum(a, b)
-    kept = np.sort(np.unique(both, return_index=True)[1])
-    return NamePairs(first[kept], second[kept])
+    first_rows = np.sort(np.unique(both, return_index=True)[1])
+    return NamePairs(first[first_rows], second[first_rows])
 
 
-def _within_concepts(names: StoreNames) -> tuple[Ints, Ints]:
-    """Pair the names of each concept; concepts with as many names are done at once."""
+def _within_concepts(names: ConceptNames) -> tuple[Ints, Ints]:
+    """Pair the names of each concept; concepts with equally many names are handled together."""
     concepts = np.unique(names.concepts)
     begin, n_names = names.bounds(concepts)
     first, second = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -212,16 +214,16 @@ def _within_concepts(names: StoreNames) -> tuple[Ints, Ints]:
         starts = begin[n_names == n][:, None]
         first.append((starts + a).ravel())
         second.append((starts + b).ravel())
-    one, other = np.concatenate(first), np.concatenate(second)
-    order = np.lexsort((other, one))
-    return one[order], other[order]
+    left, right = np.concatenate(first), np.concatenate(second)
+    order = np.lexsort((right, left))
+    return left[order], right[order]
 
 
-def _across_concepts(names: StoreNames, joined: Ints) -> tuple[Ints, Ints]:
-    """Pair every name of the one concept with every name of the other."""
-    begin_a, n_a = names.bounds(joined[:, 0])
-    begin_b, n_b = names.bounds(joined[:, 1])
+def _across_concepts(names: ConceptNames, equivalent: Ints) -> tuple[Ints, Ints]:
+    """Pair every name of one concept with every name of the other."""
+    begin_a, n_a = names.bounds(equivalent[:, 0])
+    begin_b, n_b = names.bounds(equivalent[:, 1])
     n_pairs = n_a * n_b
-    pair = np.repeat(np.arange(len(joined)), n_pairs)
+    pair = np.repeat(np.arange(len(equivalent)), n_pairs)
     within = np.arange(len(pair)) - np.repeat(np.cumsum(n_pairs) - n_pairs, n_pairs)
     return begin_a[pair] + within // n_b[pair], begin_b[pair] + within % n_b[pair]

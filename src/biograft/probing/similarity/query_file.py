@@ -1,7 +1,7 @@
-"""Queries on disk, so that the same ones can be asked of another encoder later.
+"""Similarity queries on disk, to probe several encoders with the same queries.
 
-JSON lines: first what they are and how they were made, then a line each. Nothing in it depends
-on when it was written, so that equal queries give equal files.
+JSON lines: a header with format and provenance, then a query a line. The file has no date, so that
+equal queries give equal files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMAT, VERSION = "biograft-similarity-queries", 1
 def write_queries(
     file: IO[bytes], queries: Iterable[SimilarityQuery], made_of: Mapping[str, Any]
 ) -> None:
-    """Write queries to a file that is open, with what they were made of."""
+    """Write queries to an open file, with their provenance."""
     head = {"format": FORMAT, "version": VERSION, "made_by": f"biograft {biograft.__version__}"}
     file.write(_line({**head, **made_of}))
     for query in queries:
@@ -44,7 +44,7 @@ def write_queries(
 
 
 def read_queries(path: Path) -> tuple[list[SimilarityQuery], dict[str, Any]]:
-    """Read queries, and what they were made of; all must have as many look-alikes."""
+    """Read queries and their provenance; all must have equally many hard negatives."""
     made_of: dict[str, Any] = {}
     queries: list[SimilarityQuery] = []
     for number, line in read_lines(path):
@@ -76,40 +76,44 @@ def _head(value: Any) -> dict[str, Any]:
         raise MalformedError(
             f"queries of version {value.get('version')!r}, this biograft reads version {VERSION}"
         )
-    return {key: told for key, told in value.items() if key not in ("format", "version", "made_by")}
+    return {
+        key: value_of
+        for key, value_of in value.items()
+        if key not in ("format", "version", "made_by")
+    }
 
 
 def _query(value: Any, n_negatives: int) -> SimilarityQuery:
-    """Take one query; ``n_negatives`` is how many look-alikes it must have, 0: any number."""
+    """Parse one query with ``n_negatives`` hard negatives; 0: any number."""
     concepts, negatives = fields(value, "concepts", str), fields(value, "negatives", str)
-    found = fields(value, "frequencies", int)
+    counts_in_text = fields(value, "frequencies", int)
     query = SimilarityQuery(
         field(value, "query", str),
         field(value, "positive", str),
         tuple(negatives),
         (concepts[0], concepts[-1]) if len(concepts) == 2 else ("", ""),
         field(value, "same_neighbours", bool, False),
-        (found[0], found[1]) if len(found) == 2 else None,
+        (counts_in_text[0], counts_in_text[1]) if len(counts_in_text) == 2 else None,
     )
     if not negatives or (n_negatives and len(negatives) != n_negatives):
         raise MalformedError(
             f"expected {n_negatives or 'some'} negatives as above, found {len(negatives)}"
         )
-    if len(concepts) != 2 or len(found) not in (0, 2):
+    if len(concepts) != 2 or len(counts_in_text) not in (0, 2):
         raise MalformedError("expected two concepts, and two frequencies or none")
     return query
 
 
 def count_names(folder: Path, progress: Progress | None = None) -> Counter[str]:
-    """Count the spans of annotated text by the normalised key of what stands there."""
+    """Count the spans of annotated text by normalised key."""
     shards = Shards.open(folder)
-    found: Counter[str] = Counter()
+    counts_in_text: Counter[str] = Counter()
     for n, document in enumerate(shards, 1):
-        found.update(document.text[span.start : span.end] for span in document.spans)
+        counts_in_text.update(document.text[span.start : span.end] for span in document.spans)
         if progress:
             progress.advance(1, n / max(len(shards), 1))
     counts: Counter[str] = Counter()
-    for text, n in found.items():
+    for text, n in counts_in_text.items():
         counts[normalise(text)] += n
     return counts
 
@@ -117,7 +121,7 @@ def count_names(folder: Path, progress: Progress | None = None) -> Counter[str]:
 def with_frequencies(
     queries: Sequence[SimilarityQuery], counts: Counter[str]
 ) -> list[SimilarityQuery]:
-    """Note with queries how often each of their two names was found."""
+    """Add the frequencies of query and positive to queries."""
     return [
         replace(
             query,

@@ -1,7 +1,7 @@
-"""From queries to right and wrong: which of the names offered is the most similar.
+"""Similarity probe: judge similarity scores, and report accuracy on D1, D2 and D3.
 
-Whatever compares names sees each different text once. A query is right if its positive is more
-similar to it than every look-alike; a tie is wrong, since nothing was told apart.
+Each different text is encoded once. A query is right if its positive is more similar to it than
+every hard negative; a tie is wrong.
 """
 
 from __future__ import annotations
@@ -16,78 +16,78 @@ import numpy.typing as npt
 
 from biograft.metrics import bootstrap_interval, paired_bootstrap
 from biograft.metrics.metric import Flags, Values
-from biograft.probing.similarity.names import LEAST_JACCARD, LEAST_SHARED, RARE
+from biograft.probing.similarity.names import MIN_JACCARD, MIN_SHARED, RARE
 from biograft.probing.similarity.queries import SimilarityQuery
 from biograft.progress import Progress
 
 Vectors = npt.NDArray[np.float32]
 Scores = npt.NDArray[np.floating]
-Places = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int64]
 
 TIE = 1e-6
-"""Cosines nearer than this are one: how texts are batched moves them as much."""
-_AT_ONCE = 512
+"""Cosines that differ less are tied; batching changes them as much."""
+_CHUNK = 512
 
 
 @dataclass(frozen=True)
-class AskedNames:
-    """The different texts of queries, and which of them each query is about."""
+class QueryNames:
+    """The distinct texts of queries, and the texts of each query."""
 
     texts: list[str]
-    places: Places  # (queries, 2 + negatives): the query, its positive, the look-alikes
+    rows: Rows  # (queries, 2 + negatives): query, positive, negatives
 
     def cosines(self, vectors: Vectors) -> Scores:
-        """Compare what is offered with each query: (queries, 1 + negatives), positives first."""
+        """Return the cosines of candidates, positives first: (queries, 1 + negatives)."""
         unit = _to_unit_length(vectors)
-        scores = np.empty((len(self.places), self.places.shape[1] - 1), np.float32)
-        for start in range(0, len(self.places), _AT_ONCE):
-            part = self.places[start : start + _AT_ONCE]
-            offered = unit[part[:, 1:]]  # (part, 1 + negatives, dim)
-            scores[start : start + _AT_ONCE] = np.einsum("qd,qkd->qk", unit[part[:, 0]], offered)
+        scores = np.empty((len(self.rows), self.rows.shape[1] - 1), np.float32)
+        for start in range(0, len(self.rows), _CHUNK):
+            subset = self.rows[start : start + _CHUNK]
+            offered = unit[subset[:, 1:]]  # (part, 1 + negatives, dim)
+            scores[start : start + _CHUNK] = np.einsum("qd,qkd->qk", unit[subset[:, 0]], offered)
         return scores
 
 
-Similarity = Callable[[AskedNames, Progress | None], Scores]
-"""Anything that scores what is offered to each query: (queries, 1 + negatives)."""
+Similarity = Callable[[QueryNames, Progress | None], Scores]
+"""Scores the candidates of each query: (queries, 1 + negatives)."""
 
 
-def gather(queries: Sequence[SimilarityQuery]) -> AskedNames:
-    """Number the different texts of queries in the order they are met."""
-    numbers: dict[str, int] = {}
+def collect_names(queries: Sequence[SimilarityQuery]) -> QueryNames:
+    """Collect the distinct texts of queries, in order of first appearance."""
+    codes: dict[str, int] = {}
     rows = [
-        [numbers.setdefault(text, len(numbers)) for text in (q.query, q.positive, *q.negatives)]
+        [codes.setdefault(text, len(codes)) for text in (q.query, q.positive, *q.negatives)]
         for q in queries
     ]
-    return AskedNames(list(numbers), np.array(rows, np.int64))
+    return QueryNames(list(codes), np.array(rows, np.int64))
 
 
 def judge(scores: Scores) -> Flags:
-    """Say which queries are right: the positive alone is the best."""
+    """Return which queries are right: the positive is strictly best."""
     return np.asarray(scores[:, 0] > scores[:, 1:].max(axis=1) + TIE)
 
 
 def _to_unit_length(vectors: Vectors) -> Vectors:
-    """Divide by the lengths; what has none, such as a name of unknown words, stays zero."""
+    """Normalise vectors; zero vectors, as of names of unknown words, stay zero."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(norms, np.finfo(np.float32).tiny), np.float32)
 
 
-PARTS = ("D1", "D2", "D3")
+SUBSETS = ("D1", "D2", "D3")
 
 
 @dataclass(frozen=True)
 class SimilarityReport:
-    """What was asked, for the figures of anything that was asked it."""
+    """Computes metrics of any similarity measure on the same queries."""
 
     queries: Sequence[SimilarityQuery]
     rare: int = RARE
     seed: int = 0
 
     @cached_property
-    def parts(self) -> dict[str, Flags]:
-        """Say which queries belong to D1 (all), D2 and D3."""
-        known = (query.frequencies for query in self.queries)
-        rare = [told is not None and min(told) <= self.rare for told in known]
+    def subsets(self) -> dict[str, Flags]:
+        """Masks of the queries in D1 (all), D2 and D3."""
+        frequencies = (query.frequencies for query in self.queries)
+        rare = [pair is not None and min(pair) <= self.rare for pair in frequencies]
         return {
             "D1": np.ones(len(self.queries), np.bool_),
             "D2": np.array([query.same_neighbours for query in self.queries], np.bool_),
@@ -96,60 +96,70 @@ class SimilarityReport:
 
     @property
     def chance(self) -> float:
-        """Share that is right by guessing."""
+        """Accuracy by chance."""
         return 1 / (1 + len(self.queries[0].negatives))
 
     def empty(self) -> dict[str, str]:
-        """Say of each part without a query why it has none."""
+        """Return why subsets without queries are empty."""
         counted = any(query.frequencies is not None for query in self.queries)
         why = {
-            "D2": f"no query's concepts share {LEAST_SHARED} neighbours or more with a Jaccard "
-            f"of {LEAST_JACCARD} or more",
+            "D2": f"no query's concepts share {MIN_SHARED} neighbours or more with a Jaccard "
+            f"of {MIN_JACCARD} or more",
             "D3": f"no query has a name found {self.rare:,} times or less"
             if counted
             else "names were not counted; give annotated text with --corpus",
         }
-        return {part: why[part] for part, chosen in self.parts.items() if not chosen.any()}
+        return {subset: why[subset] for subset, mask in self.subsets.items() if not mask.any()}
 
-    def figures(self, hits: Flags) -> dict[str, Any]:
-        """Give accuracy on each part as plain values, in percent; queries of concepts go together.
+    def metrics(self, hits: Flags) -> dict[str, Any]:
+        """Return the accuracy on each subset as plain values, in percent.
 
-        A part without queries has n 0 and says why.
+        Queries of the same concepts are resampled together. Empty subsets have n 0 and a reason.
         """
-        told: dict[str, Any] = {}
-        for part, chosen in self.parts.items():
-            n = int(chosen.sum())
+        results: dict[str, Any] = {}
+        for subset, mask in self.subsets.items():
+            n = int(mask.sum())
             if not n:
-                told[part] = {"acc@1": None, "n": 0, "interval": None, "why": self.empty()[part]}
+                results[subset] = {
+                    "acc@1": None,
+                    "n": 0,
+                    "interval": None,
+                    "why": self.empty()[subset],
+                }
                 continue
-            values, groups = self._of_part(hits, chosen)
+            values, groups = self._subset_values(hits, mask)
             interval = bootstrap_interval(values, groups, seed=self.seed)
-            told[part] = {
+            results[subset] = {
                 "acc@1": _percent(float(values.mean())),
                 "n": n,
                 "interval": [_percent(interval.low), _percent(interval.high)],
             }
-        return told
+        return results
 
     def compare(self, a: Flags, b: Flags) -> dict[str, Any]:
-        """Say how much better ``a`` is than ``b`` on each part that has queries, in percent."""
-        told: dict[str, Any] = {}
-        for part, chosen in self.parts.items():
-            if chosen.any():
-                (one, groups), (other, _) = self._of_part(a, chosen), self._of_part(b, chosen)
-                found = paired_bootstrap(one, other, groups, seed=self.seed)
-                told[part] = {
-                    "difference": _percent(found.difference),
-                    "interval": [_percent(x) for x in (found.interval.low, found.interval.high)],
-                    "p": round(found.p, 4),
+        """Compare ``a`` and ``b`` on each subset with queries, in percent."""
+        results: dict[str, Any] = {}
+        for subset, mask in self.subsets.items():
+            if mask.any():
+                (first, groups), (second, _) = (
+                    self._subset_values(a, mask),
+                    self._subset_values(b, mask),
+                )
+                difference = paired_bootstrap(first, second, groups, seed=self.seed)
+                results[subset] = {
+                    "difference": _percent(difference.difference),
+                    "interval": [
+                        _percent(x) for x in (difference.interval.low, difference.interval.high)
+                    ],
+                    "p": round(difference.p, 4),
                 }
-        return told
+        return results
 
-    def _of_part(self, hits: Flags, chosen: Flags) -> tuple[Values, list[tuple[str, ...]]]:
-        """Give the results of a part, and which of them are not independent."""
-        groups = [tuple(sorted(self.queries[k].concepts)) for k in np.flatnonzero(chosen).tolist()]
-        return hits[chosen].astype(np.float64), groups
+    def _subset_values(self, hits: Flags, mask: Flags) -> tuple[Values, list[tuple[str, ...]]]:
+        """Return the results of a subset, and groups of dependent ones."""
+        groups = [tuple(sorted(self.queries[k].concepts)) for k in np.flatnonzero(mask).tolist()]
+        return hits[mask].astype(np.float64), groups
 
 
-def _percent(share: float) -> float:
-    return round(100 * share, 2)
+def _percent(fraction: float) -> float:
+    return round(100 * fraction, 2)

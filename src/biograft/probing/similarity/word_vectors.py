@@ -1,7 +1,7 @@
-"""Vectors of characters or words, trained on text, as a measure of how similar names are.
+"""Word vectors (skip-gram, GloVe) trained on text, as a similarity measure of names.
 
-A Chinese character is a token, elsewhere a word is. A name is the mean of its tokens' vectors;
-tokens that the text does not have often enough say nothing.
+Chinese characters and words of other languages are tokens. A name is the mean of its tokens'
+vectors; rare tokens are ignored.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ import numpy.typing as npt
 
 from biograft.corpus.shards import Shards
 from biograft.errors import ConfigError, InputError, MissingExtraError
-from biograft.probing.similarity.report import AskedNames, Scores, Vectors
+from biograft.probing.similarity.report import QueryNames, Scores, Vectors
 from biograft.progress import Progress
 from biograft.sources.files import read_lines
 from biograft.text import HAN, normalise
 
-LEAST_OFTEN = 5
-"""How often a token must stand in the text."""
-_ALONE = rf"\u3005-\u3007\u3041-\u312f{HAN}"  # kana, bopomofo, Chinese characters
-_TOKEN = re.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
+MIN_COUNT = 5
+"""Minimum frequency of a token."""
+_SINGLE = rf"\u3005-\u3007\u3041-\u312f{HAN}"  # kana, bopomofo, Chinese characters
+_TOKEN = re.compile(rf"[{_SINGLE}]|[^\s{_SINGLE}]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingConfig:
-    """How vectors are trained."""
+class WordVectorConfig:
+    """Configuration of word vector training."""
 
     dim: int = 100
     epochs: int = 0
-    """How often the text (GloVe: the table of its counts) is gone through; 0: as is usual."""
+    """Epochs over the text (GloVe: over the co-occurrences); 0: the usual number."""
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for key, least in (("dim", 1), ("epochs", 0), ("seed", 0)):
-            if getattr(self, key) < least:
-                raise ConfigError(f"{key}: expected {least} or more, found {getattr(self, key)}")
+        for key, minimum in (("dim", 1), ("epochs", 0), ("seed", 0)):
+            if getattr(self, key) < minimum:
+                raise ConfigError(f"{key}: expected {minimum} or more, found {getattr(self, key)}")
 
 
 @dataclass(frozen=True)
 class TrainingText:
-    """Text as numbers of tokens, the most frequent first; those too rare are left out."""
+    """Text as token indices, most frequent first, without rare tokens."""
 
     tokens: list[str]
     counts: npt.NDArray[np.int64]
@@ -54,7 +54,7 @@ class TrainingText:
     ends: npt.NDArray[np.int64]  # (lines,)
 
     def lines(self) -> Iterator[npt.NDArray[np.int32]]:
-        """Give the numbers of each line that has any."""
+        """Yield the token indices of each line that is not empty."""
         start = 0
         for end in self.ends.tolist():
             if end > start:
@@ -69,21 +69,21 @@ class WordVectors:
     tokens: list[str]
     vectors: Vectors
 
-    def __call__(self, names: AskedNames, progress: Progress | None = None) -> Scores:
-        """Score what is offered to each query."""
+    def __call__(self, names: QueryNames, progress: Progress | None = None) -> Scores:
+        """Score the candidates of each query."""
         return names.cosines(self.encode(names.texts))
 
     def encode(self, texts: Iterable[str]) -> Vectors:
-        """Average the vectors of the tokens of each text; zeros where none is known."""
+        """Return the mean token vector of each text; zeros without known tokens."""
         numbers = {token: row for row, token in enumerate(self.tokens)}
-        found = [[numbers[t] for t in tokenize(text) if t in numbers] for text in texts]
-        nothing = np.zeros(self.vectors.shape[1], np.float32)
-        means = [self.vectors[rows].mean(axis=0) if rows else nothing for rows in found]
+        rows_of_texts = [[numbers[t] for t in tokenize(text) if t in numbers] for text in texts]
+        zeros = np.zeros(self.vectors.shape[1], np.float32)
+        means = [self.vectors[rows].mean(axis=0) if rows else zeros for rows in rows_of_texts]
         return np.array(means, np.float32).reshape(-1, self.vectors.shape[1])
 
 
 def tokenize(text: str) -> list[str]:
-    """Part a text into characters of Chinese and words of all else; signs vanish.
+    """Split a text into Chinese characters and other words, without punctuation.
 
     >>> tokenize("2型糖尿病 (Type-2)")
     ['2', '型', '糖', '尿', '病', 'type', '2']
@@ -100,44 +100,44 @@ def read_text_lines(path: Path) -> Iterator[str]:
 
 
 def read_training_text(path: Path, progress: Progress | None = None) -> TrainingText:
-    """Number the tokens of a text; two readings give the same."""
+    """Read a text and index its tokens, the same way each time."""
     numbers: dict[str, int] = {}
-    met: list[npt.NDArray[np.int32]] = []
+    rows_of_lines: list[npt.NDArray[np.int32]] = []
     for line in read_text_lines(path):
         tokens = tokenize(line)
         row = [numbers.setdefault(token, len(numbers)) for token in tokens]
-        met.append(np.array(row, np.int32))
+        rows_of_lines.append(np.array(row, np.int32))
         if progress:
             progress.advance(1)
-    lengths = np.fromiter(map(len, met), np.int64, len(met))
-    every = np.concatenate([np.zeros(0, np.int32), *met])
-    counts = np.bincount(every, minlength=len(numbers))
+    lengths = np.fromiter(map(len, rows_of_lines), np.int64, len(rows_of_lines))
+    tokens_of_text = np.concatenate([np.zeros(0, np.int32), *rows_of_lines])
+    counts = np.bincount(tokens_of_text, minlength=len(numbers))
     order = np.argsort(-counts, kind="stable")
-    kept = order[counts[order] >= LEAST_OFTEN]
-    if not len(kept):
+    frequent = order[counts[order] >= MIN_COUNT]
+    if not len(frequent):
         raise InputError(
-            f"has no word or character {LEAST_OFTEN} times", path=path, remedy="give more text"
+            f"has no word or character {MIN_COUNT} times", path=path, remedy="give more text"
         )
     renumbered = np.full(len(numbers), -1, np.int32)
-    renumbered[kept] = np.arange(len(kept), dtype=np.int32)
-    every = renumbered[every]
-    lines = np.repeat(np.arange(len(met)), lengths)[every >= 0]
-    words = list(numbers)
+    renumbered[frequent] = np.arange(len(frequent), dtype=np.int32)
+    tokens_of_text = renumbered[tokens_of_text]
+    lines = np.repeat(np.arange(len(rows_of_lines)), lengths)[tokens_of_text >= 0]
+    token_list = list(numbers)
     return TrainingText(
-        [words[k] for k in kept.tolist()],
-        counts[kept],
-        every[every >= 0],
-        np.cumsum(np.bincount(lines, minlength=len(met))),
+        [token_list[k] for k in frequent.tolist()],
+        counts[frequent],
+        tokens_of_text[tokens_of_text >= 0],
+        np.cumsum(np.bincount(lines, minlength=len(rows_of_lines))),
     )
 
 
 SGNS_EPOCHS, SGNS_WINDOW, NEGATIVES = 5, 5, 5
-_LONGEST = 10_000
-"""Tokens of a line that gensim reads; it would drop the rest."""
+_MAX_LINE_TOKENS = 10_000
+"""Maximum length of a line for gensim, which would drop the rest."""
 
 
-def train_sgns(text: TrainingText, config: TrainingConfig) -> WordVectors:
-    """Train vectors on text; on one core, so that the same seed gives the same."""
+def train_sgns(text: TrainingText, config: WordVectorConfig) -> WordVectors:
+    """Train skip-gram vectors on text; single-threaded, so reproducible with the same seed."""
     try:
         from gensim.models import Word2Vec
     except ImportError as error:
@@ -146,7 +146,7 @@ def train_sgns(text: TrainingText, config: TrainingConfig) -> WordVectors:
         _Lines(text),
         vector_size=config.dim,
         window=SGNS_WINDOW,
-        min_count=LEAST_OFTEN,
+        min_count=MIN_COUNT,
         sg=1,
         negative=NEGATIVES,
         epochs=config.epochs or SGNS_EPOCHS,
@@ -158,47 +158,47 @@ def train_sgns(text: TrainingText, config: TrainingConfig) -> WordVectors:
 
 
 class _Lines:
-    """The lines of a text as tokens, as often as they are asked for."""
+    """The lines of a text as tokens; may be iterated several times."""
 
     def __init__(self, text: TrainingText) -> None:
         self.text = text
 
     def __iter__(self) -> Iterator[list[str]]:
         for line in self.text.lines():
-            for start in range(0, len(line), _LONGEST):
-                yield [self.text.tokens[k] for k in line[start : start + _LONGEST].tolist()]
+            for start in range(0, len(line), _MAX_LINE_TOKENS):
+                yield [self.text.tokens[k] for k in line[start : start + _MAX_LINE_TOKENS].tolist()]
 
 
 GLOVE_EPOCHS, GLOVE_WINDOW = 25, 10
 FULL_WEIGHT, POWER = 100.0, 0.75
 RATE = 0.05
 _BLOCK = 1_000_000
-"""Tokens whose neighbours are counted at once."""
+"""Tokens whose co-occurrences are counted at once."""
 
 _I32 = npt.NDArray[np.int32]
 _I64 = npt.NDArray[np.int64]
 _F64 = npt.NDArray[np.float64]
 
 
-class Counts(NamedTuple):
-    """How often two tokens stand near one another: the table's entries, by row, then column."""
+class Cooccurrences(NamedTuple):
+    """Sparse co-occurrence matrix, ordered by row and column."""
 
     rows: _I32
     columns: _I32
     values: _F64
 
 
-class Parameters(NamedTuple):
-    """Vectors and biases of tokens and of their contexts, each with its sum of squared slopes."""
+class GloveParameters(NamedTuple):
+    """Vectors and biases of tokens and contexts, with their sums of squared gradients."""
 
     vectors: _F64  # (2, tokens, dim + 1): the bias last
     squares: _F64  # (2, tokens, dim + 1)
 
 
 def train_glove(
-    text: TrainingText, config: TrainingConfig, progress: Progress | None = None
+    text: TrainingText, config: WordVectorConfig, progress: Progress | None = None
 ) -> WordVectors:
-    """Train vectors on text; the same seed gives the same."""
+    """Train GloVe vectors on text; reproducible with the same seed."""
     counts = count_neighbours(text)
     rng = np.random.default_rng(config.seed)
     parameters = new_parameters(len(text.tokens), config.dim, rng)
@@ -211,27 +211,29 @@ def train_glove(
     return WordVectors(text.tokens, both.astype(np.float32))
 
 
-def new_parameters(n_tokens: int, dim: int, rng: np.random.Generator) -> Parameters:
-    """Draw small vectors to begin with; sums of squares begin at 1."""
+def new_parameters(n_tokens: int, dim: int, rng: np.random.Generator) -> GloveParameters:
+    """Return random initial vectors; sums of squares begin at 1."""
     shape = (2, n_tokens, dim + 1)
-    return Parameters((rng.random(shape) - 0.5) / dim, np.ones(shape))
+    return GloveParameters((rng.random(shape) - 0.5) / dim, np.ones(shape))
 
 
-def count_neighbours(text: TrainingText) -> Counts:
-    """Count how often tokens stand near one another in a line, on either side."""
+def count_neighbours(text: TrainingText) -> Cooccurrences:
+    """Count the co-occurrences of tokens in lines, on both sides."""
     n = len(text.tokens)
     keys, values = np.zeros(0, np.int64), np.zeros(0)
     starts = np.concatenate([[0], text.ends[:-1]])
-    of_line = np.repeat(starts, text.ends - starts)  # where the line of each token begins
+    line_starts = np.repeat(starts, text.ends - starts)  # where the line of each token begins
     for begin in range(0, len(text.numbers), _BLOCK):
         end = min(begin + _BLOCK, len(text.numbers))
-        found = _near(text.numbers, of_line, begin, end, n)
-        keys, values = _added(np.concatenate([keys, found[0]]), np.concatenate([values, found[1]]))
-    return Counts((keys // n).astype(np.int32), (keys % n).astype(np.int32), values)
+        found = _count_pairs(text.numbers, line_starts, begin, end, n)
+        keys, values = _sum_by_key(
+            np.concatenate([keys, found[0]]), np.concatenate([values, found[1]])
+        )
+    return Cooccurrences((keys // n).astype(np.int32), (keys % n).astype(np.int32), values)
 
 
-def _added(keys: _I64, values: _F64) -> tuple[_I64, _F64]:
-    """Add up the values of equal keys; keys become ascending."""
+def _sum_by_key(keys: _I64, values: _F64) -> tuple[_I64, _F64]:
+    """Sum the values of equal keys; return ascending keys."""
     order = np.argsort(keys, kind="stable")
     keys, values = keys[order], values[order]
     first = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -239,17 +241,21 @@ def _added(keys: _I64, values: _F64) -> tuple[_I64, _F64]:
 
 
 @numba.njit(cache=True)
-def _near(numbers: _I32, of_line: _I64, begin: int, end: int, n: int) -> tuple[_I64, _F64]:
-    """Give each token with each up to 10 before it, both ways round, by 1 / distance."""
+def _count_pairs(
+    numbers: _I32, line_starts: _I64, begin: int, end: int, n: int
+) -> tuple[_I64, _F64]:
+    """Return the token pairs within the window, in both directions, with 1 / distance."""
     keys = np.empty(2 * GLOVE_WINDOW * (end - begin), np.int64)
     values = np.empty(len(keys))
     k = 0
-    for place in range(begin, end):
-        token = np.int64(numbers[place])
-        for other in range(max(of_line[place], place - GLOVE_WINDOW), place):
-            context = np.int64(numbers[other])
+    for position in range(begin, end):
+        token = np.int64(numbers[position])
+        for context_position in range(
+            max(line_starts[position], position - GLOVE_WINDOW), position
+        ):
+            context = np.int64(numbers[context_position])
             keys[k], keys[k + 1] = token * n + context, context * n + token
-            values[k] = values[k + 1] = 1.0 / (place - other)
+            values[k] = values[k + 1] = 1.0 / (position - context_position)
             k += 2
     return keys[:k], values[:k]
 
@@ -258,7 +264,7 @@ def _near(numbers: _I32, of_line: _I64, begin: int, end: int, n: int) -> tuple[_
 def update(
     rows: _I32, columns: _I32, values: _F64, vectors: _F64, squares: _F64, order: _I64
 ) -> float:
-    """Take an AdaGrad step for each entry of the table, in an order; give the sum of losses."""
+    """Make an AdaGrad step for each entry, in the given order; return the sum of losses."""
     dim = vectors.shape[2] - 1
     total = 0.0
     for entry in order:
@@ -269,12 +275,12 @@ def update(
             error += w[k] * c[k]
         weight = min(1.0, (x / FULL_WEIGHT) ** POWER)
         total += 0.5 * weight * error * error
-        slope = weight * error
+        gradient = weight * error
         for k in range(dim + 1):
-            of_w = slope * (c[k] if k < dim else 1.0)
-            of_c = slope * (w[k] if k < dim else 1.0)
-            w[k] -= RATE * of_w / np.sqrt(squares[0, i, k])
-            c[k] -= RATE * of_c / np.sqrt(squares[1, j, k])
-            squares[0, i, k] += of_w * of_w
-            squares[1, j, k] += of_c * of_c
+            gradient_w = gradient * (c[k] if k < dim else 1.0)
+            gradient_c = gradient * (w[k] if k < dim else 1.0)
+            w[k] -= RATE * gradient_w / np.sqrt(squares[0, i, k])
+            c[k] -= RATE * gradient_c / np.sqrt(squares[1, j, k])
+            squares[0, i, k] += gradient_w * gradient_w
+            squares[1, j, k] += gradient_c * gradient_c
     return total

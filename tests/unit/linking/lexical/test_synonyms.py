@@ -13,7 +13,7 @@ from biograft.linking.lexical import LexicalConfig, LexicalIndex
 from biograft.linking.lexical.synonyms import (
     MIN_CONCEPTS,
     MIN_RATIO,
-    SynonymSubstitution,
+    WordSynonyms,
     learn_substitutions,
     words_of,
 )
@@ -132,8 +132,8 @@ def test_two_words_may_be_exchanged_if_another_stays(store, index):
 
 
 def test_the_only_word_may_be_exchanged():
-    made = SynonymSubstitution.learn(["x", "y"], np.zeros(0, np.int64), np.zeros(0, np.int64))
-    made = SynonymSubstitution({"x": [(0.5, "y")]}, made.keys, made.forms)
+    made = WordSynonyms.learn(["x", "y"], np.zeros(0, np.int64), np.zeros(0, np.int64))
+    made = WordSynonyms({"x": [(0.5, "y")]}, made.keys, made.forms)
     places, forms, shares = made.find(["x"])
     assert sorted(zip(forms.tolist(), shares.tolist(), strict=True)) == [(0, 1.0), (1, 0.5)]
     assert places.tolist() == [0, 0]
@@ -154,8 +154,8 @@ def test_the_order_of_words_and_small_words_do_not_matter(store, index):
 def test_a_mention_of_many_words_is_found_in_another_order_only():
     forms = ["x b c d e f g h i", "liver cancer", "liver neoplasm"]
     substitutions = {"x": [(0.5, "z")], "z": [(0.5, "x")]}
-    made = SynonymSubstitution.learn(forms, np.arange(3), np.array([0, 1, 1]))
-    made = SynonymSubstitution(substitutions, made.keys, made.forms)
+    made = WordSynonyms.learn(forms, np.arange(3), np.array([0, 1, 1]))
+    made = WordSynonyms(substitutions, made.keys, made.forms)
     assert [x.tolist() for x in made.find(["i h g f e d c b x"])] == [[0], [0], [1.0]]
     assert [len(x) for x in made.find(["z b c d e f g h i"])] == [0, 0, 0]
 
@@ -222,8 +222,8 @@ def test_what_is_found_is_what_sets_of_words_find(forms, substitutions, leaving_
     forms = list(dict.fromkeys(forms))
     if leaving_out:
         substitutions = {**substitutions, "d": [(0.6, "")]}
-    bags = SynonymSubstitution.learn(forms, np.full(0, -1), np.zeros(0, np.int64))
-    substitution = SynonymSubstitution(substitutions, bags.keys, bags.forms)
+    bags = WordSynonyms.learn(forms, np.full(0, -1), np.zeros(0, np.int64))
+    substitution = WordSynonyms(substitutions, bags.keys, bags.forms)
     places, found, shares = substitution.find(queries)
     assert (np.diff(places) >= 0).all()
     got = [{} for _ in queries]

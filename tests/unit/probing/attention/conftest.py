@@ -1,4 +1,4 @@
-"""Fixtures for tests of attention: tiny encoders of strong opinions, plain and with knowledge."""
+"""Fixtures for tests of attention: tiny encoders with large weights, plain and with knowledge."""
 
 from __future__ import annotations
 

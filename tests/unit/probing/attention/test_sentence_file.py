@@ -1,4 +1,4 @@
-"""Sentences from our own lines, from documents and from annotated shards."""
+"""Sentences from JSON lines, documents and annotated shards."""
 
 import json
 
@@ -14,7 +14,7 @@ def lines(*values):
     return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
 
 
-def test_our_own_lines(write):
+def test_json_lines(write):
     path = write(
         "s.jsonl",
         lines(
@@ -64,13 +64,13 @@ def test_documents_give_a_sentence_a_mention(write):
     document = {"id": "1", "text": text, "mentions": mentions, "language": "en"}
     path = write("d.jsonl", lines(document, wrong, {"id": "3", "text": "nothing"}))
     log = ReadLog(path)
-    found = read_sentences(path, log=log)
-    assert [(s.text, s.entity, s.concepts) for s in found] == [
+    sentences = read_sentences(path, log=log)
+    assert [(s.text, s.entity, s.concepts) for s in sentences] == [
         ("He has high fever today.", "high fever", ("D1",)),
         ("No rash.", "rash", ()),
         ("No rash. He has high fever today.", text[3:26], ("D3",)),
     ]
-    assert {(s.id, s.language) for s in found} == {("1", "en")}
+    assert {(s.id, s.language) for s in sentences} == {("1", "en")}
     assert sum(log.rejected.counts.values()) == 1
 
 
@@ -81,28 +81,28 @@ def test_shards(tmp_path):
     ]
     write_shard(shard_path(tmp_path, 0), documents, {})
     SHARDS.write(tmp_path, {"n_shards": 1, "n_documents": 2, "files": {}})
-    [found] = read_sentences(tmp_path)
-    assert (found.text, found.entity, found.concepts) == ("患者发热。", "发热", ("D1",))
-    assert (found.id, found.language) == ("a", "zh")
+    [sentences] = read_sentences(tmp_path)
+    assert (sentences.text, sentences.entity, sentences.concepts) == ("患者发热。", "发热", ("D1",))
+    assert (sentences.id, sentences.language) == ("a", "zh")
 
 
-def test_some_are_drawn_each_alike_and_in_order(write):
+def test_sampling_is_uniform_and_keeps_the_order(write):
     path = write("s.jsonl", lines(*({"text": f"a{n}", "start": 0, "end": 1} for n in range(10))))
     everything = [sentence.text for sentence in read_sentences(path)]
     assert everything == [f"a{n}" for n in range(10)]
     counts = dict.fromkeys(everything, 0)
     for seed in range(300):
-        drawn = [sentence.text for sentence in read_sentences(path, limit=3, seed=seed)]
-        assert drawn == sorted(set(drawn))
-        assert len(drawn) == 3
-        for text in drawn:
+        sampled = [sentence.text for sentence in read_sentences(path, limit=3, seed=seed)]
+        assert sampled == sorted(set(sampled))
+        assert len(sampled) == 3
+        for text in sampled:
             counts[text] += 1
     assert min(counts.values()) > 60  # 90 expected of each
     assert max(counts.values()) < 120
     assert len(read_sentences(path, limit=11)) == 10
 
 
-def test_files_that_hold_nothing_of_use(write, tmp_path):
+def test_files_without_sentences_are_refused(write, tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         read_sentences(tmp_path / "none")
     with pytest.raises(InputError, match="holds no mention"):
@@ -113,7 +113,7 @@ def test_files_that_hold_nothing_of_use(write, tmp_path):
         read_sentences(write("empty.jsonl", ""))
 
 
-def test_where_an_entity_stands():
+def test_find_entity():
     assert find_entity("高血压 高血压", "高血压", 4) == (4, 7)
     with pytest.raises(ConfigError, match="does not stand in the text"):
         find_entity("Fever", "fever")

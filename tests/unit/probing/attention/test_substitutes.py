@@ -1,4 +1,4 @@
-"""Names drawn from a store: of the same concept, of another, by type and language and seed."""
+"""Substitutes from a store: synonyms and random names, by type, language and seed."""
 
 import json
 from collections import Counter
@@ -34,8 +34,8 @@ def store(tmp_path_factory):
     return KnowledgeBase.open(folder / "kb")
 
 
-def drawn(store, sentence=SENTENCE, n=60, **config):
-    """What is drawn with many seeds, by how often."""
+def sample(store, sentence=SENTENCE, n=60, **config):
+    """Count the sampled names over many seeds."""
     synonyms, others = Counter(), Counter()
     for seed in range(n):
         filled = Substitutes(store, SubstituteConfig(seed=seed, **config)).fill(sentence)
@@ -46,14 +46,14 @@ def drawn(store, sentence=SENTENCE, n=60, **config):
 
 
 def test_names_are_of_the_concept_and_of_others_that_share_no_name(store):
-    synonyms, others = drawn(store)
+    synonyms, others = sample(store)
     assert set(synonyms) == {"high temperature", "pyrexia"}  # English, and no FEVER
     assert set(others) == {"Headache", "head pain", "Aspirin", "Gout"}  # D4 is called so too
     assert others["Aspirin"] > others["Headache"]  # each concept alike, not each name
 
 
 def test_the_same_type(store):
-    assert set(drawn(store, random_type="same")[1]) == {"Headache", "head pain"}
+    assert set(sample(store, random_type="same")[1]) == {"Headache", "head pain"}
     gout = ReplacedSentence("gout now", 0, 4, synonym="podagra")
     with pytest.raises(UnfitError, match=r"no other concept of its type .*'gout', in en"):
         Substitutes(store, SubstituteConfig(random_type="same")).fill(gout)
@@ -61,35 +61,35 @@ def test_the_same_type(store):
 
 def test_languages_of_the_entity_the_text_and_the_option(store):
     chinese = ReplacedSentence("患者发热", 2, 4)
-    assert [set(each) for each in drawn(store, chinese)] == [{"发烧"}, {"阿司匹林"}]
-    told = replace(SENTENCE, language="zh")
-    assert [set(each) for each in drawn(store, told)] == [{"发热", "发烧"}, {"阿司匹林"}]
-    both = drawn(store, languages=("en", "zh"))
+    assert [set(each) for each in sample(store, chinese)] == [{"发烧"}, {"阿司匹林"}]
+    chinese_text = replace(SENTENCE, language="zh")
+    assert [set(each) for each in sample(store, chinese_text)] == [{"发热", "发烧"}, {"阿司匹林"}]
+    both = sample(store, languages=("en", "zh"))
     assert set(both[0]) == {"high temperature", "pyrexia", "发热", "发烧"}
     assert "阿司匹林" in both[1]
 
 
-def test_what_is_given_stays_and_changes_no_other_draw(store):
+def test_given_names_stay_and_change_no_other_sample(store):
     config = SubstituteConfig(seed=5)
     free = Substitutes(store, config).fill(SENTENCE)
-    given = Substitutes(store, config).fill(replace(SENTENCE, synonym="hot"))
-    assert (given.synonym, given.random) == ("hot", free.random)
-    whole = replace(SENTENCE, synonym="hot", random="cold", concepts=("nowhere",))
-    assert Substitutes(store, config).fill(whole) == whole
+    with_synonym = Substitutes(store, config).fill(replace(SENTENCE, synonym="hot"))
+    assert (with_synonym.synonym, with_synonym.random) == ("hot", free.random)
+    complete = replace(SENTENCE, synonym="hot", random="cold", concepts=("nowhere",))
+    assert Substitutes(store, config).fill(complete) == complete
 
 
-def test_a_draw_depends_on_the_sentence_and_the_seed_alone(store):
+def test_a_sample_depends_on_the_sentence_and_the_seed_only(store):
     texts = [replace(SENTENCE, id=str(n)) for n in range(20)]
     filler = Substitutes(store, SubstituteConfig(seed=3))
-    forth = [filler.fill(each) for each in texts]
+    forward = [filler.fill(each) for each in texts]
     back = [Substitutes(store, SubstituteConfig(seed=3)).fill(each) for each in reversed(texts)]
-    assert forth == back[::-1]
-    assert len({each.random for each in forth}) > 1
+    assert forward == back[::-1]
+    assert len({each.random for each in forward}) > 1
 
 
-def test_the_concept_that_is_meant(store):
+def test_the_concept_of_the_sentence(store):
     meant = replace(SENTENCE, concepts=("D9", "D2"))
-    assert set(drawn(store, meant)[0]) == {"Headache", "head pain"}
+    assert set(sample(store, meant)[0]) == {"Headache", "head pain"}
     assert Substitutes(store, SubstituteConfig()).fill(meant).concepts == ("D2",)
     filler = Substitutes(store, SubstituteConfig())
     with pytest.raises(UnfitError, match="does not have the entity's concept: found D9"):

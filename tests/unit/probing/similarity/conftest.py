@@ -1,4 +1,4 @@
-"""Fixtures for the tests of the similarity probe: a store with equal concepts and look-alikes."""
+"""Fixtures for the similarity probe: a store with equivalent concepts and similar names."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def concepts():
 
 
 @pytest.fixture(scope="session")
-def alike_store(tmp_path_factory):
-    """Diseases whose names look like one another, some of them the same."""
+def similar_store(tmp_path_factory):
+    """Build a store of diseases with similar names, some of them equivalent."""
     from biograft.kb import BuildConfig, KnowledgeBase, build_store
     from biograft.sources import SourceConfig
 

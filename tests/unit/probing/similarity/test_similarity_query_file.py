@@ -1,4 +1,4 @@
-"""Queries are read as they were written; damage is told by line."""
+"""Similarity queries round trip; damage is reported by line."""
 
 import io
 import json
@@ -14,7 +14,7 @@ QUERIES = [
 ]
 
 
-def test_what_is_written_is_read(write):
+def test_queries_round_trip(write):
     file = io.BytesIO()
     write_queries(file, QUERIES, {"n_pairs": 7})
     path = write("q.jsonl", file.getvalue())
@@ -30,7 +30,7 @@ ROW = {"query": "a", "positive": "b", "negatives": ["c"], "concepts": ["D", "D"]
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ([{"query": "a"}], r"q.jsonl:1: holds no queries of .* option -o"),
         ([[1]], "q.jsonl:1: holds no queries"),
@@ -44,12 +44,12 @@ ROW = {"query": "a", "positive": "b", "negatives": ["c"], "concepts": ["D", "D"]
         ([HEAD, ROW | {"frequencies": ["1", 2]}], "frequencies holds what is no whole number"),
     ],
 )
-def test_damage_is_told(write, rows, said):
+def test_damage_is_reported_by_line(write, rows, message):
     path = write("q.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(BiograftError, match=said):
+    with pytest.raises(BiograftError, match=message):
         read_queries(path)
 
 
-def test_what_is_no_json_is_told(write):
+def test_invalid_json_is_refused(write):
     with pytest.raises(BiograftError, match=r"q.jsonl:2: is not JSON"):
         read_queries(write("q.jsonl", json.dumps(HEAD) + "\n{"))

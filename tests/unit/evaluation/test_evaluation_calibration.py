@@ -1,4 +1,4 @@
-"""Fitting a calibration to what a linker answered, and what that gains."""
+"""Calibration of a linker's answers, and its gain."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from biograft.linking.calibration import fit_calibration
 from biograft.linking.candidates import Candidate
 
 
-class Boaster:
+class OverconfidentRanker:
     """Scores 0.9 for every answer; it is right for every second document, NIL being wrong."""
 
     def __init__(self, probability=None):
         self.probability = probability
 
     def rank(self, queries, k):
-        found = Candidate("A", "", "a", 0.9, self.probability)
-        return [[[found] for _ in query.parts] for query in queries]
+        candidate = Candidate("A", "", "a", 0.9, self.probability)
+        return [[[candidate] for _ in query.parts] for query in queries]
 
 
-def ask(ranker, queries, nil_below=None):
+def evaluate(ranker, queries, nil_below=None):
     config = EvaluationConfig(ks=(1,), n_resamples=1, nil_below=nil_below)
     resolved = Resolved(tuple(queries), frozenset(), 0)
     return run_queries(ranker, resolved, lambda concept: frozenset({concept}), config=config)
@@ -36,36 +36,48 @@ def make_queries(n=200):
 
 
 def test_the_error_before_and_after():
-    before, after = calibration_gain(ask(Boaster(), make_queries()))
+    before, after = calibration_gain(evaluate(OverconfidentRanker(), make_queries()))
     assert before == pytest.approx(0.4)
     assert after < 0.2
-    told, _ = calibration_gain(ask(Boaster(probability=0.5), make_queries()))
-    assert told == pytest.approx(0)
+    with_probability, _ = calibration_gain(
+        evaluate(OverconfidentRanker(probability=0.5), make_queries())
+    )
+    assert with_probability == pytest.approx(0)
 
 
 def test_no_answer_is_calibrated_by_its_own_document():
-    """With a single document there is nothing else to fit to, and nothing is gained."""
+    """With a single document there is nothing else to fit to."""
     queries = [LinkQuery("x", frozenset({"B"}), document="d")] * 10
-    assert calibration_gain(ask(Boaster(), queries)) == (pytest.approx(0.9), pytest.approx(0.9))
+    assert calibration_gain(evaluate(OverconfidentRanker(), queries)) == (
+        pytest.approx(0.9),
+        pytest.approx(0.9),
+    )
 
 
-def test_what_is_fitted_is_what_the_answers_say():
-    result = ask(Boaster(), make_queries())
-    fitted = calibrate_result(result, "a search")
+def test_a_calibration_is_fitted_to_scores_and_judgements():
+    result = evaluate(OverconfidentRanker(), make_queries())
+    calibration = calibrate_result(result, "a search")
     scores, right = np.full(200, 0.9), [float(k % 2) for k in range(200)]
-    assert fitted == fit_calibration(scores, right, search="a search")
+    assert calibration == fit_calibration(scores, right, search="a search")
     assert calibrate_result(result, "a search", aim="f1").threshold == pytest.approx(0.5)
 
 
-def test_what_a_threshold_changed_is_nothing_to_fit_to():
+def test_answers_below_a_threshold_cannot_be_fitted():
     with pytest.raises(ConfigError, match="below a threshold were taken for NIL"):
-        calibrate_result(ask(Boaster(), make_queries(4), nil_below=0.95), "a search")
-    assert calibrate_result(ask(Boaster(), make_queries(4), nil_below=0.5), "a search").n == 4
+        calibrate_result(
+            evaluate(OverconfidentRanker(), make_queries(4), nil_below=0.95), "a search"
+        )
+    assert (
+        calibrate_result(
+            evaluate(OverconfidentRanker(), make_queries(4), nil_below=0.5), "a search"
+        ).n
+        == 4
+    )
 
 
 def test_composite_mentions_are_left_out():
     composite = LinkQuery("x", frozenset({"A", "B"}), parts=("x", "y"))
-    result = ask(Boaster(), [*make_queries(4), composite])
+    result = evaluate(OverconfidentRanker(), [*make_queries(4), composite])
     assert calibrate_result(result, "").n == 4
-    with pytest.raises(ConfigError, match="found nothing for any"):
-        calibrate_result(ask(Boaster(), [composite]), "")
+    with pytest.raises(ConfigError, match="no answer"):
+        calibrate_result(evaluate(OverconfidentRanker(), [composite]), "")

@@ -1,4 +1,4 @@
-"""Pictures and pages: fonts that have the signs, numbers where none has, nothing from outside."""
+"""Figures and pages: fonts for all characters, numbers without a font, self-contained HTML."""
 
 import re
 import struct
@@ -27,7 +27,7 @@ from biograft.probing.attention.curves import EncoderSummary
 from biograft.probing.attention.figures import OWN, choose_fonts, drawable
 
 RARE = "\U0002a6d6\U0002b740"
-"""Signs of Chinese that hardly any font has."""
+"""Chinese characters that hardly any font has."""
 
 
 @pytest.fixture
@@ -41,7 +41,9 @@ def rare_font(tmp_path):
     glyphs = {".notdef": TTGlyphPen(None).glyph(), "a": pen.glyph(), "b": pen.glyph()}
     font = FontBuilder(1000, isTTF=True)
     font.setupGlyphOrder(list(glyphs))
-    font.setupCharacterMap({ord(sign): name for sign, name in zip(RARE, "ab", strict=True)})
+    font.setupCharacterMap(
+        {ord(character): name for character, name in zip(RARE, "ab", strict=True)}
+    )
     font.setupGlyf(glyphs)
     font.setupHorizontalMetrics(dict.fromkeys(glyphs, (600, 0)))
     font.setupHorizontalHeader(ascent=800, descent=-200)
@@ -57,8 +59,8 @@ def rare_font(tmp_path):
 
 
 def curves(tokens=("he", "has", "now"), encoder="tiny"):
-    draw = np.random.default_rng(0)
-    values = {name: draw.random(len(tokens)) for name in ("entity", "synonym", "random")}
+    rng = np.random.default_rng(0)
+    values = {name: rng.random(len(tokens)) for name in ("entity", "synonym", "random")}
     return Curves(encoder, 11, tuple(tokens), 2, values)
 
 
@@ -69,12 +71,12 @@ def inside(tokens=("high", "fever"), encoder="tiny"):
 
 
 def summary(*encoders):
-    draw = np.random.default_rng(2)
-    found = tuple(
-        EncoderSummary(name, 11, {"synonym": draw.random(4), "random": draw.random(4)})
+    rng = np.random.default_rng(2)
+    elements = tuple(
+        EncoderSummary(name, 11, {"synonym": rng.random(4), "random": rng.random(4)})
         for name in encoders
     )
-    return AttentionSummary((SENTENCE,) * 4, found, Counter({"the text is too long": 2}))
+    return AttentionSummary((SENTENCE,) * 4, elements, Counter({"the text is too long": 2}))
 
 
 SENTENCE = ReplacedSentence("he has <fever> $x$ now", 7, 14, "heat & $y$", "gout", id="a<b")
@@ -85,25 +87,25 @@ def size(png):
     return struct.unpack(">II", png[16:24])
 
 
-def test_fonts_are_chosen_by_what_they_have(rare_font):
+def test_fonts_are_chosen_by_their_characters(rare_font):
     assert choose_fonts(["fever é", "頭 "[1:]]) == [OWN]
     assert choose_fonts(["fever", RARE]) == [OWN, rare_font]
     assert choose_fonts([RARE, "\U0002ceb0"]) is None  # boxes for everything are no signs
 
 
-def test_numbers_stand_where_no_font_has_the_signs(rare_font):
+def test_numbers_replace_texts_without_a_font(rare_font):
     with_font = draw_curves([curves(("a", RARE[0], "b"))], SENTENCE, "attention")
     assert with_font.has_texts
-    lacking = draw_curves([curves(("a", "\U0002ceb0", "b"))], SENTENCE, "attention")
+    without_font = draw_curves([curves(("a", "\U0002ceb0", "b"))], SENTENCE, "attention")
     other = draw_curves([curves(("c", "\U0002ceb0", "d"))], SENTENCE, "attention")
-    assert not lacking.has_texts
-    assert lacking.png == other.png  # only the numbers of tokens are shown
+    assert not without_font.has_texts
+    assert without_font.png == other.png  # only the numbers of tokens are shown
     assert not draw_insides([inside(("a", "\U0002ceb0"))]).has_texts
     assert draw_summary(summary("\U0002ceb0")).has_texts  # of a name, what can be is shown
     assert drawable("a\U0002ceb0 é") == "a\ufffd é"
 
 
-def test_pictures_are_the_same_each_time_and_grow_with_what_they_show():
+def test_figures_are_reproducible_and_grow_with_their_content():
     one = draw_curves([curves()], SENTENCE, "attention")
     assert one.has_texts
     assert one.png == draw_curves([curves()], SENTENCE, "attention").png
@@ -118,15 +120,15 @@ def test_pictures_are_the_same_each_time_and_grow_with_what_they_show():
     assert draw_summary(summary("a", "b")).has_texts
 
 
-def test_odd_texts_are_drawn_as_they_are():
-    """Two dollar signs would begin a formula, a control sign would have no glyph."""
+def test_special_characters_are_drawn_literally():
+    """Dollar signs would begin a formula; control characters have no glyph."""
     odd = ("$\\frac$", "a\x07b", "$$", "_^{", "a\nb")
     assert draw_curves([curves(odd, encoder="$a^$")], SENTENCE, "m").has_texts
     assert draw_insides([inside(odd)]).has_texts
 
 
 class Elements(HTMLParser):
-    """Count elements, gather texts, and see that each that is opened is closed."""
+    """Count elements, collect texts, and check that all elements are closed."""
 
     def __init__(self, page):
         super().__init__()
@@ -150,58 +152,60 @@ class Elements(HTMLParser):
 
 
 def check(page):
-    found = Elements(page)
-    assert not found.counts.keys() & {"script", "link", "img", "iframe", "object"}
+    elements = Elements(page)
+    assert not elements.counts.keys() & {"script", "link", "img", "iframe", "object"}
     assert not re.search(r"https?:|//|url\(|@import|\son\w+=", page)
     assert "default-src 'none'" in page
-    return found
+    return elements
 
 
 def test_a_page_of_curves():
     page = curves_page([curves(("he", "<b>", "now")), curves(encoder="<x>")], SENTENCE, "attention")
-    found = check(page)
-    assert (found.counts["svg"], found.counts["polyline"], found.counts["b"]) == (2, 6, 0)
-    assert found.counts["mark"] == 1
-    for text in ("<fever>", "heat & $y$", "<b>", "<x>, layer 11", "the entity stands here"):
-        assert any(text in each for each in found.texts), text
+    elements = check(page)
+    assert (elements.counts["svg"], elements.counts["polyline"], elements.counts["b"]) == (2, 6, 0)
+    assert elements.counts["mark"] == 1
+    for text in ("<fever>", "heat & $y$", "<b>", "<x>, layer 11", "the entity is here"):
+        assert any(text in each for each in elements.texts), text
     numbers = [f"{v:.4f}" for row in curves().values.values() for v in row]
     for number in numbers:
-        assert found.texts.count(number) == 2
+        assert elements.texts.count(number) == 2
     points = re.findall(r'points="([^"]+)"', page)
     top = max(float(v.max()) for v in curves().values.values())
-    drawn = [float(pair.split(",")[1]) for pair in points[0].split()]
+    heights = [float(pair.split(",")[1]) for pair in points[0].split()]
     expected = [10 + 220 * (1 - v / top) for v in curves().values["entity"]]
-    assert drawn == pytest.approx(expected, abs=0.01)
+    assert heights == pytest.approx(expected, abs=0.01)
 
 
 def test_a_page_of_heat_maps():
     first, second = inside(), inside(("a", "<b>", "c"), encoder="other")
-    found = check(insides_page([first, second], "high <fever>", "attention"))
-    assert found.counts["td"] == 4 + 9
+    elements = check(insides_page([first, second], "high <fever>", "attention"))
+    assert elements.counts["td"] == 4 + 9
     for each in (first, second):
         for value in each.weights.ravel():
-            assert f"{value:.4f}" in found.texts
-    assert "high <fever>" in found.texts
+            assert f"{value:.4f}" in elements.texts
+    assert "high <fever>" in elements.texts
 
 
 def test_a_page_of_many_sentences():
-    made = summary("one", "two")
-    found = check(summary_page(made, "attention"))
-    assert "left out: 2, the text is too long" in found.texts
-    assert "a<b" in found.texts
-    for told in made.to_json()["models"]:
-        mean, deviation = told["synonym"]["mean"], told["synonym"]["deviation"]
-        assert f"{mean:.4f} ± {deviation:.4f}" in found.texts
-    assert found.counts["tr"] == 1 + 2 + 1 + 4
+    many = summary("one", "two")
+    elements = check(summary_page(many, "attention"))
+    assert "left out: 2, the text is too long" in elements.texts
+    assert "a<b" in elements.texts
+    for row in many.to_json()["models"]:
+        mean, deviation = row["synonym"]["mean"], row["synonym"]["deviation"]
+        assert f"{mean:.4f} ± {deviation:.4f}" in elements.texts
+    assert elements.counts["tr"] == 1 + 2 + 1 + 4
 
 
-def test_attention_of_nothing_but_zeros_is_shown():
-    flat = Curves("x", 1, ("a",), 0, dict.fromkeys(("entity", "synonym", "random"), np.zeros(1)))
-    check(curves_page([flat], SENTENCE, "attention"))
+def test_zero_attention_is_shown():
+    zero_curves = Curves(
+        "x", 1, ("a",), 0, dict.fromkeys(("entity", "synonym", "random"), np.zeros(1))
+    )
+    check(curves_page([zero_curves], SENTENCE, "attention"))
     check(insides_page([InsideEntity("x", 1, ("a", "b"), np.zeros((2, 2)))], "a b", "attention"))
-    nothing = {"synonym": np.zeros(1), "random": np.zeros(1)}
-    none = AttentionSummary((SENTENCE,), (EncoderSummary("x", 1, nothing),))
+    zeros = {"synonym": np.zeros(1), "random": np.zeros(1)}
+    none = AttentionSummary((SENTENCE,), (EncoderSummary("x", 1, zeros),))
     check(summary_page(none, "attention"))
-    assert draw_curves([flat], SENTENCE, "m").has_texts
+    assert draw_curves([zero_curves], SENTENCE, "m").has_texts
     assert draw_summary(none).has_texts
     assert draw_insides([InsideEntity("x", 1, ("a", "b"), np.zeros((2, 2)))]).has_texts

@@ -1,4 +1,4 @@
-"""BioSyn's archives, small and packed so that they would become large."""
+"""BioSyn's archives, including decompression bombs."""
 
 import io
 import lzma
@@ -20,7 +20,7 @@ def _small(monkeypatch):
     monkeypatch.setenv(VALUE, "1")
 
 
-def packed(path, files, mode="w:gz", **headers):
+def make_archive(path, files, mode="w:gz", **headers):
     with tarfile.open(path, mode, format=tarfile.PAX_FORMAT) as tar:
         for name, text in files.items():
             member = tarfile.TarInfo(name)
@@ -30,10 +30,10 @@ def packed(path, files, mode="w:gz", **headers):
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
-def test_archives_are_read_however_they_are_packed(tmp_path, mode):
+def test_archives_are_read_in_every_compression(tmp_path, mode):
     files = {"test/1.concept": LINE * 600, "test/2.concept": "", "test/3.concept": LINE}
-    place = packed(tmp_path / "a", files | {"other/1.concept": "x" * MIB}, mode)
-    assert len(read_gold(place, "biosyn").queries) == 601
+    path = make_archive(tmp_path / "a", files | {"other/1.concept": "x" * MIB}, mode)
+    assert len(read_gold(path, "biosyn").queries) == 601
 
 
 @pytest.mark.parametrize(
@@ -48,20 +48,22 @@ def test_archives_are_read_however_they_are_packed(tmp_path, mode):
 @pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz"])
 def test_an_archive_that_would_become_large_is_refused(tmp_path, files, mode):
     """An archive of 3 MB became more than 3 GB in memory."""
-    place = packed(tmp_path / "a", files, mode)
+    path = make_archive(tmp_path / "a", files, mode)
     with pytest.raises(InputError, match="BIOGRAFT_MAX_") as error:
-        read_gold(place, "biosyn")
+        read_gold(path, "biosyn")
     assert error.value.path == tmp_path / "a"
 
 
-def test_files_that_are_held_at_once_are_bounded_together(tmp_path):
-    place = packed(tmp_path / "a", {f"test/{k}.concept": " " * (MIB - 1) for k in range(3)}, "w")
+def test_the_total_size_of_files_is_bounded(tmp_path):
+    path = make_archive(
+        tmp_path / "a", {f"test/{k}.concept": " " * (MIB - 1) for k in range(3)}, "w"
+    )
     with pytest.raises(InputError, match=EXPANSION):
-        read_gold(place, "biosyn")
+        read_gold(path, "biosyn")
 
 
-def test_a_header_is_not_read_whole_whatever_its_size(tmp_path):
-    place = packed(tmp_path / "a", {"test/1.concept": LINE}, "w:xz", comment="x" * 2 * MIB)
+def test_the_size_of_headers_is_bounded(tmp_path):
+    path = make_archive(tmp_path / "a", {"test/1.concept": LINE}, "w:xz", comment="x" * 2 * MIB)
     assert len(lzma.compress(b"")) < (tmp_path / "a").stat().st_size < 10_000
     with pytest.raises(InputError, match=VALUE):
-        read_gold(place, "biosyn")
+        read_gold(path, "biosyn")

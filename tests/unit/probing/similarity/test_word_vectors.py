@@ -1,4 +1,4 @@
-"""Text as tokens, and the vectors trained on it."""
+"""Word vectors: tokens, co-occurrences and training."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,9 @@ import pytest
 from biograft.errors import ConfigError, InputError
 from biograft.probing.similarity import (
     SimilarityQuery,
-    TrainingConfig,
+    WordVectorConfig,
     WordVectors,
-    gather,
+    collect_names,
     read_training_text,
     train_glove,
     train_sgns,
@@ -40,21 +40,21 @@ def test_tokens_are_characters_of_chinese_and_words():
     assert tokenize("2型糖尿病 (Type-2, Crohn's)") == [*"2型糖尿病", "type", "2", "crohns"]
 
 
-def test_text_is_numbered_by_frequency_and_rare_tokens_go(text):
+def test_tokens_are_indexed_by_frequency_without_rare_ones(text):
     tokens = [token for line in LINES for token in tokenize(line)]
     counts = {token: tokens.count(token) for token in tokens}
-    kept = [token for token in counts if counts[token] >= 5]
-    assert sorted(text.tokens) == sorted(kept)
+    frequent = [token for token in counts if counts[token] >= 5]
+    assert sorted(text.tokens) == sorted(frequent)
     assert "rare" not in text.tokens
     assert text.counts.tolist() == [counts[token] for token in text.tokens]
     assert text.counts.tolist() == sorted(text.counts.tolist(), reverse=True)
     lines = [[text.tokens[k] for k in line] for line in text.lines()]
-    expected = [[t for t in tokenize(line) if t in kept] for line in LINES]
+    expected = [[t for t in tokenize(line) if t in frequent] for line in LINES]
     assert lines == [line for line in expected if line]
     assert len(text.ends) == len(LINES)
 
 
-def test_counts_of_neighbours_are_those_of_plain_loops(text, monkeypatch):
+def test_cooccurrences_equal_plain_loops(text, monkeypatch):
     expected = {}
     for line in text.lines():
         for a in range(len(line)):
@@ -65,8 +65,8 @@ def test_counts_of_neighbours_are_those_of_plain_loops(text, monkeypatch):
     for block in (1_000_000, 5):
         monkeypatch.setattr(glove_module, "_BLOCK", block)
         counts = count_neighbours(text)
-        found = zip(*(column.tolist() for column in counts), strict=True)
-        assert {(i, j): pytest.approx(x) for i, j, x in found} == expected
+        encoded = zip(*(column.tolist() for column in counts), strict=True)
+        assert {(i, j): pytest.approx(x) for i, j, x in encoded} == expected
         assert len(counts.rows) == len(expected)
 
 
@@ -74,9 +74,9 @@ def test_the_window_ends_after_ten_tokens_and_at_the_line(write):
     line = " ".join(f"w{k}" for k in range(14))
     text = read_training_text(write("t.txt", f"{line}\n" * 5))
     counts = count_neighbours(text)
-    far = {(abs(int(text.tokens[i][1:]) - int(text.tokens[j][1:])), round(x, 9))
+    distances = {(abs(int(text.tokens[i][1:]) - int(text.tokens[j][1:])), round(x, 9))
            for i, j, x in zip(*counts, strict=True)}  # fmt: skip
-    assert far == {(d, round(5 / d, 9)) for d in range(1, 11)}
+    assert distances == {(d, round(5 / d, 9)) for d in range(1, 11)}
 
 
 def loss(x, w, c):
@@ -86,25 +86,27 @@ def loss(x, w, c):
 
 
 @pytest.mark.parametrize("x", [0.1, 7.0, 100.0, 250.0])
-def test_a_step_of_glove_follows_the_slope_of_its_loss(x):
+def test_a_step_of_glove_follows_the_gradient_of_its_loss(x):
     vectors, squares = new_parameters(3, 4, np.random.default_rng(1))
     vectors *= 4
     squares += np.random.default_rng(2).random(squares.shape)
     before, sums = vectors.copy(), squares.copy()
     w, c = before[0, 2], before[1, 0]
     entry = [np.array([k], t) for k, t in ((2, np.int32), (0, np.int32), (x, np.float64))]
-    told = update(*entry, vectors, squares, np.array([0]))
-    assert told == pytest.approx(loss(x, w, c))
+    loss_before = update(*entry, vectors, squares, np.array([0]))
+    assert loss_before == pytest.approx(loss(x, w, c))
     for side, row in ((0, 2), (1, 0)):
         for k in range(5):
-            moved = np.zeros(5)
-            moved[k] = 1e-6
-            ends = [loss(x, w + s * moved, c) if side == 0 else loss(x, w, c + s * moved)
+            delta = np.zeros(5)
+            delta[k] = 1e-6
+            ends = [loss(x, w + s * delta, c) if side == 0 else loss(x, w, c + s * delta)
                     for s in (1, -1)]  # fmt: skip
-            slope = (ends[0] - ends[1]) / 2e-6
+            gradient = (ends[0] - ends[1]) / 2e-6
             step = vectors[side, row, k] - before[side, row, k]
-            assert step == pytest.approx(-0.05 * slope / np.sqrt(sums[side, row, k]), abs=1e-7)
-            assert squares[side, row, k] - sums[side, row, k] == pytest.approx(slope**2, abs=1e-6)
+            assert step == pytest.approx(-0.05 * gradient / np.sqrt(sums[side, row, k]), abs=1e-7)
+            assert squares[side, row, k] - sums[side, row, k] == pytest.approx(
+                gradient**2, abs=1e-6
+            )
     untouched = np.ones_like(vectors, bool)
     untouched[0, 2] = untouched[1, 0] = False
     assert (vectors[untouched] == before[untouched]).all()
@@ -119,30 +121,30 @@ def test_glove_lowers_its_loss(text):
 
 
 @pytest.mark.parametrize("train", [train_glove, train_sgns])
-def test_words_of_one_topic_become_alike(write, train):
+def test_words_of_one_topic_become_similar(write, train):
     text = read_training_text(write("t.txt", "\n".join(topics())))
-    config = TrainingConfig(dim=16, epochs=40, seed=3)
+    config = WordVectorConfig(dim=16, epochs=40, seed=3)
     vectors = train(text, config)
     assert sorted(vectors.tokens) == sorted(text.tokens)
     assert vectors.vectors.shape == (8, 16)
     query = SimilarityQuery("fever 热", "heat 烧", ("bone 骨", "fracture", "unknown"), ("A", "A"))
-    scores = vectors(gather([query]), None)
+    scores = vectors(collect_names([query]), None)
     assert scores[0, 0] > scores[0, 1:].max() + 0.1
     assert scores[0, 3] == 0
     again = train(text, config)
     assert (again.vectors == vectors.vectors).all()
-    other = train(text, TrainingConfig(dim=16, epochs=40, seed=4))
+    other = train(text, WordVectorConfig(dim=16, epochs=40, seed=4))
     assert (other.vectors != vectors.vectors).any()
 
 
-def test_a_name_is_the_mean_of_what_is_known():
+def test_a_name_is_the_mean_of_its_known_tokens():
     vectors = WordVectors(["热", "fever"], np.array([[1, 0], [3, 4]], np.float32))
-    found = vectors.encode(["Fever 热 热", "unknown fever", "unknown"])
-    np.testing.assert_allclose(found, [[5 / 3, 4 / 3], [3, 4], [0, 0]], rtol=1e-6)
+    encoded = vectors.encode(["Fever 热 热", "unknown fever", "unknown"])
+    np.testing.assert_allclose(encoded, [[5 / 3, 4 / 3], [3, 4], [0, 0]], rtol=1e-6)
 
 
-def test_what_cannot_be_trained_is_refused(write):
+def test_invalid_input_is_refused(write):
     with pytest.raises(InputError, match="no word or character 5 times"):
         read_training_text(write("t.txt", "a b c\n"))
     with pytest.raises(ConfigError, match="dim: expected 1 or more, found 0"):
-        TrainingConfig(dim=0)
+        WordVectorConfig(dim=0)

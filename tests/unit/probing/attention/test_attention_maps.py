@@ -1,4 +1,4 @@
-"""Maps of attention against plain loops over what transformers gives."""
+"""Attention maps against plain loops over transformers' results."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ TEXT = "患者有高血压 and acute heart attack 史"
 
 
 def published(folder, text):
-    """What transformers itself gives: tokens, and attention of each layer."""
+    """Return the tokens, and the attention of each layer, from transformers."""
     with quiet_transformers():
         model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
     batch = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
@@ -28,34 +28,34 @@ def test_a_map_is_that_of_transformers(encoder_of, layer):
     ids, layers = published(encoder_of(), TEXT)
     reader = AttentionReader.from_pretrained(encoder_of(), device="cpu")
     assert (reader.n_layers, reader.n_heads) == (3, 4)
-    found = reader.read(TEXT, layer)
-    assert found.ids.tolist() == ids
+    attention = reader.read(TEXT, layer)
+    assert attention.ids.tolist() == ids
     for i in range(len(ids)):
         for j in range(len(ids)):
             summed = sum(float(layers[layer - 1][0, head, i, j]) for head in range(4))
-            assert found.weights[i, j] == pytest.approx(summed, abs=1e-6)
+            assert attention.weights[i, j] == pytest.approx(summed, abs=1e-6)
     for head in (1, 4):
         one = reader.read(TEXT, layer, head).weights
         np.testing.assert_allclose(one, layers[layer - 1][0, head - 1].numpy(), atol=1e-7)
-    np.testing.assert_allclose(found.weights.sum(axis=1), 4, atol=1e-5)
+    np.testing.assert_allclose(attention.weights.sum(axis=1), 4, atol=1e-5)
 
 
 def test_what_stands_around_and_inside_by_plain_loops(encoder_of):
     _, layers = published(encoder_of(), TEXT)
-    found = AttentionReader.from_pretrained(encoder_of(), device="cpu").read(TEXT, 2)
+    attention = AttentionReader.from_pretrained(encoder_of(), device="cpu").read(TEXT, 2)
     start = TEXT.index("heart")
-    first, last = found.tokens_of(start, start + len("heart attack"))
-    assert [found.shown(k) for k in range(first, last + 1)] == ["heart", "attack"]
+    first, last = attention.tokens_of(start, start + len("heart attack"))
+    assert [attention.token_text(k) for k in range(first, last + 1)] == ["heart", "attack"]
     weights = layers[1][0].sum(0).tolist()
     n = len(weights)
     others = [t for t in range(1, n - 1) if t not in (first, last)]  # neither [CLS] nor [SEP]
-    assert found.context(first, last).tolist() == others
+    assert attention.context(first, last).tolist() == others
     towards = [weights[t][first] + weights[t][last] for t in others]
-    np.testing.assert_allclose(found.around(first, last, "to"), towards, atol=1e-6)
+    np.testing.assert_allclose(attention.around(first, last, "to"), towards, atol=1e-6)
     away = [weights[first][t] + weights[last][t] for t in others]
-    np.testing.assert_allclose(found.around(first, last, "from"), away, atol=1e-6)
+    np.testing.assert_allclose(attention.around(first, last, "from"), away, atol=1e-6)
     within = [[weights[i][j] for j in (first, last)] for i in (first, last)]
-    np.testing.assert_allclose(found.inside(first, last), within, atol=1e-6)
+    np.testing.assert_allclose(attention.inside(first, last), within, atol=1e-6)
 
 
 def test_a_knowledge_layer_changes_only_the_layers_behind_it(encoder_of, knowing_encoder):
@@ -104,11 +104,11 @@ def test_another_architecture(tmp_path):
 def test_letters_are_counted_in_the_unaltered_text(encoder_of):
     reader = AttentionReader.from_pretrained(encoder_of(), device="cpu")
     text = "Ｈéart  FEVER 😀 高血压"
-    found = reader.read(text, 1)
+    attention = reader.read(text, 1)
     for name in ("FEVER", "高血压", "😀"):
         start = text.index(name)
-        first, last = found.tokens_of(start, start + len(name))
-        covered = text[found.offsets[first, 0] : found.offsets[last, 1]]
+        first, last = attention.tokens_of(start, start + len(name))
+        covered = text[attention.offsets[first, 0] : attention.offsets[last, 1]]
         assert covered == name
 
 
@@ -134,6 +134,8 @@ def test_layers_and_heads_that_there_are(encoder_of):
 
 
 def test_no_token_stands_for_what_the_tokenizer_drops(encoder_of):
-    found = AttentionReader.from_pretrained(encoder_of(), device="cpu").read("fever \u200b x", 1)
+    attention = AttentionReader.from_pretrained(encoder_of(), device="cpu").read(
+        "fever \u200b x", 1
+    )
     with pytest.raises(UnfitError, match="no token stands for the entity"):
-        found.tokens_of(6, 7)
+        attention.tokens_of(6, 7)

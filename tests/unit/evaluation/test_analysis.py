@@ -1,4 +1,4 @@
-"""Sub-populations, likeness to gold names, and kinds of error."""
+"""Sub-populations, similarity to gold names, and kinds of error."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from biograft.evaluation.analysis import ErrorKind, count_kinds, name_similarity
 SMALL = EvaluationConfig(n_resamples=20)
 
 
-def ask(mention: str, *gold: str, **more) -> LinkQuery:
+def query(mention: str, *gold: str, **more) -> LinkQuery:
     return LinkQuery(mention, frozenset(gold), **more)
 
 
 QUERIES = [
-    ask("grippe", "D1"),
-    ask("common cold", "D4"),
-    ask("bad cold", "D4"),
-    ask("tumour", "D5"),
+    query("grippe", "D1"),
+    query("common cold", "D4"),
+    query("bad cold", "D4"),
+    query("tumour", "D5"),
 ]
 
 
@@ -38,9 +38,9 @@ def result(base, exact):
 
 
 def test_populations_by_hand(base, result):
-    training = [ask("GRIPPE", "MESH:D1"), ask("chill", "D4")]
-    found = {p.name: (p.n, p.acc1) for p in sub_populations(result, base, training)}
-    assert found == {
+    training = [query("GRIPPE", "MESH:D1"), query("chill", "D4")]
+    mistakes = {p.name: (p.n, p.acc1) for p in sub_populations(result, base, training)}
+    assert mistakes == {
         "overall": (4, 0.5),
         "single word": (2, 0.5),
         "multi word": (2, 0.5),
@@ -57,7 +57,7 @@ def test_without_training_only_what_needs_none(base, result):
 
 
 def test_an_empty_population_stays_with_size_0(base, exact):
-    result = evaluate_linking(exact, base, [ask("grippe", "D1")], "lenient", SMALL)
+    result = evaluate_linking(exact, base, [query("grippe", "D1")], "lenient", SMALL)
     (multi,) = [p for p in sub_populations(result, base) if p.name == "multi word"]
     assert (multi.n, multi.acc1) == (0, 0)
     assert multi.to_json()["interval"] == [0, 0]
@@ -66,7 +66,7 @@ def test_an_empty_population_stays_with_size_0(base, exact):
 def test_top_concepts_are_the_most_frequent(base, exact, monkeypatch):
     monkeypatch.setattr("biograft.evaluation.analysis.TOP_CONCEPTS", 1)
     result = evaluate_linking(exact, base, QUERIES, "lenient", SMALL)
-    training = [ask("a", "D4"), ask("b", "D4"), ask("c", "D1")]
+    training = [query("a", "D4"), query("b", "D4"), query("c", "D1")]
     sizes = {p.name: p.n for p in sub_populations(result, base, training)}
     assert sizes["top 1 concepts"] == 2
 
@@ -80,10 +80,10 @@ def cosine(a, b):
 
 
 def test_similarity_is_the_nearest_gold_name(base):
-    assert name_similarity(ask("Common-Cold", "D4"), base) == 1
+    assert name_similarity(query("Common-Cold", "D4"), base) == 1
     expected = max(cosine("bad cold", name) for name in ("cold", "common cold", "flu"))
-    assert name_similarity(ask("bad cold", "D4"), base) == pytest.approx(expected)
-    assert name_similarity(ask("x", "unknown"), base) == 0
+    assert name_similarity(query("bad cold", "D4"), base) == pytest.approx(expected)
+    assert name_similarity(query("x", "unknown"), base) == 0
 
 
 def test_buckets_hold_every_query_once(base, result):
@@ -106,20 +106,20 @@ def test_kinds_of_error(base, ranker):
         "t": [("D2", 1.0), ("D6", 1.0)],
     }
     queries = [
-        ask("a", "D3"),
-        ask("b", "D2"),
-        ask("c", "D6"),
-        ask("d", "D6"),
-        ask("e", "D5", "D6", parts=("e1", "e2")),
-        ask("f", "D6"),
-        ask("g"),
-        ask("h", "Q9"),
-        ask("t", "D6"),
-        ask("right", "D5", parts=("c",)),
+        query("a", "D3"),
+        query("b", "D2"),
+        query("c", "D6"),
+        query("d", "D6"),
+        query("e", "D5", "D6", parts=("e1", "e2")),
+        query("f", "D6"),
+        query("g"),
+        query("h", "Q9"),
+        query("t", "D6"),
+        query("right", "D5", parts=("c",)),
     ]
     result = evaluate_linking(ranker(table), base, queries, "strict", SMALL)
-    found = find_mistakes(result, base)
-    assert [(m.mention, m.kind) for m in found] == [
+    mistakes = find_mistakes(result, base)
+    assert [(m.mention, m.kind) for m in mistakes] == [
         ("a", ErrorKind.BROADER),
         ("b", ErrorKind.NARROWER),
         ("c", ErrorKind.NOT_FOUND),
@@ -130,20 +130,22 @@ def test_kinds_of_error(base, ranker):
         ("h", ErrorKind.NOT_IN_STORE),
         ("t", ErrorKind.TIED),
     ]
-    assert (found[0].gold_name, found[0].predicted) == ("Viral infection", "D2")
-    assert found[7].gold_name == "(not in the store)"
-    assert found[6].gold == "NIL"
-    assert sum(count_kinds(found).values()) == 9
+    assert (mistakes[0].gold_name, mistakes[0].predicted) == ("Viral infection", "D2")
+    assert mistakes[7].gold_name == "(not in the store)"
+    assert mistakes[6].gold == "NIL"
+    assert sum(count_kinds(mistakes).values()) == 9
 
 
 def test_what_a_threshold_withheld_is_told_apart_from_nothing_found(base, ranker):
     config = EvaluationConfig(n_resamples=5, nil_below=0.5)
-    found = ranker({"flu": [("D1", 0.2)]})
-    queries = [ask("flu", "D1"), ask("unheard", "D1")]
-    mistakes = find_mistakes(evaluate_linking(found, base, queries, "strict", config), base)
+    mistakes = ranker({"flu": [("D1", 0.2)]})
+    queries = [query("flu", "D1"), query("unheard", "D1")]
+    mistakes = find_mistakes(evaluate_linking(mistakes, base, queries, "strict", config), base)
     assert [m.kind for m in mistakes] == [ErrorKind.NIL_GIVEN, ErrorKind.NO_ANSWER]
 
 
 def test_a_name_of_both_concepts_is_told(base, exact):
-    result = evaluate_linking(exact, base, [ask("flu", "D1"), ask("flu", "D4")], "lenient", SMALL)
+    result = evaluate_linking(
+        exact, base, [query("flu", "D1"), query("flu", "D4")], "lenient", SMALL
+    )
     assert [m.kind for m in find_mistakes(result, base)] == [ErrorKind.SAME_NAME]

@@ -1,4 +1,4 @@
-"""Cosines and right answers against plain loops; letters; encoders' vectors."""
+"""Similarity scores and judgements against plain loops: lexical, and by encoders."""
 
 import math
 from collections import Counter
@@ -9,15 +9,15 @@ from tiny_masked_lm import tiny_masked_lm_folder
 
 from biograft.errors import ConfigError, StoreError
 from biograft.linking.lexical.ngrams import grams_of, join_texts
-from biograft.nn.knowledge import TableEntity, KnowledgeBertForMaskedLM
+from biograft.nn.knowledge import KnowledgeBertForMaskedLM, TableEntity
 from biograft.nn.pretrained import load_masked_lm
 from biograft.probing.similarity import (
     NameEncoder,
     SimilarityQuery,
-    gather,
+    collect_names,
     judge,
-    letter_similarity,
-    report as judging_module,
+    lexical_similarity,
+    report as report_module,
 )
 
 QUERIES = [
@@ -32,17 +32,17 @@ def cosine(a, b):
     return sum(x * y for x, y in zip(a, b, strict=True)) / norm if norm else 0.0
 
 
-def test_each_text_is_seen_once_and_scored_in_place(monkeypatch):
-    monkeypatch.setattr(judging_module, "_AT_ONCE", 2)
-    names = gather(QUERIES)
+def test_each_text_is_encoded_once(monkeypatch):
+    monkeypatch.setattr(report_module, "_CHUNK", 2)
+    names = collect_names(QUERIES)
     assert len(names.texts) == len(set(names.texts)) == 9
     vectors = np.random.default_rng(0).normal(size=(9, 5)).astype(np.float32)
     vectors[4] = 0
     scores = names.cosines(vectors)
     for row, query in enumerate(QUERIES):
-        own = vectors[names.texts.index(query.query)]
+        query_vector = vectors[names.texts.index(query.query)]
         for column, text in enumerate((query.positive, *query.negatives)):
-            expected = cosine(own, vectors[names.texts.index(text)])
+            expected = cosine(query_vector, vectors[names.texts.index(text)])
             assert scores[row, column] == pytest.approx(expected, abs=1e-6)
 
 
@@ -51,28 +51,28 @@ def test_only_the_best_alone_is_right():
     assert judge(scores).tolist() == [True, False, False, False]
 
 
-def test_letters_are_cosines_of_weighted_ngrams():
-    names = gather(QUERIES)
-    bags = {}
+def test_lexical_similarity_is_the_cosine_of_weighted_ngrams():
+    names = collect_names(QUERIES)
+    counts = {}
     for text in names.texts:
         joined, out = join_texts([text]), np.zeros(100, np.uint64)
         n = grams_of(joined.codes, int(joined.starts[0]), int(joined.starts[1]), out)
-        bags[text] = Counter(out[:n].tolist())
-    grams = sorted({gram for bag in bags.values() for gram in bag})
-    idf = {g: math.log(len(bags) / sum(g in bag for bag in bags.values())) + 1 for g in grams}
-    scores = letter_similarity(names, None)
+        counts[text] = Counter(out[:n].tolist())
+    grams = sorted({gram for bag in counts.values() for gram in bag})
+    idf = {g: math.log(len(counts) / sum(g in bag for bag in counts.values())) + 1 for g in grams}
+    scores = lexical_similarity(names, None)
     for row, query in enumerate(QUERIES):
-        own = [bags[query.query][g] * idf[g] for g in grams]
+        query_vector = [counts[query.query][g] * idf[g] for g in grams]
         for column, text in enumerate((query.positive, *query.negatives)):
-            expected = cosine(own, [bags[text][g] * idf[g] for g in grams])
+            expected = cosine(query_vector, [counts[text][g] * idf[g] for g in grams])
             assert scores[row, column] == pytest.approx(expected, abs=1e-9)
     assert scores[1, 2] == 0
-    assert judge(scores).tolist()[2] is False  # "fever fever" has the letters of "fever"
+    assert judge(scores).tolist()[2] is False  # "fever fever" has the n-grams of "fever"
 
 
-def test_letters_do_not_see_case_nor_hyphens():
+def test_lexical_similarity_ignores_case_and_hyphens():
     one = SimilarityQuery("Crohn-disease", "crohn DISEASE", ("crohns",), ("A", "A"))
-    assert letter_similarity(gather([one]), None)[0, 0] == pytest.approx(1)
+    assert lexical_similarity(collect_names([one]), None)[0, 0] == pytest.approx(1)
 
 
 TEXTS = ["acute fever", "fever", "acute unknownword fever of long standing", "发热 头痛", "a"]
@@ -106,8 +106,8 @@ def test_the_mean_leaves_special_tokens_and_padding_out(folder):
     )
 
 
-def test_an_unknown_piece_is_a_token_like_any(folder):
-    """[UNK] is no token of the frame, though tokenizers call it special."""
+def test_an_unknown_token_counts_like_any(folder):
+    """[UNK] counts, though tokenizers mark it as special."""
     measure = NameEncoder.from_pretrained(str(folder))
     ids, inner = measure._tokens(["fever ☃ fever"])
     assert measure.encoder.tokenizer.unk_token_id in ids[0]
@@ -117,46 +117,48 @@ def test_an_unknown_piece_is_a_token_like_any(folder):
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "own"])
-def test_other_poolings_are_those_of_encoders(folder, pooling):
+def test_other_poolings_equal_those_of_encoders(folder, pooling):
     from biograft.nn.encoder import TextEncoder
 
     known = None if pooling == "own" else pooling
     expected = TextEncoder.from_pretrained(folder, pooling=known).encode(TEXTS, normalize=False)
-    found = NameEncoder.from_pretrained(str(folder), pooling).encode(TEXTS)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    vectors = NameEncoder.from_pretrained(str(folder), pooling).encode(TEXTS)
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
 def test_an_encoder_scores_by_cosines(folder):
     measure = NameEncoder.from_pretrained(str(folder))
     query = SimilarityQuery("fever", "acute fever", ("a", "发热 头痛"), ("A", "A"))
-    scores = measure(gather([query]), None)
-    own = by_hand(measure.encoder, "fever")
+    scores = measure(collect_names([query]), None)
+    query_vector = by_hand(measure.encoder, "fever")
     for column, text in enumerate((query.positive, *query.negatives)):
         assert scores[0, column] == pytest.approx(
-            cosine(own, by_hand(measure.encoder, text)), abs=1e-5
+            cosine(query_vector, by_hand(measure.encoder, text)), abs=1e-5
         )
 
 
-def test_what_is_no_encoder_or_pooling_is_refused(folder, tmp_path):
+def test_unknown_encoders_and_poolings_are_refused(folder, tmp_path):
     with pytest.raises(StoreError, match="holds no encoder"):
         NameEncoder.from_pretrained(str(tmp_path))
     with pytest.raises(ConfigError, match="pooling: expected one of inner, mean, cls, own"):
         NameEncoder.from_pretrained(str(folder), "max")
 
 
-def test_a_model_that_must_be_told_is_told_on_request_alone(tmp_path):
-    """Two names of one concept would be told the same, which gives the answer away."""
+def test_entity_inputs_are_given_on_request_only(tmp_path):
+    """Two names of one concept would get the same entity, which leaks the answer."""
     bert = tiny_masked_lm_folder(tmp_path / "bert", ["heart attack is mi"])
     entities = [TableEntity("C0", "mi", ("mi", "heart attack"))]
     model = KnowledgeBertForMaskedLM.from_bert(
         bert, np.ones((1, 4), np.float32), entities,
         knowledge_layers={"entity_fusion": {"after": 1, "neutral_start": False}},
     )  # fmt: skip
-    model.save_pretrained(tmp_path / "told")
-    load_masked_lm(bert).tokenizer.save_pretrained(tmp_path / "told")
-    untold, told = (
-        NameEncoder.from_pretrained(str(tmp_path / "told"), told=told).encode(["mi", "is"])
-        for told in (False, True)
+    model.save_pretrained(tmp_path / "aware")
+    load_masked_lm(bert).tokenizer.save_pretrained(tmp_path / "aware")
+    plain, aware = (
+        NameEncoder.from_pretrained(str(tmp_path / "aware"), with_entities=aware).encode(
+            ["mi", "is"]
+        )
+        for aware in (False, True)
     )
-    np.testing.assert_allclose(untold[1], told[1], atol=1e-6)
-    assert np.abs(untold[0] - told[0]).max() > 1e-3
+    np.testing.assert_allclose(plain[1], aware[1], atol=1e-6)
+    assert np.abs(plain[0] - aware[0]).max() > 1e-3
