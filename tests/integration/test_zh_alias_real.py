@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from biograft.records import NameKind, NameRecord, RelationRecord
+from biograft.sources.chinese import DISEASE_TABLE
 from biograft.sources.files import read_head
 from biograft.sources.format import Probe
-from biograft.sources.zh_alias import FORMAT
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ def reading(reading):
 
 
 def claims(path: Path) -> bool:
-    return FORMAT.recognise(Probe(path, read_head(path)))
+    return DISEASE_TABLE.recognise(Probe(path, read_head(path)))
 
 
 def test_counts(shared_data, reading):

@@ -45,9 +45,7 @@ def test_a_ranker_is_finetuned_and_evaluated(kb, tmp_path):
     gold = tmp_path / "gold.concept"
     rows = [f"{n}||0|{len(name)}||Disease||{name}||{i}" for n, (name, i) in enumerate(pairs)]
     gold.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    recipe = Recipe.load(
-        "linker-ranker", ["config.epochs=1", "config.ensemble=1"]
-    )
+    recipe = Recipe.load("linker-ranker", ["config.epochs=1", "config.ensemble=1"])
     data = {"train": [str(gold)], "format": "biosyn"}
     done = finetune(recipe, tmp_path / "run", kb=kb, data=data)
     assert done.finished

@@ -27,7 +27,7 @@ from biograft.artifacts import MANIFEST, ArtifactKind, file_sizes, hash_file, ne
 from biograft.corpus.shards import SHARDS, shard_path
 from biograft.errors import ConfigError, OutputError
 from biograft.kb import KnowledgeBase
-from biograft.linking.provenance import store_fingerprint
+from biograft.kb.store import store_fingerprint
 from biograft.progress import Progress
 from biograft.registry import Registry
 

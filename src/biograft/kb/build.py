@@ -41,68 +41,6 @@ from biograft.progress import Progress
 from biograft.records import IS_A
 from biograft.sources import STARTER, ReadLog, SourceConfig, read_source, resolve
 
-Rows = npt.NDArray[np.uint32]
-MAX_PEELS = 200
-"""Deeper hierarchies than this are peeled one concept at a time."""
-
-
-def find_cycle(children: Rows, parents: Rows, n_concepts: int) -> tuple[int, list[int]]:
-    """Find cycles in a hierarchy: the number of concepts on or between them, and one of them.
-
-    Concepts without a remaining parent or child are removed repeatedly; in a hierarchy without
-    cycles nothing remains.
-    """
-    for _ in range(MAX_PEELS):
-        if not len(children):
-            break
-        has_parent = np.zeros(n_concepts, bool)
-        has_child = np.zeros(n_concepts, bool)
-        has_parent[children] = True
-        has_child[parents] = True
-        kept = has_parent[parents] & has_child[children]
-        if kept.all():
-            break
-        children, parents = children[kept], parents[kept]
-    else:
-        children, parents = _peel_one_by_one(children, parents)
-    if not len(children):
-        return 0, []
-    return len(np.unique(children)), _walk(children, parents)
-
-
-def _peel_one_by_one(children: Rows, parents: Rows) -> tuple[Rows, Rows]:
-    """Peel the rest of a very deep hierarchy, in time linear in its edges.
-
-    Only concepts without parents are removed, so concepts below a cycle remain.
-    """
-    below: dict[int, list[int]] = {}
-    n_parents: dict[int, int] = {}
-    for child, parent in zip(children.tolist(), parents.tolist(), strict=True):
-        below.setdefault(parent, []).append(child)
-        n_parents[child] = n_parents.get(child, 0) + 1
-    queue = [node for node in below if node not in n_parents]
-    for node in queue:
-        for child in below.get(node, ()):
-            n_parents[child] -= 1
-            if not n_parents[child]:
-                queue.append(child)
-    free = np.array(sorted(queue), np.uint32)
-    kept = ~np.isin(parents, free)
-    return children[kept], parents[kept]
-
-
-def _walk(children: Rows, parents: Rows) -> list[int]:
-    """Follow parents until a concept occurs twice, and return the cycle."""
-    up = dict(zip(children.tolist(), parents.tolist(), strict=True))
-    path: list[int] = []
-    seen: dict[int, int] = {}
-    node = int(children[0])
-    while node not in seen:
-        seen[node] = len(path)
-        path.append(node)
-        node = up[node]
-    return [*path[seen[node] :], node]
-
 
 @dataclass
 class _Hasher:
@@ -321,3 +259,68 @@ def build_starter(out: str | Path, *, overwrite: bool = False) -> BuildReport:
     """
     config = BuildConfig(sources=(SourceConfig(path=Path(STARTER)),))
     return build_store(config, out, overwrite=overwrite)
+
+
+# ---- cycles in the hierarchy
+
+Rows = npt.NDArray[np.uint32]
+MAX_PEELS = 200
+"""Deeper hierarchies than this are peeled one concept at a time."""
+
+
+def find_cycle(children: Rows, parents: Rows, n_concepts: int) -> tuple[int, list[int]]:
+    """Find cycles in a hierarchy: the number of concepts on or between them, and one of them.
+
+    Concepts without a remaining parent or child are removed repeatedly; in a hierarchy without
+    cycles nothing remains.
+    """
+    for _ in range(MAX_PEELS):
+        if not len(children):
+            break
+        has_parent = np.zeros(n_concepts, bool)
+        has_child = np.zeros(n_concepts, bool)
+        has_parent[children] = True
+        has_child[parents] = True
+        kept = has_parent[parents] & has_child[children]
+        if kept.all():
+            break
+        children, parents = children[kept], parents[kept]
+    else:
+        children, parents = _peel_one_by_one(children, parents)
+    if not len(children):
+        return 0, []
+    return len(np.unique(children)), _walk(children, parents)
+
+
+def _peel_one_by_one(children: Rows, parents: Rows) -> tuple[Rows, Rows]:
+    """Peel the rest of a very deep hierarchy, in time linear in its edges.
+
+    Only concepts without parents are removed, so concepts below a cycle remain.
+    """
+    below: dict[int, list[int]] = {}
+    n_parents: dict[int, int] = {}
+    for child, parent in zip(children.tolist(), parents.tolist(), strict=True):
+        below.setdefault(parent, []).append(child)
+        n_parents[child] = n_parents.get(child, 0) + 1
+    queue = [node for node in below if node not in n_parents]
+    for node in queue:
+        for child in below.get(node, ()):
+            n_parents[child] -= 1
+            if not n_parents[child]:
+                queue.append(child)
+    free = np.array(sorted(queue), np.uint32)
+    kept = ~np.isin(parents, free)
+    return children[kept], parents[kept]
+
+
+def _walk(children: Rows, parents: Rows) -> list[int]:
+    """Follow parents until a concept occurs twice, and return the cycle."""
+    up = dict(zip(children.tolist(), parents.tolist(), strict=True))
+    path: list[int] = []
+    seen: dict[int, int] = {}
+    node = int(children[0])
+    while node not in seen:
+        seen[node] = len(path)
+        path.append(node)
+        node = up[node]
+    return [*path[seen[node] :], node]

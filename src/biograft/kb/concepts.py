@@ -14,54 +14,6 @@ from biograft.kb.collector import CollectedRecords
 from biograft.kb.tables import ID_KINDS
 from biograft.records import IdKind
 
-
-def filter_types(concepts: Concepts, records: CollectedRecords, types: tuple[str, ...]) -> Concepts:
-    """Keep the concepts of some semantic types and of all types below them."""
-    codes = records.vocabularies["type"].labels
-    labels = {code: records.labels.get(code, ("", "")) for code in codes}
-    closed = close_types({code: tree for code, (_, tree) in labels.items()}, _codes(labels, types))
-    numbers = [number for number, code in enumerate(codes) if code in closed]
-    n = len(concepts.ids)
-    keep = np.zeros(n, bool)
-    for frame in records.frames("types"):
-        selected = frame.filter(frame["type"].is_in(numbers))
-        rows = concepts.rows_of(selected["concept"])
-        keep[rows.drop_nulls().to_numpy()] = True
-    leaders = np.where(keep, np.arange(n, dtype=np.uint32), DROPPED)
-    filtered = renumber(concepts, leaders.astype(np.uint32))
-    filtered.n_dropped = n - len(filtered.ids)
-    return filtered
-
-
-def _codes(labels: dict[str, tuple[str, str]], types: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the codes of types given by code, label or category letter."""
-    by_label = {label.lower(): code for code, (label, _) in labels.items() if label}
-    known = {*labels, *by_label, *(tree for _, tree in labels.values() if tree)}
-    categories = {tree[0] for _, tree in labels.values() if tree}
-    for word in types:
-        if word not in known and word.lower() not in by_label and word not in categories:
-            hint = nearest(word, known) if known else "the sources give no types at all"
-            raise ConfigError(f"types: no concept has the type {word!r}; {hint}")
-    return tuple(by_label.get(word.lower(), word) for word in types)
-
-
-def close_types(trees: dict[str, str], types: tuple[str, ...]) -> set[str]:
-    """Return the given types and all types below them.
-
-    A type is below another if its tree number extends the other's (``B2.2.1`` and ``B2.2``); a
-    single letter stands for a whole category, as in MeSH.
-    """
-    roots = [trees.get(code) or code for code in types]
-    return set(types) | {
-        code for code, tree in trees.items() if any(_is_below(tree or code, root) for root in roots)
-    }
-
-
-def _is_below(tree: str, root: str) -> bool:
-    in_category = len(root) == 1 and tree[:1] == root and tree[1:2].isdigit()
-    return tree == root or tree.startswith(root + ".") or in_category
-
-
 DROPPED = np.uint32(0xFFFFFFFF)
 """The row of a concept that a filter left out."""
 
@@ -282,3 +234,50 @@ def _components(
         leaders = leaders[leaders]
         if np.array_equal(before, leaders):
             return leaders
+
+
+def filter_types(concepts: Concepts, records: CollectedRecords, types: tuple[str, ...]) -> Concepts:
+    """Keep the concepts of some semantic types and of all types below them."""
+    codes = records.vocabularies["type"].labels
+    labels = {code: records.labels.get(code, ("", "")) for code in codes}
+    closed = close_types({code: tree for code, (_, tree) in labels.items()}, _codes(labels, types))
+    numbers = [number for number, code in enumerate(codes) if code in closed]
+    n = len(concepts.ids)
+    keep = np.zeros(n, bool)
+    for frame in records.frames("types"):
+        selected = frame.filter(frame["type"].is_in(numbers))
+        rows = concepts.rows_of(selected["concept"])
+        keep[rows.drop_nulls().to_numpy()] = True
+    leaders = np.where(keep, np.arange(n, dtype=np.uint32), DROPPED)
+    filtered = renumber(concepts, leaders.astype(np.uint32))
+    filtered.n_dropped = n - len(filtered.ids)
+    return filtered
+
+
+def _codes(labels: dict[str, tuple[str, str]], types: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the codes of types given by code, label or category letter."""
+    by_label = {label.lower(): code for code, (label, _) in labels.items() if label}
+    known = {*labels, *by_label, *(tree for _, tree in labels.values() if tree)}
+    categories = {tree[0] for _, tree in labels.values() if tree}
+    for word in types:
+        if word not in known and word.lower() not in by_label and word not in categories:
+            hint = nearest(word, known) if known else "the sources give no types at all"
+            raise ConfigError(f"types: no concept has the type {word!r}; {hint}")
+    return tuple(by_label.get(word.lower(), word) for word in types)
+
+
+def close_types(trees: dict[str, str], types: tuple[str, ...]) -> set[str]:
+    """Return the given types and all types below them.
+
+    A type is below another if its tree number extends the other's (``B2.2.1`` and ``B2.2``); a
+    single letter stands for a whole category, as in MeSH.
+    """
+    roots = [trees.get(code) or code for code in types]
+    return set(types) | {
+        code for code, tree in trees.items() if any(_is_below(tree or code, root) for root in roots)
+    }
+
+
+def _is_below(tree: str, root: str) -> bool:
+    in_category = len(root) == 1 and tree[:1] == root and tree[1:2].isdigit()
+    return tree == root or tree.startswith(root + ".") or in_category

@@ -399,19 +399,11 @@ class KnowledgeBase:
         return list(dict.fromkeys(r.tail if r.head == own else r.head for r in relations))
 
     def parents(self, identifier: str) -> list[str]:
-        """Return the ids of the direct is-a parents.
-
-        >>> kb.parents("D003924")
-        ['D003920']
-        """
+        """Return the ids of the direct is-a parents."""
         return self.neighbours(identifier, relation=IS_A, direction="out")
 
     def children(self, identifier: str) -> list[str]:
-        """Return the ids of the direct is-a children.
-
-        >>> kb.children("D003920")
-        ['D003922', 'D003924', 'D016640']
-        """
+        """Return the ids of the direct is-a children."""
         return self.neighbours(identifier, relation=IS_A, direction="in")
 
     def ancestors(self, identifier: str) -> list[str]:
@@ -496,3 +488,11 @@ def fingerprint(
     for vocabulary in vocabularies:
         digest.update(json.dumps(list(vocabulary)).encode())
     return digest.hexdigest()
+
+
+_INDEXED = ("concepts", "ids", "names")
+
+
+def store_fingerprint(kb: KnowledgeBase) -> str:
+    """Hash the tables that an index depends on; equal content gives equal hashes."""
+    return fingerprint(kb, _INDEXED)

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 from biograft.artifacts import ArtifactKind, new_folder
 from biograft.errors import ConfigError, MissingExtraError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
+from biograft.kb.store import store_fingerprint
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Generator
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
-from biograft.linking.provenance import store_fingerprint
 from biograft.progress import Progress
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.kb import KnowledgeBase
+from biograft.kb.store import store_fingerprint
 from biograft.linking.finetuning import FinetuneConfig
 from biograft.linking.generative.config import GenerativeConfig
 from biograft.linking.index import OpenedIndex, build_index, open_index, open_search, update_index
 from biograft.linking.linker import Linker
-from biograft.linking.provenance import store_fingerprint
 from biograft.linking.queries import LabelledMention
 from biograft.linking.recipes import (
     LinkerKind,

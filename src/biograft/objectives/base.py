@@ -1,9 +1,4 @@
-"""The base class of all training objectives, and what one forward pass gives to them.
-
-An objective adds labels to examples (``prepare``), says over how many items of a batch its loss is
-a mean (``count``) and computes the loss (``loss``). All objectives of a recipe share one forward
-pass of the model.
-"""
+"""The base class of all objectives, and the states, heads and losses that they share."""
 
 from __future__ import annotations
 
@@ -14,9 +9,92 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, gelu
 
 from biograft.errors import ConfigError
-from biograft.objectives.examples import Ints, Setting, TextBatch, TextExample
+from biograft.objectives.examples import IGNORED, Ints, Setting, TextBatch, TextExample
+
+_STD = 0.02
+"""Standard deviation of new weights, as in BERT."""
+_EPSILON = 1e-12
+"""As in BERT's layer norms."""
+
+
+def init_weights(module: nn.Module) -> None:
+    """Initialise a head with a generator of its own, so other weights change nothing."""
+    generator = torch.Generator().manual_seed(0)
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.Embedding):
+            nn.init.normal_(part.weight, std=_STD, generator=generator)
+        if isinstance(part, nn.Linear) and part.bias is not None:
+            nn.init.zeros_(part.bias)
+
+
+class GeluNorm(nn.Module):
+    """LN(GELU(W x)), without a bias on W."""
+
+    def __init__(self, n_in: int, n_out: int) -> None:
+        super().__init__()
+        self.dense, self.norm = nn.Linear(n_in, n_out, bias=False), nn.LayerNorm(n_out, _EPSILON)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Map (..., n_in) to (..., n_out)."""
+        outputs: Tensor = self.norm(gelu(self.dense(inputs)))
+        return outputs
+
+
+class PairHead(nn.Module):
+    """tanh(dense) of the first token's state, then the scores of two classes."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.dense, self.classes = nn.Linear(width, width), nn.Linear(width, 2)
+        init_weights(self)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Compute scores (sequences, 2) from the states (sequences, length, width)."""
+        scores: Tensor = self.classes(torch.tanh(self.dense(states[:, 0])))
+        return scores
+
+
+def to_float32(values: Tensor) -> Tensor:
+    """Cast half precision to float32, where sums and differences are accurate enough."""
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
+
+
+def labelled_cross_entropy(scores: Tensor, labels: Tensor) -> tuple[Tensor, float]:
+    """Compute the mean of -ln softmax(scores)[label] over (n, classes), and the accuracy.
+
+    ``IGNORED`` labels do not count; without any other label both are 0, and so is the gradient.
+    Half precision is computed in float32.
+    """
+    scores = to_float32(scores)
+    counted = labels != IGNORED
+    n_counted = counted.sum().clamp_min(1)
+    losses = cross_entropy(scores, labels, ignore_index=IGNORED, reduction="sum")
+    correct = ((scores.detach().argmax(-1) == labels) & counted).sum()
+    return losses / n_counted, float(correct / n_counted)
+
+
+def count_reduced(reduction: str, n_items: int, n_sequences: int) -> int:
+    """Count what a loss is a mean over: items (``mean``) or sequences (``sequence_sum``)."""
+    return n_items if reduction == "mean" else n_sequences
+
+
+def reduced(reduction: str, losses: Tensor, n_sequences: int) -> Tensor:
+    """Reduce the losses of items (n,): their mean, or their sum per sequence; 0 without items."""
+    n_counted = count_reduced(reduction, len(losses), n_sequences)
+    return losses.sum() / max(1, n_counted)
+
+
+def reduced_cross_entropy(
+    reduction: str, scores: Tensor, labels: Tensor, n_sequences: int
+) -> tuple[Tensor, dict[str, float]]:
+    """Compute the loss of items (n, classes) that are all labelled, and its statistics."""
+    loss, accuracy = labelled_cross_entropy(scores, labels)
+    if reduction == "sequence_sum":
+        loss = loss * (len(labels) / n_sequences)
+    return loss, {"loss": float(loss.detach()), "accuracy": accuracy}
 
 
 @dataclass(frozen=True, slots=True)

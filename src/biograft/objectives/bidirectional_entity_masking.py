@@ -15,7 +15,17 @@ import torch
 from torch import Tensor, nn
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import Loss, LossTerm, Objective, TensorBatch, TextStates
+from biograft.objectives.base import (
+    GeluNorm,
+    Loss,
+    LossTerm,
+    Objective,
+    TensorBatch,
+    TextStates,
+    count_reduced,
+    init_weights,
+    reduced_cross_entropy,
+)
 from biograft.objectives.configs import BidirectionalEntityMaskingConfig
 from biograft.objectives.examples import (
     HEAD_OFFSET,
@@ -25,8 +35,6 @@ from biograft.objectives.examples import (
     TextBatch,
     TextExample,
 )
-from biograft.objectives.heads import GeluNorm, init_weights
-from biograft.objectives.losses import count_reduced, reduced_cross_entropy
 
 NAME = "bidirectional_entity_masking"
 HEAD, ADJECTIVE = "head", "adjective"

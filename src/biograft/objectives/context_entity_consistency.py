@@ -13,11 +13,17 @@ import torch
 from torch import Tensor, nn
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
+from biograft.objectives.base import (
+    GeluNorm,
+    Loss,
+    Objective,
+    TensorBatch,
+    TextStates,
+    init_weights,
+    labelled_cross_entropy,
+)
 from biograft.objectives.configs import ContextEntityConsistencyConfig
 from biograft.objectives.examples import CONSISTENT, IGNORED, Setting, TextBatch, TextExample
-from biograft.objectives.heads import GeluNorm, init_weights
-from biograft.objectives.losses import labelled_cross_entropy
 
 NAME = "context_entity_consistency"
 

@@ -7,9 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from biograft.nn.knowledge.inputs import BEGIN, INSIDE, OUTSIDE
-from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
+from biograft.objectives.base import (
+    Loss,
+    Objective,
+    TensorBatch,
+    TextStates,
+    labelled_cross_entropy,
+)
 from biograft.objectives.examples import IGNORED, TextBatch, TextExample
-from biograft.objectives.losses import labelled_cross_entropy
 
 NAME = "entity_detection"
 

@@ -12,10 +12,9 @@ from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
+from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates, to_float32
 from biograft.objectives.configs import EntityLinkingConfig
 from biograft.objectives.examples import Setting, TextBatch
-from biograft.objectives.losses import to_float32
 
 NAME = "entity_linking"
 

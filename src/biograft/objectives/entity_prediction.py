@@ -13,16 +13,15 @@ import numpy as np
 import torch
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
-from biograft.objectives.configs import EntityPredictionConfig
-from biograft.objectives.examples import (
-    IGNORED,
-    VISIBLE_ENTITIES,
-    Setting,
-    TextBatch,
-    TextExample,
+from biograft.objectives.base import (
+    Loss,
+    Objective,
+    TensorBatch,
+    TextStates,
+    labelled_cross_entropy,
 )
-from biograft.objectives.losses import labelled_cross_entropy
+from biograft.objectives.configs import EntityPredictionConfig
+from biograft.objectives.examples import IGNORED, VISIBLE_ENTITIES, Setting, TextBatch, TextExample
 
 NAME = "entity_prediction"
 

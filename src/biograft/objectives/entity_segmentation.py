@@ -7,11 +7,18 @@ import torch
 from torch import Tensor, nn
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
+from biograft.objectives.base import (
+    GeluNorm,
+    Loss,
+    Objective,
+    TensorBatch,
+    TextStates,
+    count_reduced,
+    init_weights,
+    reduced_cross_entropy,
+)
 from biograft.objectives.configs import EntitySegmentationConfig
 from biograft.objectives.examples import IGNORED, SEGMENT_ENDS, Setting, TextBatch, TextExample
-from biograft.objectives.heads import GeluNorm, init_weights
-from biograft.objectives.losses import count_reduced, reduced_cross_entropy
 
 NAME = "entity_segmentation"
 

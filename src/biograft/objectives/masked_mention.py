@@ -13,7 +13,15 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
+from biograft.objectives.base import (
+    Loss,
+    Objective,
+    TensorBatch,
+    TextStates,
+    count_reduced,
+    reduced,
+    to_float32,
+)
 from biograft.objectives.configs import MaskedMentionConfig
 from biograft.objectives.examples import (
     ALL,
@@ -23,7 +31,6 @@ from biograft.objectives.examples import (
     Setting,
     TextBatch,
 )
-from biograft.objectives.losses import count_reduced, reduced, to_float32
 
 NAME = "masked_mention"
 

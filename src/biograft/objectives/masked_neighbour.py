@@ -16,7 +16,15 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
+from biograft.objectives.base import (
+    Loss,
+    Objective,
+    TensorBatch,
+    TextStates,
+    count_reduced,
+    reduced,
+    to_float32,
+)
 from biograft.objectives.configs import MaskedNeighbourConfig
 from biograft.objectives.examples import (
     ALL,
@@ -26,7 +34,6 @@ from biograft.objectives.examples import (
     Setting,
     TextBatch,
 )
-from biograft.objectives.losses import count_reduced, reduced, to_float32
 
 NAME = "masked_neighbour"
 

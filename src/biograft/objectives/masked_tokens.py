@@ -9,10 +9,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
+from biograft.objectives.base import (
+    Loss,
+    Objective,
+    TensorBatch,
+    TextStates,
+    labelled_cross_entropy,
+)
 from biograft.objectives.configs import MaskedTokensConfig
 from biograft.objectives.examples import IGNORED, SPECIAL, Ints, Setting, TextBatch, TextExample
-from biograft.objectives.losses import labelled_cross_entropy
 
 NAME = "masked_tokens"
 

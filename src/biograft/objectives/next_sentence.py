@@ -5,11 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
+from biograft.objectives.base import (
+    Loss,
+    Objective,
+    PairHead,
+    TensorBatch,
+    TextStates,
+    labelled_cross_entropy,
+)
 from biograft.objectives.configs import NextSentenceConfig
 from biograft.objectives.examples import FOLLOWS, IGNORED, Setting, TextBatch, TextExample
-from biograft.objectives.heads import PairHead
-from biograft.objectives.losses import labelled_cross_entropy
 
 
 class NextSentence(Objective):

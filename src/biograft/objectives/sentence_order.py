@@ -7,7 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
+from biograft.objectives.base import (
+    Loss,
+    Objective,
+    PairHead,
+    TensorBatch,
+    TextStates,
+    labelled_cross_entropy,
+)
 from biograft.objectives.configs import SentenceOrderConfig
 from biograft.objectives.examples import (
     FOLLOWS,
@@ -18,8 +25,6 @@ from biograft.objectives.examples import (
     TextBatch,
     TextExample,
 )
-from biograft.objectives.heads import PairHead
-from biograft.objectives.losses import labelled_cross_entropy
 
 NAME = "sentence_order"
 

@@ -16,10 +16,9 @@ from torch.nn.functional import normalize, softplus
 
 from biograft.config import from_mapping
 from biograft.errors import BiograftError, ConfigError
-from biograft.objectives.base import Loss, Objective
+from biograft.objectives.base import Loss, Objective, to_float32
 from biograft.objectives.configs import LOSSES, SynonymAlignmentConfig
 from biograft.objectives.examples import Setting
-from biograft.objectives.losses import to_float32
 
 
 def cosines(embeddings: Tensor) -> Tensor:

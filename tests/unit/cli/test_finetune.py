@@ -232,7 +232,10 @@ def test_a_re_ranker_keeps_the_ranker_that_ranks_first(ranker, place, run, train
 
 def test_data_of_a_recipe(place, run, write, tmp_path):
     gold = json.dumps([str(place / "train.jsonl")])
-    text = f'kind = "linker"\nlinker = "ranker"\n[data]\ntrain = {gold}\nformat = "sample"\n[config]\nepochs = 1\n'
+    text = (
+        'kind = "linker"\nlinker = "ranker"\n[config]\nepochs = 1\n'
+        f'[data]\ntrain = {gold}\nformat = "sample"\n'
+    )
     mine = write("mine.toml", text)
     done = run("finetune", mine, "--kb", place / "kb", "-o", tmp_path / "run")
     assert "n_mentions" in done.stdout

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from biograft.errors import ConfigError
-from biograft.objectives.base import TensorBatch, TextStates
+from biograft.objectives.base import PairHead, TensorBatch, TextStates
 from biograft.objectives.configs import NextSentenceConfig, SentenceOrderConfig
 from biograft.objectives.examples import (
     HEAD_OFFSET,
@@ -20,7 +20,6 @@ from biograft.objectives.examples import (
     TextExample,
     collate,
 )
-from biograft.objectives.heads import PairHead
 from biograft.objectives.next_sentence import NextSentence
 from biograft.objectives.sentence_order import SentenceOrder, swap_segments
 

@@ -127,6 +127,10 @@ def starter_shards(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Pa
     (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
     config = AnnotationConfig(cleaning=None)
     annotate_corpus(
-        bench.kb.folder, [folder / "text.txt"], folder / "corpus", config, ExecutionConfig(workers=1)
+        bench.kb.folder,
+        [folder / "text.txt"],
+        folder / "corpus",
+        config,
+        ExecutionConfig(workers=1),
     )
     return folder / "corpus"

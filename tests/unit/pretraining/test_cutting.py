@@ -10,8 +10,8 @@ from biograft.pretraining.packing import (
     Packer,
     choose_end,
     choose_middle,
-    split_positions,
     last_sentence_end,
+    split_positions,
 )
 from biograft.pretraining.stream_configs import AnnotatedTextConfig
 from biograft.pretraining.tokenisation import TokenisedDocument

@@ -49,7 +49,9 @@ def given(tmp_path_factory):
     ]
     (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
     config = AnnotationConfig(cleaning=None, language="zh")
-    annotate_corpus(kb.folder, [folder / "text.txt"], folder / "corpus", config, ExecutionConfig(workers=1))
+    annotate_corpus(
+        kb.folder, [folder / "text.txt"], folder / "corpus", config, ExecutionConfig(workers=1)
+    )
     wanted = SegmentationConfig(word_segmenter="unigram")
     build_segmentation(kb, [folder / "text.txt"], folder / "segments", wanted)
     return kb, folder
@@ -106,7 +108,9 @@ MIXED = (*OBJECTIVES[:2], "entity_detection", "entity_linking")
 
 
 @pytest.mark.parametrize(
-    ("name", "others"), [("combined-cpu", MIXED), ("smedbert-cpu", ())], ids=["combined", "smedbert"]
+    ("name", "others"),
+    [("combined-cpu", MIXED), ("smedbert-cpu", ())],
+    ids=["combined", "smedbert"],
 )
 def test_neighbours_beside_other_objectives(given, recipe, graph, tmp_path, name, others):
     """Two segments each, their order told; in the mixture an entity memory and pieces, too."""
@@ -161,7 +165,10 @@ def test_the_encoder_takes_the_place_of_the_new_one(given, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("stream.substitution.probability=2.0", "probability: expected a number from 0 to 1, found 2"),
+        (
+            "stream.substitution.probability=2.0",
+            "probability: expected a number from 0 to 1, found 2",
+        ),
         ("stream.max_length=600", "the new model takes 512 tokens at most, found 600"),
         ('new.kind="bart"', "new.kind: bart is for stream.kind = name_templates"),
     ],

@@ -9,7 +9,7 @@ import pytest
 from transformers import AutoModel, AutoModelForMaskedLM
 
 from biograft.errors import ConfigError
-from biograft.graph.embedding import GraphRecipe, Embeddings, embed_graph
+from biograft.graph.embedding import Embeddings, GraphRecipe, embed_graph
 from biograft.graph.neighbour_table import DIRECTIONS, NeighbourTable
 from biograft.graph.neighbours import build_neighbours, first_types
 from biograft.graph.pepr import PeprConfig
@@ -190,9 +190,15 @@ def test_what_is_told_follows_the_recipe_whatever_the_objectives_are(bench, reci
     example = sequence([(1, 2, 7), (4, 5, 3)], hidden=[1, 2])
     for knowledge in (hidden.knowledge, None):  # a recipe for plain BERTs goes on from the model
         [showing] = example_transforms({}, knowledge, told)
-        assert showing.prepare(example, None).mention_labels[VISIBLE_ENTITIES].tolist() == [7, IGNORED]
+        assert showing.prepare(example, None).mention_labels[VISIBLE_ENTITIES].tolist() == [
+            7,
+            IGNORED,
+        ]
     assert (
-        example_transforms({}, recipe({"entity_memory": 1}, asked, neighbours=None).knowledge, finds) == []
+        example_transforms(
+            {}, recipe({"entity_memory": 1}, asked, neighbours=None).knowledge, finds
+        )
+        == []
     )
     assert example_transforms({}, None, finds.model.bert) == []
     assert PretrainingRecipe.load("ernie-cpu").knowledge.entity_visibility == "all"
@@ -214,7 +220,10 @@ def sequence(mentions, hidden):
         ({"n_neighbours": 5}, r"keeps 4 of each entity, found 5; make it again with -k 5"),
         ({"after": {"neighbour_atention": 1}}, "did you mean 'neighbour_attention'"),
         ({"after": {"neighbour_attention": 3}}, r"knowledge\.after: .* has 2 layers, found 3"),
-        ({"entity_visibility": "none"}, r"knowledge\.entity_visibility: expected one of masked, all, found 'none'"),
+        (
+            {"entity_visibility": "none"},
+            r"knowledge\.entity_visibility: expected one of masked, all, found 'none'",
+        ),
         ({"after": {"entity_memory": 1}}, r"no layer of the recipe reads neighbours"),
     ],
 )

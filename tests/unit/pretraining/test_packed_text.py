@@ -11,7 +11,7 @@ from annotated_texts import TEXTS, annotate
 from tiny_models import tiny_tokenizer
 
 from biograft.config import from_mapping
-from biograft.corpus.shards import AnnotatedDocument, Shards, LinkedSpan
+from biograft.corpus.shards import AnnotatedDocument, LinkedSpan, Shards
 from biograft.errors import ConfigError, StoreError
 from biograft.objectives.examples import SPECIAL
 from biograft.pretraining.packed_text import PackedText
@@ -149,7 +149,12 @@ def test_the_best_scored_mentions_are_kept_in_their_order(shards, tokenizer):
 
 def test_spans_without_tokens_or_within_one_token_are_counted(shards):
     text = "abc \u200b abc"
-    spans = (LinkedSpan(0, 1, "A", 0.5), LinkedSpan(1, 3, "B", 0.8), LinkedSpan(4, 5, "C", 0.9), LinkedSpan(6, 9, "D", 0.9))
+    spans = (
+        LinkedSpan(0, 1, "A", 0.5),
+        LinkedSpan(1, 3, "B", 0.8),
+        LinkedSpan(4, 5, "C", 0.9),
+        LinkedSpan(6, 9, "D", 0.9),
+    )
     made = packed(shards([AnnotatedDocument("", text, spans)]), tiny_tokenizer(["abc"]))
     assert [made.entities[row] for row in made.example(0).mentions[:, 2]] == ["B", "D"]
     assert made.counts["n_overlapping"] == made.counts["n_without_token"] == 1
@@ -282,7 +287,10 @@ def test_tokenizers_that_cannot_do_it_are_refused(shards, tokenizer):
         ({"max_length": 4}, "max_length: expected 8 to 32767, found 4"),
         ({"max_mentions": -1}, "max_mentions: expected at least 0"),
         ({"random_next_probability": 0.5}, "strangers: there is no second part"),
-        ({"random_next_probability": 2.0}, "random_next_probability: expected a number from 0 to 1"),
+        (
+            {"random_next_probability": 2.0},
+            "random_next_probability: expected a number from 0 to 1",
+        ),
         ({"two_segments": True}, "set pack = false"),
     ],
 )

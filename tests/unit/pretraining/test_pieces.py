@@ -161,7 +161,9 @@ def test_a_document_and_its_copies_are_not_packed(packed):
 
 
 def test_names_are_taken_from_a_store(shards, chinese):
-    config = AnnotatedTextConfig(shards=shards(TEXTS), pack=False, substitution=SubstitutionConfig())
+    config = AnnotatedTextConfig(
+        shards=shards(TEXTS), pack=False, substitution=SubstitutionConfig()
+    )
     with pytest.raises(ConfigError, match=r"stream\.substitution: .*--kb"):
         open_packed(config, chinese)
 

@@ -12,7 +12,12 @@ from generative_store import store_in
 from biograft.corpus.shards import AnnotatedDocument, LinkedSpan
 from biograft.errors import ConfigError
 from biograft.objectives.examples import IGNORED
-from biograft.pretraining.substitution import OTHER, SYNONYM, SubstitutionConfig, SynonymSubstitution
+from biograft.pretraining.substitution import (
+    OTHER,
+    SYNONYM,
+    SubstitutionConfig,
+    SynonymSubstitution,
+)
 
 CONCEPTS = [
     {"id": "D1", "name": "aspirin", "type": "drug",

@@ -21,7 +21,7 @@ from biograft.objectives.examples import (
     TextExample,
     collate,
 )
-from biograft.pretraining.language_modelling import TextTraining, TextModel, sort_by_order
+from biograft.pretraining.language_modelling import TextModel, TextTraining, sort_by_order
 
 N_TOKENS, WIDTH, MASK = 40, 8, 4
 SIZES = {

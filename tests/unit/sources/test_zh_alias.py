@@ -8,9 +8,9 @@ import pytest
 
 from biograft.errors import EncodingError, FormatError, InputError
 from biograft.records import NameKind, NameRecord, RelationRecord, TypeRecord
+from biograft.sources.chinese import DISEASE_TABLE
 from biograft.sources.files import read_head
 from biograft.sources.format import Probe
-from biograft.sources.zh_alias import FORMAT
 
 HEADER = "name,alias,part,age,department,checklist,symptom,complication,treatment,drug,,\n"
 ROW = (
@@ -25,7 +25,7 @@ def reading(reading):
 
 
 def claims(path: Path) -> bool:
-    return FORMAT.recognise(Probe(path, read_head(path)))
+    return DISEASE_TABLE.recognise(Probe(path, read_head(path)))
 
 
 def row(name: str, alias: str = "") -> str:

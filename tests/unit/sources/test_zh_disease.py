@@ -17,9 +17,9 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
+from biograft.sources.chinese import DISEASE_PAGES
 from biograft.sources.files import read_head
 from biograft.sources.format import Probe
-from biograft.sources.zh_disease import FORMAT
 
 PAGE = {
     "id": "medical_0/0",
@@ -43,7 +43,7 @@ def reading(reading):
 
 
 def claims(path: Path) -> bool:
-    return FORMAT.recognise(Probe(path, read_head(path)))
+    return DISEASE_PAGES.recognise(Probe(path, read_head(path)))
 
 
 def pages(*objects: object) -> str:

@@ -17,11 +17,17 @@ from xml.etree.ElementTree import Element
 
 from biograft.artifacts import new_file
 from biograft.corpus.formats.fields import (
+    XML_UNWRITABLE,
     MalformedError,
     OffsetChecker,
+    encode_text,
     field,
     fields,
+    join_ids,
     refuse_empty,
+    split_ids,
+    xml_element,
+    xml_tag,
 )
 from biograft.corpus.formats.format import (
     ALL_FEATURES,
@@ -29,14 +35,6 @@ from biograft.corpus.formats.format import (
     Feature,
     keep_flat_passages,
     replace_characters,
-)
-from biograft.corpus.formats.output import (
-    XML_UNWRITABLE,
-    encode_text,
-    join_ids,
-    split_ids,
-    xml_element,
-    xml_tag,
 )
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.sources.format import Probe

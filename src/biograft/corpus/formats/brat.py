@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from biograft.artifacts import new_folder
-from biograft.corpus.formats.fields import OffsetChecker
+from biograft.corpus.formats.fields import OffsetChecker, document_path, encode_text
 from biograft.corpus.formats.format import ALL_FEATURES, DocumentFormat, Feature, replace_characters
-from biograft.corpus.formats.output import document_path, encode_text
 from biograft.documents import Document, Mention, Relation
 from biograft.errors import InputError, OutputError
 from biograft.sources.files import is_empty, open_bytes, read_lines

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from biograft.artifacts import new_file
+from biograft.corpus.formats.fields import encode_text
 from biograft.corpus.formats.format import DocumentFormat, Feature, replace_characters
-from biograft.corpus.formats.output import encode_text
 from biograft.corpus.formats.tokenised import Scheme, decode, encode, is_tag, read_tag_lines
 from biograft.documents import Document, Mention
 from biograft.errors import OutputError

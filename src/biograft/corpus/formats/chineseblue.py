@@ -19,12 +19,14 @@ from biograft.artifacts import new_file
 from biograft.corpus.formats.fields import (
     MalformedError,
     OffsetChecker,
+    encode_text,
     field,
     fields,
     first_object,
+    join_ids,
+    split_ids,
 )
 from biograft.corpus.formats.format import DocumentFormat, Feature
-from biograft.corpus.formats.output import encode_text, join_ids, split_ids
 from biograft.documents import Document, Mention
 from biograft.sources.format import Probe
 from biograft.sources.json_files import read_objects

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from biograft.artifacts import new_file
-from biograft.corpus.formats.fields import MalformedError, OffsetChecker, field, fields
+from biograft.corpus.formats.fields import MalformedError, OffsetChecker, encode_text, field, fields
 from biograft.corpus.formats.format import DocumentFormat, Feature
-from biograft.corpus.formats.output import encode_text
 from biograft.documents import Document, Mention
 from biograft.sources.format import Probe
 from biograft.sources.json_files import JsonStream

@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from biograft.artifacts import new_file
+from biograft.corpus.formats.fields import encode_text
 from biograft.corpus.formats.format import DocumentFormat, Feature
-from biograft.corpus.formats.output import encode_text
 from biograft.corpus.formats.tokenised import (
     TOKENISE_STEPS,
     TOKENS,

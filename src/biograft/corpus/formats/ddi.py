@@ -11,9 +11,14 @@ from xml.etree import ElementTree
 
 from biograft.artifacts import new_folder
 from biograft.corpus.formats.brat import drop_dangling_relations
-from biograft.corpus.formats.fields import OffsetChecker
+from biograft.corpus.formats.fields import (
+    XML_UNWRITABLE,
+    OffsetChecker,
+    document_path,
+    encode_text,
+    xml_tag,
+)
 from biograft.corpus.formats.format import DocumentFormat, Feature, replace_characters
-from biograft.corpus.formats.output import XML_UNWRITABLE, document_path, encode_text, xml_tag
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.errors import FormatError
 from biograft.sources.format import Probe

@@ -22,12 +22,12 @@ from biograft.artifacts import new_file
 from biograft.corpus.formats.fields import (
     MalformedError,
     OffsetChecker,
+    encode_text,
     field,
     fields,
     first_object,
 )
 from biograft.corpus.formats.format import ALL_FEATURES, DocumentFormat
-from biograft.corpus.formats.output import encode_text
 from biograft.documents import Document, Mention, Passage, Relation
 from biograft.sources.format import Probe
 from biograft.sources.json_files import read_objects

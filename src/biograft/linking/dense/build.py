@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from biograft.artifacts import new_file, new_folder, sole_writer
 from biograft.errors import ConfigError, OutputError, StoreError, nearest
 from biograft.kb import KnowledgeBase
+from biograft.kb.store import store_fingerprint
 from biograft.linking.dense.config import DENSE_INDEX, DenseConfig, write_manifest
 from biograft.linking.dense.search import GraphSearch, Rows, Vectors, VectorTable, load_faiss
-from biograft.linking.provenance import store_fingerprint
 from biograft.nn.encoder import TextEncoder
 from biograft.progress import Progress
 

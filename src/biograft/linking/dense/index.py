@@ -15,6 +15,7 @@ from biograft.arrays import check_ends, check_range
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
+from biograft.kb.store import store_fingerprint
 from biograft.linking.candidates import NameHits, Scores
 from biograft.linking.dense.build import (
     ENCODER,
@@ -37,7 +38,6 @@ from biograft.linking.dense.search import (
     no_hits,
     rescore,
 )
-from biograft.linking.provenance import store_fingerprint
 from biograft.nn.encoder import TextEncoder
 from biograft.progress import Progress
 

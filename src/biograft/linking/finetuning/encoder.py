@@ -21,6 +21,7 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("models", "fine-tuning an encoder") from error
 from biograft.kb import KnowledgeBase
+from biograft.kb.store import store_fingerprint
 from biograft.linking.finetuning.bank import BankBatch, BankBatches, NameBank
 from biograft.linking.finetuning.candidates import (
     CandidateBatch,
@@ -38,7 +39,6 @@ from biograft.linking.finetuning.training_data import (
 )
 from biograft.linking.index import write_weights
 from biograft.linking.lexical.index import LexicalIndex
-from biograft.linking.provenance import store_fingerprint
 from biograft.linking.queries import LabelledMention
 from biograft.nn import TextEncoder
 from biograft.objectives.synonym_marginal import (

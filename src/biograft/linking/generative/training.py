@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
+from biograft.kb.store import store_fingerprint
 from biograft.linking.candidates import Rows, Scores
 from biograft.linking.config import LinkerConfig
 from biograft.linking.fusion import CandidatePool, FusedSearch, empty_pool
@@ -33,7 +34,6 @@ from biograft.linking.generative.folder import (
 from biograft.linking.generative.names import NameTrie, Selection, select_names
 from biograft.linking.generative.ranker import Seq2SeqLinker
 from biograft.linking.mentions import MentionForms
-from biograft.linking.provenance import store_fingerprint
 from biograft.linking.queries import GoldQuery
 from biograft.linking.rankers import TrainedLinker
 from biograft.nn.seq2seq import Seq2SeqModel

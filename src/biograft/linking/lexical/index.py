@@ -24,6 +24,7 @@ from biograft.artifacts import ArtifactKind, file_sizes, new_folder
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
+from biograft.kb.store import store_fingerprint
 from biograft.linking.candidates import NameHits, Rows, Scores
 from biograft.linking.lexical.ngrams import (
     NgramVocabulary,
@@ -38,7 +39,6 @@ from biograft.linking.lexical.ngrams import (
 from biograft.linking.lexical.search import score_texts, search_texts
 from biograft.linking.lexical.synonyms import WordSynonyms
 from biograft.linking.normalisation import DEFAULT_STEPS, Steps
-from biograft.linking.provenance import store_fingerprint
 from biograft.progress import Progress
 
 MAX_LENGTH = 500

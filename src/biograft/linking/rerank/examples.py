@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
+from biograft.kb.store import store_fingerprint
 from biograft.linking.candidates import Candidate
 from biograft.linking.linker import Linker
-from biograft.linking.provenance import store_fingerprint
 from biograft.linking.queries import Context, GoldQuery, Query
 from biograft.linking.rerank.config import RerankConfig
 from biograft.linking.rerank.reranker import MentionCandidates, first_concepts

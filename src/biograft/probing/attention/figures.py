@@ -23,7 +23,9 @@ from biograft.probing.attention.curves import (
 )
 
 try:
+    import matplotlib as mpl
     from matplotlib import font_manager
+    from matplotlib.figure import Figure
     from matplotlib.ft2font import FT2Font
 except ImportError as error:
     raise MissingExtraError("report", "drawing figures") from error
@@ -88,12 +90,6 @@ def _characters(name: str) -> frozenset[str]:
     except (OSError, RuntimeError, ValueError):  # a font that FreeType cannot draw
         return frozenset()
 
-
-try:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-except ImportError as error:
-    raise MissingExtraError("report", "drawing figures") from error
 
 _STYLES = {
     "entity": {"color": "#222222", "marker": "o"},

@@ -1,6 +1,6 @@
-"""Names compared by their letters alone: the cosine of their n-grams, weighted by rarity.
+"""Lexical similarity of names: the cosine of their character n-grams, weighted by rarity.
 
-The n-grams are those of the index by letters: three characters, of Chinese single ones and pairs.
+The n-grams are those of the lexical index: trigrams, and Chinese unigrams and bigrams.
 An edit distance has few values on short names and many ties, and Jaro-Winkler already selects the
 hard negatives.
 """

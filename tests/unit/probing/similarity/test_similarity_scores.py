@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -154,11 +155,9 @@ def test_entity_inputs_are_given_on_request_only(tmp_path):
     )  # fmt: skip
     model.save_pretrained(tmp_path / "aware")
     load_masked_lm(bert).tokenizer.save_pretrained(tmp_path / "aware")
+    open_encoder = partial(NameEncoder.from_pretrained, str(tmp_path / "aware"))
     plain, aware = (
-        NameEncoder.from_pretrained(str(tmp_path / "aware"), with_entities=aware).encode(
-            ["mi", "is"]
-        )
-        for aware in (False, True)
+        open_encoder(with_entities=given).encode(["mi", "is"]) for given in (False, True)
     )
     np.testing.assert_allclose(plain[1], aware[1], atol=1e-6)
     assert np.abs(plain[0] - aware[0]).max() > 1e-3
