@@ -76,11 +76,11 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run an experiment; rows that the file of results has are not measured again."""
-    from biograft.replication import Experiment, Job, run_experiment
+    from biograft.replication import Experiment, ExperimentJob, run_experiment
     from biograft.replication.runner import data_folder
 
     experiment = Experiment.load(name).restricted(split_list(sets), _numbers(seeds))
-    job = Job(
+    job = ExperimentJob(
         experiment=experiment,
         work=work,
         data=data or data_folder(),

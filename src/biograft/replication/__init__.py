@@ -18,6 +18,9 @@ if TYPE_CHECKING:
         shipped_experiments as shipped_experiments,
     )
     from biograft.replication.report import write_tables as write_tables
-    from biograft.replication.runner import Job as Job, run_experiment as run_experiment
+    from biograft.replication.runner import (
+        ExperimentJob as ExperimentJob,
+        run_experiment as run_experiment,
+    )
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -23,7 +23,13 @@ from biograft.linking import Linker, build_index
 from biograft.linking.index import open_index
 from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
-from biograft.replication.runner import Job, missing_data, no_smoke, parse_settings, parse_variants
+from biograft.replication.runner import (
+    ExperimentJob,
+    missing_data,
+    no_smoke,
+    parse_settings,
+    parse_variants,
+)
 from biograft.sources import SourceConfig
 from biograft.sources.files import read_lines
 
@@ -48,12 +54,12 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class AliasSettings:
     """There is nothing to set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
+class AliasVariant:
     """The search: lexical, and dense too if an encoder is given."""
 
     encoder: str = ""
@@ -64,24 +70,24 @@ class Aliases:
 
     def check(self, experiment: Experiment) -> None:
         """Refuse settings and variants that are not known."""
-        parse_settings(experiment, Settings)
-        parse_variants(experiment, Variant)
+        parse_settings(experiment, AliasSettings)
+        parse_variants(experiment, AliasVariant)
 
-    def smoke(self, job: Job) -> Job:
+    def smoke(self, job: ExperimentJob) -> ExperimentJob:
         """Toy data are still to be written."""
         raise no_smoke(job)
 
-    def run(self, job: Job) -> None:
+    def run(self, job: ExperimentJob) -> None:
         """Hold names out, build the store, link."""
         results = job.results()
         for seed in job.experiment.seeds:
-            for label, variant in parse_variants(job.experiment, Variant).items():
+            for label, variant in parse_variants(job.experiment, AliasVariant).items():
                 key = {"set": "chinese-aliases", "split": "test", "seed": seed, "config": label}
                 if not results.has(key):
                     job.add(results, key, _measure(job, seed, label, variant))
 
 
-def _measure(job: Job, seed: int, label: str, variant: Variant) -> dict[str, Any]:
+def _measure(job: ExperimentJob, seed: int, label: str, variant: AliasVariant) -> dict[str, Any]:
     work = job.work / f"aliases-{seed}"
     held = _hold_out(job.data / TRIPLES, work, seed)
     kb = KnowledgeBase.open(_store(work))

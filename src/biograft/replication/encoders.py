@@ -24,7 +24,7 @@ from biograft.recipes.recipe import remove_value
 from biograft.replication.experiment import Experiment
 from biograft.replication.results import Row
 from biograft.replication.runner import (
-    Job,
+    ExperimentJob,
     check_names,
     missing_data,
     no_smoke,
@@ -41,7 +41,7 @@ Cut = Callable[[Sequence[Any]], dict[str, Sequence[Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class TaskSet:
+class EvaluationSet:
     """A set of labelled examples: its recipe, its files, and how they are read."""
 
     recipe: str
@@ -97,37 +97,39 @@ def _four_fifths(examples: Sequence[Any]) -> dict[str, Sequence[Any]]:
     return {"train": [*splits["train"], *splits["dev"]], "dev": splits["test"]}
 
 
-def _entities(folder: str) -> TaskSet:
-    return TaskSet("ner-cpu", f"ner_en/{folder}", "train.tsv", "devel.tsv", "test.tsv")
+def _entities(folder: str) -> EvaluationSet:
+    return EvaluationSet("ner-cpu", f"ner_en/{folder}", "train.tsv", "devel.tsv", "test.tsv")
 
 
 _DDI, _BLUE = "DDICorpus-2013.zip", "zh/chineseblue"
-TASK_SETS: Mapping[str, TaskSet] = {
+TASK_SETS: Mapping[str, EvaluationSet] = {
     "ncbi": _entities("NCBI-disease"),
     "bc5cdr-disease": _entities("BC5CDR-disease"),
     "bc5cdr-chemical": _entities("BC5CDR-chem"),
     "bc2gm": _entities("BC2GM"),
     "jnlpba": _entities("JNLPBA_untyped"),
-    "gad": TaskSet("relation-cpu", "re_en/gad", "train.tsv", "dev.tsv", "test.tsv"),
-    "ddi": TaskSet(
+    "gad": EvaluationSet("relation-cpu", "re_en/gad", "train.tsv", "dev.tsv", "test.tsv"),
+    "ddi": EvaluationSet(
         "relation-cpu", "re_en/ddi2013", _DDI, _DDI, _DDI,
         ('data.format="ddi"', 'data.dev_list="{data}/re_en/ddi2013/blurb_dev.tsv"'),
     ),
-    "chemprot": TaskSet("relation-cpu", "re_en/chemprot", "train.jsonl", "dev.jsonl", "test.jsonl"),
-    "cmedqq": TaskSet(
+    "chemprot": EvaluationSet(
+        "relation-cpu", "re_en/chemprot", "train.jsonl", "dev.jsonl", "test.jsonl"
+    ),
+    "cmedqq": EvaluationSet(
         "matching-cpu", f"{_BLUE}/cMedQQ", "train.txt", "dev.txt", "test.txt",
         ('data.format="cmedqq"',),
     ),
-    "cmedqaner": TaskSet(
+    "cmedqaner": EvaluationSet(
         "ner-cpu", f"{_BLUE}/cMedQANER", "train.json", "dev.json", "test.json",
         ('data.format="cmedqaner"',),
     ),
-    "cmedqa": TaskSet(
+    "cmedqa": EvaluationSet(
         "ranking-cpu", f"{_BLUE}/cMedQA", "dev.txt", "", "test.txt", ('data.format="cmedqa"',),
         _four_fifths,
     ),
     **{
-        f"cmeee-{fold}": TaskSet(
+        f"cmeee-{fold}": EvaluationSet(
             "ner-cpu", "zh/cmeee_v2", "CMeEE-V2_dev.json", "", "",
             ('data.format="cmeee"', 'config.head="spans"'), partial(_fold, fold),
         )
@@ -137,7 +139,7 @@ TASK_SETS: Mapping[str, TaskSet] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class EncoderSettings:
     """How encoders are pre-trained and fine-tuned.
 
     ``paths`` maps keys of the pre-training recipe to inputs. With ``coverage_of``, an input with
@@ -156,7 +158,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
+class EncoderVariant:
     """An encoder: an input, or how its pre-training differs from the others'.
 
     ``changes`` set values of the recipe, ``without`` removes tables and keys; ``recipe`` names
@@ -177,24 +179,24 @@ class EncoderTasks:
         """Refuse settings, sets and variants that are not known."""
         check_names("sets", experiment.sets, [*TASK_SETS])
         for name in experiment.sets:
-            parse_settings(experiment, Settings, name)
-        for label, variant in parse_variants(experiment, Variant).items():
+            parse_settings(experiment, EncoderSettings, name)
+        for label, variant in parse_variants(experiment, EncoderVariant).items():
             names = [variant.encoder] if variant.encoder else pretraining_inputs(experiment)
             check_names(f"variants.{label}", names, [*experiment.inputs])
 
-    def smoke(self, job: Job) -> Job:
+    def smoke(self, job: ExperimentJob) -> ExperimentJob:
         """Toy data are still to be written."""
         raise no_smoke(job)
 
-    def run(self, job: Job) -> None:
+    def run(self, job: ExperimentJob) -> None:
         """Pre-train every variant, then fine-tune each on every set."""
-        results, variants = job.results(), parse_variants(job.experiment, Variant)
-        common = parse_settings(job.experiment, Settings)
+        results, variants = job.results(), parse_variants(job.experiment, EncoderVariant)
+        common = parse_settings(job.experiment, EncoderSettings)
         key = {"pretraining": list(common.changes), "labels": list(variants)}
         encoders: dict[str, Path] = {}
         held_out: dict[str, Any] = {}
         for name in job.experiment.sets:
-            settings = parse_settings(job.experiment, Settings, name)
+            settings = parse_settings(job.experiment, EncoderSettings, name)
             own: dict[str, Any] = {"set": name, "seeds": list(job.experiment.seeds_of(name)), **key}
             own |= {
                 "epochs": settings.epochs,
@@ -210,7 +212,9 @@ class EncoderTasks:
             job.add(results, own, {"held_out": held_out, **row})
 
 
-def _encoder_of(label: str, variant: Variant, job: Job, held_out: dict[str, Any]) -> Path:
+def _encoder_of(
+    label: str, variant: EncoderVariant, job: ExperimentJob, held_out: dict[str, Any]
+) -> Path:
     if variant.encoder:
         return job.input(variant.encoder)
     return pretrain_variant(label, variant, job, held_out)
@@ -218,13 +222,15 @@ def _encoder_of(label: str, variant: Variant, job: Job, held_out: dict[str, Any]
 
 def pretraining_inputs(experiment: Experiment) -> list[str]:
     """Return the inputs that the pre-training of an experiment needs."""
-    settings = parse_settings(experiment, Settings)
+    settings = parse_settings(experiment, EncoderSettings)
     return ["corpus", settings.encoder, settings.kb, *settings.paths.values()]
 
 
-def pretrain_variant(label: str, variant: Variant, job: Job, held_out: dict[str, Any]) -> Path:
+def pretrain_variant(
+    label: str, variant: EncoderVariant, job: ExperimentJob, held_out: dict[str, Any]
+) -> Path:
     """Pre-train one variant if needed; note its metrics on held-out text at the end."""
-    settings = parse_settings(job.experiment, Settings)
+    settings = parse_settings(job.experiment, EncoderSettings)
     places = {name: job.input(name) for name in pretraining_inputs(job.experiment)}
     out = job.work / "pretrained" / label.replace(" ", "-").replace(",", "")
     recipe = variant_recipe(variant, settings, places)
@@ -241,7 +247,7 @@ def pretrain_variant(label: str, variant: Variant, job: Job, held_out: dict[str,
 
 
 def variant_recipe(
-    variant: Variant, settings: Settings, places: Mapping[str, Path]
+    variant: EncoderVariant, settings: EncoderSettings, places: Mapping[str, Path]
 ) -> PretrainingRecipe:
     """Return the pre-training recipe of a variant, its inputs at the given places."""
     name, values = PretrainingRecipe.resolve(variant.recipe or settings.recipe)
@@ -261,10 +267,10 @@ class FineTuning:
     """The fine-tuning of all encoders on one set."""
 
     name: str
-    job: Job
-    settings: Settings
+    job: ExperimentJob
+    settings: EncoderSettings
     encoders: Mapping[str, Path]
-    variants: Mapping[str, Variant]
+    variants: Mapping[str, EncoderVariant]
 
     def measure(self) -> Row:
         """Fine-tune every encoder; return scores, and tests of their differences."""

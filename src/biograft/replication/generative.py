@@ -29,7 +29,13 @@ from biograft.replication.experiment import Experiment
 from biograft.replication.linking import metrics_of, missing_split, read_resolved
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.results import Row
-from biograft.replication.runner import Job, check_names, no_smoke, parse_settings, parse_variants
+from biograft.replication.runner import (
+    ExperimentJob,
+    check_names,
+    no_smoke,
+    parse_settings,
+    parse_variants,
+)
 
 RECIPES = {
     "ncbi-disease-text": "ncbi",
@@ -42,7 +48,7 @@ SEARCHES = ("lexical", "dense", "lexical+dense")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class GenerativeSettings:
     """How models are trained.
 
     ``pretrained`` is the input that fine-tuning starts from; without it the names of the set's own
@@ -56,7 +62,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
+class GenerativeVariant:
     """How a linker is trained, and what it is used with.
 
     ``start`` is ``pretrained`` or ``new``; ``target`` the name of a concept that is learned;
@@ -103,16 +109,16 @@ class GenerativeLinking:
         known = [name for name in SETS if name in RECIPES or name.startswith("askapatient")]
         check_names("sets", experiment.sets, known)
         for name in experiment.sets:
-            parse_settings(experiment, Settings, name)
-        parse_variants(experiment, Variant)
+            parse_settings(experiment, GenerativeSettings, name)
+        parse_variants(experiment, GenerativeVariant)
 
-    def smoke(self, job: Job) -> Job:
+    def smoke(self, job: ExperimentJob) -> ExperimentJob:
         """Toy data are still to be written."""
         raise no_smoke(job)
 
-    def run(self, job: Job) -> None:
+    def run(self, job: ExperimentJob) -> None:
         """Train and link every variant with every set and seed."""
-        results, variants = job.results(), parse_variants(job.experiment, Variant)
+        results, variants = job.results(), parse_variants(job.experiment, GenerativeVariant)
         for name, seed in job.runs():
             if reason := missing_split(SETS[name], job.data, "test"):
                 job.warn(f"{name}: skipped, {reason}")
@@ -133,10 +139,10 @@ class GenerativeLinking:
 class _Models:
     """The stores and models of one set."""
 
-    def __init__(self, name: str, job: Job) -> None:
+    def __init__(self, name: str, job: ExperimentJob) -> None:
         self.chosen: LinkingSet = SETS[name]
         self.job, self.work = job, job.work / name
-        self.settings = parse_settings(job.experiment, Settings, name)
+        self.settings = parse_settings(job.experiment, GenerativeSettings, name)
         self.train_kb = self.chosen.open_store(job.data, "train", job.work)
         self.kb = self.chosen.open_store(job.data, "test", job.work)
         self.recipe = f"genbioel-finetune-{RECIPES.get(name, 'aap')}-cpu"
@@ -150,7 +156,7 @@ class _Models:
             "changes": [*self.settings.pretrain_changes, *self.settings.changes],
         }
 
-    def measure(self, variant: Variant, seed: int) -> Row:
+    def measure(self, variant: GenerativeVariant, seed: int) -> Row:
         """Train what is missing and link the test split."""
         if variant.search and not variant.generation:
             index = self.work / "index" / "dense"
@@ -176,7 +182,7 @@ class _Models:
             (out / "done").touch()
         return out / "encoder"
 
-    def _finetuned(self, variant: Variant, seed: int) -> Path:
+    def _finetuned(self, variant: GenerativeVariant, seed: int) -> Path:
         out = self.work / variant.folder / f"seed-{seed}"
         if not (out / "done").exists():
             changes = [*variant.changes, f"config.training.seed={seed}", *self.settings.changes]

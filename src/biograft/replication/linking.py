@@ -32,7 +32,7 @@ from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.results import Row
-from biograft.replication.runner import Job, check_names, parse_settings, parse_variants
+from biograft.replication.runner import ExperimentJob, check_names, parse_settings, parse_variants
 
 NAMES = {
     "D1": ("breast cancer", "breast neoplasm", "mammary carcinoma"),
@@ -64,7 +64,7 @@ def write_biosyn(folder: Path) -> None:
                 archive.addfile(member, io.BytesIO(line))
 
 
-def write_toy_linking(job: Job) -> Job:
+def write_toy_linking(job: ExperimentJob) -> ExperimentJob:
     """Return a linking job on a toy set, with the variants that need no other input."""
     work = job.work / "smoke"
     write_biosyn(work / "data" / "entity_linking" / "ncbi_disease" / "biosyn")
@@ -94,7 +94,7 @@ METRICS = ("acc@1", "acc@5", "recall@30", "mrr")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class LinkingSettings:
     """The scorer, and how character-level encoders are made from scratch."""
 
     scorer: str = "lenient"
@@ -103,7 +103,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
+class LinkingVariant:
     """Kinds of search with one encoder: an input, or one made ``from_scratch`` for each set."""
 
     search: tuple[str, ...]
@@ -127,17 +127,17 @@ class Linking:
     def check(self, experiment: Experiment) -> None:
         """Refuse settings, sets and variants that are not known."""
         check_names("sets", experiment.sets, [*SETS])
-        parse_settings(experiment, Settings)
-        parse_variants(experiment, Variant)
+        parse_settings(experiment, LinkingSettings)
+        parse_variants(experiment, LinkingVariant)
 
-    def smoke(self, job: Job) -> Job:
+    def smoke(self, job: ExperimentJob) -> ExperimentJob:
         """Link a handful of toy mentions, with the variants that need no other input."""
         return write_toy_linking(job)
 
-    def run(self, job: Job) -> None:
+    def run(self, job: ExperimentJob) -> None:
         """Measure every set with every variant."""
-        results, settings = job.results(), parse_settings(job.experiment, Settings)
-        variants = parse_variants(job.experiment, Variant)
+        results, settings = job.results(), parse_settings(job.experiment, LinkingSettings)
+        variants = parse_variants(job.experiment, LinkingVariant)
         for name in job.experiment.sets:
             for label, variant in variants.items():
                 if variant.sets and name not in variant.sets:
@@ -153,7 +153,7 @@ class Linking:
 
 
 def _configurations(
-    name: str, label: str, variant: Variant, settings: Settings
+    name: str, label: str, variant: LinkingVariant, settings: LinkingSettings
 ) -> Iterator[tuple[dict[str, Any], str]]:
     """Return the key of each row of a variant on a set, with the kind of search."""
     for split in variant.splits:
@@ -176,10 +176,10 @@ def missing_split(chosen: LinkingSet, data: Path, split: str) -> str:
 class _Measurement:
     chosen: LinkingSet
     split: str
-    job: Job
-    settings: Settings
+    job: ExperimentJob
+    settings: LinkingSettings
 
-    def measure(self, search: str, label: str, variant: Variant) -> Row:
+    def measure(self, search: str, label: str, variant: LinkingVariant) -> Row:
         """Build the store and the index if needed, link, and return a row of metrics."""
         progress, started = Progress(), time.perf_counter()
         kb = self.chosen.open_store(self.job.data, self.split, self.job.work)
@@ -201,7 +201,7 @@ class _Measurement:
         }
 
     def _open_generators(
-        self, kb: KnowledgeBase, search: str, label: str, variant: Variant
+        self, kb: KnowledgeBase, search: str, label: str, variant: LinkingVariant
     ) -> tuple[list[Generator], dict[str, Any]]:
         """Open the parts of the index that are searched; build it if needed."""
         folder, progress = self.chosen.folder(self.job.work, self.split), Progress()
@@ -226,7 +226,7 @@ class _Measurement:
         }
         return generators, {"encoder": about}
 
-    def _encoder_folder(self, variant: Variant) -> Path:
+    def _encoder_folder(self, variant: LinkingVariant) -> Path:
         if variant.encoder:
             return self.job.input(variant.encoder)
         out = self.job.work / "char-encoder" / self.chosen.name
@@ -235,7 +235,7 @@ class _Measurement:
 
 
 def make_char_encoder(
-    chosen: LinkingSet, data: Path, out: Path, settings: Settings
+    chosen: LinkingSet, data: Path, out: Path, settings: LinkingSettings
 ) -> dict[str, Path]:
     """Make a character-level encoder from scratch and align it; return the folder of each state.
 

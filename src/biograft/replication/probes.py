@@ -21,7 +21,13 @@ from biograft.replication.results import (
     read_result,
     write_result,
 )
-from biograft.replication.runner import Job, check_names, no_smoke, parse_settings, parse_variants
+from biograft.replication.runner import (
+    ExperimentJob,
+    check_names,
+    no_smoke,
+    parse_settings,
+    parse_variants,
+)
 
 _TEXTS = ("sentences", "queries")
 """Parts of an answer that repeat what was read."""
@@ -29,12 +35,12 @@ _INPUT = re.compile(r"\{([\w-]+)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ProbeSettings:
     """There is nothing to set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
+class ProbeVariant:
     """A call of ``biograft probe``: its arguments."""
 
     arguments: tuple[str, ...]
@@ -45,18 +51,18 @@ class Probes:
 
     def check(self, experiment: Experiment) -> None:
         """Refuse settings, inputs and variants that are not known."""
-        parse_settings(experiment, Settings)
-        for label, variant in parse_variants(experiment, Variant).items():
+        parse_settings(experiment, ProbeSettings)
+        for label, variant in parse_variants(experiment, ProbeVariant).items():
             names = _INPUT.findall(" ".join(variant.arguments))
             check_names(f"variants.{label}", names, [*experiment.inputs])
 
-    def smoke(self, job: Job) -> Job:
+    def smoke(self, job: ExperimentJob) -> ExperimentJob:
         """Toy data are still to be written."""
         raise no_smoke(job)
 
-    def run(self, job: Job) -> None:
+    def run(self, job: ExperimentJob) -> None:
         """Run every probe that has no answer yet."""
-        for label, variant in parse_variants(job.experiment, Variant).items():
+        for label, variant in parse_variants(job.experiment, ProbeVariant).items():
             content = read_result(job.out) if job.out.exists() else {}
             answers: dict[str, Any] = content.get("answers", {})
             if label in answers:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class ExperimentJob:
     """An experiment to run: where its data, inputs and runs are, and where results go.
 
     ``inputs`` are folders by name, for those that are not at ``work/NAME``; ``say`` receives each
@@ -70,10 +70,10 @@ class Kind(Protocol):
     def check(self, experiment: Experiment) -> None:
         """Refuse settings, sets and variants that this kind does not know."""
 
-    def run(self, job: Job) -> None:
+    def run(self, job: ExperimentJob) -> None:
         """Measure every row that has no result yet."""
 
-    def smoke(self, job: Job) -> Job:
+    def smoke(self, job: ExperimentJob) -> ExperimentJob:
         """Return a job of the same kind on toy data, made in the job's work folder."""
 
 
@@ -99,7 +99,7 @@ KINDS: Registry[Callable[[], Kind]] = Registry(
 )
 
 
-def run_experiment(job: Job, *, smoke: bool = False) -> Path:
+def run_experiment(job: ExperimentJob, *, smoke: bool = False) -> Path:
     """Run an experiment and return the result file; with ``smoke`` on toy data."""
     for name in job.inputs:
         if name not in job.experiment.inputs:
@@ -123,7 +123,7 @@ def missing_data(path: Path) -> InputError:
     return InputError("not found", path=path, remedy="set BIOGRAFT_DATA or give --data")
 
 
-def no_smoke(job: Job) -> ConfigError:
+def no_smoke(job: ExperimentJob) -> ConfigError:
     """Return the error of a kind that has no toy data yet."""
     return ConfigError(
         f"--smoke: there are no toy data for experiments of kind {job.experiment.kind!r} yet"

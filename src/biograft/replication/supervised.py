@@ -26,13 +26,13 @@ from biograft.replication.experiment import Experiment
 from biograft.replication.linking import metrics_of, missing_split, read_resolved
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.results import Row
-from biograft.replication.runner import Job, check_names, no_smoke, parse_settings
+from biograft.replication.runner import ExperimentJob, check_names, no_smoke, parse_settings
 
 CONFIGURATIONS = ("dense", "lexical+dense", "ranked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class SupervisedSettings:
     """Changes of the recipes of the encoder and the ranker, and the encoder to start from."""
 
     encoder: str = "encoder"
@@ -48,13 +48,13 @@ class SupervisedLinking:
         trained = [name for name, each in SETS.items() if "train" in each.gold]
         check_names("sets", experiment.sets, trained)
         for name in experiment.sets:
-            parse_settings(experiment, Settings, name)
+            parse_settings(experiment, SupervisedSettings, name)
 
-    def smoke(self, job: Job) -> Job:
+    def smoke(self, job: ExperimentJob) -> ExperimentJob:
         """Toy data are still to be written."""
         raise no_smoke(job)
 
-    def run(self, job: Job) -> None:
+    def run(self, job: ExperimentJob) -> None:
         """Train and link every set with every seed."""
         results = job.results()
         for name, seed in job.runs():
@@ -65,7 +65,7 @@ class SupervisedLinking:
                 job.warn(f"{name}: skipped, {reason}")
                 continue
             started = time.perf_counter()
-            settings = parse_settings(job.experiment, Settings, name)
+            settings = parse_settings(job.experiment, SupervisedSettings, name)
             for config, metrics in _Training(SETS[name], seed, job, settings).measure().items():
                 row = {
                     **metrics,
@@ -80,8 +80,8 @@ class SupervisedLinking:
 class _Training:
     chosen: LinkingSet
     seed: int
-    job: Job
-    settings: Settings
+    job: ExperimentJob
+    settings: SupervisedSettings
 
     @property
     def folder(self) -> Path:

@@ -57,6 +57,7 @@ class TestConcepts:
         assert len(base) == 5
         assert [c.id for c in base] == [c["id"] for c in CONCEPTS]
         assert (base.n_names, base.n_relations) == (8, 4)
+        assert repr(base) == f"KnowledgeBase({str(base.folder)!r}, n_concepts=5, n_names=8)"
 
     def test_a_concept_without_names_goes_by_its_id(self, base):
         concept = base["NAMELESS"]

@@ -10,8 +10,8 @@ import pytest
 
 import biograft
 from biograft.errors import ConfigError, InputError
-from biograft.replication import Experiment, Job, list_experiments, shipped_experiments
-from biograft.replication.encoders import TASK_SETS, Settings, Variant, variant_recipe
+from biograft.replication import Experiment, ExperimentJob, list_experiments, shipped_experiments
+from biograft.replication.encoders import TASK_SETS, EncoderSettings, EncoderVariant, variant_recipe
 from biograft.replication.experiment import RESULTS, judge
 from biograft.replication.runner import KINDS, parse_settings, parse_variants, run_experiment
 from biograft.tasks import TaskRecipe
@@ -33,7 +33,7 @@ def experiment(write):
 
 def job(experiment, folder, **changes):
     given = {"work": folder, "data": folder / "data", "out": folder / "out.json"}
-    return Job(experiment=experiment, **{**given, **changes})
+    return ExperimentJob(experiment=experiment, **{**given, **changes})
 
 
 @pytest.mark.parametrize("name", shipped_experiments())
@@ -47,9 +47,9 @@ def test_every_shipped_experiment_fits_its_kind(name):
 @pytest.mark.parametrize("name", ENCODERS)
 def test_recipes_of_variants_fit_and_differ(name):
     experiment = Experiment.load(name)
-    settings = parse_settings(experiment, Settings)
+    settings = parse_settings(experiment, EncoderSettings)
     places = {name: Path(name) for name in experiment.inputs}
-    variants = parse_variants(experiment, Variant).values()
+    variants = parse_variants(experiment, EncoderVariant).values()
     recipes = [variant_recipe(v, settings, places) for v in variants if not v.encoder]
     for recipe in recipes:
         assert recipe.encoder.name == settings.encoder
@@ -63,9 +63,9 @@ def test_recipes_of_variants_fit_and_differ(name):
 @pytest.mark.parametrize("name", ENCODERS)
 def test_changes_of_fine_tuning_fit_the_task_recipes(name):
     experiment = Experiment.load(name)
-    variants = parse_variants(experiment, Variant).values()
+    variants = parse_variants(experiment, EncoderVariant).values()
     for set_name in experiment.sets:
-        changes = parse_settings(experiment, Settings, set_name).task_changes
+        changes = parse_settings(experiment, EncoderSettings, set_name).task_changes
         for variant in variants:
             TaskRecipe.load(TASK_SETS[set_name].recipe, [*changes, *variant.task_changes])
 
@@ -73,11 +73,11 @@ def test_changes_of_fine_tuning_fit_the_task_recipes(name):
 def ablated(name):
     """The recipes of an experiment by label."""
     experiment = Experiment.load(name)
-    settings = parse_settings(experiment, Settings)
+    settings = parse_settings(experiment, EncoderSettings)
     places = {name: Path(name) for name in experiment.inputs}
     return {
         label: variant_recipe(variant, settings, places)
-        for label, variant in parse_variants(experiment, Variant).items()
+        for label, variant in parse_variants(experiment, EncoderVariant).items()
         if not variant.encoder
     }
 

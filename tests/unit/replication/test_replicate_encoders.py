@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from biograft.errors import ConfigError, InputError
-from biograft.replication import Experiment, Job, encoders, english_graph, probes, run_experiment
+from biograft.replication import (
+    Experiment,
+    ExperimentJob,
+    encoders,
+    english_graph,
+    probes,
+    run_experiment,
+)
 from biograft.replication.encoders import TASK_SETS
 from biograft.training.run_folder import start_run
 
@@ -31,7 +38,9 @@ def job(write, tmp_path):
     def make(text, **changes):
         experiment = Experiment.load(write("x.toml", HEADER + text))
         out = tmp_path / "out.json"
-        return Job(experiment=experiment, work=tmp_path, data=tmp_path, out=out, **changes)
+        return ExperimentJob(
+            experiment=experiment, work=tmp_path, data=tmp_path, out=out, **changes
+        )
 
     return make
 
@@ -56,7 +65,7 @@ def test_a_row_with_changes_differs_from_one_without(job, tmp_path, monkeypatch)
 
 def test_seeds_and_epochs_of_a_row_override_changes(job):
     made = job(TASKS.format(changes=["config.training.epochs=5"]))
-    settings = encoders.parse_settings(made.experiment, encoders.Settings, "ncbi")
+    settings = encoders.parse_settings(made.experiment, encoders.EncoderSettings, "ncbi")
     recipe = encoders.FineTuning("ncbi", made, settings, {}, {}).recipe()
     assert (recipe.search.seeds, recipe.config.training.epochs) == ((4,), 3)
 
@@ -65,16 +74,18 @@ def test_an_encoder_of_another_recipe_is_refused(job, tmp_path):
     experiment = Experiment.load("embert-ablations")
     for name in experiment.inputs:
         (tmp_path / name).mkdir()
-    made = Job(experiment=experiment, work=tmp_path, data=tmp_path, out=tmp_path / "out.json")
-    settings = encoders.parse_settings(experiment, encoders.Settings)
+    made = ExperimentJob(
+        experiment=experiment, work=tmp_path, data=tmp_path, out=tmp_path / "out.json"
+    )
+    settings = encoders.parse_settings(experiment, encoders.EncoderSettings)
     places = {name: tmp_path / name for name in experiment.inputs}
-    recipe = encoders.variant_recipe(encoders.Variant(), settings, places)
+    recipe = encoders.variant_recipe(encoders.EncoderVariant(), settings, places)
     folder = tmp_path / "pretrained" / "EMBERT"
     folder.mkdir(parents=True)
     start_run(folder, {**recipe.to_json(), "name": "another"}, {})
     (folder / "done").touch()
     with pytest.raises(ConfigError, match="another"):
-        encoders.pretrain_variant("EMBERT", encoders.Variant(), made, {})
+        encoders.pretrain_variant("EMBERT", encoders.EncoderVariant(), made, {})
 
 
 def test_a_missing_file_of_a_task_is_named():

@@ -8,7 +8,7 @@ import pytest
 from tiny_models import tiny_encoder_folder
 
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
-from biograft.replication import Experiment, Job, run_experiment
+from biograft.replication import Experiment, ExperimentJob, run_experiment
 from biograft.replication.linking import MENTIONS, NAMES, write_biosyn
 from biograft.replication.linking_sets import SETS, names_by_cui, write_train_dictionary
 from biograft.sources import SourceConfig
@@ -28,7 +28,7 @@ def run(write, tmp_path):
         experiment = Experiment.load(write(f"x{next(calls)}.toml", header + text))
         said, warnings = [], []
         out = tmp_path / "results.json"
-        job = Job(
+        job = ExperimentJob(
             experiment=experiment,
             work=tmp_path / "work",
             data=tmp_path / "data",
@@ -83,7 +83,7 @@ encoder = "tiny"
 
 
 def test_a_smoke_run_makes_its_own_data_and_encoders(tmp_path):
-    job = Job(
+    job = ExperimentJob(
         experiment=Experiment.load("linking-accuracy"),
         work=tmp_path,
         data=tmp_path / "none",
