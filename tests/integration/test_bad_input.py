@@ -121,7 +121,7 @@ STOPPED = {
     ),
     "another format": (
         "a.obo", OBO.encode(), ("--format", "biosyn"),
-        ["a.obo: gives no concept (4 rows were read", "); check the format and the filters"],
+        ["a.obo: contains no concept (4 rows were read", "); check the format and the filters"],
     ),
     "everything filtered": (
         "a.jsonl", ROW.encode(), ("--types", "T047"),
@@ -136,7 +136,7 @@ STOPPED = {
     ),
     "unclosed quote": (
         "a.csv", b'id,name\nD1,"flu\nD2,x\n', (),
-        ["a.csv:2: is not valid CSV", "; mend the quotes"],
+        ["a.csv:2: is not valid CSV", "quotes"],
     ),
 }  # fmt: skip
 

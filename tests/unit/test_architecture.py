@@ -131,9 +131,12 @@ def test_every_registered_format_loads(name):
 
 
 def test_every_reader_is_registered():
-    offering = {p.stem for p in (SRC / "sources").glob("*.py") if "\nFORMAT = " in p.read_text()}
-    registered = {FORMATS._entries[name].target.split(".")[2].split(":")[0] for name in FORMATS}
-    assert offering == registered
+    offered = {
+        f"biograft.sources.{path.stem}:{name}"
+        for path in (SRC / "sources").glob("*.py")
+        for name in re.findall(r"^([A-Z_]+) = Format\(", path.read_text(encoding="utf-8"), re.M)
+    }
+    assert offered == {FORMATS._entries[name].target for name in FORMATS}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))

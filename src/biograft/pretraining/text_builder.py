@@ -208,7 +208,7 @@ def _check_same(folder: Path, wanted: Mapping[str, Any], found: Mapping[str, Any
                 else (f" (expected {value!r}, found {found.get(key)!r})")
             )
             raise StoreError(
-                f"{folder}: was packed with another {key}{difference}; remove the folder, or name "
+                f"{folder}: was packed with different {key}{difference}; remove the folder, or name "
                 "another folder in stream.cache"
             )
 

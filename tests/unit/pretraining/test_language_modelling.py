@@ -1,19 +1,205 @@
-"""Pre-training on annotated text: what a run writes, resumes, and gives on several processes."""
+"""All text objectives in one model: their inputs, their order, and the sum of their losses."""
 
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, AutoModelForMaskedLM
+from transformers import AutoModel, AutoModelForMaskedLM, BertConfig, BertForMaskedLM
 from two_processes import as_values, pretrain_on_two
 
 from biograft.errors import ConfigError, StoreError
 from biograft.nn import TextEncoder
-from biograft.nn.knowledge import KnowledgeBertForMaskedLM
+from biograft.nn.knowledge import KnowledgeBertConfig, KnowledgeBertForMaskedLM
+from biograft.objectives import OBJECTIVES
+from biograft.objectives.base import TensorBatch
+from biograft.objectives.examples import (
+    CONSISTENT,
+    HEAD_OFFSET,
+    IGNORED,
+    SEGMENT_ENDS,
+    Setting,
+    TextExample,
+    collate,
+    sort_by_order,
+)
+from biograft.pretraining.language_modelling import TextModel, TextTraining
 from biograft.pretraining.recipe import PretrainingRecipe
 from biograft.pretraining.run import pretrain
+
+N_TOKENS, WIDTH, MASK = 40, 8, 4
+SIZES = {
+    "vocab_size": N_TOKENS,
+    "hidden_size": WIDTH,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 32,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+    "initializer_range": 0.3,
+}
+SETTING = Setting(mask=MASK, n_tokens=N_TOKENS, special=(0, 1, 2, 3, 4), width=WIDTH)
+EMBERT = {
+    "masked_tokens": {},
+    "context_entity_consistency": {},
+    "entity_segmentation": {},
+    "bidirectional_entity_masking": {
+        "entity_ratio": 1.0,
+        "max_token_ratio": 0.3,
+        "position_dim": 4,
+    },
+}
+
+
+def bert():
+    torch.manual_seed(0)
+    return BertForMaskedLM(BertConfig(**SIZES))
+
+
+def knowledge_bert():
+    torch.manual_seed(0)
+    return KnowledgeBertForMaskedLM(
+        KnowledgeBertConfig(
+            **SIZES,
+            n_entities=3,
+            entity_dim=4,
+            knowledge_layers={"entity_memory": {"after": 1, "n_nearest": 2}},
+        )
+    )
+
+
+def example(seed):
+    """A text of 16 to 20 words with a long mention of five and a short one that was replaced."""
+    rng = np.random.default_rng([9, seed])
+    n_words = int(rng.integers(16, 21))
+    tokens = np.array([2, *rng.integers(5, N_TOKENS, size=n_words), 3])
+    ends = np.full(len(tokens), IGNORED)
+    ends[3:8] = [0, 1, 0, 1, 1]
+    return TextExample(
+        tokens=tokens,
+        segments=np.zeros_like(tokens),
+        words=np.array([-1, *range(n_words), -1]),
+        mentions=np.array([[3, 7, 0], [10, 11, 1]]),
+        token_labels={SEGMENT_ENDS: ends},
+        mention_labels={
+            HEAD_OFFSET: np.array([3 if seed % 2 else 2, IGNORED]),
+            CONSISTENT: np.array([IGNORED, seed % 2]),
+        },
+    )
+
+
+def text_training(lm=None, **options):
+    tables = {name: table | options.get(name, {}) for name, table in EMBERT.items()}
+    made = {name: OBJECTIVES.load(name)(**table).build(SETTING) for name, table in tables.items()}
+    return TextTraining(TextModel(lm or bert(), made))
+
+
+def prepared(made, n):
+    examples = []
+    for seed in range(n):
+        rng, found = np.random.default_rng([9, seed]), example(seed)
+        for objective in sort_by_order(made.model.objectives.values()):
+            found = objective.prepare(found, rng)
+        examples.append(found)
+    return examples
+
+
+@pytest.mark.parametrize("lm", [bert, knowledge_bert])
+def test_objectives_receive_the_input_embeddings(lm):
+    model = lm()
+    states = TextModel(model, {}).states(TensorBatch.of(collate([example(0)], 0)))
+    assert states.embeddings is model.get_input_embeddings().weight
+    assert states.embeddings.shape == (N_TOKENS, WIDTH)
+
+
+def test_transforms_run_by_their_order():
+    orders = {"a": 0, "b": 1, "c": -1, "d": 0, "e": -2, "f": 0}
+    named = [SimpleNamespace(name=name, order=order) for name, order in orders.items()]
+    assert "".join(each.name for each in sort_by_order(named)) == "ecadfb"
+
+
+@pytest.mark.parametrize("order", [list(EMBERT), list(reversed(EMBERT))])
+def test_masked_tokens_leave_fixed_tokens_alone(order):
+    made = {name: OBJECTIVES.load(name)(**EMBERT[name]).build(SETTING) for name in order}
+    ratios = []
+    for seed in range(200):
+        rng, given = np.random.default_rng([9, seed]), example(seed)
+        found = given
+        for objective in sort_by_order(made.values()):
+            found = objective.prepare(found, rng)
+        assert found.tokens[10:12].tolist() == given.tokens[10:12].tolist()
+        predicted = [found.token_labels[name] != IGNORED for name in (
+            "masked_tokens", "bidirectional_entity_masking.head",
+            "bidirectional_entity_masking.adjective",
+        )]  # fmt: skip
+        assert sum(predicted).max() == 1
+        assert (predicted[1] | predicted[2]).sum() in (2, 3)
+        ratios.append(int(sum(predicted).sum()) / (len(given.tokens) - 2))
+    assert np.mean(ratios) == pytest.approx(0.15, abs=0.02)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sequence_sum"])
+def test_an_update_is_the_same_in_one_batch_or_several(reduction):
+    """Each term by its own count: masked heads and adjective parts are distributed unevenly."""
+    own = {"reduction": reduction}
+    made = text_training(entity_segmentation=own, bidirectional_entity_masking=own)
+    examples = prepared(made, 9)
+    whole, stats = made.loss(made.model, collate(examples, 0), {})
+    parts = [collate(examples[start:end], 0) for start, end in [(0, 2), (2, 3), (3, 9)]]
+    counts = [made.counts(part) for part in parts]
+    assert {"masked_tokens", "bidirectional_entity_masking.head"} < set(counts[0])
+    total, added = 0.0, dict.fromkeys(stats, 0.0)
+    for part, count in zip(parts, counts, strict=True):
+        multipliers = {
+            name: count[name] * len(parts) / max(1, sum(each[name] for each in counts))
+            for name in count
+        }
+        loss, found = made.loss(made.model, part, multipliers)
+        total += float(loss.detach()) / len(parts)
+        added = {key: added[key] + found[key] / len(parts) for key in added}
+    assert total == pytest.approx(float(whole.detach()), rel=1e-5)
+    with torch.no_grad():
+        evaluated = made.evaluate(parts, "fp32")
+    for key in stats:
+        assert added[key] == pytest.approx(stats[key], rel=1e-5)
+        assert evaluated[key] == pytest.approx(stats[key], rel=1e-5)
+
+
+def test_the_sampling_of_held_out_batches_is_the_same_each_time(monkeypatch):
+    made = text_training()
+    batches = [collate(prepared(made, 3), 0)]
+    monkeypatch.setattr(
+        made.model, "forward", lambda *given: (None, {"masked_tokens.loss": float(torch.rand(()))})
+    )
+    torch.manual_seed(1)
+    found = {made.evaluate(batches, "fp32")["masked_tokens.loss"] for _ in range(3)}
+    assert len(found) == 1
+    drawn = float(torch.rand(()))
+    torch.manual_seed(1)
+    assert drawn == float(torch.rand(()))  # the evaluation does not change training
+
+
+def test_the_loss_is_the_weighted_sum_of_all_terms_and_reaches_every_weight():
+    made = text_training(
+        knowledge_bert(), bidirectional_entity_masking={"shared_head": False, "max_tokens": 3}
+    )
+    loss, stats = made.loss(made.model, collate(prepared(made, 12), 0), {})
+    weights = {
+        "masked_tokens": 1, "context_entity_consistency": 2, "entity_segmentation": 2,
+        "bidirectional_entity_masking.head": 0.5, "bidirectional_entity_masking.adjective": 0.5,
+    }  # fmt: skip
+    assert {key.rpartition(".")[0] for key in stats} == set(weights)
+    wanted = sum(weight * stats[f"{name}.loss"] for name, weight in weights.items())
+    assert float(loss.detach()) == pytest.approx(wanted, rel=1e-5)
+    loss.backward()
+    assert len(list(made.model.heads.parameters())) == 4 + 6 + 2 * 7
+    for name, parameter in made.model.heads.named_parameters():
+        assert parameter.grad.any(), name
+
 
 TRAINING = {
     "steps": 6,
@@ -22,7 +208,7 @@ TRAINING = {
     "learning_rate": 2e-3,
     "save_every": 3,
 }
-OBJECTIVES = {
+KEBIOLM = {
     "masked_tokens": {"mode": "whole_entity"},
     "entity_detection": {},
     "entity_linking": {},
@@ -49,11 +235,12 @@ def recipe(starter_shards, encoder):
                 "max_length": 32, "pack": False,
                 **(stream or {}),
             },
-            "objective": OBJECTIVES if objectives is None else objectives,
+            "objective": KEBIOLM if objectives is None else objectives,
             "training": TRAINING | training,
         }  # fmt: skip
         if knowledge:
-            usual = {"after": 1, "dim": 8, "n_nearest": 4}
+            layers = {"entity_memory": {"after": 1, "n_nearest": 4}}
+            usual = {"layers": layers, "dim": 8}
             values["knowledge"] = usual if knowledge is True else knowledge
         return PretrainingRecipe.from_values("tiny", values)
 
@@ -80,7 +267,7 @@ def test_a_run_gives_a_model_that_knows_its_entities(bench, recipe, tmp_path):
     found = losses(tmp_path / "run")
     assert sum(found[-5:]) < 0.9 * sum(found[:5])
     entry = json.loads((tmp_path / "run/metrics.jsonl").read_text().splitlines()[-2])
-    assert {f"{name}.loss" for name in OBJECTIVES} < set(entry)
+    assert {f"{name}.loss" for name in KEBIOLM} < set(entry)
     vectors = TextEncoder.from_pretrained(result.encoder).encode(["fever"])
     assert vectors.shape == (1, 32)
 
@@ -120,31 +307,31 @@ def test_two_processes_are_as_one(recipe, tmp_path):
 
 def test_a_model_with_knowledge_is_trained_further(bench, recipe, tmp_path):
     first = pretrain(recipe(), bench.kb, tmp_path / "first")
-    assert first.counts["n_entities_drawn"] == first.counts["text"]["n_entities"]
+    assert first.counts["n_random_entities"] == first.counts["text"]["n_entities"]
     on = as_values(recipe())
     on["encoder"] = {"name": str(first.encoder)}
     second = pretrain(PretrainingRecipe.from_values("on", on), None, tmp_path / "second")
     names = [(run / "entities.jsonl").read_text() for run in (first.encoder, second.encoder)]
     assert names[0] == names[1]
-    on["knowledge"]["n_nearest"] = 3
-    with pytest.raises(ConfigError, match=r"knowledge\.n_nearest: .* with 4 already, found 3"):
+    on["knowledge"]["layers"]["entity_memory"]["n_nearest"] = 3
+    with pytest.raises(ConfigError, match=r"entity_memory\.n_nearest: .* with 4, found 3"):
         pretrain(PretrainingRecipe.from_values("on", on), None, tmp_path / "third")
 
 
-class TestWhatDoesNotFit:
+class TestRefused:
     def test_linking_without_entities(self, recipe, tmp_path):
         linking = recipe(knowledge=False, objectives={"entity_linking": {}})
-        with pytest.raises(ConfigError, match="no table of entities"):
+        with pytest.raises(ConfigError, match="no entity table"):
             pretrain(linking, None, tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
     def test_more_layers_than_there_are(self, recipe, tmp_path):
-        deep = recipe(knowledge={"after": 3, "dim": 8})
-        with pytest.raises(ConfigError, match=r"knowledge\.after: .* has 2 layers, found 3"):
+        deep = recipe(knowledge={"layers": {"entity_memory": {"after": 3}}, "dim": 8})
+        with pytest.raises(ConfigError, match=r"entity_memory\.after: .* has 2 layers, found 3"):
             pretrain(deep, None, tmp_path / "run")
 
     def test_sequences_that_are_too_long(self, recipe, tmp_path):
-        with pytest.raises(ConfigError, match=r"stream\.max_length: .* takes 64 tokens at most"):
+        with pytest.raises(ConfigError, match=r"stream\.max_length: expected at most 64"):
             pretrain(recipe(stream={"max_length": 128}), None, tmp_path / "run")
 
     def test_text_that_is_not_there(self, recipe, tmp_path):

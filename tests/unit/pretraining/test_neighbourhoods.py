@@ -1,4 +1,4 @@
-"""Recipes whose mentions see neighbours: the graph by rows of a table, and runs on it."""
+"""The graph of the entities of a table, and recipes with entity inputs."""
 
 from __future__ import annotations
 
@@ -50,15 +50,16 @@ def transr(bench, tmp_path_factory):
 
 @pytest.fixture
 def recipe(bench, starter_shards, neighbours, transr):
-    def make(after=None, objectives=None, **knowledge):
+    def make(layers=None, objectives=None, **knowledge):
+        if layers is None:
+            layers = {"neighbour_attention": {"after": 1, "n_neighbours": 4}}
         return PretrainingRecipe.from_values(
             "tiny",
             {
                 "encoder": {"name": str(bench.encoder)},
                 "knowledge": {
-                    "after": after or {"neighbour_attention": 1},
-                    "neighbours": str(neighbours), "vectors": str(transr),
-                    "n_neighbours": 4, "freeze": True, **knowledge,
+                    "layers": layers, "neighbours": str(neighbours), "vectors": str(transr),
+                    "freeze": True, **knowledge,
                 },
                 "stream": {
                     "kind": "annotated_text", "shards": str(starter_shards), "max_length": 32,
@@ -77,11 +78,11 @@ def some_ids(kb, n=40):
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_the_graph_is_the_store_s_by_rows_of_the_table(bench, neighbours, transr, whole):
+def test_the_graph_is_that_of_the_store(bench, neighbours, transr, whole):
     kb, ids = bench.kb, some_ids(bench.kb)
     config = KnowledgeConfig(
-        after={"neighbour_attention": 1}, neighbours=neighbours, vectors=transr,
-        n_neighbours=4, whole_graph=whole,
+        layers={"neighbour_attention": {"after": 1, "n_neighbours": 4}}, neighbours=neighbours,
+        vectors=transr, whole_graph=whole,
     )  # fmt: skip
     counts = np.arange(len(ids))
     found = read_neighbourhood(config, ids, counts, kb, grows=True)
@@ -111,7 +112,7 @@ def test_the_graph_is_the_store_s_by_rows_of_the_table(bench, neighbours, transr
     assert list(fixed.ids) == ids
 
 
-def test_a_run_gives_a_model_that_finds_what_it_is_told(bench, recipe, tmp_path):
+def test_a_run_gives_a_model_that_finds_its_entities(bench, recipe, tmp_path):
     result = pretrain(recipe(), bench.kb, tmp_path / "run")
     model = AutoModelForMaskedLM.from_pretrained(result.encoder)
     names = {name.text for name in bench.kb.concept_at(bench.kb.row(model.entities[0].id)).names}
@@ -120,16 +121,19 @@ def test_a_run_gives_a_model_that_finds_what_it_is_told(bench, recipe, tmp_path)
     assert {f"{name}.loss" for name in OBJECTIVES} < set(entry)
     encoder = TextEncoder.from_pretrained(result.encoder, device="cpu")
     batch = encoder.tokenize([f"{model.entities[0].name} is bad"])
-    assert 0 in encoder.tell(batch)["entities"].tolist()
+    assert 0 in encoder.add_entity_inputs(batch)["entities"].tolist()
     table = AutoModel.from_pretrained(result.encoder).entity_table.weight
     assert not table.requires_grad
 
 
 def test_several_layers_and_a_model_trained_further(bench, recipe, tmp_path):
-    both = {"entity_memory": 1, "neighbour_attention": 1}
+    both = {
+        "entity_memory": {"after": 1, "n_nearest": 3},
+        "neighbour_attention": {"after": 1, "n_neighbours": 4},
+    }
     objectives = {**OBJECTIVES, "entity_detection": {}, "entity_linking": {}}
-    first = pretrain(recipe(both, objectives, n_nearest=3), bench.kb, tmp_path / "first")
-    values = recipe(both, objectives, n_nearest=3).to_json()
+    first = pretrain(recipe(both, objectives), bench.kb, tmp_path / "first")
+    values = recipe(both, objectives).to_json()
     del values["name"]
     values["encoder"] = {"name": str(first.encoder)}
     again = PretrainingRecipe.from_values("tiny", values)
@@ -141,25 +145,29 @@ def test_several_layers_and_a_model_trained_further(bench, recipe, tmp_path):
         if key == "neighbours":
             build_neighbours(bench.kb, folder, PeprConfig(k=4, damping=0.9))
         changed = {**values, "knowledge": {**values["knowledge"], key: str(folder)}}
-        with pytest.raises(ConfigError, match=rf"knowledge\.{key}: .* other {key}"):
+        with pytest.raises(ConfigError, match=rf"knowledge\.{key}: .* differ"):
             pretrain(PretrainingRecipe.from_values("tiny", changed), bench.kb, tmp_path / "third")
 
 
-def test_what_is_told_and_asked_for(bench, recipe, tmp_path):
+def test_entity_fusion_is_trained(bench, recipe, tmp_path):
     """Entity fusion and its objective, also without vectors."""
     objectives = {"masked_tokens": {}, "entity_prediction": {}}
-    fusion = recipe({"entity_fusion": 1}, objectives, neighbours=None, vectors=None)
+    fusion = recipe({"entity_fusion": {"after": 1}}, objectives, neighbours=None, vectors=None)
     run = pretrain(fusion, bench.kb, tmp_path / "run")
     assert "entity_fusion" in AutoModel.from_pretrained(run.encoder).knowledge
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_layer_that_is_told_entities_knows_all_that_have_vectors(
+def test_a_layer_with_entity_inputs_knows_all_entities_with_vectors(
     bench, recipe, transr, tmp_path, whole
 ):
     objectives = {"masked_tokens": {}, "entity_prediction": {}}
     fusion = recipe(
-        {"entity_fusion": 1}, objectives, neighbours=None, vectors=str(transr), whole_graph=whole
+        {"entity_fusion": {"after": 1}},
+        objectives,
+        neighbours=None,
+        vectors=str(transr),
+        whole_graph=whole,
     )
     run = pretrain(fusion, bench.kb, tmp_path / "run")
     model = AutoModel.from_pretrained(run.encoder)
@@ -171,42 +179,44 @@ def test_a_layer_that_is_told_entities_knows_all_that_have_vectors(
         return
     assert set(ids[of_text:]) == set(embeddings.entity_ids) - set(ids[:of_text])
     assert all(entity.names for entity in model.entities)
-    place = embeddings.entity_ids.index(ids[-1])
+    row = embeddings.entity_ids.index(ids[-1])
     np.testing.assert_allclose(
-        model.entity_table.weight[-1].detach(), embeddings.tables.entity[place]
+        model.entity_table.weight[-1].detach(), embeddings.tables.entity[row]
     )
 
 
-def test_what_is_told_follows_the_recipe_whatever_the_objectives_are(bench, recipe, tmp_path):
-    after, asked = {"entity_fusion": 1}, {"entity_prediction": {}}
-    hidden = recipe(after, asked, neighbours=None, vectors=None)
-    with pytest.raises(ConfigError, match=r"nothing hides any; add objective\.masked_tokens"):
-        pretrain(hidden, bench.kb, tmp_path / "run")
+def test_the_visibility_of_entities_follows_the_recipe(bench, recipe, tmp_path):
+    layers, objectives = {"entity_fusion": {"after": 1}}, {"entity_prediction": {}}
+    masked = recipe(layers, objectives, neighbours=None, vectors=None)
+    with pytest.raises(ConfigError, match=r"add objective\.masked_tokens"):
+        pretrain(masked, bench.kb, tmp_path / "run")
     table = np.zeros((3, 8), np.float32)
-    told, finds = (
-        KnowledgeBertForMaskedLM.from_bert(bench.encoder, table, knowledge_after={layer: 1})
+    linked, detecting = (
+        KnowledgeBertForMaskedLM.from_bert(
+            bench.encoder, table, knowledge_layers={layer: {"after": 1}}
+        )
         for layer in ("entity_fusion", "entity_memory")
     )
-    example = sequence([(1, 2, 7), (4, 5, 3)], hidden=[1, 2])
-    for knowledge in (hidden.knowledge, None):  # a recipe for plain BERTs goes on from the model
-        [showing] = example_transforms({}, knowledge, told)
-        assert showing.prepare(example, None).mention_labels[VISIBLE_ENTITIES].tolist() == [
-            7,
-            IGNORED,
-        ]
+    example = sequence([(1, 2, 7), (4, 5, 3)], masked=[1, 2])
+    for knowledge in (masked.knowledge, None):  # without [knowledge], the layers of the model
+        [visibility] = example_transforms({}, knowledge, linked)
+        labels = visibility.prepare(example, None).mention_labels[VISIBLE_ENTITIES]
+        assert labels.tolist() == [7, IGNORED]
     assert (
         example_transforms(
-            {}, recipe({"entity_memory": 1}, asked, neighbours=None).knowledge, finds
+            {},
+            recipe({"entity_memory": {"after": 1}}, objectives, neighbours=None).knowledge,
+            detecting,
         )
         == []
     )
-    assert example_transforms({}, None, finds.model.bert) == []
+    assert example_transforms({}, None, detecting.model.bert) == []
     assert PretrainingRecipe.load("ernie-cpu").knowledge.entity_visibility == "all"
 
 
-def sequence(mentions, hidden):
+def sequence(mentions, masked):
     labels = np.full(8, IGNORED)
-    labels[hidden] = 9
+    labels[masked] = 9
     zeros = np.zeros(8, np.int64)
     return TextExample(
         tokens=zeros, segments=zeros, words=zeros, mentions=np.array(mentions),
@@ -217,17 +227,21 @@ def sequence(mentions, hidden):
 @pytest.mark.parametrize(
     ("knowledge", "message"),
     [
-        ({"n_neighbours": 5}, r"keeps 4 of each entity, found 5; make it again with -k 5"),
-        ({"after": {"neighbour_atention": 1}}, "did you mean 'neighbour_attention'"),
-        ({"after": {"neighbour_attention": 3}}, r"knowledge\.after: .* has 2 layers, found 3"),
+        ({"layers": {"neighbour_attention": {"after": 1, "n_neighbours": 5}}}, "with -k 5"),
+        ({"layers": {"neighbour_atention": {}}}, "did you mean 'neighbour_attention'"),
+        (
+            {"layers": {"neighbour_attention": {"after": 3}}},
+            r"neighbour_attention\.after: .* has 2 layers, found 3",
+        ),
+        ({"layers": {}}, r"knowledge\.layers: expected a table"),
         (
             {"entity_visibility": "none"},
-            r"knowledge\.entity_visibility: expected one of masked, all, found 'none'",
+            r"knowledge\.entity_visibility: expected one of masked, all",
         ),
-        ({"after": {"entity_memory": 1}}, r"no layer of the recipe reads neighbours"),
+        ({"layers": {"entity_memory": {"after": 1}}}, "no layer of the recipe reads neighbours"),
     ],
 )
-def test_wrong_settings_are_named(bench, recipe, tmp_path, knowledge, message):
+def test_wrong_settings_are_refused(bench, recipe, tmp_path, knowledge, message):
     with pytest.raises(ConfigError, match=message):
         pretrain(recipe(**knowledge), bench.kb, tmp_path / "run")
     assert not (tmp_path / "run").exists()

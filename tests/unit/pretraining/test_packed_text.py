@@ -211,8 +211,8 @@ def test_what_is_packed_is_used_again_whatever_the_tokenizer_was_used_for(shards
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"max_length": 16}, r"packed with other max_length \(expected 16, found 32\)"),
-        ({"min_count": 2}, r"packed with other min_count \(expected 2, found 1\)"),
+        ({"max_length": 16}, r"packed with different max_length \(expected 16, found 32\)"),
+        ({"min_count": 2}, r"packed with different min_count \(expected 2, found 1\)"),
     ],
 )
 def test_a_cache_of_other_settings_is_refused(shards, tokenizer, tmp_path, change, message):
@@ -225,12 +225,12 @@ def test_a_cache_of_other_settings_is_refused(shards, tokenizer, tmp_path, chang
 def test_a_cache_of_another_tokenizer_or_text_is_refused(shards, tokenizer, tmp_path):
     config = AnnotatedTextConfig(shards=shards(), cache=tmp_path / "cache")
     open_packed(config, tokenizer)
-    with pytest.raises(StoreError, match=r"cache: was packed with other tokenizer; remove the"):
+    with pytest.raises(StoreError, match=r"cache: was packed with different tokenizer; remove the"):
         open_packed(config, tiny_tokenizer(["other words"]))
-    with pytest.raises(StoreError, match="packed with other entities"):
+    with pytest.raises(StoreError, match="packed with different entities"):
         open_packed(config, tokenizer, entities=["D1"])
     other = shards(["Another text."], name="other")
-    with pytest.raises(StoreError, match="packed with other shards"):
+    with pytest.raises(StoreError, match="packed with different shards"):
         open_packed(replace(config, shards=other), tokenizer)
 
 
@@ -265,7 +265,7 @@ def test_arrays_are_plain_npy_files_and_the_rows_are_kept(shards, tokenizer):
 
 
 def test_text_without_a_token_is_refused(shards, tokenizer):
-    with pytest.raises(ConfigError, match="holds no text to make sequences of"):
+    with pytest.raises(ConfigError, match="holds no text"):
         packed(shards(["", "  "]), tokenizer)
 
 
@@ -273,7 +273,7 @@ def test_tokenizers_that_cannot_do_it_are_refused(shards, tokenizer):
     class Slow:
         is_fast = False
 
-    with pytest.raises(ConfigError, match="Slow is no fast tokenizer"):
+    with pytest.raises(ConfigError, match="expected a fast tokenizer"):
         packed(shards(), Slow())
     bare = tiny_tokenizer(["a"])
     bare.cls_token = None
@@ -284,9 +284,9 @@ def test_tokenizers_that_cannot_do_it_are_refused(shards, tokenizer):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_length": 4}, "max_length: expected 8 to 32767, found 4"),
+        ({"max_length": 4}, "max_length: expected a number from 8 to 32767"),
         ({"max_mentions": -1}, "max_mentions: expected at least 0"),
-        ({"random_next_probability": 0.5}, "strangers: there is no second part"),
+        ({"random_next_probability": 0.5}, "random_next_probability: there is no second segment"),
         (
             {"random_next_probability": 2.0},
             "random_next_probability: expected a number from 0 to 1",

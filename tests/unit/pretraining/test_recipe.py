@@ -138,7 +138,11 @@ def test_an_unknown_recipe():
     ("recipe", "override", "message"),
     [
         ("mlm-cpu", "knowledge.vectors=V", r"mlm-cpu: has no knowledge layer to which"),
-        ("kebiolm-cpu", "knowledge.n_nearest=0", r"knowledge\.n_nearest: expected at least 1"),
+        (
+            "kebiolm-cpu",
+            "knowledge.layers.entity_memory.n_nearest=0",
+            "n_nearest: expected at least 1",
+        ),
         ("kebiolm-cpu", "encoder.pooling=cls", r"encoder\.pooling: says how a text becomes"),
         ("kebiolm-cpu", "objective.synonym_alignment.loss=circle", r"is for .* synonym_pairs"),
         ("sapbert-cpu", "objective.masked_tokens.mode=token", r"is for .* annotated_text"),

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations
 
+import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError
 from biograft.pretraining.stream_configs import STREAMS, SynonymPairsConfig
-from biograft.pretraining.synonym_pairs import SynonymPairs
+from biograft.pretraining.synonym_pairs import (
+    PairBatches,
+    SynonymPairs,
+    count_partners,
+    sample_pairs,
+)
 
 
 def pairs_of(kb, **options):
@@ -140,3 +148,131 @@ def test_every_registered_stream_is_there_and_pairs_have_defaults():
         assert STREAMS.load(name)
         assert STREAMS.help()[name]
     assert STREAMS.load("synonym_pairs")() == SynonymPairsConfig()
+
+
+NAMES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=30).map(sorted)
+
+
+def arrays(names):
+    groups = np.array([group for group, _ in names], np.int64)
+    return groups, np.array([block for _, block in names], np.int64)
+
+
+def plain_pairs(names, cross):
+    return {
+        (i, j)
+        for i, j in combinations(range(len(names)), 2)
+        if names[i][0] == names[j][0] and not (cross and names[i][1] == names[j][1])
+    }
+
+
+@given(names=NAMES, cross=st.booleans())
+def test_all_pairs_are_those_of_itertools(names, cross):
+    groups, blocks = arrays(names)
+    partners = count_partners(groups, blocks if cross else None)
+    pairs, n_capped = sample_pairs(groups, partners, 0, np.random.default_rng(0))
+    assert sorted(map(tuple, pairs.tolist())) == sorted(plain_pairs(names, cross))
+    assert n_capped == 0
+
+
+@given(names=NAMES, cross=st.booleans(), cap=st.integers(1, 6), seed=st.integers(0, 9))
+def test_a_sample_limits_only_large_groups(names, cross, cap, seed):
+    groups, blocks = arrays(names)
+    partners = count_partners(groups, blocks if cross else None)
+    pairs, n_capped = sample_pairs(groups, partners, cap, np.random.default_rng(seed))
+    found, possible = list(map(tuple, pairs.tolist())), plain_pairs(names, cross)
+    assert len(set(found)) == len(found)
+    assert set(found) <= possible
+    sizes = Counter(names[i][0] for i, _ in possible)
+    assert Counter(names[i][0] for i, _ in found) == {g: min(n, cap) for g, n in sizes.items()}
+    assert n_capped == sum(n > cap for n in sizes.values())
+
+
+def test_every_pair_is_equally_likely():
+    groups = np.zeros(6, np.int64)
+    partners, rng = count_partners(groups), np.random.default_rng(1)
+    drawn = Counter(
+        tuple(pair) for _ in range(3000) for pair in sample_pairs(groups, partners, 5, rng)[0]
+    )
+    assert len(drawn) == 15
+    assert all(count == pytest.approx(1000, abs=120) for count in drawn.values())
+
+
+def test_the_same_seed_samples_the_same():
+    groups = np.repeat(np.arange(4), 20)
+    partners = count_partners(groups)
+    one, two, other = (
+        sample_pairs(groups, partners, 9, np.random.default_rng(seed))[0] for seed in (1, 1, 2)
+    )
+    assert one.tolist() == two.tolist()
+    assert one.tolist() != other.tolist()
+
+
+@pytest.fixture
+def pairs(store):
+    names = {f"C{k}": ["x" * (1 + 7 * k % 13) + f" {k} {n}" for n in range(4)] for k in range(9)}
+    kb = store(names)
+
+    def of(**options):
+        return SynonymPairs(kb, SynonymPairsConfig(**options))
+
+    return of
+
+
+def listed(batches):
+    return [(b.left, b.right, b.labels.tolist()) for b in batches]
+
+
+def flat(batches):
+    return sorted(pair for b in batches for pair in zip(b.left, b.right, strict=True))
+
+
+@pytest.mark.parametrize("bucket", [0, 3])
+def test_every_pair_once_an_epoch(pairs, bucket):
+    source = PairBatches(pairs(bucket_batches=bucket), 8)
+    batches = list(source.batches(0))
+    assert [len(batch) for batch in batches] == [8] * 6 + [6]
+    assert len(source) == 7
+    expected = pairs()
+    assert flat(batches) == sorted(
+        (expected.text(left), expected.text(right)) for left, right in expected.rows.tolist()
+    )
+    for batch in batches:
+        for left, right, label in zip(batch.left, batch.right, batch.labels, strict=True):
+            assert left.split()[1] == right.split()[1] == str(label)
+
+
+@pytest.mark.parametrize("bucket", [0, 3])
+def test_batches_resume_at_any_position(pairs, bucket):
+    source = PairBatches(pairs(bucket_batches=bucket), 8, seed=4)
+    whole = listed(source.batches(2))
+    for position in range(len(source) + 1):
+        again = PairBatches(pairs(bucket_batches=bucket), 8, seed=4)
+        assert listed(again.batches(2, position)) == whole[position:]
+
+
+def test_epochs_and_seeds_have_their_own_order(pairs):
+    source = PairBatches(pairs(), 8, seed=4)
+    assert listed(source.batches(0)) != listed(source.batches(1))
+    assert listed(source.batches(0)) != listed(PairBatches(pairs(), 8, seed=5).batches(0))
+
+
+@pytest.mark.parametrize("world", [2, 4, 5])
+def test_processes_share_the_pairs_evenly(pairs, world):
+    parts = [PairBatches(pairs(), 3, rank=rank, world=world) for rank in range(world)]
+    assert len({len(part) for part in parts}) == 1
+    read = [pair for part in parts for pair in flat(part.batches(0))]
+    assert len(read) == len(set(read)) == 54 // world * world
+
+
+def test_too_many_processes_are_refused(pairs):
+    with pytest.raises(ConfigError, match="54 pairs are too few for 60 processes"):
+        PairBatches(pairs(), 8, world=60)
+
+
+def test_buckets_hold_names_of_similar_length(pairs):
+    def spread(bucket):
+        batches = PairBatches(pairs(bucket_batches=bucket), 6, seed=1).batches(0)
+        return sum(max(map(len, b.left)) - min(map(len, b.left)) for b in batches)
+
+    assert spread(9) < spread(0) / 2

@@ -1,4 +1,4 @@
-"""Order, sharding and resume of batches, and that a batch's other sequences change nothing."""
+"""Batches of packed text: order, ranks, resume, lengths, random next segments."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def pairs(shards, tokenizer):
 
 @pytest.fixture
 def objectives(tokenizer):
-    """Those of KeBioLM."""
+    """The objectives of KeBioLM."""
     setting = Setting.of(tokenizer, width=4)
     names = ("masked_tokens", "entity_detection", "entity_linking")
     return tuple(OBJECTIVES.load(name)().build(setting) for name in names)
 
 
 def plain(batch):
-    """All that is in a batch, as plain lists."""
+    """The content of a batch as plain lists."""
     found = {name: getattr(batch, name).tolist() for name in FIELDS}
     for name in ("token_labels", "mention_labels", "labels"):
         found.update({key: values.tolist() for key, values in getattr(batch, name).items()})
     return found
 
 
-def second_part(example):
+def second_segment(example):
     """The tokens of the second segment."""
     return example.tokens[example.segments == 1].tolist()
 
@@ -69,7 +69,7 @@ def rows(batch):
     return found
 
 
-def test_an_epoch_has_every_sequence_once_in_an_order_of_its_own(packed):
+def test_an_epoch_has_every_sequence_once_in_its_own_order(packed):
     source = TextBatches(packed, 3, seed=1)
     assert len(packed) == 20
     assert len(source) == 7
@@ -82,7 +82,7 @@ def test_an_epoch_has_every_sequence_once_in_an_order_of_its_own(packed):
     assert again == epochs[0] != other
 
 
-def test_any_position_taken_up_gives_the_same_batches(packed, objectives):
+def test_batches_resume_at_any_position(packed, objectives):
     source = TextBatches(packed, 3, objectives)
     whole = [plain(batch) for batch in source.batches(2)]
     assert len(whole) == len(source)
@@ -92,11 +92,11 @@ def test_any_position_taken_up_gives_the_same_batches(packed, objectives):
 
 @pytest.mark.parametrize("n", [20, 18, 13, 12, 9])
 @pytest.mark.parametrize("world", [2, 3])
-def test_ranks_together_see_what_one_with_the_larger_batch_sees(packed, objectives, n, world):
-    numbers = np.arange(n)
-    one = list(TextBatches(packed, 2 * world, objectives, numbers=numbers).batches(1))
+def test_ranks_together_read_the_batches_of_one_process(packed, objectives, n, world):
+    indices = np.arange(n)
+    one = list(TextBatches(packed, 2 * world, objectives, indices=indices).batches(1))
     ranks = [
-        TextBatches(packed, 2, objectives, rank=rank, world=world, numbers=numbers)
+        TextBatches(packed, 2, objectives, rank=rank, world=world, indices=indices)
         for rank in range(world)
     ]
     assert len({len(source) for source in ranks}) == 1
@@ -110,7 +110,7 @@ def test_ranks_together_see_what_one_with_the_larger_batch_sees(packed, objectiv
 
 
 @pytest.mark.parametrize("world", [2, 4])
-def test_ranks_are_the_parts_of_one_that_accumulates(packed, objectives, world):
+def test_ranks_together_read_what_one_process_accumulates(packed, objectives, world):
     one = [plain(batch) for batch in TextBatches(packed, 2, objectives).batches(0)]
     ranks = [TextBatches(packed, 2, objectives, rank=r, world=world) for r in range(world)]
     updates = zip(*[source.batches(0) for source in ranks], strict=True)
@@ -119,16 +119,18 @@ def test_ranks_are_the_parts_of_one_that_accumulates(packed, objectives, world):
     assert seen[:whole] == one[:whole]
 
 
-def test_sequences_of_like_length_meet(packed, objectives):
+def test_batches_hold_sequences_of_similar_length(packed, objectives):
     plain_source = TextBatches(packed, 3, objectives)
     source = TextBatches(packed, 3, objectives, bucket_batches=4)
     batches = list(source.batches(1))
     assert [len(batch) for batch in batches] == [3] * 6 + [2]
     found = [row for batch in batches for row in rows(batch)]
     given = [row for batch in plain_source.batches(1) for row in rows(batch)]
-    assert sorted(map(str, found)) == sorted(map(str, given))  # each once, hidden as without
-    places = [sum(batch.mask.size for batch in each.batches(1)) for each in (source, plain_source)]
-    assert places[0] < places[1]
+    assert sorted(map(str, found)) == sorted(map(str, given))  # each once, masked as without
+    n_positions = [
+        sum(batch.mask.size for batch in each.batches(1)) for each in (source, plain_source)
+    ]
+    assert n_positions[0] < n_positions[1]
     widths = [batch.tokens.shape[1] for batch in batches]
     assert widths != sorted(widths)
     for position in range(len(source) + 1):
@@ -136,7 +138,7 @@ def test_sequences_of_like_length_meet(packed, objectives):
         assert again == [plain(batch) for batch in batches[position:]]
 
 
-def test_ranks_share_out_sequences_of_like_length(packed, objectives):
+def test_ranks_share_sequences_of_similar_length(packed, objectives):
     one = list(TextBatches(packed, 4, objectives, bucket_batches=2).batches(0))
     ranks = [
         TextBatches(packed, 2, objectives, rank=r, world=2, bucket_batches=2).batches(0)
@@ -146,7 +148,7 @@ def test_ranks_share_out_sequences_of_like_length(packed, objectives):
         assert [row for batch in together for row in rows(batch)] == rows(alone)
 
 
-def test_what_else_is_in_a_batch_changes_nothing(packed, objectives):
+def test_an_example_does_not_depend_on_its_batch(packed, objectives):
     source = TextBatches(packed, 4, objectives)
     whole = rows(source.batch(np.arange(20), epoch=3))
     alone = [rows(source.batch(np.array([number]), epoch=3))[0] for number in range(20)]
@@ -156,15 +158,15 @@ def test_what_else_is_in_a_batch_changes_nothing(packed, objectives):
     assert first == second
 
 
-def test_what_is_hidden_differs_between_sequences_and_epochs(packed, objectives):
+def test_masking_differs_between_sequences_and_epochs(packed, objectives):
     source = TextBatches(packed, 4, objectives)
     twins = [0, 5, 10, 15]  # the same text
     assert len({str(source.example(number, 0).tokens) for number in twins}) > 1
     assert len({str(source.example(0, epoch).tokens) for epoch in range(6)}) > 1
 
 
-def test_sequences_may_be_chosen(packed):
-    source = TextBatches(packed, 2, numbers=np.array([3, 8, 11]))
+def test_indices_choose_the_sequences(packed):
+    source = TextBatches(packed, 2, indices=np.array([3, 8, 11]))
     assert len(source) == 2
     seen = [row for batch in source.batches(0) for row in rows(batch)]
     assert sorted(map(str, seen)) == sorted(str(rows(source.batch(np.array([n])))[0])
@@ -173,10 +175,10 @@ def test_sequences_may_be_chosen(packed):
 
 def test_too_few_sequences_for_the_processes_are_refused(packed):
     with pytest.raises(ConfigError, match="3 sequences are too few for 4 processes"):
-        TextBatches(packed, 2, world=4, numbers=np.arange(3))
+        TextBatches(packed, 2, world=4, indices=np.arange(3))
 
 
-def test_half_of_the_second_parts_are_strangers(pairs):
+def test_half_of_the_next_segments_are_random(pairs):
     source = TextBatches(pairs, 4, random_next_probability=0.5)
     follows = []
     for epoch in range(40):
@@ -193,19 +195,21 @@ def test_half_of_the_second_parts_are_strangers(pairs):
     assert "follows" not in TextBatches(pairs, 4).example(0, 0).labels
 
 
-def test_strangers_are_of_the_sequences_that_are_read(pairs):
-    """Guard against held-out sequences being learned from as second parts of others."""
-    read = np.array([0, 1])
-    source = TextBatches(pairs, 2, random_next_probability=1.0, numbers=read)
-    starts = {str(second_part(pairs.example(number))[:3]) for number in (0, 1)}
-    assert len({str(second_part(pairs.example(n))[:3]) for n in range(len(pairs))}) > len(starts)
-    made = [source.example(int(number), epoch) for epoch in range(20) for number in read]
+def test_random_next_segments_come_from_the_same_indices(pairs):
+    """Guard against held-out sequences in training as next segments of others."""
+    indices = np.array([0, 1])
+    source = TextBatches(pairs, 2, random_next_probability=1.0, indices=indices)
+    starts = {str(second_segment(pairs.example(number))[:3]) for number in (0, 1)}
+    assert len({str(second_segment(pairs.example(n))[:3]) for n in range(len(pairs))}) > len(starts)
+    made = [source.example(int(number), epoch) for epoch in range(20) for number in indices]
     assert {example.labels["follows"] for example in made} == {0}
-    assert {str(second_part(example)[:3]) for example in made} == starts
+    assert {str(second_segment(example)[:3]) for example in made} == starts
 
 
 @pytest.mark.parametrize("max_length", [64, 30, 26])
-def test_a_stranger_brings_its_mentions_and_loses_whole_words(pairs, tokenizer, max_length):
+def test_a_random_next_segment_keeps_its_mentions_and_loses_whole_words(
+    pairs, tokenizer, max_length
+):
     for first in range(len(pairs)):
         for other in range(len(pairs)):
             own, theirs = pairs.example(first), pairs.example(other)

@@ -23,7 +23,7 @@ def trained(width=4, n_updates=3):
     return model, optimiser
 
 
-def test_a_saved_state_comes_back(tmp_path):
+def test_a_checkpoint_restores_model_and_optimiser(tmp_path):
     model, optimiser = trained()
     folder = save_checkpoint(tmp_path, Cursor(3, 1, 2), model, optimiser, keep=2)
     other, fresh = trained(n_updates=0)
@@ -34,7 +34,7 @@ def test_a_saved_state_comes_back(tmp_path):
             assert torch.equal(value, fresh.state[twin][key])
 
 
-def test_weights_that_are_shared_stay_shared(tmp_path):
+def test_shared_weights_stay_shared(tmp_path):
     model = nn.ModuleList([nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False)])
     model[1].weight = model[0].weight
     optimiser = torch.optim.AdamW(model.parameters())
@@ -47,7 +47,7 @@ def test_weights_that_are_shared_stay_shared(tmp_path):
 
 
 @pytest.mark.parametrize(("keep", "kept"), [(0, [1, 2, 3]), (1, [3]), (2, [2, 3])])
-def test_older_states_are_removed(tmp_path, keep, kept):
+def test_older_checkpoints_are_removed(tmp_path, keep, kept):
     for step in (1, 2, 3):
         save_checkpoint(tmp_path, Cursor(step), *trained(), keep=keep)
     assert [int(path.name[-8:]) for path in find_checkpoints(tmp_path)] == kept
@@ -58,10 +58,10 @@ def test_truncated_and_missing_files_are_refused(tmp_path, name):
     folder = save_checkpoint(tmp_path, Cursor(1), *trained(), keep=1)
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[: len(content) // 2])
-    with pytest.raises(StoreError, match=r"damaged.*remove it to go on from the state before"):
+    with pytest.raises(StoreError, match=r"damaged.*remove it to resume"):
         load_checkpoint(folder, *trained())
     (folder / name).unlink()
-    with pytest.raises(StoreError, match=f"{name}.*remove it to go on"):
+    with pytest.raises(StoreError, match=f"{name}.*remove it to resume"):
         load_checkpoint(folder, *trained())
 
 
@@ -81,9 +81,9 @@ def test_another_model_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"version": 99}, "saved state of version 99"), ({"format": "x"}, "no saved state but 'x'")],
+    [({"version": 99}, "checkpoint of version 99"), ({"format": "x"}, "no checkpoint but 'x'")],
 )
-def test_foreign_states_are_refused(tmp_path, change, message):
+def test_other_formats_are_refused(tmp_path, change, message):
     folder = save_checkpoint(tmp_path, Cursor(1), *trained(), keep=1)
     state = json.loads((folder / "state.json").read_text())
     (folder / "state.json").write_text(json.dumps({**state, **change}))

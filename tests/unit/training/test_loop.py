@@ -70,7 +70,7 @@ class StopAt:
         ("constant", 2, "bf16", 5),
     ],
 )
-def test_a_stopped_run_ends_like_one_that_never_stopped(
+def test_a_resumed_run_ends_like_an_uninterrupted_one(
     make_task, tmp_path, schedule, accumulate, precision, stop_at
 ):
     options = config(
@@ -80,7 +80,7 @@ def test_a_stopped_run_ends_like_one_that_never_stopped(
     train(whole, options, tmp_path / "whole")
     stopped = make_task()
     stopped_loss = StopAt(stopped.compute_loss, stop_at * accumulate)
-    with pytest.raises(KeyboardInterrupt, match=f"state of step {stop_at} is saved"):
+    with pytest.raises(KeyboardInterrupt, match=f"step {stop_at} is saved"):
         train(make_task(compute_loss=stopped_loss), options, tmp_path / "parts")
     torch.manual_seed(99)
     torch.rand(5)
@@ -91,7 +91,7 @@ def test_a_stopped_run_ends_like_one_that_never_stopped(
     assert timeless(metrics(tmp_path / "whole")) == timeless(metrics(tmp_path / "parts"))
 
 
-def test_a_run_killed_between_saves_repeats_what_was_lost(make_task, tmp_path):
+def test_a_run_killed_between_checkpoints_repeats_the_lost_steps(make_task, tmp_path):
     whole = make_task()
     train(whole, config(save_every=4), tmp_path / "whole")
 
@@ -114,7 +114,7 @@ def test_a_run_killed_between_saves_repeats_what_was_lost(make_task, tmp_path):
     assert timeless(metrics(tmp_path / "parts")) == timeless(metrics(tmp_path / "whole"))
 
 
-def test_a_run_without_a_saved_state_begins_again(make_task, tmp_path):
+def test_a_run_without_a_checkpoint_starts_again(make_task, tmp_path):
     def die(model, batch):
         raise MemoryError
 
@@ -156,7 +156,7 @@ train(task, TrainingConfig(steps=10, learning_rate=0.01, precision="fp32", save_
 """
 
 
-def test_a_kill_while_saving_leaves_the_state_before(make_task, tmp_path):
+def test_a_kill_while_saving_leaves_the_previous_checkpoint(make_task, tmp_path):
     run = tmp_path / "run"
     done = subprocess.run(
         [sys.executable, "-c", KILLED_WHILE_SAVING, str(Path(__file__).parent), str(run)],
@@ -177,7 +177,7 @@ def test_a_kill_while_saving_leaves_the_state_before(make_task, tmp_path):
 # ---- when things happen
 
 
-def test_what_is_saved_logged_and_evaluated_when(make_task, tmp_path):
+def test_steps_of_saving_logging_and_evaluation(make_task, tmp_path):
     modes = []
     task = make_task()
 
@@ -216,7 +216,7 @@ def test_epochs_count_batches(make_task, tmp_path, accumulate, n_steps):
         (7, [(1, 1), (2, 2), (3, 4)]),  # 7, 14 and 21 of 5 batches an epoch
     ],
 )
-def test_ends_of_epochs_are_told_wherever_updates_lie(make_task, tmp_path, accumulate, expected):
+def test_ends_of_epochs_are_reported_with_accumulation(make_task, tmp_path, accumulate, expected):
     told, modes = [], []
     task = make_task()
 
@@ -235,14 +235,14 @@ def test_ends_of_epochs_are_told_wherever_updates_lie(make_task, tmp_path, accum
     assert result.evaluation == {"epoch": told[-1]}
 
 
-def test_a_task_that_has_enough_ends_a_training(make_task, tmp_path):
+def test_after_epoch_can_stop_the_training(make_task, tmp_path):
     task = make_task(after_epoch=lambda epoch: ({"epoch": epoch}, epoch == 2))
     result = train(task, config(steps=0, epochs=9), tmp_path / "run")
     assert (result.step, result.finished) == (10, False)
     assert metrics(tmp_path / "run")[-1] == {"step": 10, "evaluation": {"epoch": 2}}
 
 
-def test_the_end_of_an_epoch_is_told_once_though_a_run_is_resumed_there(make_task, tmp_path):
+def test_the_end_of_an_epoch_is_reported_once_across_a_resume(make_task, tmp_path):
     told = []
 
     def after_epoch(epoch):
@@ -275,14 +275,14 @@ def test_it_learns(make_task, tmp_path):
     assert sum(entry["loss"] for entry in entries[-10:]) / 10 < 0.5
 
 
-def test_clipping_bounds_what_an_update_sees(make_task, tmp_path):
+def test_clipping_bounds_the_gradient(make_task, tmp_path):
     train(make_task(), config(steps=1, clip=1e-9), tmp_path / "clipped")
     train(make_task(), config(steps=1), tmp_path / "free")
     clipped, free = metrics(tmp_path / "clipped"), metrics(tmp_path / "free")
     assert clipped[0]["gradient_norm"] == free[0]["gradient_norm"] > 0
 
 
-def test_the_time_of_a_session(make_task, tmp_path):
+def test_a_time_limit_ends_a_session(make_task, tmp_path):
     result = train(make_task(), config(max_minutes=1e-9), tmp_path / "run")
     assert (result.step, result.finished) == (1, False)
     resumed = make_task()
@@ -292,7 +292,7 @@ def test_the_time_of_a_session(make_task, tmp_path):
     assert same(weights(whole), weights(resumed))
 
 
-def test_interrupts_are_as_before_once_it_is_over(make_task, tmp_path):
+def test_signal_handlers_are_restored(make_task, tmp_path):
     before = signal.getsignal(signal.SIGINT)
     train(make_task(), config(steps=1), tmp_path / "run")
     assert signal.getsignal(signal.SIGINT) is before
@@ -311,7 +311,7 @@ def test_it_runs_in_another_thread(make_task, tmp_path):
 # ---- what is refused
 
 
-def test_a_loss_that_is_no_number_stops_before_it_does_harm(make_task, tmp_path):
+def test_a_loss_that_is_not_finite_stops_before_the_update(make_task, tmp_path):
     def poison(model, batch):
         nonlocal calls
         calls += 1
@@ -337,10 +337,10 @@ def test_another_configuration_is_refused(make_task, tmp_path):
     first = make_task(described=described(0.01, 1), provenance={"kb": "abc"})
     train(first, config(), tmp_path / "run")
     with pytest.raises(
-        ConfigError, match=r"begun with training.learning_rate = 0.01, now it is 0.02"
+        ConfigError, match=r"started with training.learning_rate = 0.01, found 0.02"
     ):
         train(make_task(described=described(0.02, 1)), config(), tmp_path / "run", resume=True)
-    with pytest.raises(ConfigError, match="begun with kb = 'abc', now it is 'x'"):
+    with pytest.raises(ConfigError, match="started with kb = 'abc', found 'x'"):
         train(
             make_task(described=described(0.01, 1), provenance={"kb": "x"}),
             config(),
@@ -351,7 +351,7 @@ def test_another_configuration_is_refused(make_task, tmp_path):
     assert train(other_keep, config(), tmp_path / "run", resume=True).finished
 
 
-def test_a_folder_that_is_taken_is_refused(make_task, tmp_path):
+def test_an_existing_folder_is_refused(make_task, tmp_path):
     (tmp_path / "a file").write_text("x")
     with pytest.raises(OutputError, match=r"exists already.*--resume"):
         train(make_task(), config(), tmp_path)
@@ -384,7 +384,7 @@ def test_no_batches(make_task, tmp_path):
         def batches(self, epoch, position=0):
             return iter(())
 
-    with pytest.raises(ConfigError, match="no batch to learn from"):
+    with pytest.raises(ConfigError, match="no batch to train on"):
         train(make_task(source=Nothing()), config(), tmp_path / "run")
 
 
@@ -408,7 +408,7 @@ torch.distributed.destroy_process_group()
 
 
 @pytest.mark.slow
-def test_two_processes_learn_the_same_weights(tmp_path):
+def test_two_processes_have_the_same_weights(tmp_path):
     script = tmp_path / "two.py"
     script.write_text(TWO_PROCESSES)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
@@ -450,7 +450,7 @@ def test_gradients_go_through_plain_attention_and_evaluations_do_not(make_task, 
 
 
 class TestOneAtATime:
-    def test_a_run_is_gone_on_with_once(self, make_task, tmp_path):
+    def test_a_run_is_resumed_by_one_process(self, make_task, tmp_path):
         """Two with --resume wrote every line of metrics.jsonl twice."""
         train(make_task(), config(steps=2), tmp_path / "run")
         with held_elsewhere(tmp_path / "run"), pytest.raises(OutputError):
@@ -460,7 +460,7 @@ class TestOneAtATime:
         assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
     @pytest.mark.parametrize("name", ["RANK", "OMPI_COMM_WORLD_RANK"])
-    def test_processes_that_train_together_are_one(self, tmp_path, monkeypatch, name):
+    def test_processes_that_train_together_share_the_lock(self, tmp_path, monkeypatch, name):
         with held_elsewhere(tmp_path / "run"):
             for rank in (1, 3):
                 monkeypatch.setenv(name, str(rank))

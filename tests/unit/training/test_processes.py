@@ -19,5 +19,5 @@ def test_a_lone_process_of_several_is_refused():
         {"MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "2", "ACCELERATE_USE_CPU": "True"},
     ],
 )
-def test_others_may_go_on(environment):
+def test_other_launches_are_accepted(environment):
     refuse_lone_process(environment)

@@ -48,7 +48,7 @@ def test_learning_rates(schedule, expected):
     assert rates == pytest.approx([3 * share for share in expected])
 
 
-def test_weight_decay_spares_vectors_unless_told():
+def test_weight_decay_excludes_vectors_by_default():
     model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))
     model[0].weight.requires_grad_(False)
 
@@ -66,5 +66,5 @@ def test_weight_decay_spares_vectors_unless_told():
     ("options", "n_steps"),
     [({"steps": 7}, 7), ({"epochs": 2}, 10), ({"epochs": 2, "accumulate": 4}, 3)],
 )
-def test_how_many_steps(options, n_steps):
+def test_the_number_of_steps(options, n_steps):
     assert count_steps(TrainingConfig(**options), 5) == n_steps

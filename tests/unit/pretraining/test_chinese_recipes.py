@@ -1,4 +1,4 @@
-"""Recipes of a new Chinese BERT: EMBERT's, SMedBERT's, and the mixture of all there is."""
+"""Shipped recipes of a new Chinese BERT: EMBERT, SMedBERT and combined."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OBJECTIVES = ("context_entity_consistency", "entity_segmentation", "bidirectiona
 
 @pytest.fixture(scope="module")
 def given(tmp_path_factory):
-    """A store of diseases of two parts, text that speaks of them, and their segmentation."""
+    """A store of two-part diseases, text that mentions them, and their segmentation."""
     folder = tmp_path_factory.mktemp("embert")
     kb = store_in(folder, [*CONCEPTS, *PARTS])
     names = [concept["name"] for concept in CONCEPTS]
@@ -72,7 +72,7 @@ def recipe(given):
 
 @pytest.fixture(scope="module")
 def graph(given):
-    """What recipes with neighbours change: three layers, and what is known of the store's graph."""
+    """Overrides of recipes with neighbours: three layers, and the graph of the store."""
     kb, folder = given
     build_neighbours(kb, folder / "neighbours")
     sizes = ["training.epochs=2", "model.dim=8", "model.relation_dim=6"]
@@ -113,25 +113,25 @@ MIXED = (*OBJECTIVES[:2], "entity_detection", "entity_linking")
     ids=["combined", "smedbert"],
 )
 def test_neighbours_beside_other_objectives(given, recipe, graph, tmp_path, name, others):
-    """Two segments each, their order told; in the mixture an entity memory and pieces, too."""
+    """Two segments with their order; in combined also an entity memory and entity segments."""
     kb, _ = given
     result = pretrain(recipe(name, *graph), kb, tmp_path)
-    told = [row.get("evaluation", row) for row in rows(tmp_path)]
+    metrics = [row.get("evaluation", row) for row in rows(tmp_path)]
     names = {"masked_tokens", "sentence_order", "masked_neighbour", "masked_mention", *others}
-    for row in told:
+    for row in metrics:
         assert {key.removesuffix(".loss") for key in row if key.endswith(".loss")} == names
         assert all(math.isfinite(value) for value in row.values())
-    assert all(any(row[f"{each}.loss"] > 0 for row in told) for each in names)
+    assert all(any(row[f"{each}.loss"] > 0 for row in metrics) for each in names)
     encoder = TextEncoder.from_pretrained(result.encoder, device="cpu")
     assert ("entity_memory" in encoder.model.knowledge) is bool(others)
     assert encoder.model.knowledge["neighbour_attention"].infuse.weight.any()
     texts = ["患者因急性肝炎住院治疗。"]
-    found = encoder.tell(encoder.tokenize(texts))["entities"].tolist()
+    found = encoder.add_entity_inputs(encoder.tokenize(texts))["entities"].tolist()
     assert [encoder.model.entities[row].name for row in found] == ["急性肝炎"]
     assert np.isfinite(encoder.encode(texts)).all()
 
 
-def test_the_mixture_resumes_exactly(given, recipe, graph, tmp_path):
+def test_combined_resumes_exactly(given, recipe, graph, tmp_path):
     kb, _ = given
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     pretrain(recipe("combined-cpu", *graph, steps=4), kb, whole)
@@ -142,7 +142,7 @@ def test_the_mixture_resumes_exactly(given, recipe, graph, tmp_path):
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
-def test_the_encoder_takes_the_place_of_the_new_one(given, tmp_path):
+def test_encoder_name_replaces_the_new_model(given, tmp_path):
     kb, folder = given
     own = [f"stream.shards={json.dumps(str(folder / 'corpus'))}",
            f"stream.segmentation={json.dumps(str(folder / 'segments'))}"]  # fmt: skip
@@ -150,8 +150,8 @@ def test_the_encoder_takes_the_place_of_the_new_one(given, tmp_path):
     starter_shards = own[:1]
     base = PretrainingRecipe.load("bert-zh-cpu", [*SMALL, *starter_shards, "training.steps=2"])
     pretrain(base, None, tmp_path / "base")
-    place = json.dumps(str(tmp_path / "base" / "encoder"))
-    chosen = [*sizes, *own, f"encoder.name={place}", "training.steps=2"]
+    folder_name = json.dumps(str(tmp_path / "base" / "encoder"))
+    chosen = [*sizes, *own, f"encoder.name={folder_name}", "training.steps=2"]
     recipe = PretrainingRecipe.load("embert-cpu", chosen)
     assert recipe.new is None
     result = pretrain(recipe, kb, tmp_path / "further")
@@ -169,17 +169,17 @@ def test_the_encoder_takes_the_place_of_the_new_one(given, tmp_path):
             "stream.substitution.probability=2.0",
             "probability: expected a number from 0 to 1, found 2",
         ),
-        ("stream.max_length=600", "the new model takes 512 tokens at most, found 600"),
+        ("stream.max_length=600", "expected at most 512 for the new model"),
         ('new.kind="bart"', "new.kind: bart is for stream.kind = name_templates"),
     ],
 )
-def test_what_does_not_fit_is_one_line(given, recipe, tmp_path, change, message):
+def test_wrong_settings_are_refused(given, recipe, tmp_path, change, message):
     kb, _ = given
     with pytest.raises(ConfigError, match=message):
         pretrain(recipe("embert-cpu", change), kb, tmp_path / "run")
 
 
-def test_copies_of_what_is_held_out_are_not_learned_from():
+def test_copies_of_held_out_documents_are_held_out():
     groups = np.tile(np.arange(500), 3)
     learned, shown = hold_out_together(groups, 7)
     assert len(shown) == 15

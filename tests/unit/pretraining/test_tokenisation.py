@@ -1,4 +1,4 @@
-"""Pieces of long mentions: where they stand in tokens, packed, cut and joined to strangers."""
+"""Segments of long mentions: their labels on tokens, in packed, split and joined sequences."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ import pytest
 from annotated_texts import annotate
 from generative_store import store_in
 from tiny_models import tiny_tokenizer
+from tiny_tokenizers import byte_tokenizer, unigram_tokenizer
 
 from biograft.corpus.segmentation import Segmentation, SegmentationConfig, build_segmentation
 from biograft.corpus.segmentation.heads import HeadSegmenter, SegmentedEntity
 from biograft.corpus.segmentation.words import UnigramVocabulary
+from biograft.corpus.shards import AnnotatedDocument
 from biograft.errors import ConfigError
 from biograft.objectives.examples import CONSISTENT, HEAD_OFFSET, IGNORED, SEGMENT_ENDS, collate
 from biograft.pretraining.stream_configs import AnnotatedTextConfig
-from biograft.pretraining.substitution import SubstitutionConfig
+from biograft.pretraining.substitution import NumberedDocument, SubstitutionConfig
 from biograft.pretraining.text_batches import join_random_next
 from biograft.pretraining.text_builder import open_packed
-from biograft.pretraining.tokenisation import PackingCounts, SegmentFinder
+from biograft.pretraining.tokenisation import DocumentTokenizer, PackingCounts, SegmentFinder
 
 NAMES = [["急性肝炎", "急肝"], ["慢性肝炎", "慢肝"], ["急性肾炎", "急肾"], ["慢性肾炎", "慢肾"],
          ["慢性活动性肝炎", "活动肝"]]  # fmt: skip
@@ -40,7 +42,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def kb(tmp_path_factory):
-    return store_in(tmp_path_factory.mktemp("pieces"), CONCEPTS)
+    return store_in(tmp_path_factory.mktemp("store"), CONCEPTS)
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +72,9 @@ def packed(shards, chinese, kb, segmentation):
     return make
 
 
-def told(example, tokenizer, segmentation):
-    """Compare every mention's labels with the segmentation of its own characters."""
-    cut = Segmentation.open(segmentation)
+def check_labels(example, tokenizer, segmentation):
+    """Compare the labels of mentions with their segmentation; return the number of long ones."""
+    segmenter = Segmentation.open(segmentation)
     text = tokenizer.convert_ids_to_tokens(example.tokens)
     inside = np.zeros(len(text), bool)
     n_long = 0
@@ -80,7 +82,7 @@ def told(example, tokenizer, segmentation):
         example.mentions.tolist(), example.mention_labels[HEAD_OFFSET].tolist(), strict=True
     ):
         name = "".join(text[first : last + 1])
-        found = cut.segment(name)
+        found = segmenter.segment(name)
         ends = example.token_labels[SEGMENT_ENDS][first : last + 1].tolist()
         if not found.is_long:
             assert head == IGNORED
@@ -88,30 +90,30 @@ def told(example, tokenizer, segmentation):
             continue
         n_long += 1
         inside[first : last + 1] = True
-        assert "".join(text[head : last + 1]) == found.cut(found.head)
+        assert "".join(text[first + head : last + 1]) == found.cut(found.head)
         wanted = {end - 1 for _, end in found.segments}
-        assert ends == [int(place in wanted) for place in range(len(name))]
+        assert ends == [int(position in wanted) for position in range(len(name))]
     assert (example.token_labels[SEGMENT_ENDS][~inside] == IGNORED).all()
     return n_long
 
 
 @pytest.mark.parametrize("pack", [True, False])
 @pytest.mark.parametrize("max_length", [12, 20, 200])
-def test_labels_stand_at_the_tokens_of_their_pieces(
+def test_labels_are_at_the_tokens_of_their_segments(
     packed, chinese, segmentation, pack, max_length
 ):
     text = packed(pack=pack, max_length=max_length)
-    n_long = sum(told(text.example(n), chinese, segmentation) for n in range(len(text)))
+    n_long = sum(check_labels(text.example(n), chinese, segmentation) for n in range(len(text)))
     assert n_long == 4 if max_length > 12 else n_long <= 4
 
 
-def test_strangers_bring_their_labels(packed, chinese, segmentation):
+def test_random_next_segments_keep_their_labels(packed, chinese, segmentation):
     text = packed(pack=False, two_segments=True, max_length=64)
     examples = [text.example(number) for number in range(len(text))]
     n_long = 0
     for one in examples:
         for other in examples:
-            n_long += told(join_random_next(one, other, 64), chinese, segmentation)
+            n_long += check_labels(join_random_next(one, other, 64), chinese, segmentation)
     assert n_long > 8
 
 
@@ -128,8 +130,8 @@ def test_batches_list_the_labels(packed):
     assert sum(sizes) == len(batch.mentions)
 
 
-def test_copies_are_read_behind_the_originals(packed, chinese, segmentation):
-    substitution = SubstitutionConfig(probability=1.0, same_type=0.0)
+def test_copies_follow_the_originals(packed, chinese, segmentation):
+    substitution = SubstitutionConfig(probability=1.0, same_type_probability=0.0)
     text = packed(pack=False, substitution=substitution)
     assert text.documents.tolist() == [0, 1, 2, 3, 0, 1, 3]
     originals, copies = (
@@ -138,10 +140,10 @@ def test_copies_are_read_behind_the_originals(packed, chinese, segmentation):
     )
     assert set(originals.tolist()) == {IGNORED}
     assert {0, 1} <= set(copies.tolist())
-    assert all(told(text.example(n), chinese, segmentation) >= 0 for n in range(7))
+    assert all(check_labels(text.example(n), chinese, segmentation) >= 0 for n in range(7))
 
 
-def test_what_text_was_packed_with_is_told_apart(packed, shards, chinese, kb, segmentation):
+def test_other_settings_have_another_folder(packed, shards, chinese, kb, segmentation):
     text = packed(pack=False)
     assert packed(pack=False).folder == text.folder
     assert packed(pack=False, substitution=SubstitutionConfig()).folder != text.folder
@@ -149,10 +151,10 @@ def test_what_text_was_packed_with_is_told_apart(packed, shards, chinese, kb, se
     assert packed(pack=False, substitution=SubstitutionConfig(seed=2)).folder != one
 
 
-def test_text_packed_under_earlier_rules_is_packed_anew(packed):
+def test_packed_text_states_the_version_of_its_labels(packed):
     made_from = packed(pack=False, substitution=SubstitutionConfig()).manifest["made_from"]
-    assert (made_from["pieces"], made_from["replacing"]) == (2, 2)
-    assert "replacing" not in packed(pack=False).manifest["made_from"]
+    assert (made_from["segments_version"], made_from["substitution_version"]) == (3, 2)
+    assert "substitution_version" not in packed(pack=False).manifest["made_from"]
 
 
 def test_a_document_and_its_copies_are_not_packed(packed):
@@ -168,7 +170,7 @@ def test_names_are_taken_from_a_store(shards, chinese):
         open_packed(config, chinese)
 
 
-def test_parts_that_share_a_token_are_not_told_apart():
+def test_segments_that_share_a_token_are_not_labelled():
     class Halves:
         def segment(self, text):
             middle = len(text) // 2
@@ -176,16 +178,16 @@ def test_parts_that_share_a_token_are_not_told_apart():
             return SegmentedEntity(text, parts, *parts)
 
     finder, counts = SegmentFinder(Halves()), PackingCounts()
-    of_letters = np.array([[0, 1], [1, 2], [2, 3], [3, 4]])
-    found = finder.find("abcd", of_letters, np.array([[0, 3]]), [(0, 4)], counts)
-    assert found.heads.tolist() == [2]
+    of_characters = np.array([[0, 1], [1, 2], [2, 3], [3, 4]])
+    found = finder.label("abcd", of_characters, np.array([[0, 3]]), [(0, 4)], counts)
+    assert found.head_offsets.tolist() == [2]
     assert found.ends.tolist() == [0, 1, 0, 1]
-    of_pieces = np.array([[0, 1], [1, 3], [3, 4]])
-    assert (counts.n_without_pieces, counts.n_without_head) == (0, 0)
-    found = finder.find("abcd", of_pieces, np.array([[0, 2]]), [(0, 4)], counts)
-    assert found.heads.tolist() == [IGNORED]
+    of_subwords = np.array([[0, 1], [1, 3], [3, 4]])
+    assert (counts.n_without_segments, counts.n_without_head) == (0, 0)
+    found = finder.label("abcd", of_subwords, np.array([[0, 2]]), [(0, 4)], counts)
+    assert found.head_offsets.tolist() == [IGNORED]
     assert set(found.ends.tolist()) == {IGNORED}
-    assert (counts.n_without_pieces, counts.n_without_head) == (1, 0)
+    assert (counts.n_without_segments, counts.n_without_head) == (1, 0)
 
 
 HEAD_FIRST = HeadSegmenter(UnigramVocabulary({"wall": 3.0}, "en"))
@@ -206,15 +208,47 @@ class Known:
         ("acute infarction", [1, 1], 1),
     ],
 )
-def test_pieces_are_told_whatever_follows_the_head_and_the_last_one_ends_the_entity(
-    name, ends, head
-):
+def test_segments_are_labelled_whatever_follows_the_head(name, ends, head):
     tokens = re.findall(r"[a-z]+|[^a-z ]", name)
     starts = [name.index(token) for token in tokens]
     offsets = np.array([[s, s + len(t)] for s, t in zip(starts, tokens, strict=True)])
     counts = PackingCounts()
     mentions = np.array([[0, len(tokens) - 1]])
-    found = SegmentFinder(Known()).find(name, offsets, mentions, [(0, len(name))], counts)
+    found = SegmentFinder(Known()).label(name, offsets, mentions, [(0, len(name))], counts)
     assert found.ends.tolist() == ends
-    assert found.heads.tolist() == [IGNORED if head is None else head]
-    assert (counts.n_without_pieces, counts.n_without_head) == (0, int(head is None))
+    assert found.head_offsets.tolist() == [IGNORED if head is None else head]
+    assert (counts.n_without_segments, counts.n_without_head) == (0, int(head is None))
+
+
+TEXT = "acute cough, 糖尿病。"
+PIECES = ["▁ac", "ute", "▁cough", "糖尿"]
+TOKENIZERS = {
+    "xlm-r": lambda: unigram_tokenizer("xlm-r", [*PIECES, ",", "病", "。"]),
+    "deberta-v3": lambda: unigram_tokenizer("deberta-v3", [*PIECES, ",", "病", "。"]),
+    "bytes": lambda: byte_tokenizer(["ute", " cough", "糖尿病"]),
+}
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_words_end_at_punctuation_and_chinese_characters(name):
+    tokenizer = TOKENIZERS[name]()
+    document = NumberedDocument(0, AnnotatedDocument("one", TEXT))
+    [found] = DocumentTokenizer(tokenizer, {}, 0.0).tokenise([document], PackingCounts())
+    encoding = tokenizer(TEXT, add_special_tokens=False, return_offsets_mapping=True)
+    assert found.tokens.tolist() == encoding["input_ids"]
+    words = {}
+    for (start, end), number in zip(encoding["offset_mapping"], found.words.tolist(), strict=True):
+        if TEXT[start:end].strip():
+            words.setdefault(number, set()).update(range(start, end))
+    texts = ["".join(TEXT[k] for k in sorted(offsets)).strip() for offsets in words.values()]
+    assert texts[:3] == ["acute", "cough", ","]
+    assert all(len(text) <= 3 for text in texts[3:])
+    assert "".join(dict.fromkeys("".join(texts[3:]))) == "糖尿病。"
+    assert sorted(words) == list(words)
+
+
+def test_an_empty_text_has_no_words():
+    document = NumberedDocument(0, AnnotatedDocument("none", ""))
+    tokenizer = TOKENIZERS["xlm-r"]()
+    [found] = DocumentTokenizer(tokenizer, {}, 0.0).tokenise([document], PackingCounts())
+    assert found.words.tolist() == []

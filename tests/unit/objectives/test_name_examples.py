@@ -1,4 +1,4 @@
-"""Batches of examples: each once an epoch, shared out evenly, taken up where they were left."""
+"""Batches of name examples: one pass an epoch, ranks, resume, lengths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from biograft.objectives.name_examples import NameBatches, NameExample
 
 
 class Numbered:
-    """Examples that say which they are, of uneven length; it counts how many were made."""
+    """Examples of uneven length that hold their index; counts the examples built."""
 
     def __init__(self, n):
         self.n, self.n_made = n, 0
@@ -43,7 +43,7 @@ def test_every_example_once_an_epoch(bucket):
 
 
 @pytest.mark.parametrize("bucket", [0, 1, 3])
-def test_resuming_gives_the_batches_that_were_left(bucket):
+def test_batches_resume_at_any_position(bucket):
     source = NameBatches(Numbered(53), 8, seed=4, bucket_batches=bucket)
     whole = list(source.batches(2))
     for position in range(len(source) + 1):
@@ -51,7 +51,7 @@ def test_resuming_gives_the_batches_that_were_left(bucket):
         assert list(again.batches(2, position)) == whole[position:]
 
 
-def test_only_what_is_asked_for_is_made():
+def test_only_requested_examples_are_built():
     examples = Numbered(1000)
     next(NameBatches(examples, 8, seed=4).batches(0, 100))
     assert examples.n_made == 8
@@ -64,7 +64,7 @@ def test_epochs_and_seeds_have_their_own_order():
 
 
 @pytest.mark.parametrize("world", [2, 4, 5])
-def test_processes_share_what_one_reads(world):
+def test_ranks_share_the_examples(world):
     parts = [
         numbers(NameBatches(Numbered(53), 8, seed=4, rank=rank, world=world).batches(1))
         for rank in range(world)
@@ -78,7 +78,7 @@ def test_processes_share_what_one_reads(world):
     assert sum(map(len, flat(parts))) == 53 // world * world
 
 
-def test_batches_of_like_length():
+def test_batches_of_similar_length():
     lengths = {}
 
     def by_prompt(examples):
@@ -93,9 +93,9 @@ def test_batches_of_like_length():
     assert lengths[100] != sorted(lengths[100])
 
 
-def test_some_examples_of_all():
+def test_indices_choose_the_examples():
     chosen = np.array([3, 5, 7, 11])
-    source = NameBatches(Numbered(53), 3, seed=4, numbers=chosen)
+    source = NameBatches(Numbered(53), 3, seed=4, indices=chosen)
     assert sorted(flat(numbers(source.batches(0)))) == chosen.tolist()
     with pytest.raises(ConfigError, match="4 examples are too few for 5 processes"):
-        NameBatches(Numbered(53), 3, seed=4, numbers=chosen, world=5)
+        NameBatches(Numbered(53), 3, seed=4, indices=chosen, world=5)

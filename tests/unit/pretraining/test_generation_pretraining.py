@@ -1,4 +1,4 @@
-"""Pre-training of models that write names: a toy run learns, resumes, and adds up batches."""
+"""Pre-training by name generation: a toy run learns, resumes, and accumulates batches."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_two_processes_are_as_one(kb, recipe, tmp_path):
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
 
 
-def test_a_model_that_is_there_learns_on(kb, recipe, tmp_path):
+def test_an_existing_model_is_trained_further(kb, recipe, tmp_path):
     made = NewSeq2Seq(max_length=48, dropout=0.0, **SMALL).create(["heart pain"] * 9, 0)
     made.save_pretrained(tmp_path / "bart")
     before = made.fingerprint()
@@ -141,8 +141,8 @@ def test_a_model_that_is_there_learns_on(kb, recipe, tmp_path):
     assert after.name_tokens("heart pain") == made.name_tokens("heart pain")
 
 
-def test_what_cannot_be_trained(kb, recipe, tmp_path):
-    with pytest.raises(ConfigError, match="learns the names of a knowledge base; give --kb"):
+def test_wrong_recipes_are_refused(kb, recipe, tmp_path):
+    with pytest.raises(ConfigError, match="give --kb"):
         pretrain(recipe(), None, tmp_path / "run")
     NewSeq2Seq(max_length=48, **SMALL).create(["x"], 0).save_pretrained(tmp_path / "bart")
     long = recipe(encoder={"name": str(tmp_path / "bart"), "max_length": 99})

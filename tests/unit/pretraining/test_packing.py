@@ -1,4 +1,4 @@
-"""Where documents are cut, on documents made by hand."""
+"""Packing: split positions on hand-made documents, and properties of packed sequences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from biograft.pretraining.tokenisation import TokenisedDocument
 
 
 def document(words, mentions=(), sentences=(), number=0):
-    """Give a document whose tokens are 100, 101, ..."""
+    """Return a document with the tokens 100, 101, ..."""
     return TokenisedDocument(
         number=number,
         tokens=100 + np.arange(len(words)),
@@ -36,19 +36,19 @@ EACH = list(range(20))
 @pytest.mark.parametrize(
     ("made", "start", "room", "end"),
     [
-        (document(EACH), 12, 8, 20),  # all of it
+        (document(EACH), 12, 8, 20),  # the rest
         (document(EACH, sentences=[6, 9]), 0, 10, 9),  # between sentences
         (document(EACH, sentences=[5]), 0, 10, 5),  # half full
         (document(EACH, sentences=[4]), 0, 10, 10),  # a sentence's end would leave too much empty
         (document([0, 0, 1, 1, 1, 1, 2]), 0, 4, 2),  # between words
         (document(EACH, mentions=[(8, 11)]), 0, 10, 8),  # before a mention
-        (document(EACH, mentions=[(8, 9)]), 0, 10, 10),  # behind a mention
+        (document(EACH, mentions=[(8, 9)]), 0, 10, 10),  # after a mention
         (document(EACH, mentions=[(10, 11)]), 0, 10, 10),
         (document(EACH, mentions=[(0, 15)]), 0, 10, 10),  # a mention longer than the room
         (document([0] * 20), 3, 5, 8),  # a word longer than the room
     ],
 )
-def test_a_piece_ends_at_the_best_place(made, start, room, end):
+def test_a_part_ends_at_the_best_position(made, start, room, end):
     assert choose_end(made, start, room) == end
 
 
@@ -62,11 +62,11 @@ def test_a_piece_ends_at_the_best_place(made, start, room, end):
         (document([0]), None),
     ],
 )
-def test_the_middle_is_the_nearest_place(made, middle):
+def test_the_middle_is_the_nearest_position(made, middle):
     assert choose_middle(made, 0, len(made.tokens)) == middle
 
 
-def test_the_last_sentence_end_is_behind_the_start():
+def test_the_last_sentence_end_is_after_the_start():
     made = document(EACH, sentences=[4, 9])
     assert last_sentence_end(made, 0, 8) == 4
     assert last_sentence_end(made, 4, 8) is None
@@ -76,8 +76,8 @@ def test_the_last_sentence_end_is_behind_the_start():
 @st.composite
 def documents(draw, number=0):
     words = np.cumsum(draw(st.lists(st.integers(0, 1), min_size=1, max_size=40)))
-    places = sorted(draw(st.sets(st.integers(0, len(words) - 1), max_size=8)))
-    mentions = [(places[k], places[k + 1]) for k in range(0, len(places) - 1, 2)]
+    positions = sorted(draw(st.sets(st.integers(0, len(words) - 1), max_size=8)))
+    mentions = [(positions[k], positions[k + 1]) for k in range(0, len(positions) - 1, 2)]
     inside = {place for first, last in mentions for place in range(first + 1, last + 1)}
     sentences = draw(st.sets(st.integers(1, max(1, len(words) - 1)), max_size=4))
     kept = sorted(s for s in sentences if s not in inside and s < len(words))
@@ -86,7 +86,7 @@ def documents(draw, number=0):
 
 @settings(deadline=None)
 @given(documents(), st.data())
-def test_free_places_are_within_no_word_and_no_mention(made, data):
+def test_split_positions_are_within_no_word_and_no_mention(made, data):
     start = data.draw(st.integers(0, len(made.tokens) - 1))
     stop = data.draw(st.integers(start, len(made.tokens)))
     expected = [

@@ -68,7 +68,7 @@ def test_a_resumed_run_gives_the_same_encoder(bench, tmp_path):
     assert rest.training.finished
     one, two = (TextEncoder.from_pretrained(r.encoder).fingerprint() for r in (whole, rest))
     assert one == two
-    with pytest.raises(ConfigError, match=r"begun with training.steps = 6, now it is 7"):
+    with pytest.raises(ConfigError, match=r"started with training.steps = 6, found 7"):
         pretrain(bench.recipe(steps=7), bench.kb, tmp_path / "parts", resume=True)
 
 
