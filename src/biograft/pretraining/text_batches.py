@@ -28,9 +28,9 @@ _TRIES = 16
 def with_next_segment(
     packed: PackedText, index: int, others: Ints, probability: float, rng: np.random.Generator
 ) -> TextExample:
-    """Give a sequence; in this share of cases its second part is one of another document.
+    """Return a sequence, with this probability with a random next segment of another document.
 
-    That is taken from ``others``, so that what is held out is not read by way of strangers.
+    It is sampled from ``others``, so that held-out sequences do not leak into training.
     """
     example, documents = packed.example(index), packed.documents
     if rng.random() < probability:

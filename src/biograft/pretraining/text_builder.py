@@ -208,8 +208,8 @@ def _check_same(folder: Path, wanted: Mapping[str, Any], found: Mapping[str, Any
                 else (f" (expected {value!r}, found {found.get(key)!r})")
             )
             raise StoreError(
-                f"{folder}: was packed with different {key}{difference}; remove the folder, or name "
-                "another folder in stream.cache"
+                f"{folder}: was packed with different {key}{difference}; remove the folder, or "
+                "name another one in stream.cache"
             )
 
 

@@ -139,7 +139,7 @@ TASK_SETS: Mapping[str, EvaluationSet] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderSettings:
+class EncoderTaskSettings:
     """How encoders are pre-trained and fine-tuned.
 
     ``paths`` maps keys of the pre-training recipe to inputs. With ``coverage_of``, an input with
@@ -179,7 +179,7 @@ class EncoderTasks:
         """Refuse settings, sets and variants that are not known."""
         check_names("sets", experiment.sets, [*TASK_SETS])
         for name in experiment.sets:
-            parse_settings(experiment, EncoderSettings, name)
+            parse_settings(experiment, EncoderTaskSettings, name)
         for label, variant in parse_variants(experiment, EncoderVariant).items():
             names = [variant.encoder] if variant.encoder else pretraining_inputs(experiment)
             check_names(f"variants.{label}", names, [*experiment.inputs])
@@ -191,12 +191,12 @@ class EncoderTasks:
     def run(self, job: ExperimentJob) -> None:
         """Pre-train every variant, then fine-tune each on every set."""
         results, variants = job.results(), parse_variants(job.experiment, EncoderVariant)
-        common = parse_settings(job.experiment, EncoderSettings)
+        common = parse_settings(job.experiment, EncoderTaskSettings)
         key = {"pretraining": list(common.changes), "labels": list(variants)}
         encoders: dict[str, Path] = {}
         held_out: dict[str, Any] = {}
         for name in job.experiment.sets:
-            settings = parse_settings(job.experiment, EncoderSettings, name)
+            settings = parse_settings(job.experiment, EncoderTaskSettings, name)
             own: dict[str, Any] = {"set": name, "seeds": list(job.experiment.seeds_of(name)), **key}
             own |= {
                 "epochs": settings.epochs,
@@ -222,7 +222,7 @@ def _encoder_of(
 
 def pretraining_inputs(experiment: Experiment) -> list[str]:
     """Return the inputs that the pre-training of an experiment needs."""
-    settings = parse_settings(experiment, EncoderSettings)
+    settings = parse_settings(experiment, EncoderTaskSettings)
     return ["corpus", settings.encoder, settings.kb, *settings.paths.values()]
 
 
@@ -230,7 +230,7 @@ def pretrain_variant(
     label: str, variant: EncoderVariant, job: ExperimentJob, held_out: dict[str, Any]
 ) -> Path:
     """Pre-train one variant if needed; note its metrics on held-out text at the end."""
-    settings = parse_settings(job.experiment, EncoderSettings)
+    settings = parse_settings(job.experiment, EncoderTaskSettings)
     places = {name: job.input(name) for name in pretraining_inputs(job.experiment)}
     out = job.work / "pretrained" / label.replace(" ", "-").replace(",", "")
     recipe = variant_recipe(variant, settings, places)
@@ -247,7 +247,7 @@ def pretrain_variant(
 
 
 def variant_recipe(
-    variant: EncoderVariant, settings: EncoderSettings, places: Mapping[str, Path]
+    variant: EncoderVariant, settings: EncoderTaskSettings, places: Mapping[str, Path]
 ) -> PretrainingRecipe:
     """Return the pre-training recipe of a variant, its inputs at the given places."""
     name, values = PretrainingRecipe.resolve(variant.recipe or settings.recipe)
@@ -268,7 +268,7 @@ class FineTuning:
 
     name: str
     job: ExperimentJob
-    settings: EncoderSettings
+    settings: EncoderTaskSettings
     encoders: Mapping[str, Path]
     variants: Mapping[str, EncoderVariant]
 

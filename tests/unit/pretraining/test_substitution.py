@@ -85,7 +85,6 @@ def test_spans_hold_the_new_names_and_the_rest_is_unchanged(substitution):
 
 
 def test_probabilities_and_frequencies_are_as_configured(substitution):
-    options = {"probability": 1.0, "synonym_probability": 0.25, "same_type_probability": 0.0}
     _, made = copies(
         substitution(probability=1.0, synonym_probability=0.25, same_type_probability=0.0), n=2000
     )

@@ -11,7 +11,12 @@ import pytest
 import biograft
 from biograft.errors import ConfigError, InputError
 from biograft.replication import Experiment, ExperimentJob, list_experiments, shipped_experiments
-from biograft.replication.encoders import TASK_SETS, EncoderSettings, EncoderVariant, variant_recipe
+from biograft.replication.encoders import (
+    TASK_SETS,
+    EncoderTaskSettings,
+    EncoderVariant,
+    variant_recipe,
+)
 from biograft.replication.experiment import RESULTS, judge
 from biograft.replication.runner import KINDS, parse_settings, parse_variants, run_experiment
 from biograft.tasks import TaskRecipe
@@ -47,7 +52,7 @@ def test_every_shipped_experiment_fits_its_kind(name):
 @pytest.mark.parametrize("name", ENCODERS)
 def test_recipes_of_variants_fit_and_differ(name):
     experiment = Experiment.load(name)
-    settings = parse_settings(experiment, EncoderSettings)
+    settings = parse_settings(experiment, EncoderTaskSettings)
     places = {name: Path(name) for name in experiment.inputs}
     variants = parse_variants(experiment, EncoderVariant).values()
     recipes = [variant_recipe(v, settings, places) for v in variants if not v.encoder]
@@ -65,7 +70,7 @@ def test_changes_of_fine_tuning_fit_the_task_recipes(name):
     experiment = Experiment.load(name)
     variants = parse_variants(experiment, EncoderVariant).values()
     for set_name in experiment.sets:
-        changes = parse_settings(experiment, EncoderSettings, set_name).task_changes
+        changes = parse_settings(experiment, EncoderTaskSettings, set_name).task_changes
         for variant in variants:
             TaskRecipe.load(TASK_SETS[set_name].recipe, [*changes, *variant.task_changes])
 
@@ -73,7 +78,7 @@ def test_changes_of_fine_tuning_fit_the_task_recipes(name):
 def ablated(name):
     """The recipes of an experiment by label."""
     experiment = Experiment.load(name)
-    settings = parse_settings(experiment, EncoderSettings)
+    settings = parse_settings(experiment, EncoderTaskSettings)
     places = {name: Path(name) for name in experiment.inputs}
     return {
         label: variant_recipe(variant, settings, places)

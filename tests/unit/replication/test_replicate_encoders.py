@@ -65,7 +65,7 @@ def test_a_row_with_changes_differs_from_one_without(job, tmp_path, monkeypatch)
 
 def test_seeds_and_epochs_of_a_row_override_changes(job):
     made = job(TASKS.format(changes=["config.training.epochs=5"]))
-    settings = encoders.parse_settings(made.experiment, encoders.EncoderSettings, "ncbi")
+    settings = encoders.parse_settings(made.experiment, encoders.EncoderTaskSettings, "ncbi")
     recipe = encoders.FineTuning("ncbi", made, settings, {}, {}).recipe()
     assert (recipe.search.seeds, recipe.config.training.epochs) == ((4,), 3)
 
@@ -77,7 +77,7 @@ def test_an_encoder_of_another_recipe_is_refused(job, tmp_path):
     made = ExperimentJob(
         experiment=experiment, work=tmp_path, data=tmp_path, out=tmp_path / "out.json"
     )
-    settings = encoders.parse_settings(experiment, encoders.EncoderSettings)
+    settings = encoders.parse_settings(experiment, encoders.EncoderTaskSettings)
     places = {name: tmp_path / name for name in experiment.inputs}
     recipe = encoders.variant_recipe(encoders.EncoderVariant(), settings, places)
     folder = tmp_path / "pretrained" / "EMBERT"

@@ -1,6 +1,6 @@
-"""BERT that takes up what is known of the entities a text names.
+"""BERT with knowledge layers, which add what is known of the entities that a text mentions.
 
-Importing this package makes ``AutoModel`` know its folders.
+Importing this package registers the models with ``AutoModel``.
 """
 
 from __future__ import annotations

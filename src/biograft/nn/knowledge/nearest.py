@@ -10,7 +10,7 @@ from torch import Tensor, nn
 _BLOCK_SCORES = 1 << 25
 """Scores computed at once: 128 MiB in 32 bits, so that a table may have millions of rows."""
 _GROUP = 32
-"""The best k are among the k groups with the best maximum; maxima are found quickly."""
+"""The best k are among the k groups with the best maximum; maxima are fast to compute."""
 
 
 @torch.no_grad()
@@ -18,8 +18,8 @@ def nearest_rows(queries: Tensor, table: Tensor, k: int) -> Tensor:
     """Find the k rows of largest inner product for each query: (queries, k), best first."""
     k = min(k, len(table))
     block = max(1, _BLOCK_SCORES // max(1, len(table)))
-    found = [largest(part @ table.T, k) for part in torch.split(queries, block)]
-    return torch.cat(found) if found else queries.new_zeros((0, k), dtype=torch.long)
+    rows = [largest(part @ table.T, k) for part in torch.split(queries, block)]
+    return torch.cat(rows) if rows else queries.new_zeros((0, k), dtype=torch.long)
 
 
 def largest(scores: Tensor, k: int) -> Tensor:
@@ -90,8 +90,8 @@ class Clusters(nn.Module):
         width = max(int(sizes[: self.n_probed].sum()), k + int(sizes[0]), len(sizes))
         parts = torch.split(queries.to(table.dtype), max(1, _BLOCK_SCORES // width))
         with torch.autocast(table.device.type, enabled=False):
-            found = [self._search(part, table, k) for part in parts if len(part)]
-        return torch.cat(found) if found else queries.new_zeros((0, k), dtype=torch.long)
+            rows = [self._search(part, table, k) for part in parts if len(part)]
+        return torch.cat(rows) if rows else queries.new_zeros((0, k), dtype=torch.long)
 
     def _rebuild_if_due(self, table: Tensor) -> None:
         """Build the clusters if there are none, or if the rows may have moved away from them."""
@@ -177,7 +177,7 @@ def _find_centres(table: Tensor, n_clusters: int) -> Tensor:
 
 
 def _nearest_centres(table: Tensor, centres: Tensor) -> Tensor:
-    """Find the centre of least distance to each row: (rows,)."""
+    """Find the nearest centre of each row: (rows,)."""
     halves = centres.square().sum(dim=1) / 2
     blocks = torch.split(table, max(1, _BLOCK_SCORES // len(centres)))
     return torch.cat([(block @ centres.T - halves).argmax(dim=1) for block in blocks])
