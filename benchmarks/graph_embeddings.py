@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 from command_line import add_data, run_with, some_of, start_parser
-from graph_triples import number_rows, read_parts, read_rows, sample_triples
+from graph_triples import number_rows, read_rows, read_splits, sample_triples
 from machine import describe_command, peak_gib
 
 from biograft.graph.embedding import GraphRecipe, predict_links
@@ -142,7 +142,7 @@ def _mean(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _quality(options: argparse.Namespace) -> dict[str, Any]:
-    triples = read_parts(options.data / "kg/umls135", ".txt")
+    triples = read_splits(options.data / "kg/umls135", ".txt")
     if triples is None:
         return {"skipped": "kg/umls135 is not there"}
     seeds = range(1 if options.quick else options.seeds)

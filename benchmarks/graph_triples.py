@@ -24,13 +24,13 @@ def sample_triples(n: int) -> Triples:
     return Triples(ends[0], relations, ends[1], splits, N_ENTITIES, names)
 
 
-def read_parts(folder: Path, ending: str) -> Triples | None:
+def read_splits(folder: Path, ending: str) -> Triples | None:
     """Read a folder of train, valid and test; return None if it is missing."""
     if not folder.exists():
         return None
-    parts = [list(read_rows(folder / f"{name}{ending}")) for name in SPLITS]
+    splits = [list(read_rows(folder / f"{name}{ending}")) for name in SPLITS]
     return number_rows(
-        [row for part in parts for row in part], np.repeat([0, 1, 2], [*map(len, parts)])
+        [row for split in splits for row in split], np.repeat([0, 1, 2], [*map(len, splits)])
     )
 
 

@@ -33,12 +33,12 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     }
     torch.set_num_threads(settings["threads"])
     torch.manual_seed(settings["seed"])
-    parts = {
+    splits = {
         path.stem: torch.as_tensor(np.load(path)).long()
         for path in Path(settings["folder"]).glob("*.npy")
     }
     factory = pykeen["triples"].CoreTriplesFactory(
-        parts["train"], settings["n_entities"], settings["n_relations"]
+        splits["train"], settings["n_entities"], settings["n_relations"]
     )
     model = make_model(torch, pykeen["models"], factory, settings)
     optimiser = getattr(torch.optim, settings["optimiser"])(
@@ -58,8 +58,8 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
         use_tqdm=False,
     )
     result = {"seconds": time.perf_counter() - start, "loss": float(losses[-1])}
-    if "test" in parts:
-        result |= rank(pykeen["evaluation"], model, parts)
+    if "test" in splits:
+        result |= rank(pykeen["evaluation"], model, splits)
     return result
 
 
@@ -85,12 +85,12 @@ def make_model(torch: Any, models: Any, factory: Any, settings: dict[str, Any]) 
     )
 
 
-def rank(evaluation: Any, model: Any, parts: dict[str, Any]) -> dict[str, float]:
-    """Rank the test part, filtered by all parts."""
+def rank(evaluation: Any, model: Any, splits: dict[str, Any]) -> dict[str, float]:
+    """Rank the test split, filtered by all splits."""
     found = evaluation.RankBasedEvaluator().evaluate(
         model=model,
-        mapped_triples=parts["test"],
-        additional_filter_triples=[parts["train"], parts["valid"]],
+        mapped_triples=splits["test"],
+        additional_filter_triples=[splits["train"], splits["valid"]],
         use_tqdm=False,
     )
     names = {

@@ -47,23 +47,23 @@ def check_length(name: str, array: Array, *shape: int) -> None:
         raise ValueError(f"{name}: expected {_times(shape)} numbers, found {_times(array.shape)}")
 
 
-def check_range(name: str, array: Array, least: float, most: float) -> None:
-    """Refuse numbers below, above, and those that are none."""
+def check_range(name: str, array: Array, low: float, high: float) -> None:
+    """Refuse numbers below ``low`` or above ``high``, and NaN."""
     if not array.size:
         return
-    low, high = array.min().item(), array.max().item()
-    if not (least <= low and high <= most):
-        raise ValueError(f"{name}: expected {least} to {most}, found {low} to {high}")
+    first, last = array.min().item(), array.max().item()
+    if not (low <= first and last <= high):
+        raise ValueError(f"{name}: expected {low} to {high}, found {first} to {last}")
 
 
 def check_ends(name: str, ends: Array, last: int, *, first: int = 0) -> None:
-    """Refuse places that do not lead from the first to the last without ever going back."""
+    """Refuse positions that do not ascend from ``first`` to ``last``."""
     if not ends.size or (ends.flat[0], ends.flat[-1]) != (first, last):
         found = f"{ends.flat[0]} to {ends.flat[-1]}" if ends.size else "none"
-        raise ValueError(f"{name}: expected places from {first} to {last}, found {found}")
+        raise ValueError(f"{name}: expected positions from {first} to {last}, found {found}")
     flat = ends.reshape(-1)
     if not bool((flat[1:] >= flat[:-1]).all()):
-        raise ValueError(f"{name}: expected places that never go back")
+        raise ValueError(f"{name}: expected positions that never go back")
 
 
 def _times(shape: Iterable[int]) -> str:

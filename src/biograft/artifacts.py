@@ -24,7 +24,7 @@ from typing import IO, Any
 
 import biograft
 from biograft.errors import OutputError, StoreError, shorten
-from biograft.locks import is_alive, lock_place
+from biograft.locks import is_alive, lock_path
 
 MANIFEST = "manifest.json"
 
@@ -47,9 +47,9 @@ class ArtifactKind:
     """What the manifest cannot do without."""
 
     def write(
-        self, place: Path, content: Mapping[str, Any], *, overwrite: bool = False
+        self, path: Path, content: Mapping[str, Any], *, overwrite: bool = False
     ) -> dict[str, Any]:
-        """Write the manifest of a folder, or the file; give all that it says."""
+        """Write the manifest of a folder, or the file; return its content."""
         manifest = {
             "format": self.format,
             "version": self.version,
@@ -57,37 +57,37 @@ class ArtifactKind:
             "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             **content,
         }
-        with new_file(place / self.file, overwrite=overwrite) as file:
+        with new_file(path / self.file, overwrite=overwrite) as file:
             file.write((json.dumps(manifest, ensure_ascii=False, indent=1) + "\n").encode())
             file.flush()
             os.fsync(file.fileno())  # whoever finds a manifest relies on it
         return manifest
 
-    def read(self, place: Path) -> dict[str, Any]:
+    def read(self, path: Path) -> dict[str, Any]:
         """Read the manifest of a folder, or the file."""
-        manifest = self._load(place)
+        manifest = self._load(path)
         found = manifest.get("format") if isinstance(manifest, dict) else None
         if found is None:
             raise StoreError(
-                f"{place / self.file}: states no format, so it is no {self.called}; {self._none}"
+                f"{path / self.file}: states no format, so it is no {self.called}; {self._none}"
             )
         if found != self.format:
-            raise StoreError(f"{place}: no {self.called} but {shorten(repr(found))}; {self._none}")
+            raise StoreError(f"{path}: no {self.called} but {shorten(repr(found))}; {self._none}")
         version = manifest.get("version")
         if version != self.version:
             newer = isinstance(version, int) and version > self.version
             raise StoreError(
-                f"{place}: {self.called} of version {shorten(repr(version))}, this biograft reads "
+                f"{path}: {self.called} of version {shorten(repr(version))}, this biograft reads "
                 f"version {self.version}; {'update biograft, or ' if newer else ''}{self.remedy}"
             )
         for key in self.keys:
             if key not in manifest:
-                raise self.damaged(place / self.file, f"{key} is missing")
+                raise self.damaged(path / self.file, f"{key} is missing")
         return dict(manifest)
 
-    def is_at(self, place: Path) -> bool:
-        """Whether a place holds such a thing, of any version."""
-        return bool(peek(place / self.file).get("format") == self.format)
+    def is_at(self, path: Path) -> bool:
+        """Whether a folder or file is of this kind, of any version."""
+        return bool(peek(path / self.file).get("format") == self.format)
 
     def check_files(self, folder: Path, manifest: Mapping[str, Any]) -> None:
         """Refuse a folder in which a file is not as long as its manifest says.
@@ -114,21 +114,21 @@ class ArtifactKind:
     def _none(self) -> str:
         return self.absent or self.remedy
 
-    def _load(self, place: Path) -> Any:
-        path = place / self.file
+    def _load(self, path: Path) -> Any:
+        file = path / self.file
         try:
-            return json.loads(path.read_bytes())
+            return json.loads(file.read_bytes())
         except (FileNotFoundError, NotADirectoryError) as error:
-            if self.file and place.is_dir():
-                message = f"{place}: holds no {self.file}, so it is no {self.called}; {self._none}"
+            if self.file and path.is_dir():
+                message = f"{path}: holds no {self.file}, so it is no {self.called}; {self._none}"
             else:
-                message = f"{place}: no such {self.called}; {self._none}"
+                message = f"{path}: no such {self.called}; {self._none}"
             raise StoreError(message) from error
         except OSError as error:
-            message = f"{place}: no {self.called} can be read ({error.strerror}); {self._none}"
+            message = f"{path}: no {self.called} can be read ({error.strerror}); {self._none}"
             raise StoreError(message) from error
         except (ValueError, RecursionError) as error:
-            raise self.damaged(path, error) from error
+            raise self.damaged(file, error) from error
 
 
 def peek(path: Path) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     Nothing is seen under the target's name until everything is written. If the block raises
     (an interrupt too), the working folder is removed and an earlier target stays as it was.
     Working folders that a killed process of this host left behind are removed first. A second
-    writer to the same place is refused as long as the block lasts.
+    writer to the same path is refused as long as the block lasts.
     """
     target = Path(os.path.realpath(target))  # a link as target stays a link
     _refuse_existing(target, overwrite)
@@ -195,15 +195,15 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def sole_writer(target: Path, *, wait: bool = False) -> Iterator[None]:
-    """Refuse, or let wait, whoever else would write to a place while the block lasts.
+    """Refuse, or let wait, whoever else would write to a path while the block lasts.
 
-    For what is written over a long time, or beside the place, before it is put there; a
-    ``new_folder`` of the same place, or below it, may be within.
+    For what is written over a long time, or beside the path, before it is moved there; a
+    ``new_folder`` of the same path, or below it, may be within.
     """
     with contextlib.ExitStack() as held:
         with _explained(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            held.enter_context(lock_place(target, wait=wait))
+            held.enter_context(lock_path(target, wait=wait))
         yield
 
 
@@ -245,7 +245,7 @@ def _is_empty_folder(path: Path) -> bool:
 
 
 def _work_name(target: Path, state: str) -> Path:
-    """Name a hidden place beside a target that tells which process of which host works there."""
+    """Return a hidden path beside a target; it names the process and the host that work there."""
     if not target.name:
         raise OutputError(f"{target}: is no place for a result; name a folder or file in it")
     host, run = socket.gethostname(), f"{os.getpid()}-{secrets.token_hex(4)}"

@@ -44,7 +44,7 @@ def to_toml(values: Mapping[str, Any], table: str = "") -> str:
     return "\n\n".join(parts)
 
 
-def _toml_value(value: Any) -> str:
+def _toml_value(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml_value, value))}]"
     if isinstance(value, float) and not math.isfinite(value):
@@ -90,7 +90,7 @@ def from_mapping(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
     return cls(**checked)
 
 
-def _coerce(value: Any, hint: Any, where: str) -> Any:
+def _coerce(value: object, hint: Any, where: str) -> object:
     """Check one value against its annotation; lists become tuples, tables dataclasses."""
     if hint is Any:
         return value
@@ -110,7 +110,7 @@ def _coerce(value: Any, hint: Any, where: str) -> Any:
     return _coerce_scalar(value, hint, where)
 
 
-def _coerce_scalar(value: Any, hint: Any, where: str) -> Any:
+def _coerce_scalar(value: object, hint: type[object], where: str) -> object:
     if hint is Path and isinstance(value, str):
         return Path(value)
     if hint is float and type(value) is int:
@@ -120,7 +120,7 @@ def _coerce_scalar(value: Any, hint: Any, where: str) -> Any:
     return value
 
 
-def _coerce_union(value: Any, arguments: tuple[Any, ...], where: str) -> Any:
+def _coerce_union(value: object, arguments: tuple[Any, ...], where: str) -> object:
     if value is None and type(None) in arguments:
         return None
     options = [hint for hint in arguments if hint is not type(None)]
@@ -132,7 +132,7 @@ def _coerce_union(value: Any, arguments: tuple[Any, ...], where: str) -> Any:
     return _coerce(value, options[-1], where)
 
 
-def _coerce_list(value: Any, hint: Any, where: str) -> tuple[Any, ...]:
+def _coerce_list(value: object, hint: Any, where: str) -> tuple[object, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ConfigError(f"{where}: expected a list, found {value!r}")
     return tuple(_coerce(item, hint, f"{where}[{k}]") for k, item in enumerate(value))
@@ -141,20 +141,23 @@ def _coerce_list(value: Any, hint: Any, where: str) -> tuple[Any, ...]:
 class Constraint(Protocol):
     """What ``Annotated`` may say of a field beside its type."""
 
-    def check(self, field: str, value: Any) -> None:
+    def check(self, field: str, value: object) -> None:
         """Raise ``ConfigError`` for a value that is not allowed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """A finite number within bounds: from ``min`` to ``max``, or ``above`` and ``below`` them."""
+    """A finite number within bounds: from ``min`` to ``max``, or ``above`` and ``below`` them.
+
+    Without bounds, any finite number.
+    """
 
     min: float | None = None
     max: float | None = None
     above: float | None = None
     below: float | None = None
 
-    def check(self, field: str, value: Any) -> None:
+    def check(self, field: str, value: object) -> None:
         """Refuse a number out of range, infinity, nan, and what is no number."""
         if not (
             isinstance(value, numbers.Real) and not isinstance(value, bool) and self._has(value)
@@ -173,6 +176,8 @@ class Range:
     def __str__(self) -> str:
         """Describe the range in words."""
         low, high = (self.min, self.above), (self.max, self.below)
+        if low == high == (None, None):
+            return "a number"
         if high == (None, None):
             return f"at least {self.min}" if self.above is None else f"a number above {self.above}"
         if low == (None, None):
@@ -202,7 +207,7 @@ class Choice:
     def __init__(self, *known: str) -> None:
         self.known = known
 
-    def check(self, field: str, value: Any) -> None:
+    def check(self, field: str, value: object) -> None:
         """Refuse a word that is none of those known."""
         check_choice(field, value, self.known)
 
@@ -267,7 +272,7 @@ def _check_value(value: Any, hint: Any, where: str) -> None:
             _check_value(item, arguments[0], f"{where}[{k}]")
 
 
-def check_choice(field: str, value: Any, known: Iterable[str]) -> None:
+def check_choice(field: str, value: object, known: Iterable[str]) -> None:
     """Refuse a word that is none of those known."""
     if value not in (names := tuple(known)):
         raise ConfigError(

@@ -41,10 +41,10 @@ class InputError(BiograftError):
         text: str | None = None,
         remedy: str = "",
     ) -> None:
-        place = f"{path}:{line}" if line else f"{path}"
-        shown = f" (found: {shorten(text)!r})" if text is not None else ""
+        position = f"{path}:{line}" if line else f"{path}"
+        found = f" (found: {shorten(text)!r})" if text is not None else ""
         advice = f"; {remedy}" if remedy else ""
-        super().__init__(f"{place}: {problem}{shown}{advice}")
+        super().__init__(f"{position}: {problem}{found}{advice}")
         self.problem, self.path, self.line = problem, Path(path), line
         self.text, self.remedy = text, remedy
 

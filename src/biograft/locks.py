@@ -41,7 +41,7 @@ _held = _Held()
 
 
 @contextlib.contextmanager
-def lock_place(target: Path, *, wait: bool = False) -> Iterator[None]:
+def lock_path(target: Path, *, wait: bool = False) -> Iterator[None]:
     """Lock a path, and everything below it, for the duration of the block.
 
     If another process or thread holds the lock, this is an error, or waits for it. The path need

@@ -71,14 +71,14 @@ def test_ten_megabytes_in_one_document(linker):
 
 def test_probabilities_are_fitted_to_a_part_and_hold_on_the_other(kb, linker):
     queries = read_gold("starter", "sample", GoldConfig(keep_nil=True)).queries
-    fitted, asked = queries[::2], queries[1::2]
+    fitted, held_out = queries[::2], queries[1::2]
     calibration = calibrate_linker(linker, fitted, kb, aim="f1")
     assert calibration.search == linker.score_source
     assert 0 <= calibration.threshold <= 1
     calibrated = Linker(kb, linker.search, calibration=calibration)
-    result = evaluate_linking(calibrated, kb, asked)
+    result = evaluate_linking(calibrated, kb, held_out)
     assert result.metrics["ece"] < 0.15
-    assert result.metrics["acc@1"] == evaluate_linking(linker, kb, asked).metrics["acc@1"]
+    assert result.metrics["acc@1"] == evaluate_linking(linker, kb, held_out).metrics["acc@1"]
 
 
 def test_an_answer_is_the_same_each_time(kb, linker):

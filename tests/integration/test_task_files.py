@@ -95,8 +95,8 @@ def test_anonymised_drugs_equal_those_of_blurb(read):
     published = {x.id: x for x in read("re_en/ddi2013/blurb_dev.tsv").examples}
     ours = read(DDI, split="dev", dev_list="re_en/ddi2013/blurb_dev.tsv").examples
     assert {f"DDI-{x.label}" == published[x.id].label for x in ours} == {True}
-    blanks = str.maketrans("\r\n", "  ")
-    differing = [x for x in ours if anonymise(x).text.translate(blanks) != published[x.id].text]
+    spaces = str.maketrans("\r\n", "  ")
+    differing = [x for x in ours if anonymise(x).text.translate(spaces) != published[x.id].text]
     assert (len(ours), len(differing)) == (2_496, 21)
     assert len({x.text for x in differing}) == 2
 

@@ -35,7 +35,7 @@ def profile(n_examples: int) -> settings:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory) -> Path:
+def folder(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("fuzz")
 
 
@@ -93,8 +93,8 @@ TEXTS = st.one_of(st.text(max_size=200), st.lists(SIGNS, max_size=60).map("".joi
 @given(data=st.binary(max_size=400), packed=st.booleans())
 @example(data=b"\xff", packed=False)
 @example(data=b"\n", packed=True)
-def test_arbitrary_bytes(place, form, data, packed):
-    path = place / "bytes"
+def test_arbitrary_bytes(folder, form, data, packed):
+    path = folder / "bytes"
     path.write_bytes(gzip.compress(data, mtime=0) if packed else data)
     check_reading(path, form)
 
@@ -106,8 +106,8 @@ def test_arbitrary_bytes(place, form, data, packed):
 @example(text="0" * 5000)
 @example(text="[" * 5000)
 @example(text="<a>" * 3000)
-def test_arbitrary_text(place, form, text):
-    path = place / "text"
+def test_arbitrary_text(folder, form, text):
+    path = folder / "text"
     path.write_bytes(text.encode(errors="surrogatepass"))
     check_reading(path, form)
 
@@ -138,31 +138,31 @@ def damaged(draw: st.DrawFn, form: str) -> bytes:
 
 @pytest.mark.parametrize("form", list(FORMATS))
 @profile(120)
-@given(drawn=st.data())
-def test_damaged_snippets(place, form, drawn):
-    path = place / "damaged"
-    data = drawn.draw(damaged(form))
-    if drawn.draw(st.booleans()):
+@given(sampled=st.data())
+def test_damaged_snippets(folder, form, sampled):
+    path = folder / "damaged"
+    data = sampled.draw(damaged(form))
+    if sampled.draw(st.booleans()):
         packed = gzip.compress(data, mtime=0)
-        data = packed[: drawn.draw(st.integers(1, len(packed)))]
+        data = packed[: sampled.draw(st.integers(1, len(packed)))]
     path.write_bytes(data)
     check_reading(path, form)
 
 
 @profile(300)
 @given(st.one_of(st.binary(max_size=300), TEXTS.map(str.encode)))
-def test_sniffing_of_anything(place, data):
-    path = place / "sniffed"
+def test_sniffing_of_anything(folder, data):
+    path = folder / "sniffed"
     path.write_bytes(data)
     check_sniffing(path)
 
 
 @pytest.mark.parametrize("form", list(FORMATS))
 @profile(60)
-@given(drawn=st.data())
-def test_sniffing_of_damaged_snippets(place, form, drawn):
-    path = place / "sniffed"
-    path.write_bytes(drawn.draw(damaged(form)))
+@given(sampled=st.data())
+def test_sniffing_of_damaged_snippets(folder, form, sampled):
+    path = folder / "sniffed"
+    path.write_bytes(sampled.draw(damaged(form)))
     check_sniffing(path)
 
 
@@ -238,23 +238,23 @@ def canonical(concepts: list[dict[str, object]], source: str) -> dict[object, ob
     }
 
 
-def build_and_export(source: Path, place: Path, name: str) -> Path:
+def build_and_export(source: Path, folder: Path, name: str) -> Path:
     config = BuildConfig(sources=(SourceConfig(path=source, format="jsonl"),))
-    report = build_store(config, place / "KB", overwrite=True)
+    report = build_store(config, folder / "KB", overwrite=True)
     assert report.sources[0].rejected == {}
-    out = place / name
-    export_store(KnowledgeBase.open(place / "KB"), out, "jsonl", overwrite=True)
+    out = folder / name
+    export_store(KnowledgeBase.open(folder / "KB"), out, "jsonl", overwrite=True)
     return out
 
 
 @profile(60)
 @given(knowledge())
-def test_jsonl_round_trip(place, concepts):
+def test_jsonl_round_trip(folder, concepts):
     lines = (json.dumps(concept, ensure_ascii=False) + "\n" for concept in concepts)
-    (place / "x.jsonl").write_text("".join(lines), "utf-8", newline="")
-    out = build_and_export(place / "x.jsonl", place, "y.jsonl")
+    (folder / "x.jsonl").write_text("".join(lines), "utf-8", newline="")
+    out = build_and_export(folder / "x.jsonl", folder, "y.jsonl")
     text = out.read_text("utf-8")
     written = [json.loads(line) for line in text.split("\n") if line]
     assert canonical(written, "x.jsonl") == canonical(concepts, "x.jsonl")
-    again = build_and_export(out, place, "z.jsonl")
+    again = build_and_export(out, folder, "z.jsonl")
     assert again.read_bytes() == out.read_bytes()

@@ -57,7 +57,7 @@ def retell(folder: Path) -> None:
     """Let the manifest tell the sizes that the files have now."""
     path = folder / "manifest.json"
     manifest: dict[str, Any] = json.loads(path.read_text())
-    for name, told in manifest["files"].items():
+    for name, entry in manifest["files"].items():
         size = (folder / name).stat().st_size
-        manifest["files"][name] = {**told, "bytes": size} if isinstance(told, dict) else size
+        manifest["files"][name] = {**entry, "bytes": size} if isinstance(entry, dict) else size
     path.write_text(json.dumps(manifest))

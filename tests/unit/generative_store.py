@@ -31,7 +31,7 @@ OTHERS = [
 
 @dataclass(frozen=True)
 class Query:
-    """A mention as an evaluation asks for it."""
+    """The query of a mention, as in an evaluation."""
 
     parts: tuple[str, ...]
     gold: frozenset[str] = frozenset()
@@ -46,11 +46,11 @@ class Query:
             object.__setattr__(self, "needed", (self.gold,))
 
 
-def ask_in(context: str, mention: str, *gold: str, document: str = "") -> Query:
-    """Ask for a mention where it first stands in a text."""
+def query_in(context: str, mention: str, *gold: str, document: str = "") -> Query:
+    """The query of the first occurrence of a mention in a text."""
     start = context.index(mention)
-    place = {"context": context, "start": start, "end": start + len(mention)}
-    return Query((mention,), frozenset(gold), document=document or context, **place)
+    span = {"context": context, "start": start, "end": start + len(mention)}
+    return Query((mention,), frozenset(gold), document=document or context, **span)
 
 
 def store_in(folder: Path, concepts: list[dict[str, Any]]) -> KnowledgeBase:

@@ -21,9 +21,9 @@ def published_folder(
     torch.save(weights, path / "pytorch_model.bin")
     config = {"model_type": "bert", "num_attention_heads": 4, "max_candidate_entities": 5}
     (path / "config.json").write_text(json.dumps(config | {"max_mentions": 15}))
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_WORDS]
-    pieces += [f"w{row}" for row in range(SIZES["vocab"] - len(pieces))]
-    (path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_WORDS]
+    vocabulary += [f"w{row}" for row in range(SIZES["vocab"] - len(vocabulary))]
+    (path / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
     with (path / "entity.jsonl").open("w") as file:
         for row in range(SIZES["n_entities"]):
             file.write(json.dumps({"entity_name": f"C{row:07d}", "id": row}) + "\n")
@@ -86,7 +86,7 @@ def _norm(name, *, old=False):
 def with_vocabulary(source: Path, path: Path, n_tokens: int) -> Path:
     """Copy a published folder that came without vocabulary, and give it one."""
     shutil.copytree(source, path)
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    pieces += [f"w{row}" for row in range(n_tokens - len(pieces))]
-    (path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary += [f"w{row}" for row in range(n_tokens - len(vocabulary))]
+    (path / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
     return path

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from biograft.locks import lock_place
+from biograft.locks import lock_path
 
 
 def elsewhere(work: Callable[[], Any]) -> BaseException | None:
@@ -19,12 +19,12 @@ def elsewhere(work: Callable[[], Any]) -> BaseException | None:
 
 
 @contextlib.contextmanager
-def held_elsewhere(place: Path) -> Iterator[None]:
+def held_elsewhere(path: Path) -> Iterator[None]:
     """Let another hold a place while the block lasts."""
     begun, done = Event(), Event()
 
     def hold() -> None:
-        with lock_place(place):
+        with lock_path(path):
             begun.set()
             done.wait(60)
 

@@ -194,8 +194,8 @@ def test_transformers_loads_in_one_file_and_never_code_of_a_folder():
     assert set(found) == {SRC / "nn" / "pretrained.py"}
     for path, calls in found.items():
         for call in calls:
-            told = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
-            assert told.get("trust_remote_code") == "False", f"{path}:{call.lineno}"
+            arguments = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+            assert arguments.get("trust_remote_code") == "False", f"{path}:{call.lineno}"
 
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]

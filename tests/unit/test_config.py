@@ -73,7 +73,7 @@ def test_plain_values_become_the_dataclass(values, expected):
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "problem"),
     [
         ({}, "missing key 'name'"),
         ({"nam": "x"}, "unknown key 'nam'; did you mean 'name'?"),
@@ -94,11 +94,11 @@ def test_plain_values_become_the_dataclass(values, expected):
         ({"numbers": []}, "numbers: expected a table, found []"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_name(values, said):
+def test_what_does_not_fit_is_refused_by_name(values, problem):
     complete = values if "nam" in values or not values else {"name": "x", **values}
     with pytest.raises(ConfigError) as error:
         from_mapping(Outer, complete, "build.toml: ")
-    assert str(error.value) == f"build.toml: {said}"
+    assert str(error.value) == f"build.toml: {problem}"
 
 
 def test_a_build_is_described_by_a_toml_file(tmp_path):
@@ -127,35 +127,37 @@ def test_a_build_is_described_by_a_toml_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "problem"),
     [
         ({"sources": ()}, "sources: expected at least one"),
         ({"merge": "all"}, "merge: expected one of none, ids, xrefs, found 'all'"),
     ],
 )
-def test_a_build_checks_its_values(options, said):
-    with pytest.raises(ConfigError, match=said):
+def test_a_build_checks_its_values(options, problem):
+    with pytest.raises(ConfigError, match=problem):
         BuildConfig(**{"sources": (SourceConfig(path=Path("x")),), **options})
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "problem"),
     [
         (b"a = \n", "not valid TOML: .*line 1"),
         (b"a = 1\na = 2\n", "not valid TOML: .*line 2"),
         (b"a = '\xff'", "not valid TOML"),
     ],
 )
-def test_faulty_toml_is_refused_with_its_place(tmp_path, content, said):
+def test_faulty_toml_is_refused_with_its_line(tmp_path, content, problem):
     path = tmp_path / "x.toml"
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match=f"^{path}: {said}"):
+    with pytest.raises(ConfigError, match=f"^{path}: {problem}"):
         load_toml(path)
 
 
-@pytest.mark.parametrize(("name", "said"), [("none.toml", "No such file"), (".", "Is a directory")])
-def test_a_file_that_cannot_be_read_is_named(tmp_path, name, said):
-    with pytest.raises(ConfigError, match=f"^{tmp_path / name}: cannot be read .{said}"):
+@pytest.mark.parametrize(
+    ("name", "problem"), [("none.toml", "No such file"), (".", "Is a directory")]
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path, name, problem):
+    with pytest.raises(ConfigError, match=f"^{tmp_path / name}: cannot be read .{problem}"):
         load_toml(tmp_path / name)
 
 
@@ -170,6 +172,7 @@ class Limits(Config):
     shift: Annotated[float, Range(max=0)] = 0.0
     mode: Annotated[str, Choice("mean", "sum")] = "mean"
     rates: tuple[Annotated[float, Above(0)], ...] = ()
+    offset: Annotated[float, Range()] = 0.0
     free: float = math.nan
 
 
@@ -179,6 +182,7 @@ class Limits(Config):
         {"count": 1},
         {"rate": 1e-9},
         {"ratio": 0},
+        {"offset": -1e9},
         {"ratio": 1.0},
         {"dropout": None},
         {"dropout": 0.999},
@@ -213,6 +217,7 @@ def test_values_within_the_constraints(values):
         ({"mode": "men"}, "mode: expected one of mean, sum, found 'men'; did you mean 'mean'?"),
         ({"mode": 3}, "mode: expected one of mean, sum, found 3; known: mean, sum"),
         ({"rates": (1, -1)}, "rates[1]: expected a number above 0, found -1"),
+        ({"offset": math.nan}, "offset: expected a number, found nan"),
     ],
 )
 def test_values_against_the_constraints(values, message):

@@ -37,7 +37,7 @@ def test_the_tree_in_the_docstring_is_the_tree_of_the_code():
         ({"line": 3, "text": "x", "remedy": "y"}, "a.obo:3: is empty (found: 'x'); y"),
     ],
 )
-def test_an_input_error_names_place_problem_text_and_remedy(details, message):
+def test_an_input_error_names_position_problem_text_and_remedy(details, message):
     assert str(InputError("is empty", path="a.obo", **details)) == message
 
 
@@ -59,8 +59,8 @@ def test_a_missing_extra_gives_the_line_that_installs_it():
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("word", "hint"),
     [("jsnol", "did you mean 'jsonl'?"), ("zzz", "known: biosyn, jsonl, triples")],
 )
-def test_the_nearest_known_word_is_offered(word, said):
-    assert nearest(word, ["triples", "jsonl", "biosyn"]) == said
+def test_the_nearest_known_word_is_offered(word, hint):
+    assert nearest(word, ["triples", "jsonl", "biosyn"]) == hint

@@ -15,23 +15,23 @@ import pytest
 from biograft import locks
 from biograft.artifacts import new_file, new_folder, sole_writer
 from biograft.errors import OutputError
-from biograft.locks import lock_place
+from biograft.locks import lock_path
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from biograft.locks import lock_place
-with lock_place(Path(sys.argv[1])):
+from biograft.locks import lock_path
+with lock_path(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
 COUNT = """
 import sys
 from pathlib import Path
-from biograft.locks import lock_place
+from biograft.locks import lock_path
 place = Path(sys.argv[1])
 for _ in range(150):
-    with lock_place(place, wait=True):
+    with lock_path(place, wait=True):
         number = int(place.read_text())
         place.write_text(str(number + 1))
 """
@@ -69,53 +69,53 @@ def _both_ways(request, monkeypatch):
 class TestOne:
     def test_nothing_is_left(self, tmp_path):
         for _ in range(2):
-            with lock_place(tmp_path / "x"):
+            with lock_path(tmp_path / "x"):
                 assert names_in(tmp_path) == [".x.lock"]
             assert names_in(tmp_path) == []
-        with pytest.raises(KeyboardInterrupt), lock_place(tmp_path / "x"):
+        with pytest.raises(KeyboardInterrupt), lock_path(tmp_path / "x"):
             raise KeyboardInterrupt
         assert names_in(tmp_path) == []
 
-    def test_who_holds_a_place_may_write_to_it_and_below(self, tmp_path):
+    def test_the_holder_of_a_lock_may_write_to_the_path_and_below(self, tmp_path):
         with (
-            lock_place(tmp_path / "x"),
-            lock_place(tmp_path / "x" / "y"),
-            lock_place(tmp_path / "x"),
+            lock_path(tmp_path / "x"),
+            lock_path(tmp_path / "x" / "y"),
+            lock_path(tmp_path / "x"),
         ):
             assert names_in(tmp_path) == [".x.lock"]
         assert names_in(tmp_path) == []
 
     def test_another_thread_may_not(self, tmp_path):
         def other():
-            with lock_place(tmp_path / "x"):
+            with lock_path(tmp_path / "x"):
                 pass
 
-        with lock_place(tmp_path / "x"), ThreadPoolExecutor(1) as pool:
+        with lock_path(tmp_path / "x"), ThreadPoolExecutor(1) as pool:
             assert isinstance(pool.submit(other).exception(), OutputError)
         other()
 
     def test_a_name_has_its_own(self, tmp_path):
-        with lock_place(tmp_path / "x"), lock_place(tmp_path / "xy"), lock_place(tmp_path / "y"):
+        with lock_path(tmp_path / "x"), lock_path(tmp_path / "xy"), lock_path(tmp_path / "y"):
             assert len(names_in(tmp_path)) == 3
 
-    def test_a_link_is_the_place_it_leads_to(self, tmp_path):
+    def test_a_link_has_the_lock_of_its_target(self, tmp_path):
         (tmp_path / "x").mkdir()
         (tmp_path / "link").symlink_to(tmp_path / "x")
-        with lock_place(tmp_path / "link"):
+        with lock_path(tmp_path / "link"):
             assert names_in(tmp_path) == [".x.lock", "link", "x"]
 
     def test_one_left_by_a_dead_process_hinders_nobody(self, tmp_path):
         gone = subprocess.Popen([sys.executable, "-c", ""])
         gone.wait()
         (tmp_path / ".x.lock").write_text(f"{gone.pid} {socket.gethostname()}")
-        with lock_place(tmp_path / "x"):
+        with lock_path(tmp_path / "x"):
             assert (tmp_path / ".x.lock").read_text().split()[0] == str(os.getpid())
         assert names_in(tmp_path) == []
 
 
 class TestTwo:
-    def test_the_second_is_told_who_and_where(self, tmp_path, holder):
-        with pytest.raises(OutputError) as error, lock_place(tmp_path / "x"):
+    def test_the_error_names_the_holder_of_the_lock(self, tmp_path, holder):
+        with pytest.raises(OutputError) as error, lock_path(tmp_path / "x"):
             pass
         assert str(error.value).startswith(f"{tmp_path / 'x'}: process {holder.pid} ")
         assert "\n" not in str(error.value)
@@ -124,7 +124,7 @@ class TestTwo:
     def test_a_killed_one_holds_nothing(self, tmp_path, holder):
         holder.send_signal(signal.SIGKILL)
         holder.wait()
-        with lock_place(tmp_path / "x"):
+        with lock_path(tmp_path / "x"):
             pass
         assert names_in(tmp_path) == []
 
@@ -132,7 +132,7 @@ class TestTwo:
         timer = threading.Timer(0.2, holder.stdin.close)
         timer.start()
         began = time.monotonic()
-        with lock_place(tmp_path / "x", wait=True):
+        with lock_path(tmp_path / "x", wait=True):
             assert time.monotonic() - began > 0.15
         timer.join()
 
@@ -146,8 +146,8 @@ class TestTwo:
         (tmp_path / ".x.lock").write_text(f"{os.getppid()} {socket.gethostname()}")
         (tmp_path / ".y.lock").write_text("1 elsewhere")
         (tmp_path / ".z.lock").write_text("")
-        for name, said in (("x", str(os.getppid())), ("y", "1 of elsewhere"), ("z", "another")):
-            with pytest.raises(OutputError, match=said), lock_place(tmp_path / name):
+        for name, message in (("x", str(os.getppid())), ("y", "1 of elsewhere"), ("z", "another")):
+            with pytest.raises(OutputError, match=message), lock_path(tmp_path / name):
                 pass
         assert len(names_in(tmp_path)) == 3
 
@@ -156,7 +156,7 @@ class TestTwo:
             raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
         monkeypatch.setattr(locks.fcntl, "flock", refuse)
-        with lock_place(tmp_path / "x"):
+        with lock_path(tmp_path / "x"):
             assert names_in(tmp_path) == [".x.lock"]
         assert names_in(tmp_path) == []
 

@@ -1,4 +1,4 @@
-"""Manifests: read as written; what is missing, damaged, foreign or newer is told in one line."""
+"""Manifests: read as written; missing, damaged, foreign and newer ones are reported in one line."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def test_a_file_stands_for_itself(tmp_path):
 def test_what_does_not_fit_is_refused(tmp_path, content, message):
     text = content if isinstance(content, str) else json.dumps(content)
     (tmp_path / "manifest.json").write_text(text, encoding="latin-1")
-    with pytest.raises(StoreError) as told:
+    with pytest.raises(StoreError) as caught:
         BOX.read(tmp_path)
     expected = message.replace("FOLDER", re.escape(str(tmp_path)))
-    assert re.fullmatch(expected, str(told.value))
+    assert re.fullmatch(expected, str(caught.value))
 
 
 def test_where_there_is_none(tmp_path):

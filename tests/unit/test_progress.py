@@ -25,7 +25,7 @@ def test_nothing_is_drawn_away_from_a_terminal_or_when_quiet(stream, enabled):
     assert list(progress.seconds) == ["reading"]
 
 
-def test_a_terminal_shows_stage_share_and_rows_over_each_other():
+def test_a_terminal_shows_stage_fraction_and_rows_over_each_other():
     terminal = Terminal()
     progress = Progress(stream=terminal)
     progress.start("reading")
@@ -52,9 +52,7 @@ def test_a_terminal_shows_stage_share_and_rows_over_each_other():
         (3.0, 0.0, 0.0, ""),
     ],
 )
-def test_what_is_left_is_told_as_if_the_rest_went_as_fast(
-    elapsed, fraction, before, left, monkeypatch
-):
+def test_the_remaining_time_assumes_a_constant_rate(elapsed, fraction, before, left, monkeypatch):
     terminal, now = Terminal(), [100.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     progress = Progress(stream=terminal)

@@ -27,15 +27,15 @@ def test_listing_imports_nothing_and_keeps_the_order(registry):
     assert "colorsys" not in sys.modules
 
 
-def test_a_thing_is_imported_when_asked_for(registry):
+def test_entries_are_imported_on_first_use(registry):
     from colorsys import rgb_to_hsv
 
     assert registry.load("b") is rgb_to_hsv
 
 
-@pytest.mark.parametrize(("name", "said"), [("bb", "did you mean 'b'"), ("xyz", "known: a, b")])
-def test_an_unknown_name_is_refused_with_the_known_ones(registry, name, said):
-    with pytest.raises(NotFoundError, match=f"no thing is called '{name}'; {said}"):
+@pytest.mark.parametrize(("name", "message"), [("bb", "did you mean 'b'"), ("xyz", "known: a, b")])
+def test_an_unknown_name_is_refused_with_the_known_ones(registry, name, message):
+    with pytest.raises(NotFoundError, match=f"no thing is called '{name}'; {message}"):
         registry.load(name)
 
 

@@ -168,7 +168,7 @@ class TestAbandoned:
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("number", "message"),
     [
         (errno.ENOSPC, "the disk is full; nothing was kept"),
         (errno.EDQUOT, "the disk is full; nothing was kept"),
@@ -177,10 +177,10 @@ class TestAbandoned:
         (errno.EROFS, "cannot be written (Read-only file system)"),
     ],
 )
-def test_what_the_system_says_becomes_one_line(tmp_path, new, number, said):
+def test_what_the_system_says_becomes_one_line(tmp_path, new, number, message):
     with pytest.raises(OutputError) as error, new(tmp_path / "x"):
         raise OSError(number, os.strerror(number))
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert str(error.value).startswith(str(tmp_path / "x"))
     assert names_in(tmp_path) == []
 
@@ -250,14 +250,14 @@ def stopped_build(source, out, pattern, number):
         while process.poll() is None and not any(out.parent.glob(pattern)):
             time.sleep(0.001)
         process.send_signal(number)
-        said = process.communicate()
+        message = process.communicate()
         if process.returncode != 0:
-            return process.returncode, *said
+            return process.returncode, *message
         shutil.rmtree(out)
     raise TimeoutError(f"the build always ended before signal {number}")
 
 
-def test_a_second_build_of_the_same_place_is_refused_in_one_line(tmp_path, small):
+def test_a_second_build_of_the_same_folder_is_refused_in_one_line(tmp_path, small):
     """Of two commands that wrote to one place the later one went on, and replaced or mixed."""
     with held_elsewhere(tmp_path / "kb"):
         process = start_build(small, tmp_path / "kb")

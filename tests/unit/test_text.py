@@ -37,7 +37,7 @@ def test_names_that_a_person_takes_for_one_have_one_key(text, key):
     ("text", "key"),
     [("", ""), ("+", "+"), (" - / ", "- /"), ("'", "'"), ("  ", "  "), ("％", "%"), ("。", "。")],
 )
-def test_a_name_of_signs_alone_keeps_them(text, key):
+def test_a_name_of_punctuation_alone_keeps_it(text, key):
     assert normalise(text) == key
 
 
@@ -52,7 +52,7 @@ def test_every_ascii_character_takes_the_way_that_unicode_takes():
         assert normalise(f"a{chr(code)}b") == normalise(f"a{chr(code)}bз").removesuffix("з")
 
 
-def test_a_key_has_no_signs_no_capitals_and_single_blanks():
+def test_a_key_has_no_punctuation_no_capitals_and_single_spaces():
     rng = random.Random(3)
     for _ in range(3000):
         text = "a" + "".join(chr(rng.choice(_CODES)) for _ in range(rng.randrange(12)))

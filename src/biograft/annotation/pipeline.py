@@ -51,8 +51,8 @@ def select_disjoint(spans: Spans, scores: Floats) -> Ints:
     shift = np.cumsum(lengths)[spans.document]
     start, end = spans.start + shift, spans.end + shift
     order = np.lexsort((start, -scores, start - end))
-    kept: Flags = _disjoint(start[order], end[order], int(end.max()))
-    chosen = order[kept]
+    disjoint: Flags = _disjoint(start[order], end[order], int(end.max()))
+    chosen = order[disjoint]
     rows: Ints = chosen[np.argsort(start[chosen])]
     return rows
 
@@ -61,12 +61,12 @@ def select_disjoint(spans: Spans, scores: Floats) -> Ints:
 def _disjoint(start: Ints, end: Ints, n_characters: int) -> Flags:
     """Take spans in order unless an end is covered by a taken one, which is at least as long."""
     taken = np.zeros(n_characters, np.bool_)
-    kept = np.zeros(len(start), np.bool_)
+    selected = np.zeros(len(start), np.bool_)
     for n in range(len(start)):
         if not (taken[start[n]] or taken[end[n] - 1]):
-            kept[n] = True
+            selected[n] = True
             taken[start[n] : end[n]] = True
-    return kept
+    return selected
 
 
 def select_best(spans: Spans, scores: Floats, n: int) -> Ints:
@@ -78,8 +78,8 @@ def select_best(spans: Spans, scores: Floats, n: int) -> Ints:
     order = np.lexsort((spans.start, spans.start - spans.end, -scores, spans.document))
     documents = spans.document[order]
     before = np.searchsorted(documents, documents)
-    kept: Ints = np.sort(order[np.arange(len(order)) - before < n])
-    return kept
+    rows: Ints = np.sort(order[np.arange(len(order)) - before < n])
+    return rows
 
 
 _CACHE_SIZE = 1 << 18
@@ -142,12 +142,12 @@ class Annotator:
         batch = self._find_spans([document.text for document in documents])
         self._look_up_rest(batch.forms)
         spans = self._select(batch, len(documents), counts)
-        for document, kept in zip(documents, spans, strict=True):
+        for document, linked in zip(documents, spans, strict=True):
             counts["documents"] += 1
             counts["characters"] += len(document.text)
-            counts["spans"] += len(kept)
+            counts["spans"] += len(linked)
             language = document.language or self.config.language
-            yield AnnotatedDocument(document.id, document.text, tuple(kept), language)
+            yield AnnotatedDocument(document.id, document.text, tuple(linked), language)
 
     # ---- spans to be linked
 
@@ -163,7 +163,7 @@ class Annotator:
         if not self._wrong_case.isdisjoint(forms):
             right = [form not in self._wrong_case for form in forms]
             rows = rows[right]
-            forms = [form for form, kept in zip(forms, right, strict=True) if kept]
+            forms = [form for form, searched in zip(forms, right, strict=True) if searched]
         spans = Spans(matches.text[rows], matches.start[rows], matches.end[rows])
         batch = _SpanBatch(spans, forms, [False] * len(forms))
         return self._expand_abbreviations(batch, texts) if self.config.abbreviations else batch
@@ -255,13 +255,13 @@ class Annotator:
             if len(best) < len(rows):
                 counts["over max_spans"] += len(rows) - len(best)
             rows = rows[best]
-        kept: list[list[LinkedSpan]] = [[] for _ in range(n_documents)]
+        linked: list[list[LinkedSpan]] = [[] for _ in range(n_documents)]
         columns = [column.tolist() for column in (rows, *batch.spans.take(rows))]
         for row, document, start, end in zip(*columns, strict=True):
             concept, score, how = answers[row]
             counts["by abbreviation" if batch.abbreviated[row] else f"by {how}"] += 1
-            kept[document].append(LinkedSpan(start, end, concept, score))
-        return kept
+            linked[document].append(LinkedSpan(start, end, concept, score))
+        return linked
 
 
 def _first_of_span(matches: PatternMatches) -> npt.NDArray[np.int64]:

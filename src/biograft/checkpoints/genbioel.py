@@ -101,6 +101,6 @@ def _read_config(published: Published) -> BartConfig:
 
 def _count_layers(published: Published, half: str) -> int:
     prefix = f"model.{half}.layers."
-    numbers = {key.removeprefix(prefix).partition(".")[0] for key in published.weights
+    layers = {key.removeprefix(prefix).partition(".")[0] for key in published.weights
                if key.startswith(prefix)}  # fmt: skip
-    return len(numbers)
+    return len(layers)

@@ -96,7 +96,7 @@ def _shape(published: Published, ending: str) -> tuple[int, int]:
 
 def _read_config(published: Published) -> BertConfig:
     config, size = published.config, published.size
-    numbers = {
+    layers = {
         key.removeprefix(_LAYER).partition(".")[0]
         for key in published.weights
         if key.startswith(_LAYER)
@@ -108,5 +108,5 @@ def _read_config(published: Published) -> BertConfig:
         max_position_embeddings=size("bert.embeddings.position_embeddings.weight"),
         type_vocab_size=size("bert.embeddings.token_type_embeddings.weight"),
         intermediate_size=size(f"{_LAYER}0.intermediate.dense.weight"),
-        num_hidden_layers=len(numbers),
+        num_hidden_layers=len(layers),
     )

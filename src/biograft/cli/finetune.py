@@ -146,8 +146,8 @@ def _print_linker(
     recipe: LinkerRecipe, outcome: Outcome, measured: Mapping[str, Any], out: Path
 ) -> None:
     for name, value in _flat({**outcome.report, **measured}):
-        shown = f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
-        typer.echo(f"  {name:28} {shown}")
+        text = f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
+        typer.echo(f"  {name:28} {text}")
     if not outcome.finished:
         typer.echo(f"the time is over; continue with: biograft finetune ... --resume -o {out}")
     for name, path in outcome.made.items():
@@ -226,7 +226,8 @@ def _print_task(result: TaskResult) -> None:
         if split in results:
             typer.echo(f"  {split:5} {_line(results[split])}")
     for split, level in results.get("chance", {}).items():
-        typer.echo(f"  chance on {split}: {main} {level[main]:.4f}")
+        if main in level:
+            typer.echo(f"  chance on {split}: {main} {level[main]:.4f}")
     for reason, n in results["lost"].items():
         typer.echo(f"  {n:,} {reason}", err=True)
     typer.echo(f"model: {result.model}")
@@ -234,12 +235,12 @@ def _print_task(result: TaskResult) -> None:
 
 def _line(metrics: Mapping[str, Any]) -> str:
     words = []
-    shown = [*metrics.items()][:_SHOWN]
-    for name, values in shown:
+    first = [*metrics.items()][:_SHOWN]
+    for name, values in first:
         mean, deviation = values["mean"], values["deviation"]
         spread = f" ± {deviation:.4f}" if deviation is not None else ""
         words.append(f"{name} {mean:.4f}{spread}")
-    n_seeds = len(shown[0][1]["values"])
+    n_seeds = len(first[0][1]["values"])
     return ", ".join(words) + f" ({n_seeds} seed{'s' if n_seeds > 1 else ''})"
 
 

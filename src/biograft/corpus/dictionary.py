@@ -143,10 +143,10 @@ class Patterns:
         chunks: list[pa.Array] = []
         for block, positions in self._batches(names, rows):
             marked = mark_names(block, plurals=config.plurals)
-            kept = [key for key in marked if key]
+            searched = [key for key in marked if key]
             row_ids += [position for key, position in zip(marked, positions, strict=True) if key]
-            self.skipped["no letters"] += len(marked) - len(kept)
-            chunks.append(pa.array(kept, pa.large_binary()))
+            self.skipped["no letters or digits"] += len(marked) - len(searched)
+            chunks.append(pa.array(searched, pa.large_binary()))
         self.skipped = +self.skipped
         self.n_names = len(row_ids)
         keys = pa.chunked_array(chunks, pa.large_binary()).combine_chunks().dictionary_encode()
@@ -191,24 +191,24 @@ class Patterns:
             if rows is not None:
                 ids = np.asarray(rows[done : done + len(block)]).tolist()
             done += len(block)
-            kept = [pair for pair in zip(block, ids, strict=True) if self._is_searchable(*pair)]
-            yield [text for text, _ in kept], [row for _, row in kept]
+            pairs = [pair for pair in zip(block, ids, strict=True) if self._is_searchable(*pair)]
+            yield [text for text, _ in pairs], [row for _, row in pairs]
 
     def _is_searchable(self, name: str, row: int) -> bool:
         """Whether to search a name; notes the case that it must match in."""
         key = normalise(name)
-        letters = sum(map(str.isalnum, key))
+        length = sum(map(str.isalnum, key))
         reason = ""
         if key in self._stop:
             reason = "stop word"
-        elif letters < self.config.min_length:
+        elif length < self.config.min_length:
             reason = "short"
         elif key.replace(" ", "").isdecimal():
             reason = "number"
         if reason:
             self.skipped[reason] += 1
             return False
-        capitals = name.isupper() and letters <= self.config.acronym_length
+        capitals = name.isupper() and length <= self.config.acronym_length
         unusual = key in COMMON_WORDS and name not in (name.lower(), name.capitalize())
         if unusual or (capitals and " " not in name.strip()):
             self._case_sensitive[row] = _with_case(name)

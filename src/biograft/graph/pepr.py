@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from biograft.config import Choice, Config, Range
 from biograft.errors import ConfigError
 from biograft.graph.adjacency import Adjacency, Floats, Ints, Longs, stationary_distribution
 from biograft.graph.pepr_exact import N_STEPS, first_steps, solve, solve_at_neighbours
@@ -174,43 +176,26 @@ _PILOT_SEED = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PeprConfig:
+class PeprConfig(Config):
     """Configuration of PEPR: how neighbours are scored, and how many are kept."""
 
-    k: int = 10
-    damping: float = 0.15
-    normalise: str = "columns"
-    rounds: int = 0
+    k: Annotated[int, Range(min=1, max=1000)] = 10
+    damping: Annotated[float, Range(min=0.01, max=0.99)] = 0.15
+    normalise: Annotated[str, Choice(*EXPONENTS)] = "columns"
+    rounds: Annotated[int, Range(min=0, max=_MAX_ROUNDS)] = 0
     """Power iterations from the start vector; 0: the fixed point, which ignores the start."""
-    tolerance: float = 1e-9
+    tolerance: Annotated[float, Range(min=1e-14, max=1e-4)] = 1e-9
     """Maximum error of an exact score."""
-    pilots: int = 32
+    pilots: Annotated[int, Range(min=8, max=10_000)] = 32
     """Entities solved exactly to fit the correction: with over ``k`` neighbours, and with fewer."""
     relations: tuple[str, ...] = ()
     """Relations that join entities; none: all."""
-    threads: int = 0
+    threads: Annotated[int, Range(min=0, max=1024)] = 0
     """Number of threads; 0: one for each core. The result does not depend on it."""
     refine: bool = False
     """Solve exactly the entities whose ranking is uncertain."""
     exact: bool = False
     """Solve all entities exactly; slow, used as the reference in benchmarks."""
-
-    def __post_init__(self) -> None:
-        for name, low, high in (
-            ("k", 1, 1000),
-            ("damping", 0.01, 0.99),
-            ("rounds", 0, _MAX_ROUNDS),
-            ("tolerance", 1e-14, 1e-4),
-            ("pilots", 8, 10_000),
-            ("threads", 0, 1024),
-        ):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise ConfigError(f"{name}: expected {low} to {high}, found {value}")
-        if self.normalise not in EXPONENTS:
-            raise ConfigError(
-                f"normalise: expected one of {', '.join(EXPONENTS)}, found {self.normalise!r}"
-            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,10 +281,10 @@ def find_cycle(children: Rows, parents: Rows, n_concepts: int) -> tuple[int, lis
         has_child = np.zeros(n_concepts, bool)
         has_parent[children] = True
         has_child[parents] = True
-        kept = has_parent[parents] & has_child[children]
-        if kept.all():
+        inner = has_parent[parents] & has_child[children]
+        if inner.all():
             break
-        children, parents = children[kept], parents[kept]
+        children, parents = children[inner], parents[inner]
     else:
         children, parents = _peel_one_by_one(children, parents)
     if not len(children):
@@ -309,8 +309,8 @@ def _peel_one_by_one(children: Rows, parents: Rows) -> tuple[Rows, Rows]:
             if not n_parents[child]:
                 queue.append(child)
     free = np.array(sorted(queue), np.uint32)
-    kept = ~np.isin(parents, free)
-    return children[kept], parents[kept]
+    linked = ~np.isin(parents, free)
+    return children[linked], parents[linked]
 
 
 def _walk(children: Rows, parents: Rows) -> list[int]:

@@ -241,11 +241,11 @@ def filter_types(concepts: Concepts, records: CollectedRecords, types: tuple[str
     codes = records.vocabularies["type"].labels
     labels = {code: records.labels.get(code, ("", "")) for code in codes}
     closed = close_types({code: tree for code, (_, tree) in labels.items()}, _codes(labels, types))
-    numbers = [number for number, code in enumerate(codes) if code in closed]
+    indices = [index for index, code in enumerate(codes) if code in closed]
     n = len(concepts.ids)
     keep = np.zeros(n, bool)
     for frame in records.frames("types"):
-        selected = frame.filter(frame["type"].is_in(numbers))
+        selected = frame.filter(frame["type"].is_in(indices))
         rows = concepts.rows_of(selected["concept"])
         keep[rows.drop_nulls().to_numpy()] = True
     leaders = np.where(keep, np.arange(n, dtype=np.uint32), DROPPED)

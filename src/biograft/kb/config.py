@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from biograft.config import Choice, Config, check_fields
 from biograft.errors import ConfigError
 from biograft.sources import SourceConfig
 
@@ -23,11 +25,11 @@ class NameRules:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildConfig:
+class BuildConfig(Config):
     """Configuration of a knowledge base build."""
 
     sources: tuple[SourceConfig, ...]
-    merge: str = "none"
+    merge: Annotated[str, Choice(*MERGES)] = "none"
     """Merge concepts of different sources that share alternate ids (``ids``) or also
     cross-references (``xrefs``). Equal primary ids are always one concept."""
     types: tuple[str, ...] = ()
@@ -37,7 +39,6 @@ class BuildConfig:
     names: NameRules = field(default_factory=NameRules)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.sources:
             raise ConfigError("sources: expected at least one file or folder")
-        if self.merge not in MERGES:
-            raise ConfigError(f"merge: expected one of {', '.join(MERGES)}, found {self.merge!r}")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Annotated
 
-from biograft.errors import ConfigError
+from biograft.config import AtLeast, Config, Range
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinkerConfig:
+class LinkerConfig(Config):
     """Settings of a linker."""
 
-    k: int = 5
+    k: Annotated[int, AtLeast(1)] = 5
     """Number of candidates returned for each mention."""
-    depth: int = 64
+    depth: Annotated[int, AtLeast(1)] = 64
     """Number of names retrieved from each generator."""
-    threshold: float | None = None
+    threshold: Annotated[float, Range()] | None = None
     """Answers with a lower probability (without calibration: a lower score) are NIL."""
     abbreviations: bool = True
     """Expand abbreviations that are defined in the document."""
@@ -26,10 +26,3 @@ class LinkerConfig:
     """Search names in these languages only; empty means all."""
     stop_words: tuple[str, ...] = ()
     """Names that the linker never takes for a mention when it detects mentions itself."""
-
-    def __post_init__(self) -> None:
-        for field in ("k", "depth"):
-            if getattr(self, field) < 1:
-                raise ConfigError(f"{field}: expected at least 1, found {getattr(self, field)}")
-        if self.threshold is not None and not math.isfinite(self.threshold):
-            raise ConfigError(f"threshold: expected a number, found {self.threshold}")

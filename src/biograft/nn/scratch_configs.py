@@ -59,7 +59,7 @@ class NewBert(ModelSize):
     both are random.
     """
 
-    reads: ClassVar[tuple[str, ...]] = ("annotated_text",)
+    stream_kinds: ClassVar[tuple[str, ...]] = ("annotated_text",)
     """The kinds of streams that it can be trained on."""
 
     layers: Positive = 4
@@ -68,7 +68,7 @@ class NewBert(ModelSize):
     informed: bool = False
 
     def create(self, texts: Iterable[str], seed: int) -> Any:
-        """Create the model, with a tokenizer learnt from some texts."""
+        """Create the model, with a tokenizer trained on some texts."""
         return load_object("biograft.nn.scratch:create_bert")(self, texts, seed)
 
 
@@ -76,9 +76,9 @@ class NewBert(ModelSize):
 class NewSeq2Seq(ModelSize):
     """A new BART: ``layers`` of encoder and decoder each, ``max_length`` of input and output."""
 
-    reads: ClassVar[tuple[str, ...]] = ("name_templates",)
+    stream_kinds: ClassVar[tuple[str, ...]] = ("name_templates",)
     """The kinds of streams that it can be trained on."""
 
     def create(self, texts: Iterable[str], seed: int) -> Any:
-        """Create the model, with a tokenizer learnt from some texts."""
+        """Create the model, with a tokenizer trained on some texts."""
         return load_object("biograft.nn.scratch:create_bart")(self, texts, seed)

@@ -50,7 +50,7 @@ class ObjectiveConfig(Config):
 
     __slots__ = ()
 
-    reads: ClassVar[str]
+    stream_kind: ClassVar[str]
     """The kind of stream that the objective learns from."""
     implementation: ClassVar[str]
     """``module:class`` of the objective, imported when it is built."""
@@ -65,7 +65,7 @@ class TextObjectiveConfig(ObjectiveConfig):
 
     __slots__ = ()
 
-    reads: ClassVar[str] = "annotated_text"
+    stream_kind: ClassVar[str] = "annotated_text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +259,7 @@ class NameGenerationConfig(ObjectiveConfig):
     above 0, is the weight of the divergence between two passes with different dropout.
     """
 
-    reads: ClassVar[str] = "name_templates"
+    stream_kind: ClassVar[str] = "name_templates"
     """Mentions in context are learned by fine-tuning."""
     implementation: ClassVar[str] = "biograft.objectives.name_generation:NameGeneration"
 
@@ -278,7 +278,7 @@ class SynonymAlignmentConfig(ObjectiveConfig):
     or the ``semihard`` ones (the rest); ``none`` keeps every pair of the batch.
     """
 
-    reads: ClassVar[str] = "synonym_pairs"
+    stream_kind: ClassVar[str] = "synonym_pairs"
     implementation: ClassVar[str] = f"{_ALIGNMENT}:SynonymAlignment"
 
     loss: str = "multi_similarity"

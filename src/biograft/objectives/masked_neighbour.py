@@ -120,8 +120,8 @@ class RelationProducts(nn.Module):
         Returns the factors of entities (edges, dim), and |h M_r + s h_r|^2 (edges,).
         """
         signed = torch.cat([vectors[edges.mention], edges.sign[:, None].to(vectors.dtype)], 1)
-        read = torch.cat([part @ self.forms[number] for number, part in edges.parts(signed)])
-        return read[:, :-1], (read * signed).sum(1)
+        products = torch.cat([part @ self.forms[row] for row, part in edges.parts(signed)])
+        return products[:, :-1], (products * signed).sum(1)
 
     def squared_lengths(self, entities: Tensor, relation: int) -> Tensor:
         """Compute |e M_r|^2 of entities (..., dim)."""

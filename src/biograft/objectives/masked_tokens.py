@@ -22,7 +22,7 @@ from biograft.objectives.examples import IGNORED, SPECIAL, Ints, Setting, TextBa
 NAME = "masked_tokens"
 
 
-def unit_numbers(example: TextExample, mode: str) -> Ints:
+def unit_indices(example: TextExample, mode: str) -> Ints:
     """Number the masking units of the tokens, ascending from 0; ``SPECIAL`` where there is none.
 
     A unit is a token, a whole word, or a whole word or mention. A mention that begins or ends
@@ -36,8 +36,8 @@ def unit_numbers(example: TextExample, mode: str) -> Ints:
         for first, last in example.mentions[:, :2]:
             begins[first + 1 : last + 1] = False
     ordinary = words != SPECIAL
-    numbers = np.cumsum(begins & ordinary) - 1
-    return np.where(ordinary, numbers, SPECIAL)
+    indices = np.cumsum(begins & ordinary) - 1
+    return np.where(ordinary, indices, SPECIAL)
 
 
 def exclude_fixed(units: Ints, example: TextExample, mask: int, ratio: float) -> tuple[Ints, float]:
@@ -90,7 +90,7 @@ class MaskedTokens(Objective):
         tokens, so that no part of a masked word or entity reveals the rest. Fixed tokens stay
         unchanged; those that are masked already count towards the ratio.
         """
-        units = unit_numbers(example, self.config.mode)
+        units = unit_indices(example, self.config.mode)
         units, ratio = exclude_fixed(units, example, self.mask, self.config.selected_ratio)
         sizes = np.bincount(units[units != SPECIAL])
         chosen = choose_units(sizes, ratio, rng)

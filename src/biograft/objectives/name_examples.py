@@ -50,7 +50,7 @@ class NameExamples(Protocol):
     def __len__(self) -> int:
         """The number of examples of an epoch."""
 
-    def example(self, epoch: int, number: int) -> NameExample:
+    def example(self, epoch: int, index: int) -> NameExample:
         """Return an example as it is in an epoch."""
 
 
@@ -105,9 +105,9 @@ class NameBatches:
         window = max(1, self.bucket_batches)
         order, size = self._order(epoch), self.batch_size * window
         first = position // window
-        for number in range(first, -(-len(order) // size)):
-            batches = self._split(order[number * size : (number + 1) * size], epoch, number)
-            yield from batches[position - number * window if number == first else 0 :]
+        for k in range(first, -(-len(order) // size)):
+            batches = self._split(order[k * size : (k + 1) * size], epoch, k)
+            yield from batches[position - k * window if k == first else 0 :]
 
     def _order(self, epoch: int) -> Ints:
         """Shuffle the examples, and take those of this process."""

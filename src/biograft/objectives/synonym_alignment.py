@@ -232,13 +232,13 @@ class Circle:
         return losses.sum() / (losses.detach() > 0).sum().clamp_min(1)
 
 
-def _log_sum(exponents: Tensor, kept: Tensor) -> Tensor:
+def _log_sum(exponents: Tensor, mask: Tensor) -> Tensor:
     """Compute ln(sum exp) of the kept entries of each row; far below zero where there is none.
 
     Not -inf, whose gradient is NaN; a quarter of the lowest number, so that two can be added.
     """
     lowest = torch.finfo(exponents.dtype).min / 4
-    return exponents.masked_fill(~kept, lowest).logsumexp(1)
+    return exponents.masked_fill(~mask, lowest).logsumexp(1)
 
 
 def _check_positive(loss: object, *names: str) -> None:

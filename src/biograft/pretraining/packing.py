@@ -160,7 +160,7 @@ class Packer:
 
     def _sequence(self, parts: list[DocumentPart]) -> PackedSequence:
         tokens, words = [np.array([self._first])], [np.array([SPECIAL])]
-        mentions, scores, kept = [], [], []
+        mentions, scores, selections = [], [], []
         length, n_words = 1, 0
         for part in parts:
             document, inside = part.document, slice(part.start, part.end)
@@ -170,7 +170,7 @@ class Packer:
             whole = self._whole_mentions(part)
             mentions.append(document.mentions[whole] + np.array([length - part.start] * 2 + [0]))
             scores.append(document.scores[whole])
-            kept.append(whole)
+            selections.append(whole)
             length, n_words = length + len(part) + 1, int(own[-1]) + 1
         best = self._best(np.concatenate(mentions), np.concatenate(scores))
         return PackedSequence(
@@ -178,11 +178,14 @@ class Packer:
             words=np.concatenate(words),
             mentions=np.concatenate(mentions)[best],
             second=len(parts[0]) + 2 if self.config.two_segments else 0,
-            document=parts[0].document.number,
+            document=parts[0].document.index,
             token_labels=_token_labels(parts),
             mention_labels={
                 name: np.concatenate(
-                    [p.document.mention_labels[name][k] for p, k in zip(parts, kept, strict=True)]
+                    [
+                        p.document.mention_labels[name][k]
+                        for p, k in zip(parts, selections, strict=True)
+                    ]
                 )[best]
                 for name in parts[0].document.mention_labels
             },
@@ -198,12 +201,12 @@ class Packer:
     def _best(self, mentions: Ints, scores: npt.NDArray[np.float64]) -> Ints:
         """Select the mentions with the best scores, of equal ones the first."""
         max_mentions = self.config.max_mentions or len(mentions)
-        kept = np.sort(np.argsort(-scores, kind="stable")[:max_mentions])
+        best = np.sort(np.argsort(-scores, kind="stable")[:max_mentions])
         self.counts.n_sequences += 1
-        self.counts.n_beyond += len(mentions) - len(kept)
-        self.counts.n_mentions += len(kept)
-        self.counts.n_outside_table += int((mentions[kept, 2] < 0).sum())
-        return kept
+        self.counts.n_beyond += len(mentions) - len(best)
+        self.counts.n_mentions += len(best)
+        self.counts.n_outside_table += int((mentions[best, 2] < 0).sum())
+        return best
 
 
 def _token_labels(parts: Sequence[DocumentPart]) -> dict[str, Ints]:

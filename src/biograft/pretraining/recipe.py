@@ -89,17 +89,18 @@ NEW_MODELS: Registry[Any] = Registry(
     {
         "bart": (
             "biograft.nn.scratch_configs:NewSeq2Seq",
-            "a model that reads a text and writes a name, its tokenizer learnt from the stream",
+            "an encoder-decoder; its tokenizer is trained on the stream",
         ),
         "bert": (
             "biograft.nn.scratch_configs:NewBert",
-            "a model that reads a text, its tokenizer learnt from the stream",
+            "an encoder; its tokenizer is trained on the stream",
         ),
     },
 )
 """The configuration of every model that can be made from scratch.
 
-Its ``reads`` are the kinds of streams that it can learn from; ``create(texts, seed)`` makes it.
+Its ``stream_kinds`` are the kinds of streams that it can be trained on; ``create(texts, seed)``
+makes it.
 """
 
 
@@ -130,7 +131,7 @@ class EncoderConfig:
 class StartConfig(EncoderConfig):
     """Which model pre-training begins with; without a name one is made from scratch.
 
-    ``dropout``, also in attention, is for models that write names.
+    ``dropout``, also in attention, applies to models that generate names.
     """
 
     name: str = ""
@@ -151,7 +152,7 @@ class PretrainingRecipe(Recipe):
     """The kind of the model made from scratch; empty where ``encoder.name`` gives the model."""
     new: Any = None
     knowledge: KnowledgeConfig | None = None
-    reads: str
+    stream_kind: str
     """The kind of the stream."""
     stream: Any
     objectives: Mapping[str, Any]
@@ -196,7 +197,7 @@ class PretrainingRecipe(Recipe):
             knowledge=from_mapping(KnowledgeConfig, tables["knowledge"], "knowledge.")
             if "knowledge" in values
             else None,
-            reads=kind,
+            stream_kind=kind,
             stream=_configure(STREAMS, kind, stream, "stream.kind", "stream."),
             objectives={
                 entry: _configure(OBJECTIVES, entry, table, "objective", f"objective.{entry}.")
@@ -211,7 +212,7 @@ class PretrainingRecipe(Recipe):
             "encoder": asdict(self.encoder),
             **({"new": {"kind": self.new_kind, **asdict(self.new)}} if self.new_kind else {}),
             **({"knowledge": asdict(self.knowledge)} if self.knowledge else {}),
-            "stream": {"kind": self.reads, **asdict(self.stream)},
+            "stream": {"kind": self.stream_kind, **asdict(self.stream)},
             "objective": {name: asdict(part) for name, part in self.objectives.items()},
             "training": asdict(self.training),
         }
@@ -233,38 +234,38 @@ def _check_tables(
         _refuse_unused(name, kind, {key: tables[key] for key in _TABLES if key in values})
 
 
-_VECTOR = "says how a text becomes one vector"
-_MEANING = {
+_VECTOR = "determines how a text becomes one vector"
+_PURPOSES = {
     "pooling": _VECTOR,
     "max_length": _VECTOR,
     "lower": _VECTOR,
-    "dropout": "is for models that write names",
+    "dropout": "applies to models that generate names",
 }
 _UNUSED = {
     "synonym_pairs": ("dropout",),
     "annotated_text": ("pooling", "max_length", "lower", "dropout"),
     "name_templates": ("pooling", "lower"),
 }
-"""What of the table ``encoder`` each kind of stream has no use for."""
+"""The keys of the table ``encoder`` that each kind of stream does not use."""
 
 
 def _refuse_unused(name: str, kind: Any, values: Mapping[str, Any]) -> None:
-    """Refuse what a recipe of this stream has no use for, rather than passing it over."""
+    """Refuse tables and keys that a recipe of this stream does not use."""
     if "knowledge" in values and kind != "annotated_text":
         raise ConfigError(f"recipe {name}: [knowledge] is for stream.kind = annotated_text")
     given = values.get("encoder", {})
     for key in _UNUSED.get(kind, ()):
         if key in given:
             raise ConfigError(
-                f"encoder.{key}: {_MEANING[key]}; stream.kind = {kind} has no use for it, leave it "
+                f"encoder.{key}: {_PURPOSES[key]}; stream.kind = {kind} does not use it, leave it "
                 "out"
             )
     for key in ("max_length", "dropout"):
         if key in given and "new" in values:
             raise ConfigError(f"encoder.{key}: a model made from scratch has new.{key} instead")
     for objective in values.get("objective", {}):
-        if objective in OBJECTIVES and (reads := OBJECTIVES.load(objective).reads) != kind:
-            raise ConfigError(f"objective.{objective}: is for stream.kind = {reads}, found {kind}")
+        if objective in OBJECTIVES and (stream := OBJECTIVES.load(objective).stream_kind) != kind:
+            raise ConfigError(f"objective.{objective}: is for stream.kind = {stream}, found {kind}")
 
 
 def _configure_new(table: Mapping[str, Any], stream: str) -> Any:
@@ -273,9 +274,9 @@ def _configure_new(table: Mapping[str, Any], stream: str) -> Any:
     if "kind" not in values:
         raise ConfigError(f"new: missing key 'kind'; known: {', '.join(NEW_MODELS)}")
     kind = values.pop("kind")
-    if kind in NEW_MODELS and stream not in (reads := NEW_MODELS.load(kind).reads):
+    if kind in NEW_MODELS and stream not in (kinds := NEW_MODELS.load(kind).stream_kinds):
         raise ConfigError(
-            f"new.kind: {kind} is for stream.kind = {' or '.join(reads)}, found {stream}"
+            f"new.kind: {kind} is for stream.kind = {' or '.join(kinds)}, found {stream}"
         )
     return _configure(NEW_MODELS, kind, values, "new.kind", "new.")
 

@@ -121,7 +121,7 @@ def pretrain(
     if not isinstance(recipe, PretrainingRecipe):
         recipe = PretrainingRecipe.load(recipe)
     try:
-        run = PRETRAINERS.load(recipe.reads)
+        run = PRETRAINERS.load(recipe.stream_kind)
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training an encoder") from error
     progress = progress or Progress(enabled=False)

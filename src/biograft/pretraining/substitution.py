@@ -51,10 +51,10 @@ class SubstitutionConfig(Config):
 
 
 @dataclass(frozen=True, slots=True)
-class NumberedDocument:
-    """A document, or a copy of it, with the number of the document."""
+class IndexedDocument:
+    """A document, or a copy of it, with the index of the document."""
 
-    number: int
+    index: int
     document: AnnotatedDocument
     consistent: tuple[int, ...] | None = None
     """``SYNONYM``, ``OTHER`` or ``IGNORED`` of each span; None without substitution."""
@@ -74,24 +74,24 @@ class SynonymSubstitution:
     _types: dict[str, str] = field(default_factory=dict)
     _candidate_rows: dict[tuple[str, str | None], tuple[Ints, Ints]] = field(default_factory=dict)
 
-    def read(self, documents: Iterable[AnnotatedDocument]) -> Iterator[NumberedDocument]:
+    def read(self, documents: Iterable[AnnotatedDocument]) -> Iterator[IndexedDocument]:
         """Yield all documents, then a copy of each, and so on; ``documents`` is read repeatedly.
 
         Copies are apart from their originals, so that packing does not put them together.
         """
         if self.config.originals:
-            for number, document in enumerate(documents):
-                yield NumberedDocument(number, document, (IGNORED,) * len(document.spans))
+            for index, document in enumerate(documents):
+                yield IndexedDocument(index, document, (IGNORED,) * len(document.spans))
         for copy in range(self.config.copies):
-            for number, document in enumerate(documents):
-                if (copied := self.replace_entities(document, number, copy)) is not None:
+            for index, document in enumerate(documents):
+                if (copied := self.replace_entities(document, index, copy)) is not None:
                     yield copied
 
     def replace_entities(
-        self, document: AnnotatedDocument, number: int, copy: int = 0
-    ) -> NumberedDocument | None:
+        self, document: AnnotatedDocument, index: int, copy: int = 0
+    ) -> IndexedDocument | None:
         """Copy a document with some mentions replaced; None if none is."""
-        rng = np.random.default_rng([self.config.seed, copy, number])
+        rng = np.random.default_rng([self.config.seed, copy, index])
         chosen = [self._choose(document, span, rng) for span in document.spans]
         if all(label == IGNORED for label, _, _ in chosen):
             return None
@@ -105,7 +105,7 @@ class SynonymSubstitution:
             written, position = written + len(name), span.end
         text = "".join([*parts, document.text[position:]])
         copied = replace(document, text=text, spans=tuple(spans))
-        return NumberedDocument(number, copied, tuple(label for label, _, _ in chosen))
+        return IndexedDocument(index, copied, tuple(label for label, _, _ in chosen))
 
     def _choose(
         self, document: AnnotatedDocument, span: LinkedSpan, rng: np.random.Generator

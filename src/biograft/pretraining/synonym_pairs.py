@@ -124,13 +124,13 @@ def sample_pairs(
     per_group = np.add.reduceat(partners, bounds) if len(groups) else partners
     first = np.cumsum(per_group) - per_group
     over = per_group > cap if cap else np.zeros(len(per_group), bool)
-    numbers = _ranges(first[~over], per_group[~over])
+    pairs = _ranges(first[~over], per_group[~over])
     if over.any():
         chosen = _sample_distinct(per_group[over], cap, rng) + first[over, None]
-        numbers = np.concatenate([numbers, chosen.ravel()])
-    numbers.sort()
-    right = np.searchsorted(ends, numbers, side="right")
-    left = _starts(groups)[right] + numbers - (ends - partners)[right]
+        pairs = np.concatenate([pairs, chosen.ravel()])
+    pairs.sort()
+    right = np.searchsorted(ends, pairs, side="right")
+    left = _starts(groups)[right] + pairs - (ends - partners)[right]
     return np.stack([left, right], axis=1), int(over.sum())
 
 

@@ -78,9 +78,9 @@ class ConceptTexts:
     definition_ends: Ends
     """The end of the definitions of the same concepts."""
 
-    def of_name(self, number: int) -> int:
+    def of_name(self, index: int) -> int:
         """Return the index of the concept of a name."""
-        return int(np.searchsorted(self.name_ends, number, side="right"))
+        return int(np.searchsorted(self.name_ends, index, side="right"))
 
     def names_of(self, concept: int) -> range:
         """Return the indices of a concept's names."""
@@ -120,9 +120,9 @@ def _texts(kb: KnowledgeBase, table: str, codes: list[int] | None) -> pl.DataFra
 
 def _each_once(texts: pl.DataFrame, written: pl.Expr) -> pl.DataFrame:
     """Keep the first of equal texts of a concept, and drop empty ones."""
-    kept = texts.select("row", "concept", text=written).filter(pl.col("text") != "")
-    kept = kept.unique(["concept", "text"], keep="first", maintain_order=True)
-    return kept.select("row", "concept")
+    named = texts.select("row", "concept", text=written).filter(pl.col("text") != "")
+    named = named.unique(["concept", "text"], keep="first", maintain_order=True)
+    return named.select("row", "concept")
 
 
 def _cleaned(text: pl.Expr, *, lower: bool) -> pl.Expr:
@@ -184,12 +184,12 @@ class NameTemplates:
     def __len__(self) -> int:
         return len(self.concept_texts.names)
 
-    def example(self, epoch: int, number: int) -> NameExample:
+    def example(self, epoch: int, index: int) -> NameExample:
         """Return an example as it is in an epoch."""
-        rng = np.random.default_rng([self.config.seed, epoch, 1 + number])
-        concept = self.concept_texts.of_name(number)
-        others = [name for name in self.concept_texts.names_of(concept) if name != number]
-        mention = others[int(rng.integers(len(others)))] if others else number
+        rng = np.random.default_rng([self.config.seed, epoch, 1 + index])
+        concept = self.concept_texts.of_name(index)
+        others = [name for name in self.concept_texts.names_of(concept) if name != index]
+        mention = others[int(rng.integers(len(others)))] if others else index
         definitions = self.concept_texts.definitions_of(concept)
         templates = DEFINED if definitions else SEVERAL if others else SINGLE
         template = templates[int(rng.integers(len(templates)))]
@@ -197,12 +197,12 @@ class NameTemplates:
             known = self._define(definitions, template, rng)
         else:
             unused = [name for name in others if name != mention]
-            known = self._list(unused or [number], rng)  # of two names, the other is the target
+            known = self._list(unused or [index], rng)  # of two names, the other is the target
         mention_text = self._name(mention)
         return NameExample(
             source=template.write(mention_text, known),
             prompt=prompt_of(mention_text) if self.config.prompt else "",
-            target=self._name(number),
+            target=self._name(index),
         )
 
     def texts(self, max_examples: int) -> Iterator[str]:
@@ -210,8 +210,8 @@ class NameTemplates:
 
         At most ``max_examples`` examples are used, evenly spaced.
         """
-        for number in np.linspace(0, len(self) - 1, min(max_examples, len(self)), dtype=np.int64):
-            example = self.example(0, int(number))
+        for index in np.linspace(0, len(self) - 1, min(max_examples, len(self)), dtype=np.int64):
+            example = self.example(0, int(index))
             yield example.source
             yield f"{example.prompt} {example.target}".strip()
 
@@ -219,22 +219,22 @@ class NameTemplates:
         """Join some of the names, sampled."""
         n_chosen = min(self.config.max_synonyms, len(names))
         chosen = rng.choice(names, n_chosen, replace=False)
-        return ", ".join(self._name(int(number)) for number in chosen)
+        return ", ".join(self._name(int(index)) for index in chosen)
 
-    def _define(self, numbers: range, template: Template, rng: np.random.Generator) -> str:
+    def _define(self, indices: range, template: Template, rng: np.random.Generator) -> str:
         """Join some of the definitions, sampled; of long ones the words nearest the mention."""
-        n_chosen = min(self.config.max_definitions, len(numbers))
-        chosen = rng.choice(np.array(numbers), n_chosen, replace=False)
-        words = " ".join(self._definition(int(number)) for number in chosen).split()
+        n_chosen = min(self.config.max_definitions, len(indices))
+        chosen = rng.choice(np.array(indices), n_chosen, replace=False)
+        words = " ".join(self._definition(int(index)) for index in chosen).split()
         n_words = self.config.definition_words
         return " ".join(words[:n_words] if template.name_first else words[-n_words:])
 
-    def _name(self, number: int) -> str:
-        text = self.kb.name(int(self.concept_texts.names[number])).text
+    def _name(self, index: int) -> str:
+        text = self.kb.name(int(self.concept_texts.names[index])).text
         return clean_name(text, lower=self.config.lower)
 
-    def _definition(self, number: int) -> str:
-        text = self._definitions[int(self.concept_texts.definitions[number])].as_py()
+    def _definition(self, index: int) -> str:
+        text = self._definitions[int(self.concept_texts.definitions[index])].as_py()
         return clean_text(text, lower=self.config.lower)
 
     def _count(self) -> TemplateCounts:

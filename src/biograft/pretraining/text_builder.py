@@ -24,7 +24,7 @@ from biograft.pretraining.packed_text import PACKED, PackedText, write_entities,
 from biograft.pretraining.packing import Packer
 from biograft.pretraining.stream_configs import AnnotatedTextConfig
 from biograft.pretraining.substitution import (
-    NumberedDocument,
+    IndexedDocument,
     SynonymSubstitution,
     describe_substitution,
 )
@@ -43,8 +43,8 @@ FREQUENCIES = "frequencies.parquet"
 def read_entities(shards: Path, min_count: int) -> pa.Table:
     """Return the concepts with a minimum frequency: ``id`` and ``count``, most frequent first."""
     counted = _read_frequencies(shards)
-    kept = counted.filter(pc.greater_equal(counted["count"], min_count))
-    return kept.sort_by([("count", "descending"), ("id", "ascending")])
+    frequent = counted.filter(pc.greater_equal(counted["count"], min_count))
+    return frequent.sort_by([("count", "descending"), ("id", "ascending")])
 
 
 def count_entities(shards: Path, ids: Sequence[str]) -> pa.Table:
@@ -224,12 +224,12 @@ def _special_tokens(tokenizer: Any) -> dict[str, int]:
     return special
 
 
-def _read(shards: Shards, wanted: _Wanted, progress: Progress) -> Iterator[NumberedDocument]:
+def _read(shards: Shards, wanted: _Wanted, progress: Progress) -> Iterator[IndexedDocument]:
     """Read the documents, and their copies with substituted entities."""
     substitution = wanted.config.substitution
     if substitution is None or wanted.kb is None:
         counted = _Counted(shards, progress, 1)
-        yield from (NumberedDocument(number, each) for number, each in enumerate(counted))
+        yield from (IndexedDocument(index, each) for index, each in enumerate(counted))
         return
     counted = _Counted(shards, progress, substitution.copies + substitution.originals)
     entities = read_entities(wanted.config.shards, 1)

@@ -19,7 +19,7 @@ from biograft.corpus.sentences import split_sentences
 from biograft.corpus.shards import LinkedSpan
 from biograft.errors import ConfigError
 from biograft.objectives.examples import CONSISTENT, HEAD_OFFSET, IGNORED, SEGMENT_ENDS, Ints
-from biograft.pretraining.substitution import NumberedDocument
+from biograft.pretraining.substitution import IndexedDocument
 
 
 @dataclass(slots=True)
@@ -100,11 +100,11 @@ class SegmentFinder:
         """
         head_offsets = np.full(len(mentions), IGNORED, np.int64)
         ends = np.full(len(offsets), IGNORED, np.int64)
-        for number, (start, end) in enumerate(spans):
+        for row, (start, end) in enumerate(spans):
             entity = self._segment(text[start:end])
             if not entity.is_long:
                 continue
-            first, last = mentions[number, :2].tolist()
+            first, last = mentions[row, :2].tolist()
             parts = [*entity.segments, entity.adjective, entity.head]
             rows = align_spans(offsets, [(start + s, start + e) for s, e in parts])
             segments, adjective, head = rows[:-2], rows[-2].tolist(), rows[-1].tolist()
@@ -114,7 +114,7 @@ class SegmentFinder:
             ends[first : last + 1] = 0
             ends[[*segments[:-1, 1], last]] = 1
             if first <= adjective[0] <= adjective[1] < head[0] and head[1] == last:
-                head_offsets[number] = head[0] - first
+                head_offsets[row] = head[0] - first
             else:
                 counts.n_without_head += 1
         return SegmentLabels(head_offsets, ends)
@@ -143,7 +143,7 @@ _OUTSIDE = -1
 class TokenisedDocument:
     """The tokens of a text, without special ones."""
 
-    number: int
+    index: int
     tokens: Ints
     words: Ints
     """The word index of each token, from 0."""
@@ -175,7 +175,7 @@ class DocumentTokenizer:
         self._rows, self._min_score, self._segments = rows, min_score, segments
 
     def tokenise(
-        self, documents: Iterable[NumberedDocument], counts: PackingCounts
+        self, documents: Iterable[IndexedDocument], counts: PackingCounts
     ) -> Iterator[TokenisedDocument]:
         """Tokenise documents."""
         remaining = iter(documents)
@@ -186,7 +186,7 @@ class DocumentTokenizer:
                 yield self._document(each, encoding, counts)
 
     def _document(
-        self, source: NumberedDocument, encoding: Any, counts: PackingCounts
+        self, source: IndexedDocument, encoding: Any, counts: PackingCounts
     ) -> TokenisedDocument:
         text, spans = source.document.text, source.document.spans
         offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
@@ -202,7 +202,7 @@ class DocumentTokenizer:
             token_labels[SEGMENT_ENDS] = labels.ends
             mention_labels[HEAD_OFFSET] = labels.head_offsets
         return TokenisedDocument(
-            number=source.number,
+            index=source.index,
             tokens=np.array(encoding.ids, np.int64),
             words=_number_words(word_indices(offsets, split_tokens(text))),
             mentions=mentions,
@@ -220,11 +220,11 @@ class DocumentTokenizer:
         Returns the rows of the spans that become mentions, ascending, and the mentions.
         """
         counts.n_spans += len(spans)
-        kept = [row for row, span in enumerate(spans) if span.score >= self._min_score]
-        counts.n_low_score += len(spans) - len(kept)
+        rows = [row for row, span in enumerate(spans) if span.score >= self._min_score]
+        counts.n_low_score += len(spans) - len(rows)
         tokens = align_spans(offsets, [(span.start, span.end) for span in spans])
         taken, chosen = np.zeros(len(offsets), bool), []
-        for row in sorted(kept, key=lambda row: -spans[row].score):
+        for row in sorted(rows, key=lambda row: -spans[row].score):
             first, last = tokens[row]
             if first < 0:
                 counts.n_without_token += 1

@@ -141,8 +141,8 @@ def build_queries(
     names = _query_names(base, triples, config.languages)
     named = (names.of_concept[triples.heads] >= 0) & (names.of_concept[triples.tails] >= 0)
     named_triples, queries, n_different = triples.where(named), [], 0
-    for number, relation in enumerate(named_triples.relation_names):
-        of_relation = named_triples.where(named_triples.relations == number)
+    for row, relation in enumerate(named_triples.relation_names):
+        of_relation = named_triples.where(named_triples.relations == row)
         words = (wording or {}).get(relation) or relation_text(relation)
         pairs = _cloze_pairs(of_relation, names, config.masked)
         n_different += len(pairs)

@@ -135,8 +135,8 @@ def list_experiments(results: Path = RESULTS) -> Iterator[dict[str, Any]]:
 def judge(experiment: Experiment, path: Path) -> dict[str, Any]:
     """Return the measured effect of a claim with its 95 % interval, and the verdict.
 
-    The verdict is ``supported``, ``contradicted`` or ``within noise``; what cannot be told from
-    the results is None.
+    The verdict is ``supported``, ``contradicted`` or ``within noise``; None where the
+    results do not determine it.
     """
     nothing = {"verdict": None, "effect": None, "low": None, "high": None, "n_seeds": None}
     if experiment.effect is None or not path.exists():

@@ -188,14 +188,14 @@ class _Models:
             changes = [*variant.changes, f"config.training.seed={seed}", *self.settings.changes]
             start = str(self._pretrained()) if variant.start == "pretrained" else ""
             recipe = LinkerRecipe.load(self.recipe, changes, encoder=start)
-            lesson = LinkerTrainingData(
+            training_data = LinkerTrainingData(
                 kb=self.train_kb,
                 train=read_resolved(self.chosen, "train", self.train_kb, self.job.data),
                 out=out,
                 resume=(out / "run.json").exists(),
                 progress=Progress(),
             )
-            finetune(recipe, lesson)
+            finetune(recipe, training_data)
             (out / "done").touch()
         return out / "model"
 

@@ -1,4 +1,4 @@
-"""Probes of encoders: each variant is one call of ``biograft probe``, asked for JSON.
+"""Probes of encoders: each variant is one call of ``biograft probe --json``.
 
 Words in braces are inputs: ``{kb}``. The answers of an experiment stand together in its result
 file, by variant; the texts that were read are left out.
@@ -68,7 +68,7 @@ class Probes:
             if label in answers:
                 continue
             given = [_INPUT.sub(lambda m: str(job.input(m[1])), a) for a in variant.arguments]
-            answer = _ask(given)
+            answer = _call(given)
             about = {
                 "command": " ".join(["biograft probe", *variant.arguments]),
                 "commit": describe_commit(),
@@ -78,7 +78,7 @@ class Probes:
             job.say({"set": label, **about})
 
 
-def _ask(arguments: list[str]) -> dict[str, Any]:
+def _call(arguments: list[str]) -> dict[str, Any]:
     command = [sys.executable, "-m", "biograft", "probe", *arguments, "--json", "--quiet"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:

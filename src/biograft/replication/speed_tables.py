@@ -130,7 +130,7 @@ def graph_embeddings_speed(result: Result) -> str:
 
 _GRAPHS = {
     "chinese": "Chinese disease graph",
-    "pharmkg": "PharmKG, trained on its valid part",
+    "pharmkg": "PharmKG, trained on its valid split",
 }
 
 

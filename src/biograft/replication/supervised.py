@@ -119,7 +119,7 @@ class _Training:
         out = self.folder / "ranker"
         changes = [f"config.seed={self.seed}", *self.settings.ranker_changes]
         recipe = LinkerRecipe.load("linker-ranker", changes, encoder=str(encoder))
-        lesson = LinkerTrainingData(
+        data = LinkerTrainingData(
             kb=kb,
             train=mentions["dev"],
             known=mentions["train"],
@@ -127,7 +127,7 @@ class _Training:
             resume=(out / "run.json").exists(),
             progress=Progress(),
         )
-        finetune(recipe, lesson)
+        finetune(recipe, data)
         return out
 
     def _finetune_encoder(self, kb: KnowledgeBase, train: Sequence[LinkQuery]) -> Path:

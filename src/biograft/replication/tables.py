@@ -24,10 +24,10 @@ def linking_accuracy(result: Mapping[str, Any]) -> str:
     """Return acc@1 by set: of test splits where they were measured, else of dev splits."""
     rows = _folds_as_one([row for row in result["rows"] if row["scorer"] == "lenient"])
     tested = {row["set"] for row in rows if row["split"] == "test"}
-    shown = [row for row in rows if row["split"] == "test" or row["set"] not in tested]
-    encoders = dict.fromkeys(label for row in shown if (label := row["config"].partition(":")[2]))
+    chosen = [row for row in rows if row["split"] == "test" or row["set"] not in tested]
+    encoders = dict.fromkeys(label for row in chosen if (label := row["config"].partition(":")[2]))
     sets: dict[tuple[str, str], dict[str, Row]] = {}
-    for row in shown:
+    for row in chosen:
         sets.setdefault((row["set"], row["split"]), {})[row["config"]] = row
     lines = []
     for (name, split), by_config in sets.items():

@@ -32,9 +32,9 @@ class Rejections:
     def add(self, reason: str, example: RejectionExample | None = None, n: int = 1) -> None:
         """Count rejected rows, keeping the example if it is among the first."""
         self.counts[reason] += n
-        kept = self.examples.setdefault(reason, [])
-        if example is not None and len(kept) < KEPT_EXAMPLES:
-            kept.append(example)
+        examples = self.examples.setdefault(reason, [])
+        if example is not None and len(examples) < KEPT_EXAMPLES:
+            examples.append(example)
 
     def to_json(self) -> dict[str, Any]:
         """Return the count and the examples of each reason, most frequent first."""

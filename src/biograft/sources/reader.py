@@ -77,9 +77,9 @@ def read_source(config: SourceConfig, log: ReadLog | None = None) -> Generator[I
     log = log or ReadLog(config.path)
     unnamed: set[str] = set()
     for item in FORMATS.load(config.format).read(config, log):
-        kept = _keep(item, config, log, unnamed)
-        if kept is not None:
-            yield kept
+        accepted = _keep(item, config, log, unnamed)
+        if accepted is not None:
+            yield accepted
     if unnamed:
         log.leave_out(unnamed)
 

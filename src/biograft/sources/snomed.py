@@ -57,9 +57,9 @@ class RowChecker:
     def filter_unless(self, wanted: pl.Series, reason: str) -> None:
         """Count unwanted rows as filtered, and drop them."""
         if not wanted.all():
-            kept = self.frame.filter(wanted)
-            self._log.filter(reason, self.frame.height - kept.height)
-            self.frame = kept
+            rows = self.frame.filter(wanted)
+            self._log.filter(reason, self.frame.height - rows.height)
+            self.frame = rows
 
     def _log_rows(self, wrong: pl.Series, reason: str, log_row: Callable[..., None]) -> None:
         """Log rows, with the first as examples."""
@@ -382,8 +382,8 @@ class _Release:
             RELATIONSHIPS: ("sourceId", "destinationId"),
         }.get(kind, ())
         for column in columns:
-            kept = ~rows.column(column).is_in(self._inactive.implode())
-            rows.filter_unless(kept, "of an inactive concept")
+            active = ~rows.column(column).is_in(self._inactive.implode())
+            rows.filter_unless(active, "of an inactive concept")
 
     def concepts(self, path: Path) -> Iterator[Block]:
         """Yield the concepts, and keep the ids of inactive ones."""

@@ -238,9 +238,9 @@ def _without_empty(
 def _without_suppressed(frame: pl.DataFrame, config: SourceConfig, log: ReadLog) -> pl.DataFrame:
     if config.keep_suppressed:
         return frame
-    kept = frame.filter(pl.col("SUPPRESS") == "N")
-    log.filter("suppressed", frame.height - kept.height)
-    return kept
+    selected = frame.filter(pl.col("SUPPRESS") == "N")
+    log.filter("suppressed", frame.height - selected.height)
+    return selected
 
 
 def _select(
@@ -248,9 +248,9 @@ def _select(
 ) -> pl.DataFrame:
     if not wanted:
         return frame
-    kept = frame.filter(frame[column].is_in(wanted))
-    log.filter(reason, frame.height - kept.height)
-    return kept
+    selected = frame.filter(frame[column].is_in(wanted))
+    log.filter(reason, frame.height - selected.height)
+    return selected
 
 
 FORMAT = Format(recognise, read)

@@ -81,6 +81,7 @@ def open_task(folder: str | Path, *, device: str | None = None) -> TaskModel[Any
     if (coverage := manifest.get("entity_coverage")) is not None:
         limit_coverage(encoder, coverage)
     model = kind.build(encoder, config, labels)
+    model.kind = manifest["task"]
     try:
         model.network.head.load_state_dict(load_file(path / HEAD))
     except (OSError, RuntimeError, SafetensorError) as error:

@@ -47,6 +47,7 @@ class TaskModel(Protocol[Example_contra, Prediction]):
     """
 
     kind: str
+    """The name in ``TASKS``, set by the run that creates the model and by ``open_task``."""
     network: TaskNetwork
     labels: tuple[str, ...]
     config: Any
@@ -90,7 +91,7 @@ AnyItem = TypeVar("AnyItem", bound=Sized)
 SampleEpoch = Callable[[Sequence[Any], np.random.Generator], Sequence[Any]]
 
 N_BATCHES_SORTED = 32
-"""This many batches are drawn at random, sorted by length, and split again."""
+"""This many batches are sampled at random, sorted by length, and split again."""
 
 
 class LengthBatches(Generic[AnyItem]):

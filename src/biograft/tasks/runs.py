@@ -249,4 +249,8 @@ class _Run:
         config = replace(config, training=replace(config.training, learning_rate=rate, seed=seed))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return self._kind.create(self._recipe.encoder.load(), config, self._data.train.examples)
+            model = self._kind.create(
+                self._recipe.encoder.load(), config, self._data.train.examples
+            )
+        model.kind = self._recipe.task
+        return model

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ class _ModelSelection:
         self.epochs: list[dict[str, Any]] = []
         self.best_epoch = 0
         self.report: Report | None = None
-        self._best = -1.0
+        self._best = -inf
         self.predictions: Sequence[Any] = ()
         self._weights: dict[str, Tensor] = {}
 

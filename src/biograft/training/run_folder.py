@@ -89,9 +89,9 @@ class MetricsLog:
         self.path, self.enabled = folder / "metrics.jsonl", enabled
         if not enabled:  # one of several processes writes
             return
-        kept = [line for line in self._lines() if line["step"] <= step]
+        earlier = [line for line in self._lines() if line["step"] <= step]
         with new_file(self.path, overwrite=True) as file:
-            file.writelines(f"{json.dumps(line)}\n".encode() for line in kept)
+            file.writelines(f"{json.dumps(line)}\n".encode() for line in earlier)
 
     def write(self, entry: Mapping[str, Any]) -> None:
         """Append a line and close the file."""

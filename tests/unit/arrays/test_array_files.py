@@ -114,7 +114,7 @@ def test_ends(ends, fits):
     if fits:
         check_ends("a", np.array(ends, np.int64), 4)
     else:
-        with pytest.raises(ValueError, match=r"^a: expected places"):
+        with pytest.raises(ValueError, match=r"^a: expected positions"):
             check_ends("a", np.array(ends, np.int64), 4)
 
 

@@ -51,7 +51,7 @@ def gold_line(n: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store, gold standards and an encoder; nothing here is written to by tests."""
     folder = tmp_path_factory.mktemp("finetune")
     source = folder / "kb.jsonl"
@@ -66,7 +66,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(place: Path) -> Callable[..., Any]:
+def run(inputs: Path) -> Callable[..., Any]:
     """Run a command: ``run("finetune", "linker-ranker", ...)``; finetune knows the store."""
     app = typer.Typer()
     for command in (finetune, index, link):
@@ -76,27 +76,27 @@ def run(place: Path) -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="module")
-def train(place: Path, run: Callable[..., Any]) -> Callable[..., Any]:
+def train(inputs: Path, run: Callable[..., Any]) -> Callable[..., Any]:
     """Finetune on the sample: ``train("linker-ranker", out, "--json", changes=[...])``."""
 
     def of(recipe: str, out: Path, *arguments: object, changes: tuple[str, ...] = ()) -> Any:
-        gold = ("--train", place / "train.jsonl", "--format", "sample")
+        gold = ("--train", inputs / "train.jsonl", "--format", "sample")
         sets = [part for change in changes for part in ("--set", change)]
-        return run("finetune", recipe, "--kb", place / "kb", *gold, "-o", out, *sets, *arguments)
+        return run("finetune", recipe, "--kb", inputs / "kb", *gold, "-o", out, *sets, *arguments)
 
     return of
 
 
 @pytest.fixture(scope="module")
-def ranker(place: Path, train: Callable[..., Any], tmp_path_factory: Any) -> tuple[Path, Any]:
+def ranker(inputs: Path, train: Callable[..., Any], tmp_path_factory: Any) -> tuple[Path, Any]:
     """A ranker trained with a dense index beside the lexical one."""
     out = tmp_path_factory.mktemp("ranker") / "run"
-    more = ("--train", place / "more.jsonl", "--dev", place / "dev.jsonl", "--json")
-    done = train("linker-ranker", out, *more, "--encoder", place / "encoder", changes=SMALL)
+    more = ("--train", inputs / "more.jsonl", "--dev", inputs / "dev.jsonl", "--json")
+    done = train("linker-ranker", out, *more, "--encoder", inputs / "encoder", changes=SMALL)
     return out, json.loads(done.stdout)
 
 
-def test_a_ranker_learns_what_is_meant(ranker, place):
+def test_a_ranker_learns_what_is_meant(ranker, inputs):
     out, said = ranker
     assert (said["recipe"], said["linker"], said["finished"]) == ("linker-ranker", "ranker", True)
     assert said["report"]["n_mentions"] == 6 * len(MEANT)
@@ -107,22 +107,22 @@ def test_a_ranker_learns_what_is_meant(ranker, place):
     assert (out / "index" / "dense" / "manifest.json").exists()
 
 
-def test_a_ranker_links_and_is_evaluated(ranker, place, run):
+def test_a_ranker_links_and_is_evaluated(ranker, inputs, run):
     out = ranker[0]
     whole = ("--kb", out / "kb", "--index", out / "index", "--model", out / "model", "--json")
     linked = json.loads(run("link", "Seen with ms.", *whole).stdout)
     assert [m["concept"] for m in linked["mentions"]] == ["SCLEROSIS"]
-    gold = ("--gold", place / "dev.jsonl", "--format", "sample")
+    gold = ("--gold", inputs / "dev.jsonl", "--format", "sample")
     assert json.loads(run("evaluate", "link", *whole, *gold).stdout)["acc@1"] == 100
 
 
-def test_a_calibration_is_fitted_on_dev_queries_and_used(ranker, place, run, tmp_path):
+def test_a_calibration_is_fitted_on_dev_queries_and_used(ranker, inputs, run, tmp_path):
     out, file = ranker[0], tmp_path / "c.json"
     whole = ("--kb", out / "kb", "--index", out / "index", "--model", out / "model")
-    gold = ("--gold", place / "dev.jsonl", "--format", "sample")
-    told = run("evaluate", "link", *whole, *gold, "--fit-calibration", file, "--aim", "f1").stdout
-    assert "calibration error" in told
-    assert "NIL below 1.0000" in told
+    gold = ("--gold", inputs / "dev.jsonl", "--format", "sample")
+    output = run("evaluate", "link", *whole, *gold, "--fit-calibration", file, "--aim", "f1").stdout
+    assert "calibration error" in output
+    assert "NIL below 1.0000" in output
     linked = json.loads(run("link", "ms", *whole, "--calibration", file, "--json").stdout)
     assert linked["mentions"][0]["candidates"][0]["probability"] == 1
     with pytest.raises(OutputError, match=r"c\.json: exists already"):
@@ -137,15 +137,15 @@ def test_a_calibration_is_fitted_on_dev_queries_and_used(ranker, place, run, tmp
         run("evaluate", "link", *whole, *gold, *fitted, "--nil-below", 0.5)
 
 
-def test_vectors_of_an_index_are_taken_over(place, run, train, tmp_path):
-    run("index", place / "kb", "--encoder", place / "encoder", "-o", tmp_path / "index")
+def test_vectors_of_an_index_are_taken_over(inputs, run, train, tmp_path):
+    run("index", inputs / "kb", "--encoder", inputs / "encoder", "-o", tmp_path / "index")
     out = tmp_path / "run"
     done = train("linker-ranker", out, "--index", tmp_path / "index", changes=SMALL)
     assert f"model: {out / 'model'}" in done.stdout
     assert sorted(path.name for path in out.iterdir()) == ["index", "kb", "model", "run.json"]
     whole = ("--kb", out / "kb", "--index", out / "index", "--model", out / "model", "--json")
     assert json.loads(run("link", "ms", *whole).stdout)["mentions"][0]["concept"] == "SCLEROSIS"
-    both = ("--index", tmp_path / "index", "--encoder", place / "encoder")
+    both = ("--index", tmp_path / "index", "--encoder", inputs / "encoder")
     with pytest.raises(ConfigError, match="the index brings its own"):
         train("linker-ranker", tmp_path / "other", *both)
 
@@ -172,29 +172,29 @@ def test_a_ranker_goes_on_and_is_replaced_only_on_demand(train, tmp_path):
     assert (tmp_path / "mine" / "letter.txt").exists()
 
 
-def test_an_encoder_is_trained_and_indexed(place, run, train, tmp_path):
+def test_an_encoder_is_trained_and_indexed(inputs, run, train, tmp_path):
     out = tmp_path / "run"
     changes = (*QUICK, "encoder.max_length=16")
-    done = train("linker-encoder", out, "--encoder", place / "encoder", changes=changes)
+    done = train("linker-encoder", out, "--encoder", inputs / "encoder", changes=changes)
     assert f"encoder: {out / 'encoder'}" in done.stdout
-    made = run("index", place / "kb", "--encoder", out / "encoder", "-o", tmp_path / "index")
+    made = run("index", inputs / "kb", "--encoder", out / "encoder", "-o", tmp_path / "index")
     learned = json.loads((out / "encoder" / "biograft_lexical_weight.json").read_text())["weights"]
-    share = learned["lexical"] / (1 + learned["lexical"])
-    counts = f"dense {1 - share:.3g}, lexical {share:.3g}"
+    weight = learned["lexical"] / (1 + learned["lexical"])
+    counts = f"dense {1 - weight:.3g}, lexical {weight:.3g}"
     assert f"weights learned with the encoder: {counts}" in made.stdout
-    whole = ("--kb", place / "kb", "--index", tmp_path / "index", "--json")
+    whole = ("--kb", inputs / "kb", "--index", tmp_path / "index", "--json")
     linked = json.loads(run("link", "failing kidneys", "--mentions", *whole).stdout)
     first = linked["mentions"][0]["candidates"][0]
     assert first["score"] == pytest.approx(
-        sum({"dense": 1 - share, "lexical": share}[e["generator"]] * e["score"]
+        sum({"dense": 1 - weight, "lexical": weight}[e["generator"]] * e["score"]
             for e in first["evidence"]), abs=1e-4)  # fmt: skip
     with pytest.raises(ConfigError, match="dev: a recipe of 'encoder' does not use it"):
-        train("linker-encoder", tmp_path / "b", "--dev", place / "dev.jsonl",
-              "--encoder", place / "encoder")  # fmt: skip
+        train("linker-encoder", tmp_path / "b", "--dev", inputs / "dev.jsonl",
+              "--encoder", inputs / "encoder")  # fmt: skip
 
 
-def test_a_session_that_ran_out_of_time_goes_on(place, train, tmp_path):
-    given = ("--encoder", place / "encoder")
+def test_a_session_that_ran_out_of_time_goes_on(inputs, train, tmp_path):
+    given = ("--encoder", inputs / "encoder")
     changes = (*QUICK, "config.training.max_minutes=1e-9")
     early = train("linker-encoder", tmp_path / "run", *given, changes=changes)
     assert "continue with: biograft finetune ... --resume" in early.stdout
@@ -202,27 +202,27 @@ def test_a_session_that_ran_out_of_time_goes_on(place, train, tmp_path):
     assert json.loads(done.stdout)["finished"]
 
 
-def test_a_re_ranker_reads_the_context(place, run, train, tmp_path):
+def test_a_re_ranker_reads_the_context(inputs, run, train, tmp_path):
     out = tmp_path / "run"
-    run("index", place / "kb", "-o", tmp_path / "index")
-    given = ("--index", tmp_path / "index", "--encoder", place / "encoder", "--json")
-    said = train("linker-rerank", out, *given, "--dev", place / "dev.jsonl",
+    run("index", inputs / "kb", "-o", tmp_path / "index")
+    given = ("--index", tmp_path / "index", "--encoder", inputs / "encoder", "--json")
+    said = train("linker-rerank", out, *given, "--dev", inputs / "dev.jsonl",
                  changes=(*QUICK, "config.max_length=48"))  # fmt: skip
     report = json.loads(said.stdout)["report"]
     assert (report["n_train"], report["n_held_out"]) == (4 * len(MEANT), 2 * len(MEANT))
-    whole = ("--kb", place / "kb", "--index", tmp_path / "index", "--model", out / "model")
+    whole = ("--kb", inputs / "kb", "--index", tmp_path / "index", "--model", out / "model")
     linked = json.loads(run("link", "heart attack", *whole, "--json").stdout)["mentions"][0]
     first = linked["candidates"][0]
     assert "context" in {evidence["generator"] for evidence in first["evidence"]}
     # without a threshold the re-ranker says itself when nothing fits
     assert linked["concept"] == (first["concept"] if first["score"] >= 0 else None)
-    gold = ("--gold", place / "dev.jsonl", "--format", "sample", "--json")
+    gold = ("--gold", inputs / "dev.jsonl", "--format", "sample", "--json")
     assert json.loads(run("evaluate", "link", *whole, *gold).stdout)["n"] == 2 * len(MEANT)
 
 
-def test_a_re_ranker_keeps_the_ranker_that_ranks_first(ranker, place, run, train, tmp_path):
+def test_a_re_ranker_keeps_the_ranker_that_ranks_first(ranker, inputs, run, train, tmp_path):
     ranked = ("--index", ranker[0] / "index", "--model", ranker[0] / "model")
-    given = ("--kb", ranker[0] / "kb", "--encoder", place / "encoder")
+    given = ("--kb", ranker[0] / "kb", "--encoder", inputs / "encoder")
     train("linker-rerank", tmp_path / "run", *ranked, *given,
           changes=(*QUICK, "config.max_length=48"))  # fmt: skip
     whole = ("--kb", ranker[0] / "kb", "--index", ranker[0] / "index")
@@ -230,22 +230,22 @@ def test_a_re_ranker_keeps_the_ranker_that_ranks_first(ranker, place, run, train
     assert json.loads(linked.stdout)["mentions"][0]["candidates"]
 
 
-def test_data_of_a_recipe(place, run, write, tmp_path):
-    gold = json.dumps([str(place / "train.jsonl")])
+def test_data_of_a_recipe(inputs, run, write, tmp_path):
+    gold = json.dumps([str(inputs / "train.jsonl")])
     text = (
         'kind = "linker"\nlinker = "ranker"\n[config]\nepochs = 1\n'
         f'[data]\ntrain = {gold}\nformat = "sample"\n'
     )
     mine = write("mine.toml", text)
-    done = run("finetune", mine, "--kb", place / "kb", "-o", tmp_path / "run")
+    done = run("finetune", mine, "--kb", inputs / "kb", "-o", tmp_path / "run")
     assert "n_mentions" in done.stdout
 
 
-def test_mentions_of_certain_types_only(place, run, write, tmp_path):
+def test_mentions_of_certain_types_only(inputs, run, write, tmp_path):
     """What the command names goes before what the recipe names; without either all count."""
     typed = gold_line(0).replace('"text": "ms"', '"text": "ms", "type": "Sign"')
     gold = write("typed.jsonl", typed.replace('"text": "mi"', '"text": "mi", "type": "Disease"'))
-    given = ("--kb", place / "kb", "--train", gold, "--format", "sample", "--json")
+    given = ("--kb", inputs / "kb", "--train", gold, "--format", "sample", "--json")
     quick = [part for change in (*SMALL, "config.epochs=1") for part in ("--set", change)]
 
     def count(name, *arguments):
@@ -262,21 +262,21 @@ def test_mentions_of_certain_types_only(place, run, write, tmp_path):
         count("e", "--types", "Gene")
 
 
-def test_unknown_ids_are_told(place, run, write, tmp_path):
+def test_unknown_ids_are_reported(inputs, run, write, tmp_path):
     strange = write("s.jsonl", gold_line(0).replace("RENAL", "NOWHERE"))
     gold = ("--train", strange, "--format", "sample")
-    done = run("finetune", "linker-ranker", "--kb", place / "kb", *gold, "-o", tmp_path / "run")
+    done = run("finetune", "linker-ranker", "--kb", inputs / "kb", *gold, "-o", tmp_path / "run")
     assert "does not know 1 gold ids (such as NOWHERE)" in done.stderr
 
 
-def test_mistakes(place, run, train, tmp_path):
-    out, kb = tmp_path / "run", ("--kb", place / "kb")
+def test_mistakes(inputs, run, train, tmp_path):
+    out, kb = tmp_path / "run", ("--kb", inputs / "kb")
     with pytest.raises(ConfigError, match="no recipe is called 'ranker'"):
         train("ranker", out)
     with pytest.raises(ConfigError, match="--train: name a gold standard"):
         run("finetune", "linker-ranker", *kb, "-o", out)
     with pytest.raises(ConfigError, match="--format: name the format"):
-        run("finetune", "linker-ranker", *kb, "-o", out, "--train", place / "train.jsonl")
+        run("finetune", "linker-ranker", *kb, "-o", out, "--train", inputs / "train.jsonl")
     with pytest.raises(ConfigError, match="model: a recipe of 'ranker' does not use it"):
         train("linker-ranker", out, "--model", tmp_path)
     with pytest.raises(BiograftError, match="no such knowledge base"):

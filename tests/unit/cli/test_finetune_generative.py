@@ -29,7 +29,7 @@ TEXT = "She has had a heart attack."
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The starter store and its index; nothing here is written to by tests."""
     folder = tmp_path_factory.mktemp("generative")
     build_starter(folder / "kb")
@@ -46,13 +46,13 @@ def run() -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="module")
-def train(place: Path, run: Callable[..., Any]) -> Callable[..., Any]:
+def train(inputs: Path, run: Callable[..., Any]) -> Callable[..., Any]:
     """Finetune on the starter's sample: ``train(out, "--json", changes=[...])``."""
 
     def of(out: Path, *arguments: object, changes: tuple[str, ...] = ()) -> Any:
         gold = ("--train", "starter", "--format", "sample")
         sets = [part for change in (*SMALL, *changes) for part in ("--set", change)]
-        return run("finetune", RECIPE, "--kb", place / "kb", *gold, "-o", out, *sets, *arguments)
+        return run("finetune", RECIPE, "--kb", inputs / "kb", *gold, "-o", out, *sets, *arguments)
 
     return of
 
@@ -63,7 +63,7 @@ def linker(train: Callable[..., Any], tmp_path_factory: Any) -> tuple[Path, Any]
     return out, json.loads(train(out, "--json").stdout)
 
 
-def test_what_was_made_is_told(linker):
+def test_the_outputs_are_printed(linker):
     out, said = linker
     assert (said["recipe"], said["linker"], said["finished"]) == (RECIPE, "generative", True)
     assert said["model"] == str(out / "model")
@@ -77,8 +77,8 @@ def test_what_was_made_is_told(linker):
     assert report["n_names"] > 1000
 
 
-def test_it_links_without_an_index(linker, place, run):
-    whole = ("--kb", place / "kb", "--model", linker[0] / "model")
+def test_it_links_without_an_index(linker, inputs, run):
+    whole = ("--kb", inputs / "kb", "--model", linker[0] / "model")
     (mention,) = json.loads(run("link", TEXT, *whole, "--json", "-k", 3).stdout)["mentions"]
     assert (mention["start"], mention["end"]) == (14, 26)
     scores = [candidate["score"] for candidate in mention["candidates"]]
@@ -90,8 +90,8 @@ def test_it_links_without_an_index(linker, place, run):
     assert "generative #1" in run("link", TEXT, *whole).stdout
 
 
-def test_it_is_evaluated_and_calibrated(linker, place, run, tmp_path):
-    whole = ("--kb", place / "kb", "--model", linker[0] / "model", "--json", "--limit", 20)
+def test_it_is_evaluated_and_calibrated(linker, inputs, run, tmp_path):
+    whole = ("--kb", inputs / "kb", "--model", linker[0] / "model", "--json", "--limit", 20)
     gold, file = ("--gold", "starter", "--format", "sample"), tmp_path / "c.json"
     said = json.loads(run("evaluate", "link", *whole, *gold, "--fit-calibration", file).stdout)
     assert said["n"] == 20
@@ -113,32 +113,32 @@ def test_a_run_goes_on_where_its_time_was_over(train, tmp_path, linker):
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_generation_is_mixed_with_an_index(place, run, train, tmp_path):
-    run("index", place / "kb", "-o", tmp_path / "index")
+def test_generation_is_mixed_with_an_index(inputs, run, train, tmp_path):
+    run("index", inputs / "kb", "-o", tmp_path / "index")
     given = ("--index", tmp_path / "index", "--dev", "starter", "--json")
     said = json.loads(train(tmp_path / "run", *given, changes=("config.fit_weight=true",)).stdout)
-    share = said["report"]["weight"]
-    # three steps teach nothing, letters find much
-    assert share["searched"] > share["generative"]
-    assert 0 <= share["generation_weight"] < 1
+    weight = said["report"]["weight"]
+    # three steps teach nothing, lexical search finds much
+    assert weight["searched"] > weight["generative"]
+    assert 0 <= weight["generation_weight"] < 1
     assert said["report"]["held_out"]["recall@5"] >= said["report"]["held_out"]["recall@1"] > 0
-    whole = ("--kb", place / "kb", "--index", tmp_path / "index", "--model",
+    whole = ("--kb", inputs / "kb", "--index", tmp_path / "index", "--model",
              tmp_path / "run" / "model", "--json")  # fmt: skip
     (mention,) = json.loads(run("link", TEXT, *whole).stdout)["mentions"]
     assert mention["concept"] == "D009203"
 
 
-def test_a_pre_trained_model_is_taken_over(linker, place, run, train, tmp_path):
+def test_a_pre_trained_model_is_taken_over(linker, inputs, run, train, tmp_path):
     model = linker[0] / "model" / "model"
     train(tmp_path / "run", "--encoder", model, changes=("config.training.steps=1",))
-    told = json.loads((tmp_path / "run" / "model" / "manifest.json").read_text())
-    assert told["config"]["model"] == str(model)
-    # what pre-training leaves can be asked as it is
-    linked = run("link", TEXT, "--kb", place / "kb", "--model", model, "--json")
+    manifest = json.loads((tmp_path / "run" / "model" / "manifest.json").read_text())
+    assert manifest["config"]["model"] == str(model)
+    # a pre-trained model links without further training
+    linked = run("link", TEXT, "--kb", inputs / "kb", "--model", model, "--json")
     assert json.loads(linked.stdout)["mentions"][0]["candidates"]
 
 
-def test_mistakes(place, run, train, tmp_path):
+def test_mistakes(inputs, run, train, tmp_path):
     with pytest.raises(ConfigError, match="index: generation alone"):
         train(tmp_path / "run", "--index", tmp_path / "index")
     with pytest.raises(ConfigError, match="fit_weight: there is no held-out mention"):

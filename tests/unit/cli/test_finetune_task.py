@@ -1,4 +1,4 @@
-"""``biograft finetune`` and ``evaluate task``: tasks from files to figures, and refusals."""
+"""``biograft finetune`` and ``evaluate task``: tasks from files to results, and refusals."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def gad() -> str:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tasks")
     (folder / "ner.tsv").write_text(conll())
     (folder / "gad.tsv").write_text(gad())
@@ -68,15 +68,15 @@ def run() -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="module")
-def train(place: Path, run: Callable[..., Any]) -> Callable[..., Any]:
+def train(inputs: Path, run: Callable[..., Any]) -> Callable[..., Any]:
     """Train on a file, which is dev and test too: ``train("ner-cpu", "ner.tsv", out)``."""
 
     def of(
         recipe: str, file: str, out: Path, *arguments: object, extra: tuple[str, ...] = ()
     ) -> Any:
-        parts = [x for part in ("train", "dev", "test") for x in (f"--{part}", place / file)]
+        parts = [x for part in ("train", "dev", "test") for x in (f"--{part}", inputs / file)]
         sets = [x for change in (*QUICK, *extra) for x in ("--set", change)]
-        encoder = ("--encoder", place / "encoder")
+        encoder = ("--encoder", inputs / "encoder")
         return run("finetune", recipe, *parts, *sets, *encoder, "-o", out, *arguments)
 
     return of
@@ -91,17 +91,17 @@ def entities(train: Callable[..., Any], tmp_path_factory: Any) -> tuple[Path, An
     return out, json.loads(done.stdout)
 
 
-def test_entities_are_learned_and_measured(entities, run, place, tmp_path):
+def test_entities_are_learned_and_measured(entities, run, inputs, tmp_path):
     out, said = entities
     assert (said["task"], said["seeds"]) == ("ner", [1, 2])
     assert said["test"]["f1"]["mean"] == 1.0
     assert said["n_examples"] == {"train": 12, "dev": 12, "test": 12}
     answers = tmp_path / "answers.jsonl"
-    asked = ("--data", place / "ner.tsv", "-o", answers, "--json")
+    asked = ("--data", inputs / "ner.tsv", "-o", answers, "--json")
     found = json.loads(run("evaluate", "task", out, *asked).stdout)["data"]
     assert (found["n"], found["f1"], found["classes"]["Disease"]["right"]) == (12, 1.0, 12)
     assert len(answers.read_text().splitlines()) == 12
-    shown = run("evaluate", "task", out / "model", "--data", place / "ner.tsv").stdout
+    shown = run("evaluate", "task", out / "model", "--data", inputs / "ner.tsv").stdout
     assert "Disease" in shown
     assert "f1 1.0000" in shown
 
@@ -128,10 +128,10 @@ def test_seeds_are_added_to_a_run(entities, train, tmp_path):
     assert (copy / "runs" / "lr-0.01" / "seed-3" / "result.json").exists()
 
 
-def test_relations_are_learned(train, run, place, tmp_path):
+def test_relations_are_learned(train, run, inputs, tmp_path):
     shown = train("relation-cpu", "gad.tsv", tmp_path / "run").stdout
     assert "test  f1 1.0000" in shown
-    found = run("evaluate", "task", tmp_path / "run", "--data", place / "gad.tsv", "--json").stdout
+    found = run("evaluate", "task", tmp_path / "run", "--data", inputs / "gad.tsv", "--json").stdout
     assert list(json.loads(found)["data"]["classes"]) == ["1"]
 
 
@@ -197,9 +197,9 @@ FILES = {
 
 
 @pytest.mark.parametrize("kind", list(FILES))
-def test_texts_pairs_and_answers(kind, place, train, run, tmp_path):
+def test_texts_pairs_and_answers(kind, inputs, train, run, tmp_path):
     form, content = FILES[kind]
-    (place / f"{kind}.txt").write_text(content)
+    (inputs / f"{kind}.txt").write_text(content)
     main = "acc@1" if kind == "ranking" else "f1"
     few = ("config.training.epochs=4", "search.learning_rates=[0.01, 0.001]")
     asked = ("--format", form, "--seeds", "1,2")
@@ -207,7 +207,7 @@ def test_texts_pairs_and_answers(kind, place, train, run, tmp_path):
     assert f"learning rate 0.001: {main} " in shown
     assert f"test  {main} " in shown
     assert f"chance on test: {main} " in shown
-    data, answers = ("--data", place / f"{kind}.txt", "--format", form), tmp_path / "answers.jsonl"
+    data, answers = ("--data", inputs / f"{kind}.txt", "--format", form), tmp_path / "answers.jsonl"
     shown = run("evaluate", "task", tmp_path / "run", *data, "-o", answers).stdout
     assert f"all                  {main} " in shown
     assert f"chance               {main} " in shown

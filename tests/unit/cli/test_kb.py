@@ -126,11 +126,18 @@ def test_build_overwrites_only_on_request(run_main, source, store):
     assert run_main("kb", "build", source, "-o", store, "--overwrite").code == 0
 
 
-@pytest.mark.parametrize("value", ["nothing", "id", ""])
-def test_build_refuses_an_unknown_merge(run_main, source, tmp_path, value):
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ("nothing", "known: ids, none, xrefs"),
+        ("id", "did you mean 'ids'?"),
+        ("", "known: ids, none, xrefs"),
+    ],
+)
+def test_build_refuses_an_unknown_merge(run_main, source, tmp_path, value, hint):
     done = run_main("kb", "build", source, "-o", tmp_path / "KB", "--merge", value)
     assert (done.code, done.err) == (
-        2, f"biograft: merge: expected one of none, ids, xrefs, found {value!r}\n",
+        2, f"biograft: merge: expected one of none, ids, xrefs, found {value!r}; {hint}\n",
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ app.command()(pretrain)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
     build_starter(folder / "kb")
     texts = KnowledgeBase.open(folder / "kb").table("names").column("text").to_pylist()
@@ -28,11 +28,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(place):
+def run(inputs):
     """Run the command on the starter: ``run("--json", out=folder, steps=3)``."""
 
     def of(*arguments: str, out: Path, steps: int = 3, **changes: object):
-        given = ["sapbert-cpu", "--kb", str(place / "kb"), "--encoder", str(place / "encoder")]
+        given = ["sapbert-cpu", "--kb", str(inputs / "kb"), "--encoder", str(inputs / "encoder")]
         values = {"batch_size": 16, "steps": steps, "eval_every": 0, **changes}
         for key, value in values.items():
             given += ["--set", f"training.{key}={value}"]
@@ -75,9 +75,9 @@ def test_mistakes(run, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_model_that_writes_names_is_made_from_scratch(place, tmp_path):
+def test_a_model_that_writes_names_is_made_from_scratch(inputs, tmp_path):
     small = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16, "n_tokens": 400}
-    given = ["genbioel-pretrain-cpu", "--kb", str(place / "kb"), "--json"]
+    given = ["genbioel-pretrain-cpu", "--kb", str(inputs / "kb"), "--json"]
     for key, value in small.items():
         given += ["--set", f"new.{key}={value}"]
     changes = ["--set", "training.batch_size=4", "--set", "training.steps=2"]

@@ -50,10 +50,10 @@ class TableRanker:
 
     def __init__(self, table: dict[str, list[tuple[str, float]]], **options: Any) -> None:
         self.table, self.options = table, options
-        self.asked: list[int] = []
+        self.ks: list[int] = []
 
     def rank(self, queries, k):
-        self.asked.append(k)
+        self.ks.append(k)
         return [
             [
                 [Candidate(c, c, c, score, **self.options) for c, score in self.table.get(p, [])][

@@ -136,7 +136,7 @@ def test_kinds_of_error(base, ranker):
     assert sum(count_kinds(mistakes).values()) == 9
 
 
-def test_what_a_threshold_withheld_is_told_apart_from_nothing_found(base, ranker):
+def test_answers_below_the_threshold_differ_from_not_found(base, ranker):
     config = EvaluationConfig(n_resamples=5, nil_below=0.5)
     mistakes = ranker({"flu": [("D1", 0.2)]})
     queries = [query("flu", "D1"), query("unheard", "D1")]
@@ -144,7 +144,7 @@ def test_what_a_threshold_withheld_is_told_apart_from_nothing_found(base, ranker
     assert [m.kind for m in mistakes] == [ErrorKind.NIL_GIVEN, ErrorKind.NO_ANSWER]
 
 
-def test_a_name_of_both_concepts_is_told(base, exact):
+def test_a_name_of_both_concepts_is_reported(base, exact):
     result = evaluate_linking(
         exact, base, [query("flu", "D1"), query("flu", "D4")], "lenient", SMALL
     )

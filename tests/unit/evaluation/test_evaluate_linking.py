@@ -164,7 +164,7 @@ def test_the_plain_values_are_in_percent(base, exact):
     assert (values["n"], values["scorer"], values["n_documents"]) == (1, "strict", 1)
 
 
-def test_unknown_gold_counts_as_wrong_and_is_told(base, exact):
+def test_unknown_gold_counts_as_wrong_and_is_reported(base, exact):
     result = evaluate_linking(
         exact, base, [query("flu", "D1"), query("flu", "Q9")], "lenient", SMALL
     )
@@ -208,7 +208,7 @@ def test_options_that_cannot_be_are_refused(options, message):
         EvaluationConfig(**options)
 
 
-def test_nothing_to_ask_is_refused(base, exact):
+def test_no_queries_are_refused(base, exact):
     with pytest.raises(ConfigError, match="queries: expected at least one"):
         evaluate_linking(exact, base, [])
     with pytest.raises(ConfigError, match="scorer: expected one of lenient, strict"):
@@ -223,8 +223,8 @@ class Sceptic(SearchRanker):
 
     nil_below = 0.95
 
-    def rank_candidates(self, texts, gathered, contexts):
-        ranked = super().rank_candidates(texts, gathered, contexts)
+    def rank_candidates(self, texts, pool, contexts):
+        ranked = super().rank_candidates(texts, pool, contexts)
         return [[replace(c, probability=1 - c.score / 2) for c in each] for each in ranked]
 
 

@@ -69,7 +69,7 @@ def test_biosyn_by_hand(concepts):
         (GoldConfig(drop_duplicates=True), 3),
     ],
 )
-def test_what_is_asked_can_be_chosen(concepts, config, n):
+def test_queries_can_be_selected(concepts, config, n):
     assert len(read_gold(concepts, "biosyn", config).queries) == n
 
 
@@ -97,12 +97,12 @@ def test_biosyn_in_a_tar(archive):
     assert [query.mention for query in gold.queries] == ["mt1", "mt2"]
 
 
-def test_a_folder_that_is_not_in_the_tar_is_told(archive):
+def test_a_folder_that_is_not_in_the_tar_is_refused(archive):
     with pytest.raises(InputError, match="its folders: processed_dev, processed_test"):
         read_gold(f"{archive}::test", "biosyn")
 
 
-def test_a_damaged_tar_is_told(write, archive):
+def test_a_damaged_tar_is_refused(write, archive):
     cut = write("cut.tar.gz", archive.read_bytes()[:100])
     with pytest.raises(InputError, match="no tar archive, or damaged"):
         read_gold(f"{cut}::processed_test", "biosyn")

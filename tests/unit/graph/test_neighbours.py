@@ -32,11 +32,11 @@ def stop_at_fourth(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     rank = PageRank.rank
     calls: list[int] = []
 
-    def stopping(self: PageRank, places: Any) -> Ranked:
-        calls.append(int(places[0]))
+    def stopping(self: PageRank, positions: Any) -> Ranked:
+        calls.append(int(positions[0]))
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return rank(self, places)
+        return rank(self, positions)
 
     monkeypatch.setattr(PageRank, "rank", stopping)
     return calls

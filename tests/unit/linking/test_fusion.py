@@ -46,7 +46,7 @@ def test_the_text_itself_comes_first_whatever_the_vectors_say():
     assert scores == pytest.approx([1.0, 0.99, 0.98, 0.55])
 
 
-def test_scores_are_weighted_and_weights_made_to_shares():
+def test_scores_are_weighted_by_normalised_weights():
     generators = [Fixed("lexical", 0.2, 0.6), Fixed("dense", 0.8, 0.1)]
     assert search(FusedSearch(generators), 2) == ([0, 1], pytest.approx([0.5, 0.35]))
     lexical = FusedSearch(generators, {"lexical": 3, "dense": 1})
@@ -106,8 +106,8 @@ class TableGenerator:
         out = np.full((len(texts), k), -np.inf, np.float32)
         for line, text in enumerate(texts):
             ranked = sorted(self.scores[text].items(), key=lambda item: (-item[1], item[0]))[:k]
-            for place, (row, score) in enumerate(ranked):
-                rows[line, place], out[line, place] = row, score
+            for position, (row, score) in enumerate(ranked):
+                rows[line, position], out[line, position] = row, score
         return NameHits(rows, out)
 
     def score(self, texts, rows):
@@ -149,7 +149,7 @@ def test_every_name_with_every_score_and_rank(k):
                 assert pool.scores[number, line, column] == np.float32(expected)
 
 
-def test_one_generator_is_not_asked_twice():
+def test_one_generator_is_searched_once():
     alone = random_generator("a", ["x", "y"], 5)
     expected = collect_candidates([alone, random_generator("b", ["x", "y"], 6)], ["x", "y"], 7)
     alone.score = None
@@ -163,7 +163,7 @@ def test_one_generator_is_not_asked_twice():
     assert set(pool.rows[0]) - {-1} <= set(expected.rows[0])
 
 
-def test_nothing_found_and_nothing_asked():
+def test_no_results_and_no_queries():
     silent = TableGenerator("a", {"x": {}})
     pool = collect_candidates([silent, TableGenerator("b", {"x": {}})], ["x"], 3)
     assert pool.rows.shape == (1, 0)

@@ -79,7 +79,7 @@ def given(text, *mentions):
     )
 
 
-def test_a_mention_is_the_long_form_of_its_letters_elsewhere_in_the_document(kb, linker):
+def test_a_mention_is_the_long_form_of_its_abbreviation_elsewhere_in_the_document(kb, linker):
     document = given("HA and old heart attack, then heart attack", "HA", "heart attack")
     assert answers(linker(document))[0] == ("HA", "heart attack", "D4")
     # the letters of no other mention; a name of the store; not asked for
@@ -90,7 +90,7 @@ def test_a_mention_is_the_long_form_of_its_letters_elsewhere_in_the_document(kb,
     assert answers(plain(document))[0][1] == "HA"
 
 
-def test_an_evaluation_reads_the_letters_of_other_queries_of_the_document(kb):
+def test_an_evaluation_uses_abbreviations_of_other_queries_of_the_document(kb):
     queries = [
         Query(("ha",), document="1"),
         Query(("heart attack",), document="1"),
@@ -224,29 +224,29 @@ def test_an_evaluation_gets_names_as_they_are_ranked(kb, linker):
 
 
 class Backwards:
-    """A ranker that turns the search's order round, and remembers what it was asked."""
+    """A ranker that turns the search's order round, and remembers its queries."""
 
     name = "backwards"
 
     def __init__(self, linker, *, uses_context):
-        self.linker, self.uses_context, self.asked = linker, uses_context, []
+        self.linker, self.uses_context, self.requests = linker, uses_context, []
 
     def rank_candidates(self, texts, pool, contexts):
-        self.asked += list(zip(texts, contexts, strict=True))
+        self.requests += list(zip(texts, contexts, strict=True))
         scores = -pool.scores[0]
         return self.linker._builder.by_name(pool, scores, 100)
 
 
 @pytest.mark.parametrize("uses_context", [True, False])
-def test_a_ranker_ranks_what_was_gathered(kb, linker, uses_context):
+def test_a_ranker_ranks_the_candidate_pool(kb, linker, uses_context):
     ranker = Backwards(linker, uses_context=uses_context)
     backwards = Linker(kb, linker.search, ranker=ranker)
     first, second = backwards("cold, cold").mentions
     assert first.candidates[-1].concept in {"D6", "D7"}
     assert len({c.concept for c in first.candidates}) == len(first.candidates)
     assert first.candidates == second.candidates
-    places = [context[1:] for _, context in ranker.asked]
-    assert places == ([(0, 4), (6, 10)] if uses_context else [(0, 0)])
+    positions = [context[1:] for _, context in ranker.requests]
+    assert positions == ([(0, 4), (6, 10)] if uses_context else [(0, 0)])
     assert backwards.score_source == "lexical*1 backwards"
 
 

@@ -38,7 +38,7 @@ def test_nothing_is_searched_for_it(kb):
     assert ranker.pool == [(2, 0)]
 
 
-def test_what_it_has_gathered_beside(kb):
+def test_a_ranker_may_use_the_candidate_pool(kb):
     ranker = Knowing(needs_search=True)
     Linker(kb, LexicalIndex.build(kb), ranker=ranker).link_mentions(["cold"])
     assert ranker.pool[0][1] > 0
@@ -72,10 +72,10 @@ def linker_of(kb):
 
 
 def answer(linker, text):
-    return linker._linked(*asked(text), tuple(linker.link_mentions([text])[0])).concept
+    return linker._linked(*request_of(text), tuple(linker.link_mentions([text])[0])).concept
 
 
-def asked(text):
+def request_of(text):
     from biograft.documents import Mention
 
     return Mention(0, len(text), text), text

@@ -26,8 +26,8 @@ def sample(n, seed, levels=None):
 def test_isotonic_is_that_of_scikit_learn(n, levels):
     scores, right = sample(n, n, levels)
     oracle = IsotonicRegression(out_of_bounds="clip").fit(scores, right)
-    asked = np.linspace(-0.5, 1.5, 401)
-    assert fit_calibration(scores, right)(asked) == pytest.approx(oracle.predict(asked), abs=1e-9)
+    points = np.linspace(-0.5, 1.5, 401)
+    assert fit_calibration(scores, right)(points) == pytest.approx(oracle.predict(points), abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -41,9 +41,9 @@ def test_platt_is_a_logistic_regression_on_softened_outcomes(seed):
     oracle = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(
         doubled, outcomes, weights
     )
-    asked = np.linspace(-1, 2, 50)
-    expected = oracle.predict_proba(asked[:, None])[:, 1]
-    assert fit_calibration(scores, right, "platt")(asked) == pytest.approx(expected, abs=1e-4)
+    points = np.linspace(-1, 2, 50)
+    expected = oracle.predict_proba(points[:, None])[:, 1]
+    assert fit_calibration(scores, right, "platt")(points) == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("method", ["isotonic", "platt"])
@@ -57,7 +57,7 @@ def test_few_equal_or_parted_scores_give_finite_rising_probabilities(method, sco
     assert (np.diff(found) >= -1e-12).all()
 
 
-def test_equal_scores_get_the_share_that_was_right():
+def test_equal_scores_get_the_fraction_of_correct_answers():
     assert fit_calibration([0.5] * 4, [1, 0, 1, 1])(0.5) == pytest.approx(0.75)
 
 
@@ -119,10 +119,10 @@ def test_the_rest_is_shared_and_never_above_the_first():
     assert first == pytest.approx(0.6)
     assert second + third == pytest.approx(0.4)
     assert second / third == pytest.approx(np.exp(10 * 0.4))
-    unsure = [Candidate("a", "a", "a", 0.1), Candidate("b", "b", "b", 0.1)]
-    assert [c.probability for c in calibration.apply(unsure)] == pytest.approx([0.1, 0.1])
+    uncertain = [Candidate("a", "a", "a", 0.1), Candidate("b", "b", "b", 0.1)]
+    assert [c.probability for c in calibration.apply(uncertain)] == pytest.approx([0.1, 0.1])
     assert calibration.apply([]) == []
-    assert len(calibration.apply(unsure[:1])) == 1
+    assert len(calibration.apply(uncertain[:1])) == 1
 
 
 def f1(threshold, probabilities, right, nil):

@@ -31,14 +31,14 @@ def encoder(kb, tiny_encoder):
     return TextEncoder.from_pretrained(tiny_encoder(kb.table("names").column("text").to_pylist()))
 
 
-def test_by_letters(kb, tmp_path):
+def test_a_lexical_index(kb, tmp_path):
     manifest = build_index(kb, tmp_path / "I")
     assert manifest["parts"] == ["lexical"]
     assert {path.name for path in (tmp_path / "I").iterdir()} == {"manifest.json", "lexical"}
     assert [g.name for g in open_index(kb, tmp_path / "I").search.generators] == ["lexical"]
 
 
-def test_by_letters_and_vectors(kb, encoder, tmp_path):
+def test_a_lexical_and_dense_index(kb, encoder, tmp_path):
     config = IndexConfig(lexical=LexicalConfig(languages=("en",), steps="case"))
     build_index(kb, tmp_path / "I", encoder, config)
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("I")) == ["I"]
@@ -96,7 +96,7 @@ def test_a_calibration_belongs_to_the_weights(kb, encoder, tmp_path):
 @pytest.mark.parametrize(
     "weights", [3, [], {}, {"dense": 1}, {"dense": 1, "lexical": -1}, {"dense": 0, "lexical": 0}]
 )
-def test_damaged_weights_are_told(kb, encoder, tmp_path, weights):
+def test_damaged_weights_are_refused(kb, encoder, tmp_path, weights):
     WEIGHTS.write(encoder.folder, {"weights": weights})
     with pytest.raises(StoreError, match=r"biograft_lexical_weight\.json: damaged \(weights are"):
         build_index(kb, tmp_path / "I", encoder)

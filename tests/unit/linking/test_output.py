@@ -43,8 +43,8 @@ def test_a_document_and_its_answers(kb):
 
 def test_candidates_and_nil(kb):
     linker = Linker.open(kb, threshold=0.9)
-    asked = [Document(str(n), m, (Mention(0, len(m), m),)) for n, m in enumerate(["cold", "hart"])]
-    lines = candidates_table(linker.pipe(asked), 2)
+    inputs = [Document(str(n), m, (Mention(0, len(m), m),)) for n, m in enumerate(["cold", "hart"])]
+    lines = candidates_table(linker.pipe(inputs), 2)
     assert [line.split()[0] for line in lines] == ["position", "0", "D7", "1"]
     assert "NIL" in lines[3]
     assert "nearest: Myocardial Infarction" in lines[3]
@@ -145,7 +145,7 @@ def test_what_the_store_says_is_escaped(kb, linker, store_of):
     assert page.tags.isdisjoint({"b", "i", "u"})
 
 
-def test_probabilities_evidence_and_forms_are_told(kb, linker):
+def test_probabilities_evidence_and_forms_are_written(kb, linker):
     source = to_html([linker("heart attack (HA), HA")], kb)
     assert "lexical #1 (1.000) <bdi>heart attack</bdi>" in source
     assert "<bdi>HA</bdi> → <bdi>heart attack</bdi>: D4" in source

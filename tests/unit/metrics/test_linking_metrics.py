@@ -41,7 +41,7 @@ def ids(*sets: str) -> list[set[str]]:
         ("plain", ("plain",)),
     ],
 )
-def test_benchmark_parts_keep_blanks_and_empty_parts(text, parts):
+def test_parts_of_a_mention_keep_whitespace_and_empty_parts(text, parts):
     assert split_composite(text) == parts
 
 

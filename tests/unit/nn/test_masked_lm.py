@@ -16,7 +16,7 @@ def folder(tmp_path):
     return tiny_masked_lm_folder(tmp_path / "lm", TEXTS)
 
 
-def test_scores_at_places_are_those_of_the_whole_model(folder):
+def test_scores_at_positions_equal_those_of_the_whole_model(folder):
     lm = MaskedLanguageModel.from_pretrained(folder, device="cpu")
     ids = torch.tensor([lm.token_ids("aspirin treats [MASK]"), lm.token_ids("fever of pain")])
     positions = torch.tensor([[3, 1], [2, 4]])

@@ -39,7 +39,7 @@ def test_auto_is_bf16_where_the_processor_has_it(monkeypatch, capabilities, chos
 @pytest.mark.parametrize(
     ("flags", "chosen"), [("avx2 avx512_bf16 f16c", "bf16"), ("avx2", "fp32"), (None, "fp32")]
 )
-def test_where_torch_cannot_tell_the_system_is_asked(monkeypatch, tmp_path, flags, chosen):
+def test_the_system_is_queried_if_torch_does_not_know(monkeypatch, tmp_path, flags, chosen):
     monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
     monkeypatch.setattr(precision, "_PROCESSOR", tmp_path / "cpuinfo")
     if flags is not None:
@@ -48,7 +48,7 @@ def test_where_torch_cannot_tell_the_system_is_asked(monkeypatch, tmp_path, flag
 
 
 @pytest.mark.parametrize("name", ["fp32", "bf16"])
-def test_what_is_asked_for_is_used(name):
+def test_an_explicit_precision_is_used(name):
     with autocast_in(name, CPU):
         product = torch.ones(2, 2) @ torch.ones(2, 2)
     assert product.dtype == (torch.bfloat16 if name == "bf16" else torch.float32)

@@ -51,7 +51,7 @@ def with_code(folder: Path, file: str = "config.json", **more: Any) -> Path:
         ("tokenizer_config.json", {"tokenizer_class": "Mischief"}),
     ],
 )
-def test_no_code_of_a_folder_is_run_and_nobody_is_asked(tmp_path, monkeypatch, load, file, more):
+def test_no_code_of_a_folder_is_run_and_there_is_no_prompt(tmp_path, monkeypatch, load, file, more):
     """Guards: a module named by ``auto_map`` ran once somebody, or a pipe, had answered "y"."""
     witness = with_code(tmp_path / "E", file, **more)
     stdin = io.StringIO("y\n" * 9)
@@ -78,12 +78,12 @@ def test_code_that_is_named_elsewhere_is_not_run_either(tmp_path, monkeypatch):
     assert not witness.exists()
 
 
-def test_an_empty_auto_map_asks_for_nothing(tmp_path):
+def test_an_empty_auto_map_is_accepted(tmp_path):
     with_code(tmp_path / "E", auto_map={})
     assert len(TextEncoder.from_pretrained(tmp_path / "E").encode(["flu"])) == 1
 
 
-def test_a_folder_without_tokenizer_is_told(tmp_path):
+def test_a_folder_without_tokenizer_is_refused(tmp_path):
     (tmp_path / "E").mkdir()
     with pytest.raises(InputError):
         load_tokenizer(tmp_path / "E")

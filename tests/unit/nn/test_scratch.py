@@ -70,7 +70,7 @@ def test_a_token_that_stands_alone_begins_at_random_and_seeds_differ():
     assert torch.allclose(nothing.norm(dim=1), torch.ones(N_TOKENS))
 
 
-def test_places_equally_far_apart_are_equally_alike():
+def test_equally_distant_positions_are_equally_similar():
     positions = sinusoidal_positions(32, 16)
     products = positions @ positions.T
     for distance in range(32):
@@ -107,7 +107,7 @@ def made():
     return SMALL.create(TEXTS, 0)
 
 
-def test_a_chinese_character_is_a_token_and_other_words_are_pieces(made):
+def test_a_chinese_character_is_a_token_and_other_words_are_subwords(made):
     tokens = made.tokenizer.tokenize("患者服用 aspirin。")
     assert tokens[:4] == ["患", "者", "服", "用"]
     assert "".join(tokens[4:]).replace("##", "") == "aspirin。"

@@ -108,7 +108,7 @@ def test_flags_that_do_not_fit_are_refused():
 
 
 @pytest.mark.parametrize("name", FlatTrie.FILES)
-def test_damage_is_told(tmp_path, name):
+def test_damage_is_reported(tmp_path, name):
     trie, _ = build([[5, 6], [7]])
     trie.save(tmp_path)
     (tmp_path / name).write_bytes(b"\x93NUMPY")

@@ -68,7 +68,7 @@ class TestMaskedParts:
             found = masked_parts(made)
             assert found.keys() == parts.keys()
             assert all(found[row] in parts[row] for row in parts)
-            seen |= {(row, place) for row, place in found.items()}
+            seen |= {(row, column) for row, column in found.items()}
             n_hidden = sum(last - first + 1 for first, last in found.values())
             assert (made.tokens == MASK).sum() == n_hidden
         assert len(seen) == 6  # each part of each mention is masked at times
@@ -92,7 +92,7 @@ class TestMaskedParts:
         made = prepared(entity_ratio=0.5, seed=1)
         chosen = masked_parts(made)
         assert 0 < len(chosen) < 3
-        fixed = {place for row in chosen for place in range(LONG[row][0], LONG[row][1] + 1)}
+        fixed = {column for row in chosen for column in range(LONG[row][0], LONG[row][1] + 1)}
         assert set(np.flatnonzero(made.fixed).tolist()) == fixed
 
     def test_mentions_with_fixed_tokens_are_left_alone(self):
@@ -188,8 +188,8 @@ def test_the_losses_are_those_of_plain_loops(reduction, shared):
             part = "head" if begin == start else "adjective"
             there = (first, start - 1) if part == "head" else (start, last)
             head = made.head[0 if part == "head" else -1]
-            for place, token in enumerate(range(begin, min(end, begin + 1) + 1)):
-                position = head.position.weight[place].tolist()
+            for column, token in enumerate(range(begin, min(end, begin + 1) + 1)):
+                position = head.position.weight[column].tolist()
                 state = mlp(head, final[there[0]] + final[there[1]] + position)
                 scores = [sum(a * b for a, b in zip(state, of, strict=True)) for of in vectors]
                 label = original[token]
@@ -214,9 +214,9 @@ def test_the_losses_reach_every_weight_and_read_only_visible_tokens(shared):
     check_gradients(made.head)
     assert len(made.head) == (1 if shared else 2)
     assert found.embeddings.grad.any(-1).all()
-    for row, place in found.final.grad.any(-1).nonzero().tolist():
-        assert given[row].tokens[place] != MASK
-        assert given[row].fixed[place]
+    for row, column in found.final.grad.any(-1).nonzero().tolist():
+        assert given[row].tokens[column] != MASK
+        assert given[row].fixed[column]
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sequence_sum"])
@@ -257,8 +257,11 @@ def test_text_without_known_heads_is_refused():
 def test_an_encoder_with_narrow_embeddings_is_refused():
     batch = TensorBatch.of(collate(examples(), 0))
     found = random_states(4, N_WORDS + 2)
-    for vectors in (None, found.embeddings[:, :3]):
-        with pytest.raises(ConfigError, match="input embeddings"):
+    for vectors, message in (
+        (None, "the model has no input embeddings"),
+        (found.embeddings[:, :3], "expected input embeddings as wide as the states .* found 3"),
+    ):
+        with pytest.raises(ConfigError, match=message):
             objective().terms["head"].loss(replace(found, embeddings=vectors), batch)
 
 

@@ -123,7 +123,7 @@ def loss_of(made, given, arrays):
 def test_consistency_is_classified_from_the_neighbours(arrays, expected):
     made, given = consistency(arrays)
     sequence, first, last = given.mentions.unbind(1)
-    before, after = (arrays["input.states"][sequence, place] for place in (first - 1, last + 1))
+    before, after = (arrays["input.states"][sequence, token] for token in (first - 1, last + 1))
     inner = made.head.inner(torch.cat([before, after], -1))
     torch.testing.assert_close(inner, arrays["out.eccp_y"], **EXACT)
     found = made.head(before, after).log_softmax(-1)

@@ -163,7 +163,7 @@ def test_random_entities_come_from_the_counts_or_from_the_graph():
             for row in visible(made.prepare(sequence(MENTIONS[:2]), np.random.default_rng(k)))
         }
         assert received == set(range(n))
-    with pytest.raises(ConfigError, match="entity_prediction: there are no entities"):
+    with pytest.raises(ConfigError, match="entity_prediction: there are no entities to replace"):
         EntityPrediction(config, setting())
     text, _ = batches(EntityPrediction(EntityPredictionConfig(replaced_ratio=0.0), setting()),
                       [sequence(MENTIONS)])  # fmt: skip

@@ -60,8 +60,8 @@ def test_the_loss_is_that_of_plain_loops(reduction, n):
     found = random_states(3, 10)
     loss, stats = made.loss(found, TensorBatch.of(batch))
     losses, right = [], 0
-    for (row, place), label in LABELS.items():
-        scores = mlp(made.head, found.final[row, place].tolist())
+    for (row, position), label in LABELS.items():
+        scores = mlp(made.head, found.final[row, position].tolist())
         losses.append(math.log(sum(map(math.exp, scores))) - scores[label])
         right += scores.index(max(scores)) == label
     assert made.count(batch) == n
@@ -73,7 +73,9 @@ def test_the_loss_is_that_of_plain_loops(reduction, n):
 def test_only_tokens_of_long_entities_are_read():
     made, found = objective(), random_states(3, 10)
     made.loss(found, TensorBatch.of(collate(EXAMPLES, 0)))[0].backward()
-    assert [tuple(place) for place in found.final.grad.any(-1).nonzero().tolist()] == list(LABELS)
+    assert [tuple(position) for position in found.final.grad.any(-1).nonzero().tolist()] == list(
+        LABELS
+    )
     check_gradients(made.head)
 
 
@@ -100,13 +102,17 @@ def test_without_a_long_entity_loss_and_gradients_are_zero():
 
 def test_text_without_segments_is_refused():
     rng = np.random.default_rng(0)
-    with pytest.raises(ConfigError, match=r"entity_segmentation: .*stream\.segmentation"):
+    with pytest.raises(
+        ConfigError, match=r"entity_segmentation: the text has no .*stream\.segmentation"
+    ):
         objective().prepare(unlabelled(), rng)
     assert objective().prepare(EXAMPLES[0], rng) is EXAMPLES[0]
 
 
 def test_an_unknown_reduction_is_refused():
-    with pytest.raises(ConfigError, match=r"reduction: .*found 'sum'"):
+    with pytest.raises(
+        ConfigError, match="reduction: expected one of mean, sequence_sum, found 'sum'"
+    ):
         EntitySegmentationConfig(reduction="sum")
 
 

@@ -148,7 +148,7 @@ def test_gradients_reach_states_reader_and_a_trained_table_but_no_projection():
     made.loss(states, batches(made, TEXT)[1])[0].backward()
     selected = {(row, token) for row, first, last, _ in selected_of(TEXT, "masked")
              for token in range(first, last + 1)}  # fmt: skip
-    reached = {tuple(place) for place in states.final.grad.abs().sum(2).nonzero().tolist()}
+    reached = {tuple(position) for position in states.final.grad.abs().sum(2).nonzero().tolist()}
     assert reached == selected
     assert reader.weight.grad.any()
     assert states.table.grad.any()
@@ -183,7 +183,9 @@ def test_a_graph_without_any_edge_or_relation_gives_zero():
 
 
 def test_missing_and_foreign_inputs_are_refused():
-    with pytest.raises(ConfigError, match="neighbour_attention"):
+    with pytest.raises(
+        ConfigError, match=r"neighbours of entities are known; add .* neighbour_attention"
+    ):
         objective(graph=None)
     made = objective()
     _, batch = batches(made, TEXT)
@@ -202,7 +204,7 @@ def test_missing_and_foreign_inputs_are_refused():
         ("mu", 0.0, "mu: expected a number above 0, found 0.0"),
         ("form", "eq61", "form: expected one of eq16, eq19, found 'eq61'"),
         ("correction", "q", "correction: expected one of log_q, mu_log_q, none, found 'q'"),
-        ("reduction", "sum", "reduction: .*found 'sum'"),
+        ("reduction", "sum", "reduction: expected one of mean, sequence_sum, found 'sum'"),
     ],
 )
 def test_wrong_settings_are_refused(name, value, message):

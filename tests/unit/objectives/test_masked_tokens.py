@@ -15,7 +15,7 @@ from biograft.errors import ConfigError
 from biograft.objectives.base import TensorBatch, TextStates
 from biograft.objectives.configs import MaskedTokensConfig
 from biograft.objectives.examples import IGNORED, SPECIAL, Setting, TextExample, collate
-from biograft.objectives.masked_tokens import MaskedTokens, choose_units, unit_numbers
+from biograft.objectives.masked_tokens import MaskedTokens, choose_units, unit_indices
 
 MASK = 4
 SETTING = Setting(mask=MASK, n_tokens=30, special=(0, 1, 2, 3, 4), width=3)
@@ -53,12 +53,12 @@ def prepared(mode, n, **options):
     ],
 )
 def test_units_are_tokens_words_or_entities(mode, expected):
-    assert unit_numbers(example(), mode).tolist() == expected
+    assert unit_indices(example(), mode).tolist() == expected
 
 
 @pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
 def test_no_unit_is_split_and_no_special_token_touched(mode):
-    units = unit_numbers(example(), mode)
+    units = unit_indices(example(), mode)
     for made in prepared(mode, 150, mask_ratio=0.3, random_ratio=0.2, kept_ratio=0.1):
         chosen = made.token_labels["masked_tokens"] != IGNORED
         assert not chosen[units == SPECIAL].any()
@@ -69,7 +69,7 @@ def test_no_unit_is_split_and_no_special_token_touched(mode):
 
 
 @pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
-def test_the_shares_are_exact_in_expectation(mode):
+def test_the_ratios_are_exact_in_expectation(mode):
     n = 1500
     counts = np.zeros((n, 3))
     original = example().tokens
@@ -85,7 +85,7 @@ def test_the_shares_are_exact_in_expectation(mode):
     assert (np.abs(counts.mean(0) - expected) < 4 * deviation).all()
 
 
-def test_the_number_of_chosen_tokens_is_as_near_the_share_as_units_allow():
+def test_the_number_of_selected_tokens_is_as_near_the_ratio_as_units_allow():
     sizes = np.ones(40, np.int64)
     for seed in range(50):
         n = len(choose_units(sizes, 0.15, np.random.default_rng(seed)))
@@ -95,23 +95,26 @@ def test_the_number_of_chosen_tokens_is_as_near_the_share_as_units_allow():
 
 
 @pytest.mark.parametrize("sizes", [[3], [1, 9], [2, 2, 5, 1]])
-def test_units_of_any_size_are_chosen_with_the_share_exact(sizes):
+def test_units_of_any_size_are_selected_with_the_exact_ratio(sizes):
     """All orders of the units and the chance of the last one, summed up by hand."""
     from itertools import permutations
 
-    share, total, orders = 0.15, 0.0, list(permutations(sizes))
+    ratio, total, orders = 0.15, 0.0, list(permutations(sizes))
     for order in orders:
-        left = share * sum(sizes)
+        left = ratio * sum(sizes)
         for size in order:
             if size > left:
                 total += size * (left / size)
                 break
             total, left = total + size, left - size
-    assert total / len(orders) == pytest.approx(share * sum(sizes))
+    assert total / len(orders) == pytest.approx(ratio * sum(sizes))
     n = 3000
-    draws = [np.array(sizes)[choose_units(np.array(sizes), share, np.random.default_rng(k))].sum()
-             for k in range(n)]  # fmt: skip
-    assert np.mean(draws) == pytest.approx(share * sum(sizes), abs=4 * np.std(draws) / math.sqrt(n))
+    samples = [
+        np.array(sizes)[choose_units(np.array(sizes), ratio, np.random.default_rng(k))].sum()
+        for k in range(n)
+    ]
+    tolerance = 4 * np.std(samples) / math.sqrt(n)
+    assert np.mean(samples) == pytest.approx(ratio * sum(sizes), abs=tolerance)
 
 
 def test_labels_are_what_stood_there_and_random_tokens_are_ordinary():
@@ -125,7 +128,7 @@ def test_labels_are_what_stood_there_and_random_tokens_are_ordinary():
     assert (example().tokens == original).all()
 
 
-def test_the_same_draw_hides_the_same():
+def test_the_same_rng_masks_the_same_tokens():
     first, second = (
         objective().prepare(example(), np.random.default_rng([1, 2])) for _ in range(2)
     )
@@ -141,15 +144,15 @@ FIXED = [(2, MASK), (6, 15), (7, MASK), (12, MASK)]
 def partly_fixed():
     given = example()
     tokens, fixed = given.tokens.copy(), np.zeros(len(WORDS), bool)
-    for place, token in FIXED:
-        tokens[place], fixed[place] = token, True
+    for position, token in FIXED:
+        tokens[position], fixed[position] = token, True
     return replace(given, tokens=tokens, fixed=fixed)
 
 
 @pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
-def test_fixed_tokens_and_what_is_hidden_with_them_stay_as_they_are(mode):
+def test_fixed_tokens_and_their_units_are_unchanged(mode):
     given, made = partly_fixed(), objective(mode, mask_ratio=0.5, random_ratio=0.3)
-    units = unit_numbers(given, mode)
+    units = unit_indices(given, mode)
     held = np.isin(units, units[given.fixed])
     assert held.sum() > (given.fixed.sum() if mode != "token" else 0)
     for seed in range(100):
@@ -160,7 +163,7 @@ def test_fixed_tokens_and_what_is_hidden_with_them_stay_as_they_are(mode):
 
 
 @pytest.mark.parametrize("mode", ["token", "whole_word", "whole_entity"])
-def test_what_is_hidden_already_is_a_part_of_the_share(mode):
+def test_tokens_masked_already_count_towards_the_ratio(mode):
     n, made = 1500, objective(mode, mask_ratio=0.4, random_ratio=0.0, kept_ratio=0.0)
     counts = [(made.prepare(partly_fixed(), np.random.default_rng([7, k])).tokens == MASK).sum()
               for k in range(n)]  # fmt: skip
@@ -169,7 +172,7 @@ def test_what_is_hidden_already_is_a_part_of_the_share(mode):
     assert abs(np.mean(counts) - expected) < 4 * deviation + 1e-9
 
 
-def test_where_more_is_hidden_than_the_share_nothing_is_chosen():
+def test_nothing_is_selected_above_the_ratio():
     for seed in range(50):
         found = objective("token").prepare(partly_fixed(), np.random.default_rng([7, seed]))
         assert (found.token_labels["masked_tokens"] == IGNORED).all()
@@ -181,7 +184,7 @@ def test_where_all_is_fixed_nothing_is_chosen():
     assert found.tokens.tolist() == given.tokens.tolist()
 
 
-def test_what_is_fixed_nowhere_changes_no_draw():
+def test_without_fixed_tokens_the_samples_are_unchanged():
     given = replace(example(), fixed=np.zeros(len(WORDS), bool))
     for seed in range(20):
         first, second = (
@@ -206,10 +209,10 @@ def test_the_loss_is_that_of_plain_loops():
     loss, stats = made.loss(found, TensorBatch.of(text))
     losses, right = [], 0
     for row in range(3):
-        for place, label in enumerate(text.token_labels["masked_tokens"][row].tolist()):
+        for position, label in enumerate(text.token_labels["masked_tokens"][row].tolist()):
             if label == IGNORED:
                 continue
-            scores = [sum(float(states[row, place, d] * head[d, v]) for d in range(3))
+            scores = [sum(float(states[row, position, d] * head[d, v]) for d in range(3))
                       for v in range(30)]  # fmt: skip
             total = sum(math.exp(score) for score in scores)
             losses.append(-math.log(math.exp(scores[label]) / total))

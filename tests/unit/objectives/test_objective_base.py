@@ -26,6 +26,14 @@ WEIGHTS = {
 """Published weights that are not 1."""
 
 
+def test_known_objectives():
+    assert set(NAMES) >= {
+        "masked_tokens", "entity_detection", "entity_linking", "next_sentence", "sentence_order",
+        "context_entity_consistency", "entity_segmentation", "bidirectional_entity_masking",
+        "masked_neighbour", "masked_mention", "entity_prediction",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_an_objective_is_built_of_a_configuration_and_a_setting(name):
     fields = {"graph": random_graph(), "embeddings": torch.zeros(7, 4)}

@@ -143,5 +143,5 @@ def test_a_head_is_initialised_the_same_each_time():
 
 
 def test_a_wrong_probability_is_refused():
-    with pytest.raises(ConfigError, match="swap_probability: expected a number"):
+    with pytest.raises(ConfigError, match="swap_probability: expected a number from 0 to 1"):
         SentenceOrderConfig(swap_probability=2.0)

@@ -90,21 +90,21 @@ def test_a_batch_without_gold_teaches_nothing():
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
 def test_scores_are_those_of_one_pair_after_the_other(encoder, similarity):
     mentions, names = TEXTS[:2], TEXTS[2:]
-    places = torch.tensor([[3, 0, -1], [1, 2, 0]])
+    candidates = torch.tensor([[3, 0, -1], [1, 2, 0]])
     lexical = torch.tensor([[0.1, 0.7, 0.0], [0.0, 0.9, 0.2]])
     options = {"similarity": similarity, "temperature": 0.5, "lexical_weight": 0.3}
     with torch.no_grad():
-        found = scorer(encoder, **options)(tokenize_in_batches(encoder, TEXTS), places, lexical)
+        found = scorer(encoder, **options)(tokenize_in_batches(encoder, TEXTS), candidates, lexical)
     unit = similarity == "cosine"
     left = encoder.encode(mentions, normalize=unit, precision="fp32")
     right = encoder.encode(names, normalize=unit, precision="fp32")
     for row in range(2):
         for column in range(3):
-            place = int(places[row, column])
-            if place < 0:
+            name = int(candidates[row, column])
+            if name < 0:
                 assert found[row, column] < -1e30
                 continue
-            near = float(np.dot(left[row], right[place])) + 0.3 * float(lexical[row, column])
+            near = float(np.dot(left[row], right[name])) + 0.3 * float(lexical[row, column])
             assert float(found[row, column]) == pytest.approx(near / 0.5, rel=1e-4)
 
 

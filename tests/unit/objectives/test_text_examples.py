@@ -94,7 +94,7 @@ def test_labelling_visible_entities_is_idempotent(visibility):
 def test_without_masking_only_all_entities_can_be_visible():
     bare = replace(sequence(MENTIONS), token_labels={})
     assert visible(set_visible_entities(bare, "all")) == [7, 0, 5, None, 8]
-    with pytest.raises(ConfigError, match=r"add objective\.masked_tokens"):
+    with pytest.raises(ConfigError, match=r"found none; add objective\.masked_tokens, or set"):
         set_visible_entities(bare, "masked")
-    with pytest.raises(ConfigError, match="entity_visibility: expected one of masked, all"):
+    with pytest.raises(ConfigError, match="entity_visibility: expected one of masked, all, found"):
         set_visible_entities(bare, "maskd")

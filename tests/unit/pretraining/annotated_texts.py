@@ -31,10 +31,10 @@ def annotate(text: str, names: dict[str, str] = NAMES, score: float = 0.9) -> An
     for name in sorted(names, key=len, reverse=True):
         start = text.find(name)
         while start >= 0:
-            place = set(range(start, start + len(name)))
-            if not place & taken:
+            covered = set(range(start, start + len(name)))
+            if not covered & taken:
                 spans.append(LinkedSpan(start, start + len(name), names[name], score))
-                taken |= place
+                taken |= covered
             start = text.find(name, start + 1)
     return AnnotatedDocument("", text, tuple(sorted(spans, key=lambda span: span.start)))
 

@@ -31,7 +31,7 @@ def shards(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Any:
-    """A fast WordPiece tokenizer that knows half of the words; the others fall into letters."""
+    """A fast WordPiece tokenizer that knows half of the words; others are characters."""
     words = [word for text in TEXTS for word in text.split()]
     made = tiny_tokenizer(TEXTS)
     kept = made.get_vocab()

@@ -77,8 +77,8 @@ def graph(given):
     build_neighbours(kb, folder / "neighbours")
     sizes = ["training.epochs=2", "model.dim=8", "model.relation_dim=6"]
     embed_graph(kb, GraphRecipe.load("transr", sizes), folder / "transr")
-    places = {"neighbours": folder / "neighbours", "vectors": folder / "transr"}
-    read = [f"knowledge.{key}={json.dumps(str(place))}" for key, place in places.items()]
+    paths = {"neighbours": folder / "neighbours", "vectors": folder / "transr"}
+    read = [f"knowledge.{key}={json.dumps(str(path))}" for key, path in paths.items()]
     return [*read, "new.layers=3"]
 
 

@@ -142,7 +142,7 @@ def test_an_existing_model_is_trained_further(kb, recipe, tmp_path):
 
 
 def test_wrong_recipes_are_refused(kb, recipe, tmp_path):
-    with pytest.raises(ConfigError, match="give --kb"):
+    with pytest.raises(ConfigError, match="needs the names of a knowledge base; give --kb"):
         pretrain(recipe(), None, tmp_path / "run")
     NewSeq2Seq(max_length=48, **SMALL).create(["x"], 0).save_pretrained(tmp_path / "bart")
     long = recipe(encoder={"name": str(tmp_path / "bart"), "max_length": 99})

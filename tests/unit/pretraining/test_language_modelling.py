@@ -178,9 +178,9 @@ def test_the_sampling_of_held_out_batches_is_the_same_each_time(monkeypatch):
     torch.manual_seed(1)
     found = {made.evaluate(batches, "fp32")["masked_tokens.loss"] for _ in range(3)}
     assert len(found) == 1
-    drawn = float(torch.rand(()))
+    sampled = float(torch.rand(()))
     torch.manual_seed(1)
-    assert drawn == float(torch.rand(()))  # the evaluation does not change training
+    assert sampled == float(torch.rand(()))  # the evaluation does not change training
 
 
 def test_the_loss_is_the_weighted_sum_of_all_terms_and_reaches_every_weight():

@@ -188,7 +188,7 @@ def test_a_layer_with_entity_inputs_knows_all_entities_with_vectors(
 def test_the_visibility_of_entities_follows_the_recipe(bench, recipe, tmp_path):
     layers, objectives = {"entity_fusion": {"after": 1}}, {"entity_prediction": {}}
     masked = recipe(layers, objectives, neighbours=None, vectors=None)
-    with pytest.raises(ConfigError, match=r"add objective\.masked_tokens"):
+    with pytest.raises(ConfigError, match=r"found none; add objective\.masked_tokens, or set"):
         pretrain(masked, bench.kb, tmp_path / "run")
     table = np.zeros((3, 8), np.float32)
     linked, detecting = (

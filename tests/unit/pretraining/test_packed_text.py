@@ -27,7 +27,7 @@ def packed(shards, tokenizer, **options):
 
 
 def words_of(text, tokenizer, mention):
-    """A mention of an example as text, pieces joined."""
+    """A mention of an example as text, its tokens joined."""
     pieces = tokenizer.convert_ids_to_tokens(text.tokens[mention[0] : mention[1] + 1])
     return "".join(f"{'' if piece.startswith('##') else ' '}{piece}" for piece in pieces).replace(
         "##", ""
@@ -265,7 +265,7 @@ def test_arrays_are_plain_npy_files_and_the_rows_are_kept(shards, tokenizer):
 
 
 def test_text_without_a_token_is_refused(shards, tokenizer):
-    with pytest.raises(ConfigError, match="holds no text"):
+    with pytest.raises(ConfigError, match=r"stream\.shards: .* holds no text"):
         packed(shards(["", "  "]), tokenizer)
 
 

@@ -17,10 +17,10 @@ from biograft.pretraining.stream_configs import AnnotatedTextConfig
 from biograft.pretraining.tokenisation import TokenisedDocument
 
 
-def document(words, mentions=(), sentences=(), number=0):
+def document(words, mentions=(), sentences=(), index=0):
     """Return a document with the tokens 100, 101, ..."""
     return TokenisedDocument(
-        number=number,
+        index=index,
         tokens=100 + np.arange(len(words)),
         words=np.array(words),
         mentions=np.array([(*span, 0) for span in mentions], np.int64).reshape(-1, 3),
@@ -74,14 +74,14 @@ def test_the_last_sentence_end_is_after_the_start():
 
 
 @st.composite
-def documents(draw, number=0):
+def documents(draw, index=0):
     words = np.cumsum(draw(st.lists(st.integers(0, 1), min_size=1, max_size=40)))
     positions = sorted(draw(st.sets(st.integers(0, len(words) - 1), max_size=8)))
     mentions = [(positions[k], positions[k + 1]) for k in range(0, len(positions) - 1, 2)]
-    inside = {place for first, last in mentions for place in range(first + 1, last + 1)}
+    inside = {position for first, last in mentions for position in range(first + 1, last + 1)}
     sentences = draw(st.sets(st.integers(1, max(1, len(words) - 1)), max_size=4))
     kept = sorted(s for s in sentences if s not in inside and s < len(words))
-    return document(words - words[0], mentions, kept, number)
+    return document(words - words[0], mentions, kept, index)
 
 
 @settings(deadline=None)
@@ -90,10 +90,10 @@ def test_split_positions_are_within_no_word_and_no_mention(made, data):
     start = data.draw(st.integers(0, len(made.tokens) - 1))
     stop = data.draw(st.integers(start, len(made.tokens)))
     expected = [
-        place
-        for place in range(start + 1, stop)
-        if made.words[place] != made.words[place - 1]
-        and not any(first < place <= last for first, last, _ in made.mentions)
+        position
+        for position in range(start + 1, stop)
+        if made.words[position] != made.words[position - 1]
+        and not any(first < position <= last for first, last, _ in made.mentions)
     ]
     assert split_positions(made, start, stop).tolist() == expected
 

@@ -39,7 +39,7 @@ def test_every_shipped_recipe_loads(name):
         entity_counts=np.ones(2, np.int64), graph=GRAPH, embeddings=torch.zeros(100, 8),
     )  # fmt: skip
     for objective in recipe.objectives.values():
-        objective.build(*[setting] * (recipe.reads == "annotated_text"))
+        objective.build(*[setting] * (recipe.stream_kind == "annotated_text"))
 
 
 def test_the_published_settings():
@@ -143,11 +143,15 @@ def test_an_unknown_recipe():
             "knowledge.layers.entity_memory.n_nearest=0",
             "n_nearest: expected at least 1",
         ),
-        ("kebiolm-cpu", "encoder.pooling=cls", r"encoder\.pooling: says how a text becomes"),
+        ("kebiolm-cpu", "encoder.pooling=cls", r"encoder\.pooling: determines how a text"),
         ("kebiolm-cpu", "objective.synonym_alignment.loss=circle", r"is for .* synonym_pairs"),
         ("sapbert-cpu", "objective.masked_tokens.mode=token", r"is for .* annotated_text"),
-        ("sapbert-cpu", "encoder.dropout=0.1", r"encoder\.dropout: is for models that write"),
-        ("genbioel-pretrain", "encoder.pooling=cls", r"encoder\.pooling: says how .* one vector"),
+        ("sapbert-cpu", "encoder.dropout=0.1", r"encoder\.dropout: applies to models that"),
+        (
+            "genbioel-pretrain",
+            "encoder.pooling=cls",
+            r"encoder\.pooling: .* text becomes one vector",
+        ),
         ("genbioel-pretrain", "encoder.dropout=1", r"dropout: expected a number from 0 to below 1"),
         ("genbioel-pretrain", "new.width=64", r"either encoder\.name, .* \[new\] .*; found both"),
         ("genbioel-pretrain-cpu", "encoder.dropout=0.1", r"has new\.dropout instead"),
@@ -193,8 +197,8 @@ def test_a_new_model_says_what_it_can_learn_from(write):
 @pytest.mark.parametrize("kind", list(NEW_MODELS))
 def test_every_kind_of_new_model_names_streams(kind):
     config = NEW_MODELS.load(kind)()
-    assert config.reads
-    assert set(config.reads) <= set(STREAMS)
+    assert config.stream_kinds
+    assert set(config.stream_kinds) <= set(STREAMS)
     assert callable(config.create)
 
 

@@ -177,7 +177,7 @@ def test_originals_come_first_and_unchanged_documents_are_not_copied(substitutio
     first = AnnotatedDocument("a", TEXT, annotate(TEXT, NAMES).spans, "en")
     second = AnnotatedDocument("b", "flu", (LinkedSpan(0, 3, "D4", 1.0),), "en")
     read = list(substitution(probability=1.0, copies=2).read([first, second]))
-    assert [each.number for each in read] == [0, 1, 0, 0]
+    assert [each.index for each in read] == [0, 1, 0, 0]
     assert [each.document for each in read[:2]] == [first, second]
     assert read[0].consistent == (IGNORED,) * 4
     assert len(list(substitution(probability=1.0, originals=False).read([first, second]))) == 1

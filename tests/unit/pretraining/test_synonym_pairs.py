@@ -191,11 +191,11 @@ def test_a_sample_limits_only_large_groups(names, cross, cap, seed):
 def test_every_pair_is_equally_likely():
     groups = np.zeros(6, np.int64)
     partners, rng = count_partners(groups), np.random.default_rng(1)
-    drawn = Counter(
+    sampled = Counter(
         tuple(pair) for _ in range(3000) for pair in sample_pairs(groups, partners, 5, rng)[0]
     )
-    assert len(drawn) == 15
-    assert all(count == pytest.approx(1000, abs=120) for count in drawn.values())
+    assert len(sampled) == 15
+    assert all(count == pytest.approx(1000, abs=120) for count in sampled.values())
 
 
 def test_the_same_seed_samples_the_same():

@@ -32,13 +32,13 @@ SINGLE = ("{c} is START {a} END", "{c} is the same as START {a} END",
           "START {a} END is {c}", "START {a} END is the same as {c}")  # fmt: skip
 
 
-def possible(names, definitions, target, *, synonyms=3, most=2):
+def possible(names, definitions, target, *, synonyms=3, limit=2):
     """Give all that may be said where one of a concept's (cleaned) names is the target."""
     others = [name for name in names if name != target]
     for a in others or [target]:
         if definitions:
             templates, chosen = DEFINED, itertools.permutations(
-                definitions, min(most, len(definitions))
+                definitions, min(limit, len(definitions))
             )  # fmt: skip
             known = [" ".join(some) for some in chosen]
         elif others:
@@ -119,9 +119,9 @@ def test_an_example_follows_from_seed_epoch_and_number(kb):
               for t in (one, two)]  # fmt: skip
     assert all_of[0] == all_of[1]
     other = NameTemplates(kb, NameTemplatesConfig(seed=34))
-    drawn = [[triple(t.example(epoch, 8)) for epoch in range(20)] for t in (one, other)]
-    assert drawn[0] != drawn[1]
-    assert len(set(drawn[0])) > 10
+    sampled = [[triple(t.example(epoch, 8)) for epoch in range(20)] for t in (one, other)]
+    assert sampled[0] != sampled[1]
+    assert len(set(sampled[0])) > 10
 
 
 def test_options(kb):
@@ -129,7 +129,7 @@ def test_options(kb):
     names, definitions = plain("B")
     number = next(n for n in range(len(few)) if few.example(0, n).target == "only b")
     allowed = {(source, "", target) for source, _, target in possible(
-        names, definitions, "only b", most=1)}  # fmt: skip
+        names, definitions, "only b", limit=1)}  # fmt: skip
     assert {triple(few.example(epoch, number)) for epoch in range(200)} == allowed
     names, _ = plain("D")
     number = next(n for n in range(len(few)) if few.example(0, n).target == "d1")

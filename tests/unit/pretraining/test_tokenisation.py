@@ -19,7 +19,7 @@ from biograft.corpus.shards import AnnotatedDocument
 from biograft.errors import ConfigError
 from biograft.objectives.examples import CONSISTENT, HEAD_OFFSET, IGNORED, SEGMENT_ENDS, collate
 from biograft.pretraining.stream_configs import AnnotatedTextConfig
-from biograft.pretraining.substitution import NumberedDocument, SubstitutionConfig
+from biograft.pretraining.substitution import IndexedDocument, SubstitutionConfig
 from biograft.pretraining.text_batches import join_random_next
 from biograft.pretraining.text_builder import open_packed
 from biograft.pretraining.tokenisation import DocumentTokenizer, PackingCounts, SegmentFinder
@@ -232,7 +232,7 @@ TOKENIZERS = {
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_words_end_at_punctuation_and_chinese_characters(name):
     tokenizer = TOKENIZERS[name]()
-    document = NumberedDocument(0, AnnotatedDocument("one", TEXT))
+    document = IndexedDocument(0, AnnotatedDocument("one", TEXT))
     [found] = DocumentTokenizer(tokenizer, {}, 0.0).tokenise([document], PackingCounts())
     encoding = tokenizer(TEXT, add_special_tokens=False, return_offsets_mapping=True)
     assert found.tokens.tolist() == encoding["input_ids"]
@@ -248,7 +248,7 @@ def test_words_end_at_punctuation_and_chinese_characters(name):
 
 
 def test_an_empty_text_has_no_words():
-    document = NumberedDocument(0, AnnotatedDocument("none", ""))
+    document = IndexedDocument(0, AnnotatedDocument("none", ""))
     tokenizer = TOKENIZERS["xlm-r"]()
     [found] = DocumentTokenizer(tokenizer, {}, 0.0).tokenise([document], PackingCounts())
     assert found.words.tolist() == []

@@ -53,9 +53,9 @@ def test_every_shipped_experiment_fits_its_kind(name):
 def test_recipes_of_variants_fit_and_differ(name):
     experiment = Experiment.load(name)
     settings = parse_settings(experiment, EncoderTaskSettings)
-    places = {name: Path(name) for name in experiment.inputs}
+    paths = {name: Path(name) for name in experiment.inputs}
     variants = parse_variants(experiment, EncoderVariant).values()
-    recipes = [variant_recipe(v, settings, places) for v in variants if not v.encoder]
+    recipes = [variant_recipe(v, settings, paths) for v in variants if not v.encoder]
     for recipe in recipes:
         assert recipe.encoder.name == settings.encoder
         assert recipe.new is None
@@ -79,9 +79,9 @@ def ablated(name):
     """The recipes of an experiment by label."""
     experiment = Experiment.load(name)
     settings = parse_settings(experiment, EncoderTaskSettings)
-    places = {name: Path(name) for name in experiment.inputs}
+    paths = {name: Path(name) for name in experiment.inputs}
     return {
-        label: variant_recipe(variant, settings, places)
+        label: variant_recipe(variant, settings, paths)
         for label, variant in parse_variants(experiment, EncoderVariant).items()
         if not variant.encoder
     }

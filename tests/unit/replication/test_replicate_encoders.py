@@ -78,8 +78,8 @@ def test_an_encoder_of_another_recipe_is_refused(job, tmp_path):
         experiment=experiment, work=tmp_path, data=tmp_path, out=tmp_path / "out.json"
     )
     settings = encoders.parse_settings(experiment, encoders.EncoderTaskSettings)
-    places = {name: tmp_path / name for name in experiment.inputs}
-    recipe = encoders.variant_recipe(encoders.EncoderVariant(), settings, places)
+    paths = {name: tmp_path / name for name in experiment.inputs}
+    recipe = encoders.variant_recipe(encoders.EncoderVariant(), settings, paths)
     folder = tmp_path / "pretrained" / "EMBERT"
     folder.mkdir(parents=True)
     start_run(folder, {**recipe.to_json(), "name": "another"}, {})

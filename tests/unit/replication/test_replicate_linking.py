@@ -26,20 +26,20 @@ def run(write, tmp_path):
     def measure(text, **changes):
         header = 'paper = "P"\nclaim = "C."\n'
         experiment = Experiment.load(write(f"x{next(calls)}.toml", header + text))
-        said, warnings = [], []
+        messages, warnings = [], []
         out = tmp_path / "results.json"
         job = ExperimentJob(
             experiment=experiment,
             work=tmp_path / "work",
             data=tmp_path / "data",
             out=out,
-            say=said.append,
+            say=messages.append,
             warn=warnings.append,
             **changes,
         )
         run_experiment(job)
         found = json.loads(out.read_text("utf-8"))["rows"] if out.exists() else []
-        return found, said, warnings
+        return found, messages, warnings
 
     return measure
 
@@ -53,14 +53,14 @@ splits = ["dev"]
 
 
 def test_a_set_is_measured_once_and_missing_ones_are_skipped(run):
-    rows, said, warnings = run(LEXICAL)
+    rows, messages, warnings = run(LEXICAL)
     (row,) = rows
     assert (row["set"], row["split"], row["config"]) == ("ncbi-disease", "dev", "lexical")
     assert (row["n"], row["coverage"]) == (3, 100.0)
     low, high = row["intervals"]["acc@1"]
     assert low <= row["acc@1"] <= high
     assert row["command"].startswith("biograft replicate run ")
-    assert said == rows
+    assert messages == rows
     skipped = {line.partition(":")[0]: line for line in warnings}
     assert set(skipped) == {"zh-procedures", "xlbel-en"}
     assert "BIOGRAFT_DATA" in skipped["zh-procedures"]
@@ -114,9 +114,9 @@ def test_each_seed_is_trained_and_linked_once(run, tmp_path):
     assert {row["seed"] for row in rows} == {0}
     assert all(row["n"] == 3 and row["split"] == "test" for row in rows)
     assert (tmp_path / "work/ncbi-disease/seed-0/encoder/encoder/model.safetensors").exists()
-    more, said, _ = run(SUPERVISED.format(seeds=[0, 1]), inputs=inputs)
+    more, messages, _ = run(SUPERVISED.format(seeds=[0, 1]), inputs=inputs)
     assert more[:3] == rows
-    assert [row["seed"] for row in said] == [1, 1, 1]
+    assert [row["seed"] for row in messages] == [1, 1, 1]
 
 
 def test_the_dictionary_of_a_fold_holds_its_train_split(write, tmp_path):

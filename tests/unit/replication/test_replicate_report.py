@@ -135,7 +135,7 @@ def test_attention_has_the_ratio_of_nearer_synonyms():
     assert "| Chinese (40) | EMBERT | 0.12 | 0.46 | 75% |" in text
 
 
-def test_the_speed_of_linking_shows_what_was_measured_only():
+def test_the_speed_of_linking_lists_measured_values_only():
     lexical = {
         "n_names": 73000,
         "over_sklearn": 4.0,

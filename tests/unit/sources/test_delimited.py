@@ -171,7 +171,7 @@ def test_columns_in_another_order_are_refused(rows):
         rows("b\ta\tc\n1\t2\t3\n", HEADED)
 
 
-def test_the_number_of_rows_comes_with_the_share_read(write, block_size):
+def test_the_number_of_rows_comes_with_the_fraction_read(write, block_size):
     calls = []
     path = write("t", "a\tb\tc\n" * 100)
     log = ReadLog(path, lambda n, fraction: calls.append((n, fraction)))

@@ -94,6 +94,6 @@ def test_files_and_notes_are_kept_once_in_order():
 @pytest.mark.parametrize("fraction", [None, 0.5])
 def test_progress_is_advanced(fraction):
     calls = []
-    log = ReadLog(HERE, lambda n, share: calls.append((n, share)))
+    log = ReadLog(HERE, lambda n, done: calls.append((n, done)))
     log.read(3, fraction)
     assert (log.n_read, calls) == (3, [(3, fraction)])

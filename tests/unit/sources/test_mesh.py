@@ -177,7 +177,7 @@ def test_the_note_on_a_substance_is_no_definition(write, reading):
     assert result.of(TypeRecord) == [TypeRecord("C1", "SCR1", "Supplementary Chemicals", "D", 1)]
 
 
-def test_registry_numbers_in_the_old_place_are_found(write, reading):
+def test_registry_numbers_in_the_old_element_are_found(write, reading):
     more = (
         "<ConceptList><Concept><RegistryNumber>52665-69-7</RegistryNumber></Concept></ConceptList>"
     )

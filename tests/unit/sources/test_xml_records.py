@@ -91,9 +91,9 @@ def test_a_folder_a_zip_and_a_file_give_the_same(write, tmp_path):
     with zipfile.ZipFile(tmp_path / "d.zip", "w") as archive:
         for path in written:
             archive.write(path, path.name)
-    for place in (tmp_path / "d", tmp_path / "d.zip"):
-        assert list(xml_files(place)) == [
-            (place / "a.xml", b"<a/>"), (place / "b.xml", b"<b>22</b>")
+    for source in (tmp_path / "d", tmp_path / "d.zip"):
+        assert list(xml_files(source)) == [
+            (source / "a.xml", b"<a/>"), (source / "b.xml", b"<b>22</b>")
         ]  # fmt: skip
     assert list(xml_files(written[0])) == [(written[0], b"<b>22</b>")]
 

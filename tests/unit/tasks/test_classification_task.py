@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -72,6 +73,21 @@ def test_three_classes_of_pairs(load, training, tmp_path):
     fitted = fit(model, examples, examples, tmp_path / "run", seed=1)
     assert fitted.report.accuracy == 1.0
     assert [answer.label for answer in model.predict(examples)] == [e.label for e in examples]
+
+
+def test_an_epoch_is_kept_even_where_the_metric_is_minus_one(load, training, tmp_path):
+    """No weights were kept where a correlation was -1 in every epoch, and the run failed."""
+
+    class Anticorrelated(ClassificationModel):
+        def report(self, examples, predictions):
+            report = super().report(examples, predictions).to_json()
+            return SimpleNamespace(to_json=lambda: {**report, "f1": -1.0})
+
+    examples = texts(several=False)
+    config = ClassificationConfig(training=training(epochs=2))
+    model = Anticorrelated.from_examples(load(), config, examples)
+    fitted = fit(model, examples, examples, tmp_path / "run", seed=1)
+    assert (fitted.best_epoch, fitted.epochs[0]["f1"]) == (1, -1.0)
 
 
 @pytest.mark.parametrize("several", [True, False])

@@ -124,9 +124,9 @@ def test_the_crf_gives_no_sequence_that_the_scheme_forbids():
 
 def test_a_word_counts_in_the_window_that_owns_it():
     head = TagHead(2, TagSet(("X",), "bio"))
-    sure = {name: torch.eye(3)[number] for number, name in enumerate("OBI")}
-    left = (window([0] * 3, own=(0, 2)), (torch.stack([sure["B"], sure["I"], sure["B"]]),))
-    right = (window([0] * 3, 1, (2, 4)), (torch.stack([sure["O"], sure["I"], sure["O"]]),))
+    certain = {name: torch.eye(3)[number] for number, name in enumerate("OBI")}
+    left = (window([0] * 3, own=(0, 2)), (torch.stack([certain["B"], certain["I"], certain["B"]]),))
+    right = (window([0] * 3, 1, (2, 4)), (torch.stack([certain["O"], certain["I"], certain["O"]]),))
     assert head.join([left, right]) == [(0, 3, "X")]
 
 

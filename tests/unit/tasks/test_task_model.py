@@ -50,7 +50,7 @@ def test_little_is_padding(items):
 
 def test_processes_share_an_epoch(items):
     sources = [LengthBatches(items, 16, seed=3, rank=rank, world=2) for rank in (0, 1)]
-    shares = [[*chain(*numbers(source.batches(0)))] for source in sources]
-    assert sorted(shares[0] + shares[1]) == list(range(500))
+    rows_of_process = [[*chain(*numbers(source.batches(0)))] for source in sources]
+    assert sorted(rows_of_process[0] + rows_of_process[1]) == list(range(500))
     with pytest.raises(ConfigError, match="1 examples are too few for 2 processes"):
         LengthBatches(items[:1], 16, seed=3, world=2)

@@ -34,7 +34,7 @@ def test_the_papers_settings():
 
 
 @pytest.mark.parametrize("name", ["matching", "inference", "classification", "ranking"])
-def test_chinese_tasks_are_learned_alike(name):
+def test_chinese_tasks_are_learned_too(name):
     recipe = TaskRecipe.load(name)
     assert recipe.task == name
     assert recipe.search.learning_rates == (2e-5, 4e-5, 6e-5)

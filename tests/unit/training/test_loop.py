@@ -217,12 +217,12 @@ def test_epochs_count_batches(make_task, tmp_path, accumulate, n_steps):
     ],
 )
 def test_ends_of_epochs_are_reported_with_accumulation(make_task, tmp_path, accumulate, expected):
-    told, modes = [], []
+    evaluated, modes = [], []
     task = make_task()
 
     def after_epoch(epoch):
         modes.append((task.model.training, torch.is_grad_enabled()))
-        told.append(epoch)
+        evaluated.append(epoch)
         return {"epoch": epoch}, False
 
     task = make_task(after_epoch=after_epoch)
@@ -230,9 +230,9 @@ def test_ends_of_epochs_are_reported_with_accumulation(make_task, tmp_path, accu
     result = train(task, options, tmp_path / "run")
     logged = [e for e in metrics(tmp_path / "run") if "evaluation" in e]
     assert [(e["step"], e["evaluation"]["epoch"]) for e in logged] == expected
-    assert told == [epoch for _, epoch in expected]
+    assert evaluated == [epoch for _, epoch in expected]
     assert set(modes) == {(False, False)}
-    assert result.evaluation == {"epoch": told[-1]}
+    assert result.evaluation == {"epoch": evaluated[-1]}
 
 
 def test_after_epoch_can_stop_the_training(make_task, tmp_path):
@@ -243,15 +243,15 @@ def test_after_epoch_can_stop_the_training(make_task, tmp_path):
 
 
 def test_the_end_of_an_epoch_is_reported_once_across_a_resume(make_task, tmp_path):
-    told = []
+    evaluated = []
 
     def after_epoch(epoch):
-        told.append(epoch)
+        evaluated.append(epoch)
         return {}, epoch == 1
 
     train(make_task(after_epoch=after_epoch), config(), tmp_path / "run")
     train(make_task(after_epoch=after_epoch), config(), tmp_path / "run", resume=True)
-    assert told == [1, 2]
+    assert evaluated == [1, 2]
 
 
 def test_accumulated_gradients_are_the_mean_of_the_batches(make_task, tmp_path):

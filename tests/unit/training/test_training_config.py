@@ -45,7 +45,7 @@ def test_a_wrong_configuration_is_refused(values, message):
 def test_learning_rates(schedule, expected):
     config = TrainingConfig(learning_rate=3.0, warmup=0.2, schedule=schedule)
     rates = [learning_rate(step, 10, config) for step in range(10)]
-    assert rates == pytest.approx([3 * share for share in expected])
+    assert rates == pytest.approx([3 * rate for rate in expected])
 
 
 def test_weight_decay_excludes_vectors_by_default():

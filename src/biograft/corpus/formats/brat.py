@@ -204,10 +204,10 @@ def _resource(concept: str, document: Document) -> str:
 def drop_dangling_relations(document: Document) -> tuple[Document, int]:
     """Drop relations with an argument that is no mention of the document."""
     ids = {mention.id for mention in document.mentions if mention.id}
-    kept = tuple(
+    relations = tuple(
         r for r in document.relations if r.arguments and all(ref in ids for _, ref in r.arguments)
     )
-    return replace(document, relations=kept), len(document.relations) - len(kept)
+    return replace(document, relations=relations), len(document.relations) - len(relations)
 
 
 def assign_mention_ids(document: Document) -> tuple[Document, int]:

@@ -53,8 +53,8 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
             continue
         for key in row.value.keys() - {"text", "mention_data"}:
             log.filter(key)
-        kept = tuple(mention for mention in mentions if mention is not None)
-        yield Document(str(identifier), checker.text, kept)
+        valid = tuple(mention for mention in mentions if mention is not None)
+        yield Document(str(identifier), checker.text, valid)
 
 
 def _mention(value: dict[str, Any], checker: OffsetChecker, line: int) -> Mention | None:

@@ -177,8 +177,8 @@ def _pairs(
 
 def keep_binary_relations(document: Document) -> tuple[Document, int]:
     """Drop relations that do not have two arguments."""
-    kept = tuple(r for r in document.relations if len(r.arguments) == len(_ROLES))
-    return replace(document, relations=kept), len(document.relations) - len(kept)
+    relations = tuple(r for r in document.relations if len(r.arguments) == len(_ROLES))
+    return replace(document, relations=relations), len(document.relations) - len(relations)
 
 
 def rename_roles(document: Document) -> tuple[Document, int]:

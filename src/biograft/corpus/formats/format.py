@@ -108,25 +108,25 @@ def fill_gaps(document: Document) -> tuple[Document, int]:
 
 def keep_disjoint(document: Document) -> tuple[Document, int]:
     """Keep the longest of overlapping mentions, the first of equals; sort them by position."""
-    kept: list[Mention] = []
+    mentions: list[Mention] = []
     taken: set[int] = set()
     for mention in sorted(document.mentions, key=lambda m: (m.start - m.end, m.start)):
         covered = range(mention.start, mention.end)
         if taken.isdisjoint(covered):
             taken.update(covered)
-            kept.append(mention)
-    kept.sort(key=lambda mention: mention.start)
-    n = len(document.mentions) - len(kept)
-    return replace(document, mentions=tuple(kept)), n
+            mentions.append(mention)
+    mentions.sort(key=lambda mention: mention.start)
+    n = len(document.mentions) - len(mentions)
+    return replace(document, mentions=tuple(mentions)), n
 
 
 def keep_flat_passages(document: Document) -> tuple[Document, int]:
     """Keep passages that do not overlap an earlier one; sort them by position."""
-    kept: list[Passage] = []
+    passages: list[Passage] = []
     for passage in sorted(document.passages, key=lambda p: (p.start, p.end)):
-        if passage.start >= (kept[-1].end if kept else 0):
-            kept.append(passage)
-    return replace(document, passages=tuple(kept)), len(document.passages) - len(kept)
+        if passage.start >= (passages[-1].end if passages else 0):
+            passages.append(passage)
+    return replace(document, passages=tuple(passages)), len(document.passages) - len(passages)
 
 
 def replace_characters(pattern: str) -> Step:
@@ -162,8 +162,8 @@ def _without_mention(**empty: object) -> Callable[[Document], tuple[Document, in
 
 def _without_relations(of: str) -> Step:
     def step(document: Document) -> tuple[Document, int]:
-        kept = tuple(relation for relation in document.relations if relation.of != of)
-        return replace(document, relations=kept), len(document.relations) - len(kept)
+        relations = tuple(relation for relation in document.relations if relation.of != of)
+        return replace(document, relations=relations), len(document.relations) - len(relations)
 
     return step
 

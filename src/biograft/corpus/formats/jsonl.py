@@ -7,7 +7,7 @@
      "passages": [{"start": 0, "end": 11, "kind": "title"}]}
 
 Empty values are omitted; a mention needs only ``start`` and ``end``. A mention with gaps has
-``pieces``, such as ``[[0, 4], [12, 18]]``, a composite mention ``parts``.
+``fragments``, such as ``[[0, 4], [12, 18]]``, a composite mention ``parts``.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _passage(value: dict[str, Any], document: Document) -> Passage:
 
 def _pair(value: list[Any], kind: type[Any]) -> tuple[Any, Any]:
     if len(value) != 2 or not all(type(each) is kind for each in value):
-        raise MalformedError("expected pairs in pieces and arguments")
+        raise MalformedError("expected pairs in fragments and arguments")
     return value[0], value[1]
 
 

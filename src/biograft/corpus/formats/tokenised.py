@@ -115,8 +115,8 @@ def _tokenise(document: Document) -> tuple[Document, int]:
             ends[end] = len(text)
         passages.append(Passage(begin, len(text), TOKENS))
     moved = tuple(_moved(m, starts, ends, text) for m in document.mentions)
-    kept = tuple(mention for mention in moved if mention is not None)
-    changed = replace(document, text=text, mentions=kept, passages=tuple(passages))
+    mentions = tuple(mention for mention in moved if mention is not None)
+    changed = replace(document, text=text, mentions=mentions, passages=tuple(passages))
     return changed, int(text != document.text)
 
 
@@ -168,8 +168,8 @@ def _count_passages(document: Document) -> tuple[Document, int]:
 
 def _drop_whitespace_mentions(document: Document) -> tuple[Document, int]:
     """Drop mentions of whitespace only, which cover no token."""
-    kept = tuple(m for m in document.mentions if m.text.strip())
-    return replace(document, mentions=kept), len(document.mentions) - len(kept)
+    mentions = tuple(m for m in document.mentions if m.text.strip())
+    return replace(document, mentions=mentions), len(document.mentions) - len(mentions)
 
 
 TOKENISE_STEPS: tuple[tuple[str, Step], ...] = (

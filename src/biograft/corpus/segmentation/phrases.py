@@ -137,11 +137,11 @@ def _count_units(corpus: npt.NDArray[np.int32], n_kinds: int) -> Ints:
 
 
 def _unit_positions(
-    corpus: npt.NDArray[np.int32], n_kinds: int, kept: Ints
+    corpus: npt.NDArray[np.int32], n_kinds: int, units: Ints
 ) -> npt.NDArray[np.int32]:
     """Return the index of the kept unit at each position of the corpus; -1 if none."""
     of_unit = np.full(n_kinds + 1, -1, np.int32)
-    of_unit[kept] = np.arange(len(kept))
+    of_unit[units] = np.arange(len(units))
     positions = np.empty(len(corpus), np.int32)
     for start in range(0, len(corpus), _CHUNK):
         positions[start : start + _CHUNK] = of_unit[corpus[start : start + _CHUNK]]

@@ -126,13 +126,13 @@ def _mention(value: Any, text: Any) -> Mention:
     """Make a mention, checked to match its text."""
     fragments: Any = value.get("fragments", []) if isinstance(value, dict) else []
     if not isinstance(fragments, list) or not all(_is_span(each) for each in fragments):
-        raise _InvalidExampleError("pieces is not a list of start and end")
+        raise _InvalidExampleError("fragments is not a list of start and end")
     values = {**value, "fragments": tuple(map(tuple, fragments))} if fragments else value
     mention: Mention = _record(Mention, values)
     spans = mention.spans
     outer = (min(start for start, _ in spans), max(end for _, end in spans))
     if not isinstance(text, str) or outer != (mention.start, mention.end):
-        raise _InvalidExampleError("a mention whose pieces do not begin and end with it")
+        raise _InvalidExampleError("a mention whose fragments do not begin and end with it")
     inside = all(0 <= start < end <= len(text) for start, end in spans)
     if not inside or " ".join(text[start:end] for start, end in spans) != mention.text:
         raise _InvalidExampleError("a mention that is not at its offsets")

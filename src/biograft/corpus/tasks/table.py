@@ -97,9 +97,9 @@ def _classes(rows: Iterator[_RoleRow], log: ReadLog) -> Iterator[ClassExample]:
             log.reject(f"{empty} is empty", row.line, row.text)
             continue
         labels = _several(row.cells["labels"]) if "labels" in row.cells else (row.get("label"),)
-        kept = tuple(label.strip() for label in labels if label.strip())
+        nonempty = tuple(label.strip() for label in labels if label.strip())
         multi = "labels" in row.cells
-        yield ClassExample(row.get("text"), kept, row.get("context"), multi, row.get("id"))
+        yield ClassExample(row.get("text"), nonempty, row.get("context"), multi, row.get("id"))
 
 
 def _several(value: Any) -> list[str]:

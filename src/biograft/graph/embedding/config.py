@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from biograft.errors import ConfigError, nearest
+from biograft.config import Above, AtLeast, Choice, Config, Range, check_fields
+from biograft.errors import ConfigError
 from biograft.recipes.recipe import Recipe
 
 MODELS = ("transe", "transr")
@@ -19,32 +19,26 @@ PROJECTIONS = ("xavier", "identity")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelConfig:
+class ModelConfig(Config):
     """The model: TransE or TransR, its sizes, norm and constraints."""
 
-    kind: str = "transe"
-    dim: int = 100
-    relation_dim: int = 0
+    kind: Annotated[str, Choice(*MODELS)] = "transe"
+    dim: Annotated[int, AtLeast(1)] = 100
+    relation_dim: Annotated[int, AtLeast(0)] = 0
     """Dimension of TransR's relations; 0: that of the entities."""
-    norm: str = "l2"
+    norm: Annotated[str, Choice(*NORMS)] = "l2"
     clamp: bool = True
     """TransR: clip projected vectors to a norm of at most 1."""
-    projection: str = "identity"
+    projection: Annotated[str, Choice(*PROJECTIONS)] = "identity"
     """TransR: initialisation of the projections."""
-    entity_bound: str = "unit"
+    entity_bound: Annotated[str, Choice(*BOUNDS)] = "unit"
     """Norm of entities after each step: 1 (``unit``), at most 1 (``ball``), or unbounded."""
-    relation_bound: str = "none"
+    relation_bound: Annotated[str, Choice(*BOUNDS)] = "none"
     inverse: bool = False
     """Learn inverse relations, and use them to predict heads."""
 
     def __post_init__(self) -> None:
-        _check_choice("model.kind", self.kind, MODELS)
-        _check_choice("model.norm", self.norm, NORMS)
-        _check_choice("model.entity_bound", self.entity_bound, BOUNDS)
-        _check_choice("model.relation_bound", self.relation_bound, BOUNDS)
-        _check_choice("model.projection", self.projection, PROJECTIONS)
-        _check_minimum("model.dim", self.dim, 1)
-        _check_minimum("model.relation_dim", self.relation_dim, 0)
+        check_fields(self, "model.")
         if self.kind == "transe" and self.relation_dim not in (0, self.dim):
             raise ConfigError(
                 f"model.relation_dim: TransE needs that of the entities ({self.dim}), "
@@ -58,77 +52,62 @@ class ModelConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingConfig:
+class SamplingConfig(Config):
     """Negative sampling: an end of a true triple is replaced."""
 
-    kind: str = "uniform"
+    kind: Annotated[str, Choice(*SAMPLERS)] = "uniform"
     """Which end: both equally often, or by the Bernoulli rule of TransH (``bernoulli``)."""
-    negatives: int = 1
+    negatives: Annotated[int, AtLeast(1)] = 1
     filtered: bool = False
     """Never sample a training triple as a negative."""
 
     def __post_init__(self) -> None:
-        _check_choice("sampling.kind", self.kind, SAMPLERS)
-        _check_minimum("sampling.negatives", self.negatives, 1)
+        check_fields(self, "sampling.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LossConfig:
+class LossConfig(Config):
     """The loss, a mean over pairs or triples."""
 
-    kind: str = "margin"
-    margin: float = 1.0
-    temperature: float = 1.0
+    kind: Annotated[str, Choice(*LOSSES)] = "margin"
+    margin: Annotated[float, AtLeast(0)] = 1.0
+    temperature: Annotated[float, AtLeast(0)] = 1.0
     """Self-adversarial: how strongly negatives of high score are weighted."""
 
     def __post_init__(self) -> None:
-        _check_choice("loss.kind", self.kind, LOSSES)
-        _check_minimum("loss.margin", self.margin, 0)
-        _check_minimum("loss.temperature", self.temperature, 0)
+        check_fields(self, "loss.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptimiserConfig:
+class OptimiserConfig(Config):
     """The optimiser; all but ``adam`` update only rows with gradients."""
 
-    kind: str = "adagrad"
-    learning_rate: float = 0.1
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
+    kind: Annotated[str, Choice(*OPTIMISERS)] = "adagrad"
+    learning_rate: Annotated[float, Above(0)] = 0.1
+    beta1: Annotated[float, Range(min=0, below=1)] = 0.9
+    beta2: Annotated[float, Range(min=0, below=1)] = 0.999
+    epsilon: Annotated[float, Above(0)] = 1e-8
 
     def __post_init__(self) -> None:
-        _check_choice("optimiser.kind", self.kind, OPTIMISERS)
-        _check_positive("optimiser.learning_rate", self.learning_rate)
-        _check_positive("optimiser.epsilon", self.epsilon)
-        for name, value in (("beta1", self.beta1), ("beta2", self.beta2)):
-            if not 0 <= value < 1:
-                raise ConfigError(f"optimiser.{name}: expected 0 <= {name} < 1, found {value}")
+        check_fields(self, "optimiser.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddingTrainingConfig:
+class EmbeddingTrainingConfig(Config):
     """Epochs, batches, checkpoints and early stopping."""
 
-    epochs: int = 100
-    batch: int = 1024
-    seed: int = 0
-    save_every: int = 10
+    epochs: Annotated[int, AtLeast(1)] = 100
+    batch: Annotated[int, AtLeast(1)] = 1024
+    seed: Annotated[int, Range(min=0, below=2**63)] = 0
+    save_every: Annotated[int, AtLeast(1)] = 10
     """Epochs between saved states; an interrupt saves nothing more."""
-    evaluate_every: int = 0
+    evaluate_every: Annotated[int, AtLeast(0)] = 0
     """Epochs between evaluations on the valid split, which keep the best vectors; 0: never."""
-    patience: int = 5
+    patience: Annotated[int, AtLeast(1)] = 5
     """Evaluations without a better MRR before training stops."""
 
     def __post_init__(self) -> None:
-        _check_minimum("training.epochs", self.epochs, 1)
-        _check_minimum("training.batch", self.batch, 1)
-        _check_minimum("training.seed", self.seed, 0)
-        if self.seed >= 2**63:
-            raise ConfigError(f"training.seed: expected less than 2**63, found {self.seed}")
-        _check_minimum("training.save_every", self.save_every, 1)
-        _check_minimum("training.evaluate_every", self.evaluate_every, 0)
-        _check_minimum("training.patience", self.patience, 1)
+        check_fields(self, "training.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,18 +125,3 @@ class GraphRecipe(Recipe):
     def with_seed(self, seed: int) -> GraphRecipe:
         """Return the same recipe with another seed."""
         return replace(self, training=replace(self.training, seed=seed))
-
-
-def _check_choice(name: str, value: str, known: Collection[str]) -> None:
-    if value not in known:
-        raise ConfigError(f"{name}: nothing is called {value!r}; {nearest(value, known)}")
-
-
-def _check_minimum(name: str, value: float, minimum: int) -> None:
-    if not minimum <= value < float("inf"):
-        raise ConfigError(f"{name}: expected at least {minimum}, found {value}")
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not 0 < value < float("inf"):
-        raise ConfigError(f"{name}: expected a number above 0, found {value}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from biograft.artifacts import ArtifactKind, file_sizes, hash_file
-from biograft.errors import ConfigError
+from biograft.config import AtLeast, Choice, Config
 
 STORAGES = {
     "float32": "as the encoder computes them; 4 bytes per number",
@@ -22,29 +22,21 @@ SIMILARITIES = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DenseConfig:
+class DenseConfig(Config):
     """Settings of a dense index."""
 
-    storage: str = "float32"
+    storage: Annotated[str, Choice(*STORAGES)] = "float32"
     """Number format of the vectors: ``float32``, ``float16``, ``bfloat16`` or ``int8``."""
-    similarity: str = "cosine"
+    similarity: Annotated[str, Choice(*SIMILARITIES)] = "cosine"
     """Score of a name: ``cosine`` or ``dot``."""
     approximate: bool = False
     """Search an HNSW graph instead of all vectors; faster from about a million names on."""
     languages: tuple[str, ...] = ()
     """Index names in these languages only; empty means all."""
-    batch_size: int = 64
+    batch_size: Annotated[int, AtLeast(1)] = 64
     """Number of names of usual length encoded at once."""
     precision: str = "auto"
     """Precision in which names and queries are encoded."""
-
-    def __post_init__(self) -> None:
-        for field, known in (("storage", STORAGES), ("similarity", SIMILARITIES)):
-            value = getattr(self, field)
-            if value not in known:
-                raise ConfigError(f"{field}: expected one of {', '.join(known)}, found {value!r}")
-        if self.batch_size < 1:
-            raise ConfigError(f"batch_size: expected at least 1, found {self.batch_size}")
 
 
 DENSE_INDEX = ArtifactKind(

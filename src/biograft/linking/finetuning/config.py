@@ -5,17 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from biograft.config import Above, AtLeast
-from biograft.errors import ConfigError, nearest
+from biograft.config import Above, AtLeast, Choice, Config
 from biograft.linking.lexical.index import LexicalConfig
 from biograft.objectives.configs import SynonymAlignmentConfig, SynonymMarginalConfig
 from biograft.training.config import TrainingConfig
 
-CHOICES = {
-    "loss": ("marginal", "bank", "contrastive"),
-    "refresh": ("reachable", "full"),
-    "missing_gold": ("add", "skip"),
-}
+LOSSES = ("marginal", "bank", "contrastive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +23,7 @@ class FinetuneTraining(TrainingConfig):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FinetuneConfig:
+class FinetuneConfig(Config):
     """Settings of fine-tuning.
 
     ``marginal`` loss (BioSyn): each mention has ``k`` candidates, half of them by lexical search,
@@ -51,31 +46,19 @@ class FinetuneConfig:
     mentions with equal text and concepts once per epoch.
     """
 
-    loss: str = "marginal"
-    k: int = 20
-    refresh: str = "reachable"
+    loss: Annotated[str, Choice(*LOSSES)] = "marginal"
+    k: Annotated[int, AtLeast(2)] = 20
+    refresh: Annotated[str, Choice("reachable", "full")] = "reachable"
     first_full: bool = True
-    reach: int = 100
-    missing_gold: str = "add"
-    partners: int = 1
+    reach: Annotated[int, AtLeast(1)] = 100
+    missing_gold: Annotated[str, Choice("add", "skip")] = "add"
+    partners: Annotated[int, AtLeast(1)] = 1
     distinct: bool = True
     exclude_own_mention: bool = False
-    encode_batch: int = 64
+    encode_batch: Annotated[int, AtLeast(1)] = 64
     """Number of names of usual length encoded at once when candidates are updated."""
     lexical: LexicalConfig = field(default_factory=LexicalConfig)
     """Lexical search, and the languages of the names."""
     marginal: SynonymMarginalConfig = field(default_factory=SynonymMarginalConfig)
     contrastive: SynonymAlignmentConfig = field(default_factory=SynonymAlignmentConfig)
     training: FinetuneTraining = field(default_factory=FinetuneTraining)
-
-    def __post_init__(self) -> None:
-        for name, known in CHOICES.items():
-            value = getattr(self, name)
-            if value not in known:
-                raise ConfigError(
-                    f"{name}: expected one of {', '.join(known)}, found {value!r}; "
-                    f"{nearest(value, known)}"
-                )
-        for name, low in (("k", 2), ("reach", 1), ("partners", 1), ("encode_batch", 1)):
-            if getattr(self, name) < low:
-                raise ConfigError(f"{name}: expected at least {low}, found {getattr(self, name)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from biograft.config import Above, AtLeast, Choice
+from biograft.config import Above, AtLeast, Choice, Config, Ratio, check_fields
 from biograft.errors import ConfigError
 from biograft.nn.generation.config import BeamConfig
 from biograft.nn.scratch_configs import NewSeq2Seq
@@ -18,7 +18,7 @@ PER_CONCEPT = ("all", "shortest", "random")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamesConfig:
+class NamesConfig(Config):
     """Which names of a store may be generated.
 
     ``lower`` lower-cases names, mentions and contexts. A name of several concepts belongs to all
@@ -27,18 +27,13 @@ class NamesConfig:
     """
 
     lower: bool = True
-    shared: str = "all"
-    per_concept: str = "all"
+    shared: Annotated[str, Choice(*SHARED)] = "all"
+    per_concept: Annotated[str, Choice(*PER_CONCEPT)] = "all"
     types: tuple[str, ...] = ()
     """Semantic types, by code or label; empty means all."""
     languages: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _check_choice("shared", self.shared, SHARED)
-        _check_choice("per_concept", self.per_concept, PER_CONCEPT)
-        _check_minimum("seed", self.seed, 0)
+    seed: Annotated[int, AtLeast(0)] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +49,7 @@ class GenerativeTraining(TrainingConfig):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GenerativeConfig:
+class GenerativeConfig(Config):
     """Settings of a generative linker.
 
     The score of a name is ``w * generation + (1 - w) * search``, where w is ``generation_weight``
@@ -72,47 +67,30 @@ class GenerativeConfig:
     """Maximum number of tokens of a prompt and a name together."""
     dropout: float | None = None
     """Dropout, also of attention, instead of the model's own."""
-    target: str = "similar"
+    target: Annotated[str, Choice(*TARGETS)] = "similar"
     """The training target among the names of the correct concept: the one most ``similar`` to the
     mention by character n-grams, the ``shortest``, or a ``random`` one for each mention."""
     names: NamesConfig = field(default_factory=NamesConfig)
     prompt: bool = True
     """Prompt the decoder with *mention is*."""
-    context_words: int = 384
+    context_words: Annotated[int, AtLeast(0)] = 384
     drop_overlapping: bool = False
     """Do not train on mentions that overlap others of their document."""
-    bucket_batches: int = 0
+    bucket_batches: Annotated[int, AtLeast(0)] = 0
     """Group examples of similar length within this number of batches; 0: no grouping."""
     objective: NameGenerationConfig = field(default_factory=NameGenerationConfig)
     training: GenerativeTraining = field(default_factory=GenerativeTraining)
     beam: BeamConfig = field(default_factory=BeamConfig)
-    batch: int = 32
+    batch: Annotated[int, AtLeast(1)] = 32
     """Number of mentions in a batch of generation."""
-    generation_weight: float = 1.0
+    generation_weight: Ratio = 1.0
     fit_weight: bool = False
-    rescore: int = 0
+    rescore: Annotated[int, AtLeast(0)] = 0
 
     def __post_init__(self) -> None:
-        _check_choice("target", self.target, TARGETS)
-        counts = {"context_words": 0, "bucket_batches": 0, "batch": 1, "rescore": 0}
-        for name, low in counts.items():
-            _check_minimum(name, getattr(self, name), low)
-        if not 0 <= self.generation_weight <= 1:
-            raise ConfigError(
-                f"generation_weight: expected a number from 0 to 1, found {self.generation_weight}"
-            )
+        check_fields(self)
         if self.rescore and self.beam.renormalise:
             raise ConfigError(
                 "rescore: rescored names have probabilities over the whole vocabulary, generated "
                 "ones not; set rescore = 0 or beam.renormalise = false"
             )
-
-
-def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ConfigError(f"{name}: expected one of {', '.join(known)}, found {value!r}")
-
-
-def _check_minimum(name: str, value: int, minimum: int) -> None:
-    if value < minimum:
-        raise ConfigError(f"{name}: expected at least {minimum}, found {value}")

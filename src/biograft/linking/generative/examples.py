@@ -110,9 +110,9 @@ class GenerationExamples:
     def __len__(self) -> int:
         return len(self.examples)
 
-    def example(self, epoch: int, number: int) -> NameExample:
+    def example(self, epoch: int, index: int) -> NameExample:
         """Return an example by its index."""
-        return self.examples[number]
+        return self.examples[index]
 
     def provenance(self) -> dict[str, Any]:
         """Return the counts and a hash of the examples."""

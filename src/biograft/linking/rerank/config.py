@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from biograft.config import AtLeast, Choice, Ratio
+from biograft.config import AtLeast, Choice, Config, Range, Ratio, check_fields
 from biograft.errors import ConfigError
 from biograft.training.config import SCHEDULES, TrainingConfig
 
@@ -26,37 +26,30 @@ class RerankTraining(TrainingConfig):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RerankConfig:
+class RerankConfig(Config):
     """Settings of a re-ranker."""
 
     encoder: str
     """Folder or name of the encoder to start from."""
     pooling: str = "cls"
     """Pooling of the states of a pair: ``cls`` or ``mean``."""
-    n_candidates: int = 16
+    n_candidates: Annotated[int, AtLeast(1)] = 16
     """Number of concepts of a mention that are re-ranked; those behind keep their order."""
-    max_length: int = 128
+    max_length: Annotated[int, AtLeast(MIN_LENGTH)] = 128
     """Maximum number of tokens of a pair, including special tokens."""
-    context_characters: int = 120
+    context_characters: Annotated[int, AtLeast(0)] = 120
     """Characters of context on each side of a mention."""
-    n_synonyms: int = 2
+    n_synonyms: Annotated[int, AtLeast(0)] = 2
     """Number of further names of a candidate in its text."""
-    definition_characters: int = 200
+    definition_characters: Annotated[int, AtLeast(0)] = 200
     """Maximum number of characters of a candidate's definition in its text."""
     nil_text: str = "none of these"
     """The text of NIL, scored like a candidate."""
-    held_out: float = 0.1
+    held_out: Annotated[float, Range(above=0, below=1)] = 0.1
     """Fraction of the documents on which the mix with the first ranking is fitted."""
     training: RerankTraining = field(default_factory=RerankTraining)
 
     def __post_init__(self) -> None:
-        minima = {"n_candidates": 1, "max_length": MIN_LENGTH, "context_characters": 0}
-        for name, low in {**minima, "n_synonyms": 0, "definition_characters": 0}.items():
-            if getattr(self, name) < low:
-                raise ConfigError(f"{name}: expected at least {low}, found {getattr(self, name)}")
-        if not 0 < self.held_out < 1:
-            raise ConfigError(
-                f"held_out: expected a fraction between 0 and 1, found {self.held_out}"
-            )
+        check_fields(self)
         if not self.nil_text.strip():
             raise ConfigError("nil_text: expected words, found none")

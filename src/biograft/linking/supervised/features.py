@@ -126,7 +126,7 @@ def feature_names(generators: Sequence[str]) -> list[str]:
     kinds = ("best", "second", "below", "first", "together")
     names = [f"{generator} {kind}" for generator in generators for kind in kinds]
     names += [f"{a} of best {b}" for a in generators for b in generators if a != b]
-    names += ["exact", "normalised", "words shared", "share of training", "seen in training"]
+    names += ["exact", "normalised", "words shared", "fraction of training", "seen in training"]
     return [*names, "linked in training", "meant in training", "number of names"]
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Annotated
 
-from biograft.errors import ConfigError
+from biograft.config import AtLeast, Config, Range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeamConfig:
+class BeamConfig(Config):
     """The number of beams, and the score of a name.
 
     The score is the sum of the log-probabilities of the tokens of a name and its end, divided by
@@ -19,13 +19,7 @@ class BeamConfig:
     the best of its step is dropped, and one that is takes the place of a hypothesis.
     """
 
-    beams: int = 5
+    beams: Annotated[int, AtLeast(1)] = 5
     renormalise: bool = False
-    length_penalty: float = 1.0
+    length_penalty: Annotated[float, Range()] = 1.0
     published: bool = False
-
-    def __post_init__(self) -> None:
-        if self.beams < 1:
-            raise ConfigError(f"beams: expected at least 1, found {self.beams}")
-        if not math.isfinite(self.length_penalty):
-            raise ConfigError(f"length_penalty: expected a number, found {self.length_penalty}")

@@ -68,8 +68,8 @@ class FlatTrie:
         children = 1 + np.concatenate(
             [np.zeros(1, np.int64), np.cumsum(np.concatenate(n_children))]
         )
-        last, numbers = np.unique(at, return_inverse=True)
-        return cls(_small(np.concatenate(levels)), _small(children), _small(last)), numbers
+        last, indices = np.unique(at, return_inverse=True)
+        return cls(_small(np.concatenate(levels)), _small(children), _small(last)), indices
 
     @property
     def n_nodes(self) -> int:

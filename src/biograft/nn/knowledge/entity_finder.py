@@ -101,8 +101,8 @@ class EntityCoverage:
         """Find the covered entity mentions of a sequence."""
         mentions = self.finder.find(tokens)
         chances = np.random.default_rng(zlib.crc32(_key(tokens))).random(len(mentions))
-        kept = zip(mentions, chances, strict=True)
-        return tuple(mention for mention, chance in kept if chance < self.ratio)
+        sampled = zip(mentions, chances, strict=True)
+        return tuple(mention for mention, chance in sampled if chance < self.ratio)
 
 
 def entity_inputs(

@@ -82,8 +82,8 @@ def covering(mentions: Tensor, shape: torch.Size) -> Tensor:
     """Map each token to the last mention that covers it: (sequences, length), -1 for none."""
     n_sequences, length = shape
     owner = torch.full((n_sequences * length,), -1, device=mentions.device)
-    number, position = tokens_of(mentions, length)
-    return owner.scatter_reduce(0, position, number, "amax").view(n_sequences, length)
+    row, position = tokens_of(mentions, length)
+    return owner.scatter_reduce(0, position, row, "amax").view(n_sequences, length)
 
 
 def tokens_of(mentions: Tensor, length: int) -> tuple[Tensor, Tensor]:
@@ -92,10 +92,10 @@ def tokens_of(mentions: Tensor, length: int) -> tuple[Tensor, Tensor]:
     Positions count through all sequences of the batch, each of ``length`` tokens.
     """
     n_tokens = mentions[:, 2] - mentions[:, 1] + 1  # (mentions,)
-    number = torch.arange(len(mentions), device=mentions.device).repeat_interleave(n_tokens)
+    row = torch.arange(len(mentions), device=mentions.device).repeat_interleave(n_tokens)
     before = n_tokens.cumsum(0) - n_tokens
-    within = torch.arange(len(number), device=mentions.device) - before[number]
-    return number, mentions[number, 0] * length + mentions[number, 1] + within
+    within = torch.arange(len(row), device=mentions.device) - before[row]
+    return row, mentions[row, 0] * length + mentions[row, 1] + within
 
 
 class SpanPooling(nn.Module):

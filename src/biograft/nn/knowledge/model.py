@@ -152,14 +152,14 @@ class KnowledgeBertModel(KnowledgeBertPreTrained):
         text_states: Tensor | None = None
         outputs: dict[str, Tensor] = {}
         layers = self.bert.encoder.layer
-        for number in range(len(layers) + 1):
-            for name in self._layers_after.get(number, ()):
+        for n_done in range(len(layers) + 1):
+            for name in self._layers_after.get(n_done, ()):
                 knowledge = self.knowledge[name](replace(inputs, states=states))
                 text_states = states if text_states is None else text_states
                 outputs |= _outputs(knowledge)
                 states = knowledge.states
-            if number < len(layers):
-                states = layers[number](states, bias)
+            if n_done < len(layers):
+                states = layers[n_done](states, bias)
         outputs.pop("states", None)
         text_states = states if text_states is None else text_states
         return KnowledgeBertOutput(last_hidden_state=states, text_states=text_states, **outputs)

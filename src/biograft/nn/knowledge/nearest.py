@@ -134,8 +134,8 @@ class Clusters(nn.Module):
         width = int(ends.gather(1, n_searched[:, None] - 1).max())
         scores = queries.new_full((len(queries), width), -math.inf)
         starts, done = self.starts.tolist(), 0
-        for number, n_queries in enumerate(cluster.bincount().tolist()):
-            begin, end = starts[number], starts[number + 1]
+        for index, n_queries in enumerate(cluster.bincount().tolist()):
+            begin, end = starts[index], starts[index + 1]
             if n_queries and end > begin:
                 selected = query[done : done + n_queries]
                 columns = first[done : done + n_queries, None] + torch.arange(

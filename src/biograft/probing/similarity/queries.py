@@ -78,13 +78,13 @@ class HardNegatives:
     def _groups(self, positives: Ints) -> Iterator[tuple[_Pool, Ints]]:
         """Yield each pool with the indices of the positives that share it."""
         kinds = _type_sets(self.base)
-        numbers: dict[tuple[tuple[int, ...], int], list[int]] = {}
+        indices_of: dict[tuple[tuple[int, ...], int], list[int]] = {}
         for index, row in enumerate(positives.tolist()):
             group = (kinds[self.names.concepts[row]], int(self.names.languages[row]))
-            numbers.setdefault(group, []).append(index)
+            indices_of.setdefault(group, []).append(index)
         of_type = self.base.table("types").column("type").to_numpy()
         typed = self.base.table("types").column("concept").to_numpy()
-        for (types, language), indices in numbers.items():
+        for (types, language), indices in indices_of.items():
             in_pool = np.zeros(len(self.base), np.bool_)
             if types:
                 in_pool[typed[np.isin(of_type, types)]] = True

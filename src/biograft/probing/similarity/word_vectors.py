@@ -50,7 +50,7 @@ class TrainingText:
 
     tokens: list[str]
     counts: npt.NDArray[np.int64]
-    numbers: npt.NDArray[np.int32]
+    token_ids: npt.NDArray[np.int32]
     ends: npt.NDArray[np.int64]  # (lines,)
 
     def lines(self) -> Iterator[npt.NDArray[np.int32]]:
@@ -58,7 +58,7 @@ class TrainingText:
         start = 0
         for end in self.ends.tolist():
             if end > start:
-                yield self.numbers[start:end]
+                yield self.token_ids[start:end]
             start = end
 
 
@@ -75,8 +75,8 @@ class WordVectors:
 
     def encode(self, texts: Iterable[str]) -> Vectors:
         """Return the mean token vector of each text; zeros without known tokens."""
-        numbers = {token: row for row, token in enumerate(self.tokens)}
-        rows_of_texts = [[numbers[t] for t in tokenize(text) if t in numbers] for text in texts]
+        rows = {token: row for row, token in enumerate(self.tokens)}
+        rows_of_texts = [[rows[t] for t in tokenize(text) if t in rows] for text in texts]
         zeros = np.zeros(self.vectors.shape[1], np.float32)
         means = [self.vectors[rows].mean(axis=0) if rows else zeros for rows in rows_of_texts]
         return np.array(means, np.float32).reshape(-1, self.vectors.shape[1])
@@ -101,28 +101,28 @@ def read_text_lines(path: Path) -> Iterator[str]:
 
 def read_training_text(path: Path, progress: Progress | None = None) -> TrainingText:
     """Read a text and index its tokens, the same way each time."""
-    numbers: dict[str, int] = {}
+    ids: dict[str, int] = {}
     rows_of_lines: list[npt.NDArray[np.int32]] = []
     for line in read_text_lines(path):
         tokens = tokenize(line)
-        row = [numbers.setdefault(token, len(numbers)) for token in tokens]
+        row = [ids.setdefault(token, len(ids)) for token in tokens]
         rows_of_lines.append(np.array(row, np.int32))
         if progress:
             progress.advance(1)
     lengths = np.fromiter(map(len, rows_of_lines), np.int64, len(rows_of_lines))
     tokens_of_text = np.concatenate([np.zeros(0, np.int32), *rows_of_lines])
-    counts = np.bincount(tokens_of_text, minlength=len(numbers))
+    counts = np.bincount(tokens_of_text, minlength=len(ids))
     order = np.argsort(-counts, kind="stable")
     frequent = order[counts[order] >= MIN_COUNT]
     if not len(frequent):
         raise InputError(
             f"has no word or character {MIN_COUNT} times", path=path, remedy="give more text"
         )
-    renumbered = np.full(len(numbers), -1, np.int32)
-    renumbered[frequent] = np.arange(len(frequent), dtype=np.int32)
-    tokens_of_text = renumbered[tokens_of_text]
+    new_ids = np.full(len(ids), -1, np.int32)
+    new_ids[frequent] = np.arange(len(frequent), dtype=np.int32)
+    tokens_of_text = new_ids[tokens_of_text]
     lines = np.repeat(np.arange(len(rows_of_lines)), lengths)[tokens_of_text >= 0]
-    token_list = list(numbers)
+    token_list = list(ids)
     return TrainingText(
         [token_list[k] for k in frequent.tolist()],
         counts[frequent],
@@ -223,9 +223,9 @@ def count_neighbours(text: TrainingText) -> Cooccurrences:
     keys, values = np.zeros(0, np.int64), np.zeros(0)
     starts = np.concatenate([[0], text.ends[:-1]])
     line_starts = np.repeat(starts, text.ends - starts)  # where the line of each token begins
-    for begin in range(0, len(text.numbers), _BLOCK):
-        end = min(begin + _BLOCK, len(text.numbers))
-        found = _count_pairs(text.numbers, line_starts, begin, end, n)
+    for begin in range(0, len(text.token_ids), _BLOCK):
+        end = min(begin + _BLOCK, len(text.token_ids))
+        found = _count_pairs(text.token_ids, line_starts, begin, end, n)
         keys, values = _sum_by_key(
             np.concatenate([keys, found[0]]), np.concatenate([values, found[1]])
         )
@@ -242,18 +242,18 @@ def _sum_by_key(keys: _I64, values: _F64) -> tuple[_I64, _F64]:
 
 @numba.njit(cache=True)
 def _count_pairs(
-    numbers: _I32, line_starts: _I64, begin: int, end: int, n: int
+    token_ids: _I32, line_starts: _I64, begin: int, end: int, n: int
 ) -> tuple[_I64, _F64]:
     """Return the token pairs within the window, in both directions, with 1 / distance."""
     keys = np.empty(2 * GLOVE_WINDOW * (end - begin), np.int64)
     values = np.empty(len(keys))
     k = 0
     for position in range(begin, end):
-        token = np.int64(numbers[position])
+        token = np.int64(token_ids[position])
         for context_position in range(
             max(line_starts[position], position - GLOVE_WINDOW), position
         ):
-            context = np.int64(numbers[context_position])
+            context = np.int64(token_ids[context_position])
             keys[k], keys[k + 1] = token * n + context, context * n + token
             values[k] = values[k + 1] = 1.0 / (position - context_position)
             k += 2

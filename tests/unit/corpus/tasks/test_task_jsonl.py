@@ -107,11 +107,11 @@ BROKEN = [
     ),
     (
         {"text": "ab", "first": MENTION, "second": {**MENTION, "fragments": [[0]]}},
-        "pieces is not a list of start and end",
+        "fragments is not a list of start and end",
     ),
     (
         {"text": "ab", "first": MENTION, "second": {**MENTION, "fragments": [[0, 1], [1, 2]]}},
-        "a mention whose pieces do not begin and end with it",
+        "a mention whose fragments do not begin and end with it",
     ),
 ]
 

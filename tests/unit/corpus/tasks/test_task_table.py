@@ -87,7 +87,7 @@ def test_json_lines(write):
     assert rejected(result) == {"the key 'l' is missing": [3]}
 
 
-def test_answers_are_gathered(write):
+def test_answers_are_grouped_by_question(write):
     path = write("a.csv", "q,a,r\nq1,x,1\nq2,y,0\nq1,z,0\nq1,w,maybe\nq1,,1\n")
     result = read(path, query="q", answer="a", relevance="r")
     assert result.examples == (

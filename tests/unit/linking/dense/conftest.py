@@ -61,11 +61,11 @@ def brute_force() -> Callable[..., RowHits]:
 
     def find(vectors: np.ndarray, queries: np.ndarray, k: int) -> RowHits:
         rows, scores = np.full((len(queries), k), -1), np.full((len(queries), k), -np.inf)
-        for place, query in enumerate(queries.astype(np.float64)):
+        for index, query in enumerate(queries.astype(np.float64)):
             exact = [np.float32(np.dot(query, vector)) for vector in vectors.astype(np.float64)]
             best = sorted(range(len(vectors)), key=lambda row: (-exact[row], row))[:k]
-            rows[place, : len(best)] = best
-            scores[place, : len(best)] = [exact[row] for row in best]
+            rows[index, : len(best)] = best
+            scores[index, : len(best)] = [exact[row] for row in best]
         return RowHits(rows, scores.astype(np.float32))
 
     return find

@@ -386,7 +386,7 @@ class TestOpen:
         with pytest.raises(StoreError, match=r"damaged \(largest_norm is missing\)"):
             DenseIndex.open(index.folder, index.kb)
 
-    def test_changed_bytes_are_found_on_asking(self, index):
+    def test_changed_bytes_are_found_on_request(self, index):
         path = index.folder / "vectors.npy"
         content = bytearray(path.read_bytes())
         content[-1] ^= 1
@@ -413,7 +413,7 @@ class TestScore:
         assert np.isfinite(scores[0]).tolist() == [*held, False]
 
 
-def test_another_build_of_the_same_place_is_refused(make_kb, encoder, tmp_path):
+def test_another_build_of_the_same_folder_is_refused(make_kb, encoder, tmp_path):
     """What the one had encoded was the other's to remove and to write into."""
     kb = make_kb()
     with held_elsewhere(tmp_path / "I"), pytest.raises(OutputError):

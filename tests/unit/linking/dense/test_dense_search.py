@@ -64,7 +64,7 @@ def test_vectors_of_any_length(tmp_path, brute_force, coarse):
 
 
 @pytest.mark.parametrize("coarse", [False, True])
-def test_what_a_coarse_scan_cannot_tell_apart(tmp_path, brute_force, coarse):
+def test_ties_of_a_coarse_scan(tmp_path, brute_force, coarse):
     """The best of a hundred rows that are one and the same in bfloat16."""
     centre = random_vectors(1)
     vectors = centre + 1e-5 * random_vectors(100, seed=2)

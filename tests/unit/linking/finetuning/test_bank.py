@@ -40,7 +40,7 @@ def test_all_names_and_all_mentions_are_in_it_once(clinic, bank_of):
     assert len(set(bank.texts)) == len(bank)
 
 
-def test_the_reachable_are_the_names_of_gold_concepts_and_what_is_near_by_letters(clinic, bank_of):
+def test_the_reachable_are_the_names_of_gold_concepts_and_the_lexically_nearest(clinic, bank_of):
     mentions = [LabelledMention("my dental pains", frozenset({"C4"}))]
     bank = bank_of(mentions, refresh="reachable", reach=1)
     assert sorted(bank.texts) == ["cephalgia", "dental pain", "headache", "my dental pains"]
@@ -62,23 +62,23 @@ def test_what_is_right_is_what_names_the_concept_and_is_not_the_text_itself(clin
             assert batch.gold[line, row] == (bool(known[name] & concepts) and not itself)
 
 
-def test_partners_are_right_names_drawn_anew_each_epoch(bank_of):
+def test_partners_are_correct_names_sampled_anew_each_epoch(bank_of):
     bank = bank_of(refresh="full", partners=2)
     data = bank.data.examples
-    for place, example in enumerate(data):
-        drawn = bank.sample(0, [place])
-        batch = bank.batch(torch.zeros(len(bank), 2), 0, [place])
-        assert len(drawn) == min(2, batch.gold[0].sum())
-        assert batch.gold[0, drawn].all(), example.text
-        assert (bank.sample(0, [place]) == drawn).all()
+    for index, example in enumerate(data):
+        sampled = bank.sample(0, [index])
+        batch = bank.batch(torch.zeros(len(bank), 2), 0, [index])
+        assert len(sampled) == min(2, batch.gold[0].sum())
+        assert batch.gold[0, sampled].all(), example.text
+        assert (bank.sample(0, [index]) == sampled).all()
     epochs = {tuple(bank.sample(epoch, range(len(data))).tolist()) for epoch in range(5)}
     assert len(epochs) > 1
 
 
 def test_a_text_of_no_other_name_teaches_nothing(clinic, bank_of):
     bank = bank_of([*clinic.mentions, LabelledMention("x", frozenset({"C7"}))], refresh="full")
-    place = len(bank.data) - 1
-    assert bank.batch(torch.zeros(len(bank), 2), 0, [place]).gold[0].sum() == 2
+    index = len(bank.data) - 1
+    assert bank.batch(torch.zeros(len(bank), 2), 0, [index]).gold[0].sum() == 2
     assert not bank.batch(torch.zeros(len(bank), 2), 0, []).gold.any()
 
 

@@ -74,7 +74,7 @@ def test_what_lay_people_say_is_learned(run, clinic, tmp_path, loss):
     assert clinic.kb.name(int(best)).text in ("abdominal pain", "Abdominal Pain", "pain of abdomen")
 
 
-def test_the_weight_of_letters_is_learned_and_written(run):
+def test_the_weight_of_lexical_search_is_learned_and_written(run):
     result = run("run", epochs=2, marginal={"lexical_weight": 0.8, "lexical_rate_factor": 20})
     content = WEIGHTS.read(result.encoder)
     assert content["weights"] == {"dense": 1.0, "lexical": result.lexical_weight}
@@ -96,7 +96,7 @@ def test_the_weight_of_letters_is_learned_and_written(run):
     assert read_weights(by_products.encoder) is None
 
 
-def test_letters_that_mislead_get_no_weight(run):
+def test_misleading_lexical_scores_get_no_weight(run):
     wrong = [("belly button", "C0"), ("headache", "C3"), ("insomnia", "C2"), ("dyspnea", "C1")]
     mentions = [LabelledMention(text, frozenset({concept})) for text, concept in wrong]
     result = run(
@@ -127,13 +127,13 @@ def test_an_index_puts_names_in_the_order_that_was_learned(run, clinic, tmp_path
     mentions = [mention.text for mention in clinic.mentions]
     names = clinic.kb.table("names").column("text").to_pylist()
     rows = np.tile(np.arange(len(names)), (len(mentions), 1))
-    letters = LexicalIndex.build(clinic.kb).score(mentions, rows)
+    lexical_scores = LexicalIndex.build(clinic.kb).score(mentions, rows)
     config = SynonymMarginalConfig(lexical_weight=learned, temperature=0.1)
     with torch.inference_mode():
         taught = NameScorer(trained, config).eval()(
             tokenize_in_batches(trained, [*mentions, *names]),
             torch.from_numpy(rows),
-            torch.from_numpy(np.where(np.isfinite(letters), letters, 0)),
+            torch.from_numpy(np.where(np.isfinite(lexical_scores), lexical_scores, 0)),
         )
     expected = taught.numpy() * 0.1 / (1 + learned)
     np.testing.assert_allclose(search.score(mentions, rows), expected, atol=1e-5)
@@ -259,10 +259,10 @@ def pairs_of(clinic, config_of):
 
 def test_partners_are_all_else_that_is_said_of_the_concept(pairs_of, clinic):
     pairs = pairs_of(clinic.mentions)
-    place = [example.text for example in pairs.paired].index("belly ache")
-    drawn = {pairs.sample(epoch, [place]).right[0] for epoch in range(80)}
-    assert drawn == {"abdominal pain", "pain of abdomen", "my belly hurts"}
-    assert pairs.sample(3, [place]).right == pairs.sample(3, [place]).right
+    row = [example.text for example in pairs.paired].index("belly ache")
+    sampled = {pairs.sample(epoch, [row]).right[0] for epoch in range(80)}
+    assert sampled == {"abdominal pain", "pain of abdomen", "my belly hurts"}
+    assert pairs.sample(3, [row]).right == pairs.sample(3, [row]).right
     other = pairs_of(clinic.mentions, seed=1)
     every = list(range(len(pairs)))
     assert any(pairs.sample(e, every).right != other.sample(e, every).right for e in range(3))

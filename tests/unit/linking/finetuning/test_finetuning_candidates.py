@@ -25,13 +25,13 @@ def mention(text, *concepts):
     return LabelledMention(text, frozenset(concepts))
 
 
-def expected(finder, clinic, place, k, add):
-    """Half by letters, the rest by cosine, gold behind: by plain sorting of everything."""
-    names, example = finder.data.names, finder.data.examples[place]
+def expected(finder, clinic, index, k, add):
+    """Half by lexical search, the rest by cosine, gold behind: by plain sorting of everything."""
+    names, example = finder.data.names, finder.data.examples[index]
     every = list(range(len(names)))
-    letters = finder._lexical.score([example.text], names.first_rows[None])[0]
+    scores = finder._lexical.score([example.text], names.first_rows[None])[0]
     rows = names.first_rows
-    lexical = sorted((t for t in every if letters[t] > 0), key=lambda t: (-letters[t], rows[t]))
+    lexical = sorted((t for t in every if scores[t] > 0), key=lambda t: (-scores[t], rows[t]))
     vectors = finder._encoder.encode(names.take(np.arange(len(names))), precision="fp32")
     query = finder._encoder.encode([example.text], precision="fp32")[0].astype(np.float64)
     cosines = [np.float32(np.dot(query, vector)) for vector in vectors.astype(np.float64)]
@@ -40,7 +40,7 @@ def expected(finder, clinic, place, k, add):
     chosen += [t for t in by_encoder if t not in chosen][: k - len(chosen)]
     found = any(t in example.gold for t in chosen)
     if not found and add:
-        chosen[-1] = min(example.gold, key=lambda t: (-max(letters[t], 0), t))
+        chosen[-1] = min(example.gold, key=lambda t: (-max(scores[t], 0), t))
     return chosen, found
 
 
@@ -49,11 +49,11 @@ def expected(finder, clinic, place, k, add):
 def test_candidates_are_those_of_the_definition(clinic, k, missing_gold):
     finder = clinic.finder(k=k, reach=20, refresh="full", missing_gold=missing_gold)
     candidates = finder.find(None)
-    for place, example in enumerate(finder.data.examples):
-        chosen, found = expected(finder, clinic, place, k, missing_gold == "add")
-        assert candidates.texts[place].tolist() == chosen
-        assert bool(candidates.gold_found[place]) == found
-        assert candidates.gold[place].tolist() == [text in example.gold for text in chosen]
+    for index, example in enumerate(finder.data.examples):
+        chosen, found = expected(finder, clinic, index, k, missing_gold == "add")
+        assert candidates.texts[index].tolist() == chosen
+        assert bool(candidates.gold_found[index]) == found
+        assert candidates.gold[index].tolist() == [text in example.gold for text in chosen]
     assert candidates.gold.any(1).all() == (missing_gold == "add")
     assert not candidates.gold_found.all()
 
@@ -72,14 +72,14 @@ def test_gold_is_never_among_the_negatives(clinic):
     candidates = finder.find(None)
     concepts = clinic.kb.table("names").column("concept").to_pylist()
     texts = [clinic.kb.name(row).text.lower() for row in range(clinic.kb.n_names)]
-    for place, example in enumerate(finder.data.examples):
+    for index, example in enumerate(finder.data.examples):
         right = {t for t, c in zip(texts, concepts, strict=True) if c in example.concepts}
-        for number, is_gold in zip(candidates.texts[place], candidates.gold[place], strict=True):
+        for number, is_gold in zip(candidates.texts[index], candidates.gold[index], strict=True):
             if number >= 0:
                 assert bool(is_gold) == (finder.data.names.text(int(number)) in right)
 
 
-def test_a_store_smaller_than_k_leaves_places_empty(clinic):
+def test_a_store_smaller_than_k_gives_padding(clinic):
     finder = clinic.finder(k=40)
     candidates = finder.find(None)
     n_texts = len(finder.data.names)
@@ -142,15 +142,15 @@ def order(n_examples=8, batch_size=3, seed=1, rank=0, world=1):
     return EpochOrder(n_examples, batch_size, seed, Shard(rank, world))
 
 
-def test_an_epoch_has_every_lesson_once_in_an_order_of_its_own():
-    first = [places.tolist() for places in order().batches(0, 0)]
-    assert [len(places) for places in first] == [3, 3, 2]
+def test_an_epoch_has_every_example_once_in_an_order_of_its_own():
+    first = [indices.tolist() for indices in order().batches(0, 0)]
+    assert [len(indices) for indices in first] == [3, 3, 2]
     assert len(order()) == 3
-    assert sorted(place for places in first for place in places) == list(range(8))
-    assert first == [places.tolist() for places in order().batches(0, 0)]
-    assert first != [places.tolist() for places in order().batches(1, 0)]
-    assert first != [places.tolist() for places in order(seed=2).batches(0, 0)]
-    assert first[1:] == [places.tolist() for places in order().batches(0, 1)]
+    assert sorted(index for indices in first for index in indices) == list(range(8))
+    assert first == [indices.tolist() for indices in order().batches(0, 0)]
+    assert first != [indices.tolist() for indices in order().batches(1, 0)]
+    assert first != [indices.tolist() for indices in order(seed=2).batches(0, 0)]
+    assert first[1:] == [indices.tolist() for indices in order().batches(0, 1)]
 
 
 def test_processes_share_an_epoch():
@@ -171,9 +171,9 @@ def test_a_batch_holds_what_its_mentions_need(clinic, tmp_path):
         assert batch.mentions == tuple(finder.data.examples[row].text for row in rows)
         assert len(batch) == len(rows)
         assert len(set(batch.names)) == len(batch.names)
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             wanted = [names.text(int(t)) if t >= 0 else "" for t in candidates.texts[row]]
-            found = [batch.names[p] if p >= 0 else "" for p in batch.columns[place]]
+            found = [batch.names[p] if p >= 0 else "" for p in batch.columns[index]]
             assert found == wanted
         np.testing.assert_array_equal(batch.gold, candidates.gold[rows])
         np.testing.assert_array_equal(batch.lexical, candidates.lexical[rows])

@@ -13,11 +13,11 @@ def mention(text, *concepts):
     return LabelledMention(text, frozenset(concepts))
 
 
-def gold_texts(data, place=0):
-    return {data.names.text(number) for number in data.examples[place].gold}
+def gold_texts(data, index=0):
+    return {data.names.text(number) for number in data.examples[index].gold}
 
 
-def test_names_that_the_encoder_cannot_tell_apart_are_one_text(clinic):
+def test_names_of_equal_tokens_are_one_text(clinic):
     names = NameTable(clinic.kb, clinic.load(), ())
     assert len(names) == clinic.kb.n_names - 1
     assert [names.text(int(n)) for n in names.of_concept(clinic.kb.row("C0"))] == [
@@ -53,7 +53,7 @@ def test_what_teaches_nothing_is_counted(clinic, config_of):
         make_examples(clinic.kb, clinic.load(), mentions[:3], config_of())
 
 
-def test_what_says_the_same_is_asked_once(clinic, config_of):
+def test_equal_mentions_are_one_example(clinic, config_of):
     mentions = [mention("Ache", "C0"), mention("ache", "C0"), mention("ache", "C1")]
     once = make_examples(clinic.kb, clinic.load(), mentions, config_of())
     assert [(example.text, example.concepts) for example in once.examples] == [
@@ -79,7 +79,7 @@ def test_names_that_are_the_mention_are_withheld_on_request(store_of, clinic, co
     assert (withheld.counts.n_nameless, withheld.counts.n_examples) == (1, 1)
 
 
-def test_only_names_of_the_languages_asked_for(store_of, clinic, config_of):
+def test_only_names_of_the_selected_languages(store_of, clinic, config_of):
     kb = store_of([{"id": "A", "name": "pain", "names": {"zh": ["疼痛"]}}], "languages")
     every = make_examples(kb, clinic.load(), [mention("ache", "A")], config_of())
     assert gold_texts(every) == {"pain", "疼痛"}

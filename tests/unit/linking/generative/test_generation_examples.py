@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from generative_store import Query, ask_in, store_in
+from generative_store import Query, query_in, store_in
 
 from biograft.errors import ConfigError
 from biograft.linking.generative import (
@@ -36,7 +36,7 @@ def gather(named):
 
 
 def test_a_mention_in_its_text_and_the_name_to_write(gather):
-    data = gather([ask_in("Then a Heart Atack &amp; fever.", "Heart Atack", "D4")])
+    data = gather([query_in("Then a Heart Atack &amp; fever.", "Heart Atack", "D4")])
     assert data.examples == (
         NameExample("then a START heart atack END & fever.", "heart atack is", "heart attack"),
     )
@@ -46,7 +46,7 @@ def test_a_mention_in_its_text_and_the_name_to_write(gather):
 
 def test_what_is_left_out_is_counted(gather):
     queries = [
-        ask_in("type 2 diabetes", "type 2 diabetes", "D1"),
+        query_in("type 2 diabetes", "type 2 diabetes", "D1"),
         Query(("breast", "ovarian cancer"), frozenset({"D2", "D3"}),
               (frozenset({"D2"}), frozenset({"D3"}))),
         Query(("nothing",)),
@@ -70,9 +70,9 @@ def test_concepts_none_of_whose_names_may_be_generated_teach_nothing(gather):
 def test_overlapping_mentions_may_be_left_out(gather):
     text = "breast and ovarian cancer, cold"
     queries = [
-        ask_in(text, "breast and ovarian cancer", "D2"),
-        ask_in(text, "ovarian cancer", "D3"),
-        ask_in(text, "cold", "D6"),
+        query_in(text, "breast and ovarian cancer", "D2"),
+        query_in(text, "ovarian cancer", "D3"),
+        query_in(text, "cold", "D6"),
         Query(("cold",), frozenset({"D6"}), document=text),
     ]
     assert overlapping(queries) == [True, True, False, False]
@@ -81,15 +81,15 @@ def test_overlapping_mentions_may_be_left_out(gather):
     assert (data.counts.overlapping, data.counts.used) == (2, 2)
 
 
-def test_letters_stand_for_their_long_form_as_in_linking(gather):
+def test_abbreviations_are_expanded_as_in_linking(gather):
     text = "After a heart attack (HA) she had another HA."
-    first = ask_in(text, "HA", "D4")
+    first = query_in(text, "HA", "D4")
     (example,) = gather([first]).examples
     assert example.prompt == "heart attack is"
     assert example.source == "after a heart attack ( START heart attack END ) she had another ha."
 
 
-def test_a_place_without_its_text_says_nothing(gather):
+def test_a_position_without_its_text_is_ignored(gather):
     query = Query(("cold",), frozenset({"D6"}), document="7", start=43, end=47)
     (example,) = gather([query]).examples
     assert example.source == "START cold END"
@@ -101,9 +101,9 @@ def test_none_is_left(gather):
 
 
 def test_the_provenance_depends_on_what_is_learnt(gather):
-    one = gather([ask_in("a cold", "cold", "D6")]).provenance()
-    assert one == gather([ask_in("a cold", "cold", "D6")]).provenance()
-    assert one != gather([ask_in("one cold", "cold", "D6")]).provenance()
+    one = gather([query_in("a cold", "cold", "D6")]).provenance()
+    assert one == gather([query_in("a cold", "cold", "D6")]).provenance()
+    assert one != gather([query_in("one cold", "cold", "D6")]).provenance()
 
 
 CONFIG = GenerativeConfig()
@@ -111,14 +111,14 @@ CONFIG = GenerativeConfig()
 
 def test_the_question_keeps_the_words_nearest_the_mention():
     text = "one two three cold four five six"
-    place = Context(text, 14, 18)
-    assert make_input("cold", place, CONFIG).source == "one two three START cold END four five six"
+    span = Context(text, 14, 18)
+    assert make_input("cold", span, CONFIG).source == "one two three START cold END four five six"
     near = replace(CONFIG, context_words=2)
-    assert make_input("cold", place, near).source == "three START cold END four"
-    assert make_input("cold", place, replace(CONFIG, context_words=0)).source == "START cold END"
+    assert make_input("cold", span, near).source == "three START cold END four"
+    assert make_input("cold", span, replace(CONFIG, context_words=0)).source == "START cold END"
 
 
-def test_a_mention_without_a_known_place_stands_alone():
+def test_a_mention_without_a_position_has_no_context():
     assert make_input("Cold", Context("some text", 0, 0), CONFIG) == ("START cold END", "cold is")
     assert make_input("Cold", Context(), CONFIG) == ("START cold END", "cold is")
 
@@ -133,7 +133,7 @@ def test_a_mention_that_is_the_word_is_or_holds_it():
     assert make_input("is", Context(text, 8, 10), CONFIG) == ("what is START is END", "is is")
 
 
-def test_a_place_outside_the_text_is_refused():
+def test_a_position_outside_the_text_is_refused():
     with pytest.raises(ConfigError, match="expected a mention within the 4 characters"):
         make_input("x", Context("text", 2, 9), CONFIG)
 
@@ -156,12 +156,12 @@ def cosines(mention, names):
     def length(v):
         return math.sqrt(sum(x * x for x in v.values())) or 1.0
 
-    asked = vector(mention)
+    mention_grams = vector(mention)
     found = []
     for name in names:
-        told = vector(name)
-        dot = sum(weight * told.get(gram, 0.0) for gram, weight in asked.items())
-        found.append(dot / length(asked) / length(told))
+        weights = vector(name)
+        dot = sum(weight * weights.get(gram, 0.0) for gram, weight in mention_grams.items())
+        found.append(dot / length(mention_grams) / length(weights))
     return found
 
 
@@ -183,8 +183,8 @@ MENTIONS = [
 
 @pytest.fixture(scope="module")
 def organs(tmp_path_factory):
-    told = [{"id": i, "names": names} for i, names in NAMES.items()]
-    return store_in(tmp_path_factory.mktemp("organs"), told)
+    rows = [{"id": i, "names": names} for i, names in NAMES.items()]
+    return store_in(tmp_path_factory.mktemp("organs"), rows)
 
 
 @pytest.fixture(scope="module")
@@ -226,10 +226,10 @@ def test_the_shortest_name_whatever_the_mention(choose):
 
 def test_a_name_at_random_for_each_mention_the_same_for_the_same_seed(choose):
     many = ["x"] * 300
-    drawn = choose("random", many, [("A",)] * 300, seed=4)
-    assert drawn == choose("random", many, [("A",)] * 300, seed=4)
-    assert drawn != choose("random", many, [("A",)] * 300, seed=5)
-    counts = Counter(drawn)
+    sampled = choose("random", many, [("A",)] * 300, seed=4)
+    assert sampled == choose("random", many, [("A",)] * 300, seed=4)
+    assert sampled != choose("random", many, [("A",)] * 300, seed=5)
+    counts = Counter(sampled)
     assert set(counts) == set(NAMES["A"])
     assert min(counts.values()) > 25
 

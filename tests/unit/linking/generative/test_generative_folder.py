@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from generative_store import Query, ask_in
+from generative_store import Query, query_in
 
 from biograft.errors import BiograftError, ConfigError, StoreError
 from biograft.linking import Linker
@@ -169,7 +169,7 @@ def test_where_nothing_was_searched_generation_counts_its_weight():
     assert Mixing(0.5)(scored([0.5, NOT]))[0] == pytest.approx([0.25, 0.0])
 
 
-def test_a_place_without_a_name_has_no_score():
+def test_padding_without_a_name_has_no_score():
     one = scored([0.5, NOT], [0.8, NOT])
     one = CandidatePool(one.generators, np.array([[4, -1]]), one.scores, one.ranks)
     assert Mixing(0.5)(one)[0].tolist() == [pytest.approx(0.65), NOT]
@@ -227,7 +227,7 @@ def test_without_mentions_there_is_nothing_to_fit():
 # ---- room for further names
 
 
-def test_names_are_added_to_what_was_gathered():
+def test_names_are_added_to_the_candidate_pool():
     rows = np.array([[2, 5, -1], [0, 7, 9]])
     scores = np.array([[[0.2, 0.5, NOT], [0.0, 0.7, 0.9]]], np.float32)
     ranks = np.array([[[1, 2, 0], [1, 2, 3]]], np.int32)
@@ -238,7 +238,7 @@ def test_names_are_added_to_what_was_gathered():
     assert wider.scores[0, 1].tolist() == pytest.approx([0.0, 0.7, 0.9])
 
 
-def test_nothing_gathered_can_be_widened():
+def test_an_empty_pool_can_be_widened():
     wider = extend_pool(empty_pool(2), np.array([[3, -1], [1, 0]]))
     assert wider.rows.tolist() == [[3, -1], [0, 1]]
     assert wider.scores.shape == wider.ranks.shape == (0, 2, 2)
@@ -248,7 +248,7 @@ def test_nothing_gathered_can_be_widened():
 # ---- measured on mentions held out
 
 QUERIES = [
-    ask_in("a cold day", "cold", "D7"),
+    query_in("a cold day", "cold", "D7"),
     Query(("ovarian cancer",), frozenset({"D3"})),
     Query(("heart attak",), frozenset({"D4"})),
     Query(("breast cancer", "ovarian cancer"), frozenset({"D2", "D3"})),
@@ -266,9 +266,9 @@ def ranker(named, seq2seq):
 
 def test_recall_counts_names_and_a_shared_name_is_right_by_any_of_its_concepts(ranker):
     results = measure(ranker, None, QUERIES)
-    asked = [query for query in QUERIES if query.gold]
+    queries = [query for query in QUERIES if query.gold]
     hits = {1: 0, 5: 0}
-    for query in asked:
+    for query in queries:
         firsts = []
         for part in query.parts:
             context = [(query.context, query.start or 0, query.end or 0)]
@@ -276,7 +276,7 @@ def test_recall_counts_names_and_a_shared_name_is_right_by_any_of_its_concepts(r
             ids = [
                 {_id_of_row(ranker.kb, row) for row in ranker.names.rows_of(s)} for s in sequences
             ]
-            right = [place for place, own in enumerate(ids) if own & query.gold]
+            right = [position for position, own in enumerate(ids) if own & query.gold]
             firsts.append(min(right, default=99))
         for k in hits:
             hits[k] += max(firsts) < k
@@ -291,7 +291,7 @@ def _id_of_row(kb, row):
 def test_a_weight_is_fitted_beside_a_search(ranker, named):
     search = FusedSearch([LexicalIndex.build(named)])
     mixing, results = fit_mixing(ranker, search, QUERIES)
-    # a random model knows nothing, letters find nearly all
+    # a random model knows nothing, lexical search finds nearly all
     assert results["searched"] > results["generative"]
     assert results["mixed"] >= results["searched"]
     assert results["generation_weight"] == mixing.generation_weight < 1

@@ -79,15 +79,15 @@ texts = st.lists(
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts, st.sampled_from(["all", "fewest"]))
 def test_any_names_come_out_as_they_went_in(seq2seq, tmp_path_factory, concepts, shared):
-    told = [{"id": f"C{n}", "names": own} for n, own in enumerate(concepts)]
-    kb, config = store_in(tmp_path_factory.mktemp("any"), told), NamesConfig(shared=shared)
+    content = [{"id": f"C{n}", "names": own} for n, own in enumerate(concepts)]
+    kb, config = store_in(tmp_path_factory.mktemp("any"), content), NamesConfig(shared=shared)
     names = NameTrie.build(kb, seq2seq, config)
     found = {path: names.rows_of(s).tolist() for path, s in paths_of(names.trie).items()}
     assert found == rows_by_tokens(kb, seq2seq, config)
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "selection",
     [
         {"types": ("disease",)},
         {"types": ("drug", "finding")},
@@ -97,26 +97,26 @@ def test_any_names_come_out_as_they_went_in(seq2seq, tmp_path_factory, concepts,
     ],
 )
 @pytest.mark.parametrize("shared", ["all", "fewest"])
-def test_a_restricted_trie_is_that_of_the_names_left(named, seq2seq, asked, shared):
+def test_a_restricted_trie_is_that_of_the_names_left(named, seq2seq, selection, shared):
     whole = NameTrie.build(named, seq2seq, NamesConfig(shared=shared))
-    names = whole.restricted(**asked)
+    names = whole.restricted(**selection)
     concepts = named.table("names").column("concept").to_pylist()
     expected = {}
     for path, rows in rows_by_tokens(named, seq2seq, NamesConfig(shared=shared)).items():
-        kept = [row for row in rows if _wanted(named, row, concepts[row], asked)]
+        kept = [row for row in rows if _wanted(named, row, concepts[row], selection)]
         if kept:
             expected[path] = kept
     assert {path: names.rows_of(s).tolist() for path, s in paths_of(names.trie).items()} == expected
-    assert len(expected) < whole.trie.n_sequences or asked == {"sources": ("kb.jsonl",)}
+    assert len(expected) < whole.trie.n_sequences or selection == {"sources": ("kb.jsonl",)}
 
 
-def _wanted(kb, row, concept, asked):
+def _wanted(kb, row, concept, selection):
     name = kb.name(row)
     kinds = {kind.code for kind in kb.concept_at(concept).types}
     return (
-        (not asked.get("types") or bool(kinds & set(asked["types"])))
-        and name.language in asked.get("languages", (name.language,))
-        and name.source in asked.get("sources", (name.source,))
+        (not selection.get("types") or bool(kinds & set(selection["types"])))
+        and name.language in selection.get("languages", (name.language,))
+        and name.source in selection.get("sources", (name.source,))
     )
 
 
@@ -222,7 +222,7 @@ def test_tokens_that_the_model_does_not_have_are_refused(named, seq2seq, saved):
 
 
 def test_names_longer_than_the_model_writes_are_refused(named, seq2seq, saved):
-    """Guards: the decoder was asked for places that it does not have."""
+    """Guards: the decoder was given positions that it does not have."""
     folder, n = saved[1], 100
     put(folder, "tokens", np.full(n, 5, np.uint16))
     put(folder, "children", np.arange(1, n + 2).clip(max=n).astype(np.uint16))
@@ -233,8 +233,8 @@ def test_names_longer_than_the_model_writes_are_refused(named, seq2seq, saved):
 
 def _retell(folder, **values):
     path = folder / "manifest.json"
-    told = {**json.loads(path.read_text()), **values}
-    path.write_text(json.dumps({key: value for key, value in told.items() if value is not None}))
+    content = {**json.loads(path.read_text()), **values}
+    path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
 
 
 def _swap(folder, name, array):
@@ -284,15 +284,15 @@ def test_one_name_a_concept(named):
         "D1": "t2dm", "D2": "breast cancer", "D3": "ovarian cancer", "D4": "mi",
         "D5": "二甲双胍", "D6": "cold", "D7": "cold", "D8": "mi",
     }  # fmt: skip
-    drawn = [select_names(named, NamesConfig(per_concept="random", seed=s)) for s in (1, 1, 2, 3)]
-    assert drawn[0].texts == drawn[1].texts
-    assert len({selected.texts for selected in drawn}) > 1
-    for selected in drawn:
+    sampled = [select_names(named, NamesConfig(per_concept="random", seed=s)) for s in (1, 1, 2, 3)]
+    assert sampled[0].texts == sampled[1].texts
+    assert len({selected.texts for selected in sampled}) > 1
+    for selected in sampled:
         assert sorted(i for i, _ in names_of(named, selected)) == [f"D{n}" for n in range(1, 9)]
 
 
 @pytest.mark.parametrize(
-    ("asked", "ids"),
+    ("selection", "ids"),
     [
         ({"types": ("drug",)}, {"D5"}),
         ({"types": ("drug", "finding")}, {"D5", "D7", "D8"}),
@@ -301,8 +301,8 @@ def test_one_name_a_concept(named):
         ({"sources": ("kb.jsonl",)}, {f"D{n}" for n in range(1, 9)}),
     ],
 )
-def test_names_of_some_types_languages_and_sources(named, asked, ids):
-    found = names_of(named, select_names(named, NamesConfig(**asked)))
+def test_names_of_some_types_languages_and_sources(named, selection, ids):
+    found = names_of(named, select_names(named, NamesConfig(**selection)))
     assert {i for i, _ in found} == ids
 
 
@@ -316,7 +316,7 @@ def test_types_by_label_and_with_those_below(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "problem"),
+    ("selection", "problem"),
     [
         ({"types": ("drugs",)}, "types: no name of the store is of 'drugs'; did you mean 'drug'"),
         ({"languages": ("de",)}, "languages: no name of the store is of 'de'"),
@@ -324,9 +324,9 @@ def test_types_by_label_and_with_those_below(tmp_path):
         ({"types": ("finding",), "languages": ("zh",)}, r"none of the 2\d names of .* is left"),
     ],
 )
-def test_what_is_not_there_is_said(named, asked, problem):
+def test_unknown_selections_are_refused(named, selection, problem):
     with pytest.raises(ConfigError, match=problem):
-        select_names(named, NamesConfig(**asked))
+        select_names(named, NamesConfig(**selection))
 
 
 def test_numbers_stand_for_texts_in_the_order_of_the_store(named):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from generative_store import Query, ask_in
+from generative_store import Query, query_in
 from tiny_seq2seq import tiny_seq2seq
 
 from biograft.corpus.mention_text import clean_name
@@ -142,7 +142,7 @@ def test_a_linker_needs_no_search(named, ranker_of):
     (mention,) = linker("Had a heart attack.").mentions
     assert (mention.start, mention.end) == (6, 18)
     assert len({c.concept for c in mention.candidates}) == len(mention.candidates)
-    queries = [ask_in(TEXT, "cold", "D6"), Query(("cold", "is"))]
+    queries = [query_in(TEXT, "cold", "D6"), Query(("cold", "is"))]
     ranked = linker.rank(queries, 5)
     assert [len(parts) for parts in ranked] == [1, 2]
     assert all(len(names) == 5 for parts in ranked for names in parts)
@@ -154,10 +154,10 @@ def test_names_of_some_languages_only(named, ranker_of):
     assert sorted(c.name for c in own) == ["2型糖尿病", "二甲双胍"]
 
 
-@pytest.mark.parametrize("asked", [{"types": ("finding",)}, {"sources": ("kb.jsonl",)}])
-def test_names_of_some_kinds_score_what_they_score_among_all(ranker_of, asked):
+@pytest.mark.parametrize("selection", [{"types": ("finding",)}, {"sources": ("kb.jsonl",)}])
+def test_names_of_some_kinds_score_what_they_score_among_all(ranker_of, selection):
     whole = ranker_of(beam=BeamConfig(beams=100))
-    some = whole.restricted(**asked)
+    some = whole.restricted(**selection)
     (every,) = whole.rank_candidates(["cold"], empty_pool(1), [])
     (own,) = some.rank_candidates(["cold"], empty_pool(1), [])
     kept = {int(row) for row in some.names.rows}
@@ -203,13 +203,13 @@ def test_scores_of_both_are_mixed(ranker_of, search):
     assert mixed.name == "generative*0.3"
     fused = search.fuse(pool)
     for line, own in enumerate(mixed.rank_candidates(TEXTS, pool, CONTEXTS)):
-        told = dict(zip(pool.rows[line].tolist(), fused[line], strict=True))
+        score_of = dict(zip(pool.rows[line].tolist(), fused[line], strict=True))
         for candidate in own:
             row = _row_of(alone.kb, candidate)
             expected = 0.3 * generated[line].get((candidate.concept, candidate.name), 0.0)
-            expected += 0.7 * max(float(told.get(row, 0.0)), 0.0)
+            expected += 0.7 * max(float(score_of.get(row, 0.0)), 0.0)
             assert candidate.score == pytest.approx(expected, abs=1e-5)
-        found = {row for row in told if row >= 0}
+        found = {row for row in score_of if row >= 0}
         assert {_row_of(alone.kb, c) for c in own} >= found
         assert set(generated[line]) <= set(by_name(own))
 
@@ -236,9 +236,9 @@ def test_a_weight_of_zero_is_the_search(ranker_of, search, named):
 
 
 def test_with_a_search_and_a_weight_of_one_only_what_was_generated_counts(ranker_of, search):
-    ranker, asked = ranker_of(beam=BeamConfig(beams=100)), ["heart attack"]
-    alone = ranker.rank_candidates(asked, empty_pool(1), [])
-    beside = ranker.rank_candidates(asked, search.collect(asked, 2), [])
+    ranker, texts = ranker_of(beam=BeamConfig(beams=100)), ["heart attack"]
+    alone = ranker.rank_candidates(texts, empty_pool(1), [])
+    beside = ranker.rank_candidates(texts, search.collect(texts, 2), [])
     for own, other in zip(alone[0], beside[0], strict=True):
         assert by_name([own]) == by_name([other])
     assert any(e.generator == "lexical" for c in beside[0] for e in c.evidence)
@@ -252,7 +252,7 @@ def test_names_that_the_search_found_first_can_be_scored_exactly(ranker_of, sear
     for line, mention in enumerate(MENTIONS):
         exact = exact_scores(seq2seq, ranker.names, make_input(*mention, ranker.config))
         order = np.lexsort((pool.rows[line], -fused[line]))[:3]
-        first = {int(pool.rows[line, place]) for place in order} - {-1}
+        first = {int(pool.rows[line, position]) for position in order} - {-1}
         own = dict(zip(scored.rows[line].tolist(), scored.scores[-1, line].tolist(), strict=True))
         for row in first:
             expected = np.exp(exact[int(ranker.names.numbers[row])])

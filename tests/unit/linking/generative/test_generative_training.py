@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from generative_store import Query, ask_in
+from generative_store import Query, query_in
 from safetensors.torch import load_file
 from tiny_seq2seq import SMALL
 
@@ -33,7 +33,7 @@ SAID = {
     "sneezing": "D6",
 }
 QUERIES = [
-    ask_in(f"{before} {mention} {after}", mention, concept)
+    query_in(f"{before} {mention} {after}", mention, concept)
     for before in ("she has", "known", "no sign of")
     for mention, concept in SAID.items()
     for after in ("today", "since then")
@@ -58,8 +58,8 @@ def learnt(named, tmp_path_factory):
 
 def test_what_was_learnt_is_written(named, learnt):
     linker = Linker.open(named, model=learnt.model)
-    asked = [ask_in(f"seen: {mention}.", mention) for mention in SAID]
-    ranked = linker.rank(asked, 5)
+    queries = [query_in(f"seen: {mention}.", mention) for mention in SAID]
+    ranked = linker.rank(queries, 5)
     assert [names[0][0].concept for names in ranked] == [*SAID.values()]
     assert learnt.report["held_out"] == {"n": 4, "recall@1": 1.0, "recall@5": 1.0}
     assert learnt.report["mentions"]["used"] == len(QUERIES)
@@ -68,9 +68,9 @@ def test_what_was_learnt_is_written(named, learnt):
 
 def test_the_loss_of_mentions_held_out_is_logged(learnt):
     lines = [json.loads(x) for x in (learnt.run / "metrics.jsonl").read_text().splitlines()]
-    told = [line["evaluation"]["nll"] for line in lines if "evaluation" in line]
-    assert len(told) == 3
-    assert told[-1] < told[0]
+    losses = [line["evaluation"]["nll"] for line in lines if "evaluation" in line]
+    assert len(losses) == 3
+    assert losses[-1] < losses[0]
 
 
 def test_a_run_taken_up_again_learns_the_same_to_the_last_bit(named, tmp_path):

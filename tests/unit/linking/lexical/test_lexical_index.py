@@ -35,7 +35,7 @@ def test_a_name_as_written_comes_before_one_of_the_same_form(kb, index):
     assert hits.scores[:, 0].tolist() == [1.0, pytest.approx(0.99), pytest.approx(0.99)]
 
 
-def test_names_of_one_form_share_their_place_in_the_order_of_rows(kb, index):
+def test_names_of_one_form_are_in_the_order_of_rows(kb, index):
     hits = index.search(["COLD"], 2)
     assert concepts(kb, hits) == ["D6", "D7"]
     assert hits.scores[0].tolist() == [1.0, 1.0]
@@ -146,7 +146,7 @@ def test_what_cannot_be_opened(kb, index, store_of, tmp_path):
         LexicalIndex.open(folder, kb)
 
 
-def test_what_cannot_be_asked(kb, index):
+def test_wrong_queries_are_refused(kb, index):
     with pytest.raises(ConfigError, match="k: expected at least 1, found 0"):
         index.search(["a"], 0)
     with pytest.raises(ConfigError, match="no names in 'xx'"):
@@ -201,12 +201,12 @@ def test_damaged_arrays_are_refused(kb, folder, name, how):
     refused(folder, kb)
 
 
-def change(name, place, value):
+def change(name, position, value):
     """Set one number."""
 
     def damage(folder):
         array = np.load(folder / f"{name}.npy")
-        array.flat[place] = value
+        array.flat[position] = value
         put(folder, name, array)
 
     return damage
@@ -271,7 +271,7 @@ def test_numbers_out_of_range_are_refused(kb, folder, change):
     "content",
     ["[]", "7", '{"a": 1}', '{"a": [1]}', '{"a": [["x", "y"]]}', "{", "[" * 100_000],
 )
-def test_exchanges_that_are_none_are_refused(kb, folder, content):
+def test_invalid_substitutions_are_refused(kb, folder, content):
     """Guards: lists of words that are no lists were a traceback."""
     (folder / "substitutions.json").write_text(content)
     retell(folder)

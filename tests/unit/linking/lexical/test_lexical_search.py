@@ -38,15 +38,17 @@ class Setting:
         self.weights = weigh(grams, ends, n_grams)
 
     def search(self, queries: list[str], k: int):
-        """Give the texts found by their places among those given."""
+        """Return the indices of the texts found."""
         joined = join_texts(queries)
         found, scores = search_texts(joined, self.vocabulary, self.weights, self.unknown, k)
         return np.where(found >= 0, self.weights.ranks[found].astype(np.int64), -1), scores
 
     def score(self, queries: list[str], texts):
-        """Score texts given by their places."""
-        places = np.append(np.argsort(self.weights.ranks), -1)[texts]
-        return score_texts(join_texts(queries), self.vocabulary, self.weights, self.unknown, places)
+        """Score texts given by their indices."""
+        positions = np.append(np.argsort(self.weights.ranks), -1)[texts]
+        return score_texts(
+            join_texts(queries), self.vocabulary, self.weights, self.unknown, positions
+        )
 
 
 def plain_vector(text: str, frequency: Counter[int], n: int) -> dict[int, float]:
@@ -56,10 +58,10 @@ def plain_vector(text: str, frequency: Counter[int], n: int) -> dict[int, float]
     return {gram: value / length for gram, value in raw.items()}
 
 
-def raw_vector(texts: list[str], place: int) -> dict[int, float]:
+def raw_vector(texts: list[str], position: int) -> dict[int, float]:
     frequency = Counter(gram for text in texts for gram in counted(text))
     n = len(texts)
-    counts = counted(texts[place])
+    counts = counted(texts[position])
     return {g: c * (log((1 + n) / (1 + frequency[g])) + 1) for g, c in counts.items()}
 
 
@@ -71,9 +73,11 @@ def counted(text: str) -> Counter[int]:
 
 def plain_cosines(texts: list[str], query: str) -> list[float]:
     frequency = Counter(gram for text in texts for gram in counted(text))
-    asked = plain_vector(query, frequency, len(texts))
+    query_weights = plain_vector(query, frequency, len(texts))
     vectors = [plain_vector(text, frequency, len(texts)) for text in texts]
-    return [sum(asked.get(g, 0) * value for g, value in vector.items()) for vector in vectors]
+    return [
+        sum(query_weights.get(g, 0) * value for g, value in vector.items()) for vector in vectors
+    ]
 
 
 def random_texts(n: int, seed: int) -> list[str]:

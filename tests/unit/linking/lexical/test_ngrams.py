@@ -30,8 +30,8 @@ def plain_grams(text: str) -> Counter[str]:
     """The same n-grams as strings, by the words of the module."""
     padded = f" {text} "
     found: Counter[str] = Counter()
-    for place in range(len(padded) - 2):
-        window = padded[place : place + 3]
+    for position in range(len(padded) - 2):
+        window = padded[position : position + 3]
         if not all(map(is_dense, window)):
             found[window] += 1
         if is_dense(window[1]):

@@ -41,7 +41,7 @@ def learned(concepts):
     return list(numbers), of_row, np.array([concept for _, concept in rows], np.int64)
 
 
-def share_of(substitutions, word, other):
+def ratio_of(substitutions, word, other):
     return {o: s for s, o in substitutions.get(word, [])}.get(other)
 
 
@@ -57,17 +57,17 @@ def index(store):
 
 def found(kb, index, text, k=8):
     hits = index.search([text], k)
-    told = zip(hits.rows[0].tolist(), hits.scores[0].tolist(), strict=True)
-    return {kb.name(row).text: score for row, score in told if row >= 0}
+    pairs = zip(hits.rows[0].tolist(), hits.scores[0].tolist(), strict=True)
+    return {kb.name(row).text: score for row, score in pairs if row >= 0}
 
 
-def test_an_exchange_counts_concepts_not_names():
+def test_a_substitution_counts_concepts_not_names():
     both = [["liver cancer", "liver neoplasm"], ["skin cancer", "skin neoplasm"]]
     alone = [["bone cancer"], ["lung cancer"], ["lung neoplasm"]]
     substitutions = learn_substitutions(*learned(both + alone))
-    assert share_of(substitutions, "cancer", "neoplasm") == pytest.approx(2 / 4)
-    assert share_of(substitutions, "neoplasm", "cancer") == pytest.approx(2 / 3)
-    assert share_of(substitutions, "liver", "skin") is None
+    assert ratio_of(substitutions, "cancer", "neoplasm") == pytest.approx(2 / 4)
+    assert ratio_of(substitutions, "neoplasm", "cancer") == pytest.approx(2 / 3)
+    assert ratio_of(substitutions, "liver", "skin") is None
 
 
 def test_what_only_one_concept_shows_is_chance():
@@ -80,8 +80,8 @@ def test_what_only_one_concept_shows_is_chance():
 def test_a_word_may_be_left_out():
     substitutions = learn_substitutions(*learned([["alzheimer disease", "alzheimer"],
                                           ["crohn disease", "crohn"]]))  # fmt: skip
-    assert share_of(substitutions, "disease", "") == 1
-    assert share_of(substitutions, "crohn", "") is None
+    assert ratio_of(substitutions, "disease", "") == 1
+    assert ratio_of(substitutions, "crohn", "") is None
 
 
 def test_whole_names_of_one_word_do_not_stand_for_each_other():
@@ -99,7 +99,7 @@ def test_names_that_were_left_out_teach_nothing():
 def test_what_is_learned_is_ordered_and_within_bounds(concepts):
     for word, others in learn_substitutions(*learned(concepts)).items():
         assert others == sorted(others, key=lambda e: (-e[0], e[1]))
-        assert all(MIN_RATIO <= share <= 1 for share, _ in others)
+        assert all(MIN_RATIO <= ratio <= 1 for ratio, _ in others)
         assert word not in [other for _, other in others]
 
 
@@ -123,7 +123,7 @@ def test_other_words_find_the_name(store, index):
     assert found(store, without, "lung cancer")["lung neoplasm"] < names["lung neoplasm"] < 0.98
 
 
-def test_two_words_may_be_exchanged_if_another_stays(store, index):
+def test_two_words_may_be_substituted_if_another_stays(store, index):
     assert next(iter(found(store, index, "left kidney cancer"))) == "left renal neoplasm"
     once = found(store, index, "left renal cancer")["left renal neoplasm"]
     assert 0.85 < found(store, index, "left kidney cancer")["left renal neoplasm"] <= once
@@ -131,12 +131,12 @@ def test_two_words_may_be_exchanged_if_another_stays(store, index):
     assert found(store, index, "kidney cancer").get("renal neoplasm", 0) < 0.85
 
 
-def test_the_only_word_may_be_exchanged():
+def test_the_only_word_may_be_substituted():
     made = WordSynonyms.learn(["x", "y"], np.zeros(0, np.int64), np.zeros(0, np.int64))
     made = WordSynonyms({"x": [(0.5, "y")]}, made.keys, made.forms)
-    places, forms, shares = made.find(["x"])
-    assert sorted(zip(forms.tolist(), shares.tolist(), strict=True)) == [(0, 1.0), (1, 0.5)]
-    assert places.tolist() == [0, 0]
+    indices, forms, ratios = made.find(["x"])
+    assert sorted(zip(forms.tolist(), ratios.tolist(), strict=True)) == [(0, 1.0), (1, 0.5)]
+    assert indices.tolist() == [0, 0]
 
 
 def test_a_word_is_left_out_of_a_mention(store, index):
@@ -190,26 +190,26 @@ def slowly(substitutions, forms, query):
         level = [(own, 1.0)]
         for n_choices in (8, 4):
             made = []
-            for (bag, share), word in itertools.product(level, substitutions):
+            for (bag, ratio), word in itertools.product(level, substitutions):
                 for other_ratio, other in substitutions[word][:n_choices] if word in bag else ():
-                    if share * other_ratio >= MIN_RATIO and other not in bag:
-                        made.append(((bag - {word}) | ({other} - {""}), share * other_ratio))
+                    if ratio * other_ratio >= MIN_RATIO and other not in bag:
+                        made.append(((bag - {word}) | ({other} - {""}), ratio * other_ratio))
             level = made
-            for bag, share in made:
+            for bag, ratio in made:
                 stays = len(own) == 1 or own & bag
                 if bag and stays:
-                    best[bag] = max(best.get(bag, 0.0), share)
+                    best[bag] = max(best.get(bag, 0.0), ratio)
     found = {}
     for number, form in enumerate(forms):
-        share = best.get(frozenset(words_of(form)))
-        if share is not None:
-            found[number] = share
+        ratio = best.get(frozenset(words_of(form)))
+        if ratio is not None:
+            found[number] = ratio
     return found
 
 
 WORDS = ["b", "c", "d", "e", "of"]
 some_forms = st.lists(st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join), max_size=8)
-some_exchanges = st.dictionaries(
+some_substitutions = st.dictionaries(
     st.sampled_from("bcde"),
     st.lists(st.tuples(st.sampled_from([0.9, 0.5, 0.1, 0.05]), st.sampled_from("bcdef")),
              max_size=3, unique_by=lambda e: e[1]),
@@ -217,18 +217,18 @@ some_exchanges = st.dictionaries(
                  for w, v in d.items()})  # fmt: skip
 
 
-@given(some_forms, some_exchanges, st.booleans(), some_forms)
+@given(some_forms, some_substitutions, st.booleans(), some_forms)
 def test_what_is_found_is_what_sets_of_words_find(forms, substitutions, leaving_out, queries):
     forms = list(dict.fromkeys(forms))
     if leaving_out:
         substitutions = {**substitutions, "d": [(0.6, "")]}
     bags = WordSynonyms.learn(forms, np.full(0, -1), np.zeros(0, np.int64))
     substitution = WordSynonyms(substitutions, bags.keys, bags.forms)
-    places, found, shares = substitution.find(queries)
-    assert (np.diff(places) >= 0).all()
+    indices, found, ratios = substitution.find(queries)
+    assert (np.diff(indices) >= 0).all()
     got = [{} for _ in queries]
-    for place, form, share in zip(places.tolist(), found.tolist(), shares.tolist(), strict=True):
-        got[place][form] = max(share, got[place].get(form, 0.0))
+    for query, form, ratio in zip(indices.tolist(), found.tolist(), ratios.tolist(), strict=True):
+        got[query][form] = max(ratio, got[query].get(form, 0.0))
     for query, mine in zip(queries, got, strict=True):
         expected = slowly(substitutions, forms, query)
         if not words_of(query):

@@ -39,7 +39,7 @@ GOLD = {SIGNS: frozenset({"ILL"}), WEATHER: frozenset({"TEMP"}), WAR: frozenset(
 
 @dataclass(frozen=True)
 class Query:
-    """A mention as an evaluation asks for it."""
+    """The query of a mention, as in an evaluation."""
 
     context: str
     gold: frozenset[str]
@@ -80,15 +80,15 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     source.write_text("".join(f"{json.dumps(concept)}\n" for concept in CONCEPTS))
     build_store(BuildConfig(sources=(SourceConfig(path=source, format="jsonl"),)), folder / "kb")
     kb = KnowledgeBase.open(folder / "kb")
-    told = [str(value) for concept in CONCEPTS for value in concept.values()]
-    words = [*told, *(query.context for query in make_queries()), "{ } ( ) ; none of these"]
+    texts = [str(value) for concept in CONCEPTS for value in concept.values()]
+    words = [*texts, *(query.context for query in make_queries()), "{ } ( ) ; none of these"]
     plain = RerankConfig(encoder=str(tiny_encoder_folder(folder / "encoder", words)))
 
     def config(**values: Any) -> RerankConfig:
-        asked = {key: value for key, value in values.items() if hasattr(plain.training, key)}
-        rest = {key: value for key, value in values.items() if key not in asked}
+        of_training = {key: value for key, value in values.items() if hasattr(plain.training, key)}
+        rest = {key: value for key, value in values.items() if key not in of_training}
         usual = {"epochs": 14, "batch_size": 8, "accumulate": 1, "learning_rate": 1e-2}
-        training = RerankTraining(**{"precision": "fp32", **usual, **asked})
+        training = RerankTraining(**{"precision": "fp32", **usual, **of_training})
         return replace(plain, **{"max_length": 48, "training": training, **rest})
 
     return Bench(kb, Linker.open(kb), make_queries(), config)

@@ -20,7 +20,7 @@ def test_a_table_of_training_keeps_what_suits_re_rankers_where_it_says_nothing()
         ({"max_length": 15}, "max_length: expected at least 16, found 15"),
         ({"context_characters": -1}, "context_characters: expected at least 0, found -1"),
         ({"n_synonyms": -1}, "n_synonyms: expected at least 0, found -1"),
-        ({"held_out": 1.0}, "held_out: expected a fraction between 0 and 1, found 1.0"),
+        ({"held_out": 1.0}, "held_out: expected a number above 0 and below 1, found 1.0"),
         ({"nil_text": " "}, "nil_text: expected words, found none"),
         ({"training": {"epochs": 0}}, "epochs: expected at least 1, found 0"),
         ({"encodr": "e"}, "unknown key 'encodr'; did you mean 'encoder'?"),

@@ -48,7 +48,7 @@ def test_several_right_concepts_are_all_right(bench):
     assert example_of(bench, query).right == (False, True, True, False)
 
 
-def test_a_mention_of_unknown_place_is_taken_by_itself(bench):
+def test_a_mention_of_unknown_position_has_no_context(bench):
     query = replace(bench.queries[0], start=None, end=None)
     assert example_of(bench, query).mention.context == Context(query.context, 0, 0)
 

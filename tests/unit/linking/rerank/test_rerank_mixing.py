@@ -47,14 +47,14 @@ def test_no_other_numbers_near_by_are_better():
         assert penalised(mentions, found + step, mix.mean, mix.deviation) <= best + 1e-9
 
 
-def test_what_tells_more_counts_more():
-    shares = [
+def test_the_more_informative_ranking_has_more_weight():
+    weights = [
         fit_mix(made_up(300, 2, ranker=ranker, context=context)).ranker_weight
         for ranker, context in ((0, 2), (2, 2), (2, 0))
     ]
-    assert shares == sorted(shares)
-    assert shares[0] < 0.2
-    assert shares[2] > 0.8
+    assert weights == sorted(weights)
+    assert weights[0] < 0.2
+    assert weights[2] > 0.8
 
 
 @pytest.mark.parametrize(("ranker", "context"), [(-2, 2), (2, -2)])

@@ -121,17 +121,17 @@ def test_another_form_stands_behind_the_mention():
 
 
 @pytest.mark.parametrize("context", [Context(), Context(TEXT, 0, 0), Context("a  b", 1, 3)])
-def test_without_a_known_place_the_form_stands_alone(context):
+def test_without_a_known_position_the_form_has_no_context(context):
     assert mark_mention("cold", context, 50) == "{ cold }"
 
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 3), (5, 2), (0, 40), (99, 100)])
-def test_a_place_outside_the_text_is_refused(start, end):
+def test_a_position_outside_the_text_is_refused(start, end):
     with pytest.raises(ConfigError, match="expected a mention within the 38 characters of its"):
         mark_mention("cold", Context(TEXT, start, end), 9)
 
 
-def test_what_is_shown_is_a_piece_of_the_text_around_the_mention_whatever_the_window():
+def test_the_context_is_a_substring_of_the_text_around_the_mention():
     rng = random.Random(0)
     for _ in range(500):
         text = "".join(rng.choices("ab  \n🤧感e\u0301", k=rng.randrange(1, 40)))
@@ -147,7 +147,7 @@ def test_what_is_shown_is_a_piece_of_the_text_around_the_mention_whatever_the_wi
         assert max(len(left), len(right)) <= n + 1
 
 
-def test_a_candidate_is_told_by_name_found_name_synonyms_type_and_definition(bench):
+def test_the_text_of_a_candidate_has_name_match_synonyms_type_and_definition(bench):
     config = bench.config(n_synonyms=1, definition_characters=21)
     describe = CandidateTexts(bench.kb, config).describe
     assert describe("ILL", "coryza") == (
@@ -176,7 +176,7 @@ def words_of(encoder, ids):
     return encoder.tokenizer.convert_ids_to_tokens(ids)
 
 
-def test_both_texts_are_read_and_told_apart(encoder):
+def test_both_texts_are_encoded_with_their_segments(encoder):
     (pair,) = CandidatePairTokenizer(encoder, 120).tokenize(["fever { cold }"], ["Heat"])
     assert words_of(encoder, pair.ids) == [
         *("[CLS]", "fever", "{", "cold", "}", "[SEP]", "heat", "[SEP]")
@@ -216,7 +216,7 @@ def test_of_a_mention_that_is_too_long_the_beginning_is_shown(encoder):
         assert len(tokenizer.tokenize([marked], ["Heat"])[0]) <= 32
 
 
-def test_many_marks_without_a_blank_come_to_an_end(encoder):
+def test_many_marks_without_whitespace_come_to_an_end(encoder):
     text = "🤧" * 500
     (marked,) = CandidatePairTokenizer(encoder, 120).mark_mentions(
         [("x" * 500, Context(text, 100, 300))]

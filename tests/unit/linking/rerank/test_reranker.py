@@ -200,7 +200,7 @@ def test_other_damage_is_refused(copy, bench, tmp_path):
         ContextReranker.load(copy, bench.kb)
 
 
-def test_without_knowing_what_ranks_first_a_ranker_is_asked_for(copy, bench):
+def test_an_unknown_first_ranking_needs_a_ranker(copy, bench):
     damage(copy, lambda manifest: manifest.update(weights={}))
     with pytest.raises(ConfigError, match=r"give one \(inner\)"):
         ContextReranker.load(copy, bench.kb)

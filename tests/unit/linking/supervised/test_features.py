@@ -150,7 +150,7 @@ def key(text):
 
 
 @given(added, st.sampled_from([ALL, 0, 1, 2]), st.sampled_from(["a", "B", "c d", "never"]))
-def test_counts_are_those_of_a_plain_loop(entries, left_out, asked):
+def test_counts_are_those_of_a_plain_loop(entries, left_out, query):
     memory = MentionMemory(N)
     linked, seen, often = Counter(), 0, [0] * N
     for text, concepts, fold in entries:
@@ -159,14 +159,14 @@ def test_counts_are_those_of_a_plain_loop(entries, left_out, asked):
             continue
         for concept in concepts:
             often[concept] += 1
-        if key(text) == key(asked):
+        if key(text) == key(query):
             seen += 1
             linked.update(concepts)
-    assert memory.linked(asked, left_out) == (dict(linked), seen)
+    assert memory.linked(query, left_out) == (dict(linked), seen)
     assert memory.frequency(left_out).tolist() == often
     for concept in range(N):
-        folds = {f for text, rows, f in entries if key(text) == key(asked) and concept in rows}
-        assert memory.folds_of(asked, concept) == folds
+        folds = {f for text, rows, f in entries if key(text) == key(query) and concept in rows}
+        assert memory.folds_of(query, concept) == folds
 
 
 def test_json_gives_back_everything_but_the_folds(ward):

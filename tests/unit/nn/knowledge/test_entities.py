@@ -33,7 +33,7 @@ def test_a_damaged_line_is_named(tmp_path, line):
         read_entities(tmp_path, 2)
 
 
-def test_drawn_vectors_are_about_one_long_and_the_same_each_time():
+def test_sampled_vectors_have_about_unit_length_and_are_reproducible():
     table = entity_table([f"C{n}" for n in range(500)], dim=100, seed=3)
     assert table.n_random == 500
     assert np.linalg.norm(table.vectors, axis=1).mean() == pytest.approx(1, abs=0.05)
@@ -50,7 +50,7 @@ def embedded(tmp_path, write):
     return embed_graph(KnowledgeBase.open(tmp_path / "kb"), recipe, tmp_path / "vectors").folder
 
 
-def test_vectors_are_taken_by_id_and_the_missing_are_drawn(embedded):
+def test_vectors_are_taken_by_id_and_missing_ones_are_sampled(embedded):
     embeddings = Embeddings.open(embedded)
     ids = embeddings.entity_ids
     table = entity_table([ids[3], "unknown", ids[0]], embedded, seed=1)

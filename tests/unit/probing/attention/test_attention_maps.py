@@ -101,7 +101,7 @@ def test_another_architecture(tmp_path):
     np.testing.assert_allclose(reader.read(TEXT, 1).weights.sum(axis=1), 2, atol=1e-5)
 
 
-def test_letters_are_counted_in_the_unaltered_text(encoder_of):
+def test_offsets_refer_to_the_unaltered_text(encoder_of):
     reader = AttentionReader.from_pretrained(encoder_of(), device="cpu")
     text = "Ｈéart  FEVER 😀 高血压"
     attention = reader.read(text, 1)

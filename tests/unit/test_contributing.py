@@ -1,0 +1,213 @@
+"""The examples of docs/contributing.md: one package, whose parts run in the ordinary commands."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from command_runs import runner_of
+
+from biograft.cli import app
+from biograft.kb import KnowledgeBase
+from biograft.linking.rankers import MODELS
+from biograft.linking.recipes import LINKERS
+from biograft.metrics.metric import METRICS, Judgements, Metric
+from biograft.nn.knowledge.inputs import EntityInputs
+from biograft.nn.knowledge_layers import KNOWLEDGE_LAYERS
+from biograft.objectives import OBJECTIVES
+from biograft.sources.reader import FORMATS
+from biograft.tasks import open_task
+from biograft.tasks.task import TASKS
+
+PAGE = Path(__file__).parents[2] / "docs" / "contributing.md"
+REGISTRIES = (FORMATS, OBJECTIVES, TASKS, KNOWLEDGE_LAYERS, LINKERS, MODELS, METRICS)
+SENTENCES = ("Aspirin reduces fever.", "The weather is fine.", "Fever and asthma are common.")
+Section = Callable[[str], list[Any]]
+
+
+def blocks(section: str, language: str) -> list[str]:
+    """Return the code blocks of a language in a section of the page; all sections if empty."""
+    text = PAGE.read_text(encoding="utf-8")
+    if section:
+        text = text.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def install(folder: Path) -> None:
+    """Write the files of the page, and the metadata that installing the package would write."""
+    for block in [*blocks("", "python"), *blocks("", "toml")]:
+        path = folder / block.partition("\n")[0].removeprefix("# ")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(block, encoding="utf-8")
+    described = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    groups = [
+        f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in points.items())
+        for group, points in described["entry-points"].items()
+    ]
+    info = folder / "my_package-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {described['name']}\n")
+    (info / "entry_points.txt").write_text("\n".join(groups))
+
+
+def write_data(folder: Path) -> None:
+    """Write the files that the commands of the page read."""
+    (folder / "genes.jsonl").write_text(blocks("A source format", "json")[0])
+    texts = [" ".join(SENTENCES[: 1 + row % 3]) for row in range(40)]
+    (folder / "texts.txt").write_text("\n".join(texts))
+    for split in ("train", "dev", "test"):
+        examples = [{"text": SENTENCES[row % 2], "labels": [str(1 - row % 2)]} for row in range(12)]
+        (folder / f"{split}.jsonl").write_text("\n".join(map(json.dumps, examples)))
+    mention = {"start": 0, "end": 4, "text": "flue", "concepts": ["D007251"]}
+    document = {"id": "1", "language": "en", "text": "flue", "mentions": [mention]}
+    (folder / "gold.jsonl").write_text(json.dumps(document))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The working directory, with the package importable."""
+    folder = tmp_path_factory.mktemp("contributing")
+    install(folder)
+    write_data(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)
+        forget()
+        yield folder
+    forget()
+
+
+def forget() -> None:
+    """Read entry points anew."""
+    for registry in REGISTRIES:
+        registry.__dict__.pop("_entries", None)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "my_package"]:
+        del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Section:
+    """Run the commands of a section; return their results."""
+
+    def section(name: str) -> list[Any]:
+        lines = blocks(name, "sh")[0].splitlines()
+        return [runner_of(app)(*shlex.split(line)[1:]) for line in lines]
+
+    return section
+
+
+@pytest.fixture(scope="module")
+def pretrained(run: Section, folder: Path) -> Path:
+    run("An objective")
+    return folder / "RUN"
+
+
+def last_logged(run: Path) -> dict[str, Any]:
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    steps = [json.loads(line) for line in lines if "evaluation" not in line]
+    return dict(steps[-1])
+
+
+def test_every_entry_point_of_the_page_loads(folder):
+    described = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    registries = {registry.group: registry for registry in REGISTRIES}
+    for group, points in described["entry-points"].items():
+        for name in points:
+            registries[group].load(name)
+
+
+def test_every_group_of_the_table_is_that_of_its_registry():
+    rows = re.findall(
+        r"`(biograft\.\w+)` \|.*?\| `([A-Z_]+)` in `(\S+)\.py` \| `(\S+)`", PAGE.read_text()
+    )
+    assert len(rows) >= len(REGISTRIES)
+    source = PAGE.parents[1] / "src" / "biograft"
+    for group, name, module, example in rows:
+        text = (source / f"{module}.py").read_text()
+        assert re.search(rf"^{name}: Registry", text, re.MULTILINE), (name, module)
+        assert f'group="{group}"' in text
+        assert (source / example).is_file()
+
+
+def test_the_source_format(run, folder):
+    built, found = run("A source format")
+    assert "not a gene with id and symbol" in built.output
+    assert "HGNC:1100" in found.output
+    concept = KnowledgeBase.open(folder / "GENES")["HGNC:1100"]
+    assert [name.text for name in concept.names] == ["BRCA1", "RNF53"]
+    assert [each.code for each in concept.types] == ["gene"]
+
+
+def test_the_objective(pretrained):
+    logged = last_logged(pretrained)
+    assert logged["step"] == 3
+    assert logged["odd_mentions.loss"] == pytest.approx(math.log(2), abs=0.1)
+
+
+def test_the_task(run, pretrained, folder):
+    _, evaluated = run("A task")
+    result = json.loads((folder / "TASK" / "results.json").read_text())
+    assert (result["metric"], list(result["test"])) == ("mcc", ["mcc", "accuracy"])
+    assert "mcc" in evaluated.output
+    assert last_logged(folder / "TASK" / "runs" / "lr-3e-05" / "seed-1")["step"] == 3
+
+
+def test_a_variation_of_a_task_selects_epochs_by_its_own_metric(pretrained, folder):
+    """The metrics of the task that it varies were used, and its name was saved."""
+    recipe = 'kind = "task"\ntask = "balanced"\n[encoder]\nname = "RUN/encoder"\nmax_length = 32\n'
+    Path("balanced.toml").write_text(f"{recipe}[config.training]\nepochs = 1\n")
+    data = ["--train", "train.jsonl", "--dev", "dev.jsonl"]
+    runner_of(app)("finetune", "balanced.toml", *data, "-o", "BALANCED")
+    trial = folder / "BALANCED" / "runs" / "lr-3e-05" / "seed-1"
+    [epoch] = json.loads((trial / "result.json").read_text())["epochs"]
+    assert list(epoch) == ["epoch", "macro_f1", "f1"]
+    manifest = json.loads((folder / "BALANCED" / "model" / "manifest.json").read_text())
+    assert manifest["task"] == "balanced"
+    assert open_task(folder / "BALANCED").kind == "balanced"
+
+
+def test_the_knowledge_layer(run, pretrained, folder):
+    run("A knowledge layer")
+    config = json.loads((folder / "RUN2" / "encoder" / "config.json").read_text())
+    assert config["knowledge_layers"] == {"entity_addition": {"after": 1, "neutral_start": True}}
+
+
+def test_the_knowledge_layer_adds_vectors_to_first_tokens(folder):
+    config = KNOWLEDGE_LAYERS.load("entity_addition")(after=1, neutral_start=False)
+    layer = config.build(SimpleNamespace(entity_dim=3, hidden_size=4))
+    states, table = torch.randn(2, 5, 4), torch.randn(6, 3)
+    mentions = torch.tensor([[0, 1, 2], [0, 3, 3], [1, 2, 4]])
+    inputs = EntityInputs(states, torch.ones(2, 5), table, mentions, torch.tensor([4, -1, 0]))
+    expected = states.clone()
+    expected[0, 1] += layer.project(table[4])
+    expected[1, 2] += layer.project(table[0])
+    torch.testing.assert_close(layer(inputs).states, expected)
+
+
+def test_the_linker(run, pretrained):
+    trained, evaluated = run("A linker")
+    assert "n_mentions" in trained.output
+    assert "acc@1" in evaluated.output
+
+
+def test_the_metric(folder):
+    first_right = [0, 2, None]  # the rank of the right answer, from 0
+    right = [[float(rank is not None and rank <= k) for k in range(3)] for rank in first_right]
+    nothing = np.zeros(3, bool)
+    judged = Judgements(
+        np.array(right), np.array(right), nothing, nothing, np.zeros(3), ("a", "b", "c")
+    )
+    for k in (1, 2, 3):
+        gains = [1 / math.log2(r + 2) for r in first_right if r is not None and r < k]
+        assert Metric.parse(f"ndcg@{k}")(judged) == pytest.approx(sum(gains) / 3)
