@@ -80,6 +80,7 @@ def pretrain(
     loss = f"; loss {trained.loss:.4f}" if trained.loss is not None else ""
     typer.echo(result.training_data)
     typer.echo(f"step {trained.step:,} of {trained.n_steps:,} in {trained.seconds:.1f} s{loss}")
+    typer.echo(f"batch: {trained.batch}")
     if not trained.finished:
         typer.echo(f"the time is over; continue with: biograft pretrain ... --resume -o {out}")
     typer.echo(f"encoder: {result.encoder}")

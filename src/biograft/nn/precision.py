@@ -1,7 +1,8 @@
-"""Mixed precision: fp32, or bfloat16 autocast where the hardware supports it.
+"""Mixed precision: fp32, or autocast to bfloat16 or float16.
 
-Weights stay in 32 bits; under autocast the matrix products run in bfloat16. Processors without
-bfloat16 instructions emulate it many times slower, so ``auto`` checks for them.
+Weights stay in 32 bits; under autocast the matrix products run in 16 bits. ``auto`` is bf16 where
+the hardware has instructions for it. GPUs without them (V100, T4) use fp16, whose small gradients
+need loss scaling in training; processors without them use fp32, which is faster than emulation.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from transformers import PreTrainedModel
 
 from biograft.errors import ConfigError
 
-PRECISIONS = ("auto", "fp32", "bf16")
+PRECISIONS = ("auto", "fp32", "bf16", "fp16")
+_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
 """Processor flags of bfloat16 instructions (x86 twice, then Arm)."""
 _PROCESSOR = Path("/proc/cpuinfo")
@@ -38,7 +40,7 @@ def processor_has_bf16() -> bool:
 
 
 def choose_precision(precision: str, device: torch.device) -> str:
-    """Resolve ``auto`` for a device: bf16 where the hardware supports it, else fp32."""
+    """Resolve ``auto`` for a device: bf16 if it is supported, else fp16 on CUDA and fp32 on CPU."""
     if precision not in PRECISIONS:
         raise ConfigError(
             f"precision: expected one of {', '.join(PRECISIONS)}, found {precision!r}"
@@ -47,14 +49,20 @@ def choose_precision(precision: str, device: torch.device) -> str:
         return precision
     if device.type == "cpu":
         return "bf16" if processor_has_bf16() else "fp32"
-    native = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    return "bf16" if native else "fp32"
+    if device.type != "cuda":
+        return "fp32"
+    return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
 
 
 def autocast_in(precision: str, device: torch.device) -> AbstractContextManager[object]:
     """Return the autocast context of a precision on a device."""
-    chosen = choose_precision(precision, device)
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=chosen == "bf16")
+    dtype = _DTYPES.get(choose_precision(precision, device))
+    return torch.autocast(device.type, dtype=dtype, enabled=dtype is not None)
+
+
+def loss_scaler(precision: str, device: torch.device) -> torch.amp.GradScaler:
+    """Return the scaler of losses; it scales only under fp16, otherwise it passes them on."""
+    return torch.amp.GradScaler(device.type, enabled=choose_precision(precision, device) == "fp16")
 
 
 @contextmanager

@@ -72,8 +72,10 @@ class NameBatches:
     seed: int
     rank: int = 0
     world: int = 1
+    accumulate: int = 1
+    """Batches of an update."""
     bucket_batches: int = 0
-    """Where above 0: sort by length within so many batches, which saves padding."""
+    """Where above 0: sort by length within so many updates, which saves padding."""
     lengths: Lengths | None = None
     """The lengths of examples; by default their characters."""
     indices: Ints | None = None
@@ -102,12 +104,18 @@ class NameBatches:
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[tuple[NameExample, ...]]:
         """Iterate over the batches of an epoch from a position on."""
-        window = max(1, self.bucket_batches)
+        return self.every(1, epoch, position)
+
+    def every(self, step: int, epoch: int, position: int) -> Iterator[tuple[NameExample, ...]]:
+        """Iterate over every ``step``-th batch of an epoch from a position on."""
+        window = max(1, self.bucket_batches) * self.accumulate
         order, size = self._order(epoch), self.batch_size * window
-        first = position // window
-        for k in range(first, -(-len(order) // size)):
-            batches = self._split(order[k * size : (k + 1) * size], epoch, k)
-            yield from batches[position - k * window if k == first else 0 :]
+        for number in range(position // window, -(-len(order) // size)):
+            start = number * window
+            first = position + max(0, -(-(start - position) // step)) * step - start
+            if first < window:
+                batches = self._split(order[number * size : (number + 1) * size], epoch, number)
+                yield from batches[first::step]
 
     def _order(self, epoch: int) -> Ints:
         """Shuffle the examples, and take those of this process."""
@@ -117,12 +125,12 @@ class NameBatches:
     def _split(self, indices: Ints, epoch: int, window: int) -> list[tuple[NameExample, ...]]:
         """Make the batches of a window, by similar length if ``bucket_batches`` is set."""
         examples = [self.examples.example(epoch, int(index)) for index in indices]
-        size = self.batch_size
+        size, update = self.batch_size, self.batch_size * self.accumulate
         if self.bucket_batches:
             lengths = np.asarray((self.lengths or _count_characters)(examples))
             rng = np.random.default_rng([self.seed, epoch, window, 1])  # without the 1: of order
             rows = group_by_length(
-                np.arange(len(examples)), lengths, size, self.bucket_batches, rng
+                np.arange(len(examples)), lengths, update, self.bucket_batches, rng
             )
             examples = [examples[row] for row in rows]
         return [tuple(examples[start : start + size]) for start in range(0, len(examples), size)]

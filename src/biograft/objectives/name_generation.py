@@ -155,7 +155,11 @@ class EncodedBatches:
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[SequenceBatch]:
         """Iterate over the batches of an epoch from a position on."""
-        for examples in self._batches.batches(epoch, position):
+        return self.every(1, epoch, position)
+
+    def every(self, step: int, epoch: int, position: int) -> Iterator[SequenceBatch]:
+        """Iterate over every ``step``-th batch of an epoch from a position on."""
+        for examples in self._batches.every(step, epoch, position):
             yield self._objective.encode(self._seq2seq, examples)
 
 

@@ -86,12 +86,12 @@ def pretrain_alignment(
     progress: Progress,
 ) -> PretrainResult:
     """Train an encoder on synonym pairs; it is written to ``run/encoder``."""
+    processes, config = join_processes(), recipe.training
     progress.start("pairs")
     pairs = SynonymPairs(kb, recipe.stream)
-    processes, config = join_processes(), recipe.training
     source = PairBatches(
         pairs,
-        config.batch_size,
+        config.plan_batch(processes.num_processes).size,
         seed=config.seed,
         rank=processes.process_index,
         world=processes.num_processes,

@@ -37,19 +37,21 @@ def pretrain_generation(
         raise ConfigError(
             f"recipe {recipe.name}: expected one objective of name generation, found several"
         )
+    processes, config = join_processes(), recipe.training
+    plan = config.plan_batch(processes.num_processes)
     progress.start("names")
     templates = NameTemplates(kb, recipe.stream)
     progress.start("model")
     seq2seq = load_or_create_model(recipe, templates)
     (objective,) = (config.build() for config in recipe.objectives.values())
     training = NameGenerationTraining(seq2seq, objective)
-    processes, config = join_processes(), recipe.training
     train_indices, held_out_indices = hold_out(len(templates), config.seed)
-    make = partial(NameBatches, templates, config.batch_size, seed=config.seed)
+    make = partial(NameBatches, templates, plan.size, seed=config.seed)
     source = make(
         rank=processes.process_index,
         world=processes.num_processes,
         bucket_batches=recipe.stream.bucket_batches,
+        accumulate=plan.accumulate,
         lengths=training.lengths,
         indices=train_indices,
     )

@@ -162,9 +162,10 @@ def pretrain_language_model(
     progress: Progress,
 ) -> PretrainResult:
     """Train a language model on annotated text; it is written to ``run/encoder``."""
+    processes, config = join_processes(), recipe.training
+    plan = config.plan_batch(processes.num_processes)
     progress.start("encoder")
     start = load_start(recipe)
-    processes, config = join_processes(), recipe.training
     with processes.main_process_first():
         packed = open_packed(
             recipe.stream, start.tokenizer, entities=start.entities, kb=kb, progress=progress
@@ -193,13 +194,14 @@ def pretrain_language_model(
         else hold_out_together(packed.documents, config.seed)
     )
     make = partial(
-        TextBatches, packed, config.batch_size, sort_by_order(transforms),
+        TextBatches, packed, plan.size, sort_by_order(transforms),
         seed=config.seed, random_next_probability=recipe.stream.random_next_probability,
         bucket_batches=recipe.stream.bucket_batches,
     )  # fmt: skip
     source = make(
-        rank=processes.process_index, world=processes.num_processes, indices=train_indices
-    )
+        rank=processes.process_index, world=processes.num_processes, indices=train_indices,
+        accumulate=plan.accumulate,
+    )  # fmt: skip
     _try_out(text_training, make(indices=train_indices[:1]))
     held_out = list(make(indices=held_out_indices).batches(0)) if len(held_out_indices) else []
     task = Task(

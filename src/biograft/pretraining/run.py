@@ -68,6 +68,7 @@ class PretrainResult:
             "step": trained.step,
             "n_steps": trained.n_steps,
             "finished": trained.finished,
+            "batch": str(trained.batch),
             "loss": trained.loss,
             "seconds": round(trained.seconds, 3),
         }

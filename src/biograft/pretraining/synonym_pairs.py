@@ -303,9 +303,13 @@ class PairBatches:
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[PairBatch]:
         """Iterate over the batches of an epoch from a position on."""
-        order = self._order(epoch)
-        for start in range(position * self.batch_size, len(order), self.batch_size):
-            yield self._batch(order[start : start + self.batch_size])
+        return self.every(1, epoch, position)
+
+    def every(self, step: int, epoch: int, position: int) -> Iterator[PairBatch]:
+        """Iterate over every ``step``-th batch of an epoch from a position on."""
+        order, size = self._order(epoch), self.batch_size
+        for start in range(position * size, len(order), step * size):
+            yield self._batch(order[start : start + size])
 
     def _order(self, epoch: int) -> npt.NDArray[np.int32]:
         """Shuffle the pairs of this process, grouped by length if configured."""

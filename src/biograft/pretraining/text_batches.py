@@ -88,10 +88,10 @@ def _truncated_end(example: TextExample, start: int, room: int) -> int:
 class TextBatches:
     """Batches in a new order each epoch, with examples transformed by ``transforms``.
 
-    Of each update's ``world * batch_size`` consecutive sequences every process takes
-    ``batch_size``, so that together they see what one process with a batch of that size sees, or
-    one that accumulates ``world`` batches. The last update of an epoch may have fewer; a remainder
-    is left out. The sampling for a sequence depends on seed, epoch and its index.
+    Of ``world * batch_size`` consecutive sequences every process takes ``batch_size``. An update
+    reads ``accumulate`` such groups, so that it has the same sequences for any number of processes
+    and passes. The last group of an epoch may have fewer; a remainder is left out. The sampling for
+    a sequence depends on seed, epoch and its index.
 
     With ``bucket_batches`` above 0, the sequences of so many updates are sorted by length, and
     whole updates shuffled, which saves padding. The sequences of a batch then depend on the size of
@@ -103,6 +103,7 @@ class TextBatches:
     transforms: Sequence[ExampleTransform] = ()
     seed: int = 33
     random_next_probability: float = 0.0
+    accumulate: int = 1
     bucket_batches: int = 0
     rank: int = 0
     world: int = 1
@@ -127,16 +128,19 @@ class TextBatches:
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[TextBatch]:
         """Iterate over the batches of an epoch from a position on."""
+        return self.every(1, epoch, position)
+
+    def every(self, step: int, epoch: int, position: int) -> Iterator[TextBatch]:
+        """Iterate over every ``step``-th batch of an epoch from a position on."""
         rng, n_together = np.random.default_rng([self.seed, epoch]), self.batch_size * self.world
         order = rng.permutation(self._indices)
         if self.bucket_batches:
-            order = group_by_length(
-                order, self.packed.lengths, n_together, self.bucket_batches, rng
-            )
-        for start in range(position * n_together, len(order), n_together):
-            update = order[start : start + n_together]
-            n_own = len(update) // self.world
-            own = update[self.rank * n_own : (self.rank + 1) * n_own]
+            update = n_together * self.accumulate
+            order = group_by_length(order, self.packed.lengths, update, self.bucket_batches, rng)
+        for start in range(position * n_together, len(order), step * n_together):
+            group = order[start : start + n_together]
+            n_own = len(group) // self.world
+            own = group[self.rank * n_own : (self.rank + 1) * n_own]
             if n_own:
                 yield self.batch(own, epoch)
 

@@ -24,7 +24,7 @@ class TaskTraining(TrainingConfig):
     batch_size: Annotated[int, AtLeast(1)] = 16
     learning_rate: Annotated[float, Above(0)] = 3e-5
     schedule: Annotated[str, Choice(*SCHEDULES)] = "linear"
-    warmup: Ratio = 0.1
+    warmup_ratio: Ratio = 0.1
     clip: Annotated[float, AtLeast(0)] = 1.0
     save_every: Annotated[int, AtLeast(0)] = 0
     patience: Annotated[int, AtLeast(0)] = 0

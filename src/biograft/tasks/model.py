@@ -122,6 +122,10 @@ class LengthBatches(Generic[AnyItem]):
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[list[AnyItem]]:
         """Yield the batches of an epoch, starting at a position."""
+        return self.every(1, epoch, position)
+
+    def every(self, step: int, epoch: int, position: int) -> Iterator[list[AnyItem]]:
+        """Yield every ``step``-th batch of an epoch, starting at a position."""
         rng = np.random.default_rng([self._seed, epoch])
         items = self._of_epoch(epoch)
         lengths = np.fromiter((len(item.tokens) for item in items), np.int64, len(items))
@@ -133,7 +137,7 @@ class LengthBatches(Generic[AnyItem]):
             rows = own[start : start + window]
             rows = rows[np.argsort(-lengths[rows], kind="stable")]
             batches += [rows[k : k + self._size] for k in range(0, len(rows), self._size)]
-        for index in rng.permutation(len(batches))[position:]:
+        for index in rng.permutation(len(batches))[position::step]:
             yield [items[row] for row in batches[index]]
 
     def _of_epoch(self, epoch: int) -> Sequence[AnyItem]:

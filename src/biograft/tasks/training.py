@@ -102,7 +102,7 @@ def fit(
         raise ConfigError("finetune: expected examples to learn from and a dev set, found none")
     source: LengthBatches[Sized] = LengthBatches(
         items,
-        training.batch_size,
+        training.plan_batch(processes.num_processes).size,
         seed=seed,
         rank=processes.process_index,
         world=processes.num_processes,

@@ -9,44 +9,34 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from biograft.errors import BiograftError, ConfigError
-from biograft.nn.precision import attention_for_training, autocast_in
+from biograft.nn.precision import attention_for_training, autocast_in, loss_scaler
 from biograft.progress import Progress
 from biograft.training.checkpoint import (
     Cursor,
+    TrainingState,
     find_checkpoints,
     load_checkpoint,
     remove_unfinished,
     save_checkpoint,
 )
-from biograft.training.config import TrainingConfig
+from biograft.training.config import BatchPlan, TrainingConfig
+from biograft.training.prefetch import Batch, BatchSource, endless
 from biograft.training.processes import make_accelerator
 from biograft.training.run_folder import MetricsLog, check_run, sole_run, start_run
-
-Batch = TypeVar("Batch")
-Batch_co = TypeVar("Batch_co", covariant=True)
-
-
-class BatchSource(Protocol[Batch_co]):
-    """Batches of each epoch in a fixed order, readable from any position; each has a length."""
-
-    def __len__(self) -> int:
-        """The number of batches of an epoch."""
-
-    def batches(self, epoch: int, position: int = 0) -> Iterator[Batch_co]:
-        """Iterate over the batches of an epoch from a position on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +153,7 @@ def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.Adam
 
 def learning_rate(step: int, n_steps: int, config: TrainingConfig) -> float:
     """Compute the learning rate of an update, counted from 0; it needs no other state."""
-    n_warm = round(config.warmup * n_steps)
+    n_warm = config.count_warmup(n_steps)
     if step < n_warm:
         return config.learning_rate * (step + 1) / n_warm
     done = (step - n_warm) / max(n_steps - n_warm, 1)
@@ -175,32 +165,56 @@ def learning_rate(step: int, n_steps: int, config: TrainingConfig) -> float:
     return config.learning_rate * shape[config.schedule]
 
 
+def enable_gradient_checkpointing(model: nn.Module) -> None:
+    """Let every transformer in a model compute the states of its layers again when needed."""
+    encoders = [m for m in model.modules() if isinstance(m, PreTrainedModel)]
+    able = [encoder for encoder in encoders if encoder.supports_gradient_checkpointing]
+    if not able:
+        raise ConfigError(
+            "training.gradient_checkpointing: expected false, because this model has no "
+            "transformer that supports it, found true"
+        )
+    for encoder in able:
+        # its name in older transformers is gradient_checkpointing_enable
+        enable = getattr(encoder, "activation_checkpointing_enable", None)
+        (enable or encoder.gradient_checkpointing_enable)({"use_reentrant": False})
+
+
+_MIN_LOSS_SCALE = 1.0
+"""Below it, fp16 gradients overflow without scaling: the training diverged."""
+
+
 class Updater(Generic[Batch]):
     """Makes one update after the other, from a cursor on."""
 
     def __init__(
         self,
         task: Task[Batch],
-        optimiser: torch.optim.Optimizer,
+        state: TrainingState,
         config: TrainingConfig,
         accelerator: Accelerator,
         start: Cursor,
     ) -> None:
-        self.task, self.optimiser, self.config = task, optimiser, config
+        self.task, self.optimiser, self.config = task, state.optimiser, config
         self.accelerator, self.cursor = accelerator, start
+        self._scaler, self._n_passes = state.scaler, state.accumulate
         self.model: nn.Module = accelerator.prepare(task.model)
-        self._batches = _endless(task.source, start)
+        self._batches = endless(task.source, start.epoch, start.position, config.workers)
 
     def update(self, rate: float, stop_signal: StopSignal) -> tuple[dict[str, Any], bool]:
         """Update once; return what to log, and whether any process should stop."""
         began, step = time.perf_counter(), self.cursor.step
+        batches = [next(self._batches) for _ in range(self._n_passes)]
+        waited = time.perf_counter() - began
         self._seed(step)
         self.model.train()
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)
         with attention_for_training(self.model, self.config.precision, self.accelerator.device):
-            loss, stats, n_rows = self._backward()
+            loss, stats, n_rows = self._backward([batch for batch, _, _ in batches])
+        _, epoch, position = batches[-1]
+        self.cursor = Cursor(step + 1, epoch, position)
         norm = self._clip()
         # all processes must agree on a loss that is not finite, and on an interrupt
         values = torch.tensor(
@@ -209,13 +223,9 @@ class Updater(Generic[Batch]):
         values = values.to(self.accelerator.device)
         loss, stop, *means = self.accelerator.reduce(values, "mean").tolist()
         stats = dict(zip(stats, means, strict=True))
-        if not math.isfinite(loss) or not math.isfinite(norm):
-            raise BiograftError(
-                f"the training diverged at step {step + 1}: loss {loss}, norm of the gradient "
-                f"{norm}; lower training.learning_rate, bound the gradient (training.clip) or set "
-                "training.precision to fp32, and start a new run; the last checkpoint is kept"
-            )
-        self.optimiser.step()
+        self._refuse_divergence(loss, norm)
+        self._scaler.step(self.optimiser)  # under fp16 it leaves out an update that overflows
+        self._scaler.update()
         rows = n_rows * self.accelerator.num_processes
         return {
             "step": self.cursor.step,
@@ -226,26 +236,37 @@ class Updater(Generic[Batch]):
             **stats,
             "rows": rows,
             "rows_per_second": round(rows / (time.perf_counter() - began), 1),
+            "data_seconds": round(waited, 4),
+            **({"loss_scale": self._scaler.get_scale()} if self._scaler.is_enabled() else {}),
             "peak_memory_mb": _peak_memory(),
         }, stop > 0
 
-    def _backward(self) -> tuple[float, dict[str, float], int]:
+    def _backward(self, batches: list[Batch]) -> tuple[float, dict[str, float], int]:
         """Accumulate the gradients of one update; return loss, statistics and rows."""
-        total, sums, n_rows = 0.0, Counter[str](), 0
-        n_parts, step = self.config.accumulate, self.cursor.step
-        parts = [next(self._batches) for _ in range(n_parts)]
-        multipliers = self._multipliers([batch for batch, _, _ in parts])
-        for part, (batch, epoch, position) in enumerate(parts):
-            waiting = part < n_parts - 1  # processes exchange gradients once an update
+        total, sums, n_rows, n_passes = 0.0, Counter[str](), 0, len(batches)
+        for number, (batch, multipliers) in enumerate(
+            zip(batches, self._multipliers(batches), strict=True), start=1
+        ):
+            waiting = number < n_passes  # processes exchange gradients once an update
             with self.accelerator.no_sync(self.model) if waiting else nullcontext():
                 with autocast_in(self.config.precision, self.accelerator.device):
-                    loss, stats = self.task.compute_loss(self.model, batch, *multipliers[part])
-                self.accelerator.backward(loss / n_parts)
-            total += float(loss.detach()) / n_parts
-            sums.update({name: value / n_parts for name, value in stats.items()})
+                    loss, stats = self.task.compute_loss(self.model, batch, *multipliers)
+                self.accelerator.backward(self._scaler.scale(loss / n_passes))
+            total += float(loss.detach()) / n_passes
+            sums.update({name: value / n_passes for name, value in stats.items()})
             n_rows += len(batch)  # type: ignore[arg-type]
-            self.cursor = Cursor(step + 1, epoch, position)
         return total, dict(sums), n_rows
+
+    def _refuse_divergence(self, loss: float, norm: float) -> None:
+        """Refuse a loss or gradient that is not finite; fp16 may overflow until it is rescaled."""
+        scaled = self._scaler.is_enabled() and self._scaler.get_scale() >= _MIN_LOSS_SCALE
+        if math.isfinite(loss) and (math.isfinite(norm) or scaled):
+            return
+        raise BiograftError(
+            f"the training diverged at step {self.cursor.step}: loss {loss}, norm of the gradient "
+            f"{norm}; lower training.learning_rate, bound the gradient (training.clip) or set "
+            "training.precision to fp32, and start a new run; the last checkpoint is kept"
+        )
 
     def _multipliers(self, batches: list[Batch]) -> list[tuple[dict[str, float], ...]]:
         """Compute the multipliers of the means of each batch, where the task counts items."""
@@ -267,6 +288,7 @@ class Updater(Generic[Batch]):
         ]
 
     def _clip(self) -> float:
+        self._scaler.unscale_(self.optimiser)
         parameters = [p for p in self.model.parameters() if p.grad is not None]
         bound = self.config.clip or math.inf
         norm: Tensor = torch.nn.utils.clip_grad_norm_(parameters, bound)
@@ -276,17 +298,6 @@ class Updater(Generic[Batch]):
         """Seed the random numbers of a step by its index, so that they need not be saved."""
         key = [self.config.seed, self.accelerator.process_index, step]
         torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1))
-
-
-def _endless(source: BatchSource[Batch], start: Cursor) -> Iterator[tuple[Batch, int, int]]:
-    """Iterate over the batches of all epochs, each with epoch and position of the next one."""
-    epoch, position = start.epoch, start.position
-    while True:
-        for batch in source.batches(epoch, position):
-            position += 1
-            over = position >= len(source)
-            yield batch, epoch + over, 0 if over else position
-        epoch, position = epoch + 1, 0
 
 
 def _peak_memory() -> float:
@@ -303,6 +314,7 @@ class TrainingResult:
 
     step: int
     n_steps: int
+    batch: BatchPlan
     loss: float | None
     """The loss of the last update; None without an update."""
     seconds: float
@@ -336,14 +348,19 @@ def _train(
     resume: bool,
     progress: Progress | None,
 ) -> TrainingResult:
-    n_steps, progress = count_steps(config, len(task.source)), progress or Progress(enabled=False)
-    accelerator = make_accelerator()
-    main = accelerator.is_main_process
+    accelerator, progress = make_accelerator(), progress or Progress(enabled=False)
+    main, plan = accelerator.is_main_process, config.plan_batch(accelerator.num_processes)
+    n_steps = count_steps(config, len(task.source), plan)
+    config.count_warmup(n_steps)  # refuses a warm-up that is too long
     task.model.to(accelerator.device)
+    if config.gradient_checkpointing:
+        enable_gradient_checkpointing(task.model)
+    scaler = loss_scaler(config.precision, accelerator.device)
     optimiser = make_optimiser(task.model, config)
-    start = _open_run(task, optimiser, run, resume=resume, main=main)
+    state = TrainingState(task.model, optimiser, scaler, plan.accumulate)
+    start = _open_run(task, state, run, resume=resume, main=main)
     accelerator.wait_for_everyone()
-    updater = Updater(task, optimiser, config, accelerator, start)
+    updater = Updater(task, state, config, accelerator, start)
     log = MetricsLog(run, start.step, enabled=main)
     evaluations = Evaluations(task, config.eval_every, start, log)
     began, loss, stop = time.perf_counter(), None, False
@@ -357,7 +374,7 @@ def _train(
                 stop or is_due(config.save_every, cursor.step, last=last)
             ):
                 if main:
-                    save_checkpoint(run, cursor, task.model, optimiser, keep=config.keep)
+                    save_checkpoint(run, cursor, state, keep=config.keep)
                 accelerator.wait_for_everyone()
             if last or stop:
                 break
@@ -371,18 +388,18 @@ def _train(
         raise KeyboardInterrupt(f"step {cursor.step} is saved in {run}")
     seconds = time.perf_counter() - began
     saved = find_checkpoints(run)[-1]
-    return TrainingResult(cursor.step, n_steps, loss, seconds, saved, evaluations.newest)
+    return TrainingResult(cursor.step, n_steps, plan, loss, seconds, saved, evaluations.newest)
 
 
-def count_steps(config: TrainingConfig, n_batches: int) -> int:
+def count_steps(config: TrainingConfig, n_batches: int, plan: BatchPlan) -> int:
     """Count the updates of a run; the last one of an epoch may include batches of the next."""
     if n_batches < 1:
         raise ConfigError("training: found no batch to train on")
-    return config.steps or -(-config.epochs * n_batches // config.accumulate)
+    return config.steps or -(-config.epochs * n_batches // plan.accumulate)
 
 
 def _open_run(
-    task: Task[Batch], optimiser: torch.optim.Optimizer, run: Path, *, resume: bool, main: bool
+    task: Task[Batch], state: TrainingState, run: Path, *, resume: bool, main: bool
 ) -> Cursor:
     """Start a run, or load its newest checkpoint."""
     if resume:
@@ -390,7 +407,7 @@ def _open_run(
         if main:
             remove_unfinished(run)
         saved = find_checkpoints(run)
-        return load_checkpoint(saved[-1], task.model, optimiser) if saved else Cursor()
+        return load_checkpoint(saved[-1], state) if saved else Cursor()
     if main:
         start_run(run, task.described, task.provenance)
     return Cursor()

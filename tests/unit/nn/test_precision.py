@@ -55,7 +55,9 @@ def test_an_explicit_precision_is_used(name):
 
 
 def test_an_unknown_precision_is_refused():
-    with pytest.raises(ConfigError, match="precision: expected one of auto, fp32, bf16, found 'x'"):
+    with pytest.raises(
+        ConfigError, match="precision: expected one of auto, fp32, bf16, fp16, found 'x'"
+    ):
         choose_precision("x", CPU)
     assert precision.PRECISIONS[0] == "auto"
 

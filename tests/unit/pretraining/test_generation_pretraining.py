@@ -112,7 +112,7 @@ def test_five_steps_and_five_are_ten(kb, recipe, tmp_path):
 
 def test_accumulated_batches_are_as_one(kb, recipe, tmp_path):
     pretrain(recipe(steps=4), kb, tmp_path / "one")
-    pretrain(recipe(steps=4, batch_size=4, accumulate=2), kb, tmp_path / "two")
+    pretrain(recipe(steps=4, device_batch_size=4), kb, tmp_path / "two")
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
     for one, two in zip(metrics(tmp_path / "one"), metrics(tmp_path / "two"), strict=True):
         for key in ("accuracy", "exact", "nll"):
@@ -123,7 +123,7 @@ def test_accumulated_batches_are_as_one(kb, recipe, tmp_path):
 @pytest.mark.slow
 def test_two_processes_are_as_one(kb, recipe, tmp_path):
     pretrain(recipe(steps=4), kb, tmp_path / "one")
-    pretrain_on_two(recipe(steps=4, batch_size=4), kb, tmp_path / "two")
+    pretrain_on_two(recipe(steps=4), kb, tmp_path / "two")
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
 
 

@@ -294,14 +294,14 @@ def test_a_resumed_run_ends_with_the_same_weights(recipe, tmp_path):
 
 def test_accumulated_batches_are_as_one(recipe, tmp_path):
     pretrain(recipe(batch_size=8), None, tmp_path / "one")
-    pretrain(recipe(batch_size=4, accumulate=2), None, tmp_path / "two")
+    pretrain(recipe(batch_size=8, device_batch_size=4), None, tmp_path / "two")
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
 
 
 @pytest.mark.slow
 def test_two_processes_are_as_one(recipe, tmp_path):
     pretrain(recipe(batch_size=8), None, tmp_path / "one")
-    pretrain_on_two(recipe(batch_size=4), None, tmp_path / "two")
+    pretrain_on_two(recipe(batch_size=8), None, tmp_path / "two")
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
 
 

@@ -14,6 +14,7 @@ from biograft.objectives.examples import EntityGraph, Setting
 from biograft.pretraining.recipe import NEW_MODELS, PretrainingRecipe
 from biograft.pretraining.stream_configs import STREAMS
 from biograft.recipes import shipped_recipes
+from biograft.training.config import BatchPlan
 
 SMALL = """
 [encoder]
@@ -58,7 +59,7 @@ def test_the_published_settings():
     training = recipe.training
     assert (training.batch_size, training.learning_rate, training.epochs) == (256, 2e-5, 1)
     assert (training.weight_decay, training.decay_all, training.steps) == (0.01, True, 0)
-    assert (training.schedule, training.warmup, training.clip) == ("constant", 0, 0)
+    assert (training.schedule, training.warmup_ratio, training.clip) == ("constant", 0, 0)
 
 
 def test_overrides_are_typed_and_may_be_bare_words(write):
@@ -205,8 +206,9 @@ def test_every_kind_of_new_model_names_streams(kind):
 def test_the_published_settings_of_name_generation():
     recipe = PretrainingRecipe.load("genbioel-pretrain")
     training = recipe.training
-    assert training.batch_size * training.accumulate * 6 == 384
-    assert (training.steps, training.warmup * training.steps) == (80_000, 1_600)
+    assert training.batch_size == 384
+    assert training.plan_batch(6) == BatchPlan(n_processes=6, accumulate=4, size=16)
+    assert (training.steps, training.warmup_steps) == (80_000, 1_600)
     assert (training.learning_rate, training.weight_decay, training.clip) == (4e-5, 0.01, 0.1)
     assert recipe.objectives["name_generation"].label_smoothing == 0.1
     assert recipe.encoder.dropout == 0.1

@@ -30,7 +30,7 @@ def test_the_papers_settings():
         assert recipe.search.learning_rates == (1e-5, 3e-5, 5e-5)
         assert len(recipe.search.seeds) == 5
         training = recipe.config.training
-        assert (training.epochs, training.batch_size, training.warmup) == (60, 16, 0.1)
+        assert (training.epochs, training.batch_size, training.warmup_ratio) == (60, 16, 0.1)
 
 
 @pytest.mark.parametrize("name", ["matching", "inference", "classification", "ranking"])

@@ -196,7 +196,9 @@ def test_patience_ends_a_training(recipe, data):
 
 def test_epochs_are_measured_where_updates_take_several_batches(recipe, data):
     """Seven texts are four batches of two; three of these an update reach over epochs."""
-    slow = training(recipe(seeds=[1]), epochs=4, batch_size=2, accumulate=3, learning_rate=1e-9)
+    slow = training(
+        recipe(seeds=[1]), epochs=4, batch_size=6, device_batch_size=2, learning_rate=1e-9
+    )
     run = finetune_task(slow, data()).run
     result = json.loads((run / "runs" / "lr-1e-09" / "seed-1" / "result.json").read_text())
     assert [entry["epoch"] for entry in result["epochs"]] == [1, 2, 3, 4]

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,10 @@ from biograft.training.run_folder import sole_run
 
 
 def config(**options):
+    """Configure 10 steps; the source has batches of 8, ``passes`` of them an update."""
+    passes = options.pop("passes", 1)
     values = {"steps": 10, "learning_rate": 0.01, "precision": "fp32", **options}
-    return TrainingConfig(**values)
+    return TrainingConfig(batch_size=8 * passes, device_batch_size=8, **values)
 
 
 def weights(task):
@@ -41,7 +44,7 @@ def metrics(run: Path):
 
 
 def timeless(entries):
-    timed = ("seconds", "rows_per_second", "peak_memory_mb")
+    timed = ("seconds", "rows_per_second", "data_seconds", "peak_memory_mb")
     return [{k: v for k, v in entry.items() if k not in timed} for entry in entries]
 
 
@@ -62,7 +65,7 @@ class StopAt:
 
 
 @pytest.mark.parametrize(
-    ("schedule", "accumulate", "precision", "stop_at"),
+    ("schedule", "passes", "precision", "stop_at"),
     [
         ("constant", 1, "fp32", 5),
         ("linear", 3, "fp32", 1),
@@ -71,15 +74,15 @@ class StopAt:
     ],
 )
 def test_a_resumed_run_ends_like_an_uninterrupted_one(
-    make_task, tmp_path, schedule, accumulate, precision, stop_at
+    make_task, tmp_path, schedule, passes, precision, stop_at
 ):
     options = config(
-        schedule=schedule, accumulate=accumulate, warmup=0.2, clip=1.0, precision=precision
+        schedule=schedule, passes=passes, warmup_ratio=0.2, clip=1.0, precision=precision
     )
     whole = make_task()
     train(whole, options, tmp_path / "whole")
     stopped = make_task()
-    stopped_loss = StopAt(stopped.compute_loss, stop_at * accumulate)
+    stopped_loss = StopAt(stopped.compute_loss, stop_at * passes)
     with pytest.raises(KeyboardInterrupt, match=f"step {stop_at} is saved"):
         train(make_task(compute_loss=stopped_loss), options, tmp_path / "parts")
     torch.manual_seed(99)
@@ -144,12 +147,12 @@ sys.path.insert(0, sys.argv[1])
 from conftest import make_task
 from biograft.training import TrainingConfig, checkpoint, train
 
-save_model = checkpoint.save_model
-def save_and_die(model, path):
-    save_model(model, path)
-    if "step-00000006" in path:
+save_file = checkpoint.save_file
+def save_and_die(tensors, path):
+    save_file(tensors, path)
+    if "step-00000006" in str(path):
         os.kill(os.getpid(), signal.SIGKILL)
-checkpoint.save_model = save_and_die
+checkpoint.save_file = save_and_die
 task = make_task.__wrapped__()()
 train(task, TrainingConfig(steps=10, learning_rate=0.01, precision="fp32", save_every=3),
       Path(sys.argv[2]))
@@ -172,6 +175,107 @@ def test_a_kill_while_saving_leaves_the_previous_checkpoint(make_task, tmp_path)
     train(resumed, config(save_every=3), run, resume=True)
     assert same(weights(whole), weights(resumed))
     assert not list((run / "checkpoints").glob(".step-*"))
+
+
+def test_fp16_scales_the_loss_and_resumes_exactly(make_task, tmp_path):
+    options = config(precision="fp16", clip=1.0)
+    whole, resumed = make_task(), make_task()
+    train(whole, options, tmp_path / "whole")
+    train(make_task(), config(precision="fp16", clip=1.0, max_minutes=1e-9), tmp_path / "parts")
+    train(resumed, options, tmp_path / "parts", resume=True)
+    assert same(weights(whole), weights(resumed))
+    assert timeless(metrics(tmp_path / "whole")) == timeless(metrics(tmp_path / "parts"))
+    plain = make_task()
+    train(plain, config(clip=1.0), tmp_path / "plain")
+    for entry, exact in zip(metrics(tmp_path / "whole"), metrics(tmp_path / "plain"), strict=True):
+        assert entry["loss"] == pytest.approx(exact["loss"], abs=0.01)
+        assert entry["gradient_norm"] == pytest.approx(exact["gradient_norm"], rel=0.05)
+        assert entry["loss_scale"] == 65536
+
+
+def test_fp16_leaves_out_an_update_that_overflows(make_task, tmp_path):
+    def overflow(model, batch):
+        nonlocal calls
+        calls += 1
+        loss, stats = plain(model, batch)
+        if calls == 2:
+            before.append(weights(task))
+        if calls == 3:
+            before.append(weights(task))
+        return loss * (1e38 if calls == 2 else 1), stats
+
+    calls, before, plain = 0, [], make_task().compute_loss
+    task = make_task(compute_loss=overflow)
+    train(task, config(steps=4, precision="fp16"), tmp_path / "run")
+    assert same(*before)  # the second update is left out
+    scales = [entry["loss_scale"] for entry in metrics(tmp_path / "run")]
+    assert scales == [65536, 32768, 32768, 32768]
+
+
+# ---- batches
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_prepare_the_same_batches(make_task, tmp_path, workers):
+    alone, source = make_task(), Striped(make_task().source)
+    train(alone, config(steps=13), tmp_path / "alone")
+    options = config(steps=13, workers=workers, max_minutes=1e-9)
+    train(make_task(source=source), options, tmp_path / "half")
+    prepared = make_task(source=source)
+    train(prepared, config(steps=13, workers=workers), tmp_path / "half", resume=True)
+    assert same(weights(alone), weights(prepared))
+    assert all(entry["data_seconds"] >= 0 for entry in metrics(tmp_path / "half"))
+
+
+def test_batches_that_depend_on_the_model_have_no_workers(make_task, tmp_path):
+    with pytest.raises(ConfigError, match=r"training.workers: expected 0.*found 2"):
+        train(make_task(), config(workers=2), tmp_path / "run")
+
+
+class Striped:
+    """A source whose batches can be made in any order."""
+
+    def __init__(self, source):
+        self.source, self.batches = source, source.batches
+
+    def __len__(self):
+        return len(self.source)
+
+    def every(self, step, epoch, position):
+        yield from list(self.batches(epoch))[position::step]
+
+
+def test_checkpointed_gradients_are_the_same(make_task, tmp_path):
+    losses = {}
+    for checkpointing in (False, True):
+        torch.manual_seed(0)
+        bert = BertModel(BertConfig(
+            vocab_size=20, hidden_size=8, num_hidden_layers=2, num_attention_heads=2,
+            intermediate_size=16,
+        ))  # fmt: skip
+        n_runs: list[int] = []
+        count = partial(_append, n_runs)
+        bert.encoder.layer[0].intermediate.register_forward_hook(count)
+
+        def loss(model, batch):
+            tokens = torch.tensor([[k % 20 for k in range(8)] for _ in batch])
+            return model(tokens).last_hidden_state.square().mean(), {}
+
+        task = make_task(model=bert, compute_loss=loss)
+        options = config(steps=4, gradient_checkpointing=checkpointing)
+        train(task, options, tmp_path / str(checkpointing))
+        losses[checkpointing] = [e["loss"] for e in metrics(tmp_path / str(checkpointing))]
+        assert len(n_runs) == (8 if checkpointing else 4)
+    assert losses[True] == losses[False]
+
+
+def _append(counts, *_):
+    counts.append(1)
+
+
+def test_a_model_without_transformer_has_no_gradient_checkpointing(make_task, tmp_path):
+    with pytest.raises(ConfigError, match="gradient_checkpointing: expected false"):
+        train(make_task(), config(gradient_checkpointing=True), tmp_path / "run")
 
 
 # ---- when things happen
@@ -200,23 +304,23 @@ def test_steps_of_saving_logging_and_evaluation(make_task, tmp_path):
             "seconds", "peak_memory_mb", "epoch"} <= set(entries[-2]) | set(entries[1])  # fmt: skip
 
 
-@pytest.mark.parametrize(("accumulate", "n_steps"), [(1, 10), (2, 5), (3, 4)])
-def test_epochs_count_batches(make_task, tmp_path, accumulate, n_steps):
-    result = train(make_task(), config(steps=0, epochs=2, accumulate=accumulate), tmp_path / "run")
+@pytest.mark.parametrize(("passes", "n_steps"), [(1, 10), (2, 5), (3, 4)])
+def test_epochs_count_batches(make_task, tmp_path, passes, n_steps):
+    result = train(make_task(), config(steps=0, epochs=2, passes=passes), tmp_path / "run")
     assert result.step == result.n_steps == n_steps
     rows = sum(entry["rows"] for entry in metrics(tmp_path / "run"))
-    assert rows == {1: 74, 2: 74, 3: 90}[accumulate]
+    assert rows == {1: 74, 2: 74, 3: 90}[passes]
 
 
 @pytest.mark.parametrize(
-    ("accumulate", "expected"),
+    ("passes", "expected"),
     [
         (1, [(5, 1), (10, 2), (15, 3)]),
         (2, [(3, 1), (5, 2), (8, 3)]),
         (7, [(1, 1), (2, 2), (3, 4)]),  # 7, 14 and 21 of 5 batches an epoch
     ],
 )
-def test_ends_of_epochs_are_reported_with_accumulation(make_task, tmp_path, accumulate, expected):
+def test_ends_of_epochs_are_reported_with_accumulation(make_task, tmp_path, passes, expected):
     evaluated, modes = [], []
     task = make_task()
 
@@ -226,7 +330,7 @@ def test_ends_of_epochs_are_reported_with_accumulation(make_task, tmp_path, accu
         return {"epoch": epoch}, False
 
     task = make_task(after_epoch=after_epoch)
-    options = config(steps=0, epochs=3, accumulate=accumulate)
+    options = config(steps=0, epochs=3, passes=passes)
     result = train(task, options, tmp_path / "run")
     logged = [e for e in metrics(tmp_path / "run") if "evaluation" in e]
     assert [(e["step"], e["evaluation"]["epoch"]) for e in logged] == expected
@@ -258,7 +362,7 @@ def test_accumulated_gradients_are_the_mean_of_the_batches(make_task, tmp_path):
     task, by_hand = make_task(), make_task()
     for each in (task, by_hand):
         each.model[2].p = 0.0
-    train(task, config(steps=1, accumulate=2, weight_decay=0.0), tmp_path / "run")
+    train(task, config(steps=1, passes=2, weight_decay=0.0), tmp_path / "run")
     optimiser = torch.optim.AdamW(by_hand.model.parameters(), lr=0.01, weight_decay=0.0)
     batches = by_hand.source.batches(0)
     losses = [by_hand.compute_loss(by_hand.model, next(batches))[0] for _ in range(2)]
@@ -399,7 +503,7 @@ from conftest import make_task
 from biograft.training import TrainingConfig, train
 
 task = make_task.__wrapped__()()
-train(task, TrainingConfig(steps=4, learning_rate=0.01, precision="fp32", save_every=2),
+train(task, TrainingConfig(steps=4, batch_size=16, learning_rate=0.01, precision="fp32", save_every=2),
       Path(sys.argv[2]))
 rank = torch.distributed.get_rank()
 torch.save(task.model.state_dict(), f"{sys.argv[2]}/rank{rank}.pt")

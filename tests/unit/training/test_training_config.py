@@ -19,13 +19,13 @@ from biograft.training.loop import count_steps, learning_rate, make_optimiser
         ({"steps": -1}, "steps: expected at least 0, found -1"),
         ({"epochs": 0}, "epochs: expected at least 1, found 0"),
         ({"batch_size": 0}, "batch_size: expected at least 1"),
-        ({"accumulate": 0}, "accumulate: expected at least 1"),
+        ({"device_batch_size": -1}, "device_batch_size: expected at least 0"),
         ({"learning_rate": 0.0}, "learning_rate: expected a number above 0"),
         ({"learning_rate": math.nan}, "learning_rate: expected a number above 0"),
         ({"clip": math.inf}, "clip: expected at least 0"),
-        ({"warmup": 1.5}, "warmup: expected a number from 0 to 1, found 1.5"),
+        ({"warmup_ratio": 1.5}, "warmup_ratio: expected a number from 0 to 1, found 1.5"),
         ({"schedule": "cos"}, "schedule: expected one of constant, linear, cosine, found 'cos'"),
-        ({"precision": "fp16"}, "precision: expected one of auto, bf16, fp32, found 'fp16'"),
+        ({"precision": "fp8"}, "precision: expected one of auto, bf16, fp16, fp32, found 'fp8'"),
         ({"lr": 1.0}, "unknown key 'lr'"),
     ],
 )
@@ -43,9 +43,41 @@ def test_a_wrong_configuration_is_refused(values, message):
     ],
 )
 def test_learning_rates(schedule, expected):
-    config = TrainingConfig(learning_rate=3.0, warmup=0.2, schedule=schedule)
-    rates = [learning_rate(step, 10, config) for step in range(10)]
-    assert rates == pytest.approx([3 * rate for rate in expected])
+    for warmup in ({"warmup_ratio": 0.2}, {"warmup_ratio": 0.9, "warmup_steps": 2}):
+        config = TrainingConfig(learning_rate=3.0, schedule=schedule, **warmup)
+        rates = [learning_rate(step, 10, config) for step in range(10)]
+        assert rates == pytest.approx([3 * rate for rate in expected])
+
+
+def test_a_warmup_longer_than_the_training_is_refused():
+    config = TrainingConfig(warmup_steps=11)
+    with pytest.raises(ConfigError, match="warmup_steps: expected at most the 10 steps"):
+        learning_rate(0, 10, config)
+
+
+@pytest.mark.parametrize(
+    ("batch", "limit", "n_processes", "plan"),
+    [
+        (512, 0, 1, (1, 1, 512)),
+        (512, 32, 1, (1, 16, 32)),
+        (512, 32, 8, (8, 2, 32)),
+        (512, 32, 16, (16, 1, 32)),
+        (512, 32, 64, (64, 1, 8)),
+        (24, 5, 1, (1, 6, 4)),  # passes are equal, so 5 of 24 cannot be
+        (384, 16, 6, (6, 4, 16)),
+        (7, 2, 1, (1, 7, 1)),
+    ],
+)
+def test_the_batch_of_an_update_is_that_of_all_processes(batch, limit, n_processes, plan):
+    config = TrainingConfig(batch_size=batch, device_batch_size=limit)
+    found = config.plan_batch(n_processes)
+    assert (found.n_processes, found.accumulate, found.size) == plan
+    assert str(found).startswith(f"{batch} = {n_processes} processes x ")
+
+
+def test_a_batch_that_the_processes_cannot_share_is_refused():
+    with pytest.raises(ConfigError, match="batch_size: expected a multiple of the 3 processes"):
+        TrainingConfig(batch_size=64).plan_batch(3)
 
 
 def test_weight_decay_excludes_vectors_by_default():
@@ -64,7 +96,8 @@ def test_weight_decay_excludes_vectors_by_default():
 
 @pytest.mark.parametrize(
     ("options", "n_steps"),
-    [({"steps": 7}, 7), ({"epochs": 2}, 10), ({"epochs": 2, "accumulate": 4}, 3)],
+    [({"steps": 7}, 7), ({"epochs": 2}, 10), ({"epochs": 2, "device_batch_size": 64}, 3)],
 )
 def test_the_number_of_steps(options, n_steps):
-    assert count_steps(TrainingConfig(**options), 5) == n_steps
+    config = TrainingConfig(batch_size=256, **options)
+    assert count_steps(config, 5, config.plan_batch()) == n_steps

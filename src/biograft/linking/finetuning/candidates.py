@@ -244,11 +244,11 @@ class EpochOrder:
         """Number of batches of an epoch in one process."""
         return (self._n_own + self.batch_size - 1) // self.batch_size
 
-    def batches(self, epoch: int, position: int) -> Iterator[Rows]:
-        """Yield the indices of each batch of an epoch from a position on."""
+    def batches(self, epoch: int, position: int, step: int = 1) -> Iterator[Rows]:
+        """Yield the indices of every ``step``-th batch of an epoch from a position on."""
         order = np.random.default_rng([self.seed, epoch]).permutation(self.n_examples)
         order = order[self.shard.rank : self._n_own * self.shard.world : self.shard.world]
-        for start in range(position * self.batch_size, len(order), self.batch_size):
+        for start in range(position * self.batch_size, len(order), step * self.batch_size):
             yield order[start : start + self.batch_size]
 
 

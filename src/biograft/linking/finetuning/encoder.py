@@ -122,7 +122,11 @@ class MentionPairBatches:
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[PairBatch]:
         """Yield the batches of an epoch from a position on."""
-        for indices in self.order.batches(epoch, position):
+        return self.every(1, epoch, position)
+
+    def every(self, step: int, epoch: int, position: int) -> Iterator[PairBatch]:
+        """Yield every ``step``-th batch of an epoch from a position on."""
+        for indices in self.order.batches(epoch, position, step):
             yield self.pairs.sample(epoch, indices.tolist())
 
 
@@ -219,7 +223,8 @@ def _contrastive(
 def _order(n_examples: int, config: FinetuneConfig) -> EpochOrder:
     processes, training = join_processes(), config.training
     shard = Shard(processes.process_index, processes.num_processes)
-    return EpochOrder(n_examples, training.batch_size, training.seed, shard)
+    size = training.plan_batch(shard.world).size
+    return EpochOrder(n_examples, size, training.seed, shard)
 
 
 @dataclass(frozen=True, slots=True)

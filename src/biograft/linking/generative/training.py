@@ -259,17 +259,19 @@ def _task(
         NameGenerationTraining(seq2seq, config.objective.build()),
         join_processes(),
     )
+    plan = config.training.plan_batch(processes.num_processes)
     batches = NameBatches(
         data,
-        config.training.batch_size,
+        plan.size,
         seed=config.training.seed,
         rank=processes.process_index,
         world=processes.num_processes,
         bucket_batches=config.bucket_batches,
+        accumulate=plan.accumulate,
     )
     evaluate = None
     if held_out:
-        size = config.training.batch_size
+        size = plan.size
         encoded = [learning.encode(held_out.examples[start : start + size])
                    for start in range(0, len(held_out), size)]  # fmt: skip
         evaluate = partial(learning.evaluate, encoded, config.training.precision)

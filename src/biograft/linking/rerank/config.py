@@ -18,10 +18,10 @@ class RerankTraining(TrainingConfig):
     """Training of a re-ranker; an example is a mention with all its candidates."""
 
     epochs: Annotated[int, AtLeast(1)] = 3
-    batch_size: Annotated[int, AtLeast(1)] = 4
-    accumulate: Annotated[int, AtLeast(1)] = 4
+    batch_size: Annotated[int, AtLeast(1)] = 16
+    device_batch_size: Annotated[int, AtLeast(0)] = 4
     schedule: Annotated[str, Choice(*SCHEDULES)] = "linear"
-    warmup: Ratio = 0.1
+    warmup_ratio: Ratio = 0.1
     clip: Annotated[float, AtLeast(0)] = 1.0
 
 

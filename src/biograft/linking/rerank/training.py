@@ -103,7 +103,7 @@ class ExampleBatches:
         rank: int = 0,
         world: int = 1,
     ) -> None:
-        self._examples, self._size = examples, config.training.batch_size
+        self._examples, self._size = examples, config.training.plan_batch(world).size
         self._seed, self._rank, self._world = config.training.seed, rank, world
         self._n_own = len(examples) // world
         if not self._n_own:
@@ -114,9 +114,13 @@ class ExampleBatches:
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[list[RerankExample]]:
         """Yield the batches of an epoch from a position on."""
+        return self.every(1, epoch, position)
+
+    def every(self, step: int, epoch: int, position: int) -> Iterator[list[RerankExample]]:
+        """Yield every ``step``-th batch of an epoch from a position on."""
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self._examples))
         rows = order[self._rank : self._n_own * self._world : self._world].tolist()
-        for start in range(position * self._size, len(rows), self._size):
+        for start in range(position * self._size, len(rows), step * self._size):
             yield [self._examples[row] for row in rows[start : start + self._size]]
 
 

@@ -38,6 +38,8 @@ from biograft.nn.knowledge_layers import NEIGHBOURS, NeighbourAttentionConfig
 class NeighbourAttention(nn.Module):
     """Attend from mentions to the neighbours of their entities, and infuse the result."""
 
+    constant_buffers = ("neighbours", "types")
+    """Set once, before training; checkpoints save them once."""
     neighbours: Tensor
     """(entities, neighbours): rows of the table, best first, padded with -1."""
     types: Tensor

@@ -87,7 +87,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     def config(**values: Any) -> RerankConfig:
         of_training = {key: value for key, value in values.items() if hasattr(plain.training, key)}
         rest = {key: value for key, value in values.items() if key not in of_training}
-        usual = {"epochs": 14, "batch_size": 8, "accumulate": 1, "learning_rate": 1e-2}
+        usual = {"epochs": 14, "batch_size": 8, "device_batch_size": 0, "learning_rate": 1e-2}
         training = RerankTraining(**{"precision": "fp32", **usual, **of_training})
         return replace(plain, **{"max_length": 48, "training": training, **rest})
 

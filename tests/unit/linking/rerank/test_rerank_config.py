@@ -10,7 +10,7 @@ from biograft.linking.rerank import RerankConfig
 def test_a_table_of_training_keeps_what_suits_re_rankers_where_it_says_nothing():
     config = from_mapping(RerankConfig, {"encoder": "e", "training": {"learning_rate": 1}})
     assert config.training.learning_rate == 1
-    assert (config.training.batch_size, config.training.schedule) == (4, "linear")
+    assert (config.training.batch_size, config.training.schedule) == (16, "linear")
 
 
 @pytest.mark.parametrize(

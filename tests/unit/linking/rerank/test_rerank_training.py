@@ -97,7 +97,7 @@ def test_batches_hold_each_example_once_and_can_be_taken_up(bench, data):
 
 
 def test_processes_share_an_epoch(bench, data):
-    config = bench.config(batch_size=5)
+    config = bench.config(batch_size=25)
     seen = [
         example.mention.context.text
         for rank in range(5)
@@ -106,7 +106,7 @@ def test_processes_share_an_epoch(bench, data):
     ]
     assert len(seen) == len(set(seen)) == 45
     with pytest.raises(ConfigError, match="48 mentions are too few for 49 processes"):
-        ExampleBatches(data.train, config, world=49)
+        ExampleBatches(data.train, bench.config(batch_size=49), world=49)
 
 
 def test_the_linker_that_ranked_first_is_kept_with_the_re_ranker(bench, data, tmp_path):
