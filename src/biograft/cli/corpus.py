@@ -129,8 +129,15 @@ def annotate(
         str, typer.Option("--language", metavar="en", help="Only names in this language.")
     ] = "",
     threshold: Annotated[
-        float, typer.Option("--threshold", metavar="P", help="Drop spans that score below this.")
-    ] = 0.85,
+        float | None,
+        typer.Option(
+            "--threshold",
+            metavar="P",
+            help="Drop spans that score below this; default: 0.85. Names score 1 or 0.99 (normal "
+            "form); long forms of abbreviations and a calibrated --index score less. It finds no "
+            "text that is only similar to a name.",
+        ),
+    ] = None,
     max_spans: Annotated[
         int, typer.Option("--max-spans", metavar="N", help="Maximum spans per document; 0: all.")
     ] = 0,
@@ -163,10 +170,16 @@ def annotate(
     from biograft.annotation.runner import ExecutionConfig, annotate_corpus
 
     config = _annotation_config(
-        threshold=threshold, max_spans=max_spans, abbreviations=not no_abbreviations,
-        language=language, index=index, stop_words=stop_words_of(stop_file),
+        **({} if threshold is None else {"threshold": threshold}),
+        max_spans=max_spans, abbreviations=not no_abbreviations, language=language,
+        index=index, stop_words=stop_words_of(stop_file),
         cleaning={"min_length": min_length, "max_length": max_length} if clean else None,
     )  # fmt: skip
+    if threshold is not None and not config.threshold_matters:
+        raise ConfigError(
+            f"--threshold {threshold}: without --index and abbreviations every span is a name and "
+            "scores 0.99 or 1; leave it out, or give more than 0.99 to drop normal forms"
+        )
     execution = ExecutionConfig(
         engine=engine, workers=workers, resume=resume, form=form, chunk_bytes=shard_mib << 20
     )
