@@ -14,7 +14,7 @@ NORMS = ("l1", "l2", "l2-squared")
 BOUNDS = ("none", "unit", "ball")
 LOSSES = ("margin", "self-adversarial")
 SAMPLERS = ("uniform", "bernoulli")
-OPTIMISERS = ("adam", "lazy-adam", "adagrad", "row-adagrad")
+OPTIMISERS = ("adam", "lazy-adam", "adagrad", "row-adagrad", "auto")
 PROJECTIONS = ("xavier", "identity")
 
 
@@ -89,7 +89,10 @@ class LossConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimiserConfig:
-    """The optimiser; all but ``adam`` update only rows with gradients."""
+    """The optimiser; all but ``adam`` update only rows with gradients.
+
+    ``auto`` is ``adam``, for more than 200,000 entities ``lazy-adam``.
+    """
 
     kind: str = "adagrad"
     learning_rate: float = 0.1
