@@ -275,6 +275,18 @@ def segment(
     min_count: Annotated[
         int | None, typer.Option(metavar="N", help="Minimum count of a phrase; default: 8.")
     ] = None,
+    max_entries: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Counts in memory, about 100 bytes each; default: 33554432."
+        ),
+    ] = None,
+    max_units: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Different words in memory, about 200 bytes each; default: 4194304."
+        ),
+    ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -289,7 +301,8 @@ def segment(
 
     options = {
         "language": language, "cut_points": cut_points, "word_segmenter": word_segmenter,
-        "max_single": max_single, "min_count": min_count,
+        "max_single": max_single, "min_count": min_count, "max_entries": max_entries,
+        "max_units": max_units,
     }  # fmt: skip
     settings = {key: value for key, value in options.items() if value is not None}
     if out is not None:
@@ -319,8 +332,8 @@ def _build_segmentation(
 
     if "language" in settings:
         settings["language"] = language_code(settings["language"])
-    if "min_count" in settings:
-        settings["phrases"] = {"min_count": settings.pop("min_count")}
+    counting = {"min_count", "max_entries", "max_units"} & settings.keys()
+    settings["phrases"] = {key: settings.pop(key) for key in sorted(counting)}
     config = from_mapping(SegmentationConfig, settings)
     return build_segmentation(KnowledgeBase.open(kb), texts, out, config, **options)
 

@@ -54,7 +54,7 @@ _ROWS_AT_ONCE = 1 << 20
 class TextPart(NamedTuple):
     """A shard, or a copy of it (``copy`` from 0; None: the original)."""
 
-    index: int
+    number: int
     shard: Path
     first: int
     """The number of its first document."""
@@ -74,7 +74,7 @@ def list_parts(shards: Shards, config: AnnotatedTextConfig) -> list[TextPart]:
         for copy in passes
         for path, first, size in zip(shards.paths, firsts, sizes, strict=True)
     ]
-    return [TextPart(index, *row) for index, row in enumerate(rows)]
+    return [TextPart(number, *row) for number, row in enumerate(rows)]
 
 
 def _n_documents(shard: Path) -> int:
@@ -109,7 +109,7 @@ class PackingJob:
 
     def path(self, part: TextPart) -> Path:
         """Return the folder of a part."""
-        return self.folder / f"part-{part.index:05}"
+        return self.folder / f"part-{part.number:05}"
 
 
 class _PartPacker:

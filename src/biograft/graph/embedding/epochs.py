@@ -390,7 +390,7 @@ class _EpochTrainer:
         tables, n_slots = self.run.tables, 2 + self.recipe.sampling.negatives
         width = tables.entity.shape[1] + (3 * tables.relation.shape[1] if len(tables.projection)
                                           else 0)  # fmt: skip
-        return n_slots * width * tables.entity.itemsize
+        return int(n_slots * width * tables.entity.itemsize)
 
 
 _N_MEASURED, _ROWS_OF_ADAM = 5, 50_000

@@ -103,7 +103,7 @@ class TorchSteps:
 def _unique(*columns: Tensor) -> tuple[Tensor, list[Tensor]]:
     """Return the distinct rows of some columns, and the positions of each column among them."""
     flat = torch.cat([column.reshape(-1) for column in columns])
-    rows, positions = flat.unique(return_inverse=True)
+    rows, positions = torch.unique(flat, return_inverse=True)  # type: ignore[no-untyped-call]
     parts = positions.split([column.numel() for column in columns])
     return rows, [part.view(c.shape) for part, c in zip(parts, columns, strict=True)]
 
@@ -121,7 +121,8 @@ def triple_scores(entity: Tensor, relation: Tensor, batch: DeviceBatch, norm: st
     if norm == "l1":
         return -gaps.abs().sum(-1)
     if norm == "l2":
-        return -torch.linalg.vector_norm(gaps, dim=-1)  # its gradient at 0 is 0
+        length: Tensor = torch.linalg.vector_norm(gaps, dim=-1)  # its gradient at 0 is 0
+        return -length
     return -gaps.square().sum(-1)
 
 
