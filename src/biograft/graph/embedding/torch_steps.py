@@ -103,7 +103,7 @@ class TorchSteps:
 def _unique(*columns: Tensor) -> tuple[Tensor, list[Tensor]]:
     """Return the distinct rows of some columns, and the positions of each column among them."""
     flat = torch.cat([column.reshape(-1) for column in columns])
-    rows, positions = torch.unique(flat, return_inverse=True)  # type: ignore[no-untyped-call]
+    rows, positions = torch.unique(flat, return_inverse=True)
     parts = positions.split([column.numel() for column in columns])
     return rows, [part.view(c.shape) for part, c in zip(parts, columns, strict=True)]
 
