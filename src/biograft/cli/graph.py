@@ -58,7 +58,8 @@ def embed(
     device: Annotated[
         str,
         typer.Option(
-            metavar="auto|cpu|cuda", help="Where to train; auto: a GPU for TransE, if there is one."
+            metavar="auto|cpu|cuda",
+            help="Where to train; auto: TransE of over 200,000 entities on a GPU, if there is one.",
         ),
     ] = "auto",
     changes: Changes = None,

@@ -46,6 +46,8 @@ from biograft.progress import Progress
 
 Rows = npt.NDArray[np.int64]
 DEVICES = ("auto", "cpu", "cuda")
+MANY_ENTITIES = 200_000
+"""Entities above which ``auto`` means a GPU as device, and lazy Adam as optimiser."""
 
 
 @dataclass
@@ -156,9 +158,13 @@ class EmbeddingExecution:
         check_choice("device", self.device, DEVICES)
 
 
-def choose_device(device: str, recipe: GraphRecipe) -> str:
-    """Return ``cpu`` or ``cuda``: with ``auto`` a GPU that torch can use, for TransE."""
-    if device == "cpu" or (device == "auto" and recipe.model.kind != "transe"):
+def choose_device(device: str, recipe: GraphRecipe, n_entities: int) -> str:
+    """Return ``cpu`` or ``cuda``: with ``auto`` a GPU that torch can use, for TransE.
+
+    For a graph of up to ``MANY_ENTITIES``, ``auto`` does not even load torch.
+    """
+    small = recipe.model.kind != "transe" or n_entities <= MANY_ENTITIES
+    if device == "cpu" or (device == "auto" and small):
         return "cpu"
     if recipe.model.kind != "transe":
         raise ConfigError(
@@ -263,7 +269,9 @@ def train_epochs(
         raise InputError("holds no relations to learn from", path="graph")
     execution = execution or EmbeddingExecution()
     progress = execution.progress or Progress(enabled=False)
-    worker = _EpochTrainer(train, recipe, run, choose_device(execution.device, recipe))
+    worker = _EpochTrainer(
+        train, recipe, run, choose_device(execution.device, recipe, train.n_entities)
+    )
     if execution.announce is not None:
         execution.announce(worker.estimate())
     progress.start("training", run.epoch / recipe.training.epochs)
@@ -418,14 +426,10 @@ class TrainingEstimate:
         )
 
 
-LAZY_FROM = 200_000
-"""Entities from which ``optimiser.kind = auto`` is lazy Adam."""
-
-
 def resolve_optimiser(recipe: GraphRecipe, n_entities: int) -> GraphRecipe:
-    """Replace the optimiser ``auto``: Adam, or above ``LAZY_FROM`` entities lazy Adam."""
+    """Replace the optimiser ``auto``: Adam, or above ``MANY_ENTITIES`` lazy Adam."""
     if recipe.optimiser.kind != "auto":
         return recipe
-    kind = "lazy-adam" if n_entities > LAZY_FROM else "adam"
+    kind = "lazy-adam" if n_entities > MANY_ENTITIES else "adam"
     optimiser: OptimiserConfig = replace(recipe.optimiser, kind=kind)
     return replace(recipe, optimiser=optimiser)

@@ -225,6 +225,22 @@ def test_the_estimate_of_a_resumed_run_is_of_its_own_epochs(small_base):
     assert (estimate.n_epochs, estimate.seconds) == (2, 200.0)
 
 
+def test_auto_is_a_gpu_only_for_many_entities(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+
+    def chosen(device, name, n):
+        return epochs.choose_device(device, recipe_of(name), n)
+
+    assert [chosen("auto", "transe", n) for n in (200_000, 200_001)] == ["cpu", "cuda"]
+    assert chosen("auto", "transr", 10**6) == chosen("cpu", "transe", 10**6) == "cpu"
+    assert chosen("cuda", "transe", 10) == "cuda"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert chosen("auto", "transe", 10**6) == "cpu"
+    with pytest.raises(ConfigError, match="torch finds no GPU here"):
+        chosen("cuda", "transe", 10)
+
+
 @pytest.mark.parametrize(
     ("device", "name", "message"),
     [("cuda", "transr", "leave --device out"), ("gpu", "transe", "device: expected one of")],
