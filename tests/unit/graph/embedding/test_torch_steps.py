@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from biograft.graph.embedding.config import GraphRecipe
-from biograft.graph.embedding.epochs import _EpochTrainer, new_run
+from biograft.graph.embedding.epochs import _EpochTrainer
+from biograft.graph.embedding.state import new_run
 from biograft.graph.embedding.torch_steps import TorchSteps
 from biograft.progress import Progress
 
