@@ -31,8 +31,9 @@ from graph_triples import number_rows, read_rows, read_splits, sample_triples
 from machine import describe_command, peak_gib
 
 from biograft.graph.embedding import GraphRecipe, predict_links
+from biograft.graph.embedding.epochs import train_epochs
 from biograft.graph.embedding.parallel import n_threads
-from biograft.graph.embedding.training import EmbeddingRun, new_run, train_epochs
+from biograft.graph.embedding.state import EmbeddingRun, new_run
 from biograft.graph.triples import SPLITS, Triples
 from biograft.replication.results import describe_commit, describe_machine
 

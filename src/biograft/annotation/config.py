@@ -9,6 +9,7 @@ from typing import Any
 
 from biograft.corpus.cleaning import CleaningConfig
 from biograft.errors import ConfigError
+from biograft.linking.lexical.index import NORMALISED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,8 +17,9 @@ class AnnotationConfig:
     """The settings that determine the spans, unlike those of the execution (engine, workers)."""
 
     threshold: float = 0.85
-    """Minimum score of a span: the probability if the linker is calibrated, else the score of its
-    search; an exact name has 1, a name of the same normal form 0.99."""
+    """Minimum score of a span: 1 of a name as written, 0.99 of one of the same normal form; of the
+    long form of an abbreviation that is no name, the score of its search. A calibrated index gives
+    probabilities. Text that is only similar to a name is not found, whatever the threshold."""
     max_spans: int = 0
     """Maximum spans of a document: the best-scored, of these the longest, of these the first; 50
     per sequence in KeBioLM; 0: all."""
@@ -37,6 +39,11 @@ class AnnotationConfig:
             raise ConfigError(f"threshold: expected 0 to 1, found {self.threshold}")
         if self.max_spans < 0:
             raise ConfigError(f"max_spans: expected 0 or more, found {self.max_spans}")
+
+    @property
+    def threshold_matters(self) -> bool:
+        """Whether the threshold can drop a span; else all are names, which score 0.99 or 1."""
+        return self.abbreviations or self.index is not None or self.threshold > NORMALISED
 
     @property
     def languages(self) -> tuple[str, ...]:

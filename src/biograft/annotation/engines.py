@@ -8,14 +8,9 @@ queue, so that memory does not grow with the input.
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
-import signal
-import threading
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,86 +24,32 @@ from biograft.annotation.work import (
     read_finished,
 )
 from biograft.corpus.shards import read_report, shard_path
-from biograft.errors import MissingExtraError, OutputError
-
-_CHUNKS_PER_WORKER = 2
-"""Chunks that are read ahead per worker."""
-
-_annotator: Annotator | None = None
-"""The annotator of this process, if it is a worker."""
+from biograft.errors import MissingExtraError
+from biograft.workers import Finished, Workers, run_in_order
 
 
 def run_local(job: Job, chunks: Iterable[Chunk], workers: int) -> Iterator[dict[str, Any]]:
     """Annotate chunks, and yield their reports in order; finished shards are not made again.
 
-    A single worker is this process itself.
+    The workers share the memory of the annotator, unless its index needs torch.
     """
-    if workers == 1:
-        yield from _run_inline(job, chunks)
-        return
-    forked = job.config.index is None and "fork" in multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("fork" if forked else "spawn")
-    opened: Annotator | Job = job.open() if forked else job
-    pool = ProcessPoolExecutor(workers, context, _start_worker, (opened,))
-    try:
-        yield from _run_pool(pool, job, chunks, workers * _CHUNKS_PER_WORKER)
-    except BrokenProcessPool as error:
-        raise OutputError(
-            f"{job.out}: a worker ended early (out of memory?); take fewer --workers and continue "
-            "with --resume"
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
+    execution = Workers(
+        n=workers,
+        place=str(job.out),
+        remedy="take fewer --workers and continue with --resume",
+        fork=job.config.index is None,
+    )
+    return run_in_order(partial(_annotate, job.out), _unfinished(job, chunks), job, execution)
 
 
-def _run_inline(job: Job, chunks: Iterable[Chunk]) -> Iterator[dict[str, Any]]:
-    annotator: Annotator | None = None
+def _unfinished(job: Job, chunks: Iterable[Chunk]) -> Iterator[Chunk | Finished[dict[str, Any]]]:
     for chunk in chunks:
         report = read_finished(job.out, chunk.index)
-        if report is None:
-            annotator = annotator or job.open()
-            report = annotate_chunk(annotator, chunk, job.out)
-        yield report
+        yield chunk if report is None else Finished(report)
 
 
-def _run_pool(
-    pool: ProcessPoolExecutor, job: Job, chunks: Iterable[Chunk], max_pending: int
-) -> Iterator[dict[str, Any]]:
-    """Annotate chunks in a pool with at most ``max_pending`` of them submitted."""
-    pending: deque[Future[dict[str, Any]] | dict[str, Any]] = deque()
-    for chunk in chunks:
-        while len(pending) >= max_pending:
-            yield _report(pending.popleft())
-        report = read_finished(job.out, chunk.index)
-        pending.append(pool.submit(_work, chunk, job.out) if report is None else report)
-    while pending:
-        yield _report(pending.popleft())
-
-
-def _report(pending: Future[dict[str, Any]] | dict[str, Any]) -> dict[str, Any]:
-    return pending if isinstance(pending, dict) else pending.result()
-
-
-def _start_worker(opened: Annotator | Job) -> None:
-    """Set up a worker process, which ends with its parent and leaves interrupts to it."""
-    global _annotator  # noqa: PLW0603 - the one thing a worker keeps from chunk to chunk
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    _annotator = opened.open() if isinstance(opened, Job) else opened
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _work(chunk: Chunk, out: Any) -> dict[str, Any]:
-    if _annotator is None:
-        raise RuntimeError("a worker got a chunk before it was ready")
-    return annotate_chunk(_annotator, chunk, out)
+def _annotate(out: Path, annotator: Annotator, chunk: Chunk) -> dict[str, Any]:
+    return annotate_chunk(annotator, chunk, out)
 
 
 _EXTRA_CORES = 2

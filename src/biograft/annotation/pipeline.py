@@ -220,23 +220,35 @@ class Annotator:
     def _look_up_rest(self, forms: Iterable[str]) -> None:
         """Store the concepts of the remaining forms, by name or by the linker."""
         rest = [form for form in dict.fromkeys(forms) if form not in self._results]
-        batch = []
+        batch: list[tuple[str, str]] = []
         for form in rest:
             (matches,) = self._matcher.find_many([form])
             whole = [match for match in matches if (match.start, match.end) == (0, len(form))]
             if whole:
                 self._look_up_names(form, whole[0].name_rows)
             if form not in self._results:
-                batch.append(form)
-        for form, candidates in zip(batch, self._linker.link_mentions(batch, 1), strict=True):
+                batch.append((form, self._query(form, whole[0].name_rows if whole else ())))
+        linked = self._linker.link_mentions([query for _, query in batch], 1)
+        for (form, query), candidates in zip(batch, linked, strict=True):
             self._results[form] = _NO_CONCEPT
             if candidates:
                 best = candidates[0]
                 score = best.score if best.probability is None else best.probability
+                if query != form:
+                    score = min(score, NORMALISED)
                 # rounded, since the other texts of a batch may change the last digits
                 self._results[form] = LookupResult(
                     best.concept, round(min(score, 1.0), 4), "linker"
                 )
+
+    def _query(self, form: str, rows: Sequence[int]) -> str:
+        """Return what a form is searched by: a shared name that it is a plural of, else itself.
+
+        A search does not know plurals, and would find *flux* for *flus*.
+        """
+        names = [self._kb.name(row).text for row in rows]
+        low = form.casefold()
+        return form if not names or low in map(str.casefold, names) else names[0]
 
     # ---- selection
 

@@ -20,7 +20,6 @@ from biograft.annotation.work import (
     Job,
     TextFile,
     find_files,
-    n_cores,
     read_chunks,
 )
 from biograft.artifacts import MANIFEST, ArtifactKind, file_sizes, hash_file, new_file, sole_writer
@@ -30,6 +29,7 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
 from biograft.progress import Progress
 from biograft.registry import Registry
+from biograft.workers import n_cores
 
 FREQUENCIES = "frequencies.parquet"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -246,13 +245,6 @@ def read_finished(out: Path, index: int) -> dict[str, Any] | None:
     except StoreError:
         path.unlink()  # damaged from outside, since only complete files are written: made again
         return None
-
-
-def n_cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _cleaned(documents: Iterable[Document], cleaner: Cleaner) -> Iterator[Document]:

@@ -129,8 +129,15 @@ def annotate(
         str, typer.Option("--language", metavar="en", help="Only names in this language.")
     ] = "",
     threshold: Annotated[
-        float, typer.Option("--threshold", metavar="P", help="Drop spans that score below this.")
-    ] = 0.85,
+        float | None,
+        typer.Option(
+            "--threshold",
+            metavar="P",
+            help="Drop spans that score below this; default: 0.85. Names score 1 or 0.99 (normal "
+            "form); long forms of abbreviations and a calibrated --index score less. It finds no "
+            "text that is only similar to a name.",
+        ),
+    ] = None,
     max_spans: Annotated[
         int, typer.Option("--max-spans", metavar="N", help="Maximum spans per document; 0: all.")
     ] = 0,
@@ -163,10 +170,16 @@ def annotate(
     from biograft.annotation.runner import ExecutionConfig, annotate_corpus
 
     config = _annotation_config(
-        threshold=threshold, max_spans=max_spans, abbreviations=not no_abbreviations,
-        language=language, index=index, stop_words=stop_words_of(stop_file),
+        **({} if threshold is None else {"threshold": threshold}),
+        max_spans=max_spans, abbreviations=not no_abbreviations, language=language,
+        index=index, stop_words=stop_words_of(stop_file),
         cleaning={"min_length": min_length, "max_length": max_length} if clean else None,
     )  # fmt: skip
+    if threshold is not None and not config.threshold_matters:
+        raise ConfigError(
+            f"--threshold {threshold}: without --index and abbreviations every span is a name and "
+            "scores 0.99 or 1; leave it out, or give more than 0.99 to drop normal forms"
+        )
     execution = ExecutionConfig(
         engine=engine, workers=workers, resume=resume, form=form, chunk_bytes=shard_mib << 20
     )
@@ -262,6 +275,18 @@ def segment(
     min_count: Annotated[
         int | None, typer.Option(metavar="N", help="Minimum count of a phrase; default: 8.")
     ] = None,
+    max_entries: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Counts in memory, about 100 bytes each; default: 33554432."
+        ),
+    ] = None,
+    max_units: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Different words in memory, about 200 bytes each; default: 4194304."
+        ),
+    ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -276,7 +301,8 @@ def segment(
 
     options = {
         "language": language, "cut_points": cut_points, "word_segmenter": word_segmenter,
-        "max_single": max_single, "min_count": min_count,
+        "max_single": max_single, "min_count": min_count, "max_entries": max_entries,
+        "max_units": max_units,
     }  # fmt: skip
     settings = {key: value for key, value in options.items() if value is not None}
     if out is not None:
@@ -306,8 +332,8 @@ def _build_segmentation(
 
     if "language" in settings:
         settings["language"] = language_code(settings["language"])
-    if "min_count" in settings:
-        settings["phrases"] = {"min_count": settings.pop("min_count")}
+    counting = {"min_count", "max_entries", "max_units"} & settings.keys()
+    settings["phrases"] = {key: settings.pop(key) for key in sorted(counting)}
     config = from_mapping(SegmentationConfig, settings)
     return build_segmentation(KnowledgeBase.open(kb), texts, out, config, **options)
 

@@ -55,6 +55,13 @@ def embed(
             metavar="FILE", help="Write the entity vectors as text, too: `N dim`, then rows."
         ),
     ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|cpu|cuda",
+            help="Where to train; auto: TransE of over 200,000 entities on a GPU, if there is one.",
+        ),
+    ] = "auto",
     changes: Changes = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
@@ -64,9 +71,15 @@ def embed(
     """Train TransE or TransR embeddings of the entities and relations of a knowledge base.
 
     Triples from files called valid and test are held out. The state is saved every
-    training.save_every epochs; --resume continues from it exactly.
+    training.save_every epochs; --resume continues from it exactly. Before the training, its time
+    and memory are estimated from a few steps.
     """
-    from biograft.graph.embedding import Embeddings, GraphRecipe, embed_graph
+    from biograft.graph.embedding import (
+        EmbeddingExecution,
+        Embeddings,
+        GraphRecipe,
+        embed_graph,
+    )
     from biograft.kb import KnowledgeBase
 
     if text is not None and text.exists() and not overwrite:
@@ -80,7 +93,11 @@ def embed(
         out,
         resume=resume,
         overwrite=overwrite,
-        progress=Progress(enabled=not quiet),
+        execution=EmbeddingExecution(
+            device=device,
+            announce=None if quiet else lambda estimate: typer.echo(str(estimate), err=True),
+            progress=Progress(enabled=not quiet),
+        ),
     )
     if text is not None:
         Embeddings.open(out).write_text(text, overwrite=overwrite)

@@ -42,6 +42,10 @@ def pretrain(
         Path | None,
         typer.Option(metavar="DIR", help="Segments of long entities (of `corpus segment`)."),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Processes that pack annotated text; default: one a core."),
+    ] = None,
     changes: Changes = None,
     resume: Resume = False,
     as_json: Json = False,
@@ -66,6 +70,8 @@ def pretrain(
         for key, folder in folders.items()
         if folder is not None
     ]
+    if workers is not None:
+        overrides.append(f"stream.workers={workers}")
     result = run_recipe(
         PretrainingRecipe.load(recipe, [*(changes or ()), *overrides], encoder=str(encoder or "")),
         KnowledgeBase.open(kb) if kb else None,

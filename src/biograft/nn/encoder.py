@@ -16,7 +16,12 @@ import torch
 from biograft.artifacts import new_folder
 from biograft.errors import ConfigError, StoreError, shorten
 from biograft.nn.batches import USUAL_LENGTH, pad, token_batches
-from biograft.nn.knowledge.entity_finder import EntityMentions, entity_inputs, make_finder
+from biograft.nn.knowledge.entity_finder import (
+    EntityMentions,
+    entity_inputs,
+    make_finder,
+    save_finder,
+)
 from biograft.nn.precision import autocast_in
 from biograft.nn.pretrained import (
     find_encoder,
@@ -25,7 +30,7 @@ from biograft.nn.pretrained import (
     max_input_tokens,
     write_encoder,
 )
-from biograft.nn.settings import EncoderSettings, find_settings
+from biograft.nn.settings import EncoderSettings, find_settings, prepare_text
 from biograft.progress import Progress
 from biograft.registry import Registry
 
@@ -104,7 +109,7 @@ class TextEncoder:
             **{
                 "pooling": "mean",
                 "max_length": max_input_tokens(model, tokenizer),
-                "lower": _lowercases(tokenizer),
+                "lower": lowercases(tokenizer),
                 **find_settings(folder),
                 **{key: value for key, value in given.items() if value is not None},
             }
@@ -142,8 +147,7 @@ class TextEncoder:
 
     def prepare(self, text: str) -> str:
         """Normalise whitespace, and lowercase if so set."""
-        normalised = " ".join(text.split())
-        return normalised.lower() if self.lower else normalised
+        return prepare_text(text, lower=self.lower)
 
     def tokenize(self, texts: Sequence[str]) -> dict[str, torch.Tensor]:
         """Tokenise texts to a padded batch of ``input_ids`` and ``attention_mask``."""
@@ -170,7 +174,7 @@ class TextEncoder:
 
         Assign None to encode texts without their entities.
         """
-        return make_finder(self.model, self.tokenizer, self.prepare)
+        return make_finder(self)
 
     def encode(
         self,
@@ -208,6 +212,7 @@ class TextEncoder:
         """Save the encoder; transformers and sentence-transformers load the folder, too."""
         with new_folder(Path(folder), overwrite=overwrite) as work:
             write_encoder(work, self.model, self.tokenizer, self.settings)
+            save_finder(work, self.model, self.tokenizer, lower=self.lower)
 
     def fingerprint(self) -> str:
         """Compute the SHA-256 of weights, tokenizer and settings, which decide the vectors."""
@@ -256,7 +261,7 @@ def _to_unit_length(vectors: Vectors) -> Vectors:
     return vectors
 
 
-def _lowercases(tokenizer: Any) -> bool:
+def lowercases(tokenizer: Any) -> bool:
     """Whether a tokenizer lowercases texts itself."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:

@@ -107,3 +107,9 @@ def _read_json(path: Path, kind: type = dict) -> Any:
     if not isinstance(content, kind):
         raise StoreError(f"{path}: expected a JSON {kind.__name__}; get the encoder again")
     return content
+
+
+def prepare_text(text: str, *, lower: bool) -> str:
+    """Normalise whitespace, and lowercase if so set."""
+    normalised = " ".join(text.split())
+    return normalised.lower() if lower else normalised

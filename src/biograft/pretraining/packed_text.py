@@ -86,16 +86,20 @@ TOKEN_LABELS, MENTION_LABELS = (SEGMENT_ENDS,), (CONSISTENT, HEAD_OFFSET)
 """The labels that packed text may have."""
 
 
+def array_kinds(labels: Iterable[str]) -> dict[str, tuple[type[np.integer], int]]:
+    """Return the arrays of packed text with these labels, each with its type and columns."""
+    return {**_ARRAYS, **dict.fromkeys(labels, _LABEL)}
+
+
 def write_sequences(
     folder: Path, sequences: Iterable[PackedSequence], labels: Iterable[str] = ()
 ) -> None:
     """Write sequences with these labels as arrays."""
     labels = tuple(labels)
-    kinds = {**_ARRAYS, **dict.fromkeys(labels, _LABEL)}
     with contextlib.ExitStack() as stack:
         arrays = {
             name: stack.enter_context(GrowingArray(folder / f"{name}.npy", *kind))
-            for name, kind in kinds.items()
+            for name, kind in array_kinds(labels).items()
         }
         for sequence in sequences:
             for name in labels:

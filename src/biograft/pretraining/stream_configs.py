@@ -57,6 +57,8 @@ class AnnotatedTextConfig(Config):
     With a table ``substitution`` copies of the documents are read, too, in which entities are
     replaced by synonyms or by other entities. They are not packed together, so that a held-out
     document is held out in all its copies.
+
+    ``workers`` processes pack the shards (0: one per core); the sequences do not depend on it.
     """
 
     shards: Path
@@ -71,6 +73,7 @@ class AnnotatedTextConfig(Config):
     min_count: Annotated[int, AtLeast(0)] = 1
     segmentation: Path | None = None
     substitution: SubstitutionConfig | None = None
+    workers: Annotated[int, AtLeast(0)] = 0
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -92,7 +95,8 @@ class AnnotatedTextConfig(Config):
     def packing_settings(self) -> dict[str, Any]:
         """Return the settings that determine the packed sequences, as plain values."""
         settings = asdict(self)
-        left_out = {"shards", "cache", "random_next_probability", "bucket_batches", "segmentation"}
+        left_out = {"shards", "cache", "workers", "segmentation"}
+        left_out |= {"random_next_probability", "bucket_batches"}
         if self.substitution is None:
             left_out.add("substitution")
         return {key: settings[key] for key in settings if key not in left_out}

@@ -74,18 +74,18 @@ class SynonymSubstitution:
     _types: dict[str, str] = field(default_factory=dict)
     _candidate_rows: dict[tuple[str, str | None], tuple[Ints, Ints]] = field(default_factory=dict)
 
-    def read(self, documents: Iterable[AnnotatedDocument]) -> Iterator[IndexedDocument]:
-        """Yield all documents, then a copy of each, and so on; ``documents`` is read repeatedly.
+    def read(
+        self, documents: Iterable[AnnotatedDocument], copy: int | None = None, first: int = 0
+    ) -> Iterator[IndexedDocument]:
+        """Yield documents as they are, or a copy of each with replaced entities (``copy`` from 0).
 
-        Copies are apart from their originals, so that packing does not put them together.
+        ``first`` is the number of the first document.
         """
-        if self.config.originals:
-            for index, document in enumerate(documents):
-                yield IndexedDocument(index, document, (IGNORED,) * len(document.spans))
-        for copy in range(self.config.copies):
-            for index, document in enumerate(documents):
-                if (copied := self.replace_entities(document, index, copy)) is not None:
-                    yield copied
+        for number, document in enumerate(documents, first):
+            if copy is None:
+                yield IndexedDocument(number, document, (IGNORED,) * len(document.spans))
+            elif (copied := self.replace_entities(document, number, copy)) is not None:
+                yield copied
 
     def replace_entities(
         self, document: AnnotatedDocument, index: int, copy: int = 0

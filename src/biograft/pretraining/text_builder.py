@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,28 +14,29 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from biograft.artifacts import MANIFEST, file_sizes, hash_file, new_folder, sole_writer
-from biograft.corpus.segmentation import Segmentation
 from biograft.corpus.segmentation.folder import SEGMENTATION
-from biograft.corpus.shards import SHARDS, AnnotatedDocument, Shards
+from biograft.corpus.shards import SHARDS, Shards
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.objectives.examples import CONSISTENT, HEAD_OFFSET, SEGMENT_ENDS
-from biograft.pretraining.packed_text import PACKED, PackedText, write_entities, write_sequences
-from biograft.pretraining.packing import Packer
+from biograft.pretraining.packed_text import PACKED, PackedText, write_entities
 from biograft.pretraining.stream_configs import AnnotatedTextConfig
-from biograft.pretraining.substitution import (
-    IndexedDocument,
-    SynonymSubstitution,
-    describe_substitution,
+from biograft.pretraining.substitution import describe_substitution
+from biograft.pretraining.text_parts import (
+    PackingJob,
+    join_parts,
+    list_parts,
+    open_plan,
+    pack_parts,
+    sum_counts,
 )
 from biograft.pretraining.tokenisation import (
     SEGMENTS_VERSION,
     WORDS_VERSION,
-    DocumentTokenizer,
-    SegmentFinder,
     hash_tokenizer,
 )
 from biograft.progress import Progress
+from biograft.workers import n_cores
 
 FREQUENCIES = "frequencies.parquet"
 
@@ -69,6 +70,8 @@ def _read_frequencies(shards: Path) -> pa.Table:
 
 _SPECIAL = {"first": "cls_token_id", "separator": "sep_token_id", "padding": "pad_token_id"}
 _KEY_LENGTH = 12
+_PARTS_VERSION = 1
+"""The version of the division into parts; a change invalidates packed text."""
 
 
 def open_packed(
@@ -130,9 +133,10 @@ def _build_once(
             return
         try:
             _build(folder, shards, wanted, made_from, progress)
-        except OutputError:
-            if not PACKED.is_at(folder):  # another process was first
+        except (OutputError, StoreError):
+            if not PACKED.is_at(folder):
                 raise
+            shutil.rmtree(_parts_folder(folder), ignore_errors=True)  # another process was first
 
 
 def _build(
@@ -142,31 +146,42 @@ def _build(
     made_from: Mapping[str, Any],
     progress: Progress | None,
 ) -> None:
-    config, tokenizer = wanted.config, wanted.tokenizer
-    special = _special_tokens(tokenizer)
-    table = _entities(config, wanted.entities)
-    rows = {entity: row for row, entity in enumerate(table["id"].to_pylist())}
+    """Pack every shard, by several processes, then join the parts."""
+    config, parts_folder = wanted.config, _parts_folder(folder)
+    table, parts = _entities(config, wanted.entities), list_parts(shards, config)
+    n_workers = min(config.workers or n_cores(), max(1, len(parts)))
+    job = PackingJob(
+        config, wanted.tokenizer, table["id"].to_pylist(), read_entities(config.shards, 1),
+        None if wanted.kb is None else wanted.kb.folder,
+        _special_tokens(wanted.tokenizer), wanted.labels, parts_folder, n_workers == 1,
+    )  # fmt: skip
+    open_plan(parts_folder, made_from)
     progress = progress or Progress(enabled=False)
     progress.start("tokens")
-    packer = Packer(config, special["first"], special["separator"])
-    segments = (
-        SegmentFinder(Segmentation.open(config.segmentation)) if config.segmentation else None
-    )
-    documents = DocumentTokenizer(tokenizer, rows, config.min_score, segments).tokenise(
-        _read(shards, wanted, progress), packer.counts
-    )
+    counts, n_done = [], 0
+    for part, some in zip(parts, pack_parts(job, parts, n_workers), strict=True):
+        counts.append(some)
+        n_done += part.n_documents
+        progress.advance(part.n_documents, n_done / max(1, sum(p.n_documents for p in parts)))
+    progress.start("join")
     with new_folder(folder) as work:
-        write_sequences(work, packer.pack(documents), wanted.labels)
+        join_parts(work, [job.path(part) for part in parts], wanted.labels)
         write_entities(work, table)
         PACKED.write(work, {
             "made_from": made_from,
-            "special": special,
-            "n_entities": len(rows),
+            "special": job.special,
+            "n_entities": len(table),
             "labels": wanted.labels,
-            "counts": packer.counts.to_json(),
+            "counts": sum_counts(counts),
             "files": file_sizes(work),
         })  # fmt: skip
+    shutil.rmtree(parts_folder, ignore_errors=True)
     progress.finish()
+
+
+def _parts_folder(folder: Path) -> Path:
+    """Name the folder of the parts of unfinished packed text."""
+    return folder.with_name(f"{folder.name}.parts")
 
 
 def _entities(config: AnnotatedTextConfig, ids: Sequence[str] | None) -> pa.Table:
@@ -182,6 +197,7 @@ def _describe(wanted: _Wanted) -> dict[str, Any]:
         "shards": hash_file(config.shards / MANIFEST),
         "tokenizer": hash_tokenizer(wanted.tokenizer),
         "words": WORDS_VERSION,
+        "parts": _PARTS_VERSION,
         "entities": None if entities is None else _hash(list(entities)),
         **config.packing_settings(),
     }
@@ -222,34 +238,6 @@ def _special_tokens(tokenizer: Any) -> dict[str, int]:
                 "encoder of BERT's kind"
             )
     return special
-
-
-def _read(shards: Shards, wanted: _Wanted, progress: Progress) -> Iterator[IndexedDocument]:
-    """Read the documents, and their copies with substituted entities."""
-    substitution = wanted.config.substitution
-    if substitution is None or wanted.kb is None:
-        counted = _Counted(shards, progress, 1)
-        yield from (IndexedDocument(index, each) for index, each in enumerate(counted))
-        return
-    counted = _Counted(shards, progress, substitution.copies + substitution.originals)
-    entities = read_entities(wanted.config.shards, 1)
-    yield from SynonymSubstitution(wanted.kb, substitution, entities).read(counted)
-
-
-@dataclass(slots=True)
-class _Counted:
-    """Documents that are read several times, with progress over all of them."""
-
-    shards: Shards
-    progress: Progress
-    times: int
-    n_read: int = 0
-
-    def __iter__(self) -> Iterator[AnnotatedDocument]:
-        for document in self.shards:
-            yield document
-            self.n_read += 1
-            self.progress.advance(1, self.n_read / (self.times * len(self.shards)))
 
 
 def _hash(values: Any) -> str:

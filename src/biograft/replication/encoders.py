@@ -15,6 +15,7 @@ import numpy as np
 
 from biograft.config import set_value
 from biograft.corpus.tasks.records import RelationExample
+from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.nn.knowledge.entities import ENTITIES
 from biograft.pretraining.recipe import PretrainingRecipe
@@ -34,7 +35,7 @@ from biograft.replication.runner import (
 from biograft.tasks import TASKS, TaskRecipe, TaskTrainingData, finetune_task
 from biograft.tasks.results import compare_runs, main_metric_of
 from biograft.tasks.task import TaskExamples
-from biograft.training.run_folder import check_config
+from biograft.training.run_folder import RUN, check_config
 
 SPLITS = ("train", "dev", "test")
 Cut = Callable[[Sequence[Any]], dict[str, Sequence[Any]]]
@@ -183,6 +184,7 @@ class EncoderTasks:
         for label, variant in parse_variants(experiment, EncoderVariant).items():
             names = [variant.encoder] if variant.encoder else pretraining_inputs(experiment)
             check_names(f"variants.{label}", names, [*experiment.inputs])
+        experiment.check_one_base(encoder_inputs(experiment))
 
     def smoke(self, job: ExperimentJob) -> ExperimentJob:
         """Toy data are still to be written."""
@@ -190,6 +192,7 @@ class EncoderTasks:
 
     def run(self, job: ExperimentJob) -> None:
         """Pre-train every variant, then fine-tune each on every set."""
+        check_starts(job)
         results, variants = job.results(), parse_variants(job.experiment, EncoderVariant)
         common = parse_settings(job.experiment, EncoderTaskSettings)
         key = {"pretraining": list(common.changes), "labels": list(variants)}
@@ -210,6 +213,29 @@ class EncoderTasks:
                     encoders[label] = _encoder_of(label, variant, job, held_out)
             row = FineTuning(name, job, settings, encoders, variants).measure()
             job.add(results, own, {"held_out": held_out, **row})
+
+
+def encoder_inputs(experiment: Experiment) -> dict[str, str]:
+    """Return the input of each variant: its encoder, or the start of its pre-training."""
+    start = parse_settings(experiment, EncoderTaskSettings).encoder
+    variants = parse_variants(experiment, EncoderVariant)
+    return {label: variant.encoder or start for label, variant in variants.items()}
+
+
+def check_starts(job: ExperimentJob) -> None:
+    """Refuse trained encoders whose runs say that they started from different encoders."""
+    starts: dict[str, str] = {}
+    for label, name in encoder_inputs(job.experiment).items():
+        run = job.inputs.get(name, job.work / name).parent
+        if name in job.experiment.bases and RUN.is_at(run):
+            described = RUN.read(run)["config"]["encoder"] or {}
+            starts.setdefault(str(described.get("name")), label)
+    if len(starts) > 1:
+        found = ", ".join(f"{label!r} from {start}" for start, label in starts.items())
+        raise ConfigError(
+            f"{job.experiment.name}: the runs of the encoders started from several: {found}; "
+            "pre-train all from one (--encoder)"
+        )
 
 
 def _encoder_of(

@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent / "experiments"
 REPOSITORY = Path(__file__).parents[3]
 RESULTS = REPOSITORY / "docs" / "results"
 """The published results, in a clone of the repository."""
-_TABLES = ("inputs", "settings", "set_settings", "variants")
+_TABLES = ("inputs", "bases", "settings", "set_settings", "variants")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +63,14 @@ class _Header:
 class Experiment(_Header):
     """An experiment as its file describes it.
 
-    ``inputs`` maps the name of each input to the command that makes it; ``set_settings`` are
-    settings of single sets, which take precedence over ``settings``.
+    ``inputs`` maps the name of each input to the command that makes it, ``bases`` that of a trained
+    encoder to the input that its training started from; ``set_settings`` are settings of single
+    sets, which take precedence over ``settings``.
     """
 
     name: str
     inputs: Mapping[str, str]
+    bases: Mapping[str, str]
     settings: Mapping[str, Any]
     set_settings: Mapping[str, Mapping[str, Any]]
     variants: Mapping[str, Mapping[str, Any]]
@@ -91,6 +93,9 @@ class Experiment(_Header):
         for name in tables["set_settings"]:
             if name not in (known_sets := {*header.sets, *map(without_fold, header.sets)}):
                 raise ConfigError(f"set_settings.{name}: {nearest(name, known_sets)}")
+        for name in (known for pair in tables["bases"].items() for known in pair):
+            if name not in tables["inputs"]:
+                raise ConfigError(f"bases.{name}: {nearest(name, tables['inputs'])}")
         given = {part.name: getattr(header, part.name) for part in dataclasses.fields(header)}
         return cls(name=path.stem, **given, **tables)
 
@@ -105,6 +110,23 @@ class Experiment(_Header):
     def _own(self, name: str) -> dict[str, Any]:
         tables = (self.set_settings.get(key, {}) for key in (without_fold(name), name))
         return {key: value for table in tables for key, value in table.items()}
+
+    def base_of(self, encoder: str) -> str:
+        """Return the input that an encoder's training started from; an untrained one is its own."""
+        return self.bases.get(encoder, encoder)
+
+    def check_one_base(self, encoders: Mapping[str, str]) -> None:
+        """Refuse a comparison of encoders (inputs, by label) whose training started from several.
+
+        A difference between them would be that of their bases, too.
+        """
+        labels = {self.base_of(encoder): label for label, encoder in encoders.items()}
+        if len(labels) > 1:
+            found = ", ".join(f"{label!r} from {base!r}" for base, label in labels.items())
+            raise ConfigError(
+                f"{self.name}: encoders that are compared start from several bases: {found}; start "
+                "all from one, and name it for each input in [bases]"
+            )
 
     def restricted(self, sets: Sequence[str], seeds: Sequence[int]) -> Experiment:
         """Return the experiment on some of its sets, with other seeds; empty: as it is."""

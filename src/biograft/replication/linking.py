@@ -128,7 +128,10 @@ class Linking:
         """Refuse settings, sets and variants that are not known."""
         check_names("sets", experiment.sets, [*SETS])
         parse_settings(experiment, LinkingSettings)
-        parse_variants(experiment, LinkingVariant)
+        variants = parse_variants(experiment, LinkingVariant)
+        encoders = {label: given.encoder for label, given in variants.items() if given.encoder}
+        check_names("variants", [*encoders.values()], [*experiment.inputs])
+        experiment.check_one_base(encoders)
 
     def smoke(self, job: ExperimentJob) -> ExperimentJob:
         """Link a handful of toy mentions, with the variants that need no other input."""

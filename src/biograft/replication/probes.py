@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,7 @@ class Probes:
         for label, variant in parse_variants(experiment, ProbeVariant).items():
             names = _INPUT.findall(" ".join(variant.arguments))
             check_names(f"variants.{label}", names, [*experiment.inputs])
+            experiment.check_one_base({name: name for name in encoder_inputs(experiment, names)})
 
     def smoke(self, job: ExperimentJob) -> ExperimentJob:
         """Toy data are still to be written."""
@@ -76,6 +78,12 @@ class Probes:
             answers = {**answers, label: {**answer, **about}}
             write_result(job.out, {"machine": describe_machine(), "answers": answers})
             job.say({"set": label, **about})
+
+
+def encoder_inputs(experiment: Experiment, names: Iterable[str]) -> list[str]:
+    """Return those of some inputs that are encoders: trained ones, and bases of others."""
+    known = {name for pair in experiment.bases.items() for name in pair}
+    return [name for name in names if name in known]
 
 
 def _call(arguments: list[str]) -> dict[str, Any]:

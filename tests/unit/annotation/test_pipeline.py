@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from biograft.annotation import AnnotationConfig, Annotator
 from biograft.annotation.pipeline import Spans, select_best, select_disjoint
 from biograft.documents import Document
 from biograft.errors import ConfigError
+from biograft.kb import BuildConfig, build_store
+from biograft.sources import SourceConfig
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +94,35 @@ class TestAbbreviations:
 def test_threshold(kb):
     strict = Annotator.open(kb, AnnotationConfig(threshold=1.0))
     assert spans(strict, "breast cancer, breast-cancers") == [("breast cancer", "D2", 1.0)]
+
+
+def test_a_plural_of_a_shared_name_is_linked_by_the_name(write, tmp_path):
+    """*flus* was searched as written, scored 0.52, and was dropped."""
+    source = SourceConfig(path=write("kb.txt", "D1||flu\nD2||flu\nD3||flux\n"), format="biosyn")
+    build_store(BuildConfig(sources=(source,)), tmp_path / "kb")
+    found = spans(Annotator.open(tmp_path / "kb"), "flus, flu")
+    assert [(text, score) for text, _, score in found] == [("flus", 0.99), ("flu", 1.0)]
+    assert {concept for _, concept, _ in found} <= {"D1", "D2"}
+
+
+@pytest.mark.parametrize("text", ["brest cancer", "breasst cancer", "cancer breast"])
+def test_text_that_is_only_similar_to_a_name_is_not_found(kb, text):
+    lax = Annotator.open(kb, AnnotationConfig(threshold=0.0))
+    assert "D2" not in [concept for _, concept, _ in spans(lax, text)]
+
+
+def test_a_threshold_matters_only_where_scores_differ(kb):
+    def matters(threshold, **options):
+        return AnnotationConfig(threshold=threshold, **options).threshold_matters
+
+    assert matters(0.5)
+    assert matters(0.5, abbreviations=False, index=Path("index"))
+    assert matters(1.0, abbreviations=False)
+    assert not matters(0.99, abbreviations=False)
+    text = "Breast cancer (BC), colds, cold, cancers, autosomal dominant (AD)"
+    plain = [AnnotationConfig(threshold=t, abbreviations=False) for t in (0.0, 0.99)]
+    one, other = (spans(Annotator.open(kb, config), text) for config in plain)
+    assert one == other
 
 
 def test_max_spans_keeps_the_best(kb):

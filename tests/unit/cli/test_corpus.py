@@ -78,6 +78,16 @@ def test_annotate(annotate, write, tmp_path):
     assert spans(tmp_path / "out") == [[(0, "D1"), (10, "D2")], []]
 
 
+def test_a_threshold_without_effect_is_refused(annotate, write, tmp_path):
+    text = write("text.txt", "Flu.\n")
+    bare = (text, "-o", tmp_path / "out", "--no-abbreviations")
+    refused = annotate(*bare, "--threshold", "0.9").exception
+    assert "--threshold 0.9" in str(refused)
+    assert isinstance(refused, BiograftError)
+    assert not (tmp_path / "out").exists()
+    assert annotate(*bare).exit_code == 0
+
+
 def test_annotate_ignores_stop_words(annotate, write, tmp_path):
     text, stop = write("a.txt", "Fever was included.\n"), write("stop.txt", "\nIncluded\n")
     options = ("-o", tmp_path / "out", "--stop-file", stop)

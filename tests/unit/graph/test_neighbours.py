@@ -126,6 +126,14 @@ def test_gather_equals_a_loop_over_rows(store: Build, tmp_path: Path, width: int
             assert column[at].tolist() == (edges + [padding] * n)[:n]
 
 
+def test_tables_are_mapped_and_two_readers_agree(store: Build, tmp_path: Path) -> None:
+    base = store("kb", random_facts(30, 60, 3))
+    build_neighbours(base, tmp_path / "table", PeprConfig(k=4))
+    one, other = (NeighbourTable.open(tmp_path / "table", base) for _ in range(2))
+    assert all(isinstance(column, np.memmap) for column in one._columns.values())
+    assert all((one[row].neighbours == other[row].neighbours).all() for row in range(len(one)))
+
+
 def test_gather_refuses_a_width_below_0(store: Build, tmp_path: Path) -> None:
     kb = store("kb", FACTS)
     build_neighbours(kb, tmp_path / "n")

@@ -173,14 +173,16 @@ def test_copies_depend_on_seed_number_and_copy_alone(substitution):
     assert one != other
 
 
-def test_originals_come_first_and_unchanged_documents_are_not_copied(substitution):
+def test_originals_are_unchanged_and_documents_without_replacement_are_not_copied(substitution):
     first = AnnotatedDocument("a", TEXT, annotate(TEXT, NAMES).spans, "en")
     second = AnnotatedDocument("b", "flu", (LinkedSpan(0, 3, "D4", 1.0),), "en")
-    read = list(substitution(probability=1.0, copies=2).read([first, second]))
-    assert [each.index for each in read] == [0, 1, 0, 0]
-    assert [each.document for each in read[:2]] == [first, second]
+    replaced = substitution(probability=1.0)
+    read = list(replaced.read([first, second], first=5))
+    assert [each.index for each in read] == [5, 6]
+    assert [each.document for each in read] == [first, second]
     assert read[0].consistent == (IGNORED,) * 4
-    assert len(list(substitution(probability=1.0, originals=False).read([first, second]))) == 1
+    (copied,) = replaced.read([first, second], copy=1)
+    assert copied == replaced.replace_entities(first, 0, 1)
 
 
 def test_an_unknown_concept_is_not_replaced(substitution):

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 import biograft
 from biograft.errors import ConfigError, InputError
-from biograft.replication import Experiment, ExperimentJob, list_experiments, shipped_experiments
+from biograft.linking.recipes import LinkerRecipe
+from biograft.pretraining.recipe import PretrainingRecipe
+from biograft.replication import (
+    Experiment,
+    ExperimentJob,
+    encoders,
+    list_experiments,
+    shipped_experiments,
+)
 from biograft.replication.encoders import (
     TASK_SETS,
     EncoderTaskSettings,
@@ -18,8 +27,11 @@ from biograft.replication.encoders import (
     variant_recipe,
 )
 from biograft.replication.experiment import RESULTS, judge
+from biograft.replication.linking import LinkingVariant
+from biograft.replication.probes import ProbeVariant
 from biograft.replication.runner import KINDS, parse_settings, parse_variants, run_experiment
 from biograft.tasks import TaskRecipe
+from biograft.training.run_folder import start_run
 
 SRC = Path(biograft.__file__).parent
 ENCODERS = [n for n in shipped_experiments() if Experiment.load(n).kind == "encoder_tasks"]
@@ -73,6 +85,79 @@ def test_changes_of_fine_tuning_fit_the_task_recipes(name):
         changes = parse_settings(experiment, EncoderTaskSettings, set_name).task_changes
         for variant in variants:
             TaskRecipe.load(TASK_SETS[set_name].recipe, [*changes, *variant.task_changes])
+
+
+def compared(name):
+    """The groups of encoders that an experiment compares, each as inputs by label."""
+    experiment = Experiment.load(name)
+    if experiment.kind == "encoder_tasks":
+        return [encoders.encoder_inputs(experiment)]
+    if experiment.kind == "linking":
+        variants = parse_variants(experiment, LinkingVariant)
+        return [{label: given.encoder for label, given in variants.items() if given.encoder}]
+    if experiment.kind == "probe":
+        groups = parse_variants(experiment, ProbeVariant).values()
+        texts = (" ".join(group.arguments) for group in groups)
+        encoder = re.compile(r"(?:--encoder (?:[^{]*=)?|cloze |/encoder )\{([\w-]+)")
+        found = [encoder.findall(text) for text in texts]
+        return [{name: name for name in group} for group in found]
+    return []
+
+
+@pytest.mark.parametrize("name", shipped_experiments())
+def test_encoders_that_are_compared_start_from_one_base(name):
+    """KeBioLM's arm of combined-tasks did not say that it started from the base of the others."""
+    experiment = Experiment.load(name)
+    for group in compared(name):
+        assert len({experiment.base_of(encoder) for encoder in group.values()}) == 1
+        trained = {given for given in group.values() if "pretrain" in experiment.inputs[given]}
+        assert trained <= {*experiment.bases, *experiment.bases.values(), "encoder"}
+
+
+@pytest.mark.parametrize(
+    ("control", "recipe"),
+    [
+        ("mlm-cpu", "kebiolm-cpu"),
+        ("ernie-cpu", "smedbert-cpu"),
+        ("combined-cpu", "smedbert-cpu"),
+        ("embert-cpu", "smedbert-cpu"),
+        ("embert", "smedbert"),
+    ],
+)
+def test_recipes_that_are_compared_start_alike(control, recipe):
+    one, other = PretrainingRecipe.load(control), PretrainingRecipe.load(recipe)
+    assert (one.encoder.name, one.new) == (other.encoder.name, other.new)
+
+
+@pytest.mark.parametrize("name", ["", "-aap", "-bc5cdr", "-cometa", "-ncbi"])
+def test_a_new_generative_linker_is_as_large_as_the_pretrained_one(name):
+    """The new one had dropout, so that the arms differed in two things."""
+    pretrained = PretrainingRecipe.load("genbioel-pretrain-cpu").new
+    assert LinkerRecipe.load(f"genbioel-finetune{name}-cpu").config.new == pretrained
+
+
+def test_a_comparison_from_two_bases_is_refused(experiment, tmp_path):
+    text = (
+        RESULTS.parents[1] / "src/biograft/replication/experiments/kebiolm-tasks.toml"
+    ).read_text()
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace('mlm-only = "minilm"', 'mlm-only = "kb"'), "utf-8")
+    with pytest.raises(ConfigError, match=r"'KeBioLM' from 'minilm'.*'MLM-only' from 'kb'"):
+        run_experiment(job(Experiment.load(path), tmp_path))
+    with pytest.raises(ConfigError, match=r"bases\.x"):
+        experiment("[bases]\nx = 'a'\n")
+
+
+def test_runs_that_started_from_different_encoders_are_refused(tmp_path):
+    experiment, inputs = Experiment.load("kebiolm-tasks"), {}
+    for name in ("mlm-only", "kebiolm"):
+        start_run(tmp_path / name, {"encoder": {"name": f"start-of-{name}"}}, {})
+        inputs[name] = tmp_path / name / "encoder"
+    with pytest.raises(ConfigError, match="started from several"):
+        encoders.check_starts(job(experiment, tmp_path, inputs=inputs))
+    start_run(tmp_path / "same", {"encoder": {"name": "start-of-kebiolm"}}, {})
+    inputs["mlm-only"] = tmp_path / "same" / "encoder"
+    encoders.check_starts(job(experiment, tmp_path, inputs=inputs))
 
 
 def ablated(name):

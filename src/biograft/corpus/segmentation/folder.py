@@ -15,9 +15,11 @@
 from __future__ import annotations
 
 import dataclasses
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +45,8 @@ from biograft.corpus.segmentation.phrases import (
 from biograft.corpus.segmentation.segmenter import ChineseSegmenter
 from biograft.corpus.segmentation.words import (
     CHINESE,
+    NameRuns,
     UnigramVocabulary,
-    Unit,
     fit_vocabulary,
     join,
     open_word_segmenter,
@@ -101,12 +103,49 @@ class LanguageNames:
         return cls(texts, [rows[text] for text in texts], forms)
 
 
+class LongNames:
+    """The segments of the long names of a store, in flat arrays."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        """The number of distinct long names."""
+        self._rows, self._lengths = array("q"), array("q")
+        self._segments, self._parts = array("i"), array("i")
+
+    def add(self, rows: Sequence[int], name: SegmentedEntity) -> None:
+        """Add the segments of the rows of a name, if it is long."""
+        if not name.is_long:
+            return
+        self.n += 1
+        for row in rows:
+            self._rows.append(row)
+            self._lengths.append(len(name.segments))
+            self._segments.extend(chain.from_iterable(name.segments))
+            self._parts.extend((*name.adjective, *name.head))
+
+    def write(self, folder: Path) -> None:
+        """Write the arrays, by row."""
+        rows, lengths = np.array(self._rows, np.int64), np.array(self._lengths, np.int64)
+        order = np.argsort(rows)
+        before = np.cumsum(lengths) - lengths  # segments of the names added before
+        starts = np.append(0, np.cumsum(lengths[order]))
+        taken = np.repeat(before[order] - starts[:-1], lengths[order]) + np.arange(starts[-1])
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "rows": rows[order],
+            "starts": starts.astype(np.int64),
+            "segments": np.array(self._segments, np.int32).reshape(-1, 2)[taken],
+            "parts": np.array(self._parts, np.int32).reshape(-1, 2, 2)[order],
+        }
+        for name, values in arrays.items():
+            np.save(folder / f"{name}.npy", values, allow_pickle=False)
+
+
 def write_folder(
     folder: Path,
     base: KnowledgeBase,
     names: LanguageNames,
     results: tuple[MinedPhrases, ChineseSegmenter | HeadSegmenter, Sequence[CutPoint]],
-    segmented: Sequence[SegmentedEntity],
+    segmented: LongNames,
     content: dict[str, Any],
 ) -> dict[str, Any]:
     """Write all files of a segmentation, the manifest last."""
@@ -115,39 +154,19 @@ def write_folder(
     if isinstance(segmenter, ChineseSegmenter):
         write_cut_points(points, folder / "cut_points.tsv")
     _write_words(segmenter, names.forms, folder / "words.tsv")
-    n_long = _write_arrays(folder, names, segmented)
+    segmented.write(folder)
     files = file_sizes(folder)
     return SEGMENTATION.write(
         folder,
         {
             "store": fingerprint(base, NAMED_BY),
             "n_names": len(names.texts),
-            "n_long": n_long,
+            "n_long": segmented.n,
             "n_cut_points": len(points),
             **content,
             "files": files,
         },
     )
-
-
-def _write_arrays(folder: Path, names: LanguageNames, segmented: Sequence[SegmentedEntity]) -> int:
-    """Write the long names by row; return the number of distinct texts."""
-    by_row = sorted(
-        ((row, each) for rows, each in zip(names.rows, segmented, strict=True) for row in rows
-         if each.is_long),
-        key=lambda pair: pair[0],
-    )  # fmt: skip
-    segments = [segment for _, each in by_row for segment in each.segments]
-    starts = np.cumsum([0, *(len(each.segments) for _, each in by_row)])
-    arrays: dict[str, npt.NDArray[Any]] = {
-        "rows": np.array([row for row, _ in by_row], np.int64),
-        "starts": starts.astype(np.int64),
-        "segments": np.array(segments, np.int32).reshape(-1, 2),
-        "parts": np.array([(s.adjective, s.head) for _, s in by_row], np.int32).reshape(-1, 2, 2),
-    }
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array, allow_pickle=False)
-    return sum(each.is_long for each in segmented)
 
 
 def _write_words(segmenter: ChineseSegmenter | HeadSegmenter, names: set[str], path: Path) -> None:
@@ -282,21 +301,22 @@ def build_segmentation(
             advance=progress.advance,
         )
         progress.start("vocabulary")
-        grouped = [run for name in names.texts for run in runs(name, config.language)]
+        grouped = NameRuns(names.texts, config.language)
         counts = _count_words(mined, names.texts, config.language)
         vocabulary = fit_vocabulary(counts, grouped, config.language)
         progress.start("segments")
         segmenter, points = _make_segmenter(vocabulary, grouped, names, config, reviewed)
         segmenter.learn(names.texts)
-        segmented = []
-        for name in names.texts:
-            segmented.append(segmenter.segment(name))
-            progress.advance(1, len(segmented) / len(names.texts))
+        segmented = LongNames()
+        for n, (name, rows) in enumerate(zip(names.texts, names.rows, strict=True), 1):
+            segmented.add(rows, segmenter.segment(name))
+            progress.advance(1, n / len(names.texts))
         progress.finish()
         content = {
             **_origin(config, texts),
             "n_units": mined.n_units,
             "n_runs_pruned": mined.pruned,
+            "n_units_pruned": mined.pruned_units,
             "n_phrases": len(mined.phrases),
             "seconds": {stage: round(took, 3) for stage, took in progress.seconds.items()},
         }
@@ -316,7 +336,7 @@ def _count_words(mined: MinedPhrases, names: Sequence[str], language: str) -> di
 
 def _make_segmenter(
     vocabulary: UnigramVocabulary,
-    grouped: list[list[Unit]],
+    grouped: NameRuns,
     names: LanguageNames,
     config: SegmentationConfig,
     reviewed: list[CutPoint] | None,

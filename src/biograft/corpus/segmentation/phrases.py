@@ -4,12 +4,16 @@ N-grams are counted level by level, as in Apriori: a run of n units is counted o
 n - 1 units are frequent. The key of a run packs the index of its first n - 1 units and its last
 unit into 64 bits, and is looked up by bisection. The counts of level n also give the branching
 entropies of level n - 1. The corpus is a file of unit ids that is read once per level, in chunks.
+
+Memory does not grow with the text: the ids of units and the index of the run at each position are
+temporary files, forms of units beyond ``max_units`` and runs beyond ``max_entries`` are pruned, the
+rarest first. Where nothing is pruned, the counts are exact.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -107,14 +111,37 @@ def count_runs(
     ``max_entries`` bounds the table of a level: if it has more different runs, the rarest are
     pruned, and counts near ``min_count`` and entropies become approximate.
     """
+    with TemporaryFile() as file:
+        file.truncate(corpus.nbytes)
+        positions = np.memmap(file, np.int32, "r+")
+        return _count_levels(
+            corpus, positions, n_kinds, (min_count, max_length), _tables_of(max_entries)
+        )
+
+
+def _tables_of(max_entries: int) -> Callable[[], tuple[_CountTable, _CountTable]]:
+    """Return what makes the tables of right and left neighbours of a level."""
+    return lambda: (_CountTable(max_entries), _CountTable(max_entries))
+
+
+def _count_levels(
+    corpus: npt.NDArray[np.int32],
+    positions: npt.NDArray[np.int32],
+    n_kinds: int,
+    limits: tuple[int, int],
+    make_tables: Callable[[], tuple[_CountTable, _CountTable]],
+) -> RunCounts:
+    """Count level by level; ``positions`` is filled with the index of the run at each position."""
+    min_count, max_length = limits
     counts = _count_units(corpus, n_kinds)
     n_units = int(counts.sum())
     keys = np.flatnonzero(counts >= min_count).astype(np.int64)
-    counts, positions = counts[keys], _unit_positions(corpus, n_kinds, keys)
+    counts = counts[keys]
+    _fill_unit_positions(corpus, positions, n_kinds, keys)
     levels: list[Level] = []
     pruned = 0
     for length in range(1, max_length + 1):
-        right, left = (_CountTable(max_entries) for _ in range(2))
+        right, left = make_tables()
         for start in range(0, len(corpus), _CHUNK):
             _count_beside(corpus, positions, length, start, (left, right))
         entropies = [_entropy(table, counts) for table in (left, right)]
@@ -136,16 +163,14 @@ def _count_units(corpus: npt.NDArray[np.int32], n_kinds: int) -> Ints:
     return counts
 
 
-def _unit_positions(
-    corpus: npt.NDArray[np.int32], n_kinds: int, units: Ints
-) -> npt.NDArray[np.int32]:
-    """Return the index of the kept unit at each position of the corpus; -1 if none."""
+def _fill_unit_positions(
+    corpus: npt.NDArray[np.int32], positions: npt.NDArray[np.int32], n_kinds: int, kept: Ints
+) -> None:
+    """Write the index of the kept unit at each position of the corpus; -1 if none."""
     of_unit = np.full(n_kinds + 1, -1, np.int32)
-    of_unit[units] = np.arange(len(units))
-    positions = np.empty(len(corpus), np.int32)
+    of_unit[kept] = np.arange(len(kept))
     for start in range(0, len(corpus), _CHUNK):
         positions[start : start + _CHUNK] = of_unit[corpus[start : start + _CHUNK]]
-    return positions
 
 
 class _CountTable:
@@ -157,18 +182,19 @@ class _CountTable:
 
     def add(self, keys: Ints) -> None:
         fresh, counts = np.unique(keys, return_counts=True)
-        if len(self.keys):
-            union, where = np.unique(np.concatenate([self.keys, fresh]), return_inverse=True)
-            summed = np.zeros(len(union), np.int64)
-            summed[where[: len(self.keys)]] = self.counts
-            summed[where[len(self.keys) :]] += counts
-            fresh, counts = union, summed
+        places = np.searchsorted(self.keys, fresh)
+        known = places < len(self.keys)
+        known[known] = self.keys[places[known]] == fresh[known]
+        self.counts[places[known]] += counts[known]
+        new = ~known
+        self.keys = np.insert(self.keys, places[new], fresh[new])
+        self.counts = np.insert(self.counts, places[new], counts[new])
         max_pruned = 1
-        while len(fresh) > self.max_entries:
-            keep = counts > max_pruned
-            self.pruned += len(fresh) - int(keep.sum())
-            fresh, counts, max_pruned = fresh[keep], counts[keep], max_pruned + 1
-        self.keys, self.counts = fresh, counts
+        while len(self.keys) > self.max_entries:
+            keep = self.counts > max_pruned
+            self.pruned += len(self.keys) - int(keep.sum())
+            self.keys, self.counts = self.keys[keep], self.counts[keep]
+            max_pruned += 1
 
 
 def _count_beside(
@@ -205,7 +231,9 @@ def _entropy(table: _CountTable, counts: Ints) -> Floats:
     edge has c = 1 and adds nothing to the sum.
     """
     spread = np.zeros(len(counts))
-    np.add.at(spread, table.keys >> _UNIT_BITS, table.counts * np.log(table.counts))
+    for start in range(0, len(table.keys), _CHUNK):
+        some = table.counts[start : start + _CHUNK]
+        np.add.at(spread, table.keys[start : start + _CHUNK] >> _UNIT_BITS, some * np.log(some))
     return np.asarray(np.maximum(np.log(counts) - spread / counts, 0))
 
 
@@ -228,10 +256,17 @@ class PhraseConfig:
     min_cohesion: float = 3.0
     min_entropy: float = 1.5
     max_entries: int = 1 << 25
-    """Maximum entries of a table of counts before the rarest are pruned; bounds the memory."""
+    """Maximum entries of a table of counts before the rarest are pruned: about 100 bytes each."""
+    max_units: int = 1 << 22
+    """Maximum different units in memory before the rarest are pruned: about 200 bytes each."""
 
     def __post_init__(self) -> None:
-        for name, lowest in (("min_count", 2), ("max_length", 2), ("max_entries", 1)):
+        for name, lowest in (
+            ("min_count", 2),
+            ("max_length", 2),
+            ("max_entries", 1),
+            ("max_units", 1),
+        ):
             if getattr(self, name) < lowest:
                 raise ConfigError(
                     f"{name}: expected {lowest} or more, found {getattr(self, name)!r}"
@@ -265,6 +300,8 @@ class MinedPhrases:
         self, phrases: list[Phrase], counts: RunCounts, unit_ids: dict[str, int], language: str
     ) -> None:
         self.phrases, self.n_units, self.pruned = phrases, counts.n_units, counts.pruned
+        self.pruned_units = 0
+        """Forms of units that were pruned; a frequent one may have been counted in part."""
         self._counts, self._unit_ids, self._language = counts, unit_ids, language
 
     def count(self, forms: Sequence[str]) -> int:
@@ -297,45 +334,87 @@ def mine_phrases(
     """Find the phrases of a corpus; ``advance`` is called with the number of documents read."""
     config = config or PhraseConfig()
     with TemporaryFile() as file:
-        unit_ids = _write_corpus(documents, language, file, advance or (lambda _: None))
+        units = _UnitIds(file, config.max_units)
+        units.write(documents, language, advance or (lambda _: None))
         corpus = np.memmap(file, np.int32, "r")
         counts = count_runs(
             corpus,
-            len(unit_ids),
+            units.n_ids,
             min_count=config.min_count,
             max_length=config.max_length,
             max_entries=config.max_entries,
         )
         del corpus
+    unit_ids = units.frequent(counts.levels[0].keys)
+    forms = {number: form for form, number in unit_ids.items()}
     phrases = [
         phrase
         for length in range(2, config.max_length + 1)
-        for phrase in _choose(counts, ["", *unit_ids], config, (length, language))
+        for phrase in _choose(counts, forms, config, (length, language))
     ]
     phrases.sort(key=lambda phrase: (-phrase.score, phrase.text))
-    return MinedPhrases(phrases, counts, unit_ids, language)
+    mined = MinedPhrases(phrases, counts, unit_ids, language)
+    mined.pruned_units = units.pruned
+    return mined
 
 
-def _write_corpus(
-    documents: Iterable[str], language: str, file: IO[bytes], advance: Callable[[int], None]
-) -> dict[str, int]:
-    """Write a corpus as unit ids with edges between runs; return the id of each unit."""
-    unit_ids: dict[str, int] = {}
-    file.write(np.array([EDGE], np.int32).tobytes())
-    for text in documents:
-        line: list[int] = []
-        for run in runs(text, language):
-            line += [unit_ids.setdefault(unit.form, len(unit_ids) + 1) for unit in run]
-            line.append(EDGE)
-        file.write(np.array(line, np.int32).tobytes())
-        advance(1)
-    file.write(np.array([EDGE], np.int32).tobytes())
-    file.flush()
-    return unit_ids
+class _UnitIds:
+    """Writes a corpus as unit ids with edges between runs; knows the ids of its units.
+
+    Of too many forms the rarest so far are forgotten. One that comes again has a new id, and is
+    counted from there (lossy counting).
+    """
+
+    def __init__(self, file: IO[bytes], max_units: int) -> None:
+        self._file, self._max_units = file, max_units
+        self._ids: dict[str, int] = {}
+        self.n_ids, self.pruned = 0, 0
+
+    def write(
+        self, documents: Iterable[str], language: str, advance: Callable[[int], None]
+    ) -> None:
+        """Write all documents."""
+        self._file.write(np.array([EDGE], np.int32).tobytes())
+        for text in documents:
+            line: list[int] = []
+            for run in runs(text, language):
+                line += [self._id_of(unit.form) for unit in run]
+                line.append(EDGE)
+            self._file.write(np.array(line, np.int32).tobytes())
+            if len(self._ids) > self._max_units:
+                self._prune()
+            advance(1)
+        self._file.write(np.array([EDGE], np.int32).tobytes())
+        self._file.flush()
+
+    def frequent(self, ids: Ints) -> dict[str, int]:
+        """Return the forms with one of some ids."""
+        wanted = set(ids.tolist())
+        return {form: number for form, number in self._ids.items() if number in wanted}
+
+    def _id_of(self, form: str) -> int:
+        number = self._ids.get(form)
+        if number is None:
+            self.n_ids += 1
+            number = self._ids[form] = self.n_ids
+        return number
+
+    def _prune(self) -> None:
+        """Forget the rarest forms until half of the allowed number are left."""
+        self._file.flush()
+        counts = _count_units(np.memmap(self._file, np.int32, "r"), self.n_ids)
+        max_pruned, before = 1, len(self._ids)
+        while len(self._ids) > max(1, self._max_units // 2):
+            rare = [form for form, n in self._ids.items() if counts[n] <= max_pruned]
+            for form in rare:
+                del self._ids[form]
+            max_pruned += 1
+        self._ids = dict(self._ids)  # a smaller table
+        self.pruned += before - len(self._ids)
 
 
 def _choose(
-    counts: RunCounts, forms: list[str], config: PhraseConfig, kind: tuple[int, str]
+    counts: RunCounts, forms: Mapping[int, str], config: PhraseConfig, kind: tuple[int, str]
 ) -> Iterator[Phrase]:
     """Yield the runs of a length that pass all thresholds and may be phrases."""
     length, language = kind
@@ -347,8 +426,8 @@ def _choose(
     passed = np.flatnonzero((cohesion >= config.min_cohesion) & (free >= config.min_entropy))
     units = counts.units_of(length)[passed]
     for position, row in zip(passed.tolist(), units.tolist(), strict=True):
-        run = [forms[unit] for unit in row]
-        if _may_be_phrase(run, language):
+        run = [forms[unit] for unit in row if unit in forms]
+        if len(run) == length and _may_be_phrase(run, language):
             yield Phrase(
                 join(run, language),
                 int(level.counts[position]),

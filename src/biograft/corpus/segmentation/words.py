@@ -11,7 +11,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -55,6 +55,18 @@ def runs(text: str, language: str) -> list[list[Unit]]:
         grouped[-1].append(unit)
         end = unit.end
     return grouped
+
+
+@dataclass(frozen=True, slots=True)
+class NameRuns:
+    """The runs of many names, split anew each time that they are iterated, to save memory."""
+
+    names: Sequence[str]
+    language: str
+
+    def __iter__(self) -> Iterator[list[Unit]]:
+        for name in self.names:
+            yield from runs(name, self.language)
 
 
 @lru_cache(1 << 16)
@@ -147,14 +159,15 @@ def fit_vocabulary(
 ) -> UnigramVocabulary:
     """Fit word probabilities to names by hard EM.
 
-    ``names`` are runs of units; each must be split into at least two words. A word that no split
-    uses keeps a small count.
+    ``names`` are runs of units, iterated repeatedly; each must be split into at least two words. A
+    word that no split uses keeps a small count.
     """
-    runs = [run for run in names if len(run) > 1]
     vocabulary = UnigramVocabulary(counts, language)
     for _ in range(N_ITERATIONS):
         used: Counter[str] = Counter()
-        for run in runs:
+        for run in names:
+            if len(run) < 2:
+                continue
             for segment in vocabulary.split(run, whole=False):
                 used[join([unit.form for unit in segment], language)] += 1
         fresh = {word: used.get(word, 0) + _smoothed_count(counts[word]) for word in counts}

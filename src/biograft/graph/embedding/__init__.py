@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         GraphRecipe as GraphRecipe,
     )
     from biograft.graph.embedding.embeddings import Embeddings as Embeddings
+    from biograft.graph.embedding.epochs import EmbeddingExecution as EmbeddingExecution
     from biograft.graph.embedding.ranking import (
         LinkPrediction as LinkPrediction,
         predict_links as predict_links,

@@ -14,7 +14,7 @@ NORMS = ("l1", "l2", "l2-squared")
 BOUNDS = ("none", "unit", "ball")
 LOSSES = ("margin", "self-adversarial")
 SAMPLERS = ("uniform", "bernoulli")
-OPTIMISERS = ("adam", "lazy-adam", "adagrad", "row-adagrad")
+OPTIMISERS = ("adam", "lazy-adam", "adagrad", "row-adagrad", "auto")
 PROJECTIONS = ("xavier", "identity")
 
 
@@ -80,7 +80,10 @@ class LossConfig(Config):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimiserConfig(Config):
-    """The optimiser; all but ``adam`` update only rows with gradients."""
+    """The optimiser; all but ``adam`` update only rows with gradients.
+
+    ``auto`` is ``adam``, for more than 200,000 entities ``lazy-adam``.
+    """
 
     kind: Annotated[str, Choice(*OPTIMISERS)] = "adagrad"
     learning_rate: Annotated[float, Above(0)] = 0.1

@@ -17,7 +17,7 @@ from biograft.graph.embedding.parallel import run_parallel
 from biograft.graph.embedding.transe import FAST, Floats
 
 I32 = npt.NDArray[np.int32]
-ADAM, LAZY_ADAM, ADAGRAD, ROW_ADAGRAD = range(len(OPTIMISERS))
+ADAM, LAZY_ADAM, ADAGRAD, ROW_ADAGRAD = range(len(OPTIMISERS) - 1)  # "auto" is one of these
 FREE, UNIT, BALL = range(len(BOUNDS))
 
 

@@ -20,6 +20,7 @@ from biograft.artifacts import new_file
 from biograft.errors import ConfigError, FormatError, StoreError
 
 ENTITIES = "entities.jsonl"
+_ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +108,13 @@ def entity_table(
             f"{vectors}: has vectors of none of the {len(ids):,} entities (first {ids[0]!r}); "
             "embed the graph of the knowledge base that the text was annotated with"
         )
-    own = given[rows[known]].astype(np.float32)
-    length = float(np.linalg.norm(own, axis=1).mean()) if len(own) else 1.0
+    own, places = rows[known], np.flatnonzero(known)
+    parts = [slice(n, n + _ROWS_AT_ONCE) for n in range(0, len(own), _ROWS_AT_ONCE)]
+    lengths = [np.linalg.norm(given[own[part]].astype(np.float32), axis=1) for part in parts]
+    length = float(np.concatenate(lengths).mean()) if lengths else 1.0
     table = _random_vectors(rng, (len(ids), given.shape[1]), length)
-    table[known] = own
+    for part in parts:
+        table[places[part]] = given[own[part]]
     return EntityTable(table, int(len(ids) - known.sum()))
 
 

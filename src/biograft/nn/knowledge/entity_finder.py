@@ -7,19 +7,29 @@ last word. Results are cached by sequence.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import zlib
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from biograft.arrays import check_length, open_array
+from biograft.artifacts import ArtifactKind, file_sizes, new_folder
 from biograft.errors import ConfigError
+from biograft.nn.generation.trie import FlatTrie
 from biograft.nn.knowledge.entities import TableEntity
 from biograft.nn.knowledge.model import KnowledgeBertModel
-from biograft.nn.pretrained import quiet_transformers
+from biograft.nn.pretrained import describe_tokenizer, quiet_transformers
+from biograft.nn.settings import prepare_text
 
 _MAX_CACHED = 200_000
 _NAMES_PER_BATCH = 10_000
@@ -40,29 +50,70 @@ class EntityMentions(Protocol):
         """Find the entity mentions of a sequence, from left to right, disjoint."""
 
 
+FINDER = ArtifactKind(
+    format="biograft-entity-finder",
+    version=1,
+    called="entity finder",
+    remedy="remove the folder; it is built again",
+    keys=("made_from", "files"),
+)
+_FOLDER, _ROWS = "finder", "rows.npy"
+
+
 class EntityFinder:
     """Finds the entities of a table by their names in tokens.
 
     Names of one character, of digits alone, and with tokens unknown to the tokenizer are skipped.
     A name of several entities means the first one in the table, the most frequent in the training
-    text. Names are normalised like texts, by ``prepare``.
+    text. The names are a trie of tokens; ``rows`` has the entity whose name ends at each node, or
+    -1. Opened from a folder, both are memory-mapped, and shared by all processes that do so.
     """
 
-    def __init__(
-        self,
-        entities: Iterable[TableEntity],
-        tokenizer: Any,
-        prepare: Callable[[str], str] = str,
-    ) -> None:
-        self._rows: dict[tuple[int, ...], int] = {}
-        lengths: dict[int, set[int]] = defaultdict(set)
-        for row, tokens in _names(entities, tokenizer, prepare):
-            self._rows.setdefault(tokens, row)
-            lengths[tokens[0]].add(len(tokens))
-        self._lengths = {first: sorted(some, reverse=True) for first, some in lengths.items()}
+    def __init__(self, trie: FlatTrie, rows: npt.NDArray[np.int32], tokenizer: Any) -> None:
+        self.trie, self.rows = trie, rows
         vocabulary = tokenizer.get_vocab()
         self._continuing = {number for token, number in vocabulary.items() if token[:2] == "##"}
         self._cache: OrderedDict[bytes, tuple[EntityMention, ...]] = OrderedDict()
+
+    @classmethod
+    def build(
+        cls,
+        entities: Iterable[TableEntity],
+        tokenizer: Any,
+        prepare: Callable[[str], str] = str,
+    ) -> EntityFinder:
+        """Build the finder of some entities; names are normalised like texts, by ``prepare``."""
+        tokens, ends, entity_rows = array("i"), array("q"), array("i")
+        for row, name in _names(entities, tokenizer, prepare):
+            tokens.extend(name)
+            ends.append(len(tokens))
+            entity_rows.append(row)
+        trie, numbers = FlatTrie.build(np.array(tokens, np.int64), np.array(ends, np.int64))
+        rows = np.full(trie.n_nodes, -1, np.int32)
+        first = np.full(trie.n_sequences, np.iinfo(np.int32).max, np.int32)
+        np.minimum.at(first, numbers, np.array(entity_rows, np.int32))
+        sequences = trie.sequence_of(np.arange(trie.n_nodes))
+        rows[sequences >= 0] = first[sequences[sequences >= 0]]
+        return cls(trie, rows, tokenizer)
+
+    def save(self, folder: Path, made_from: Mapping[str, Any]) -> None:
+        """Write the finder into a new folder; ``made_from`` says what it was built from."""
+        with new_folder(folder, overwrite=True) as work:
+            self.trie.save(work)
+            np.save(work / _ROWS, self.rows, allow_pickle=False)
+            FINDER.write(work, {"made_from": made_from, "files": file_sizes(work)})
+
+    @classmethod
+    def open(cls, folder: Path, tokenizer: Any) -> EntityFinder:
+        """Memory-map a finder."""
+        FINDER.check_files(folder, FINDER.read(folder))
+        trie = FlatTrie.open(folder)
+        try:
+            rows = open_array(folder / _ROWS, np.int32)
+            check_length(_ROWS, rows, trie.n_nodes)
+        except ValueError as error:
+            raise FINDER.damaged(folder / _ROWS, error) from error
+        return cls(trie, np.asarray(rows), tokenizer)
 
     def find(self, tokens: Sequence[int]) -> tuple[EntityMention, ...]:
         """Find the entity mentions of a sequence, from left to right, disjoint."""
@@ -76,14 +127,23 @@ class EntityFinder:
     def _search(self, tokens: list[int]) -> Iterable[EntityMention]:
         position = 0
         while position < len(tokens):
-            for length in self._lengths.get(tokens[position], ()):
-                end = position + length
-                row = self._rows.get(tuple(tokens[position:end])) if end <= len(tokens) else None
-                if row is not None and not self._continuing.intersection(tokens[end : end + 1]):
-                    yield EntityMention(position, end - 1, row)
-                    position = end - 1
-                    break
+            found = self._longest(tokens, position)
+            if found is not None:
+                yield found
+                position = found.last
             position += 1
+
+    def _longest(self, tokens: list[int], start: int) -> EntityMention | None:
+        """Return the longest name that begins at a token, if any."""
+        node, found = self.trie.root, None
+        for last in range(start, len(tokens)):
+            node = self.trie.child(node, tokens[last])
+            if node < 0:
+                break
+            row = int(self.rows[node])
+            if row >= 0 and not self._continuing.intersection(tokens[last + 1 : last + 2]):
+                found = EntityMention(start, last, row)
+        return found
 
 
 class EntityCoverage:
@@ -127,13 +187,41 @@ def takes_entity_inputs(model: Any) -> bool:
     return isinstance(model, KnowledgeBertModel) and model.mention_reader is not None
 
 
-def make_finder(
-    model: Any, tokenizer: Any, prepare: Callable[[str], str] = str
-) -> EntityFinder | None:
-    """Make the finder of a model's entities; None for a model without entity inputs."""
+def make_finder(encoder: Any) -> EntityFinder | None:
+    """Make the finder of a text encoder's entities; None for a model without entity inputs.
+
+    It is opened where the folder of the encoder has one of the same names and tokens.
+    """
+    model, tokenizer = encoder.model, encoder.tokenizer
     if not takes_entity_inputs(model):
         return None
-    return EntityFinder(model.entities, tokenizer, prepare)
+    folder = encoder.folder / _FOLDER if encoder.folder else None
+    if folder is not None and FINDER.is_at(folder):
+        made_from = _describe(model.entities, tokenizer, lower=encoder.lower)
+        if FINDER.read(folder)["made_from"] == made_from:
+            return EntityFinder.open(folder, tokenizer)
+    return EntityFinder.build(model.entities, tokenizer, encoder.prepare)
+
+
+def save_finder(folder: Path, model: Any, tokenizer: Any, *, lower: bool) -> None:
+    """Write the finder of a model beside its weights, if the model takes entity inputs."""
+    model = getattr(model, "model", model)
+    if takes_entity_inputs(model) and any(entity.names for entity in model.entities):
+        finder = EntityFinder.build(model.entities, tokenizer, partial(prepare_text, lower=lower))
+        finder.save(folder / _FOLDER, _describe(model.entities, tokenizer, lower=lower))
+
+
+def _describe(entities: Iterable[TableEntity], tokenizer: Any, *, lower: bool) -> dict[str, Any]:
+    """Describe what a finder is built from."""
+    described = {
+        "names": [list(entity.names) for entity in entities],
+        "tokenizer": describe_tokenizer(tokenizer),
+    }
+    hashed = {
+        key: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+        for key, value in described.items()
+    }
+    return {**hashed, "lower": lower}
 
 
 def limit_coverage(encoder: Any, ratio: float) -> None:

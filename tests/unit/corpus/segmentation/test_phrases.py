@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import math
 import random
+import tracemalloc
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -114,6 +116,68 @@ def test_a_small_table_prunes_the_rarest_and_counts_them():
     assert full.pruned == 0
     assert small.pruned > 0
     assert "糖尿病" in {phrase.text for phrase in small.phrases}
+
+
+def many_words(n_documents=4000):
+    """English text in which almost every second word occurs once, and three words are a phrase."""
+    rng = random.Random(5)
+    frequent = ["".join(rng.choices("abcdefgh", k=5)) for _ in range(50)]
+    for number in range(n_documents):
+        rare = [f"rare{number}x{k}" for k in range(10)]
+        words = [
+            word for pair in zip(rare, rng.choices(frequent, k=10), strict=True) for word in pair
+        ]
+        words[6:6] = ["chronic", "kidney", "disease"]
+        yield " ".join(words) + "."
+
+
+PHRASES = PhraseConfig(min_count=30, max_length=3, min_cohesion=1.0, min_entropy=0.5)
+
+
+def test_memory_does_not_grow_with_the_text(monkeypatch):
+    """All different words, and an index a position of the text, were held in memory."""
+    monkeypatch.setattr(counting, "_CHUNK", 1 << 12)
+    monkeypatch.setattr("biograft.corpus.segmentation.words.fold", str.lower)  # it has a cache
+    bounds = {"max_units": 2000, "max_entries": 2000}
+    peaks, found = [], []
+    for n, config in ((2000, replace(PHRASES, **bounds)), (8000, replace(PHRASES, **bounds)),
+                      (8000, PHRASES)):  # fmt: skip
+        tracemalloc.start()
+        try:
+            found.append(mine_phrases(many_words(n), config, language="en"))
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    declared = 2000 * (100 + 200) + 50 * counting._CHUNK
+    ids = 20 * 80_000  # counts and a position for each word that was ever numbered
+    assert peaks[1] < declared + ids
+    assert peaks[1] - peaks[0] < ids
+    assert peaks[2] > 5 * peaks[1]
+    assert found[1].pruned_units > 0
+    assert found[1].pruned > 0
+    assert found[2].pruned_units == found[2].pruned == 0
+    assert "chronic kidney disease" in {phrase.text for phrase in found[1].phrases}
+
+
+def test_bounds_that_prune_nothing_change_nothing(monkeypatch):
+    expected = mine_phrases(many_words(300), PHRASES, language="en")
+    monkeypatch.setattr(counting, "_CHUNK", 1 << 10)
+    n_words = 300 * 10 + 50 + 3
+    bounded = replace(PHRASES, max_units=n_words, max_entries=10_000)
+    mined = mine_phrases(many_words(300), bounded, language="en")
+    assert (mined.pruned, mined.pruned_units) == (0, 0)
+    assert mined.phrases == expected.phrases
+    fewer = mine_phrases(many_words(300), replace(bounded, max_units=n_words - 1), language="en")
+    assert fewer.pruned_units > 0
+
+
+@pytest.mark.parametrize("max_units", [1, 5, 12, 60])
+def test_counts_of_pruned_units_are_never_too_high(max_units):
+    exact = mine_phrases(make_documents(), ALL)
+    pruned = mine_phrases(make_documents(), replace(ALL, max_units=max_units))
+    known = {phrase.text: phrase.count for phrase in exact.phrases}
+    assert all(phrase.count <= known[phrase.text] for phrase in pruned.phrases)
+    assert pruned.n_units == exact.n_units
 
 
 @pytest.mark.parametrize("max_entries", [20, 60, 100])

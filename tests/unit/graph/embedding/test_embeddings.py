@@ -62,3 +62,15 @@ def test_a_malformed_header_is_refused(header, tmp_path):
     path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(8))
     with pytest.raises(ValueError, match=r"header is no table|cannot be read|cut short"):
         read_tensors(path)
+
+
+def test_arrays_are_mapped(tmp_path):
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, ARRAYS)
+    one, other = (read_tensors(path)["b"] for _ in range(2))
+    np.testing.assert_array_equal(one, other)
+    base = one
+    while not isinstance(base, np.memmap):
+        base = base.base
+    assert base.filename == path
+    assert not one.flags.writeable

@@ -9,9 +9,11 @@ from one_writer import elsewhere
 
 from biograft.errors import BiograftError, ConfigError, InputError, OutputError, StoreError
 from biograft.graph.embedding import (
+    EmbeddingExecution,
     Embeddings,
     GraphRecipe,
     embed_graph,
+    epochs,
     predict_links,
     read_triples,
     training,
@@ -196,6 +198,68 @@ def test_evaluation_without_a_valid_split_is_refused(tmp_path, write):
         )
 
 
+def test_adam_is_lazy_for_many_entities():
+    recipe = recipe_of("transe-kebiolm")
+    kinds = [epochs.resolve_optimiser(recipe, n).optimiser.kind for n in (200_000, 200_001)]
+    assert kinds == ["adam", "lazy-adam"]
+    chosen = recipe_of("transe-kebiolm", **{"optimiser.kind": "adam"})
+    assert epochs.resolve_optimiser(chosen, 10**6) is chosen
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "lazy-adam", "adagrad"])
+@pytest.mark.parametrize("name", ["transe", "transr"])
+def test_an_estimate_precedes_the_training_and_changes_nothing(
+    name, optimiser, small_base, tmp_path
+):
+    recipe, heard = recipe_of(name, **{"optimiser.kind": optimiser}), []
+    embed_graph(small_base, recipe, tmp_path / "silent")
+    execution = EmbeddingExecution(announce=heard.append)
+    result = embed_graph(small_base, recipe, tmp_path / "announced", execution=execution)
+    assert_equal(tmp_path / "silent", tmp_path / "announced")
+    (estimate,) = heard
+    assert (estimate.n_epochs, estimate.optimiser, estimate.device) == (6, optimiser, "cpu")
+    assert estimate.seconds > 0
+    assert estimate.n_bytes > result.run.n_bytes()
+    assert f"for 6 epochs and 0.00 GiB ({optimiser} on cpu)" in str(estimate)
+
+
+def test_the_estimate_of_a_resumed_run_is_of_its_own_epochs(small_base):
+    recipe = recipe_of()
+    run = training.new_run(read_triples(small_base), recipe)
+    run.epoch, run.losses, run.seconds = 4, [1.0] * 4, [50.0, 100.0, 100.0, 100.0]
+    estimate = epochs._EpochTrainer(read_triples(small_base), recipe, run).estimate()
+    assert (estimate.n_epochs, estimate.seconds) == (2, 200.0)
+
+
+def test_auto_is_a_gpu_only_for_many_entities(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+
+    def chosen(device, name, n):
+        return epochs.choose_device(device, recipe_of(name), n)
+
+    assert [chosen("auto", "transe", n) for n in (200_000, 200_001)] == ["cpu", "cuda"]
+    assert chosen("auto", "transr", 10**6) == chosen("cpu", "transe", 10**6) == "cpu"
+    assert chosen("cuda", "transe", 10) == "cuda"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert chosen("auto", "transe", 10**6) == "cpu"
+    with pytest.raises(ConfigError, match="torch finds no GPU here"):
+        chosen("cuda", "transe", 10)
+
+
+@pytest.mark.parametrize(
+    ("device", "name", "message"),
+    [("cuda", "transr", "leave --device out"), ("gpu", "transe", "device: expected one of")],
+)
+def test_a_device_that_cannot_be_is_refused(device, name, message, small_base, tmp_path):
+    def embed():
+        execution = EmbeddingExecution(device=device)
+        embed_graph(small_base, recipe_of(name), tmp_path / "out", execution=execution)
+
+    with pytest.raises(ConfigError, match=message):
+        embed()
+
+
 def test_a_loss_that_is_not_finite_ends_the_run(small_base, tmp_path):
     changes = {
         "optimiser.learning_rate": 1e38,
@@ -256,14 +320,14 @@ def test_a_damaged_state_is_refused(header, small_base, tmp_path):
 
 def test_vectors_that_are_not_finite_are_not_kept(small_base, tmp_path, monkeypatch):
     """The last step of an epoch may make them NaN after its loss was computed."""
-    step = training._EpochTrainer._step
+    step = epochs.CompiledSteps.step
 
     def spoiling(self, batch):
         loss = step(self, batch)
         self.run.tables.entity[3, 0] = np.nan if self.run.step == 10 else 0.5
         return loss
 
-    monkeypatch.setattr(training._EpochTrainer, "_step", spoiling)
+    monkeypatch.setattr(epochs.CompiledSteps, "step", spoiling)
     recipe = recipe_of(**{"training.evaluate_every": 1})
     with pytest.raises(InputError, match="epoch 2"):
         embed_graph(small_base, recipe, tmp_path / "out")
@@ -285,7 +349,8 @@ def test_progress_is_of_the_whole_training(small_base, tmp_path):
     run.epoch, run.losses, run.seconds = 3, [1.0] * 3, [0.1] * 3
     state = tmp_path / "out" / "state"
     training._save_state(state, run, recipe, training.graph_fingerprint(small_base))
-    embed_graph(small_base, recipe, tmp_path / "out", resume=True, progress=Recorder(enabled=False))
+    execution = EmbeddingExecution(progress=Recorder(enabled=False))
+    embed_graph(small_base, recipe, tmp_path / "out", resume=True, execution=execution)
     assert Recorder.stages == [("training", 0.5)]
     assert len(Recorder.fractions) == 3 * 5
     assert Recorder.fractions == sorted(Recorder.fractions)

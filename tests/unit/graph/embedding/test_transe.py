@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from biograft.graph.embedding.config import GraphRecipe, LossConfig, ModelConfig
-from biograft.graph.embedding.training import new_run
+from biograft.graph.embedding.state import new_run
 from biograft.graph.embedding.transe import (
     L1,
     L2,

@@ -1,12 +1,14 @@
 """Entity inputs: entities found in texts, their coverage, and the layers that take them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from tiny_masked_lm import tiny_masked_lm_folder
 from transformers import AutoModel
 
-from biograft.errors import ConfigError, FormatError
+from biograft.errors import ConfigError, FormatError, StoreError
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM, TableEntity, read_entities
 from biograft.nn.knowledge.entity_finder import (
@@ -153,7 +155,7 @@ def test_an_encoder_finds_the_entities_of_a_text(build, write, bert):
 
 def find(text, bert, coverage=None):
     tokenizer = load_masked_lm(bert).tokenizer
-    tokens, finder = tokenizer(text)["input_ids"], EntityFinder(ENTITIES, tokenizer)
+    tokens, finder = tokenizer(text)["input_ids"], EntityFinder.build(ENTITIES, tokenizer)
     if coverage is not None:
         finder = EntityCoverage(finder, coverage)
     return finder.find(tokens), tokenizer.convert_ids_to_tokens(tokens)
@@ -171,7 +173,7 @@ def test_numbers_single_characters_and_parts_of_words_are_not_found(bert):
     tokenizer = load_masked_lm(bert).tokenizer
     numbers_of = tokenizer.get_vocab()
     subword = next(number for token, number in numbers_of.items() if token.startswith("##"))
-    finder = EntityFinder(ENTITIES, tokenizer)
+    finder = EntityFinder.build(ENTITIES, tokenizer)
     heart = numbers_of["heart"]
     assert finder.find([heart]) == (EntityMention(0, 0, 1),)
     assert finder.find([heart, subword]) == ()
@@ -205,8 +207,8 @@ def test_names_are_normalised_like_texts(bert):
     tokenizer.backend_tokenizer.normalizer = None  # case-sensitive
     tokens = tokenizer("heart attack", add_special_tokens=False)["input_ids"]
     named = [TableEntity("C0", "", ("Heart ATTACK",))]
-    assert EntityFinder(named, tokenizer).find(tokens) == ()
-    assert EntityFinder(named, tokenizer, prepare=str.lower).find(tokens) == (
+    assert EntityFinder.build(named, tokenizer).find(tokens) == ()
+    assert EntityFinder.build(named, tokenizer, prepare=str.lower).find(tokens) == (
         EntityMention(0, 1, 0),
     )
 
@@ -256,3 +258,104 @@ def test_fewer_neighbours_are_saved_with_the_model(build, write, tmp_path, bert)
         keep_neighbours(again.model, 2)
     with pytest.raises(ConfigError, match="n_neighbours: the encoder has no neighbour_attention"):
         keep_neighbours(TextEncoder.from_pretrained(bert).model, 1)
+
+
+def plain_find(entities, tokenizer, tokens):
+    """The mentions by the definition: the longest name from the left that cuts no word."""
+    rows = {}
+    for row, entity in enumerate(entities):
+        for name in entity.names:
+            if len(name) > 1 and not name.isdigit():
+                rows.setdefault(tuple(tokenizer(name, add_special_tokens=False)["input_ids"]), row)
+    pieces = [*tokenizer.convert_ids_to_tokens(tokens), ""]
+    found, start = [], 0
+    while start < len(tokens):
+        ends = [
+            end
+            for end in range(len(tokens), start, -1)
+            if tuple(tokens[start:end]) in rows and not pieces[end].startswith("##")
+        ]
+        if ends:
+            found.append(EntityMention(start, ends[0] - 1, rows[tuple(tokens[start : ends[0]])]))
+        start = ends[0] if ends else start + 1
+    return tuple(found)
+
+
+def test_mentions_are_those_of_the_definition(bert):
+    tokenizer = load_masked_lm(bert).tokenizer
+    words = "heart attack failure are bad mi hearts and short".split()
+    rng = np.random.default_rng(1)
+    entities = [
+        TableEntity(f"C{n}", "", (" ".join(rng.choice(words, rng.integers(1, 4))), "mi and"))
+        for n in range(40)
+    ]
+    finder = EntityFinder.build(entities, tokenizer)
+    for _ in range(50):
+        text = " ".join(rng.choice(words, 30))
+        tokens = tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert finder.find(tokens) == plain_find(entities, tokenizer, tokens)
+
+
+def test_a_saved_finder_is_mapped_and_finds_the_same(bert, tmp_path):
+    """Every process built its own in memory."""
+    tokenizer = load_masked_lm(bert).tokenizer
+    built = EntityFinder.build(ENTITIES, tokenizer)
+    built.save(tmp_path / "finder", {})
+    one, other = (EntityFinder.open(tmp_path / "finder", tokenizer) for _ in range(2))
+    for finder in (one, other):
+        for array in (finder.rows, finder.trie.tokens):
+            assert isinstance(array.base, np.memmap)
+            assert not array.flags.writeable
+    tokens = tokenizer("mi and heart attack , heart failure are bad for heart")["input_ids"]
+    assert one.find(tokens) == other.find(tokens) == built.find(tokens)
+    assert EntityFinder.build([], tokenizer).find(tokens) == ()
+
+
+def test_an_encoder_opens_the_finder_beside_its_weights(build, write, tmp_path, monkeypatch):
+    encoder = TextEncoder.from_pretrained(write(build()), device="cpu")
+    encoder.save_pretrained(tmp_path / "encoder")
+    text = encoder.tokenize(["heart  ATTACK is bad, mi"])
+    expected = encoder.add_entity_inputs(text)["mentions"].tolist()
+    with monkeypatch.context() as patch:
+        patch.setattr(EntityFinder, "build", None)
+        opened = TextEncoder.from_pretrained(tmp_path / "encoder", device="cpu")
+        assert opened.add_entity_inputs(text)["mentions"].tolist() == expected
+        assert isinstance(opened.finder.rows.base, np.memmap)
+    other = TextEncoder.from_pretrained(tmp_path / "encoder", device="cpu")
+    other.model.entities = (TableEntity("C0", "", ("bad",)), *ENTITIES[1:])
+    assert other.add_entity_inputs(text)["entities"].tolist() == [1, 0, 1]  # built anew
+    assert encoder.fingerprint() == opened.fingerprint()
+
+
+@pytest.mark.parametrize("name", ["rows.npy", "children.npy"])
+def test_a_damaged_finder_is_refused(name, build, write, tmp_path):
+    TextEncoder.from_pretrained(write(build()), device="cpu").save_pretrained(tmp_path / "encoder")
+    path = tmp_path / "encoder" / "finder" / name
+    path.write_bytes(path.read_bytes()[:-4])
+    encoder = TextEncoder.from_pretrained(tmp_path / "encoder", device="cpu")
+    with pytest.raises(StoreError, match="finder"):
+        encoder.encode(["heart attack"])
+
+
+def is_mapped(tensor):
+    """Whether the numbers of a tensor lie in a file, by the memory map of this process."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, *_, name = line.split()
+        first, last = (int(end, 16) for end in span.split("-"))
+        if first <= tensor.data_ptr() < last:
+            return name.endswith("model.safetensors")
+    return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads /proc/self/maps")
+def test_the_entity_table_is_mapped_from_its_file(build, write):
+    """Processes share it until they train it: transformers maps weights, and no copy is made."""
+    folder = write(build(neutral_start=False))
+    for kind in (AutoModel, KnowledgeBertForMaskedLM):
+        one, other = (kind.from_pretrained(folder) for _ in range(2))
+        tables = [getattr(each, "model", each).entity_table.weight for each in (one, other)]
+        assert all(map(is_mapped, tables))
+        before = tables[1].detach().clone()
+        with torch.no_grad():
+            tables[0].add_(1)
+        assert torch.equal(tables[1], before)
