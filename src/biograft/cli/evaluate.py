@@ -21,6 +21,7 @@ from biograft.cli.options import (
     Overwrite,
     Quiet,
     Seed,
+    Texts,
     Threshold,
     Types,
     print_json,
@@ -28,6 +29,7 @@ from biograft.cli.options import (
     split_list,
     warn_left_out,
     warn_unknown,
+    warn_without_text,
 )
 from biograft.errors import ConfigError, OutputError
 from biograft.progress import Progress
@@ -74,6 +76,10 @@ def link(
     model: Model = None,
     calibration: Calibration = None,
     types: Types = "",
+    text: Texts = None,
+    no_context: Annotated[
+        bool, typer.Option("--no-context", help="Link mentions without the text around them.")
+    ] = False,
     nil: Annotated[
         bool, typer.Option("--nil", help="Include mentions whose gold answer is NIL.")
     ] = False,
@@ -120,7 +126,13 @@ def link(
 
     Metrics are in percent, with 95 % intervals by a bootstrap over documents.
     """
-    from biograft.evaluation import EvaluationConfig, GoldConfig, evaluate_linking, read_gold
+    from biograft.evaluation import (
+        EvaluationConfig,
+        GoldConfig,
+        TextIndex,
+        evaluate_linking,
+        read_gold,
+    )
     from biograft.evaluation.linking import CUTOFFS, nil_as_linked
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker
@@ -133,8 +145,9 @@ def link(
         raise ConfigError("--aim: needs --fit-calibration, which fits the threshold")
     gold_config = GoldConfig(types=split_list(types), keep_nil=nil)
     ks = (*(k for k in CUTOFFS if k < depth), depth)
-    config = EvaluationConfig(ks=ks, nil_below=nil_below, seed=seed)
-    base, gold_set = KnowledgeBase.open(kb), read_gold(gold, form, gold_config)
+    config = EvaluationConfig(ks=ks, nil_below=nil_below, seed=seed, context=not no_context)
+    base, texts = KnowledgeBase.open(kb), TextIndex.read(text or ())
+    gold_set = read_gold(gold, form, gold_config, texts)
     seen = read_gold(train, form, gold_config).queries if train else None
     queries = gold_set.queries[:limit] if limit else gold_set.queries
     linker = Linker.open(base, index, model, calibration)
@@ -142,6 +155,8 @@ def link(
         config = nil_as_linked(linker, config)
     result = evaluate_linking(linker, base, queries, scorer, config, Progress(enabled=not quiet))
     _warn_link(result, gold_set)
+    if texts is not None:
+        warn_without_text(gold_set.n_without_text, len(gold_set.queries))
     left_out = _left_out(gold_set)
     if report is not None:
         provenance = {
@@ -157,6 +172,7 @@ def link(
         fitted = _fit(result, linker.score_source, criterion, fit_calibration, overwrite=overwrite)
     if as_json:
         more = {"left_out": left_out, "nil_below": config.nil_below}
+        more |= {"n_without_text": gold_set.n_without_text}
         more |= {"calibration": fitted} if fitted else {}
         print_json({"format": form, **result.to_json(), **more})
     else:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         GoldConfig as GoldConfig,
         GoldTexts as GoldTexts,
         LinkQuery as LinkQuery,
+        TextIndex as TextIndex,
         read_gold as read_gold,
         read_gold_texts as read_gold_texts,
     )

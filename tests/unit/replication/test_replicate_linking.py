@@ -7,10 +7,16 @@ import json
 import pytest
 from tiny_models import tiny_encoder_folder
 
+from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.replication import Experiment, ExperimentJob, run_experiment
-from biograft.replication.linking import MENTIONS, NAMES, write_biosyn
-from biograft.replication.linking_sets import SETS, names_by_cui, write_train_dictionary
+from biograft.replication.linking import MENTIONS, NAMES, read_resolved, write_biosyn
+from biograft.replication.linking_sets import (
+    SETS,
+    names_added,
+    names_by_cui,
+    write_train_dictionary,
+)
 from biograft.sources import SourceConfig
 
 TEXTS = [name for group in NAMES.values() for name in group]
@@ -164,3 +170,15 @@ def test_every_set_reads_its_real_files(shared_data):
     phrases = (data / SETS["askapatient-3"].gold["dev"]).read_bytes().splitlines()
     assert sizes["askapatient-3"] == len([line for line in phrases if line.strip()])
     assert 5000 < sizes["bc5cdr-chemical"] <= 5347
+
+
+def test_a_weight_is_fitted_with_the_dictionary_of_dev(tmp_path):
+    write_biosyn(tmp_path / "data/entity_linking/ncbi_disease/biosyn")
+    chosen, data = SETS["ncbi-disease"], tmp_path / "data"
+    fit = {split: chosen.open_store(data, split, tmp_path) for split in ("dev", "test")}
+    queries = read_resolved(chosen, "dev", fit["dev"], data)
+    chosen.check_fitting(data, "dev", fit["dev"], queries, tmp_path)
+    with pytest.raises(ConfigError, match="3 dev mentions, such as 'breast cancers', are names of"):
+        chosen.check_fitting(data, "dev", fit["test"], queries, tmp_path)
+    train = chosen.open_store(data, "train", tmp_path)
+    assert names_added(fit["test"], train, queries, {"colds", "breast cancers"}) == ["stomach pain"]

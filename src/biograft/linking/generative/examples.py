@@ -98,6 +98,8 @@ class GenerationCounts:
     overlapping: int = 0
     """Skipped if ``drop_overlapping`` is set."""
     used: int = 0
+    without_text: int = 0
+    """Of the used ones: the words around them are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,7 @@ def collect_mentions(
     mentions, names = _only(mentions, nameable), _only(names, nameable)
     counts |= {"unknown": len(nameable) - len(mentions), "used": len(mentions)}
     forms = MentionForms(kb, abbreviations=True, composites=False).of_queries(mentions)
+    counts["without_text"] = sum(not query.context for query in mentions)
     rows = chooser.choose([form for form, _ in forms], names)
     examples = tuple(
         NameExample(*make_input(form, context, config), chooser.text_of(row))

@@ -34,7 +34,7 @@ from biograft.linking.generative.folder import (
 from biograft.linking.generative.names import NameTrie, Selection, select_names
 from biograft.linking.generative.ranker import Seq2SeqLinker
 from biograft.linking.mentions import MentionForms
-from biograft.linking.queries import GoldQuery
+from biograft.linking.queries import GoldQuery, check_not_names, check_texts
 from biograft.linking.rankers import TrainedLinker
 from biograft.nn.seq2seq import Seq2SeqModel
 from biograft.objectives.name_examples import NameBatches
@@ -78,6 +78,7 @@ def fit_mixing(
 ) -> tuple[Mixing, dict[str, float]]:
     """Fit the weight of generation beside a search; also return the accuracies."""
     queries = [query for query in queries if query.gold]
+    check_not_names(ranker.kb, queries)
     rescore, weights = ranker.config.rescore, dict(search.weights)
     both = Seq2SeqLinker(
         ranker.kb, ranker.seq2seq, ranker.names, ranker.config, Mixing(0.5, rescore, weights)
@@ -214,6 +215,10 @@ def _check(config: GenerativeConfig, mentions: Mentions) -> None:
             "model: none named; give the folder or name of a BART or T5 (config.model, "
             "--encoder), or say how to make one (a table [config.new])"
         )
+    if config.context_words:
+        remedy = "give --text, the documents of the gold, or set config.context_words=0"
+        check_texts(mentions.train, "training mentions", remedy)
+        check_texts(mentions.held_out, "held-out mentions", remedy)
     if config.fit_weight and not (mentions.held_out and mentions.search):
         raise ConfigError("fit_weight: there is no held-out mention to fit it on; give --dev")
 
