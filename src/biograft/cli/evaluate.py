@@ -66,7 +66,9 @@ def link(
     form: Annotated[
         str,
         typer.Option(
-            "--format", metavar="F", help="biosyn, pubtator, aap, xlbel, procedures or sample."
+            "--format",
+            metavar="F",
+            help="biosyn, pubtator, aap, xlbel, cometa, cometa-specific, procedures or sample.",
         ),
     ],
     scorer: Annotated[
@@ -80,6 +82,13 @@ def link(
     no_context: Annotated[
         bool, typer.Option("--no-context", help="Link mentions without the text around them.")
     ] = False,
+    drop: Annotated[
+        str,
+        typer.Option(
+            metavar="overlapping,unknown-ids",
+            help="Leave out queries as some papers do; they are counted.",
+        ),
+    ] = "",
     nil: Annotated[
         bool, typer.Option("--nil", help="Include mentions whose gold answer is NIL.")
     ] = False,
@@ -130,6 +139,7 @@ def link(
         EvaluationConfig,
         GoldConfig,
         TextIndex,
+        drop_queries,
         evaluate_linking,
         read_gold,
     )
@@ -147,7 +157,7 @@ def link(
     ks = (*(k for k in CUTOFFS if k < depth), depth)
     config = EvaluationConfig(ks=ks, nil_below=nil_below, seed=seed, context=not no_context)
     base, texts = KnowledgeBase.open(kb), TextIndex.read(text or ())
-    gold_set = read_gold(gold, form, gold_config, texts)
+    gold_set = drop_queries(read_gold(gold, form, gold_config, texts), base, split_list(drop))
     seen = read_gold(train, form, gold_config).queries if train else None
     queries = gold_set.queries[:limit] if limit else gold_set.queries
     linker = Linker.open(base, index, model, calibration)
@@ -193,7 +203,14 @@ def _nil_rule(config: EvaluationConfig) -> str:
 
 
 def _warn_link(result: LinkingResult, gold: Gold) -> None:
+    from biograft.evaluation.ids import DROPS
+
     warn_left_out(gold.log.rejected.counts, "rows of the gold")
+    warn_left_out(
+        {r: gold.log.filtered[r] for r in DROPS.values() if r in gold.log.filtered}, "queries"
+    )
+    for reason, n in gold.log.doubtful.counts.items():
+        typer.echo(f"warning: {n:,} rows of the gold: {reason}", err=True)
     effect = (
         f"; {result.resolved.n_unreachable:,} queries cannot be answered right, and count as wrong"
     )

@@ -101,6 +101,11 @@ GOLD_FORMATS: Registry[GoldReader] = Registry(
         "pubtator": (f"{_HOME}:read_pubtator_queries", _PUBTATOR),
         "aap": (f"{_HOME}:read_aap", "AskAPatient: id, concept name, phrase; tab-separated"),
         "xlbel": (f"{_HOME}:read_xlbel", "XL-BEL: ids||mention||sentence with <tgt> marks"),
+        "cometa": (
+            f"{_HOME}:read_cometa",
+            "COMETA: Term, Example, General SNOMED ID; tab-separated with a header",
+        ),
+        "cometa-specific": (f"{_HOME}:read_cometa_specific", "the same with Specific SNOMED ID"),
         "procedures": (
             f"{_HOME}:read_procedures",
             "Chinese terms and their standard names (joined by ##); tab-separated",

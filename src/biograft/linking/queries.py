@@ -6,6 +6,7 @@ records. :func:`label_examples` makes gold queries of documents, or of (mention,
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -66,6 +67,23 @@ def check_texts(queries: Sequence[Query], what: str, remedy: str) -> None:
             f"{what}: none of the {len(queries):,} has a text, and the linker reads the words "
             f"around a mention; {remedy}"
         )
+
+
+def overlapping(queries: Sequence[Query]) -> list[bool]:
+    """Return which mentions overlap another mention of their document."""
+    of_document: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for index, query in enumerate(queries):
+        if query.document and query.start is not None and query.end is not None:
+            of_document[query.document].append((query.start, query.end, index))
+    flags = [False] * len(queries)
+    for spans in of_document.values():
+        last_end, last = 0, -1  # of the mentions before, the one that ends last
+        for start, end, index in sorted(spans):
+            if last >= 0 and start < last_end:
+                flags[last] = flags[index] = True
+            if end > last_end or last < 0:
+                last_end, last = end, index
+    return flags
 
 
 MIN_FITTED = 50

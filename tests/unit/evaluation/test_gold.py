@@ -332,3 +332,35 @@ def test_texts_that_do_not_belong_to_the_gold_are_refused(write):
     with pytest.raises(ConfigError, match="'pubtator' has texts of its own"):
         read_gold(text, "pubtator", texts=texts)
     assert TextIndex.read([]) is None
+
+
+COMETA = """\
+\tID\tTerm\tGeneral SNOMED ID\tSpecific SNOMED ID\tExample
+0\t7\tback pain\t161891005\t278860009\tMy BACK PAIN is worse.
+1\t8\tmi\t22298006\t\tmy mit, then an MI
+2\t9\tgone\t1\t2\t"not ""in"" it,
+on two lines"
+3\t10\t\t1\t2\tno term
+4\ttoo\tshort
+"""
+
+
+def test_cometa_terms_are_found_in_their_examples(write):
+    gold = read_gold(write("c.csv", COMETA), "cometa")
+    pain, mi, gone = gold.queries
+    assert (pain.gold, pain.context[pain.start : pain.end]) == ({"161891005"}, "BACK PAIN")
+    assert (mi.start, mi.end) == (16, 18)
+    assert (gone.start, gone.context) == (None, 'not "in" it,\non two lines')
+    assert gold.log.doubtful.counts.total() == 1
+    assert gold.log.rejected.counts == {
+        "without a term": 1,
+        "not as many columns as the header": 1,
+    }
+    specific = read_gold(write("c.csv", COMETA), "cometa-specific")
+    assert [sorted(query.gold) for query in specific.queries] == [["278860009"], ["2"]]
+    assert specific.log.filtered == {"without gold concept (NIL)": 1}
+
+
+def test_cometa_without_its_columns_is_refused(write):
+    with pytest.raises(FormatError, match="column 'General SNOMED ID' is missing"):
+        read_gold(write("c.csv", "Term\tExample\nflu\ta flu\n"), "cometa")
