@@ -189,11 +189,16 @@ def train_generative(
         "search": str(mentions.search) if mentions.search else None,
         **data.provenance(),
     }
-    task = _task(seq2seq, data, held_out, config, provenance)
+    names = None
+    if config.objective.unlikelihood:
+        names = NameTrie.build(kb, seq2seq, config.names, progress)
+    objective = config.objective.build()
+    learning = NameGenerationTraining(seq2seq, objective, names.trie if names else None)
+    task = _task(learning, data, held_out, config, provenance)
     trained = train(task, config.training, run, resume=resume, progress=progress)
     report: dict[str, Any] = {"mentions": asdict(data.counts)}
     if join_processes().is_main_process:
-        names = NameTrie.build(kb, seq2seq, config.names, progress)
+        names = names or NameTrie.build(kb, seq2seq, config.names, progress)
         ranker = Seq2SeqLinker(kb, seq2seq, names, config, _mixing(config, mentions.search))
         report |= {
             "n_names": names.trie.n_sequences,
@@ -254,16 +259,13 @@ def _texts(selection: Selection, data: GenerationExamples) -> Iterator[str]:
 
 
 def _task(
-    seq2seq: Seq2SeqModel,
+    learning: NameGenerationTraining,
     data: GenerationExamples,
     held_out: GenerationExamples,
     config: GenerativeConfig,
     provenance: Mapping[str, Any],
 ) -> Task[Any]:
-    learning, processes = (
-        NameGenerationTraining(seq2seq, config.objective.build()),
-        join_processes(),
-    )
+    processes = join_processes()
     batches = NameBatches(
         data,
         config.training.batch_size,

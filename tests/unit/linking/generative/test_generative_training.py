@@ -25,6 +25,7 @@ from biograft.linking.lexical import LexicalIndex
 from biograft.linking.rankers import load_ranker
 from biograft.nn.generation import BeamConfig
 from biograft.nn.scratch_configs import NewSeq2Seq
+from biograft.objectives.configs import NameGenerationConfig
 
 SAID = {
     "too much sugar": "D1",
@@ -196,3 +197,10 @@ def test_a_weight_is_not_fitted_on_names_of_the_store(named, tmp_path):
     config = config_of(fit_weight=True, steps=1, context_words=0)
     with pytest.raises(ConfigError, match="50 of 50 are names of their concepts in this store"):
         train_generative(named, mentions, config, tmp_path / "run")
+
+
+def test_other_names_of_the_trie_are_made_unlikely(named, tmp_path):
+    config = config_of(objective=NameGenerationConfig(unlikelihood=0.1), batch_size=4)
+    run = train_generative(named, Mentions(train=QUERIES), config, tmp_path / "run").run
+    lines = [json.loads(x) for x in (run / "metrics.jsonl").read_text().splitlines()]
+    assert all(line["unlikelihood"] > 0 for line in lines if "loss" in line)
