@@ -159,7 +159,7 @@ def warn_without_text(n: int, n_queries: int, where: str = "") -> None:
     if n:
         typer.echo(
             f"warning: {where}{n:,} of {n_queries:,} mentions are not in the documents of --text, "
-            "and are linked alone",
+            "and stand alone",
             err=True,
         )
 

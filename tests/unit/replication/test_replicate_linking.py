@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
@@ -182,3 +183,51 @@ def test_a_weight_is_fitted_with_the_dictionary_of_dev(tmp_path):
         chosen.check_fitting(data, "dev", fit["test"], queries, tmp_path)
     train = chosen.open_store(data, "train", tmp_path)
     assert names_added(fit["test"], train, queries, {"colds", "breast cancers"}) == ["stomach pain"]
+
+
+GENERATIVE = """kind = "generative_linking"
+sets = ["ncbi-disease"]
+seeds = [0]
+[inputs]
+encoder = "a folder"
+[settings]
+changes = [
+    "config.training.steps=2", "config.training.batch_size=2", "config.training.precision=fp32",
+    "config.new.width=16", "config.new.layers=1", "config.new.heads=2",
+    "config.new.feed_forward=32", "config.new.n_tokens=400",
+]
+[variants.alone]
+start = "new"
+[variants."in their texts"]
+start = "new"
+text = true
+[variants."generative+lexical"]
+start = "new"
+search = "lexical"
+"""
+
+
+def test_generation_is_measured_alone_in_texts_and_beside_a_search(run, tmp_path):
+    for split, path in SETS["ncbi-disease"].texts.items():
+        file = tmp_path / "data" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        mentions = enumerate(MENTIONS[split])
+        text = "".join(f"{n}|t|Seen: {mention}.\n\n" for n, (mention, _) in mentions).encode()
+        file.write_bytes(gzip.compress(text) if file.suffix == ".gz" else text)
+    inputs = {"encoder": tiny_encoder_folder(tmp_path / "tiny", TEXTS)}
+    rows, _, warnings = run(GENERATIVE, inputs=inputs)
+    assert warnings == []
+    alone, read, mixed = rows
+    assert [row["n"] for row in rows] == [3, 3, 3]
+    assert "n_without_text" not in alone
+    assert read["n_without_text"] == 0
+    assert set(mixed["dev"]) == {"generation_weight", "searched", "generative", "mixed"}
+    for folder, words in (("", 0), ("-text", 24)):
+        model = tmp_path / f"work/ncbi-disease/new-similar-all-prompt{folder}/seed-0/model"
+        config = json.loads((model / "manifest.json").read_text("utf-8"))["config"]
+        assert config["context_words"] == words
+    # both dictionaries are searched: dev's for the weight, test's for the result
+    assert {path.name for path in (tmp_path / "work/ncbi-disease").glob("index-*")} == {
+        "index-dev",
+        "index-test",
+    }

@@ -145,7 +145,7 @@ def collect_mentions(
     mentions, names = _only(mentions, nameable), _only(names, nameable)
     counts |= {"unknown": len(nameable) - len(mentions), "used": len(mentions)}
     forms = MentionForms(kb, abbreviations=True, composites=False).of_queries(mentions)
-    counts["without_text"] = sum(not query.context for query in mentions)
+    counts["without_text"] = sum(not q.context or q.start is None for q in mentions)
     rows = chooser.choose([form for form, _ in forms], names)
     examples = tuple(
         NameExample(*make_input(form, context, config), chooser.text_of(row))

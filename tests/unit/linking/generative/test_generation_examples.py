@@ -258,3 +258,13 @@ def test_names_of_concepts(organs):
     concepts = organs.table("names").column("concept").to_numpy()
     for own in ([0], [1], [2], [0, 2], [], [99]):
         assert chooser.names_of(own).tolist() == np.flatnonzero(np.isin(concepts, own)).tolist()
+
+
+def test_mentions_that_stand_alone_are_counted(gather):
+    elsewhere = Query(("cold",), frozenset({"D6"}), context="nothing of it")
+    alone = Query(("cold",), frozenset({"D6"}))
+    data = gather([elsewhere, alone, ask_in("a cold", "cold", "D6")])
+    assert [example.source for example in data.examples] == [
+        "START cold END", "START cold END", "a START cold END"
+    ]  # fmt: skip
+    assert (data.counts.used, data.counts.without_text) == (3, 2)
