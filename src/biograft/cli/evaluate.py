@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         LinkingResult,
         LinkQuery,
         Score,
+        TextIndex,
         TextResult,
     )
     from biograft.kb import KnowledgeBase
@@ -164,9 +165,7 @@ def link(
     if nil_below is None and fit_calibration is None and (nil or calibration is not None):
         config = nil_as_linked(linker, config)
     result = evaluate_linking(linker, base, queries, scorer, config, Progress(enabled=not quiet))
-    _warn_link(result, gold_set)
-    if texts is not None:
-        warn_without_text(gold_set.n_without_text, len(gold_set.queries))
+    _warn_link(result, gold_set, texts)
     left_out = _left_out(gold_set)
     if report is not None:
         provenance = {
@@ -202,7 +201,7 @@ def _nil_rule(config: EvaluationConfig) -> str:
     return f"below {'the score ' if config.nil_by_score else ''}{config.nil_below:.4f}"
 
 
-def _warn_link(result: LinkingResult, gold: Gold) -> None:
+def _warn_link(result: LinkingResult, gold: Gold, texts: TextIndex | None) -> None:
     from biograft.evaluation.ids import DROPS
 
     warn_left_out(gold.log.rejected.counts, "rows of the gold")
@@ -215,6 +214,8 @@ def _warn_link(result: LinkingResult, gold: Gold) -> None:
         f"; {result.resolved.n_unreachable:,} queries cannot be answered right, and count as wrong"
     )
     warn_unknown(result.resolved.unknown, effect)
+    if texts is not None:
+        warn_without_text(gold.n_without_text, len(gold.queries))
 
 
 def _print_link(

@@ -170,7 +170,7 @@ def train_generative(
 ) -> TrainedLinker:
     """Train in the folder ``out``, or resume the run there; write ``out/model``."""
     progress, run = progress or Progress(enabled=False), Path(out)
-    _check(config, mentions)
+    _check(kb, config, mentions)
     progress.start("names")
     selection = select_names(kb, config.names)
     chooser = TargetChooser(kb, selection, config.target, config.training.seed)
@@ -189,16 +189,16 @@ def train_generative(
         "search": str(mentions.search) if mentions.search else None,
         **data.provenance(),
     }
-    names = None
-    if config.objective.unlikelihood:
-        names = NameTrie.build(kb, seq2seq, config.names, progress)
-    objective = config.objective.build()
-    learning = NameGenerationTraining(seq2seq, objective, names.trie if names else None)
+    build = partial(NameTrie.build, kb, seq2seq, config.names, progress)
+    names = build() if config.objective.unlikelihood else None
+    learning = NameGenerationTraining(
+        seq2seq, config.objective.build(), names.trie if names else None
+    )
     task = _task(learning, data, held_out, config, provenance)
     trained = train(task, config.training, run, resume=resume, progress=progress)
     report: dict[str, Any] = {"mentions": asdict(data.counts)}
     if join_processes().is_main_process:
-        names = names or NameTrie.build(kb, seq2seq, config.names, progress)
+        names = names or build()
         ranker = Seq2SeqLinker(kb, seq2seq, names, config, _mixing(config, mentions.search))
         report |= {
             "n_names": names.trie.n_sequences,
@@ -214,7 +214,7 @@ def train_generative(
     return TrainedLinker(run, run / MODEL, trained, report)
 
 
-def _check(config: GenerativeConfig, mentions: Mentions) -> None:
+def _check(kb: KnowledgeBase, config: GenerativeConfig, mentions: Mentions) -> None:
     if not config.model and config.new is None:
         raise ConfigError(
             "model: none named; give the folder or name of a BART or T5 (config.model, "
@@ -226,6 +226,8 @@ def _check(config: GenerativeConfig, mentions: Mentions) -> None:
         check_texts(mentions.held_out, "held-out mentions", remedy)
     if config.fit_weight and not (mentions.held_out and mentions.search):
         raise ConfigError("fit_weight: there is no held-out mention to fit it on; give --dev")
+    if config.fit_weight:
+        check_not_names(kb, [query for query in mentions.held_out if query.gold])
 
 
 def _start(

@@ -197,6 +197,7 @@ def test_a_weight_is_not_fitted_on_names_of_the_store(named, tmp_path):
     config = config_of(fit_weight=True, steps=1, context_words=0)
     with pytest.raises(ConfigError, match="50 of 50 are names of their concepts in this store"):
         train_generative(named, mentions, config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()  # refused before the training
 
 
 def test_other_names_of_the_trie_are_made_unlikely(named, tmp_path):
