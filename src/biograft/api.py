@@ -20,6 +20,7 @@ from biograft.evaluation import (
     LinkingResult,
     LinkQuery,
     StoreIds,
+    TextIndex,
     evaluate_linking,
     read_gold,
     resolve_gold,
@@ -90,8 +91,9 @@ def finetune(  # noqa: PLR0913 - all but two have defaults
     if kb is None:
         raise ConfigError(f"kb: recipe {recipe.name} trains a linker and needs a knowledge base")
     recipe, base = _with_data(recipe, data), open_kb(kb)
-    train = read_queries(base, recipe.data.train, recipe.data.format, recipe.data.types)
-    dev = read_queries(base, recipe.data.dev, recipe.data.format, recipe.data.types)
+    table, texts = recipe.data, TextIndex.read(recipe.data.text)
+    train = read_queries(base, table.train, table.format, table.types, texts)
+    dev = read_queries(base, table.dev, table.format, table.types, texts)
     examples = LinkerTrainingData(
         kb=base,
         train=train.queries,
@@ -156,9 +158,18 @@ class GoldQueries:
     rejected: Mapping[str, Mapping[str, int]]
     unknown: Collection[str]
 
+    @property
+    def n_without_text(self) -> int:
+        """Number of queries whose text is not known."""
+        return sum(not query.context for query in self.queries)
+
 
 def read_queries(
-    kb: KnowledgeBase, paths: Sequence[str], form: str, types: tuple[str, ...] = ()
+    kb: KnowledgeBase,
+    paths: Sequence[str],
+    form: str,
+    types: tuple[str, ...] = (),
+    texts: TextIndex | None = None,
 ) -> GoldQueries:
     """Read gold files of one format as one, their ids spelled as in the knowledge base."""
     if paths and not form:
@@ -167,7 +178,7 @@ def read_queries(
     queries: list[LinkQuery] = []
     rejected: dict[str, Mapping[str, int]] = {}
     for path in paths:
-        gold = read_gold(path, form, config)
+        gold = read_gold(path, form, config, texts)
         rejected[path] = gold.log.rejected.counts
         queries += gold.queries
     resolved = resolve_gold(queries, StoreIds(kb))

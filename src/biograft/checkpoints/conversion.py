@@ -10,13 +10,19 @@ from typing import Any
 
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertModel, BertTokenizer
 
-from biograft.artifacts import ArtifactKind, hash_file, new_folder
+from biograft.artifacts import ArtifactKind, hash_file, new_folder, peek
 from biograft.checkpoints.layouts import FORMS, LAYOUTS
-from biograft.checkpoints.published import Published, read_published
+from biograft.checkpoints.published import Published, check_tokenizer, read_published
 from biograft.errors import InputError, NotFoundError, shorten
 from biograft.nn.knowledge import KnowledgeBertConfig
 from biograft.nn.knowledge.config import MODEL_IDENTITY
-from biograft.nn.pretrained import load_masked_lm, load_tokenizer, quiet_transformers
+from biograft.nn.pretrained import (
+    TOKENIZER_FILES,
+    find_encoder,
+    load_masked_lm,
+    load_tokenizer,
+    quiet_transformers,
+)
 
 _KNOWLEDGE = KnowledgeBertConfig().to_dict().keys() - BertConfig().to_dict().keys()
 _OURS = {*MODEL_IDENTITY, *_KNOWLEDGE}
@@ -112,21 +118,24 @@ class ImportReport:
 
 
 def import_checkpoint(
-    path: str | Path, out: str | Path, *, as_published: bool = False, overwrite: bool = False
+    path: str | Path,
+    out: str | Path,
+    *,
+    tokenizer: str | Path = "",
+    as_published: bool = False,
+    overwrite: bool = False,
 ) -> ImportReport:
     """Convert a published checkpoint of any known layout to a folder that biograft loads.
 
+    ``tokenizer`` is a folder or a name on the hub, for weights that were published without one.
     ``as_published`` keeps the errors of the published code, to reproduce its outputs exactly.
     """
     published = read_published(Path(path))
+    home = find_encoder(tokenizer, TOKENIZER_FILES) if tokenizer else published.folder
+    check_tokenizer(home)
     name = _recognise(published)
     converted = LAYOUTS.load(name).convert(published, as_published=as_published)
-    tokenizer, n_tokens = _load_tokenizer(published), converted.model.config.vocab_size
-    if len(tokenizer) > n_tokens:
-        raise InputError(
-            f"has {len(tokenizer):,} tokens, the weights have {n_tokens:,}",
-            path=published.folder, remedy="copy the tokenizer that belongs to them",
-        )  # fmt: skip
+    loaded = _load_tokenizer(home, converted.model.config.vocab_size)
     report = ImportReport(
         checkpoint=str(out),
         layout=name,
@@ -139,9 +148,12 @@ def import_checkpoint(
     about = {key: value for key, value in report.to_json().items() if key != "checkpoint"}
     with new_folder(Path(out), overwrite=overwrite) as work, quiet_transformers():
         converted.model.save_pretrained(work)
-        tokenizer.save_pretrained(work)
+        loaded.save_pretrained(work)
         source = {"file": published.file.name, "sha256": hash_file(published.file)}
-        ORIGIN.write(work, {"source": source, "as_published": as_published, **about})
+        ORIGIN.write(
+            work,
+            {"source": source, "tokenizer": str(tokenizer), "as_published": as_published, **about},
+        )
     return report
 
 
@@ -157,7 +169,15 @@ def _recognise(published: Published) -> str:
     )  # fmt: skip
 
 
-def _load_tokenizer(published: Published) -> Any:
+def _load_tokenizer(folder: Path, n_tokens: int) -> Any:
+    """Load a tokenizer; refuse one with more tokens than the weights have."""
     # a folder with vocab.txt and without a model type is an old BERT
-    old = "model_type" not in published.config and (published.folder / "vocab.txt").is_file()
-    return load_tokenizer(published.folder, BertTokenizer if old else AutoTokenizer)
+    known = "model_type" in peek(folder / "config.json")
+    old = not known and (folder / "vocab.txt").is_file()
+    tokenizer = load_tokenizer(folder, BertTokenizer if old else AutoTokenizer)
+    if len(tokenizer) > n_tokens:
+        raise InputError(
+            f"has {len(tokenizer):,} tokens, the weights have {n_tokens:,}",
+            path=folder, remedy="take the tokenizer that belongs to them",
+        )  # fmt: skip
+    return tokenizer

@@ -43,6 +43,8 @@ _AS_THEY_ARE = (
 )
 """Fields that do not follow from the weights, with the same name in both configurations."""
 _ENTITIES = "entity.jsonl"
+_UNUSED = re.compile(r"\[unused\d+\]")
+"""How rows of the table without an entity are called."""
 
 
 class KeBioLM:
@@ -77,16 +79,20 @@ KEBIOLM = KeBioLM()
 
 def _describe(model: Any, left_out: list[str]) -> Converted:
     config, notes = model.config, []
+    n_unused = sum(_UNUSED.fullmatch(entity.id) is not None for entity in model.entities)
     facts = {
         "n_layers": config.num_hidden_layers,
         "knowledge_after": _after(config),
         "n_entities": config.n_entities,
         "entity_dim": config.entity_dim,
         "named": bool(model.entities),
+        "n_unused_rows": n_unused,
         "token_head": model.get_output_embeddings() is not None,
     }
     if not facts["named"]:
         notes.append("no entity.jsonl: the rows of the entity table have no names")
+    if n_unused:
+        notes.append(f"entity.jsonl: {n_unused:,} rows of the entity table have no entity")
     if not facts["token_head"]:
         notes.append("no token head: a fine-tuned checkpoint, imported as an encoder")
     return Converted(
@@ -148,24 +154,37 @@ def _read_config(published: Published, *, as_published: bool) -> KnowledgeBertCo
 
 
 def _read_entities(path: Path, n_entities: int) -> tuple[TableEntity, ...]:
-    """Read the ``entity_name`` of each row, which the published code uses as an id, if present."""
+    """Read the ``entity_name`` of each row, which the published code uses as an id, if present.
+
+    The authors' ids may have gaps, since their table has a row for each number up to the highest
+    id. A row without an entity is called ``[unused7]`` by its number.
+    """
     if not path.is_file():
         return ()
     names: dict[int, str] = {}
+    seen: set[str] = set()
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
                 content = json.loads(line)
-                names[int(content["id"])] = str(content["entity_name"])
+                row, name = int(content["id"]), str(content["entity_name"])
             except (ValueError, KeyError, TypeError) as error:
                 raise FormatError(
                     "expected an object with entity_name and id",
                     path=path, line=number, text=line.decode("utf-8", "replace").strip(),
                 ) from error  # fmt: skip
-    if sorted(names) != list(range(n_entities)):
+            if row in names or name in seen or row < 0:
+                raise FormatError(
+                    "expected ids from 0 on and names, each once",
+                    path=path, line=number, text=line.decode("utf-8", "replace").strip(),
+                )  # fmt: skip
+            names[row] = name
+            seen.add(name)
+    if max(names, default=-1) != n_entities - 1:
         raise InputError(
-            f"expected an entity for each of the {n_entities:,} rows of the table, "
-            f"found {len(names):,}",
+            f"expected ids up to {n_entities - 1:,}, the last row of the table, found them up to "
+            f"{max(names, default=-1):,}",
             path=path,
+            remedy="give the file that belongs to the weights",
         )
-    return tuple(TableEntity(names[row]) for row in range(n_entities))
+    return tuple(TableEntity(names.get(row, f"[unused{row}]")) for row in range(n_entities))

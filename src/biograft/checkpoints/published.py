@@ -46,10 +46,19 @@ def read_published(path: Path) -> Published:
         raise NotFoundError(f"{path}: no such checkpoint; expected its folder")
     folder = path if path.is_dir() else path.parent
     file = _find(folder, _WEIGHTS, "weights") if path.is_dir() else path
-    _find(folder, _VOCABULARIES, "tokenizer, which belongs to the weights")
     weights = {_rename(key): value for key, value in _load(file).items()}
     weights = {key: value for key, value in weights.items() if not key.endswith("position_ids")}
     return Published(folder, file, weights, _read_config(_find(folder, _CONFIGS, "configuration")))
+
+
+def check_tokenizer(folder: Path) -> None:
+    """Refuse a folder without the files of a tokenizer."""
+    if not any((folder / name).is_file() for name in _VOCABULARIES):
+        raise InputError(
+            "holds no tokenizer, which belongs to the weights",
+            path=folder,
+            remedy=f"expected {' or '.join(_VOCABULARIES)}; or name one (--tokenizer)",
+        )
 
 
 def _find(folder: Path, names: tuple[str, ...], what: str) -> Path:

@@ -21,6 +21,12 @@ app = typer.Typer(
 def import_(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder of the published model.")],
     out: Folder,
+    tokenizer: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME_OR_DIR", help="Tokenizer of weights that were published without one."
+        ),
+    ] = "",
     as_published: Annotated[
         bool,
         typer.Option("--as-published", help="Compute as the published code does, bugs included."),
@@ -37,7 +43,9 @@ def import_(
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "importing weights") from error
 
-    report = import_checkpoint(path, out, as_published=as_published, overwrite=overwrite)
+    report = import_checkpoint(
+        path, out, tokenizer=tokenizer, as_published=as_published, overwrite=overwrite
+    )
     if as_json:
         print_json(report.to_json())
         return

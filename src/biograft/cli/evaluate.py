@@ -21,6 +21,7 @@ from biograft.cli.options import (
     Overwrite,
     Quiet,
     Seed,
+    Texts,
     Threshold,
     Types,
     print_json,
@@ -28,6 +29,7 @@ from biograft.cli.options import (
     split_list,
     warn_left_out,
     warn_unknown,
+    warn_without_text,
 )
 from biograft.errors import ConfigError, OutputError
 from biograft.progress import Progress
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         LinkingResult,
         LinkQuery,
         Score,
+        TextIndex,
         TextResult,
     )
     from biograft.kb import KnowledgeBase
@@ -64,7 +67,9 @@ def link(
     form: Annotated[
         str,
         typer.Option(
-            "--format", metavar="F", help="biosyn, pubtator, aap, xlbel, procedures or sample."
+            "--format",
+            metavar="F",
+            help="biosyn, pubtator, aap, xlbel, cometa, cometa-specific, procedures or sample.",
         ),
     ],
     scorer: Annotated[
@@ -74,6 +79,17 @@ def link(
     model: Model = None,
     calibration: Calibration = None,
     types: Types = "",
+    text: Texts = None,
+    no_context: Annotated[
+        bool, typer.Option("--no-context", help="Link mentions without the text around them.")
+    ] = False,
+    drop: Annotated[
+        str,
+        typer.Option(
+            metavar="overlapping,unknown-ids",
+            help="Leave out queries as some papers do; they are counted.",
+        ),
+    ] = "",
     nil: Annotated[
         bool, typer.Option("--nil", help="Include mentions whose gold answer is NIL.")
     ] = False,
@@ -120,7 +136,14 @@ def link(
 
     Metrics are in percent, with 95 % intervals by a bootstrap over documents.
     """
-    from biograft.evaluation import EvaluationConfig, GoldConfig, evaluate_linking, read_gold
+    from biograft.evaluation import (
+        EvaluationConfig,
+        GoldConfig,
+        TextIndex,
+        drop_queries,
+        evaluate_linking,
+        read_gold,
+    )
     from biograft.evaluation.linking import CUTOFFS, nil_as_linked
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker
@@ -133,15 +156,16 @@ def link(
         raise ConfigError("--aim: needs --fit-calibration, which fits the threshold")
     gold_config = GoldConfig(types=split_list(types), keep_nil=nil)
     ks = (*(k for k in CUTOFFS if k < depth), depth)
-    config = EvaluationConfig(ks=ks, nil_below=nil_below, seed=seed)
-    base, gold_set = KnowledgeBase.open(kb), read_gold(gold, form, gold_config)
+    config = EvaluationConfig(ks=ks, nil_below=nil_below, seed=seed, context=not no_context)
+    base, texts = KnowledgeBase.open(kb), TextIndex.read(text or ())
+    gold_set = drop_queries(read_gold(gold, form, gold_config, texts), base, split_list(drop))
     seen = read_gold(train, form, gold_config).queries if train else None
     queries = gold_set.queries[:limit] if limit else gold_set.queries
     linker = Linker.open(base, index, model, calibration)
     if nil_below is None and fit_calibration is None and (nil or calibration is not None):
         config = nil_as_linked(linker, config)
     result = evaluate_linking(linker, base, queries, scorer, config, Progress(enabled=not quiet))
-    _warn_link(result, gold_set)
+    _warn_link(result, gold_set, texts)
     left_out = _left_out(gold_set)
     if report is not None:
         provenance = {
@@ -157,6 +181,7 @@ def link(
         fitted = _fit(result, linker.score_source, criterion, fit_calibration, overwrite=overwrite)
     if as_json:
         more = {"left_out": left_out, "nil_below": config.nil_below}
+        more |= {"n_without_text": gold_set.n_without_text}
         more |= {"calibration": fitted} if fitted else {}
         print_json({"format": form, **result.to_json(), **more})
     else:
@@ -176,12 +201,21 @@ def _nil_rule(config: EvaluationConfig) -> str:
     return f"below {'the score ' if config.nil_by_score else ''}{config.nil_below:.4f}"
 
 
-def _warn_link(result: LinkingResult, gold: Gold) -> None:
+def _warn_link(result: LinkingResult, gold: Gold, texts: TextIndex | None) -> None:
+    from biograft.evaluation.ids import DROPS
+
     warn_left_out(gold.log.rejected.counts, "rows of the gold")
+    warn_left_out(
+        {r: gold.log.filtered[r] for r in DROPS.values() if r in gold.log.filtered}, "queries"
+    )
+    for reason, n in gold.log.doubtful.counts.items():
+        typer.echo(f"warning: {n:,} rows of the gold: {reason}", err=True)
     effect = (
         f"; {result.resolved.n_unreachable:,} queries cannot be answered right, and count as wrong"
     )
     warn_unknown(result.resolved.unknown, effect)
+    if texts is not None:
+        warn_without_text(gold.n_without_text, len(gold.queries))
 
 
 def _print_link(

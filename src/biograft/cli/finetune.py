@@ -17,16 +17,18 @@ from biograft.cli.options import (
     Quiet,
     Resume,
     Run,
+    Texts,
     Types,
     split_list,
     warn_left_out,
     warn_unknown,
+    warn_without_text,
 )
 from biograft.errors import ConfigError
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
-    from biograft.evaluation import LinkQuery
+    from biograft.evaluation import LinkQuery, TextIndex
     from biograft.kb import KnowledgeBase
     from biograft.linking.recipes import LinkerRecipe, Outcome
     from biograft.tasks import TaskRecipe, TaskResult
@@ -46,6 +48,7 @@ class FinetuneOptions:
     known: Sequence[str]
     format: str
     types: tuple[str, ...]
+    text: Sequence[str]
     index: Path | None
     encoder: str
     model: Path | None
@@ -65,6 +68,7 @@ class FinetuneOptions:
 
 def train_linker(options: FinetuneOptions) -> None:
     """Train a linker and print its report."""
+    from biograft.evaluation import TextIndex
     from biograft.kb import KnowledgeBase
     from biograft.linking.recipes import (
         LinkerRecipe,
@@ -78,7 +82,8 @@ def train_linker(options: FinetuneOptions) -> None:
     if options.kb is None:
         raise ConfigError(f"--kb: a recipe of {recipe.linker!r} needs a knowledge base")
     data, kb = recipe.data, KnowledgeBase.open(options.kb)
-    gold = _Gold(options.format or data.format, options.types or data.types, kb)
+    texts = TextIndex.read(options.text or data.text)
+    gold = _Gold(options.format or data.format, options.types or data.types, kb, texts)
     dev = options.dev or data.dev
     held_out = gold.read("--dev", dev) if dev else None
     training = LinkerTrainingData(
@@ -107,8 +112,10 @@ def train_linker(options: FinetuneOptions) -> None:
 class _Gold:
     """Reads gold standards of one format for one knowledge base."""
 
-    def __init__(self, form: str, types: tuple[str, ...], kb: KnowledgeBase) -> None:
-        self.form, self.types, self.kb = form, types, kb
+    def __init__(
+        self, form: str, types: tuple[str, ...], kb: KnowledgeBase, texts: TextIndex | None
+    ) -> None:
+        self.form, self.types, self.kb, self.texts = form, types, kb, texts
 
     def read(self, option: str, paths: Sequence[str]) -> list[LinkQuery]:
         """Read the queries of several files as one, and warn of what is left out."""
@@ -118,10 +125,12 @@ class _Gold:
             raise ConfigError(f"{option}: name a gold standard, here or as data.train in a recipe")
         if not self.form:
             raise ConfigError("--format: name the format of the gold standards")
-        gold = read_queries(self.kb, paths, self.form, self.types)
+        gold = read_queries(self.kb, paths, self.form, self.types, self.texts)
         for path, counts in gold.rejected.items():
             warn_left_out(counts, "rows", f"{path}: ")
         warn_unknown(gold.unknown, where=f"{option}: ")
+        if self.texts is not None:
+            warn_without_text(gold.n_without_text, len(gold.queries), f"{option}: ")
         return gold.queries
 
 
@@ -173,7 +182,7 @@ def train_task(options: FinetuneOptions) -> None:
     from biograft.tasks import TaskRecipe, TaskTrainingData, finetune_task
 
     recipe = TaskRecipe.load(options.recipe, _overrides(options))
-    options.refuse(recipe.task, "kb", "known", "types", "index", "model")
+    options.refuse(recipe.task, "kb", "known", "types", "text", "index", "model")
     training = TaskTrainingData(
         train=_read(recipe, "train", options),
         dev=_read(recipe, "dev", options),
@@ -279,6 +288,7 @@ def finetune(
         str, typer.Option("--format", metavar="F", help="Format of the gold standards.")
     ] = "",
     types: Types = "",
+    text: Texts = None,
     index: Annotated[
         Path | None,
         typer.Option(
@@ -331,6 +341,7 @@ def finetune(
         known=known or (),
         format=form,
         types=split_list(types),
+        text=text or (),
         index=index,
         encoder=encoder,
         model=model,

@@ -57,6 +57,13 @@ def build(
     sab: Annotated[
         str | None, typer.Option(metavar="MSH,...", help="Keep these vocabularies (UMLS SAB).")
     ] = None,
+    keep_concepts_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MSH,...",
+            help="Keep the concepts that these vocabularies have, with all their names (UMLS SAB).",
+        ),
+    ] = None,
     tty: Annotated[
         str | None, typer.Option(metavar="PT,...", help="Keep these term types (UMLS TTY).")
     ] = None,
@@ -129,6 +136,7 @@ def build(
         "format": form,
         "languages": split_list(lang),
         "vocabularies": split_list(sab),
+        "keep_concepts_of": split_list(keep_concepts_of),
         "term_types": split_list(tty),
         "relations": split_list(relations),
         "keep_suppressed": keep_suppressed,

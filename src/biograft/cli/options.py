@@ -66,6 +66,16 @@ Types = Annotated[
 ]
 """Types of mentions, read by ``split_list``; those of ``kb build`` are types of concepts."""
 
+Texts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--text",
+        metavar="FILE",
+        help="Documents of gold that has only ids and offsets, such as BioSyn's; repeatable.",
+    ),
+]
+"""Read by ``TextIndex.read``."""
+
 Seed = Annotated[
     int, typer.Option("--seed", metavar="N", help="Random seed of the confidence intervals.")
 ]
@@ -142,6 +152,16 @@ def warn_left_out(counts: Mapping[str, int], what: str, where: str = "") -> None
     """Warn how many rows of a file were left out, by reason."""
     for reason, n in counts.items():
         typer.echo(f"warning: {where}{n:,} {what} left out: {reason}", err=True)
+
+
+def warn_without_text(n: int, n_queries: int, where: str = "") -> None:
+    """Warn how many gold mentions have no match in the documents of ``--text``."""
+    if n:
+        typer.echo(
+            f"warning: {where}{n:,} of {n_queries:,} mentions are not in the documents of --text, "
+            "and stand alone",
+            err=True,
+        )
 
 
 def warn_unknown(unknown: Collection[str], effect: str = "", where: str = "") -> None:

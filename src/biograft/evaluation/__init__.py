@@ -30,10 +30,15 @@ if TYPE_CHECKING:
         GoldConfig as GoldConfig,
         GoldTexts as GoldTexts,
         LinkQuery as LinkQuery,
+        TextIndex as TextIndex,
         read_gold as read_gold,
         read_gold_texts as read_gold_texts,
     )
-    from biograft.evaluation.ids import StoreIds as StoreIds, resolve_gold as resolve_gold
+    from biograft.evaluation.ids import (
+        StoreIds as StoreIds,
+        drop_queries as drop_queries,
+        resolve_gold as resolve_gold,
+    )
     from biograft.evaluation.judge import NameRanker as NameRanker, Ranker as Ranker
     from biograft.evaluation.linking import (
         Comparison as Comparison,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
+from biograft.corpus.formats import read_documents
 from biograft.documents import Document
 from biograft.errors import ConfigError, FormatError
 from biograft.registry import Registry
@@ -99,6 +101,11 @@ GOLD_FORMATS: Registry[GoldReader] = Registry(
         "pubtator": (f"{_HOME}:read_pubtator_queries", _PUBTATOR),
         "aap": (f"{_HOME}:read_aap", "AskAPatient: id, concept name, phrase; tab-separated"),
         "xlbel": (f"{_HOME}:read_xlbel", "XL-BEL: ids||mention||sentence with <tgt> marks"),
+        "cometa": (
+            f"{_HOME}:read_cometa",
+            "COMETA: Term, Example, General SNOMED ID; tab-separated with a header",
+        ),
+        "cometa-specific": (f"{_HOME}:read_cometa_specific", "the same with Specific SNOMED ID"),
         "procedures": (
             f"{_HOME}:read_procedures",
             "Chinese terms and their standard names (joined by ##); tab-separated",
@@ -116,9 +123,22 @@ class Gold:
     queries: tuple[LinkQuery, ...]
     log: ReadLog
 
+    @property
+    def n_without_text(self) -> int:
+        """Number of queries whose text is not known."""
+        return sum(not query.context for query in self.queries)
 
-def read_gold(path: str | Path, form: str, config: GoldConfig | None = None) -> Gold:
-    """Read the queries of a gold standard; refuse a file without queries."""
+
+def read_gold(
+    path: str | Path,
+    form: str,
+    config: GoldConfig | None = None,
+    texts: TextIndex | None = None,
+) -> Gold:
+    """Read the queries of a gold standard; refuse a file without queries.
+
+    ``texts`` are the documents of a gold standard that has only ids and offsets, as BioSyn's.
+    """
     config = config or GoldConfig()
     reader = GOLD_FORMATS.load(form)
     log = ReadLog(Path(path))
@@ -127,7 +147,53 @@ def read_gold(path: str | Path, form: str, config: GoldConfig | None = None) -> 
         raise empty_gold_error(
             f"no query of format {form!r} is left of {log.n_read:,} rows", log, path
         )
-    return Gold(queries, log)
+    return Gold(queries if texts is None else texts.join(queries, form), log)
+
+
+class TextIndex:
+    """The texts of documents by id, to be joined to queries by document and offsets."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._documents: defaultdict[str, list[Document]] = defaultdict(list)
+        for document in documents:
+            self._documents[document.id].append(document)
+
+    @classmethod
+    def read(cls, paths: Sequence[str | Path]) -> TextIndex | None:
+        """Read the documents of files, of any format that is recognised; None if there are none."""
+        if not paths:
+            return None
+        return cls(document for path in paths for document in read_documents(path))
+
+    def join(self, queries: Sequence[LinkQuery], form: str) -> tuple[LinkQuery, ...]:
+        """Add the text of its document to each query; one without a match stays as it is."""
+        if any(query.context for query in queries):
+            raise ConfigError(f"text: gold of format {form!r} has texts of its own; leave it out")
+        joined = tuple(replace(query, context=self._text_of(query)) for query in queries)
+        if not any(query.context for query in joined):
+            first = queries[0]
+            raise ConfigError(
+                f"text: holds none of the {len(queries):,} mentions, such as that from "
+                f"{first.start} to {first.end} of document {first.document!r}; give the documents "
+                "that the gold standard was made from"
+            )
+        return joined
+
+    def _text_of(self, query: LinkQuery) -> str:
+        """Return the text with a mention at the offsets of a query; empty if there is none.
+
+        BioSyn rewrites mentions, so that only offsets can be compared. They must be those of an
+        annotated mention; in a document without annotations they only have to lie in the text.
+        """
+        if query.start is None or query.end is None:
+            return ""
+        span = (query.start, query.end)
+        for document in self._documents.get(query.document, ()):
+            spans = [(mention.start, mention.end) for mention in document.mentions]
+            within = query.end <= len(document.text) and document.text[slice(*span)].strip()
+            if span in spans or (within and not spans):
+                return document.text
+        return ""
 
 
 def empty_gold_error(message: str, log: ReadLog, path: str | Path) -> FormatError:

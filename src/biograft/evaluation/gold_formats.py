@@ -1,8 +1,10 @@
-"""Gold standard readers: BioSyn, PubTator, AskAPatient, XL-BEL, Chinese procedures, JSON lines."""
+"""Gold standard readers: BioSyn, PubTator, AskAPatient, XL-BEL, COMETA, procedures, JSON."""
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 import tarfile
 from collections.abc import Iterator
 from importlib.resources import as_file, files
@@ -240,6 +242,67 @@ def _document(value: dict[str, Any]) -> Document:
         for m in value["mentions"]
     )
     return Document(str(value["id"]), str(value["text"]), mentions, str(value.get("language", "")))
+
+
+TERM, EXAMPLE = "Term", "Example"
+_ID_COLUMNS = {"general": "General SNOMED ID", "specific": "Specific SNOMED ID"}
+_NO_ID = frozenset({"", "nan"})
+
+
+def read_cometa(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
+    """Read queries with the general concept of each term, in the order of the rows."""
+    yield from _read_cometa(Path(path), "general", log)
+
+
+def read_cometa_specific(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
+    """Read queries with the specific concept of each term, in the order of the rows."""
+    yield from _read_cometa(Path(path), "specific", log)
+
+
+def _read_cometa(path: Path, ids: str, log: ReadLog) -> Iterator[LinkQuery]:
+    columns = (TERM, EXAMPLE, _ID_COLUMNS[ids])
+    rows = csv.reader((f"{line}\n" for _, line in read_lines(path)), delimiter="\t")
+    header = next(rows, [])
+    for column in columns:
+        if column not in header:
+            raise FormatError(
+                f"column {column!r} is missing",
+                path=path,
+                line=1,
+                text="\t".join(header),
+                remedy=f"expected {', '.join(columns)}, separated by tabs",
+            )
+    indices = [header.index(column) for column in columns]
+    for row in rows:
+        if not any(map(str.strip, row)):
+            continue
+        log.read()
+        term, example, concept = ([*row, *[""] * len(header)][index].strip() for index in indices)
+        if len(row) != len(header) or not term:
+            reason = (
+                "without a term" if len(row) == len(header) else "not as many columns as the header"
+            )
+            log.reject(reason, rows.line_num, "\t".join(row))
+            continue
+        yield _cometa_query(term, example, concept, rows.line_num, log)
+
+
+def _cometa_query(term: str, example: str, concept: str, line: int, log: ReadLog) -> LinkQuery:
+    """Make a query of a row; the term is found in its example as a word, else anywhere."""
+    escaped = re.escape(term)
+    found = re.search(rf"(?<!\w){escaped}(?!\w)", example, re.IGNORECASE) or re.search(
+        escaped, example, re.IGNORECASE
+    )
+    if found is None:
+        log.doubt("the term is not in its example, and stands alone", line, f"{term}: {example}")
+    return LinkQuery(
+        term,
+        frozenset(gold_ids([] if concept.lower() in _NO_ID else [concept])),
+        document=f"line {line}",
+        start=found.start() if found else None,
+        end=found.end() if found else None,
+        context=example,
+    )
 
 
 OPEN, CLOSE = "<tgt>", "</tgt>"

@@ -7,14 +7,17 @@ matches, since a bare number is ambiguous.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pyarrow.compute as pc
 
-from biograft.evaluation.gold import LinkQuery
+from biograft.config import check_choice
+from biograft.evaluation.gold import Gold, LinkQuery, empty_gold_error
 from biograft.ids import canonical_id
 from biograft.kb import KnowledgeBase
+from biograft.linking.queries import overlapping
 from biograft.records import IdKind
 
 
@@ -101,22 +104,62 @@ class Resolved:
     """Number of queries that need one of them, and cannot be right under the strict rule."""
 
 
+class _ResolvedQuery(NamedTuple):
+    query: LinkQuery
+    unknown: set[str]
+    unreachable: bool
+    """Whether one of the concepts that it needs is unknown."""
+
+
+def _resolve(query: LinkQuery, ids: StoreIds) -> _ResolvedQuery:
+    groups: list[frozenset[str]] = []
+    missing: set[str] = set()
+    for group in query.needed:
+        known = {gold: ids.known(gold) for gold in group}
+        missing.update(gold for gold, spelling in known.items() if spelling is None)
+        groups.append(frozenset(spelling or gold for gold, spelling in known.items()))
+    for name in query.gold_names:
+        found_ids = ids.named(name)
+        if not found_ids:
+            missing.add(name)
+        groups.append(found_ids or frozenset({name}))
+    resolved = replace(query, gold=frozenset().union(*groups), needed=tuple(groups))
+    return _ResolvedQuery(resolved, missing, any(group <= missing for group in groups))
+
+
 def resolve_gold(queries: Iterable[LinkQuery], ids: StoreIds) -> Resolved:
     """Convert the gold ids of all queries to the store's spelling; gold names become ids."""
-    resolved, unknown, n_unreachable = [], set(), 0
-    for query in queries:
-        groups = []
-        missing: set[str] = set()
-        for group in query.needed:
-            known = {gold: ids.known(gold) for gold in group}
-            missing.update(gold for gold, spelling in known.items() if spelling is None)
-            groups.append(frozenset(spelling or gold for gold, spelling in known.items()))
-        for name in query.gold_names:
-            found_ids = ids.named(name)
-            if not found_ids:
-                missing.add(name)
-            groups.append(found_ids or frozenset({name}))
-        unknown |= missing
-        n_unreachable += any(group <= missing for group in groups)
-        resolved.append(replace(query, gold=frozenset().union(*groups), needed=tuple(groups)))
-    return Resolved(tuple(resolved), frozenset(unknown), n_unreachable)
+    resolved = [_resolve(query, ids) for query in queries]
+    return Resolved(
+        tuple(each.query for each in resolved),
+        frozenset().union(*(each.unknown for each in resolved)),
+        sum(each.unreachable for each in resolved),
+    )
+
+
+DROPS = {
+    "overlapping": "overlapping another mention",
+    "unknown-ids": "with an id that the knowledge base does not have",
+}
+"""What published test sets leave out, and how it is counted."""
+
+
+def drop_queries(gold: Gold, base: KnowledgeBase, names: Sequence[str]) -> Gold:
+    """Leave out queries as the authors of a paper do; the log of the gold counts them.
+
+    A composite mention is left out if any of its concepts is unknown. A mention that overlaps and
+    has an unknown id counts as overlapping.
+    """
+    for name in names:
+        check_choice("drop", name, tuple(DROPS))
+    ids, left = StoreIds(base), list(gold.queries)
+    for name in (name for name in DROPS if name in names):
+        if name == "overlapping":
+            flags = overlapping(left)
+        else:
+            flags = [_resolve(query, ids).unreachable for query in left]
+        gold.log.filter(DROPS[name], sum(flags))
+        left = [query for query, flag in zip(left, flags, strict=True) if not flag]
+    if not left:
+        raise empty_gold_error("no query is left", gold.log, gold.log.path)
+    return replace(gold, queries=tuple(left))

@@ -15,6 +15,7 @@ from biograft.evaluation.ids import Resolved, StoreIds, resolve_gold
 from biograft.evaluation.judge import Answers, NameRanker, NilRule, OwnIds, Ranker, Search, judge
 from biograft.kb import KnowledgeBase
 from biograft.linking.linker import Linker
+from biograft.linking.queries import check_texts
 from biograft.metrics.calibration import concept_answers
 from biograft.metrics.linking import check_scorer
 from biograft.metrics.metric import Judgements, Metric
@@ -51,6 +52,9 @@ class EvaluationConfig:
     level: float = LEVEL
     seed: int = 0
     batch: int = 512
+    context: bool = True
+    """Let the linker read the text around a mention. A linker that reads it refuses gold without
+    texts."""
 
     def __post_init__(self) -> None:
         if not self.ks or min(self.ks) < 1:
@@ -133,6 +137,11 @@ def evaluate_linking(
     Computes ``acc@k`` and ``recall@k`` for all cut-offs, ``mrr``, NIL metrics if a gold answer is
     NIL, and calibration metrics if all answers that are not NIL have probabilities.
     """
+    config = config or EvaluationConfig()
+    if not config.context:
+        queries = [replace(query, context="") for query in queries]
+    elif isinstance(ranker, Linker) and ranker.uses_context:
+        check_texts(queries, "queries", "give --text, or --no-context to link mentions alone")
     ids = StoreIds(base)
     name_ranker = ranker if hasattr(ranker, "rank") else NameRanker(ranker, base)
     return run_queries(name_ranker, resolve_gold(queries, ids), ids.own, scorer, config, progress)

@@ -107,6 +107,7 @@ def config_to_json(config: BuildConfig) -> dict[str, Any]:
             {
                 "languages": list(source.languages),
                 "vocabularies": list(source.vocabularies),
+                "keep_concepts_of": list(source.keep_concepts_of),
                 "term_types": list(source.term_types),
                 "relations": list(source.relations),
                 "keep_suppressed": source.keep_suppressed,

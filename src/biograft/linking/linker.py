@@ -196,6 +196,11 @@ class Linker:
         )
 
     @property
+    def uses_context(self) -> bool:
+        """Whether the trained ranker reads the text around a mention."""
+        return self.ranker is not None and self.ranker.uses_context
+
+    @property
     def score_source(self) -> str:
         """What computes the scores: generators with their weights, and the ranker.
 
@@ -326,7 +331,7 @@ class Linker:
         """Find the candidates of texts; equal ones are searched once."""
         if k < 1:
             raise ConfigError(f"k: expected at least 1, found {k}")
-        uses_context = self.ranker is not None and self.ranker.uses_context and bool(contexts)
+        uses_context = self.uses_context and bool(contexts)
         keys = list(zip(texts, contexts if uses_context else [Context()] * len(texts), strict=True))
         cache = self._cache if by_concept and k == self.config.k and not uses_context else {}
         if len(cache) > _CACHE_SIZE:

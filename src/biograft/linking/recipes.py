@@ -152,6 +152,8 @@ class LinkerDataConfig:
     format: str = ""
     types: tuple[str, ...] = ()
     """Mentions of these types only; none: all."""
+    text: tuple[str, ...] = ()
+    """The documents of gold standards that have only ids and offsets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from biograft.linking.finetuning import FinetuneConfig
 from biograft.linking.generative.config import GenerativeConfig
 from biograft.linking.index import OpenedIndex, build_index, open_index, open_search, update_index
 from biograft.linking.linker import Linker
-from biograft.linking.queries import LabelledMention
+from biograft.linking.queries import LabelledMention, check_texts
 from biograft.linking.recipes import (
     LinkerKind,
     LinkerRecipe,
@@ -174,6 +174,9 @@ def run_rerank(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
         from biograft.linking.rerank import collect_examples, train_reranker
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training a re-ranker") from error
+    remedy = "give --text, the documents of the gold"
+    check_texts(data.train, "training mentions", remedy)
+    check_texts(data.dev or (), "held-out mentions", remedy)
     data.progress.start("candidates")
     linker = Linker.open(data.kb, data.index, data.model)
     examples = collect_examples(data.kb, linker, data.train, recipe.config, data.dev)

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from logging import ERROR
 from pathlib import Path
@@ -27,7 +27,9 @@ from transformers.utils import logging
 from biograft.errors import ConfigError, InputError, NotFoundError, StoreError, shorten
 from biograft.nn.settings import EncoderSettings, write_settings
 
-_WANTED = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin"]
+ENCODER_FILES = ("*.json", "*.txt", "*.model", "*.safetensors", "*.bin")
+"""What is downloaded of an encoder, and of a tokenizer."""
+TOKENIZER_FILES = ("*.json", "*.txt", "*.model")
 _UNWANTED = ["onnx/*", "openvino/*", "tf_*", "flax_*"]
 _NO_LIMIT = 100_000
 """Tokenizers without a length limit state a number above this."""
@@ -37,7 +39,7 @@ _CODE_FILES = ("config.json", "tokenizer_config.json")
 """Files in which ``auto_map`` names Python modules to load a folder with."""
 
 
-def find_encoder(name: str | Path) -> Path:
+def find_encoder(name: str | Path, files: Sequence[str] = ENCODER_FILES) -> Path:
     """Return the folder of an encoder: the one named, or a cached or downloaded copy."""
     folder = Path(name)
     if folder.is_dir():
@@ -49,7 +51,7 @@ def find_encoder(name: str | Path) -> Path:
     except (OSError, ValueError):
         pass
     try:
-        return Path(snapshot_download(name, allow_patterns=_WANTED, ignore_patterns=_UNWANTED))
+        return Path(snapshot_download(name, allow_patterns=[*files], ignore_patterns=_UNWANTED))
     except (OSError, ValueError, HfHubHTTPError) as error:
         raise NotFoundError(
             f"{name}: no such folder, and nothing of that name could be downloaded; name the "

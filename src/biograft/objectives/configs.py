@@ -257,6 +257,8 @@ class NameGenerationConfig(ObjectiveConfig):
     ``label_smoothing`` is the part of the loss that goes to the whole vocabulary: in the form
     ``mean`` to all its tokens, in the form ``fairseq`` to all but the right one. ``r_drop``, where
     above 0, is the weight of the divergence between two passes with different dropout.
+    ``unlikelihood``, where above 0, is the weight of a penalty on the other names of the trie; the
+    authors' code has it with 0.1, off by default. Only fine-tuning has a trie.
     """
 
     stream_kind: ClassVar[str] = "name_templates"
@@ -266,6 +268,7 @@ class NameGenerationConfig(ObjectiveConfig):
     label_smoothing: Annotated[float, Range(min=0, below=1)] = 0.1
     form: Annotated[str, Choice(*SMOOTHING_FORMS)] = "mean"
     r_drop: Annotated[float, AtLeast(0)] = 0.0
+    unlikelihood: Annotated[float, AtLeast(0)] = 0.0
     weight: Weight = 1.0
 
 

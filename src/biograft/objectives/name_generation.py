@@ -1,18 +1,23 @@
 """Name generation of GenBioEL (Yuan et al. 2022): a marked mention in, the name of its concept out.
 
 The loss is cross-entropy with smoothed labels, in two forms, and optionally the divergence of two
-passes (R-Drop, Wu et al. 2021).
+passes (R-Drop, Wu et al. 2021) and the unlikelihood of the other names in a trie (Welleck et al.
+2020).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from biograft.errors import ConfigError
 from biograft.nn.batches import pad
+from biograft.nn.generation import FlatTrie
 from biograft.nn.precision import autocast_in
 from biograft.nn.seq2seq import Seq2SeqModel
 from biograft.objectives.base import Loss, Objective, to_float32
@@ -48,6 +53,58 @@ def symmetric_kl(first: Tensor, second: Tensor) -> Tensor:
     return divergence / 2 / max(1, len(first))
 
 
+_MAX_PROBABILITY = 0.9999
+"""Bounds the penalty of a wrong token of which the model is certain."""
+
+
+class Siblings(NamedTuple):
+    """The tokens that a trie allows beside the right one, for each labelled token of a batch."""
+
+    rows: Tensor
+    """(siblings,): the index of the labelled token, ascending."""
+    tokens: Tensor
+
+    def to(self, device: torch.device) -> Siblings:
+        """Move the siblings to a device."""
+        return Siblings(self.rows.to(device), self.tokens.to(device))
+
+    @property
+    def n_branches(self) -> int:
+        """The number of labelled tokens that have siblings."""
+        return len(torch.unique_consecutive(self.rows))
+
+
+def collect_siblings(trie: FlatTrie, names: Sequence[Sequence[int]]) -> Siblings:
+    """Collect the siblings of the tokens of names; where a name leaves the trie, they end."""
+    rows, tokens, n_before = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    for name in names:
+        node = trie.root
+        for index, token in enumerate(name):
+            first, end = trie.children(np.array([node]))
+            allowed = trie.tokens[int(first[0]) : int(end[0])].astype(np.int64)
+            node = trie.child(node, token)
+            if node < 0:
+                break
+            others = allowed[allowed != token]
+            rows.append(np.full(len(others), n_before + index))
+            tokens.append(others)
+        n_before += len(name)
+    return Siblings(*(torch.from_numpy(np.concatenate(parts)) for parts in (rows, tokens)))
+
+
+def unlikelihood(scores: Tensor, siblings: Siblings) -> Tensor:
+    """Compute max -log(1 - p) over the siblings of a token, the mean over tokens that have any.
+
+    ``scores`` (rows, vocabulary) are log-probabilities of the labelled tokens. The authors' code
+    stops at the first token without siblings; here later ones count, too.
+    """
+    highest = scores.new_full((len(scores),), -torch.inf)
+    of_siblings = scores[siblings.rows, siblings.tokens]
+    highest = highest.scatter_reduce(0, siblings.rows, of_siblings, "amax")
+    p = highest[torch.unique_consecutive(siblings.rows)].exp().clamp(max=_MAX_PROBABILITY)
+    return -torch.log1p(-p).sum() / max(1, len(p))
+
+
 @dataclass(frozen=True, slots=True)
 class SequenceBatch:
     """Source texts and target names as tensors, padded on the right."""
@@ -60,6 +117,8 @@ class SequenceBatch:
     """(rows, tokens): the start, the prompt, the name."""
     labels: Tensor
     """(rows, tokens): ``IGNORED`` over the prompt, then the name and its end."""
+    siblings: Siblings | None = None
+    """With a trie: the tokens to make unlikely."""
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -71,6 +130,7 @@ class SequenceBatch:
             self.source_mask.to(device),
             self.decoder_inputs.to(device),
             self.labels.to(device),
+            None if self.siblings is None else self.siblings.to(device),
         )
 
 
@@ -82,21 +142,28 @@ class NameGeneration(Objective):
 
     name = "name_generation"
 
-    def encode(self, seq2seq: Seq2SeqModel, examples: Sequence[NameExample]) -> SequenceBatch:
-        """Encode examples as tensors."""
+    def encode(
+        self,
+        seq2seq: Seq2SeqModel,
+        examples: Sequence[NameExample],
+        trie: FlatTrie | None = None,
+    ) -> SequenceBatch:
+        """Encode examples as tensors; a trie adds the siblings of the tokens of names."""
         sources = pad(seq2seq.source_tokens([each.source for each in examples]), seq2seq.padding)
         prompts = seq2seq.batch_prompt_tokens([each.prompt for each in examples])
         names = seq2seq.batch_name_tokens([each.target for each in examples])
-        inputs, labels = [], []
+        inputs, labels, ended = [], [], []
         for pair in zip(prompts, names, strict=True):
             prompt, name = _truncate(*pair, seq2seq.max_target - 1)
             inputs.append([seq2seq.start, *prompt, *name])
-            labels.append([IGNORED] * len(prompt) + [*name, seq2seq.end])
+            ended.append([*name, seq2seq.end])
+            labels.append([IGNORED] * len(prompt) + ended[-1])
         return SequenceBatch(
             sources["input_ids"],
             sources["attention_mask"],
             pad(inputs, seq2seq.padding)["input_ids"],
             pad(labels, IGNORED)["input_ids"],
+            None if trie is None else collect_siblings(trie, ended),
         )
 
     def count(self, batch: SequenceBatch) -> int:
@@ -111,9 +178,7 @@ class NameGeneration(Objective):
         """
         counted = batch.labels != IGNORED
         wanted = batch.labels[counted]
-        scores = [
-            to_float32(logits[counted]).log_softmax(-1) for logits in states
-        ]  # (labelled, vocabulary)
+        scores = _labelled_scores(states, batch)
         losses = [smoothed_loss(each, wanted, self.config) for each in scores]
         loss = sum((loss for loss, _ in losses), scores[0].new_zeros(())) / len(losses)
         if len(scores) == 2:
@@ -129,6 +194,17 @@ class NameGeneration(Objective):
             "exact": float(exact.mean()) if len(exact) else 0.0,
         }
 
+    def penalty(self, states: Sequence[Tensor], siblings: Siblings, batch: SequenceBatch) -> Tensor:
+        """Compute the unlikelihood of the siblings, the mean of both passes."""
+        terms = [unlikelihood(scores, siblings) for scores in _labelled_scores(states, batch)]
+        return torch.stack(terms).mean()
+
+
+def _labelled_scores(states: Sequence[Tensor], batch: SequenceBatch) -> list[Tensor]:
+    """Return the log-probabilities of each pass, (labelled, vocabulary)."""
+    counted = batch.labels != IGNORED
+    return [to_float32(logits[counted]).log_softmax(-1) for logits in states]
+
 
 def _truncate(prompt: list[int], name: list[int], room: int) -> tuple[list[int], list[int]]:
     """Cut the beginning of a prompt that is too long, and the end of a name that is too long."""
@@ -137,17 +213,22 @@ def _truncate(prompt: list[int], name: list[int], room: int) -> tuple[list[int],
     return prompt[len(prompt) - n_prompt :], name
 
 
-_BY_ROW = ("exact",)
-"""Statistics that are means over rows; all others are over tokens, like the loss."""
+_UNITS = {"exact": "rows", "unlikelihood": "branches"}
+"""What statistics are means over; all others are over tokens, like the loss."""
 
 
 class EncodedBatches:
     """Batches of examples as tensors, readable from any epoch and position."""
 
     def __init__(
-        self, batches: NameBatches, seq2seq: Seq2SeqModel, objective: NameGeneration
+        self,
+        batches: NameBatches,
+        seq2seq: Seq2SeqModel,
+        objective: NameGeneration,
+        trie: FlatTrie | None = None,
     ) -> None:
         self._batches, self._seq2seq, self._objective = batches, seq2seq, objective
+        self._trie = trie
 
     def __len__(self) -> int:
         """The number of batches of an epoch."""
@@ -160,7 +241,7 @@ class EncodedBatches:
     def every(self, step: int, epoch: int, position: int) -> Iterator[SequenceBatch]:
         """Iterate over every ``step``-th batch of an epoch from a position on."""
         for examples in self._batches.every(step, epoch, position):
-            yield self._objective.encode(self._seq2seq, examples)
+            yield self._objective.encode(self._seq2seq, examples, self._trie)
 
 
 class _Scores(nn.Module):
@@ -184,17 +265,25 @@ class _Scores(nn.Module):
 class NameGenerationTraining:
     """Loss, counts and evaluation of an objective with a model, for ``training.Task``."""
 
-    def __init__(self, seq2seq: Seq2SeqModel, objective: NameGeneration) -> None:
+    def __init__(
+        self, seq2seq: Seq2SeqModel, objective: NameGeneration, trie: FlatTrie | None = None
+    ) -> None:
+        if objective.config.unlikelihood and trie is None:
+            raise ConfigError(
+                "unlikelihood: expected 0, since only fine-tuning on mentions has a trie of names"
+            )
         self.seq2seq, self.objective = seq2seq, objective
+        self.trie = trie if objective.config.unlikelihood else None
+        """The names whose other tokens become unlikely."""
         self.model = _Scores(seq2seq.model)
         """The module to train."""
 
     def source(self, batches: NameBatches) -> EncodedBatches:
         """Encode batches as they are read."""
-        return EncodedBatches(batches, self.seq2seq, self.objective)
+        return EncodedBatches(batches, self.seq2seq, self.objective, self.trie)
 
     def encode(self, examples: Sequence[NameExample]) -> SequenceBatch:
-        """Encode examples as tensors."""
+        """Encode examples as tensors, for an evaluation of the name alone."""
         return self.objective.encode(self.seq2seq, examples)
 
     def lengths(self, examples: Sequence[NameExample]) -> list[int]:
@@ -211,16 +300,24 @@ class NameGenerationTraining:
     ) -> Loss:
         """Compute the loss of a batch and its statistics, each times its multiplier."""
         batch = batch.to(self.seq2seq.device)
-        if model.training and self.objective.config.r_drop:
-            loss, stats = self.objective.loss(model(batch, 2).chunk(2), batch)
-        else:
-            loss, stats = self.objective.loss([model(batch)], batch)
-        scaled = {key: value * multipliers.get(_unit(key), 1.0) for key, value in stats.items()}
-        return multipliers.get("tokens", 1.0) * loss, scaled
+        config = self.objective.config
+        twice = model.training and config.r_drop
+        states = model(batch, 2).chunk(2) if twice else [model(batch)]
+        loss, stats = self.objective.loss(states, batch)
+        loss = multipliers.get("tokens", 1.0) * loss
+        if batch.siblings is not None:
+            penalty = self.objective.penalty(states, batch.siblings, batch)
+            weight = config.weight * config.unlikelihood * multipliers.get("branches", 1.0)
+            loss = loss + weight * penalty
+            stats["unlikelihood"] = float(penalty.detach())
+        return loss, {k: value * multipliers.get(_unit(k), 1.0) for k, value in stats.items()}
 
     def counts(self, batch: SequenceBatch) -> dict[str, int]:
         """Count the items that means are taken over."""
-        return {"tokens": self.objective.count(batch), "rows": len(batch)}
+        counts = {"tokens": self.objective.count(batch), "rows": len(batch)}
+        if batch.siblings is not None:
+            counts["branches"] = batch.siblings.n_branches
+        return counts
 
     @torch.no_grad()
     def evaluate(self, batches: Sequence[SequenceBatch], precision: str) -> dict[str, float]:
@@ -239,4 +336,4 @@ class NameGenerationTraining:
 
 def _unit(key: str) -> str:
     """Return the items that a statistic is a mean over."""
-    return "rows" if key in _BY_ROW else "tokens"
+    return _UNITS.get(key, "tokens")

@@ -3,18 +3,20 @@
 For each set a small BART is made from scratch. It learns the names of the train dictionary
 (``genbioel-pretrain-cpu``) or nothing, then the mentions of the train split
 (``genbioel-finetune-SET-cpu``, the model of the last step), and links the test split, constrained
-to the names of the test dictionary. The weight of generation beside a search is fitted on dev.
+to the names of the test dictionary. The weight of generation beside a search is fitted on dev with
+the dictionary of dev: that of test holds the dev mentions as names.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from biograft.config import check_choice
-from biograft.evaluation import EvaluationConfig, evaluate_linking, sub_populations
+from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking, sub_populations
+from biograft.kb import KnowledgeBase
 from biograft.linking import Linker, build_index
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.generative import Seq2SeqLinker
@@ -67,7 +69,8 @@ class GenerativeVariant:
 
     ``start`` is ``pretrained`` or ``new``; ``target`` the name of a concept that is learned;
     ``names`` those that may be generated. With a ``search`` it is used beside that search, or, if
-    not ``generation``, the search is measured alone.
+    not ``generation``, the search is measured alone. With ``text``, the documents' text around the
+    mentions is read where the set has it in other files; without, such mentions stand alone.
     """
 
     start: str = "pretrained"
@@ -77,6 +80,7 @@ class GenerativeVariant:
     prompt: bool = True
     search: str = ""
     generation: bool = True
+    text: bool = False
     sets: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
 
@@ -85,20 +89,21 @@ class GenerativeVariant:
         if self.search:
             check_choice("search", self.search, SEARCHES)
 
-    @property
-    def changes(self) -> list[str]:
-        """The changes of the fine-tuning recipe."""
+    def changes(self, chosen: LinkingSet) -> list[str]:
+        """Return the changes of the fine-tuning recipe for a set."""
         return [
             f'config.target="{self.target}"',
             f'config.names.per_concept="{self.names}"',
             f"config.prompt={str(self.prompt).lower()}",
+            *(["config.context_words=0"] if chosen.texts and not self.text else []),
         ]
 
     @property
     def folder(self) -> str:
         """The name of the folder of its runs."""
         prompt = "prompt" if self.prompt else "bare"
-        return f"{self.start}-{self.target}-{self.names}-{prompt}"
+        text = "-text" if self.text else ""
+        return f"{self.start}-{self.target}-{self.names}-{prompt}{text}"
 
 
 class GenerativeLinking:
@@ -159,17 +164,17 @@ class _Models:
     def measure(self, variant: GenerativeVariant, seed: int) -> Row:
         """Train what is missing and link the test split."""
         if variant.search and not variant.generation:
-            index = self.work / "index" / "dense"
-            search = self._searches()[variant.search]
+            index = self.work / "index-test" / "dense"
+            search = self._search(variant.search, "test")
             size = sum(file.stat().st_size for file in index.glob("*.npy"))
-            return {**self._link(Linker(self.kb, search)), "vectors_bytes": size}
+            return {**self._link(Linker(self.kb, search), variant), "vectors_bytes": size}
         if variant.search:
-            return self._beside_search(self._open(self._finetuned(variant, seed)), variant.search)
+            return self._beside_search(variant, seed)
         if variant.finetuned:
-            return self._alone(self._open(self._finetuned(variant, seed)))
-        ranker = self._open(self._pretrained())
+            return self._alone(self._open(self._finetuned(variant, seed), self.kb), variant)
+        ranker = self._open(self._pretrained(), self.kb)
         config = replace(ranker.config, context_words=0)  # it has never seen a mention in a text
-        return self._alone(Seq2SeqLinker(self.kb, ranker.seq2seq, ranker.names, config))
+        return self._alone(Seq2SeqLinker(self.kb, ranker.seq2seq, ranker.names, config), variant)
 
     def _pretrained(self) -> Path:
         if self.settings.pretrained:
@@ -185,12 +190,16 @@ class _Models:
     def _finetuned(self, variant: GenerativeVariant, seed: int) -> Path:
         out = self.work / variant.folder / f"seed-{seed}"
         if not (out / "done").exists():
-            changes = [*variant.changes, f"config.training.seed={seed}", *self.settings.changes]
+            changes = [
+                *variant.changes(self.chosen),
+                f"config.training.seed={seed}",
+                *self.settings.changes,
+            ]
             start = str(self._pretrained()) if variant.start == "pretrained" else ""
             recipe = LinkerRecipe.load(self.recipe, changes, encoder=start)
             training_data = LinkerTrainingData(
                 kb=self.train_kb,
-                train=read_resolved(self.chosen, "train", self.train_kb, self.job.data),
+                train=self._read("train", self.train_kb, variant),
                 out=out,
                 resume=(out / "run.json").exists(),
                 progress=Progress(),
@@ -199,40 +208,50 @@ class _Models:
             (out / "done").touch()
         return out / "model"
 
-    def _open(self, model: Path) -> Seq2SeqLinker:
-        ranker = load_ranker(model, self.kb)
+    def _read(
+        self, split: str, kb: KnowledgeBase, variant: GenerativeVariant
+    ) -> Sequence[LinkQuery]:
+        """Read the mentions of a split as a variant reads them."""
+        return read_resolved(self.chosen, split, kb, self.job.data, with_texts=variant.text)
+
+    def _open(self, model: Path, kb: KnowledgeBase) -> Seq2SeqLinker:
+        ranker = load_ranker(model, kb)
         if not isinstance(ranker, Seq2SeqLinker):
             raise TypeError(f"{model}: expected a generative linker")
         return ranker
 
-    def _searches(self) -> dict[str, FusedSearch]:
-        """Return lexical search, dense search, and both, over the test dictionary."""
+    def _search(self, name: str, split: str) -> FusedSearch:
+        """Return lexical search, dense search, or both, over the dictionary of a split."""
         from biograft.nn import TextEncoder
 
-        folder = self.work / "index"
+        kb = self.chosen.open_store(self.job.data, split, self.job.work)
+        folder = self.work / f"index-{split}"
         if not folder.exists():
             encoder = TextEncoder.from_pretrained(str(self.job.input(self.settings.encoder)))
-            build_index(self.kb, folder, encoder, progress=Progress())
-        search = open_index(self.kb, folder).search
+            build_index(kb, folder, encoder, progress=Progress())
+        search = open_index(kb, folder).search
         alone = {g.name: FusedSearch([g]) for g in search.generators}
-        return {**alone, "lexical+dense": search}
+        return alone.get(name, search)
 
-    def _link(self, linker: Linker) -> Row:
+    def _link(self, linker: Linker, variant: GenerativeVariant) -> Row:
         """Link the test split; return metrics, also of parts of the mentions."""
-        queries = self.chosen.read_gold(self.job.data, "test").queries
+        gold = self.chosen.read_gold(self.job.data, "test", with_texts=variant.text)
+        queries = gold.queries
         config = EvaluationConfig(seed=0)
         result = evaluate_linking(linker, self.kb, queries, "lenient", config, Progress())
         learned = self.chosen.read_gold(self.job.data, "train").queries
         parts = sub_populations(result, self.kb, learned)
-        return {**metrics_of(result), "populations": [part.to_json() for part in parts]}
+        about = {"n_without_text": gold.n_without_text} if variant.text else {}
+        parts_json = [part.to_json() for part in parts]
+        return {**metrics_of(result), **about, "populations": parts_json}
 
-    def _alone(self, ranker: Seq2SeqLinker) -> Row:
+    def _alone(self, ranker: Seq2SeqLinker, variant: GenerativeVariant) -> Row:
         """Measure a generative linker without a search."""
         started = time.perf_counter()
-        metrics = self._link(Linker(self.kb, None, ranker=ranker))
+        metrics = self._link(Linker(self.kb, None, ranker=ranker), variant)
         seconds = time.perf_counter() - started
         # names that concepts share count once here, as in the paper
-        queries = read_resolved(self.chosen, "test", self.kb, self.job.data)
+        queries = self._read("test", self.kb, variant)
         by_name = measure(ranker, None, queries)
         return {
             **metrics,
@@ -243,10 +262,15 @@ class _Models:
             "seconds": seconds,
         }
 
-    def _beside_search(self, ranker: Seq2SeqLinker, name: str) -> Row:
+    def _beside_search(self, variant: GenerativeVariant, seed: int) -> Row:
         """Measure a generative linker beside a search, with the weight fitted on dev."""
-        search: Any = self._searches()[name]
-        dev = read_resolved(self.chosen, "dev", self.kb, self.job.data)
-        mixing, fitted = fit_mixing(ranker, search, dev)
+        model, data, work = self._finetuned(variant, seed), self.job.data, self.job.work
+        dev_kb = self.chosen.open_store(data, "dev", work)
+        dev = self._read("dev", dev_kb, variant)
+        self.chosen.check_fitting(data, "dev", dev_kb, dev, work)
+        dev_search = self._search(variant.search, "dev")
+        mixing, fitted = fit_mixing(self._open(model, dev_kb), dev_search, dev)
+        ranker = self._open(model, self.kb)
         mixed = Seq2SeqLinker(ranker.kb, ranker.seq2seq, ranker.names, ranker.config, mixing)
-        return {**self._link(Linker(self.kb, search, ranker=mixed)), "dev": fitted}
+        search = self._search(variant.search, "test")
+        return {**self._link(Linker(self.kb, search, ranker=mixed), variant), "dev": fitted}

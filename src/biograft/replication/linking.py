@@ -291,8 +291,8 @@ def metrics_of(result: LinkingResult) -> Row:
 
 
 def read_resolved(
-    chosen: LinkingSet, split: str, kb: KnowledgeBase, data: Path
+    chosen: LinkingSet, split: str, kb: KnowledgeBase, data: Path, *, with_texts: bool = False
 ) -> Sequence[LinkQuery]:
     """Read gold mentions, their ids spelled as in the store."""
-    gold = chosen.read_gold(data, split)
+    gold = chosen.read_gold(data, split, with_texts=with_texts)
     return list(resolve_gold(gold.queries, StoreIds(kb)).queries)

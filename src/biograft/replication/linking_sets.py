@@ -7,18 +7,23 @@ to the folder of real data.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from biograft.artifacts import new_file
-from biograft.evaluation import Gold, GoldConfig, read_gold
+from biograft.errors import ConfigError
+from biograft.evaluation import Gold, GoldConfig, LinkQuery, TextIndex, read_gold
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.linking.queries import is_name_of
 from biograft.sources import SourceConfig
 from biograft.sources.files import read_lines
 
 LINKING = "entity_linking"
+SPLITS = ("train", "dev", "test")
 N_FOLDS = 5
+MAX_ADDED = 0.01
+"""BioSyn's dictionary of dev joins parts of train mentions to names of dev mentions (0.1 %)."""
 _IN_TAR = "::"
 _CDR = {
     "train": "bc5cdr/pubtator/CDR_TrainingSet.PubTator.txt.gz",
@@ -49,10 +54,14 @@ class LinkingSet:
     """Whether each split has a dictionary of its own."""
     config: GoldConfig = field(default_factory=GoldConfig)
     note: str = ""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Split -> path of its documents, where the gold mentions have only offsets."""
 
-    def read_gold(self, data: Path, split: str) -> Gold:
-        """Read the gold mentions of a split."""
-        return read_gold(str(data / self.gold[split]), self.format, self.config)
+    def read_gold(self, data: Path, split: str, *, with_texts: bool = False) -> Gold:
+        """Read the gold mentions of a split, with their texts if those are in other files."""
+        paths = [data / self.texts[split]] if with_texts and self.texts else ()
+        path = str(data / self.gold[split])
+        return read_gold(path, self.format, self.config, TextIndex.read(paths))
 
     def exists(self, data: Path, split: str) -> bool:
         """Return whether the files of a split exist."""
@@ -70,8 +79,50 @@ class LinkingSet:
         """Return the folder of everything made from the dictionary."""
         return work / (f"{self.name}-{split}" if self.own_dictionaries else self.name)
 
+    def check_fitting(
+        self, data: Path, split: str, kb: KnowledgeBase, queries: Sequence[LinkQuery], work: Path
+    ) -> None:
+        """Refuse to fit on mentions of a split that the dictionary has as names because of it.
 
-def _biosyn(name: str, folder: str) -> LinkingSet:
+        Such a name is neither in the dictionary of the train split, which is the ontology alone,
+        nor a mention of an earlier split.
+        """
+        earlier = {
+            part.lower()
+            for name in SPLITS[: SPLITS.index(split)]
+            for query in self.read_gold(data, name).queries
+            for part in query.parts
+        }
+        added = names_added(kb, self.open_store(data, "train", work), queries, earlier)
+        if len(added) > MAX_ADDED * len(queries):
+            raise ConfigError(
+                f"{self.name}: {len(added):,} {split} mentions, such as {added[0]!r}, are names of "
+                "the dictionary only because they are mentions; fit with the dictionary of that "
+                "split"
+            )
+
+
+def names_added(
+    kb: KnowledgeBase,
+    ontology: KnowledgeBase,
+    queries: Iterable[LinkQuery],
+    known: Collection[str] = (),
+) -> list[str]:
+    """Return mentions that are names of their concept in a store, but not in its ontology.
+
+    Mentions that are ``known``, in lower case, are allowed.
+    """
+    return [
+        part
+        for query in queries
+        for part in query.parts
+        if part.lower() not in known
+        and is_name_of(kb, part, query.gold)
+        and not is_name_of(ontology, part, query.gold)
+    ]
+
+
+def _biosyn(name: str, folder: str, texts: Mapping[str, str]) -> LinkingSet:
     """A set in the layout of BioSyn: mentions in an archive, a dictionary for each split."""
 
     def source(data: Path, split: str, work: Path) -> SourceConfig:
@@ -80,8 +131,15 @@ def _biosyn(name: str, folder: str) -> LinkingSet:
         return SourceConfig(path=path, format="biosyn")
 
     archive = f"{LINKING}/{folder}/concept_files.tar.gz{_IN_TAR}processed_"
-    gold = {split: f"{archive}{split}" for split in ("train", "dev", "test")}
-    return LinkingSet(name=name, format="biosyn", gold=gold, source=source, own_dictionaries=True)
+    gold = {split: f"{archive}{split}" for split in SPLITS}
+    return LinkingSet(
+        name=name,
+        format="biosyn",
+        gold=gold,
+        source=source,
+        own_dictionaries=True,
+        texts={split: f"{LINKING}/{path}" for split, path in texts.items()},
+    )
 
 
 def _in_text(name: str, biosyn: str, gold: Mapping[str, str], config: GoldConfig) -> LinkingSet:
@@ -90,7 +148,7 @@ def _in_text(name: str, biosyn: str, gold: Mapping[str, str], config: GoldConfig
         name=name,
         format="pubtator",
         gold={split: f"{LINKING}/{path}" for split, path in gold.items()},
-        source=_biosyn(name, biosyn).source,
+        source=_biosyn(name, biosyn, gold).source,
         own_dictionaries=True,
         config=config,
     )
@@ -207,8 +265,8 @@ def _by_name(sets: Iterable[LinkingSet]) -> dict[str, LinkingSet]:
 
 SETS = _by_name(
     [
-        _biosyn("ncbi-disease", "ncbi_disease/biosyn"),
-        _biosyn("bc5cdr-disease", "bc5cdr/biosyn_disease"),
+        _biosyn("ncbi-disease", "ncbi_disease/biosyn", _NCBI),
+        _biosyn("bc5cdr-disease", "bc5cdr/biosyn_disease", _CDR),
         _in_text("ncbi-disease-text", "ncbi_disease/biosyn", _NCBI, GoldConfig()),
         _in_text(
             "bc5cdr-disease-text", "bc5cdr/biosyn_disease", _CDR, GoldConfig(types=("Disease",))

@@ -121,7 +121,7 @@ def _mean_of_seeds(metrics: Sequence[Mapping[str, float]]) -> str:
 
 
 _FULL = "names, then mentions"
-_STARTS = ("names only", "mentions only", _FULL)
+_STARTS = ("names only", "mentions only", _FULL, "in their texts")
 _TARGETS = {"similar": "most similar to the mention", "shortest": "shortest", "random": "random"}
 _NAMES = {"all": "all", "shortest": "shortest", "random": "random"}
 _SEARCHES = ("lexical", "dense", "lexical+dense")
@@ -141,7 +141,7 @@ def generation_targets(result: Mapping[str, Any]) -> str:
     chosen = [
         label
         for label, variant in variants.items()
-        if "search" not in variant and label not in ("names only", "mentions only")
+        if not {"search", "text"} & variant.keys() and label not in _STARTS[:2]
     ]
     complete = [name for name in sets if all(_of(rows, name, label) for label in chosen)]
     lines = []
@@ -208,7 +208,7 @@ def _of(rows: Rows, name: str, config: str) -> Rows:
 
 
 def _both(rows: Rows, keys: Iterable[str] = ("recall@1", "recall@5")) -> str:
-    return " / ".join(_mean([row[key] for row in rows]) for key in keys) if rows else ""
+    return " / ".join(_mean([row[key] for row in rows]) for key in keys) if rows else "–"
 
 
 def _mean(values: Sequence[float]) -> str:

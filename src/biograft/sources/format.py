@@ -44,6 +44,8 @@ class SourceConfig:
     """Keep names and definitions in these languages (ISO 639-1); the first is the main one."""
     vocabularies: tuple[str, ...] = ()
     """Keep atoms of these vocabularies (``SAB`` of UMLS)."""
+    keep_concepts_of: tuple[str, ...] = ()
+    """Keep concepts with an atom of these vocabularies, and their atoms of all vocabularies."""
     term_types: tuple[str, ...] = ()
     """Keep atoms of these term types (``TTY`` of UMLS)."""
     relations: tuple[str, ...] = ()

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from biograft.errors import UnrecognisedError
@@ -33,6 +35,7 @@ from biograft.sources.format import Block, Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
 
 FileReader: TypeAlias = Callable[[Path, SourceConfig, ReadLog], Iterator[Block]]
+Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 
 _TRANSLATIONS = (
@@ -130,9 +133,14 @@ def _read_names(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Bloc
     wanted = ["CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "STR", "SUPPRESS"]
     wanted += ["CODE"] if config.keep_codes else []
     preferred = (pl.col("TS") == "P") & (pl.col("STT") == "PF") & (pl.col("ISPREF") == "Y")
+    chosen = _concepts_of(path, config) if config.keep_concepts_of else None
     for rows in read_rows(path, log, LAYOUTS["MRCONSO"], wanted, config.encoding):
         whole = _without_empty(rows, ("CUI", "STR"), path, log)
         frame = _without_suppressed(whole, config, log)
+        if chosen is not None:
+            of_chosen = frame.filter(_among(frame["CUI"], chosen))
+            log.filter("concept of other vocabularies", frame.height - of_chosen.height)
+            frame = of_chosen
         frame = _select(frame, "SAB", config.vocabularies, "vocabulary", log)
         frame = _select(frame, "TTY", config.term_types, "term type", log)
         if frame.height < whole.height:
@@ -153,6 +161,31 @@ def _read_names(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Bloc
         )
         if config.keep_codes:
             yield _codes(frame)
+
+
+def _concepts_of(path: Path, config: SourceConfig) -> Hashes:
+    """Return the hashes of the concepts with an atom of the vocabularies to keep.
+
+    The atom must be one that the filters on suppressed atoms and languages keep. This is a first
+    pass over the file. A set of hashes takes 8 bytes a concept, 32 MB for the whole UMLS.
+    """
+    chosen = [np.zeros(0, np.uint64)]
+    wanted, log = ["CUI", "LAT", "SAB", "SUPPRESS"], ReadLog(path)
+    for rows in read_rows(path, log, LAYOUTS["MRCONSO"], wanted, config.encoding):
+        frame = _without_suppressed(rows, config, log)
+        frame = frame.filter(pl.col("SAB").is_in(config.keep_concepts_of))
+        if config.languages:
+            tags = [t for t in frame["LAT"].unique() if language_code(t) in config.languages]
+            frame = frame.filter(pl.col("LAT").is_in(tags))
+        chosen.append(frame["CUI"].unique().hash().to_numpy())
+    return np.unique(np.concatenate(chosen))
+
+
+def _among(concepts: pl.Series, chosen: Hashes) -> pl.Series:
+    """Return which concepts are among the chosen ones, whose hashes are ascending."""
+    hashes = concepts.hash().to_numpy()
+    ends = [np.searchsorted(chosen, hashes, side) for side in ("left", "right")]
+    return pl.Series(ends[0] < ends[1])
 
 
 def _codes(frame: pl.DataFrame) -> Block:

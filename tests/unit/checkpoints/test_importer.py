@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 
 import pytest
 import torch
@@ -26,6 +27,7 @@ def test_both_encoders_become_one_stack(published, tmp_path, text_layers, fusion
         "n_entities": SIZES["n_entities"],
         "entity_dim": SIZES["dim"],
         "named": True,
+        "n_unused_rows": 0,
         "token_head": True,
     }
     assert report.left_out == report.notes == ()
@@ -94,6 +96,36 @@ def test_names_may_be_absent(published, tmp_path):
     assert not import_checkpoint(folder, tmp_path / "ours").facts["named"]
 
 
+def test_ids_of_entities_may_have_gaps(published, tmp_path):
+    folder = published()
+    rows = [(0, "[PAD_ENT]"), (1, "[UNK_ENT]"), (8, "C8"), (3, "C3")]
+    lines = [json.dumps({"entity_name": name, "id": row}) + "\n" for row, name in rows]
+    (folder / "entity.jsonl").write_text("".join(lines))
+    report = import_checkpoint(folder, tmp_path / "ours")
+    assert report.facts["n_unused_rows"] == 5
+    assert report.notes == ("entity.jsonl: 5 rows of the entity table have no entity",)
+    ids = [entity.id for entity in load_masked_lm(tmp_path / "ours").model.entities]
+    assert [ids[row] for row, _ in rows] == [name for _, name in rows]
+    assert ids[2] == "[unused2]"
+    assert len(set(ids)) == 9
+
+
+def test_a_tokenizer_may_lie_elsewhere(published, tmp_path):
+    folder, other = published(), tmp_path / "tokenizer"
+    other.mkdir()
+    shutil.move(folder / "vocab.txt", other / "vocab.txt")
+    with pytest.raises(InputError, match=r"holds no tokenizer.*--tokenizer"):
+        import_checkpoint(folder, tmp_path / "ours")
+    import_checkpoint(folder, tmp_path / "ours", tokenizer=other)
+    assert TextEncoder.from_pretrained(tmp_path / "ours").encode(["heart"]).shape == (1, 16)
+    assert ORIGIN.read(tmp_path / "ours")["tokenizer"] == str(other)
+    # one of other weights is refused, whatever lies beside these
+    shutil.copy(other / "vocab.txt", folder / "vocab.txt")
+    (other / "vocab.txt").write_text((other / "vocab.txt").read_text() + "more\n")
+    with pytest.raises(InputError, match="tokenizer: has 41 tokens, the weights have 40"):
+        import_checkpoint(folder, tmp_path / "again", tokenizer=other)
+
+
 def spoil(folder, key, value):
     weights = torch.load(folder / "pytorch_model.bin")
     if value is None:
@@ -130,7 +162,11 @@ def spoil(folder, key, value):
         ),
         (
             lambda f: (f / "entity.jsonl").write_text('{"entity_name": "a", "id": 0}\n'),
-            "expected an entity for each of the 9 rows of the table, found 1",
+            "expected ids up to 8, the last row of the table, found them up to 0",
+        ),
+        (
+            lambda f: (f / "entity.jsonl").write_text('{"entity_name": "a", "id": 8}\n' * 2),
+            "entity.jsonl:2: expected ids from 0 on and names, each once",
         ),
         (lambda f: (f / "entity.jsonl").write_text("a\n"), "entity.jsonl:1: expected an object"),
         (

@@ -11,6 +11,7 @@ from biograft.cli.checkpoint import app
 from biograft.errors import BiograftError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker
+from biograft.nn.seq2seq import Seq2SeqModel
 from biograft.sources import SourceConfig
 
 
@@ -63,3 +64,18 @@ def test_a_published_bart_becomes_a_generative_linker(call, tmp_path):
     kb = KnowledgeBase.open(tmp_path / "kb")
     linker = Linker.open(kb, model=tmp_path / "ours")
     assert linker("A heart attack.").mentions[0].concept == "D4"
+
+
+def test_a_published_bart_without_a_tokenizer_is_given_one(call, tmp_path):
+    folder, other = tmp_path / "published", tmp_path / "bart"
+    tiny_seq2seq(["heart attack"]).save_pretrained(folder)
+    other.mkdir()
+    for file in sorted(folder.iterdir()):
+        if file.name not in ("config.json", "generation_config.json", "model.safetensors"):
+            file.rename(other / file.name)
+    with pytest.raises(BiograftError, match="--tokenizer"):
+        call("import", folder, "-o", tmp_path / "ours")
+    call("import", folder, "-o", tmp_path / "ours", "--tokenizer", other)
+    assert Seq2SeqModel.from_pretrained(tmp_path / "ours").name_tokens("heart attack")
+    with pytest.raises(BiograftError, match="no such folder"):
+        call("import", folder, "-o", tmp_path / "more", "--tokenizer", tmp_path / "nowhere")

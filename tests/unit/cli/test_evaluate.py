@@ -94,6 +94,29 @@ def test_link_writes_a_report(link, folder):
     assert "unseen mention" in (folder / "R" / "report.html").read_text(encoding="utf-8")
 
 
+def test_link_leaves_out_what_papers_leave_out(link):
+    done = link("--json", "--drop", "overlapping,unknown-ids")
+    values = values_of(done)
+    assert (values["n"], values["acc@1"]) == (2, 100)
+    assert values["left_out"] == {"with an id that the knowledge base does not have": 1}
+    assert "1 queries left out: with an id that the knowledge base does not have" in done.stderr
+
+
+def test_link_joins_texts_to_offsets(link, folder):
+    (folder / "gold.concept").write_text("1||11|13||T||IF||D1\n9||0|1||T||flu||D1\n", "utf-8")
+    plain = link("--json")
+    assert values_of(plain)["n_without_text"] == 2
+    assert "--text" not in plain.stderr
+    done = link("--json", "--text", folder / "gold.pubtator")
+    values = values_of(done)
+    assert (values["n_without_text"], values["acc@1"]) == (1, 100)
+    assert "1 of 2 mentions are not in the documents of --text" in done.stderr
+    # the text explains an abbreviation, unless it is not to be read
+    assert (
+        values_of(link("--json", "--text", folder / "gold.pubtator", "--no-context"))["acc@1"] == 50
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "error", "option"),
     [

@@ -278,3 +278,19 @@ def test_a_calibration_without_threshold_says_no_nil_nor_does_the_ranker(linker_
     calibrated.calibration = replace(calibrated.calibration, threshold=None)
     assert nil_as_linked(calibrated).nil_below is None
     assert nil_as_linked(calibrated, EvaluationConfig(nil_below=0.5)).nil_below is None
+
+
+class ReadsContext(Linker):
+    """A linker whose answers depend on the text around a mention."""
+
+    uses_context = True
+
+
+def test_a_linker_that_reads_texts_refuses_gold_without_them(base):
+    linker = ReadsContext(base, LexicalIndex.build(base))
+    query = LinkQuery("flu", frozenset({"D4"}), start=2, end=5)
+    with pytest.raises(ConfigError, match=r"queries: none of the 1 has a text.*--no-context"):
+        evaluate_linking(linker, base, [query])
+    alone = evaluate_linking(linker, base, [query], config=EvaluationConfig(context=False))
+    read = evaluate_linking(linker, base, [replace(query, context="a flu")])
+    assert alone["acc@5"] == read["acc@5"] == 1

@@ -9,12 +9,14 @@ import tarfile
 
 import pytest
 
+from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, FormatError, InputError, NotFoundError
 from biograft.evaluation import (
     GOLD_FORMATS,
     TEXT_FORMATS,
     GoldConfig,
     LinkQuery,
+    TextIndex,
     read_gold,
     read_gold_texts,
 )
@@ -282,3 +284,83 @@ def test_invalid_requests_are_refused(path, write):
         read_gold_texts(path, "pubtator", types=("Gene",), limit=1)
     with pytest.raises(InputError, match="is empty"):
         read_gold_texts(write("b.pubtator", ""), "pubtator")
+
+
+REWRITTEN_FROM = """\
+100|t|Breast, ovarian cancer.
+100|a|Flu again.
+100\t0\t22\tBreast, ovarian cancer\tDisease\tD1|D2
+100\t24\t27\tFlu\tDisease\tD3
+
+"""
+REWRITTEN = """\
+100||0|22||CompositeMention||breast cancer|ovarian cancer||D1|D2
+100||24|27||Disease||influenza||D3
+100||3|5||Disease||elsewhere||D3
+7||0|3||Disease||other document||D3
+"""
+
+
+def test_texts_are_joined_by_document_and_offsets(write):
+    gold, text = write("a.concept", REWRITTEN), write("text.txt", REWRITTEN_FROM)
+    joined = read_gold(gold, "biosyn", texts=TextIndex.read([text]))
+    composite, rewritten, *others = joined.queries
+    assert composite.parts == ("breast cancer", "ovarian cancer")
+    assert composite.context[composite.start : composite.end] == "Breast, ovarian cancer"
+    assert rewritten.context[rewritten.start : rewritten.end] == "Flu"
+    assert [query.context for query in others] == ["", ""]
+    assert joined.n_without_text == 2
+    assert read_gold(gold, "biosyn").n_without_text == 4
+
+
+def test_a_document_given_twice_is_joined_by_its_mentions():
+    query = LinkQuery("flu", frozenset({"D3"}), document="1", start=2, end=5)
+    mention = Mention(2, 5, "flu")
+    documents = [Document("1", "no mention"), Document("1", "a flu", (mention,))]
+    # without annotations, offsets within the text are enough
+    for used, text in ((documents, "no mention"), (documents[1:], "a flu")):
+        assert TextIndex(used).join([query], "biosyn")[0].context == text
+    past = Document("1", "a fl")
+    assert TextIndex([past, documents[1]]).join([query], "biosyn")[0].context == "a flu"
+
+
+def test_texts_that_do_not_belong_to_the_gold_are_refused(write):
+    text = write("text.txt", REWRITTEN_FROM)
+    texts = TextIndex.read([text])
+    with pytest.raises(ConfigError, match="text: holds none of the 1 mentions, such as that from"):
+        read_gold(write("a.concept", "9||0|3||T||x||D1\n"), "biosyn", texts=texts)
+    with pytest.raises(ConfigError, match="'pubtator' has texts of its own"):
+        read_gold(text, "pubtator", texts=texts)
+    assert TextIndex.read([]) is None
+
+
+COMETA = """\
+\tID\tTerm\tGeneral SNOMED ID\tSpecific SNOMED ID\tExample
+0\t7\tback pain\t161891005\t278860009\tMy BACK PAIN is worse.
+1\t8\tmi\t22298006\t\tmy mit, then an MI
+2\t9\tgone\t1\t2\t"not ""in"" it,
+on two lines"
+3\t10\t\t1\t2\tno term
+4\ttoo\tshort
+"""
+
+
+def test_cometa_terms_are_found_in_their_examples(write):
+    gold = read_gold(write("c.csv", COMETA), "cometa")
+    pain, mi, gone = gold.queries
+    assert (pain.gold, pain.context[pain.start : pain.end]) == ({"161891005"}, "BACK PAIN")
+    assert (mi.start, mi.end) == (16, 18)
+    assert (gone.start, gone.context) == (None, 'not "in" it,\non two lines')
+    assert gold.log.doubtful.counts.total() == 1
+    assert gold.log.rejected.counts == {
+        "without a term": 1,
+        "not as many columns as the header": 1,
+    }
+    specific = read_gold(write("c.csv", COMETA), "cometa-specific")
+    assert [sorted(query.gold) for query in specific.queries] == [["278860009"], ["2"]]
+    assert specific.log.filtered == {"without gold concept (NIL)": 1}
+
+
+def test_cometa_without_its_columns_is_refused(write):
+    with pytest.raises(FormatError, match="column 'General SNOMED ID' is missing"):
+        read_gold(write("c.csv", "Term\tExample\nflu\ta flu\n"), "cometa")

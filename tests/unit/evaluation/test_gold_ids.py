@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from biograft.evaluation import LinkQuery, StoreIds, resolve_gold
+from biograft.errors import ConfigError, FormatError
+from biograft.evaluation import LinkQuery, StoreIds, drop_queries, read_gold, resolve_gold
 
 
 @pytest.mark.parametrize(
@@ -59,3 +60,34 @@ def test_gold_names_become_the_concepts_of_that_name(base):
     assert resolved.queries[0].gold == {"D7", "D8", "D1", "D4", "不存在"}
     assert resolved.unknown == {"不存在"}
     assert resolved.n_unreachable == 1
+
+
+GOLD = """\
+1||0|9||T||infection||D2
+1||2|5||T||cold||D4
+1||20|23||T||flu||D9
+1||30|33||T||flu|cold||D4|D9
+2||0|3||T||flu||MESH:D1
+"""
+
+
+def test_queries_that_published_tests_leave_out(base, write):
+    gold = read_gold(write("a.concept", GOLD), "biosyn")
+    assert drop_queries(gold, base, ()).queries == gold.queries
+    unknown = drop_queries(gold, base, ("unknown-ids",))
+    assert [query.mention for query in unknown.queries] == ["infection", "cold", "flu"]
+    gold = read_gold(write("a.concept", GOLD), "biosyn")
+    left = drop_queries(gold, base, ("unknown-ids", "overlapping"))
+    assert [query.document for query in left.queries] == ["2"]
+    assert left.log.filtered == {
+        "overlapping another mention": 2,
+        "with an id that the knowledge base does not have": 2,
+    }
+
+
+def test_what_cannot_be_left_out_is_refused(base, write):
+    gold = read_gold(write("a.concept", "1||0|3||T||flu||D9\n"), "biosyn")
+    with pytest.raises(ConfigError, match="drop: expected one of overlapping, unknown-ids"):
+        drop_queries(gold, base, ("nil",))
+    with pytest.raises(FormatError, match="no query is left"):
+        drop_queries(gold, base, ("unknown-ids",))

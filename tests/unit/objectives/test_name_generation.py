@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given, strategies as st
 from safetensors.torch import load_file
 from tiny_seq2seq import tiny_seq2seq
 from transformers import AutoModelForSeq2SeqLM
 
 from biograft.errors import ConfigError
+from biograft.nn.generation import FlatTrie
 from biograft.objectives.configs import NameGenerationConfig
 from biograft.objectives.name_examples import NameExample
 from biograft.objectives.name_generation import (
     NameGeneration,
     NameGenerationTraining,
     SequenceBatch,
+    collect_siblings,
+    unlikelihood,
 )
 
 EXAMPLES = [
@@ -236,9 +241,81 @@ class TestTraining:
         ({"form": "means"}, "form: expected one of mean, fairseq, found 'means'; did you mean"),
         ({"label_smoothing": 1.0}, "label_smoothing: expected a number from 0 to below 1"),
         ({"r_drop": -1.0}, "r_drop: expected at least 0, found -1.0"),
+        ({"unlikelihood": -1.0}, "unlikelihood: expected at least 0, found -1.0"),
         ({"weight": float("nan")}, "weight: expected at least 0, found nan"),
     ],
 )
 def test_wrong_settings_are_refused(setting, message):
     with pytest.raises(ConfigError, match=message):
         NameGenerationConfig(**setting)
+
+
+END = 1
+TOKENS = st.integers(2, 6)
+NAMES = st.sets(st.lists(TOKENS, max_size=3).map(tuple), min_size=1, max_size=8)
+
+
+def trie_of(names):
+    ended = [[*name, END] for name in names]
+    flat = np.array([token for name in ended for token in name], np.int64)
+    return FlatTrie.build(flat, np.cumsum([len(name) for name in ended]))[0]
+
+
+def plain_unlikelihood(scores, names, allowed):
+    """Compute the penalty token by token; ``allowed`` are all names."""
+    penalties, row = [], 0
+    for name in names:
+        for k, token in enumerate([*name, END]):
+            begin = [*name, END][:k]
+            after = {[*other, END][k] for other in allowed
+                     if [*other, END][:k] == begin and len(other) >= k}  # fmt: skip
+            others = after - {token} if token in after else set()
+            if others:
+                penalties.append(max(-math.log(1 - min(math.exp(scores[row][t]), 0.9999))
+                                     for t in others))  # fmt: skip
+            row += 1
+    return sum(penalties) / max(1, len(penalties)), len(penalties)
+
+
+class TestUnlikelihood:
+    @given(NAMES, NAMES, st.integers(0, 99))
+    def test_it_is_that_of_plain_loops(self, allowed, more, seed):
+        names = [*sorted(allowed), *sorted(more)]  # some are not in the trie
+        torch.manual_seed(seed)
+        labels = [[*name, END] for name in names]
+        scores = (3 * torch.randn(sum(map(len, labels)), 8, dtype=torch.float64)).log_softmax(-1)
+        siblings = collect_siblings(trie_of(sorted(allowed)), labels)
+        expected, n = plain_unlikelihood(scores.tolist(), names, allowed)
+        assert siblings.n_branches == n
+        assert float(unlikelihood(scores, siblings)) == pytest.approx(expected, abs=1e-9)
+
+    def test_a_certain_wrong_token_has_a_finite_penalty(self):
+        scores = torch.tensor([[0.0, 0, 0, 99]]).log_softmax(-1).requires_grad_()
+        siblings = collect_siblings(trie_of([(2,), (3,)]), [[2]])
+        loss = unlikelihood(scores, siblings)
+        assert float(loss.detach()) == pytest.approx(-math.log(1e-4), rel=1e-2)
+        loss.backward()
+        assert torch.isfinite(scores.grad).all()
+
+    def test_it_is_added_by_its_weight_and_makes_siblings_unlikely(self, seq2seq):
+        names = [seq2seq.name_tokens(each.target) for each in EXAMPLES]
+        flat = [token for name in names for token in [*name, seq2seq.end]]
+        trie, _ = FlatTrie.build(np.array(flat), np.cumsum([len(name) + 1 for name in names]))
+        plain = NameGenerationTraining(seq2seq, build())
+        both = NameGenerationTraining(seq2seq, build(unlikelihood=0.5), trie)
+        batch = both.objective.encode(seq2seq, EXAMPLES, trie)
+        counts = both.counts(batch)
+        assert 0 < counts["branches"] < counts["tokens"]
+        loss, stats = both.loss(both.model, batch, {})
+        without, _ = plain.loss(plain.model, plain.encode(EXAMPLES), {})
+        torch.testing.assert_close(loss, without + 0.5 * stats["unlikelihood"])
+        parts = [
+            both.objective.encode(seq2seq, part, trie) for part in (EXAMPLES[:1], EXAMPLES[1:])
+        ]
+        shares = [{k: n / counts[k] for k, n in both.counts(part).items()} for part in parts]
+        losses = [both.loss(both.model, *each)[0] for each in zip(parts, shares, strict=True)]
+        torch.testing.assert_close(sum(losses), loss)
+
+    def test_it_needs_a_trie(self, seq2seq):
+        with pytest.raises(ConfigError, match="unlikelihood: expected 0"):
+            NameGenerationTraining(seq2seq, build(unlikelihood=0.1))

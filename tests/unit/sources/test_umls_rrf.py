@@ -5,6 +5,7 @@ from functools import partial
 
 import polars as pl
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from biograft.errors import EncodingError, InputError, UnrecognisedError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
@@ -378,3 +379,51 @@ def test_codes_of_source_vocabularies_are_kept_on_request(write, reading):
         ("C0000001", "MSH:D000001", "xref", 1),
         ("C0000001", "GO:0000001", "xref", 3),
     ]
+
+
+def test_a_concept_of_a_vocabulary_keeps_the_names_of_all(write, umls):
+    rows = [
+        conso(A, "a by MDR", sab="MDR"),
+        conso(A, "a by MSH"),
+        conso(B, "b by MDR", sab="MDR"),
+        conso(B, "b by MSH", suppress="O"),
+        conso(B, "b 在 MSH", lat="CHI"),
+        conso(C, "c by HPO", sab="HPO"),
+    ]
+    path = write("c", "".join(rows))
+    kept = umls(path, keep_concepts_of=("MSH", "HPO"))
+    texts = [record.text for record in kept.records]
+    assert texts == ["a by MDR", "a by MSH", "b by MDR", "b 在 MSH", "c by HPO"]
+    assert (kept.log.n_read, kept.log.filtered) == (6, {"suppressed": 1})
+    # an atom that the other filters drop keeps no concept
+    english = umls(path, keep_concepts_of=("MSH",), languages=("en",))
+    assert [record.text for record in english.records] == ["a by MDR", "a by MSH"]
+    assert english.log.filtered == {"suppressed": 1, "concept of other vocabularies": 3}
+    both = umls(path, keep_concepts_of=("MSH",), vocabularies=("MDR",))
+    assert [record.text for record in both.records] == ["a by MDR", "b by MDR"]
+
+
+def test_facts_about_concepts_of_other_vocabularies_are_left_out(meta, tmp_path):
+    files = {**META, "MRCONSO.RRF": META["MRCONSO.RRF"] + conso(B, "infection", sab="SNOMEDCT_US")}
+    files["MRSTY.RRF"] += sty(B)
+    source = SourceConfig(path=meta(files), keep_concepts_of=("SNOMEDCT_US", "HPO"))
+    report = build_store(BuildConfig(sources=(source,)), tmp_path / "kb")
+    kb = KnowledgeBase.open(tmp_path / "kb")
+    (concept,) = kb
+    assert [name.text for name in concept.names] == ["Infection", "infection"]
+    assert (kb.n_names, len(kb.table("definitions")), len(kb.table("relations"))) == (2, 0, 0)
+    assert "keep_concepts_of: nothing in the sources is called 'HPO'" in report.warnings[0]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([A, B, C]), st.sampled_from(["MSH", "MDR", "HPO"]))),
+    st.sets(st.sampled_from(["MSH", "MDR", "HPO"]), min_size=1),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+def test_the_concepts_kept_are_those_of_plain_loops(write, umls, atoms, kept):
+    rows = [conso(cui, f"n{k}", sab=sab) for k, (cui, sab) in enumerate(atoms)]
+    path = write("c", "".join([conso("C0000009", "x", sab=min(kept)), *rows]))
+    concepts = {cui for cui, sab in atoms if sab in kept}
+    expected = ["x", *(f"n{k}" for k, (cui, _) in enumerate(atoms) if cui in concepts)]
+    result = umls(path, keep_concepts_of=tuple(sorted(kept)))
+    assert [record.text for record in result.records] == expected

@@ -8,7 +8,6 @@ in the store.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
@@ -22,7 +21,7 @@ from biograft.linking.generative.names import Ints, Selection
 from biograft.linking.generative.ranker import make_input
 from biograft.linking.lexical import LexicalConfig, LexicalIndex
 from biograft.linking.mentions import MentionForms
-from biograft.linking.queries import GoldQuery
+from biograft.linking.queries import GoldQuery, overlapping
 from biograft.objectives.name_examples import NameExample
 
 PLAIN = LexicalConfig(steps="unicode,case,hyphens", synonym_substitution=False)
@@ -98,6 +97,8 @@ class GenerationCounts:
     overlapping: int = 0
     """Skipped if ``drop_overlapping`` is set."""
     used: int = 0
+    without_text: int = 0
+    """Of the used ones: the words around them are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,27 +145,13 @@ def collect_mentions(
     mentions, names = _only(mentions, nameable), _only(names, nameable)
     counts |= {"unknown": len(nameable) - len(mentions), "used": len(mentions)}
     forms = MentionForms(kb, abbreviations=True, composites=False).of_queries(mentions)
+    counts["without_text"] = sum(not q.context or q.start is None for q in mentions)
     rows = chooser.choose([form for form, _ in forms], names)
     examples = tuple(
         NameExample(*make_input(form, context, config), chooser.text_of(row))
         for (form, context), row in zip(forms, rows, strict=True)
     )
     return GenerationExamples(examples, GenerationCounts(**counts))
-
-
-def overlapping(queries: Sequence[GoldQuery]) -> list[bool]:
-    """Return which mentions overlap another mention of their document."""
-    of_document: defaultdict[str, list[int]] = defaultdict(list)
-    for index, query in enumerate(queries):
-        if query.document and query.start is not None and query.end is not None:
-            of_document[query.document].append(index)
-    flags = [False] * len(queries)
-    for indices in of_document.values():
-        spans = np.array([(queries[n].start, queries[n].end) for n in indices], np.int64)
-        overlaps = (spans[:, None, 0] < spans[None, :, 1]) & (spans[None, :, 0] < spans[:, None, 1])
-        for index, n_overlaps in zip(indices, overlaps.sum(axis=1).tolist(), strict=True):
-            flags[index] = n_overlaps > 1  # each overlaps itself
-    return flags
 
 
 def _is_composite(query: GoldQuery) -> bool:

@@ -141,8 +141,6 @@ Generated: TypeAlias = dict[int, tuple[float, int]]
 class Seq2SeqLinker:
     """Finds names of a store by generating them, and ranks them."""
 
-    uses_context = True
-
     def __init__(
         self,
         kb: KnowledgeBase,
@@ -160,6 +158,11 @@ class Seq2SeqLinker:
         """Name of the scoring method, with the weight of generation if a search is mixed in."""
         weight = self.mixing.generation_weight
         return GENERATIVE if weight == 1 else f"{GENERATIVE}*{weight:.3g}"
+
+    @property
+    def uses_context(self) -> bool:
+        """Whether the model reads the words around a mention."""
+        return self.config.context_words > 0
 
     @property
     def needs_search(self) -> bool:

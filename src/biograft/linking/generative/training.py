@@ -34,7 +34,7 @@ from biograft.linking.generative.folder import (
 from biograft.linking.generative.names import NameTrie, Selection, select_names
 from biograft.linking.generative.ranker import Seq2SeqLinker
 from biograft.linking.mentions import MentionForms
-from biograft.linking.queries import GoldQuery
+from biograft.linking.queries import GoldQuery, check_not_names, check_texts
 from biograft.linking.rankers import TrainedLinker
 from biograft.nn.seq2seq import Seq2SeqModel
 from biograft.objectives.name_examples import NameBatches
@@ -78,6 +78,7 @@ def fit_mixing(
 ) -> tuple[Mixing, dict[str, float]]:
     """Fit the weight of generation beside a search; also return the accuracies."""
     queries = [query for query in queries if query.gold]
+    check_not_names(ranker.kb, queries)
     rescore, weights = ranker.config.rescore, dict(search.weights)
     both = Seq2SeqLinker(
         ranker.kb, ranker.seq2seq, ranker.names, ranker.config, Mixing(0.5, rescore, weights)
@@ -169,7 +170,7 @@ def train_generative(
 ) -> TrainedLinker:
     """Train in the folder ``out``, or resume the run there; write ``out/model``."""
     progress, run = progress or Progress(enabled=False), Path(out)
-    _check(config, mentions)
+    _check(kb, config, mentions)
     progress.start("names")
     selection = select_names(kb, config.names)
     chooser = TargetChooser(kb, selection, config.target, config.training.seed)
@@ -188,11 +189,16 @@ def train_generative(
         "search": str(mentions.search) if mentions.search else None,
         **data.provenance(),
     }
-    task = _task(seq2seq, data, held_out, config, provenance)
+    build = partial(NameTrie.build, kb, seq2seq, config.names, progress)
+    names = build() if config.objective.unlikelihood else None
+    learning = NameGenerationTraining(
+        seq2seq, config.objective.build(), names.trie if names else None
+    )
+    task = _task(learning, data, held_out, config, provenance)
     trained = train(task, config.training, run, resume=resume, progress=progress)
     report: dict[str, Any] = {"mentions": asdict(data.counts)}
     if join_processes().is_main_process:
-        names = NameTrie.build(kb, seq2seq, config.names, progress)
+        names = names or build()
         ranker = Seq2SeqLinker(kb, seq2seq, names, config, _mixing(config, mentions.search))
         report |= {
             "n_names": names.trie.n_sequences,
@@ -208,14 +214,20 @@ def train_generative(
     return TrainedLinker(run, run / MODEL, trained, report)
 
 
-def _check(config: GenerativeConfig, mentions: Mentions) -> None:
+def _check(kb: KnowledgeBase, config: GenerativeConfig, mentions: Mentions) -> None:
     if not config.model and config.new is None:
         raise ConfigError(
             "model: none named; give the folder or name of a BART or T5 (config.model, "
             "--encoder), or say how to make one (a table [config.new])"
         )
+    if config.context_words:
+        remedy = "give --text, the documents of the gold, or set config.context_words=0"
+        check_texts(mentions.train, "training mentions", remedy)
+        check_texts(mentions.held_out, "held-out mentions", remedy)
     if config.fit_weight and not (mentions.held_out and mentions.search):
         raise ConfigError("fit_weight: there is no held-out mention to fit it on; give --dev")
+    if config.fit_weight:
+        check_not_names(kb, [query for query in mentions.held_out if query.gold])
 
 
 def _start(
@@ -249,16 +261,13 @@ def _texts(selection: Selection, data: GenerationExamples) -> Iterator[str]:
 
 
 def _task(
-    seq2seq: Seq2SeqModel,
+    learning: NameGenerationTraining,
     data: GenerationExamples,
     held_out: GenerationExamples,
     config: GenerativeConfig,
     provenance: Mapping[str, Any],
 ) -> Task[Any]:
-    learning, processes = (
-        NameGenerationTraining(seq2seq, config.objective.build()),
-        join_processes(),
-    )
+    processes = join_processes()
     plan = config.training.plan_batch(processes.num_processes)
     batches = NameBatches(
         data,

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from generative_store import Query, query_in, store_in
+from hypothesis import given, strategies as st
 
 from biograft.errors import ConfigError
 from biograft.linking.generative import (
@@ -17,10 +18,10 @@ from biograft.linking.generative import (
     collect_mentions,
     select_names,
 )
-from biograft.linking.generative.examples import PLAIN, TargetChooser, overlapping
+from biograft.linking.generative.examples import PLAIN, TargetChooser
 from biograft.linking.generative.ranker import make_input
 from biograft.linking.normalisation import Steps
-from biograft.linking.queries import Context
+from biograft.linking.queries import Context, overlapping
 from biograft.objectives.name_examples import NameExample
 
 
@@ -65,6 +66,18 @@ def test_concepts_none_of_whose_names_may_be_generated_teach_nothing(gather):
     data = gather([Query(("MI",), frozenset({"D4"})), Query(("met",), frozenset({"D5"}))], config)
     assert [example.target for example in data.examples] == ["二甲双胍"]
     assert data.counts.unknown == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), max_size=8))
+def test_overlaps_are_those_of_all_pairs(spans):
+    queries = [Query(("x",), document="1", start=a, end=a + n) for a, n in spans]
+    pairs = [
+        any(
+            one.start < other.end and other.start < one.end for other in queries if other is not one
+        )
+        for one in queries
+    ]
+    assert overlapping(queries) == pairs
 
 
 def test_overlapping_mentions_may_be_left_out(gather):
@@ -245,3 +258,13 @@ def test_names_of_concepts(organs):
     concepts = organs.table("names").column("concept").to_numpy()
     for own in ([0], [1], [2], [0, 2], [], [99]):
         assert chooser.names_of(own).tolist() == np.flatnonzero(np.isin(concepts, own)).tolist()
+
+
+def test_mentions_that_stand_alone_are_counted(gather):
+    elsewhere = Query(("cold",), frozenset({"D6"}), context="nothing of it")
+    alone = Query(("cold",), frozenset({"D6"}))
+    data = gather([elsewhere, alone, query_in("a cold", "cold", "D6")])
+    assert [example.source for example in data.examples] == [
+        "START cold END", "START cold END", "a START cold END"
+    ]  # fmt: skip
+    assert (data.counts.used, data.counts.without_text) == (3, 2)

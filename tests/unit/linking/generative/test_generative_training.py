@@ -25,6 +25,7 @@ from biograft.linking.lexical import LexicalIndex
 from biograft.linking.rankers import load_ranker
 from biograft.nn.generation import BeamConfig
 from biograft.nn.scratch_configs import NewSeq2Seq
+from biograft.objectives.configs import NameGenerationConfig
 
 SAID = {
     "too much sugar": "D1",
@@ -89,7 +90,8 @@ def test_the_weight_beside_a_search_is_fitted(named, tmp_path):
     search = FusedSearch([LexicalIndex.build(named)])
     held = [Query((name,), frozenset({i})) for name, i in (("heart atack", "D4"), ("cold", "D7"))]
     mentions = Mentions(train=QUERIES, held_out=held, search=search)
-    result = train_generative(named, mentions, config_of(fit_weight=True), tmp_path / "run")
+    config = config_of(fit_weight=True, context_words=0)
+    result = train_generative(named, mentions, config, tmp_path / "run")
     ranker = load_ranker(result.model, named)
     assert ranker.mixing.generation_weight == result.report["weight"]["generation_weight"]
     assert result.report["weight"]["mixed"] >= result.report["weight"]["generative"]
@@ -131,7 +133,7 @@ def test_nothing_is_printed(named, tmp_path, capfd):
         (GenerativeConfig(), QUERIES, "model: none named; give the folder or name"),
         (config_of(fit_weight=True), QUERIES, "fit_weight: there is no held-out mention"),
         (config_of(), [], "training mentions: of 0 given none is left"),
-        (config_of(), [Query(("x",), frozenset({"D9"}))], "of 1 given none is left to learn from"),
+        (config_of(), [query_in("x", "x", "D9")], "of 1 given none is left to learn from"),
         (config_of(model="./nowhere"), QUERIES, "no such folder"),
     ],
 )
@@ -170,3 +172,36 @@ def test_what_may_be_chosen(values, problem):
         NamesConfig(shared="none")
     with pytest.raises(ConfigError, match="per_concept: expected one of all, shortest, random"):
         NamesConfig(per_concept="one")
+
+
+def test_context_is_not_left_out_unnoticed(named, tmp_path):
+    alone = [Query((mention,), frozenset({concept})) for mention, concept in SAID.items()]
+    for train, held_out, what in ((alone, (), "training"), (QUERIES, alone, "held-out")):
+        mentions = Mentions(train=train, held_out=held_out)
+        with pytest.raises(ConfigError, match=f"{what} mentions: none of the 4 has a text.*--text"):
+            train_generative(named, mentions, config_of(), tmp_path / "run")
+    mentions = Mentions(train=[*alone, QUERIES[0]])
+    result = train_generative(named, mentions, config_of(steps=1), tmp_path / "some")
+    assert result.report["mentions"]["without_text"] == 4
+    ranker = load_ranker(result.model, named)
+    assert Linker(named, None, ranker=ranker).uses_context
+    mentions, config = Mentions(train=alone), config_of(steps=1, context_words=0)
+    result = train_generative(named, mentions, config, tmp_path / "none")
+    assert not load_ranker(result.model, named).uses_context
+
+
+def test_a_weight_is_not_fitted_on_names_of_the_store(named, tmp_path):
+    search = FusedSearch([LexicalIndex.build(named)])
+    held = [Query(("coryza",), frozenset({"D6"}))] * 50
+    mentions = Mentions(train=QUERIES, held_out=held, search=search)
+    config = config_of(fit_weight=True, steps=1, context_words=0)
+    with pytest.raises(ConfigError, match="50 of 50 are names of their concepts in this store"):
+        train_generative(named, mentions, config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()  # refused before the training
+
+
+def test_other_names_of_the_trie_are_made_unlikely(named, tmp_path):
+    config = config_of(objective=NameGenerationConfig(unlikelihood=0.1), batch_size=4)
+    run = train_generative(named, Mentions(train=QUERIES), config, tmp_path / "run").run
+    lines = [json.loads(x) for x in (run / "metrics.jsonl").read_text().splitlines()]
+    assert all(line["unlikelihood"] > 0 for line in lines if "loss" in line)
