@@ -12,8 +12,7 @@
     `-- MissingExtraError         a package of an optional extra is not installed
 
 A message says what was found, what was expected, and what to do. Any other exception that
-leaves biograft is a bug. There is one warning, :class:`EncoderWarning`; the command line prints it
-as one line, too.
+leaves biograft is a bug.
 """
 
 from __future__ import annotations
@@ -86,10 +85,6 @@ class MissingExtraError(BiograftError):
             f"{purpose} needs an optional package; run: pip install 'biograft[{extra}]'"
         )
         self.extra = extra
-
-
-class EncoderWarning(UserWarning):
-    """The settings of an encoder are not stated anywhere, and a default is used."""
 
 
 def shorten(text: str) -> str:

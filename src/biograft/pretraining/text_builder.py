@@ -231,7 +231,7 @@ def _read(shards: Shards, wanted: _Wanted, progress: Progress) -> Iterator[Numbe
         counted = _Counted(shards, progress, 1)
         yield from (NumberedDocument(number, each) for number, each in enumerate(counted))
         return
-    counted = _Counted(shards, progress, substitution.copies + substitution.originals)
+    counted = _Counted(shards, progress, substitution.copies + 1)
     entities = read_entities(wanted.config.shards, 1)
     yield from SynonymSubstitution(wanted.kb, substitution, entities).read(counted)
 
