@@ -98,12 +98,14 @@ def main() -> None:
         sys.exit(130)
 
 
-def _print_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
+def _print_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
+) -> None:
     """Print a warning as one line, ours without the line of code that raised it."""
     if issubclass(category, EncoderWarning):
         typer.echo(f"biograft: warning: {message}", err=True)
     else:
-        sys.stderr.write(warnings.formatwarning(message, category, *place[:2]))
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
 
 
 def _terminate(number: int, frame: Any) -> NoReturn:

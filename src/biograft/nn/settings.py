@@ -63,20 +63,21 @@ FAMILIES = (
     EncoderFamily(
         "SapBERT, mean-token variant",
         re.compile(r"sapbert\b.*\bmean\b", re.IGNORECASE),
-        {"pooling": "mean", "max_length": 25},
+        {"pooling": "mean", "max_length": 25, "lower": True},
     ),
     EncoderFamily(
         "SapBERT",
         re.compile(r"sapbert\b", re.IGNORECASE),
-        {"pooling": "cls", "max_length": 25},
+        {"pooling": "cls", "max_length": 25, "lower": True},
     ),
     EncoderFamily(
         "BioSyn",
         re.compile(r"biosyn-", re.IGNORECASE),
-        {"pooling": "cls", "max_length": 25},
+        {"pooling": "cls", "max_length": 25, "lower": True},
     ),
 )
-"""The first family that matches counts."""
+"""The first family that matches counts. All were trained on lowercased names, those of XLM-R and of a
+cased BERT, too."""
 
 
 def find_family(name: str, folder: Path) -> EncoderFamily | None:

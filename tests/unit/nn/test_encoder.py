@@ -257,7 +257,14 @@ class TestOrigins:
         encoder = load(name)
         assert encoder.settings == EncoderSettings(pooling=pooling, max_length=25, lower=True)
         known = f"known of {family}"
-        assert encoder.origins == {"pooling": known, "max_length": known, "lower": "default"}
+        assert encoder.origins == dict.fromkeys(("pooling", "max_length", "lower"), known)
+
+    def test_of_a_family_names_are_lowercased_though_the_tokenizer_keeps_case(self, folder, load):
+        content = json.loads((folder / "tokenizer.json").read_text())
+        content["normalizer"]["lowercase"] = False
+        (folder / "tokenizer.json").write_text(json.dumps(content))
+        encoder = load("SapBERT-UMLS-2020AB-all-lang-from-XLMR")
+        assert encoder.prepare("Flu") == "flu"
 
     def test_by_the_origin_in_the_configuration(self, folder, load):
         edit(folder / "config.json", _name_or_path="cambridgeltl/SapBERT-from-PubMedBERT-fulltext")
@@ -276,7 +283,9 @@ class TestOrigins:
         edit(folder / "1_Pooling" / "config.json", pooling_mode="mean")
         encoder = load("SapBERT", max_length=9)
         assert (encoder.pooling, encoder.max_length) == ("mean", 9)
-        assert encoder.origins == {"pooling": "files", "max_length": "given", "lower": "default"}
+        assert encoder.origins == {
+            "pooling": "files", "max_length": "given", "lower": "known of SapBERT",
+        }  # fmt: skip
 
     @pytest.mark.parametrize("name", ["PubMedBERT", "NA-SapBERT", "sapbertish"])
     def test_a_guessed_pooling_is_warned_of(self, folder, name):

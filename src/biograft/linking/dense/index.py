@@ -236,7 +236,8 @@ class DenseIndex:
             return np.ones((len(vectors), 1), np.float32)
         norms = np.linalg.norm(vectors, axis=1, keepdims=True).astype(np.float64)
         scales = np.maximum(norms * self.largest_norm, np.finfo(np.float32).tiny)
-        return scales.astype(np.float32)
+        rounded: Vectors = scales.astype(np.float32)
+        return rounded
 
     def _compare_by(self, similarity: str) -> None:
         """Compare vectors that were kept as they are by their cosine."""
