@@ -23,13 +23,13 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Generator
-from biograft.linking.dense.config import DENSE_INDEX
+from biograft.linking.dense.config import DENSE_INDEX, DenseConfig
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
-    from biograft.linking.dense import DenseConfig, DenseIndex
+    from biograft.linking.dense import DenseIndex
     from biograft.nn import TextEncoder
 
 WEIGHTS = ArtifactKind(
@@ -134,14 +134,20 @@ def build_index(
 
 
 def build_encoder_index(
-    kb: KnowledgeBase, folder: Path, encoder: Path, progress: Progress | None = None
+    kb: KnowledgeBase,
+    folder: Path,
+    encoder: Path,
+    progress: Progress | None = None,
+    *,
+    similarity: str = "cosine",
 ) -> Path:
     """Build the index of a store with the encoder in a folder; return the index folder."""
     try:
         from biograft.nn import TextEncoder
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "searching by vectors") from error
-    build_index(kb, folder, TextEncoder.from_pretrained(encoder), progress=progress)
+    config = IndexConfig(dense=DenseConfig(similarity=similarity))
+    build_index(kb, folder, TextEncoder.from_pretrained(encoder), config, progress=progress)
     return folder
 
 

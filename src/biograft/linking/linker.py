@@ -184,9 +184,13 @@ class Linker:
             index=None if index is None else Path(index),
             progress=progress,
         )
-        made = finetune(LinkerRecipe.load(recipe, overrides), data).made
+        loaded = LinkerRecipe.load(recipe, overrides)
+        made = finetune(loaded, data).made
         if "encoder" in made:
-            made = {"index": build_encoder_index(kb, out / "index", made["encoder"], progress)}
+            folder = build_encoder_index(
+                kb, out / "index", made["encoder"], progress, similarity=loaded.config.similarity
+            )
+            made = {"index": folder}
         return cls.open(made.get("kb", kb), made.get("index", index), made.get("model"), **settings)
 
     def __repr__(self) -> str:

@@ -76,8 +76,8 @@ FAMILIES = (
         {"pooling": "cls", "max_length": 25, "lower": True},
     ),
 )
-"""The first family that matches counts. All were trained on lowercased names, those of XLM-R and of a
-cased BERT, too."""
+"""The first family that matches counts. All were trained on lowercased names, those whose tokenizer
+keeps case, too."""
 
 
 def find_family(name: str, folder: Path) -> EncoderFamily | None:

@@ -68,6 +68,11 @@ class FinetuneConfig:
     contrastive: SynonymAlignmentConfig = field(default_factory=SynonymAlignmentConfig)
     training: FinetuneTraining = field(default_factory=FinetuneTraining)
 
+    @property
+    def similarity(self) -> str:
+        """The similarity of vectors that the encoder is trained for."""
+        return "cosine" if self.loss == "contrastive" else self.marginal.similarity
+
     def __post_init__(self) -> None:
         for name, known in CHOICES.items():
             value = getattr(self, name)
