@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import sys
+import warnings
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -27,6 +28,7 @@ from biograft.cli.index import index
 from biograft.cli.link import link
 from biograft.cli.pretrain import pretrain
 from biograft.errors import BiograftError
+from biograft.nn.settings import EncoderWarning
 
 app = typer.Typer(
     help="Link medical text to any ontology, and train language models that know it.",
@@ -72,7 +74,10 @@ def main() -> None:
     """Run the command line; errors of the user are one line on stderr, with exit code 2."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        app(prog_name="biograft")
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", EncoderWarning)
+            warnings.showwarning = _print_warning
+            app(prog_name="biograft")
     except BiograftError as error:
         typer.echo(f"biograft: {error}", err=True)
         sys.exit(2)
@@ -91,6 +96,16 @@ def main() -> None:
             raise
         typer.echo("biograft: interrupted; nothing half-written was kept", err=True)
         sys.exit(130)
+
+
+def _print_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
+) -> None:
+    """Print a warning as one line, ours without the line of code that raised it."""
+    if issubclass(category, EncoderWarning):
+        typer.echo(f"biograft: warning: {message}", err=True)
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
 
 
 def _terminate(number: int, frame: Any) -> NoReturn:

@@ -21,6 +21,7 @@ from biograft.cli.options import (
     Overwrite,
     Quiet,
     Seed,
+    Similarity,
     Texts,
     Threshold,
     Types,
@@ -78,6 +79,7 @@ def link(
     index: Index = None,
     model: Model = None,
     calibration: Calibration = None,
+    similarity: Similarity = None,
     types: Types = "",
     text: Texts = None,
     no_context: Annotated[
@@ -161,7 +163,7 @@ def link(
     gold_set = drop_queries(read_gold(gold, form, gold_config, texts), base, split_list(drop))
     seen = read_gold(train, form, gold_config).queries if train else None
     queries = gold_set.queries[:limit] if limit else gold_set.queries
-    linker = Linker.open(base, index, model, calibration)
+    linker = Linker.open(base, index, model, calibration, similarity=similarity)
     if nil_below is None and fit_calibration is None and (nil or calibration is not None):
         config = nil_as_linked(linker, config)
     result = evaluate_linking(linker, base, queries, scorer, config, Progress(enabled=not quiet))

@@ -35,11 +35,25 @@ def index(
     ] = "",
     pooling: Annotated[
         str | None,
-        typer.Option(metavar="mean|cls", help="Pooling of the encoder; default: as saved with it."),
+        typer.Option(
+            metavar="mean|cls",
+            help="Pooling of the encoder; default: as its files say, or as known of SapBERT.",
+        ),
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(metavar="N", help="Maximum number of tokens of a name.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Maximum number of tokens of a name; default: as for --pooling, else the model's.",
+        ),
     ] = None,
+    similarity: Annotated[
+        str,
+        typer.Option(
+            metavar="cosine|dot",
+            help="Similarity of dense search: cosine, or inner product of the vectors as they are.",
+        ),
+    ] = "cosine",
     storage: Annotated[
         str, typer.Option(metavar="float32|float16|bfloat16|int8", help="Data type of the vectors.")
     ] = "float32",
@@ -70,6 +84,7 @@ def index(
     dense_options = {
         "--pooling": pooling, "--max-length": max_length, "--approximate": approximate or None,
         "--storage": storage if storage != "float32" else None,
+        "--similarity": similarity if similarity != "cosine" else None,
     }  # fmt: skip
     if not encoder:
         _refuse(dense_options, "applies to dense search; name an --encoder too")
@@ -78,12 +93,16 @@ def index(
     if update:
         fixed = {
             "--approximate": approximate or None, "--storage": dense_options["--storage"],
+            "--similarity": dense_options["--similarity"],
             "--lang": lang or None, "--steps": steps, "--overwrite": overwrite or None,
         }  # fmt: skip
         _refuse(fixed, "an update keeps the settings of INDEX; leave it out")
         manifest = update_index(base, out, loaded, progress=progress)
     else:
-        config = _index_config(lang, steps, storage, approximate=approximate, dense=bool(encoder))
+        dense = None
+        if encoder:
+            dense = {"storage": storage, "similarity": similarity, "approximate": approximate}
+        config = _index_config(lang, steps, dense)
         manifest = build_index(base, out, loaded, config, overwrite=overwrite, progress=progress)
     seconds = round(sum(progress.seconds.values()), 3)
     if as_json:
@@ -106,9 +125,7 @@ def _load_encoder(name: str, pooling: str | None, max_length: int | None) -> Tex
     return TextEncoder.from_pretrained(name, pooling=pooling, max_length=max_length)
 
 
-def _index_config(
-    lang: str, steps: str | None, storage: str, *, approximate: bool, dense: bool
-) -> IndexConfig:
+def _index_config(lang: str, steps: str | None, dense: dict[str, Any] | None) -> IndexConfig:
     from biograft.linking import IndexConfig
     from biograft.linking.lexical import LexicalConfig
 
@@ -116,17 +133,29 @@ def _index_config(
     lexical = LexicalConfig(languages=languages)
     if steps is not None:
         lexical = LexicalConfig(steps=steps, languages=languages)
-    if not dense:
+    if dense is None:
         return IndexConfig(lexical=lexical)
     from biograft.linking.dense import DenseConfig
 
-    config = DenseConfig(storage=storage, approximate=approximate, languages=languages)
-    return IndexConfig(lexical=lexical, dense=config)
+    return IndexConfig(lexical=lexical, dense=DenseConfig(**dense, languages=languages))
 
 
 def _print_index(manifest: dict[str, Any], out: Path, seconds: float) -> None:
     parts = " and ".join(manifest["parts"])
     typer.echo(f"{manifest['n_names']:,} names indexed ({parts}) in {seconds:.1f} s: {out}")
+    if encoder := manifest["encoder"]:
+        typer.echo(_describe(encoder))
     if weights := manifest["weights"]:
         ratios = (f"{name} {w / sum(weights.values()):.3g}" for name, w in weights.items())
         typer.echo(f"weights learned with the encoder: {', '.join(ratios)}")
+
+
+def _describe(encoder: dict[str, Any]) -> str:
+    """Describe the settings of an encoder, each with its origin."""
+    settings, origins = encoder["settings"], encoder["origins"]
+    case = "lowercased" if settings["lower"] else "case kept"
+    return (
+        f"encoder {encoder['name']}: {settings['pooling']} pooling ({origins['pooling']}), at most "
+        f"{settings['max_length']} tokens ({origins['max_length']}), {case}; similarity: "
+        f"{encoder['similarity']}"
+    )

@@ -21,6 +21,7 @@ from biograft.cli.options import (
     NoComposites,
     Overwrite,
     Quiet,
+    Similarity,
     StopFile,
     Threshold,
     split_languages,
@@ -116,6 +117,7 @@ def link(
     ] = False,
     k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Candidates per mention.")] = 5,
     threshold: Threshold = None,
+    similarity: Similarity = None,
     no_abbreviations: NoAbbreviations = False,
     no_composites: NoComposites = False,
     lang: Languages = "",
@@ -139,7 +141,7 @@ def link(
     progress.start("open")
     linker = Linker.open(
         base, index, model, calibration,
-        k=k, threshold=threshold,
+        k=k, threshold=threshold, similarity=similarity,
         abbreviations=not no_abbreviations, composites=not no_composites,
         languages=split_languages(lang), stop_words=stop_words_of(stop_file),
     )  # fmt: skip

@@ -43,6 +43,14 @@ Threshold = Annotated[
     float | None,
     typer.Option("--threshold", metavar="P", help="Answer NIL below this probability (or score)."),
 ]
+Similarity = Annotated[
+    str | None,
+    typer.Option(
+        "--similarity",
+        metavar="cosine|dot",
+        help="Similarity of dense search: cosine, or inner product; default: that of the index.",
+    ),
+]
 NoAbbreviations = Annotated[
     bool, typer.Option("--no-abbreviations", help="Do not expand abbreviations.")
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from biograft.config import AtLeast, Config, Range
+from biograft.config import AtLeast, Choice, Config, Range
+from biograft.linking.dense.config import SIMILARITIES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,3 +27,5 @@ class LinkerConfig(Config):
     """Search names in these languages only; empty means all."""
     stop_words: tuple[str, ...] = ()
     """Names that the linker never takes for a mention when it detects mentions itself."""
+    similarity: Annotated[str, Choice(*SIMILARITIES)] | None = None
+    """Similarity of dense search, ``cosine`` or ``dot``; None means that of the index."""

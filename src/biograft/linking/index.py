@@ -23,12 +23,13 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Generator
+from biograft.linking.dense.config import DENSE_INDEX, DenseConfig
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
-    from biograft.linking.dense import DenseConfig, DenseIndex
+    from biograft.linking.dense import DenseIndex
     from biograft.nn import TextEncoder
 
 WEIGHTS = ArtifactKind(
@@ -86,13 +87,6 @@ class IndexConfig:
     lexical: LexicalConfig = field(default_factory=LexicalConfig)
     dense: DenseConfig | None = None
 
-    def __post_init__(self) -> None:
-        if self.dense is not None and self.dense.similarity != "cosine":
-            raise ConfigError(
-                f"similarity: expected cosine, whose scores can be fused with others; "
-                f"found {self.dense.similarity!r}"
-            )
-
 
 @dataclass(frozen=True, slots=True)
 class OpenedIndex:
@@ -120,26 +114,40 @@ def build_index(
     folder, config = Path(folder), config or IndexConfig()
     progress = progress or Progress(enabled=False)
     _refuse_other(folder, overwrite)
-    weights = _learned(encoder)
+    weights, described = _learned(encoder), None
+    similarity = config.dense.similarity if config.dense else "cosine"
+    if weights and similarity != "cosine" and encoder:
+        raise ConfigError(
+            f"similarity: {encoder.folder} brings a lexical weight learned with cosines; search by "
+            f"cosines, or remove {WEIGHTS.file} there: both searches weigh the same then"
+        )
     with new_folder(folder, overwrite=overwrite) as work:
         LexicalIndex.build(kb, config.lexical, progress).save(work / LEXICAL)
         if encoder is not None:
             aside = _aside(folder)
-            dense = _dense_class()
-            dense.build(kb, encoder, aside, config.dense, overwrite=True, progress=progress)
+            dense = _dense_class().build(
+                kb, encoder, aside, config.dense, overwrite=True, progress=progress
+            )
+            described = _describe(dense)
             aside.rename(work / DENSE)
-        return _write_manifest(kb, work, weights)
+        return _write_manifest(kb, work, weights, described)
 
 
 def build_encoder_index(
-    kb: KnowledgeBase, folder: Path, encoder: Path, progress: Progress | None = None
+    kb: KnowledgeBase,
+    folder: Path,
+    encoder: Path,
+    progress: Progress | None = None,
+    *,
+    similarity: str = "cosine",
 ) -> Path:
     """Build the index of a store with the encoder in a folder; return the index folder."""
     try:
         from biograft.nn import TextEncoder
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "searching by vectors") from error
-    build_index(kb, folder, TextEncoder.from_pretrained(encoder), progress=progress)
+    config = IndexConfig(dense=DenseConfig(similarity=similarity))
+    build_index(kb, folder, TextEncoder.from_pretrained(encoder), config, progress=progress)
     return folder
 
 
@@ -156,25 +164,33 @@ def update_index(
     parts, weights = manifest["parts"], _learned(encoder) or _weights(folder, manifest)
     if encoder is not None and DENSE not in parts:
         raise ConfigError(f"{folder}: has no vectors to update; build it with an encoder")
-    config = LexicalIndex.config_of(folder / LEXICAL)
+    config, described, keeps_scale = LexicalIndex.config_of(folder / LEXICAL), None, True
     with new_folder(folder, overwrite=True) as work:
         LexicalIndex.build(kb, config, progress).save(work / LEXICAL)
         if DENSE in parts:
             aside = _aside(folder)
             shutil.rmtree(aside, ignore_errors=True)
             shutil.copytree(folder / DENSE, aside, copy_function=_link_or_copy)
-            _dense_class().update(aside, kb, encoder, progress=progress)
+            dense = _dense_class().update(aside, kb, encoder, progress=progress)
+            described = _describe(dense)
+            norm = DENSE_INDEX.read(folder / DENSE)["largest_norm"]
+            keeps_scale = dense.config.similarity == "cosine" or norm == dense.largest_norm
             aside.rename(work / DENSE)
-        # the calibration is no longer exact, but the meaning of the scores is unchanged
-        if (folder / CALIBRATION).exists():
+        # the calibration is no longer exact, but the meaning of the scores is unchanged, unless
+        # inner products are divided by another norm
+        if (folder / CALIBRATION).exists() and keeps_scale:
             shutil.copy2(folder / CALIBRATION, work / CALIBRATION)
-        return _write_manifest(kb, work, weights)
+        return _write_manifest(kb, work, weights, described)
 
 
 def open_index(
-    kb: KnowledgeBase, folder: str | Path, weights: Mapping[str, float] | None = None
+    kb: KnowledgeBase,
+    folder: str | Path,
+    weights: Mapping[str, float] | None = None,
+    *,
+    similarity: str | None = None,
 ) -> OpenedIndex:
-    """Open the index of a store; ``weights`` replace those of the index."""
+    """Open the index of a store; ``weights`` and ``similarity`` replace those of the index."""
     folder = Path(folder)
     manifest = INDEX.read(folder)
     if manifest["store"] != store_fingerprint(kb):
@@ -186,7 +202,9 @@ def open_index(
     lexical = LexicalIndex.open(folder / LEXICAL, kb)
     generators: list[Generator] = [lexical]
     if DENSE in manifest["parts"]:
-        generators.append(_dense_class().open(folder / DENSE, kb))
+        generators.append(_dense_class().open(folder / DENSE, kb, similarity=similarity))
+    elif similarity is not None:
+        raise ConfigError(f"similarity: applies to dense search, and {folder} has no vectors")
     calibration = folder / CALIBRATION
     return OpenedIndex(
         FusedSearch(generators, weights),
@@ -196,13 +214,18 @@ def open_index(
 
 
 def open_search(
-    kb: KnowledgeBase, folder: str | Path | None, languages: tuple[str, ...] = ()
+    kb: KnowledgeBase,
+    folder: str | Path | None,
+    languages: tuple[str, ...] = (),
+    similarity: str | None = None,
 ) -> OpenedIndex:
     """Open an index of names in these languages; without a folder, build one in memory."""
     if folder is None:
+        if similarity is not None:
+            raise ConfigError("similarity: applies to dense search; name an index with vectors")
         lexical = LexicalIndex.build(kb, LexicalConfig(languages=languages))
         return OpenedIndex(FusedSearch([lexical]), None, languages)
-    opened = open_index(kb, folder)
+    opened = open_index(kb, folder, similarity=similarity)
     if languages and set(languages) != set(opened.languages):
         indexed = ", ".join(opened.languages) or "all languages"
         raise ConfigError(
@@ -227,8 +250,15 @@ def _weights(folder: Path, manifest: Mapping[str, Any]) -> dict[str, float] | No
     return dict(weights)
 
 
+def _describe(dense: DenseIndex) -> dict[str, Any]:
+    return {**dense.manifest["encoder"], "similarity": dense.config.similarity}
+
+
 def _write_manifest(
-    kb: KnowledgeBase, work: Path, weights: Mapping[str, float] | None
+    kb: KnowledgeBase,
+    work: Path,
+    weights: Mapping[str, float] | None,
+    encoder: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     content = {
         "store": store_fingerprint(kb),
@@ -236,6 +266,7 @@ def _write_manifest(
         "n_names": kb.n_names,
         "parts": [name for name in (LEXICAL, DENSE) if (work / name).is_dir()],
         "weights": weights,
+        "encoder": encoder,
     }
     return INDEX.write(work, content)
 

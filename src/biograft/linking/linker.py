@@ -111,7 +111,7 @@ class Linker:
         ranker = load_ranker(model, kb, config.languages) if model is not None else None
         opened = None
         if index is not None or needs_search(ranker):
-            opened = open_search(kb, index, config.languages)
+            opened = open_search(kb, index, config.languages, config.similarity)
         stored = opened.calibration if opened and model is None else None
         return cls(
             kb,
@@ -184,9 +184,13 @@ class Linker:
             index=None if index is None else Path(index),
             progress=progress,
         )
-        made = finetune(LinkerRecipe.load(recipe, overrides), data).made
+        loaded = LinkerRecipe.load(recipe, overrides)
+        made = finetune(loaded, data).made
         if "encoder" in made:
-            made = {"index": build_encoder_index(kb, out / "index", made["encoder"], progress)}
+            folder = build_encoder_index(
+                kb, out / "index", made["encoder"], progress, similarity=loaded.config.similarity
+            )
+            made = {"index": folder}
         return cls.open(made.get("kb", kb), made.get("index", index), made.get("model"), **settings)
 
     def __repr__(self) -> str:

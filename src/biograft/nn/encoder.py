@@ -30,7 +30,7 @@ from biograft.nn.pretrained import (
     max_input_tokens,
     write_encoder,
 )
-from biograft.nn.settings import EncoderSettings, find_settings, prepare_text
+from biograft.nn.settings import EncoderSettings, choose_settings
 from biograft.progress import Progress
 from biograft.registry import Registry
 
@@ -71,6 +71,8 @@ class TextEncoder:
         self.model, self.tokenizer, self.settings, self.name = model, tokenizer, settings, name
         self.folder: Path | None = None
         """The folder it was loaded from, if any."""
+        self.origins = dict.fromkeys(("pooling", "max_length", "lower"), "given")
+        """Where each setting comes from: ``given``, ``files``, ``known of FAMILY``, ``default``."""
         self._pool = POOLINGS.load(settings.pooling)
         shortest = tokenizer.num_special_tokens_to_add() + 1
         longest = max_input_tokens(model, tokenizer)
@@ -98,24 +100,23 @@ class TextEncoder:
     ) -> TextEncoder:
         """Load an encoder from a folder or, by name, from the Hugging Face hub.
 
-        Settings that are not given are read from the files beside the weights; the defaults are
-        mean pooling, the maximum length of the model, and lowercasing if the tokenizer does it.
-        The default device is a GPU where there is one.
+        Settings that are not given are read from the files beside the weights; those of SapBERT and
+        BioSyn are known by name. The defaults are mean pooling, with a warning, the maximum length
+        of the model, and lowercasing if the tokenizer does it. The default device is a GPU where
+        there is one.
         """
         folder = find_encoder(name_or_folder)
         model, tokenizer = load_parts(folder)
         given = {"pooling": pooling, "max_length": max_length, "lower": lower}
-        settings = EncoderSettings(
-            **{
-                "pooling": "mean",
-                "max_length": max_input_tokens(model, tokenizer),
-                "lower": lowercases(tokenizer),
-                **find_settings(folder),
-                **{key: value for key, value in given.items() if value is not None},
-            }
-        )
+        defaults = {
+            "pooling": "mean",
+            "max_length": max_input_tokens(model, tokenizer),
+            "lower": lowercases(tokenizer),
+        }
+        settings, origins = choose_settings(str(name_or_folder), folder, given, defaults)
         model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         encoder = cls(model, tokenizer, settings, str(name_or_folder))
+        encoder.origins = origins
         encoder.folder = folder
         return encoder
 

@@ -42,6 +42,7 @@ from biograft.errors import ConfigError
 from biograft.nn.pretrained import MaskedLM, quiet_transformers
 from biograft.nn.scratch_configs import NewBert, NewSeq2Seq
 from biograft.nn.seq2seq import Seq2SeqModel
+from biograft.nn.settings import EncoderSettings, write_settings
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _PADDING, _FIRST, _SEPARATOR = 0, 2, 3
@@ -258,6 +259,8 @@ def make_character_encoder(
     with quiet_transformers():
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
+    settings = EncoderSettings(pooling="mean", max_length=_MAX_CHARACTERS, lower=True)
+    write_settings(folder, settings)
 
 
 def _character_tokenizer(names: Iterable[str]) -> PreTrainedTokenizerFast:

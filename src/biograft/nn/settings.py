@@ -1,12 +1,16 @@
 """The settings of a text encoder beside its weights: pooling, maximum length, lowercasing.
 
-They are read from ``biograft_encoder.json``, else from the files of sentence-transformers, else
-from the tokenizer and the model.
+They are given, or read from ``biograft_encoder.json``, else from the files of
+sentence-transformers; of published families of encoders they are known by name. What none of these
+states gets a default, with a warning if it is the pooling.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +29,10 @@ _KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 _OLD_MODES = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
 
 
+class EncoderWarning(UserWarning):
+    """The pooling of an encoder is stated nowhere, and the default may be wrong."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncoderSettings:
     """How a text becomes one vector."""
@@ -39,6 +47,96 @@ class EncoderSettings:
     def __post_init__(self) -> None:
         if self.max_length < 1:
             raise ConfigError(f"max_length: expected at least 1, found {self.max_length}")
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderFamily:
+    """Published encoders whose pooling and maximum length are known, recognised by name."""
+
+    name: str
+    pattern: re.Pattern[str]
+    """Matches the beginning of a model's name, without its owner."""
+    settings: Mapping[str, Any]
+
+
+FAMILIES = (
+    EncoderFamily(
+        "SapBERT, mean-token variant",
+        re.compile(r"sapbert\b.*\bmean\b", re.IGNORECASE),
+        {"pooling": "mean", "max_length": 25, "lower": True},
+    ),
+    EncoderFamily(
+        "SapBERT",
+        re.compile(r"sapbert\b", re.IGNORECASE),
+        {"pooling": "cls", "max_length": 25, "lower": True},
+    ),
+    EncoderFamily(
+        "BioSyn",
+        re.compile(r"biosyn-", re.IGNORECASE),
+        {"pooling": "cls", "max_length": 25, "lower": True},
+    ),
+)
+"""The first family that matches counts. All were trained on lowercased names, those whose tokenizer
+keeps case, too."""
+
+
+def find_family(name: str, folder: Path) -> EncoderFamily | None:
+    """Recognise the family of an encoder by its name, its folder or the origin in config.json."""
+    for known in _names(name, folder):
+        last = re.split(r"[/\\]", known.rstrip("/\\"))[-1]
+        for family in FAMILIES:
+            if family.pattern.match(last):
+                return family
+    return None
+
+
+def _names(name: str, folder: Path) -> Iterator[str]:
+    """Return the names under which an encoder may be known."""
+    yield name
+    yield folder.absolute().name
+    for part in folder.absolute().parts:  # the hub's cache: models--OWNER--NAME/snapshots/HASH
+        if part.startswith("models--"):
+            yield part.replace("--", "/")
+    try:
+        config = json.loads((folder / "config.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return  # transformers reports unreadable files
+    origin = config.get("_name_or_path") if isinstance(config, dict) else None
+    if isinstance(origin, str):
+        yield origin
+
+
+def choose_settings(
+    name: str, folder: Path, given: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> tuple[EncoderSettings, dict[str, str]]:
+    """Choose the settings of an encoder; also return the origin of each.
+
+    A value comes from what is ``given``, else from the files of the folder, else from the family
+    of the encoder, else from ``defaults``: the limit of the model, lowercasing of the tokenizer.
+    Pooling is nowhere in a plain folder; its default is a guess, and warned of.
+    """
+    family = find_family(name, folder)
+    known = dict(family.settings) if family else {}
+    if family:
+        known["max_length"] = min(known["max_length"], defaults["max_length"])
+    layers = [
+        ("default", dict(defaults)),
+        (f"known of {family.name}" if family else "", known),
+        ("files", find_settings(folder)),
+        ("given", {key: value for key, value in given.items() if value is not None}),
+    ]
+    values = {key: value for _, layer in layers for key, value in layer.items()}
+    origins = {key: origin for origin, layer in layers for key in layer}
+    settings = EncoderSettings(**values)
+    if origins["pooling"] == "default":
+        warnings.warn(
+            f"{name}: nothing beside the weights says how its vectors are pooled; using "
+            f"{settings.pooling} pooling and at most {settings.max_length} tokens; choose with "
+            "--pooling and --max-length (in a recipe: encoder.pooling and encoder.max_length)",
+            EncoderWarning,
+            stacklevel=3,
+        )
+    return settings, origins
 
 
 def write_settings(folder: Path, settings: EncoderSettings) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 from biograft.artifacts import hash_file
 from biograft.kb import KnowledgeBase, fingerprint
@@ -38,15 +38,46 @@ class Embedder(nn.Module):
         return self._encoder.embed(batch)
 
 
+def gather_rows(embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Gather the embeddings and labels of all processes, in the order of their ranks.
+
+    Processes may hold different numbers of rows. The values are those of all processes, in each of
+    them. A gradient flows only to a process's own rows, times the number of processes: their mean,
+    which DDP takes, is then the gradient of the loss of all rows.
+    """
+    if not distributed.is_initialized() or distributed.get_world_size() == 1:
+        return embeddings, labels
+    rank, world = distributed.get_rank(), distributed.get_world_size()
+    counts = [torch.zeros(1, dtype=torch.int64, device=labels.device) for _ in range(world)]
+    distributed.all_gather(counts, torch.tensor([len(labels)], device=labels.device))
+    sizes = [int(count) for count in counts]
+    fixed = embeddings.detach()
+    all_embeddings = _gather_padded(fixed, sizes)
+    all_embeddings[rank] = fixed + world * (embeddings - fixed)
+    return torch.cat(all_embeddings), torch.cat(_gather_padded(labels, sizes))
+
+
+def _gather_padded(rows: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+    """Gather the rows of each process, padded to one number of rows on the way."""
+    padded = rows.new_zeros((max(sizes), *rows.shape[1:]))
+    padded[: len(rows)] = rows
+    gathered = [torch.empty_like(padded) for _ in sizes]
+    distributed.all_gather(gathered, padded)
+    return [each[:size] for each, size in zip(gathered, sizes, strict=True)]
+
+
 class AlignmentTraining:
-    """Loss and evaluation of name pairs, for ``training.Task``; both names in one pass."""
+    """Loss and evaluation of name pairs, for ``training.Task``; both names in one pass.
+
+    Of several processes each computes the loss over the names of all, mined together.
+    """
 
     def __init__(self, encoder: TextEncoder, objectives: Mapping[str, SynonymAlignment]) -> None:
         self.encoder, self.objectives = encoder, objectives
 
     def loss(self, model: nn.Module, batch: PairBatch) -> tuple[Tensor, dict[str, float]]:
         """Compute the sum of the objectives' losses, and their statistics."""
-        embeddings, labels = self._embed(model, batch)
+        embeddings, labels = gather_rows(*self._embed(model, batch))
         total, statistics = embeddings.new_zeros((), dtype=torch.float32), {}
         for name, objective in self.objectives.items():
             loss, stats = objective.loss(embeddings, {"labels": labels})

@@ -4,14 +4,17 @@ This is the data of context-entity consistency. A mention is replaced by a synon
 consistent with its context, or by a name of another entity, which is not. Names are replaced in
 the text, before it is tokenised.
 
-The new name alone must not reveal which of the two it is. So only entities of the text with at
-least two names take part; other entities are sampled by their frequency, and where none is allowed,
-no synonym is used either. A name is any of its entity's; for a synonym also the original one.
+A synonym is another name than the one in the text, whatever its case. The new name alone must not
+reveal which of the two it is. So only entities of the text with at least two names take part; other
+entities are sampled by their frequency, and where none is allowed, no synonym is used either. The
+name of another entity is sampled as if one of its own mentions were replaced: one of its names in
+the text, by frequency, is the one that is not used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any
@@ -26,7 +29,7 @@ from biograft.objectives.examples import IGNORED, Ints
 
 SYNONYM, OTHER = 1, 0
 """Labels of replaced mentions; unchanged ones have ``IGNORED``."""
-_VERSION = 2
+_VERSION = 3
 """The version of the sampling of names; a change invalidates packed text."""
 _READ = ("concepts", "names", "types")
 
@@ -36,10 +39,10 @@ class SubstitutionConfig(Config):
     """Which mentions are replaced by what, in how many copies of each document.
 
     In a copy, a mention that can be replaced is with ``probability``. With
-    ``synonym_probability`` it gets a name of its own concept, perhaps the original one, otherwise
-    one of another concept, which is sampled in both cases; with ``same_type_probability`` from
-    those of the same type. A mention for which its own concept is sampled is unchanged. Without
-    ``originals`` only copies are read.
+    ``synonym_probability`` it gets another name of its own concept, otherwise one of another
+    concept, which is sampled in both cases; with ``same_type_probability`` from those of the same
+    type. A mention of a concept with one name is unchanged, and so is one for which its own concept
+    is sampled. Without ``originals`` only copies are read.
     """
 
     probability: Ratio = 0.5
@@ -60,6 +63,18 @@ class IndexedDocument:
     """``SYNONYM``, ``OTHER`` or ``IGNORED`` of each span; None without substitution."""
 
 
+def count_forms(
+    documents: Iterable[AnnotatedDocument],
+) -> dict[tuple[str, str], Counter[str]]:
+    """Count the casefolded names of the mentions, by entity and language."""
+    forms: dict[tuple[str, str], Counter[str]] = {}
+    for document in documents:
+        for span in document.spans:
+            counts = forms.setdefault((span.concept, document.language), Counter())
+            counts[document.text[span.start : span.end].casefold()] += 1
+    return forms
+
+
 @dataclass
 class SynonymSubstitution:
     """Makes copies of documents with replaced entities.
@@ -70,6 +85,8 @@ class SynonymSubstitution:
     kb: KnowledgeBase
     config: SubstitutionConfig
     entities: pa.Table
+    forms: Mapping[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    """How often each entity of each language has which name in the text (``count_forms``)."""
     _names: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     _types: dict[str, str] = field(default_factory=dict)
     _candidate_rows: dict[tuple[str, str | None], tuple[Ints, Ints]] = field(default_factory=dict)
@@ -111,7 +128,8 @@ class SynonymSubstitution:
         self, document: AnnotatedDocument, span: LinkedSpan, rng: np.random.Generator
     ) -> tuple[int, str, str]:
         """Choose the replacement of a mention: label, concept, name."""
-        unchanged = (IGNORED, span.concept, document.text[span.start : span.end])
+        current = document.text[span.start : span.end]
+        unchanged = (IGNORED, span.concept, current)
         is_replaced = rng.random() < self.config.probability
         is_synonym = rng.random() < self.config.synonym_probability
         own = self.names_of(span.concept, document.language)
@@ -121,8 +139,17 @@ class SynonymSubstitution:
         if other is None:
             return unchanged
         if is_synonym:
-            return SYNONYM, span.concept, str(rng.choice(own))
-        return OTHER, other, str(rng.choice(self.names_of(other, document.language)))
+            return SYNONYM, span.concept, _other_name(own, current, rng)
+        form = self._sample_form(other, document.language, rng)
+        return OTHER, other, _other_name(self.names_of(other, document.language), form, rng)
+
+    def _sample_form(self, concept: str, language: str, rng: np.random.Generator) -> str:
+        """Sample a name of an entity by its frequency in the text; empty if it has none there."""
+        forms = self.forms.get((concept, language))
+        if not forms:
+            return ""
+        names, sums = tuple(forms), np.cumsum(list(forms.values()))
+        return names[int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))]
 
     def _sample_other(self, concept: str, language: str, rng: np.random.Generator) -> str | None:
         """Sample an entity of the text by frequency; None if it shares a name with this one.
@@ -141,13 +168,19 @@ class SynonymSubstitution:
         return other if disjoint else None
 
     def names_of(self, concept: str, language: str) -> tuple[str, ...]:
-        """Return the names of a concept in a language; all names for a text without language."""
+        """Return the names of a concept in a language; all names for a text without language.
+
+        Names that differ in case only are one, the first.
+        """
         key = (concept, language)
         if key not in self._names:
             row = self.kb.find_row(concept)
             names = () if row is None else self.kb.concept_at(row).names
-            fitting = (n.text for n in names if not language or n.language in ("", language))
-            self._names[key] = tuple(dict.fromkeys(fitting))
+            fitting = [n.text for n in names if not language or n.language in ("", language)]
+            distinct: dict[str, str] = {}
+            for text in fitting:
+                distinct.setdefault(text.casefold(), text)
+            self._names[key] = tuple(distinct.values())
         return self._names[key]
 
     @cached_property
@@ -175,6 +208,11 @@ class SynonymSubstitution:
             types = () if row is None else self.kb.concept_at(row).types
             self._types[concept] = types[0].code if types else ""
         return self._types[concept]
+
+
+def _other_name(names: Sequence[str], current: str, rng: np.random.Generator) -> str:
+    """Sample a name that is not the current one, whatever its case."""
+    return str(rng.choice([name for name in names if name.casefold() != current.casefold()]))
 
 
 def describe_substitution(kb: KnowledgeBase) -> dict[str, Any]:

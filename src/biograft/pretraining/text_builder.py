@@ -21,7 +21,7 @@ from biograft.kb import KnowledgeBase
 from biograft.objectives.examples import CONSISTENT, HEAD_OFFSET, SEGMENT_ENDS
 from biograft.pretraining.packed_text import PACKED, PackedText, write_entities
 from biograft.pretraining.stream_configs import AnnotatedTextConfig
-from biograft.pretraining.substitution import describe_substitution
+from biograft.pretraining.substitution import count_forms, describe_substitution
 from biograft.pretraining.text_parts import (
     PackingJob,
     join_parts,
@@ -150,8 +150,9 @@ def _build(
     config, parts_folder = wanted.config, _parts_folder(folder)
     table, parts = _entities(config, wanted.entities), list_parts(shards, config)
     n_workers = min(config.workers or n_cores(), max(1, len(parts)))
+    forms = {} if config.substitution is None else count_forms(shards)
     job = PackingJob(
-        config, wanted.tokenizer, table["id"].to_pylist(), read_entities(config.shards, 1),
+        config, wanted.tokenizer, table["id"].to_pylist(), read_entities(config.shards, 1), forms,
         None if wanted.kb is None else wanted.kb.folder,
         _special_tokens(wanted.tokenizer), wanted.labels, parts_folder, n_workers == 1,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -94,6 +95,8 @@ class PackingJob:
     """The ids of the entity table, by row."""
     frequencies: pa.Table
     """All entities of the text with their ``count``, for substitution."""
+    forms: Mapping[tuple[str, str], Counter[str]]
+    """The names of the mentions, for substitution."""
     kb: Path | None
     special: Mapping[str, int]
     labels: Sequence[str]
@@ -124,7 +127,9 @@ class _PartPacker:
         self._substitution = None
         if config.substitution is not None and job.kb is not None:
             kb = KnowledgeBase.open(job.kb)
-            self._substitution = SynonymSubstitution(kb, config.substitution, job.frequencies)
+            self._substitution = SynonymSubstitution(
+                kb, config.substitution, job.frequencies, job.forms
+            )
 
     def pack(self, part: TextPart) -> dict[str, int]:
         """Write the sequences of a part, and return its counts."""

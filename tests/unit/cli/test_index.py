@@ -57,12 +57,52 @@ def test_dense_index_and_update(store, tiny_encoder, tmp_path):
     assert dense["config"]["storage"] == "int8"
 
 
+def test_pooling_is_never_guessed_silently(store, tiny_encoder, tmp_path, run_main, capsys):
+    """Guards: SapBERT was indexed with mean pooling and all its tokens, without a word."""
+    plain = tiny_encoder(["influenza", "flu", "fever"])
+    capsys.readouterr()
+    done = run_main("index", store, "-o", tmp_path / "I", "--encoder", plain, "--quiet")
+    assert done.code == 0, done.err
+    [line] = done.err.splitlines()
+    assert line.startswith(f"biograft: warning: {plain}: nothing beside the weights says")
+    assert "--pooling" in line
+    assert f"encoder {plain}: mean pooling (default), at most 64 tokens" in done.out
+
+    sapbert = plain.rename(plain.parent / "SapBERT-from-PubMedBERT-fulltext")
+    options = ("--encoder", sapbert, "--json", "--quiet", "--overwrite")
+    done = run_main("index", store, "-o", tmp_path / "I", *options)
+    assert done.err == ""
+    described = done.json[0]["encoder"]
+    assert described["settings"] == {"pooling": "cls", "max_length": 25, "lower": True}
+    assert described["origins"]["pooling"] == "known of SapBERT"
+
+    updated = run_main("index", store, "-o", tmp_path / "I", "--update", "--json", "--quiet")
+    assert updated.json[0]["encoder"] == described
+
+
+def test_similarity_is_kept_with_the_index(store, tiny_encoder, tmp_path, run_main):
+    folder = tiny_encoder(["influenza", "flu", "fever"])
+    options = ("--encoder", folder, "--pooling", "cls", "--similarity", "dot", "--json")
+    done = run_main("index", store, "-o", tmp_path / "I", *options)
+    assert done.json[0]["encoder"]["similarity"] == "dot"
+    link = ("link", "influenca", "--kb", store, "--index", tmp_path / "I", "--json", "--mentions")
+    for options, generator in (((), "dense-dot"), (("--similarity", "cosine"), "dense")):
+        [document] = run_main(*link, *options).json
+        evidence = document["mentions"][0]["candidates"][0]["evidence"]
+        assert {each["generator"] for each in evidence} <= {"lexical", generator}
+        assert generator in {e["generator"] for c in document["mentions"][0]["candidates"]
+                             for e in c["evidence"]}  # fmt: skip
+    done = run_main(*link[:4], "--index", tmp_path / "I", "--similarity", "l2")
+    assert done.code == 2
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         (["--pooling", "mean"], ConfigError, "--pooling: applies to dense search"),
         (["--approximate"], ConfigError, "--approximate: applies to dense search"),
         (["--storage", "int8"], ConfigError, "--storage: applies to dense search"),
+        (["--similarity", "dot"], ConfigError, "--similarity: applies to dense search"),
         (["--steps", "nope"], ConfigError, "no step is called 'nope'"),
         (["--lang", "xx"], ConfigError, "no names in 'xx'"),
         (["--encoder", "./none"], NotFoundError, "no such folder"),

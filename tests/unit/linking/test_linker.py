@@ -366,6 +366,20 @@ def test_a_ranker_is_fitted_and_loaded_again(kb, tmp_path):
     assert of_model.link_mentions(["sugar illness"])[0][0].concept == "D1"
 
 
+@pytest.mark.parametrize(
+    ("recipe", "generator"), [("linker-encoder-biosyn", "dense-dot"), ("linker-encoder", "dense")]
+)
+def test_an_encoder_is_indexed_by_the_similarity_it_was_trained_for(
+    kb, tiny_encoder, tmp_path, recipe, generator
+):
+    """Guards: an encoder trained by inner products was searched by cosines."""
+    folder = tiny_encoder(kb.table("names").column("text").to_pylist())
+    overrides = [f"encoder.name='{folder}'", "config.training.steps=1"]
+    examples = [("sugar illness", "D1"), ("heart atack", "D4")]
+    linker = Linker.fit(kb, examples, tmp_path / "run", recipe=recipe, overrides=overrides)
+    assert {g.name for g in linker.search.generators} == {"lexical", generator}
+
+
 @pytest.mark.parametrize("example", ["cold", ("cold",), ("cold", 3), (None, "D1")])
 def test_examples_of_another_form_are_refused(example):
     with pytest.raises(ConfigError, match="examples: row 1: expected a Document or a pair"):

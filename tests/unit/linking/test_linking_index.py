@@ -17,6 +17,8 @@ from biograft.linking import (
     open_index,
     update_index,
 )
+from biograft.linking.dense import DenseConfig
+from biograft.linking.dense.config import DENSE_INDEX
 from biograft.linking.index import INDEX, WEIGHTS, are_weights, read_weights, write_weights
 from biograft.linking.lexical import LexicalConfig, LexicalIndex
 from biograft.nn import TextEncoder
@@ -206,14 +208,57 @@ def test_manifests_that_are_none(kb, tmp_path, content, message):
     build_index(kb, tmp_path / "I", overwrite=True)
 
 
-def test_what_cannot_be_updated_or_fused(kb, encoder, tmp_path):
-    from biograft.linking.dense import DenseConfig
+DOT = IndexConfig(dense=DenseConfig(similarity="dot"))
 
+
+def test_inner_products_are_fused_in_range_and_under_their_own_name(kb, encoder, tmp_path):
+    build_index(kb, tmp_path / "I", encoder, DOT)
+    linker = Linker.open(kb, tmp_path / "I")
+    assert linker.score_source == "dense-dot*0.5+lexical*0.5"
+    found = linker.link_mentions(["hart attack", "heart attack", "метформин"])
+    scores = [e.score for answers in found for c in answers for e in c.evidence]
+    assert scores
+    assert max(map(abs, scores)) <= 1
+    assert found[1][0].score == 1
+    assert Linker.open(kb, tmp_path / "I", similarity="cosine").score_source == (
+        "dense*0.5+lexical*0.5"
+    )
+
+
+def test_what_is_fitted_to_cosines_is_refused_for_inner_products(kb, encoder, tmp_path):
+    build_index(kb, tmp_path / "I", encoder, DOT)
+    fit_calibration([0.1, 0.9], [0, 1], search="dense*0.5+lexical*0.5").save(tmp_path / "C")
+    with pytest.raises(StoreError, match=r"this linker's are those of dense-dot\*0.5"):
+        Linker.open(kb, tmp_path / "I", calibration=tmp_path / "C")
+    write_learned(encoder, 0.25)
+    with pytest.raises(ConfigError, match="brings a lexical weight learned with cosines"):
+        build_index(kb, tmp_path / "J", encoder, DOT)
+
+
+def test_an_update_drops_a_calibration_of_inner_products_with_another_norm(kb, encoder, tmp_path):
+    build_index(kb, tmp_path / "I", encoder, DOT)
+    source = Linker.open(kb, tmp_path / "I").score_source
+    fit_calibration([0.1, 0.9], [0, 1], search=source).save(tmp_path / "I" / "calibration.json")
+    update_index(kb, tmp_path / "I")
+    assert (tmp_path / "I" / "calibration.json").exists()
+    manifest = DENSE_INDEX.read(tmp_path / "I" / "dense")
+    changed = manifest | {"largest_norm": 2 * manifest["largest_norm"]}
+    DENSE_INDEX.write(tmp_path / "I" / "dense", changed, overwrite=True)
+    update_index(kb, tmp_path / "I")
+    assert not (tmp_path / "I" / "calibration.json").exists()
+
+
+def test_a_similarity_needs_vectors(kb, tmp_path):
+    build_index(kb, tmp_path / "I")
+    for index in (None, tmp_path / "I"):
+        with pytest.raises(ConfigError, match="similarity: applies to dense search"):
+            Linker.open(kb, index, similarity="dot")
+
+
+def test_what_cannot_be_updated(kb, encoder, tmp_path):
     build_index(kb, tmp_path / "I")
     with pytest.raises(ConfigError, match="has no vectors to update"):
         update_index(kb, tmp_path / "I", encoder)
-    with pytest.raises(ConfigError, match="similarity: expected cosine"):
-        IndexConfig(dense=DenseConfig(similarity="dot"))
 
 
 def test_two_encoders_do_not_meet_in_one_index(kb, tiny_encoder, encoder, tmp_path):

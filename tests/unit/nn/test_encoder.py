@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertForMaskedLM
 
 from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError
 from biograft.nn import POOLINGS, EncoderSettings, TextEncoder
+from biograft.nn.settings import EncoderWarning
 
 TEXTS = [
     "heart attack",
@@ -221,6 +223,85 @@ class TestSettings:
         encoder = TextEncoder.from_pretrained(tmp_path / "roberta")
         assert encoder.max_length == 18
         assert np.isfinite(encoder.encode(["heart " * 30])).all()
+
+
+class TestOrigins:
+    """Guards: SapBERT from the hub was pooled by the mean of up to 512 tokens, without a word."""
+
+    @pytest.fixture
+    def load(self, folder):
+        """Load a copy of the folder under a name; warnings are errors."""
+
+        def load_as(name, **options):
+            folder.rename(folder.parent / name)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                return TextEncoder.from_pretrained(folder.parent / name, **options)
+
+        return load_as
+
+    @pytest.mark.parametrize(
+        ("name", "pooling", "family"),
+        [
+            ("SapBERT-from-PubMedBERT-fulltext", "cls", "SapBERT"),
+            ("SapBERT-UMLS-2020AB-all-lang-from-XLMR", "cls", "SapBERT"),
+            ("biosyn-sapbert-ncbi-disease", "cls", "BioSyn"),
+            (
+                "SapBERT-from-PubMedBERT-fulltext-mean-token",
+                "mean",
+                "SapBERT, mean-token variant",
+            ),
+        ],
+    )
+    def test_families_are_known_by_name(self, load, name, pooling, family):
+        encoder = load(name)
+        assert encoder.settings == EncoderSettings(pooling=pooling, max_length=25, lower=True)
+        known = f"known of {family}"
+        assert encoder.origins == dict.fromkeys(("pooling", "max_length", "lower"), known)
+
+    def test_of_a_family_names_are_lowercased_though_the_tokenizer_keeps_case(self, folder, load):
+        content = json.loads((folder / "tokenizer.json").read_text())
+        content["normalizer"]["lowercase"] = False
+        (folder / "tokenizer.json").write_text(json.dumps(content))
+        encoder = load("SapBERT-UMLS-2020AB-all-lang-from-XLMR")
+        assert encoder.prepare("Flu") == "flu"
+
+    def test_by_the_origin_in_the_configuration(self, folder, load):
+        edit(folder / "config.json", _name_or_path="cambridgeltl/SapBERT-from-PubMedBERT-fulltext")
+        assert load("mine").settings.pooling == "cls"
+
+    def test_by_the_folder_of_the_hub_cache(self, folder, load):
+        cached = folder.parent / "models--cambridgeltl--SapBERT-from-PubMedBERT-fulltext"
+        (cached / "snapshots").mkdir(parents=True)
+        encoder = load(f"{cached.name}/snapshots/090663c3")
+        assert (encoder.pooling, encoder.max_length) == ("cls", 25)
+
+    def test_what_is_given_counts_most_then_files(self, folder, load):
+        modules = [{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]
+        (folder / "modules.json").write_text(json.dumps(modules))
+        (folder / "1_Pooling").mkdir()
+        edit(folder / "1_Pooling" / "config.json", pooling_mode="mean")
+        encoder = load("SapBERT", max_length=9)
+        assert (encoder.pooling, encoder.max_length) == ("mean", 9)
+        assert encoder.origins == {
+            "pooling": "files", "max_length": "given", "lower": "known of SapBERT",
+        }  # fmt: skip
+
+    @pytest.mark.parametrize("name", ["PubMedBERT", "NA-SapBERT", "sapbertish"])
+    def test_a_guessed_pooling_is_warned_of(self, folder, name):
+        folder.rename(folder.parent / name)
+        message = "using mean pooling and at most 64 tokens; choose with --pooling and --max-length"
+        with pytest.warns(EncoderWarning, match=message):
+            encoder = TextEncoder.from_pretrained(folder.parent / name)
+        assert encoder.origins["pooling"] == "default"
+
+    def test_a_pooling_that_is_stated_is_not(self, load):
+        saved = load("plain", pooling="cls")
+        saved.save_pretrained(saved.folder.parent / "saved")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            again = TextEncoder.from_pretrained(saved.folder.parent / "saved")
+        assert again.origins == dict.fromkeys(("pooling", "max_length", "lower"), "files")
 
 
 class TestSave:

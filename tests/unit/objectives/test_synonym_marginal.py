@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from tiny_models import tiny_encoder_folder
 
 from biograft.errors import ConfigError
+from biograft.linking.recipes import LinkerRecipe
 from biograft.nn import TextEncoder
 from biograft.objectives.configs import SynonymMarginalConfig
 from biograft.objectives.synonym_marginal import (
@@ -106,6 +108,49 @@ def test_scores_are_those_of_one_pair_after_the_other(encoder, similarity):
                 continue
             near = float(np.dot(left[row], right[name])) + 0.3 * float(lexical[row, column])
             assert float(found[row, column]) == pytest.approx(near / 0.5, rel=1e-4)
+
+
+def test_the_published_setting_has_inner_products_and_no_temperature(encoder):
+    """The recipe of BioSyn against plain loops; a mention without a right candidate is skipped."""
+    config = LinkerRecipe.load("linker-encoder-biosyn").config
+    assert (config.loss, config.k, config.missing_gold, config.refresh) == (
+        "marginal", 20, "skip", "full",
+    )  # fmt: skip
+    training, start = config.training, config.marginal
+    assert (training.epochs, training.batch_size, training.learning_rate) == (10, 16, 1e-5)
+    assert (training.schedule, training.warmup, training.weight_decay) == ("constant", 0, 0.01)
+    assert start.lexical_weight == 0
+    assert start.lexical_rate_factor * training.learning_rate == pytest.approx(0.01)
+
+    mentions, names = TEXTS[:3], TEXTS[3:]
+    places = torch.tensor([[0, 1, 2], [2, 0, 1], [1, 0, 2]])
+    gold = torch.tensor([[True, False, True], [False] * 3, [False, True, False]])
+    lexical = torch.rand(3, 3, generator=torch.Generator().manual_seed(0))
+    weight = 0.7  # as if it were learned
+    model = NameScorer(encoder, replace(start, lexical_weight=weight)).eval()
+    with torch.no_grad():
+        scores = model(tokenize_in_batches(encoder, TEXTS), places, lexical)
+    loss, _ = marginal_loss(scores, gold)
+    left, right = (
+        encoder.encode(texts, normalize=False, precision="fp32").tolist()
+        for texts in (mentions, names)
+    )
+    losses = []
+    for k, vector in enumerate(left):
+        products = []
+        for column, place in enumerate(places[k].tolist()):
+            product = sum(x * y for x, y in zip(vector, right[place], strict=True))
+            products.append(product + weight * float(lexical[k, column]))
+        top = max(products)
+        chances = [math.exp(product - top) for product in products]
+        chance = sum(c for c, is_gold in zip(chances, gold[k].tolist(), strict=True) if is_gold)
+        if chance:
+            losses.append(-math.log(chance / sum(chances)))
+    assert len(losses) == 2
+    assert float(loss) == pytest.approx(sum(losses) / 2, rel=1e-4, abs=1e-5)
+    ours = LinkerRecipe.load("linker-encoder")
+    assert ours.config.marginal != start
+    assert "our variant" in ours.about
 
 
 def test_texts_are_tokenised_in_batches_and_keep_their_order(encoder):

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from one_writer import held_elsewhere
+from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer
+from two_processes import pretrain_on_two, run_on_two
 
 from biograft.errors import ConfigError, NotFoundError, OutputError
 from biograft.nn import TextEncoder
+from biograft.objectives.configs import SynonymAlignmentConfig
 from biograft.pretraining.alignment import AlignmentTraining, Embedder
 from biograft.pretraining.run import pretrain
 from biograft.pretraining.synonym_pairs import PairBatches, SynonymPairs
@@ -94,6 +99,78 @@ def test_both_names_go_through_the_encoder_in_one_pass(bench):
     )
     torch.testing.assert_close(loss, expected, rtol=1e-4, atol=1e-5)
     assert 0 < stats["anchors_kept"] <= 1
+
+
+def test_two_processes_train_as_one_with_the_whole_batch(bench, tmp_path):
+    """Guards: each process mined among its own names only, so two were not one with twice as many.
+
+    The gradient of the keys' biases is 0 but for rounding, which Adam scales up.
+    """
+    encoder = tmp_path / "no-dropout"
+    shutil.copytree(bench.encoder, encoder)
+    config = json.loads((encoder / "config.json").read_text())
+    none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (encoder / "config.json").write_text(json.dumps(config | none))
+
+    def recipe(batch_size):
+        made = bench.recipe(batch_size=batch_size)
+        return replace(made, encoder=replace(made.encoder, name=str(encoder)))
+
+    one = pretrain(recipe(16), bench.kb, tmp_path / "one")
+    pretrain_on_two(recipe(8), bench.kb, tmp_path / "two")
+    entries = [
+        [line for line in metrics(tmp_path / run) if "loss" in line] for run in ("one", "two")
+    ]
+    for ours, theirs in zip(*entries, strict=True):
+        keys = ("loss", "gradient_norm", "triplets_kept", "anchors_kept", "rows")
+        assert {key: theirs[key] for key in keys} == pytest.approx(
+            {key: ours[key] for key in keys}, rel=1e-5, abs=1e-5
+        )
+    before, whole, halves = (
+        load_file(folder / "model.safetensors")
+        for folder in (encoder, one.encoder, tmp_path / "two" / "encoder")
+    )
+    moved = 0.0
+    for name, weight in whole.items():
+        if not name.endswith("key.bias"):
+            torch.testing.assert_close(halves[name], weight, rtol=0, atol=1e-5, msg=name)
+            moved = max(moved, float((weight - before[name]).abs().max()))
+    assert moved > 1e-3
+
+
+UNEVEN = """
+import sys, torch
+from torch import distributed
+from biograft.objectives.configs import SynonymAlignmentConfig
+from biograft.pretraining.alignment import gather_rows
+from biograft.training.processes import join_processes
+
+rank = join_processes().process_index
+given, out = sys.argv[1:]
+rows, labels, weight = torch.load(given)
+own = slice(0, 5) if rank == 0 else slice(5, None)
+weight.requires_grad_()
+embeddings, all_labels = gather_rows(rows[own] @ weight, labels[own])
+loss, _ = SynonymAlignmentConfig(miner="none").build().loss(embeddings, {"labels": all_labels})
+loss.backward()
+distributed.all_reduce(weight.grad)
+if rank == 0:
+    torch.save((all_labels, loss.detach(), weight.grad / 2), out)
+"""
+
+
+def test_processes_may_hold_different_numbers_of_names(tmp_path):
+    rng = torch.Generator().manual_seed(0)
+    rows, weight = (torch.randn(shape, generator=rng) for shape in ((12, 6), (6, 4)))
+    labels = torch.arange(12) % 4
+    torch.save((rows, labels, weight), tmp_path / "given.pt")
+    run_on_two(UNEVEN, tmp_path / "given.pt", tmp_path / "out.pt", log=tmp_path / "log")
+    weight.requires_grad_()
+    objective = SynonymAlignmentConfig(miner="none").build()
+    loss, _ = objective.loss(rows @ weight, {"labels": labels})
+    loss.backward()
+    found = torch.load(tmp_path / "out.pt")
+    torch.testing.assert_close(found, (labels, loss.detach(), weight.grad))
 
 
 def test_an_encoder_that_is_not_there(bench, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from biograft.annotation import AnnotationConfig
 from biograft.annotation.runner import ExecutionConfig, annotate_corpus
 from biograft.corpus.segmentation import SegmentationConfig, build_segmentation
 from biograft.errors import ConfigError
-from biograft.graph.embedding import GraphRecipe, embed_graph
+from biograft.graph.embedding import Embeddings, GraphRecipe, embed_graph
 from biograft.graph.neighbours import build_neighbours
 from biograft.nn import TextEncoder
 from biograft.pretraining.recipe import PretrainingRecipe
@@ -129,6 +130,61 @@ def test_neighbours_beside_other_objectives(given, recipe, graph, tmp_path, name
     found = encoder.add_entity_inputs(encoder.tokenize(texts))["entities"].tolist()
     assert [encoder.model.entities[row].name for row in found] == ["急性肝炎"]
     assert np.isfinite(encoder.encode(texts)).all()
+
+
+@pytest.mark.parametrize("freeze", ["true", "false"])
+def test_combined_with_its_options(given, recipe, graph, tmp_path, freeze):
+    """EMBERT's third objective beside the others, and an entity table that is trained."""
+    kb, folder = given
+    options = ["objective.bidirectional_entity_masking.weight=0.5", f"knowledge.freeze={freeze}"]
+    result = pretrain(recipe("combined-cpu", *graph, *options, steps=3), kb, tmp_path)
+    metrics = [row.get("evaluation", row) for row in rows(tmp_path)]
+    for part in ("head", "adjective"):
+        losses = [row[f"bidirectional_entity_masking.{part}.loss"] for row in metrics]
+        assert all(map(math.isfinite, losses))
+        assert max(losses) > 0
+    encoder = TextEncoder.from_pretrained(result.encoder, device="cpu")
+    table = encoder.model.entity_table.weight.detach()
+    start = torch.from_numpy(Embeddings.open(folder / "transr").tables.entity.copy())
+    assert bool(torch.isin(table[-1], start).all()) is (freeze == "true")
+
+
+def test_the_recipe_of_base_size_is_the_small_one_at_another_size():
+    """Its published parts are those of the recipes that it unites."""
+    base, small = (PretrainingRecipe.load(name) for name in ("combined", "combined-cpu"))
+    assert base.objectives == small.objectives
+    assert base.stream.substitution == small.stream.substitution
+    assert set(base.knowledge.layers) == set(small.knowledge.layers)
+    smedbert, kebiolm = (PretrainingRecipe.load(name) for name in ("smedbert", "kebiolm"))
+    assert base.training == smedbert.training
+    of = {**smedbert.knowledge.layers, **kebiolm.knowledge.layers}
+    assert base.knowledge.layers == of
+    options = ["objective.bidirectional_entity_masking.weight=0.5", "knowledge.freeze=false"]
+    changed = PretrainingRecipe.load("combined", options)
+    assert changed.objectives["bidirectional_entity_masking"].weight == 0.5
+    assert not changed.knowledge.freeze
+
+
+@pytest.mark.parametrize(
+    ("name", "rate"), [("embert-corruption-7.5", 0.075), ("embert", 0.15),
+                       ("embert-corruption-25", 0.25)]
+)  # fmt: skip
+def test_corruption_rates_of_the_paper(name, rate):
+    """Only the rate differs, and all of it may be halves of entities."""
+    recipe, published = PretrainingRecipe.load(name), PretrainingRecipe.load("embert")
+    masked = recipe.objectives["masked_tokens"]
+    assert masked.selected_ratio == pytest.approx(rate)
+    assert masked.mask_ratio / rate == pytest.approx(0.8)
+    assert masked.random_ratio == masked.kept_ratio
+    halves = recipe.objectives["bidirectional_entity_masking"]
+    assert halves.max_token_ratio == pytest.approx(rate)
+    kept = {
+        "masked_tokens": published.objectives["masked_tokens"],
+        "bidirectional_entity_masking": published.objectives["bidirectional_entity_masking"],
+    }
+    same = replace(recipe, name="embert", about=published.about,
+                   objectives={**recipe.objectives, **kept})  # fmt: skip
+    assert same == published
 
 
 def test_combined_resumes_exactly(given, recipe, graph, tmp_path):

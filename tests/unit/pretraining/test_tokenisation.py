@@ -153,7 +153,7 @@ def test_other_settings_have_another_folder(packed, shards, chinese, kb, segment
 
 def test_packed_text_states_the_version_of_its_labels(packed):
     made_from = packed(pack=False, substitution=SubstitutionConfig()).manifest["made_from"]
-    assert (made_from["segments_version"], made_from["substitution_version"]) == (3, 2)
+    assert (made_from["segments_version"], made_from["substitution_version"]) == (3, 3)
     assert "substitution_version" not in packed(pack=False).manifest["made_from"]
 
 

@@ -103,6 +103,8 @@ class EncodedNames:
 
     texts: pa.Array
     vectors: VectorTable
+    encoder: dict[str, Any]
+    """The encoder as its manifest describes it."""
 
 
 @dataclass(slots=True)
@@ -170,7 +172,7 @@ class IndexBuilder:
         return {
             "config": {**config, "languages": list(self.config.languages)},
             "store": {"fingerprint": store_fingerprint(self.kb)},
-            "encoder": {"fingerprint": self.encoder.fingerprint(), "name": self.encoder.name},
+            "encoder": self.encoded.encoder if self.encoded else describe_encoder(self.encoder),
             "n_texts": len(names),
             "n_names": len(names.rows),
             "dim": self.encoder.dim,
@@ -205,6 +207,16 @@ class IndexBuilder:
             GraphSearch.build(vectors, folder)
             self.progress.finish()
         write_manifest(folder, {**provenance, "largest_norm": vectors.largest_norm()})
+
+
+def describe_encoder(encoder: TextEncoder) -> dict[str, Any]:
+    """Describe an encoder for a manifest: fingerprint, name, settings and their origins."""
+    return {
+        "fingerprint": encoder.fingerprint(),
+        "name": encoder.name,
+        "settings": asdict(encoder.settings),
+        "origins": dict(encoder.origins),
+    }
 
 
 def encode(encoder: TextEncoder, config: DenseConfig, texts: Sequence[str]) -> Vectors:

@@ -19,6 +19,8 @@ SIMILARITIES = {
     "cosine": "inner product of vectors of length 1",
     "dot": "inner product of the vectors as they are (SapBERT's evaluation)",
 }
+GENERATORS = {"cosine": "dense", "dot": "dense-dot"}
+"""The name of dense search by each similarity: what is fitted to one is refused for the other."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from biograft.arrays import check_ends, check_range
-from biograft.config import from_mapping
+from biograft.config import check_choice, from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
@@ -26,12 +27,19 @@ from biograft.linking.dense.build import (
     IndexBuilder,
     encode,
 )
-from biograft.linking.dense.config import DENSE_INDEX, DenseConfig, check_hashes
+from biograft.linking.dense.config import (
+    DENSE_INDEX,
+    GENERATORS,
+    SIMILARITIES,
+    DenseConfig,
+    check_hashes,
+)
 from biograft.linking.dense.search import (
     ExactSearch,
     GraphSearch,
     RowHits,
     Rows,
+    UnitVectorTable,
     Vectors,
     VectorTable,
     load_array,
@@ -43,9 +51,12 @@ from biograft.progress import Progress
 
 
 class DenseIndex:
-    """Finds the names of a store whose vectors are nearest to the vector of a text."""
+    """Finds the names of a store whose vectors are nearest to the vector of a text.
 
-    name = "dense"
+    Scores of texts are from -1 to 1, so that they can be fused with others: the cosine, or the
+    inner product divided by the norm of the text's vector and the largest norm of a name's vector,
+    which leaves its order.
+    """
 
     def __init__(
         self,
@@ -53,10 +64,15 @@ class DenseIndex:
         manifest: dict[str, Any],
         kb: KnowledgeBase,
         encoder: TextEncoder | None = None,
+        similarity: str | None = None,
     ) -> None:
         self.folder, self.manifest, self.kb = folder, manifest, kb
         self.config = from_mapping(DenseConfig, manifest["config"], f"{folder}: config.")
         self.vectors = VectorTable.open(folder, self.config.storage)
+        self.largest_norm = float(manifest["largest_norm"])
+        if similarity not in (None, self.config.similarity):
+            self._compare_by(similarity or "")
+        self.name = GENERATORS[self.config.similarity]
         self._starts = cast("Rows", load_array(folder / STARTS, np.int64))
         self._rows = cast("Rows", load_array(folder / ROWS, np.int64))
         self._encoder = encoder
@@ -66,7 +82,7 @@ class DenseIndex:
         if self.config.approximate:
             self._search = GraphSearch.open(self.vectors, folder)
         else:
-            self._search = ExactSearch(self.vectors, float(manifest["largest_norm"]))
+            self._search = ExactSearch(self.vectors, self.largest_norm)
 
     @classmethod
     def build(
@@ -87,9 +103,17 @@ class DenseIndex:
 
     @classmethod
     def open(
-        cls, folder: str | Path, kb: KnowledgeBase, encoder: TextEncoder | None = None
+        cls,
+        folder: str | Path,
+        kb: KnowledgeBase,
+        encoder: TextEncoder | None = None,
+        *,
+        similarity: str | None = None,
     ) -> DenseIndex:
-        """Open an index of this store; without an encoder, with the copy in its folder."""
+        """Open an index of this store; without an encoder, with the copy in its folder.
+
+        ``similarity`` replaces that of the index; only vectors kept as they are have both.
+        """
         folder = Path(folder)
         manifest = DENSE_INDEX.read(folder)
         if manifest["store"]["fingerprint"] != store_fingerprint(kb):
@@ -100,7 +124,7 @@ class DenseIndex:
         if encoder is not None:
             _check_encoder(folder, manifest, encoder)
         DENSE_INDEX.check_files(folder, manifest)
-        return cls(folder, manifest, kb, encoder)
+        return cls(folder, manifest, kb, encoder, similarity)
 
     @classmethod
     def update(
@@ -118,7 +142,8 @@ class DenseIndex:
         encoder = encoder or TextEncoder.from_pretrained(folder / ENCODER)
         _check_encoder(folder, manifest, encoder)
         config = from_mapping(DenseConfig, manifest["config"], f"{folder}: config.")
-        encoded = EncodedNames(_read_texts(folder), VectorTable.open(folder, config.storage))
+        vectors = VectorTable.open(folder, config.storage)
+        encoded = EncodedNames(_read_texts(folder), vectors, manifest["encoder"])
         builder = IndexBuilder(kb, encoder, config, encoded)
         builder.progress = progress or builder.progress
         builder.build(folder, overwrite=True)
@@ -152,6 +177,7 @@ class DenseIndex:
         encoded = vector_of >= 0
         hits.rows[encoded] = vector_hits.rows[vector_of[encoded]]
         hits.scores[encoded] = vector_hits.scores[vector_of[encoded]]
+        hits.scores[encoded] /= self._scales(vectors)[vector_of[encoded]]
         return NameHits(*hits)
 
     def score(self, texts: Sequence[str], rows: Rows) -> Scores:
@@ -162,10 +188,14 @@ class DenseIndex:
         if len(vectors) and len(self):
             encoded = vector_of >= 0
             scores[encoded] = rescore(self.vectors, vectors[vector_of[encoded]], names[encoded])
+            scores[encoded] /= self._scales(vectors)[vector_of[encoded]]
         return scores
 
     def search_vectors(self, vectors: Vectors, k: int) -> NameHits:
-        """Find the k nearest names of each vector, best first; ties go to the lower row."""
+        """Find the k nearest names of each vector, best first; ties go to the lower row.
+
+        Scores are the inner products with the vectors of the names.
+        """
         if k < 1:
             raise ConfigError(f"k: expected at least 1, found {k}")
         vectors = np.asarray(vectors, dtype=np.float32)
@@ -199,6 +229,32 @@ class DenseIndex:
         vectors = encode(self.encoder, self.config, list(index_of))
         self._encoded_last = (prepared, vectors, vector_of)
         return vectors, vector_of
+
+    def _scales(self, vectors: Vectors) -> Vectors:
+        """Return the largest possible inner product of each vector with a name: (vectors, 1)."""
+        if self.config.similarity == "cosine":
+            return np.ones((len(vectors), 1), np.float32)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True).astype(np.float64)
+        scales = np.maximum(norms * self.largest_norm, np.finfo(np.float32).tiny)
+        rounded: Vectors = scales.astype(np.float32)
+        return rounded
+
+    def _compare_by(self, similarity: str) -> None:
+        """Compare vectors that were kept as they are by their cosine."""
+        check_choice("similarity", similarity, SIMILARITIES)
+        if similarity != "cosine" or self.config.approximate:
+            reason = (
+                "is an approximate index for inner products"
+                if self.config.approximate
+                else ("holds vectors of length 1")
+            )
+            raise ConfigError(
+                f"similarity: {self.folder} {reason}, so it has no search by {similarity}; "
+                f"make an index for it with `biograft index --similarity {similarity}`"
+            )
+        self.config = replace(self.config, similarity=similarity)
+        self.vectors = UnitVectorTable(self.vectors)
+        self.largest_norm = 1 + 2.0**-20  # norms are rounded
 
     @functools.cached_property
     def _text_of_name(self) -> Rows:

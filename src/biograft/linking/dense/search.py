@@ -41,6 +41,8 @@ class VectorTable:
     def __init__(self, storage: str, rows: npt.NDArray[np.generic], scales: Vectors | None) -> None:
         self.storage, self._rows, self._scales = storage, rows, scales
         self.n_rows, self.dim = rows.shape
+        self.fits_bfloat16 = storage == "bfloat16"
+        """Whether rounding the rows to bfloat16 changes nothing."""
 
     @classmethod
     def create(cls, folder: Path, storage: str, n_rows: int, dim: int) -> VectorTable:
@@ -115,6 +117,29 @@ class VectorTable:
             return torch.from_numpy(encoded.view(np.int16)).view(torch.bfloat16).float()
         decoded = torch.from_numpy(encoded).float()
         return decoded if scales is None else decoded * torch.from_numpy(scales)[:, None]
+
+
+class UnitVectorTable(VectorTable):
+    """The vectors of a table, each divided by its norm; a zero vector stays zero."""
+
+    def __init__(self, table: VectorTable) -> None:
+        super().__init__(table.storage, table._rows, table._scales)
+        self.fits_bfloat16 = False
+        norms = [
+            torch.linalg.vector_norm(table.chunk(start, start + CHUNK), dim=1)
+            for start in range(0, table.n_rows, CHUNK)
+        ]
+        found = torch.cat(norms).numpy() if norms else np.zeros(0, np.float32)
+        self._norms = np.maximum(found, np.finfo(np.float32).tiny)
+
+    def chunk(self, start: int, stop: int) -> torch.Tensor:
+        """Return consecutive rows: (stop - start, dim), float32."""
+        return super().chunk(start, stop) / torch.from_numpy(self._norms[start:stop])[:, None]
+
+    def take(self, rows: Rows) -> Vectors:
+        """Return any rows: (rows, dim), float32; the same values as ``chunk``."""
+        taken: Vectors = super().take(rows) / self._norms[rows][:, None]
+        return taken
 
 
 def load_array(
@@ -230,7 +255,7 @@ class ExactSearch:
             rounded = torch.from_numpy(queries).to(torch.bfloat16).float().numpy()
             bound += np.linalg.norm(queries - rounded, axis=1) * self.largest_norm
             bound += np.abs(lowest) * _HALF_STEP["coarse"]  # the score itself is rounded
-            if self.vectors.storage != "bfloat16":
+            if not self.vectors.fits_bfloat16:
                 largest_error = self.largest_norm * _HALF_STEP["coarse"]
                 bound += np.linalg.norm(rounded, axis=1) * largest_error
         result: Vectors = bound.astype(np.float32)

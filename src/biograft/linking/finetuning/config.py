@@ -62,3 +62,8 @@ class FinetuneConfig(Config):
     marginal: SynonymMarginalConfig = field(default_factory=SynonymMarginalConfig)
     contrastive: SynonymAlignmentConfig = field(default_factory=SynonymAlignmentConfig)
     training: FinetuneTraining = field(default_factory=FinetuneTraining)
+
+    @property
+    def similarity(self) -> str:
+        """The similarity of vectors that the encoder is trained for."""
+        return "cosine" if self.loss == "contrastive" else self.marginal.similarity

@@ -138,7 +138,8 @@ class AttentionReader:
         cls, name_or_folder: str | Path, *, device: str | None = None
     ) -> AttentionReader:
         """Load an encoder from a folder or, by name, from the hub."""
-        return cls(TextEncoder.from_pretrained(name_or_folder, device=device))
+        # the states are not pooled here
+        return cls(TextEncoder.from_pretrained(name_or_folder, pooling="mean", device=device))
 
     def layer(self, requested: int, default: int) -> int:
         """Return the requested layer; for 0 the default."""

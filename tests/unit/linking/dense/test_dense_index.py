@@ -54,6 +54,12 @@ def same_answers(one, other, k=4):
     np.testing.assert_allclose(a.scores, b.scores, atol=1e-5)
 
 
+def stretch(encoder):
+    """Scale the vectors of an encoder by their last number, so that their norms differ."""
+    pool = encoder._pool
+    encoder._pool = lambda states, mask: pool(states, mask) * (2 + pool(states, mask)[:, -1:])
+
+
 class TestSearch:
     @pytest.mark.parametrize("k", [1, 3, 40])
     def test_equals_comparing_with_every_name(self, index, encoder, k):
@@ -98,11 +104,34 @@ class TestSearch:
     def test_dot_keeps_the_length_of_vectors(self, make_kb, encoder, tmp_path):
         config = DenseConfig(similarity="dot")
         index = DenseIndex.build(make_kb(), encoder, tmp_path / "index", config)
+        stretch(encoder)
+        index = DenseIndex.build(index.kb, encoder, tmp_path / "stretched", config)
         vectors = encoder.encode(["flu", "common cold"], normalize=False)
-        hits = index.search(["flu"], index.n_names)
+        hits = index.search_vectors(vectors[:1], index.n_names)
         scores = {index.kb.name(r).text: s for r, s in pairs(hits)[0]}
         assert scores["flu"] == pytest.approx(vectors[0] @ vectors[0], rel=1e-5)
         assert scores["common cold"] == pytest.approx(vectors[1] @ vectors[0], rel=1e-5)
+        by_text = index.search(["flu"], index.n_names)
+        np.testing.assert_array_equal(by_text.rows, hits.rows)
+        names = index.kb.table("names")["text"].to_pylist()
+        largest = np.linalg.norm(encoder.encode(names, normalize=False), axis=1).max()
+        scale = largest * np.linalg.norm(vectors[0])
+        np.testing.assert_allclose(by_text.scores, hits.scores / scale, rtol=1e-5)
+        assert np.abs(index.search(QUERIES, 5).scores[2]).max() <= 1
+
+    def test_an_index_of_inner_products_also_searches_by_cosine(self, make_kb, encoder, tmp_path):
+        stretch(encoder)
+        kb = make_kb()
+        cosine = DenseIndex.build(kb, encoder, tmp_path / "cosine")
+        dot = DenseIndex.build(kb, encoder, tmp_path / "dot", DenseConfig(similarity="dot"))
+        assert (dot.search(QUERIES, 9).rows != cosine.search(QUERIES, 9).rows).any()
+        by_cosine = DenseIndex.open(dot.folder, kb, similarity="cosine")
+        same_answers(by_cosine, cosine, 9)
+        assert (cosine.name, dot.name, by_cosine.name) == ("dense", "dense-dot", "dense")
+        with pytest.raises(ConfigError, match=r"holds vectors of length 1, so it has no search by"):
+            DenseIndex.open(cosine.folder, kb, similarity="dot")
+        with pytest.raises(ConfigError, match="similarity: expected one of cosine, dot"):
+            DenseIndex.open(cosine.folder, kb, similarity="l2")
 
     def test_approximate(self, index, encoder, tmp_path):
         pytest.importorskip("faiss")

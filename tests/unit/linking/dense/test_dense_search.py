@@ -15,6 +15,7 @@ from biograft.linking.dense.search import (
     VECTORS,
     ExactSearch,
     GraphSearch,
+    UnitVectorTable,
     VectorTable,
 )
 
@@ -64,7 +65,34 @@ def test_vectors_of_any_length(tmp_path, brute_force, coarse):
 
 
 @pytest.mark.parametrize("coarse", [False, True])
-def test_ties_of_a_coarse_scan(tmp_path, brute_force, coarse):
+@pytest.mark.parametrize("storage", list(STORAGES))
+def test_inner_products_of_norms_that_differ_a_thousandfold(tmp_path, brute_force, storage, coarse):
+    """The bound of the scan must hold for the longest vector beside the shortest."""
+    vectors = random_vectors(120) * np.logspace(-1.5, 1.5, 120)[::-1, None]
+    table = table_of(tmp_path, vectors.astype(np.float32), storage)
+    queries = random_vectors(20, seed=1) * np.logspace(-1, 2, 20)[:, None]
+    queries = np.concatenate([queries, -vectors[:3], vectors[-3:]]).astype(np.float32)
+    found = ExactSearch(table, table.largest_norm(), coarse=coarse).search(queries, 7)
+    equal(found, brute_force(table.take(np.arange(120)), queries, 7))
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+@pytest.mark.parametrize("storage", list(STORAGES))
+def test_vectors_divided_by_their_norms(tmp_path, brute_force, storage, coarse):
+    vectors = random_vectors(120) * np.logspace(-1, 1, 120)[:, None]
+    vectors[7] = 0
+    unit = UnitVectorTable(table_of(tmp_path, vectors.astype(np.float32), storage))
+    rows = unit.take(np.arange(120))
+    norms = np.linalg.norm(rows, axis=1)
+    np.testing.assert_allclose(norms, [0 if row == 7 else 1 for row in range(120)], atol=1e-6)
+    np.testing.assert_array_equal(unit.chunk(16, 40).numpy(), rows[16:40])
+    queries = random_vectors(20, seed=1)
+    found = ExactSearch(unit, 1 + 2.0**-20, coarse=coarse).search(queries, 5)
+    equal(found, brute_force(rows, queries, 5))
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_what_a_coarse_scan_cannot_tell_apart(tmp_path, brute_force, coarse):
     """The best of a hundred rows that are one and the same in bfloat16."""
     centre = random_vectors(1)
     vectors = centre + 1e-5 * random_vectors(100, seed=2)
