@@ -221,8 +221,8 @@ class MaskedMentionConfig(TextObjectiveConfig):
 
     With ``reduction`` ``mse`` it is the mean over mentions and dimensions. ``mean`` and
     ``sequence_sum`` reduce squared distances, the sums over dimensions, which grow with the number
-    of dimensions. The original tokens of a mention are known where ``masked_tokens`` masked them; others count as
-    they are.
+    of dimensions. The original tokens of a mention are known where ``masked_tokens`` masked them;
+    others count as they are.
     """
 
     implementation: ClassVar[str] = "biograft.objectives.masked_mention:MaskedMention"

@@ -27,9 +27,11 @@ from biograft.objectives.examples import (
     ALL,
     IGNORED,
     MASKING_OBJECTIVE,
+    MIXED,
     VISIBLE_ENTITIES,
     Setting,
     TextBatch,
+    masked_mentions,
 )
 
 NAME = "masked_mention"
@@ -52,7 +54,10 @@ class FirstEmbeddings(nn.Module):
 
 
 class MaskedMention(Objective):
-    """Pull mentions with visible entities towards the vectors of their original tokens."""
+    """Pull masked mentions with visible entities towards the vectors of their original tokens.
+
+    Where all entities are visible, it pulls all mentions.
+    """
 
     name = NAME
     head: FirstEmbeddings
@@ -84,11 +89,14 @@ class MaskedMention(Objective):
         return self.config.weight * loss, {"loss": float(loss.detach())}
 
     def _selected(self, batch: TextBatch | TensorBatch) -> Any:
-        """Select the mentions that count: those of known entities that are visible."""
+        """Select the mentions that count: those of known entities that are visible and masked."""
         known: Any = batch.entities >= 0
         if self.entity_visibility == ALL:
             return known
-        return known & (batch.mention_labels[VISIBLE_ENTITIES] != IGNORED)
+        visible = batch.mention_labels[VISIBLE_ENTITIES] != IGNORED
+        if self.entity_visibility == MIXED:
+            visible &= masked_mentions(batch.token_labels[MASKING_OBJECTIVE], batch.mentions)
+        return known & visible
 
 
 def _original(batch: TensorBatch) -> Tensor:

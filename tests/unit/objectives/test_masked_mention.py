@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from graph_examples import Reader, batches, sequence, setting, text_states
+from graph_examples import Reader, batches, sequence, setting, text_states, visible
 from torch import nn
 
 from biograft.errors import ConfigError
@@ -68,6 +68,22 @@ def test_the_loss_is_that_of_plain_loops(visibility, reduction):
     loss, stats = made.loss(states, batch)
     assert stats == {"loss": pytest.approx(total / n_counted, rel=1e-9)}
     assert float(loss.detach()) == pytest.approx(2 * total / n_counted, rel=1e-9)
+
+
+def test_mixed_pulls_visible_masked_mentions_only():
+    made = objective("mixed")
+    text, batch = batches(made, TEXT * 10)
+    read = []
+
+    def reader(states, mentions):
+        read.append(mentions.tolist())
+        return torch.zeros(len(mentions), 4)
+
+    made.loss(text_states(30, None, reader), batch)
+    wanted = [[row + 3 * k, *span] for k in range(10) for row, *span in SELECTED["masked"]]
+    assert read == [wanted, wanted]
+    assert made.count(text) == len(wanted)
+    assert sum(row is not None for row in visible(text)) > len(wanted)
 
 
 @pytest.mark.parametrize(("reduction", "ratio"), [("mse", 1), ("mean", 8)])

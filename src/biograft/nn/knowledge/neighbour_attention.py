@@ -80,7 +80,9 @@ class NeighbourAttention(nn.Module):
         if mentions is None or entities is None:
             return Knowledge(inputs.states)
         all_rows = self._neighbours_of(entities)  # (mentions, k)
-        has_some = all_rows[:, 0] >= 0 if all_rows.shape[1] else entities < -1
+        if inputs.withheld is not None:
+            all_rows = all_rows.masked_fill(inputs.withheld == 1, -1)
+        has_some = (all_rows >= 0).any(dim=1)
         mentions, rows = mentions[has_some], all_rows[has_some].long()
         read = self.read(inputs.states, mentions)
         weights, vectors = self.attend(read, rows, inputs.table)
