@@ -170,7 +170,7 @@ class TextEncoder:
 
         Assign None to encode texts without their entities.
         """
-        return make_finder(self.model, self.tokenizer, self.prepare)
+        return make_finder(self.model, self.tokenizer, cased=not self.lower)
 
     def encode(
         self,

@@ -1,28 +1,30 @@
 """Find the entities that a sequence of tokens mentions, for models that take entity inputs.
 
-The names of a model's entities, as tokens, are searched from left to right; of those that begin at
-one token the longest is taken. Words are not cut: the token after a name must not continue its
-last word. Results are cached by sequence.
+The names of a model's entities are searched in the text that the tokens spell, by the rule of
+corpus annotation: normalised names of whole words, full-width and traditional Chinese characters
+folded; of overlapping names the longest. Results are cached by sequence.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from biograft.corpus.dictionary import DictionaryConfig, DictionaryMatcher
 from biograft.errors import ConfigError
 from biograft.nn.knowledge.entities import TableEntity
 from biograft.nn.knowledge.model import KnowledgeBertModel
-from biograft.nn.pretrained import quiet_transformers
+from biograft.text import APOSTROPHES
 
 _MAX_CACHED = 200_000
-_NAMES_PER_BATCH = 10_000
+_CONTINUES = "##"
+"""How WordPiece begins a token that continues a word."""
 
 
 class EntityMention(NamedTuple):
@@ -40,50 +42,77 @@ class EntityMentions(Protocol):
         """Find the entity mentions of a sequence, from left to right, disjoint."""
 
 
-class EntityFinder:
-    """Finds the entities of a table by their names in tokens.
+_UNKNOWN = "\ufffd"
+"""Stands for special and unknown tokens; it is in no name."""
 
-    Names of one character, of digits alone, and with tokens unknown to the tokenizer are skipped.
-    A name of several entities means the first one in the table, the most frequent in the training
-    text. Names are normalised like texts, by ``prepare``.
+
+class EntityFinder:
+    """Finds the entities of a table by their names in the text that tokens spell.
+
+    Names and text are compared as annotation does (``biograft.corpus.dictionary``). A name of
+    several entities means the first one in the table, the most frequent in the training text.
+    ``cased`` says whether the tokens keep the case of their text; without it acronyms match in any.
     """
 
     def __init__(
-        self,
-        entities: Iterable[TableEntity],
-        tokenizer: Any,
-        prepare: Callable[[str], str] = str,
+        self, entities: Iterable[TableEntity], tokenizer: Any, *, cased: bool = False
     ) -> None:
-        self._rows: dict[tuple[int, ...], int] = {}
-        lengths: dict[int, set[int]] = defaultdict(set)
-        for row, tokens in _names(entities, tokenizer, prepare):
-            self._rows.setdefault(tokens, row)
-            lengths[tokens[0]].add(len(tokens))
-        self._lengths = {first: sorted(some, reverse=True) for first, some in lengths.items()}
-        vocabulary = tokenizer.get_vocab()
-        self._continuing = {number for token, number in vocabulary.items() if token[:2] == "##"}
+        named = [(row, name) for row, entity in enumerate(entities) for name in entity.names]
+        self._rows = [row for row, _ in named]
+        config = DictionaryConfig() if cased else DictionaryConfig(acronym_length=0)
+        self._matcher = DictionaryMatcher((name for _, name in named), config)
+        self._spelling = TokenSpelling(tokenizer)
         self._cache: OrderedDict[bytes, tuple[EntityMention, ...]] = OrderedDict()
 
     def find(self, tokens: Sequence[int]) -> tuple[EntityMention, ...]:
         """Find the entity mentions of a sequence, from left to right, disjoint."""
         key = _key(tokens)
         if key not in self._cache:
-            self._cache[key] = tuple(self._search(list(tokens)))
+            self._cache[key] = tuple(self._search(tokens))
             if len(self._cache) > _MAX_CACHED:
                 self._cache.popitem(last=False)
         return self._cache[key]
 
-    def _search(self, tokens: list[int]) -> Iterable[EntityMention]:
-        position = 0
-        while position < len(tokens):
-            for length in self._lengths.get(tokens[position], ()):
-                end = position + length
-                row = self._rows.get(tuple(tokens[position:end])) if end <= len(tokens) else None
-                if row is not None and not self._continuing.intersection(tokens[end : end + 1]):
-                    yield EntityMention(position, end - 1, row)
-                    position = end - 1
-                    break
-            position += 1
+    def _search(self, tokens: Sequence[int]) -> Iterator[EntityMention]:
+        text, starts, ends = self._spelling.spell(tokens)
+        first_at = {start: number for number, start in enumerate(starts)}
+        last_at = {end: number for number, end in enumerate(ends)}
+        for match in self._matcher.find_disjoint(text):
+            first, last = first_at.get(match.start), last_at.get(match.end)
+            if first is not None and last is not None:
+                yield EntityMention(first, last, self._rows[match.name_rows[0]])
+
+
+class TokenSpelling:
+    """Joins tokens of WordPiece to the text that they spell, with the offsets of each."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        apart = {*tokenizer.all_special_ids, *tokenizer.get_added_vocab().values()}
+        self._tokens = {
+            number: _UNKNOWN if number in apart else token
+            for token, number in tokenizer.get_vocab().items()
+        }
+
+    def spell(self, tokens: Sequence[int]) -> tuple[str, list[int], list[int]]:
+        """Return the text, and where each token starts and ends in it.
+
+        Words are a space apart, except around an apostrophe, which may be within a word.
+        """
+        parts: list[str] = []
+        starts, ends, length, joined = [], [], 0, True
+        for number in tokens:
+            token = self._tokens.get(number, _UNKNOWN)
+            continues, is_quote = token.startswith(_CONTINUES), token in APOSTROPHES
+            written = token.removeprefix(_CONTINUES) if continues else token
+            if not (continues or is_quote or joined):
+                parts.append(" ")
+                length += 1
+            parts.append(written)
+            starts.append(length)
+            length += len(written)
+            ends.append(length)
+            joined = is_quote
+        return "".join(parts), starts, ends
 
 
 class EntityCoverage:
@@ -127,13 +156,11 @@ def takes_entity_inputs(model: Any) -> bool:
     return isinstance(model, KnowledgeBertModel) and model.mention_reader is not None
 
 
-def make_finder(
-    model: Any, tokenizer: Any, prepare: Callable[[str], str] = str
-) -> EntityFinder | None:
+def make_finder(model: Any, tokenizer: Any, *, cased: bool = False) -> EntityFinder | None:
     """Make the finder of a model's entities; None for a model without entity inputs."""
     if not takes_entity_inputs(model):
         return None
-    return EntityFinder(model.entities, tokenizer, prepare)
+    return EntityFinder(model.entities, tokenizer, cased=cased)
 
 
 def limit_coverage(encoder: Any, ratio: float) -> None:
@@ -148,24 +175,3 @@ def limit_coverage(encoder: Any, ratio: float) -> None:
 
 def _key(tokens: Sequence[int]) -> bytes:
     return np.asarray(tokens, np.int32).tobytes()
-
-
-def _names(
-    entities: Iterable[TableEntity], tokenizer: Any, prepare: Callable[[str], str]
-) -> Iterable[tuple[int, tuple[int, ...]]]:
-    """Tokenise all names; yield the row of the entity and the tokens."""
-    rows, names = [], []
-    for row, entity in enumerate(entities):
-        for name in dict.fromkeys(entity.names):
-            if len(name) > 1 and not name.isdigit():
-                rows.append(row)
-                names.append(prepare(name))
-    for start in range(0, len(names), _NAMES_PER_BATCH):
-        with quiet_transformers():
-            batch = tokenizer(
-                names[start : start + _NAMES_PER_BATCH],
-                add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False,
-            )["input_ids"]  # fmt: skip
-        for row, tokens in zip(rows[start:], batch, strict=False):
-            if tokens and tokenizer.unk_token_id not in tokens:
-                yield row, tuple(tokens)

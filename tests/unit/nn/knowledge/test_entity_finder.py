@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings, strategies as st
 from tiny_masked_lm import tiny_masked_lm_folder
+from tiny_models import tiny_tokenizer
 from transformers import AutoModel
 
+from biograft.corpus.dictionary import DictionaryMatcher
 from biograft.errors import ConfigError, FormatError
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM, TableEntity, read_entities
@@ -200,15 +203,78 @@ def test_the_coverage_does_not_depend_on_the_batch(build, write):
     assert len(encoder.finder.finder._cache) == 4  # each text once, in any batch
 
 
-def test_names_are_normalised_like_texts(bert):
-    tokenizer = load_masked_lm(bert).tokenizer
-    tokenizer.backend_tokenizer.normalizer = None  # case-sensitive
-    tokens = tokenizer("heart attack", add_special_tokens=False)["input_ids"]
-    named = [TableEntity("C0", "", ("Heart ATTACK",))]
-    assert EntityFinder(named, tokenizer).find(tokens) == ()
-    assert EntityFinder(named, tokenizer, prepare=str.lower).find(tokens) == (
-        EntityMention(0, 1, 0),
-    )
+CHINESE = (
+    TableEntity("D0", "", ("糖尿病肾病", "diabetic nephropathy")),
+    TableEntity("D1", "", ("糖尿病",)),
+    TableEntity("D2", "", ("CT", "維生素B12")),
+    TableEntity("D3", "", ("Crohn's disease", "type-2 diabetes")),
+)
+WRITTEN = {
+    "患糖尿病腎病三年": [("糖尿病腎病", 0)],
+    "患糖 尿病，三年": [("糖 尿病", 1)],
+    "做ＣＴ，补维生素Ｂ１２。": [("ＣＴ", 2), ("维生素Ｂ１２", 2)],
+    "头颅CT示糖尿病": [("CT", 2), ("糖尿病", 1)],
+    "Crohn’s Disease and Type 2  diabetes, no nephropathy": [
+        ("Crohn’s Disease", 3), ("Type 2  diabetes", 3),
+    ],
+    "Diabetic-Nephropathy, crohns disease": [
+        ("Diabetic-Nephropathy", 0), ("crohns disease", 3),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_names_are_found_in_tasks_as_in_annotation(text):
+    """Tokens of a name had to be those of the store's spelling; annotation folds both."""
+    tokenizer = tiny_tokenizer([*WRITTEN, *(name for each in CHINESE for name in each.names)])
+    encoded = tokenizer(text, return_offsets_mapping=True)
+    found = [
+        (text[encoded["offset_mapping"][m.first][0] : encoded["offset_mapping"][m.last][1]], m.row)
+        for m in EntityFinder(CHINESE, tokenizer).find(encoded["input_ids"])
+    ]
+    assert found == WRITTEN[text]
+    rows = [row for row, each in enumerate(CHINESE) for _ in each.names]
+    matches = DictionaryMatcher(name for e in CHINESE for name in e.names).find_disjoint(text)
+    assert [(match.text, rows[match.name_rows[0]]) for match in matches] == found
+    assert all(text[match.start : match.end] == match.text for match in matches)
+
+
+PARTS = ["糖尿", "病", "腎", "肾", "病，", "ct", "ｃｔ", " ", "-", "type", "2", "diabetes", "s",
+         "crohn", "’s", "disease", "x"]  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join))
+def test_any_text_has_the_same_mentions_in_tasks_and_in_annotation(text):
+    names = [name for each in CHINESE for name in each.names if name != "CT"]
+    entities = [TableEntity(name, "", (name,)) for name in [*names, "ct"]]
+    encoded = TOKENIZER(text, return_offsets_mapping=True)
+    offsets = encoded["offset_mapping"]
+    found = [
+        (offsets[m.first][0], offsets[m.last][1], m.row)
+        for m in EntityFinder(entities, TOKENIZER).find(encoded["input_ids"])
+    ]
+    matches = DictionaryMatcher([*names, "ct"]).find_disjoint(text)
+    assert found == [(match.start, match.end, match.name_rows[0]) for match in matches]
+
+
+TOKENIZER = tiny_tokenizer([*PARTS, *WRITTEN])
+
+
+def test_unknown_special_and_added_tokens_are_in_no_name():
+    tokenizer = tiny_tokenizer(["heart attack"])
+    tokenizer.add_tokens("@heart$")
+    finder = EntityFinder([TableEntity("C0", "", ("heart", "unk", "sep"))], tokenizer)
+    tokens = tokenizer("@heart$ heart qqq [SEP] [UNK]")["input_ids"]
+    assert [(m.first, m.row) for m in finder.find(tokens)] == [(2, 0)]
+
+
+def test_acronyms_need_their_case_where_tokens_keep_it():
+    tokenizer = tiny_tokenizer(["CT of it", "ct"])
+    entities = [TableEntity("C0", "", ("CT",))]
+    tokens = tokenizer("ct", add_special_tokens=False)["input_ids"]
+    assert len(EntityFinder(entities, tokenizer).find(tokens)) == 1
+    assert EntityFinder(entities, tokenizer, cased=True).find(tokens) == ()
 
 
 def test_other_names_change_the_fingerprint(build, write):
