@@ -93,6 +93,25 @@ def test_an_untrained_layer_changes_nothing_with_a_neutral_start(build, bert, la
     assert neutral.model.knowledge[layer].infuse.weight.grad.any()
 
 
+@pytest.mark.parametrize("layer", ["neighbour_attention", "entity_fusion"])
+def test_a_layer_behind_all_layers_is_as_if_it_were_not_there(build, write, bert, layer):
+    """The ablation without hybrid attention still averaged the neighbours of mentions."""
+    model = build({layer: 2}, neutral_start=False)
+    ids = numbers(bert, "heart attack is bad")
+    plain = load_masked_lm(bert).model.eval()
+    found = model(ids, **entity_inputs(ids))
+    assert torch.equal(found.last_hidden_state, plain.bert(ids).last_hidden_state)
+    assert torch.equal(found.logits, plain(ids).logits)
+    assert (found.neighbours, found.neighbour_weights) == (None, None)
+    read = model.model.mention_reader(found.last_hidden_state, entity_inputs(ids)["mentions"])
+    assert read.shape == (1, 5)  # objectives still read mentions
+    encoder = TextEncoder.from_pretrained(write(model), device="cpu")
+    texts = ["heart attack is bad", "mi"]
+    assert len(encoder.add_entity_inputs(encoder.tokenize(texts))["entities"]) == 2
+    one, two = (each.encode(texts) for each in (encoder, TextEncoder.from_pretrained(bert)))
+    np.testing.assert_array_equal(one, two)
+
+
 def test_several_layers_share_one_table(build, bert):
     model = build({"entity_memory": 1, "neighbour_attention": 1}, neutral_start=False)
     ids = numbers(bert, "heart attack is bad")
@@ -109,7 +128,7 @@ def test_several_layers_share_one_table(build, bert):
 
 @torch.no_grad()
 def test_a_memory_detects_mentions_unless_they_are_gold(build, bert):
-    model = build({"entity_memory": 1, "neighbour_attention": 2}, neutral_start=False)
+    model = build({"entity_memory": 1, "neighbour_attention": 1}, neutral_start=False)
     detector = model.model.knowledge.entity_memory.detector
     detector.weight.zero_()
     detector.bias.copy_(torch.tensor([0.0, 1.0, 0.0]))  # every token begins a mention
