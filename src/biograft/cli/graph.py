@@ -55,6 +55,13 @@ def embed(
             metavar="FILE", help="Write the entity vectors as text, too: `N dim`, then rows."
         ),
     ] = None,
+    start_from: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Start with the vectors of these embeddings of KB, such as TransR with TransE's.",
+        ),
+    ] = None,
     changes: Changes = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
@@ -78,6 +85,7 @@ def embed(
         KnowledgeBase.open(kb),
         recipe,
         out,
+        start_from=start_from,
         resume=resume,
         overwrite=overwrite,
         progress=Progress(enabled=not quiet),
