@@ -372,6 +372,9 @@ def tasks(
     grouped: Annotated[
         bool, typer.Option("--grouped", help="Read relations as their groups, for ChemProt.")
     ] = False,
+    schema: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Schema of the relations, for CMeIE.")
+    ] = None,
     against: Annotated[
         Path | None,
         typer.Option(metavar="OTHER", help="Count the overlap with this file, such as train."),
@@ -391,7 +394,7 @@ def tasks(
 
     config = TaskConfig(
         path=file, format=form, columns=split_columns(columns), split=split, dev_list=dev_list,
-        grouped=grouped,
+        grouped=grouped, schema=schema,
     )  # fmt: skip
     task = read_task(config)
     summary, shared = summarise(task.examples), None
