@@ -262,6 +262,10 @@ def segment(
     min_count: Annotated[
         int | None, typer.Option(metavar="N", help="Minimum count of a phrase; default: 8.")
     ] = None,
+    min_quality: Annotated[
+        float | None,
+        typer.Option(metavar="0..1", help="Minimum quality of a phrase, learned from names of KB."),
+    ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -276,7 +280,7 @@ def segment(
 
     options = {
         "language": language, "cut_points": cut_points, "word_segmenter": word_segmenter,
-        "max_single": max_single, "min_count": min_count,
+        "max_single": max_single, "min_count": min_count, "min_quality": min_quality,
     }  # fmt: skip
     settings = {key: value for key, value in options.items() if value is not None}
     if out is not None:
@@ -306,8 +310,9 @@ def _build_segmentation(
 
     if "language" in settings:
         settings["language"] = language_code(settings["language"])
-    if "min_count" in settings:
-        settings["phrases"] = {"min_count": settings.pop("min_count")}
+    of_phrases = {key: settings.pop(key) for key in ("min_count", "min_quality") if key in settings}
+    if of_phrases:
+        settings["phrases"] = of_phrases
     config = from_mapping(SegmentationConfig, settings)
     return build_segmentation(KnowledgeBase.open(kb), texts, out, config, **options)
 
