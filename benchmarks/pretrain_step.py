@@ -273,7 +273,9 @@ def _stepper(
         graph=graph, embeddings=lm.get_input_embeddings().weight,
     )  # fmt: skip
     built = {name: OBJECTIVES.load(name)().build(setting) for name in names}
-    transforms = [] if graph is None else [EntityVisibility(setting.entity_visibility)]
+    transforms = (
+        [] if graph is None else [EntityVisibility(setting.entity_visibility, graph.neighbours)]
+    )
     steps = sort_by_order([*built.values(), *transforms])
     model = TextModel(lm, built).train()
     optimiser = make_optimiser(model, TrainingConfig())

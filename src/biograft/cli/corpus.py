@@ -287,6 +287,10 @@ def segment(
             metavar="N", help="Different words in memory, about 200 bytes each; default: 4194304."
         ),
     ] = None,
+    min_quality: Annotated[
+        float | None,
+        typer.Option(metavar="0..1", help="Minimum quality of a phrase, learned from names of KB."),
+    ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -302,7 +306,7 @@ def segment(
     options = {
         "language": language, "cut_points": cut_points, "word_segmenter": word_segmenter,
         "max_single": max_single, "min_count": min_count, "max_entries": max_entries,
-        "max_units": max_units,
+        "max_units": max_units, "min_quality": min_quality,
     }  # fmt: skip
     settings = {key: value for key, value in options.items() if value is not None}
     if out is not None:
@@ -332,8 +336,9 @@ def _build_segmentation(
 
     if "language" in settings:
         settings["language"] = language_code(settings["language"])
-    counting = {"min_count", "max_entries", "max_units"} & settings.keys()
-    settings["phrases"] = {key: settings.pop(key) for key in sorted(counting)}
+    of_phrases = {"min_count", "max_entries", "max_units", "min_quality"} & settings.keys()
+    if of_phrases:
+        settings["phrases"] = {key: settings.pop(key) for key in sorted(of_phrases)}
     config = from_mapping(SegmentationConfig, settings)
     return build_segmentation(KnowledgeBase.open(kb), texts, out, config, **options)
 
@@ -398,6 +403,9 @@ def tasks(
     grouped: Annotated[
         bool, typer.Option("--grouped", help="Read relations as their groups, for ChemProt.")
     ] = False,
+    schema: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Schema of the relations, for CMeIE.")
+    ] = None,
     against: Annotated[
         Path | None,
         typer.Option(metavar="OTHER", help="Count the overlap with this file, such as train."),
@@ -417,7 +425,7 @@ def tasks(
 
     config = TaskConfig(
         path=file, format=form, columns=split_columns(columns), split=split, dev_list=dev_list,
-        grouped=grouped,
+        grouped=grouped, schema=schema,
     )  # fmt: skip
     task = read_task(config)
     summary, shared = summarise(task.examples), None

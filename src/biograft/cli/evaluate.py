@@ -378,6 +378,7 @@ class _DataOptions:
     form: str
     split: str
     grouped: bool
+    schema: Path | None
     out: Path | None
 
     def refuse_without_data(self) -> None:
@@ -386,6 +387,7 @@ class _DataOptions:
             "--format": self.form,
             "--split": self.split,
             "--grouped": self.grouped,
+            "--schema": self.schema,
             "--out": self.out,
         }
         names = [name for name, value in options.items() if value]
@@ -406,6 +408,9 @@ def task(
         str, typer.Option(metavar="test", help="Split of a file that holds several (DDI).")
     ] = "",
     grouped: Annotated[bool, typer.Option("--grouped", help="BLURB's groups of ChemProt.")] = False,
+    schema: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Schema of the relations of CMeIE.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write the predictions.")
     ] = None,
@@ -428,7 +433,7 @@ def task(
     from biograft.tasks import compare_runs, compare_with_value
 
     results: dict[str, Any] = {}
-    options = _DataOptions(form, split, grouped, out)
+    options = _DataOptions(form, split, grouped, schema, out)
     if data:
         results["data"] = _evaluate_task(model, data, options)
     else:
@@ -455,7 +460,10 @@ def _evaluate_task(folder: Path, paths: list[str], options: _DataOptions) -> dic
     model = open_task(folder)
     kind = TASKS.load(model.kind)
     data = TaskDataConfig(
-        format=options.form, has_splits=bool(options.split), grouped=options.grouped
+        format=options.form,
+        has_splits=bool(options.split),
+        grouped=options.grouped,
+        schema=str(options.schema or ""),
     )
     gold = kind.read(paths, options.split or "test", data)
     warn_left_out(gold.rejected, "rows")

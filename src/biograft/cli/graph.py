@@ -62,6 +62,13 @@ def embed(
             help="Where to train; auto: TransE of over 200,000 entities on a GPU, if there is one.",
         ),
     ] = "auto",
+    start_from: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Start with the vectors of these embeddings of KB, such as TransR with TransE's.",
+        ),
+    ] = None,
     changes: Changes = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
@@ -91,6 +98,7 @@ def embed(
         KnowledgeBase.open(kb),
         recipe,
         out,
+        start_from=start_from,
         resume=resume,
         overwrite=overwrite,
         execution=EmbeddingExecution(

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from biograft.probing.similarity.report import Similarity
     from biograft.probing.similarity.word_vectors import TrainingText
 
-BASELINES = ("lexical", "sgns", "glove")
+BASELINES = ("lexical", "sgns", "glove", "sgns-words", "glove-words")
+_TRAINED = frozenset(BASELINES[1:])
 _PARTS = {
     "D1": "all queries",
     "D2": "same neighbours",
@@ -54,7 +55,9 @@ def similarity(
     baselines: Annotated[
         list[str] | None,
         typer.Option(
-            "--baseline", metavar="lexical|sgns|glove", help="Baseline to compare; repeatable."
+            "--baseline",
+            metavar="lexical|sgns|glove|sgns-words|glove-words",
+            help="Baseline to compare; repeatable. Chinese: vectors of characters, or -words.",
         ),
     ] = None,
     same_as: Annotated[
@@ -288,7 +291,8 @@ class _SimilarityModels:
     baselines: tuple[str, ...]
     options: _ModelOptions
     _loaded: dict[str, NameEncoder] = field(init=False, default_factory=dict)
-    _text: TrainingText | None = field(init=False, default=None)
+    _texts: dict[bool, TrainingText] = field(init=False, default_factory=dict)
+    """The training text as characters, and as Chinese words."""
 
     def __post_init__(self) -> None:
         parsed = [_parse_encoder(given) for given in self.encoders]
@@ -303,7 +307,7 @@ class _SimilarityModels:
             raise ConfigError("expected --encoder or --baseline, a model to probe; found none")
         refuse_repeated("LABEL", labels, "give encoders names (--encoder LABEL=DIR)")
         text = self.options.text
-        if text is None and {"sgns", "glove"} & set(self.baselines):
+        if text is None and _TRAINED & set(self.baselines):
             raise ConfigError("--baseline: sgns and glove are trained on --text or --corpus")
         if text is not None and not text.exists():
             raise InputError("does not exist", path=text, remedy="check the path")
@@ -327,7 +331,7 @@ class _SimilarityModels:
         first: Flags | None = None
         for label in (*self._loaded, *self.baselines):
             start = time.perf_counter()
-            measure = self._measure(label, progress)
+            measure = self._measure(label, names.texts, progress)
             progress.start(f"query {label}")
             hits = judge(measure(names, progress))
             progress.finish()
@@ -340,27 +344,31 @@ class _SimilarityModels:
             rows.append(row)
         return rows[0] if len(rows) == 1 else {"encoders": rows}
 
-    def _measure(self, label: str, progress: Progress) -> Similarity:
+    def _measure(self, label: str, names: Sequence[str], progress: Progress) -> Similarity:
         from biograft.probing.similarity import lexical_similarity, train_glove, train_sgns
 
         if label in self._loaded:
             return self._loaded[label]
         if label == "lexical":
             return lexical_similarity
-        text = self._training_text(progress)
+        text = self._training_text(names if label.endswith("-words") else None, progress)
         progress.start(f"train {label}")
-        if label == "sgns":
+        if label.startswith("sgns"):
             return train_sgns(text, self.options.training)
         return train_glove(text, self.options.training, progress)
 
-    def _training_text(self, progress: Progress) -> TrainingText:
-        """Read the training text once."""
+    def _training_text(self, names: Sequence[str] | None, progress: Progress) -> TrainingText:
+        """Read the training text once as characters, and once as words, with names among these."""
         from biograft.probing.similarity import read_training_text
+        from biograft.probing.similarity.word_vectors import ChineseWordTokenizer, tokenize
 
-        if self._text is None:
+        words = names is not None
+        if words not in self._texts:
             progress.start("read text")
-            self._text = read_training_text(self.options.text or Path(), progress)
-        return self._text
+            split = tokenize if names is None else ChineseWordTokenizer(names)
+            path = self.options.text or Path()
+            self._texts[words] = read_training_text(path, progress, split)
+        return self._texts[words]
 
 
 def _parse_encoder(given: str) -> tuple[str, str]:

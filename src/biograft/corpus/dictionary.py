@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import ahocorasick_rs
+import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -94,6 +95,8 @@ _CACHE_SIZE = 1 << 18
 """Patterns whose rows are cached, since texts repeat names."""
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,6 +262,50 @@ class PatternMatches(NamedTuple):
     pattern: Ints
 
 
+class Spans(NamedTuple):
+    """Spans of several documents, in columns."""
+
+    document: Ints
+    """Index of the document."""
+    start: Ints
+    end: Ints
+
+    def take(self, rows: Ints | Flags) -> Spans:
+        """Return the spans of some rows."""
+        return Spans(*(column[rows] for column in self))
+
+
+def select_disjoint(spans: Spans, scores: Floats) -> Ints:
+    """Return the rows of spans that do not overlap, sorted by position.
+
+    Of overlapping spans the longest is kept, of equally long ones the best-scored, then the first.
+    """
+    if not len(spans.start):
+        return np.zeros(0, np.int64)
+    # concatenate the documents, so that one array of characters serves all
+    lengths = np.zeros(spans.document.max() + 2, np.int64)
+    np.maximum.at(lengths, spans.document + 1, spans.end)
+    shift = np.cumsum(lengths)[spans.document]
+    start, end = spans.start + shift, spans.end + shift
+    order = np.lexsort((start, -scores, start - end))
+    kept: Flags = _disjoint(start[order], end[order], int(end.max()))
+    chosen = order[kept]
+    rows: Ints = chosen[np.argsort(start[chosen])]
+    return rows
+
+
+@numba.njit(cache=True)
+def _disjoint(start: Ints, end: Ints, n_characters: int) -> Flags:
+    """Take spans in order unless an end is covered by a taken one, which is at least as long."""
+    taken = np.zeros(n_characters, np.bool_)
+    kept = np.zeros(len(start), np.bool_)
+    for n in range(len(start)):
+        if not (taken[start[n]] or taken[end[n] - 1]):
+            kept[n] = True
+            taken[start[n] : end[n]] = True
+    return kept
+
+
 class DictionaryMatcher:
     """Finds a fixed set of names in any text."""
 
@@ -306,6 +353,19 @@ class DictionaryMatcher:
             list(self._select(text, zip(*(column[cut:end] for column in columns), strict=True)))
             for text, cut, end in zip(texts, cuts, cuts[1:], strict=False)
         ]
+
+    def find_disjoint(self, text: str) -> list[DictionaryMatch]:
+        """Find names in a text as annotation does: of overlapping ones the longest is kept."""
+        matches = self.search([text])
+        columns = (matches.pattern.tolist(), matches.start.tolist(), matches.end.tolist())
+        found = [
+            DictionaryMatch(start, end, text[start:end], rows)
+            for pattern, start, end in zip(*columns, strict=True)
+            if (rows := self.patterns.rows_of(pattern, text[start:end]))
+        ]
+        bounds = np.array([(match.start, match.end) for match in found], np.int64).reshape(-1, 2)
+        spans = Spans(np.zeros(len(found), np.int64), bounds[:, 0], bounds[:, 1])
+        return [found[row] for row in select_disjoint(spans, np.zeros(len(found))).tolist()]
 
     def search(self, texts: Sequence[str]) -> PatternMatches:
         """Find all matches of patterns as columns, without an object per match."""

@@ -16,12 +16,7 @@ import torch
 from biograft.artifacts import new_folder
 from biograft.errors import ConfigError, StoreError, shorten
 from biograft.nn.batches import USUAL_LENGTH, pad, token_batches
-from biograft.nn.knowledge.entity_finder import (
-    EntityMentions,
-    entity_inputs,
-    make_finder,
-    save_finder,
-)
+from biograft.nn.knowledge.entity_finder import EntityMentions, entity_inputs, make_finder
 from biograft.nn.precision import autocast_in
 from biograft.nn.pretrained import (
     find_encoder,
@@ -30,7 +25,7 @@ from biograft.nn.pretrained import (
     max_input_tokens,
     write_encoder,
 )
-from biograft.nn.settings import EncoderSettings, choose_settings
+from biograft.nn.settings import EncoderSettings, choose_settings, prepare_text
 from biograft.progress import Progress
 from biograft.registry import Registry
 
@@ -111,7 +106,7 @@ class TextEncoder:
         defaults = {
             "pooling": "mean",
             "max_length": max_input_tokens(model, tokenizer),
-            "lower": lowercases(tokenizer),
+            "lower": _lowercases(tokenizer),
         }
         settings, origins = choose_settings(str(name_or_folder), folder, given, defaults)
         model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -175,7 +170,7 @@ class TextEncoder:
 
         Assign None to encode texts without their entities.
         """
-        return make_finder(self)
+        return make_finder(self.model, self.tokenizer, cased=not self.lower)
 
     def encode(
         self,
@@ -213,7 +208,6 @@ class TextEncoder:
         """Save the encoder; transformers and sentence-transformers load the folder, too."""
         with new_folder(Path(folder), overwrite=overwrite) as work:
             write_encoder(work, self.model, self.tokenizer, self.settings)
-            save_finder(work, self.model, self.tokenizer, lower=self.lower)
 
     def fingerprint(self) -> str:
         """Compute the SHA-256 of weights, tokenizer and settings, which decide the vectors."""
@@ -262,8 +256,8 @@ def _to_unit_length(vectors: Vectors) -> Vectors:
     return vectors
 
 
-def lowercases(tokenizer: Any) -> bool:
-    """Whether a tokenizer lowercases texts itself."""
+def _lowercases(tokenizer: Any) -> bool:
+    """Whether a tokenizer _lowercases texts itself."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return bool(getattr(tokenizer, "do_lower_case", False))

@@ -77,8 +77,8 @@ def labelled_cross_entropy(scores: Tensor, labels: Tensor) -> tuple[Tensor, floa
 
 
 def count_reduced(reduction: str, n_items: int, n_sequences: int) -> int:
-    """Count what a loss is a mean over: items (``mean``) or sequences (``sequence_sum``)."""
-    return n_items if reduction == "mean" else n_sequences
+    """Count what a loss is a mean over: sequences (``sequence_sum``), or else items."""
+    return n_sequences if reduction == "sequence_sum" else n_items
 
 
 def reduced(reduction: str, losses: Tensor, n_sequences: int) -> Tensor:

@@ -23,6 +23,8 @@ from biograft.registry import Registry, load_object
 REDUCTIONS = ("mean", "sequence_sum")
 """A loss is the mean over items, or the sum over the items of each sequence, as some papers print
 it, and the mean over sequences."""
+MENTION_REDUCTIONS = ("mse", *REDUCTIONS)
+"""Of squared distances: the mean over dimensions too, or the distances reduced as above."""
 MASKING_MODES = ("token", "whole_word", "whole_entity")
 NEIGHBOUR_FORMS = ("eq16", "eq19")
 CORRECTIONS = ("log_q", "mu_log_q", "none")
@@ -215,15 +217,17 @@ class MaskedNeighbourConfig(TextObjectiveConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedMentionConfig(TextObjectiveConfig):
-    """The weight of masked mention modelling; ``reduction`` is over mentions.
+    """The weight of masked mention modelling, a mean squared error.
 
-    The original tokens of a mention are known where ``masked_tokens`` masked them; others count as
-    they are.
+    With ``reduction`` ``mse`` it is the mean over mentions and dimensions. ``mean`` and
+    ``sequence_sum`` reduce squared distances, the sums over dimensions, which grow with the number
+    of dimensions. The original tokens of a mention are known where ``masked_tokens`` masked them;
+    others count as they are.
     """
 
     implementation: ClassVar[str] = "biograft.objectives.masked_mention:MaskedMention"
 
-    reduction: Annotated[str, Choice(*REDUCTIONS)] = "mean"
+    reduction: Annotated[str, Choice(*MENTION_REDUCTIONS)] = "mse"
     weight: Weight = 4.0
 
 

@@ -38,6 +38,10 @@ where the head does not end the mention."""
 VISIBLE_ENTITIES = "visible_entities"
 """A mention label: the row of the entity that the knowledge layers receive for the mention;
 ``IGNORED`` where they receive none. Without the label they receive every mention's own entity."""
+WITHHELD_NEIGHBOURS = "withheld_neighbours"
+"""A mention label of (mentions, neighbours): 1 for the neighbours of a mention's entity that an
+objective predicts and the knowledge layers do not receive, else 0. Without the label they receive
+all."""
 SEGMENT_ENDS = "segment_ends"
 """A token label: 1 for the last token of a segment (sub-entity) of a long mention, 0 for its other
 tokens; ``IGNORED`` elsewhere."""
@@ -58,7 +62,7 @@ class TextExample:
     token_labels: Mapping[str, Ints] = field(default_factory=dict)
     """By name, a label for each token."""
     mention_labels: Mapping[str, Ints] = field(default_factory=dict)
-    """By name, a label for each mention."""
+    """By name, a label for each mention, or several: (mentions,) or (mentions, values)."""
     labels: Mapping[str, int] = field(default_factory=dict)
     """By name, a label of the sequence."""
     fixed: Bools | None = None
@@ -89,7 +93,7 @@ class TextBatch:
     token_labels: Mapping[str, Ints]
     """(sequences, length), ``IGNORED`` at padding."""
     mention_labels: Mapping[str, Ints]
-    """(mentions,)"""
+    """(mentions,) or (mentions, values)"""
     labels: Mapping[str, Ints]
     """(sequences,)"""
 
@@ -172,8 +176,8 @@ class EntityGraph:
     """(relations, dim, dim of relations)"""
 
 
-MASKED, ALL = "masked", "all"
-ENTITY_VISIBILITIES = (MASKED, ALL)
+MIXED, MASKED, ALL = "mixed", "masked", "all"
+ENTITY_VISIBILITIES = (MIXED, MASKED, ALL)
 MASKING_OBJECTIVE = "masked_tokens"
 """The objective whose token label is the original token."""
 
@@ -196,7 +200,7 @@ class Setting:
     """The neighbours of the entities, where a knowledge layer reads them."""
     embeddings: Any = None
     """(tokens, width): the input embeddings of the model that training starts from."""
-    entity_visibility: str = MASKED
+    entity_visibility: str = MIXED
     """Which mentions the knowledge layers receive the entities of; see ``EntityVisibility``."""
 
     @classmethod
@@ -228,25 +232,60 @@ class EntityVisibility:
     """
 
     visibility: str
+    neighbours: Ints | None = None
+    """(entities, neighbours): the neighbours of each entity, -1 is padding, where an objective
+    predicts them."""
     order: ClassVar[int] = 1
 
     def prepare(self, example: TextExample, rng: np.random.Generator) -> TextExample:
-        """Add the label ``VISIBLE_ENTITIES``."""
-        return set_visible_entities(example, self.visibility)
+        """Add the label ``VISIBLE_ENTITIES``, and ``WITHHELD_NEIGHBOURS`` where some are."""
+        return set_visible_entities(example, self.visibility, rng, self.neighbours)
 
 
-def set_visible_entities(example: TextExample, visibility: str) -> TextExample:
-    """Label which entities the knowledge layers receive: those of ``masked`` mentions, or ``all``.
+def set_visible_entities(
+    example: TextExample,
+    visibility: str,
+    rng: np.random.Generator,
+    neighbours: Ints | None = None,
+) -> TextExample:
+    """Label which entities the knowledge layers receive.
 
-    A mention is masked if masked_tokens predicts all of its tokens. Unknown entities are never
-    visible.
+    ``masked``: those of mentions that masked_tokens predicts whole; ``all``: those of all mentions;
+    ``mixed``: those of masked mentions and of half the others. With ``mixed`` all other mentions
+    of an entity with a masked mention are visible too, and of each entity's ``neighbours`` half are
+    withheld from all its mentions: what is predicted is nowhere in the sequence. Unknown entities
+    are never visible.
     """
     check_choice("entity_visibility", visibility, ENTITY_VISIBILITIES)
-    visible = example.mentions[:, 2] >= 0
+    labels, entities = dict(example.mention_labels), example.mentions[:, 2]
+    visible = entities >= 0
     if visibility == MASKED:
         visible &= _masked_mentions(example)
-    labels = np.where(visible, example.mentions[:, 2], IGNORED)
-    return replace(example, mention_labels={**example.mention_labels, VISIBLE_ENTITIES: labels})
+    elif visibility == MIXED:
+        distinct, number = np.unique(entities[visible], return_inverse=True)
+        received = rng.random(len(distinct)) < _VISIBLE_RATIO
+        received[number[_masked_mentions(example)[visible]]] = True
+        if neighbours is not None:
+            withheld = np.zeros((len(entities), neighbours.shape[1]), np.int64)
+            chosen = _choose_neighbours(neighbours[distinct], rng) * received[:, None]
+            withheld[visible] = chosen[number]
+            labels[WITHHELD_NEIGHBOURS] = withheld
+        visible[visible] = received[number]
+    labels[VISIBLE_ENTITIES] = np.where(visible, entities, IGNORED)
+    return replace(example, mention_labels=labels)
+
+
+_VISIBLE_RATIO = 0.5
+"""The ratio of entities without a masked mention that are visible in ``mixed``."""
+_WITHHELD_RATIO = 0.5
+
+
+def _choose_neighbours(neighbours: Ints, rng: np.random.Generator) -> Ints:
+    """Choose neighbours (entities, n) at random; one joined by two relations once for both."""
+    chosen = rng.random(neighbours.shape) < _WITHHELD_RATIO
+    first_same = (neighbours[:, :, None] == neighbours[:, None, :]).argmax(2)
+    withheld = np.take_along_axis(chosen, first_same, axis=1) & (neighbours >= 0)
+    return withheld.astype(np.int64)
 
 
 def _masked_mentions(example: TextExample) -> Bools:
@@ -255,8 +294,18 @@ def _masked_mentions(example: TextExample) -> Bools:
             "entity_visibility: expected a recipe that masks mentions, found none; add "
             f"objective.{MASKING_OBJECTIVE}, or set knowledge.entity_visibility to all"
         )
-    predicted = example.token_labels[MASKING_OBJECTIVE] != IGNORED
-    n_before = np.concatenate([[0], np.cumsum(predicted)])
-    first, end = example.mentions[:, 0], example.mentions[:, 1] + 1
-    masked: Bools = n_before[end] - n_before[first] == end - first
+    spans = np.insert(example.mentions[:, :2], 0, 0, axis=1)
+    masked: Bools = masked_mentions(example.token_labels[MASKING_OBJECTIVE][None], spans)
     return masked
+
+
+def masked_mentions(labels: Any, mentions: Any) -> Any:
+    """Whether masked_tokens predicts all tokens of each mention, for arrays as for tensors.
+
+    ``labels`` are its own, (sequences, length); ``mentions`` (mentions, 3).
+    """
+    predicted = (labels != IGNORED).reshape(-1)
+    n_until = predicted.cumsum(0)
+    start = mentions[:, 0] * labels.shape[1]
+    first, last = start + mentions[:, 1], start + mentions[:, 2]
+    return n_until[last] - n_until[first] + predicted[first] == last - first + 1

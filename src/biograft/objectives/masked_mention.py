@@ -1,7 +1,7 @@
 """Masked mention modelling of SMedBERT (Zhang et al. 2021, equations 12, 20 and 21).
 
 The vector of a masked mention is pulled towards that of its original tokens in the model that
-training started from: a mean squared error.
+training started from: a mean squared error, over mentions and the dimensions of their vectors.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from biograft.objectives.examples import (
     ALL,
     IGNORED,
     MASKING_OBJECTIVE,
+    MIXED,
     VISIBLE_ENTITIES,
     Setting,
     TextBatch,
+    masked_mentions,
 )
 
 NAME = "masked_mention"
@@ -52,7 +54,10 @@ class FirstEmbeddings(nn.Module):
 
 
 class MaskedMention(Objective):
-    """Pull mentions with visible entities towards the vectors of their original tokens."""
+    """Pull masked mentions with visible entities towards the vectors of their original tokens.
+
+    Where all entities are visible, it pulls all mentions.
+    """
 
     name = NAME
     head: FirstEmbeddings
@@ -71,23 +76,27 @@ class MaskedMention(Objective):
         return count_reduced(self.config.reduction, int(self._selected(batch).sum()), len(batch))
 
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
-        """Compute the squared distances over mentions; 0 where there is none."""
+        """Compute the mean squared error over mentions; 0 where there is none."""
         read = states.require("read_mentions", NAME)
         mentions = batch.mentions[self._selected(batch)]
         predicted = to_float32(read(states.final, mentions))
         # Detached, lest both sides shrink together. Not under no_grad: within autocast the copies
         # of the reader's weights made there would be cached, and later uses would get no gradient.
         wanted = to_float32(read(self.head(_original(batch)), mentions)).detach()
-        losses = (predicted - wanted).square().sum(1)  # (mentions,)
+        squares = (predicted - wanted).square()  # (mentions, dim)
+        losses = squares.mean(1) if self.config.reduction == "mse" else squares.sum(1)
         loss = reduced(self.config.reduction, losses, len(batch))
         return self.config.weight * loss, {"loss": float(loss.detach())}
 
     def _selected(self, batch: TextBatch | TensorBatch) -> Any:
-        """Select the mentions that count: those of known entities that are visible."""
+        """Select the mentions that count: those of known entities that are visible and masked."""
         known: Any = batch.entities >= 0
         if self.entity_visibility == ALL:
             return known
-        return known & (batch.mention_labels[VISIBLE_ENTITIES] != IGNORED)
+        visible = batch.mention_labels[VISIBLE_ENTITIES] != IGNORED
+        if self.entity_visibility == MIXED:
+            visible &= masked_mentions(batch.token_labels[MASKING_OBJECTIVE], batch.mentions)
+        return known & visible
 
 
 def _original(batch: TensorBatch) -> Tensor:

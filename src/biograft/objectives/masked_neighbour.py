@@ -27,9 +27,11 @@ from biograft.objectives.base import (
 )
 from biograft.objectives.configs import MaskedNeighbourConfig
 from biograft.objectives.examples import (
-    ALL,
     IGNORED,
+    MASKED,
+    MIXED,
     VISIBLE_ENTITIES,
+    WITHHELD_NEIGHBOURS,
     EntityGraph,
     Setting,
     TextBatch,
@@ -79,10 +81,16 @@ class EdgeTable:
         """Move the table to a device."""
         return EdgeTable(*(t.to(device) for t in (self.neighbours, self.relations, self.signs)))
 
-    def edges(self, entities: Tensor) -> NeighbourEdges:
-        """List the edges of mentions of these entities (mentions,)."""
+    def edges(self, entities: Tensor, columns: Tensor | None = None) -> NeighbourEdges:
+        """List the edges of mentions of these entities (mentions,).
+
+        ``columns`` (mentions, max neighbours) are those to list; by default all.
+        """
         neighbours = self.neighbours[entities]
-        mention, column = (neighbours >= 0).nonzero(as_tuple=True)
+        exists = neighbours >= 0
+        if columns is not None:
+            exists &= columns
+        mention, column = exists.nonzero(as_tuple=True)
         relation = self.relations[entities[mention], column]
         order = relation.argsort(stable=True)
         mention, column = mention[order], column[order]
@@ -246,8 +254,9 @@ def _root(squares: Tensor) -> Tensor:
 class MaskedNeighbour(Objective):
     """Predict the neighbours of the entities of mentions.
 
-    These are the mentions whose entity is not visible to the knowledge layers, or all of them
-    where all are visible. Negatives are sampled for every batch.
+    A mention whose entity is not visible to the knowledge layers predicts all of them, one whose
+    entity is visible those that are withheld. Where all entities are visible and nothing is
+    withheld, every mention predicts all. Negatives are sampled for every batch.
     """
 
     name = NAME
@@ -271,8 +280,10 @@ class MaskedNeighbour(Objective):
 
     def count_items(self, batch: TextBatch) -> int:
         """Count the true neighbours of mentions."""
-        neighbours = self.graph.neighbours[batch.entities[self._selected(batch)]]
-        return int((neighbours >= 0).sum())
+        selected = self._selected(batch)
+        exists = self.graph.neighbours[batch.entities[selected]] >= 0
+        columns = self._columns(batch)
+        return int((exists if columns is None else exists & columns[selected]).sum())
 
     def loss(self, states: TextStates, batch: TensorBatch) -> Loss:
         """Compute the loss over the true neighbours of mentions; 0 where there is none."""
@@ -281,7 +292,10 @@ class MaskedNeighbour(Objective):
         selected = self._selected(batch)
         vectors = to_float32(read(states.final, batch.mentions[selected]))
         self._edges = self._edges.to(table.device)
-        edges = self._edges.edges(batch.entities[selected])
+        columns = self._columns(batch)
+        edges = self._edges.edges(
+            batch.entities[selected], None if columns is None else columns[selected]
+        )
         if len(edges):
             # lengths are small differences of large products: too inexact in half precision
             with torch.autocast(table.device.type, enabled=False):
@@ -307,11 +321,18 @@ class MaskedNeighbour(Objective):
         return losses, first_column_wins(scores, columns)
 
     def _selected(self, batch: TextBatch | TensorBatch) -> Any:
-        """Select the mentions that count: those of known entities that are not visible."""
+        """Select the mentions of known entities that may predict some neighbour."""
         known: Any = batch.entities >= 0
-        if self.entity_visibility == ALL:
-            return known
-        return known & (batch.mention_labels[VISIBLE_ENTITIES] == IGNORED)
+        if self.entity_visibility == MASKED:
+            known &= batch.mention_labels[VISIBLE_ENTITIES] == IGNORED
+        return known
+
+    def _columns(self, batch: TextBatch | TensorBatch) -> Any:
+        """Return which neighbours mentions predict, (mentions, neighbours); None: all."""
+        if self.entity_visibility != MIXED:
+            return None
+        visible = batch.mention_labels[VISIBLE_ENTITIES] != IGNORED
+        return (batch.mention_labels[WITHHELD_NEIGHBOURS] == 1) | ~visible[:, None]
 
     def _check(self, table: Tensor) -> None:
         expected = (len(self.graph.neighbours), self.graph.projections.shape[1])

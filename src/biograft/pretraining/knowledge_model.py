@@ -17,10 +17,8 @@ from biograft.corpus.shards import Shards
 from biograft.errors import ConfigError
 from biograft.graph.embedding import Embeddings
 from biograft.kb import KnowledgeBase
-from biograft.nn.encoder import lowercases
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM
 from biograft.nn.knowledge.entities import TableEntity, entity_table
-from biograft.nn.knowledge.entity_finder import save_finder
 from biograft.nn.knowledge_layers import NEIGHBOURS, KnowledgeLayerConfig
 from biograft.nn.pretrained import hash_encoder, load_masked_lm, quiet_transformers
 from biograft.nn.settings import EncoderSettings
@@ -224,8 +222,7 @@ def _entity(kb: KnowledgeBase | None, identifier: str, *, all_names: bool) -> Ta
 
 
 def save_model(lm: Any, tokenizer: Any, folder: Path) -> None:
-    """Save a model with its tokenizer and, if it has any, its entities and their finder."""
+    """Save a model with its tokenizer and, if it has any, its entities."""
     with new_folder(folder, overwrite=True) as work, torch.no_grad(), quiet_transformers():
         lm.save_pretrained(work)
         tokenizer.save_pretrained(work)
-        save_finder(work, lm, tokenizer, lower=lowercases(tokenizer))

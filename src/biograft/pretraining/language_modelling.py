@@ -17,11 +17,13 @@ from biograft.kb import KnowledgeBase
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM
 from biograft.nn.knowledge.entity_finder import takes_entity_inputs
 from biograft.nn.precision import autocast_in
+from biograft.objectives import masked_neighbour
 from biograft.objectives.base import Loss, Objective, TensorBatch, TextStates
 from biograft.objectives.examples import (
     ALL,
-    MASKED,
+    MIXED,
     VISIBLE_ENTITIES,
+    WITHHELD_NEIGHBOURS,
     EntityGraph,
     EntityVisibility,
     ExampleTransform,
@@ -90,8 +92,9 @@ class TextModel(nn.Module):
             )
         visible = batch.mention_labels.get(VISIBLE_ENTITIES, batch.entities).clamp_min(-1)
         output = self.lm.model(
-            batch.tokens, batch.mask, batch.segments, batch.mentions, visible, gold=True
-        )
+            batch.tokens, batch.mask, batch.segments, batch.mentions, visible, gold=True,
+            withheld=batch.mention_labels.get(WITHHELD_NEIGHBOURS),
+        )  # fmt: skip
         return TextStates(
             final=output.last_hidden_state,
             token_scores=self.lm.cls,
@@ -187,7 +190,7 @@ def pretrain_language_model(
     )
     objectives = {name: config.build(setting) for name, config in recipe.objectives.items()}
     text_training = TextTraining(TextModel(grafted.lm, objectives))
-    transforms = example_transforms(objectives, recipe.knowledge, grafted.lm)
+    transforms = example_transforms(objectives, recipe.knowledge, grafted.lm, graph)
     train_indices, held_out_indices = (
         hold_out(len(packed), config.seed)
         if recipe.stream.substitution is None
@@ -225,19 +228,21 @@ def pretrain_language_model(
 
 
 def example_transforms(
-    objectives: Mapping[str, Objective], knowledge: KnowledgeConfig | None, lm: Any
+    objectives: Mapping[str, Objective],
+    knowledge: KnowledgeConfig | None,
+    lm: Any,
+    graph: EntityGraph | None = None,
 ) -> list[ExampleTransform]:
     """Return the transforms of examples: objectives, and the visibility of entities.
 
     A model that already has knowledge layers, in a recipe without ``[knowledge]``, receives the
-    entities of masked mentions.
+    entities of masked mentions and of half the others.
     """
     if not takes_entity_inputs(lm.base_model):
         return [*objectives.values()]
-    return [
-        *objectives.values(),
-        EntityVisibility(knowledge.entity_visibility if knowledge else MASKED),
-    ]
+    predicted = graph.neighbours if graph and masked_neighbour.NAME in objectives else None
+    visibility = knowledge.entity_visibility if knowledge else MIXED
+    return [*objectives.values(), EntityVisibility(visibility, predicted)]
 
 
 def _table(

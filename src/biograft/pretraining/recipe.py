@@ -40,7 +40,8 @@ class KnowledgeConfig:
     For layers that take entity inputs (``neighbour_attention``, ``entity_fusion``): the table holds
     the ``whole_graph``, all entities of ``vectors`` and ``neighbours``, which later texts may
     mention, or only those of the text and their neighbours. ``entity_visibility`` says for which
-    mentions the layers receive the entity in training: ``masked`` ones, or ``all``.
+    mentions the layers receive the entity in training: ``masked`` ones, these and half of the
+    others (``mixed``), or ``all``.
     """
 
     layers: Mapping[str, Any]
@@ -49,7 +50,7 @@ class KnowledgeConfig:
     freeze: bool = False
     neighbours: Path | None = None
     whole_graph: bool = True
-    entity_visibility: Annotated[str, Choice(*ENTITY_VISIBILITIES)] = "masked"
+    entity_visibility: Annotated[str, Choice(*ENTITY_VISIBILITIES)] = "mixed"
 
     def __post_init__(self) -> None:
         check_fields(self, "knowledge.")

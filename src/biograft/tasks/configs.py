@@ -80,6 +80,8 @@ class TaskDataConfig:
     """For DDI: a list of pairs; their documents are dev, not train. Implies ``has_splits``."""
     grouped: bool = False
     """For ChemProt: the relation groups of BLURB instead of single relations."""
+    schema: str = ""
+    """For CMeIE: the schema file, whose relations are the labels instead of predicates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -201,9 +201,10 @@ def _mentions(document: Document, text: TextUnit, spans: Sequence[WordSpan]) -> 
 
 def read(paths: Sequence[str], split: str, data: TaskDataConfig) -> TaskExamples:
     """Read documents of any format."""
-    if data.has_splits or data.dev_list or data.grouped:
+    if data.has_splits or data.dev_list or data.grouped or data.schema:
         raise ConfigError(
-            "data: has_splits, dev_list and grouped do not apply to documents; leave them out"
+            "data: has_splits, dev_list, grouped and schema do not apply to documents; leave them "
+            "out"
         )
     documents: list[Document] = []
     rejected: Counter[str] = Counter()

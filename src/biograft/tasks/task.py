@@ -98,6 +98,7 @@ def reader_of(record: str) -> Callable[[Sequence[str], str, TaskDataConfig], Tas
                 split=split if data.has_splits or data.dev_list else "",
                 dev_list=Path(data.dev_list) if data.dev_list and split != "test" else None,
                 grouped=data.grouped,
+                schema=Path(data.schema) if data.schema else None,
             )
             content = read_task(config)
             if content.kind != record:

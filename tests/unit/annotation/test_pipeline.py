@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from biograft.annotation import AnnotationConfig, Annotator
-from biograft.annotation.pipeline import Spans, select_best, select_disjoint
+from biograft.annotation.pipeline import select_best
+from biograft.corpus.dictionary import Spans, select_disjoint
 from biograft.documents import Document
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, build_store

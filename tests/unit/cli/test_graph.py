@@ -66,6 +66,14 @@ def test_the_seed_determines_the_vectors(call, kb, tmp_path):
     assert texts[0].startswith("20 8\n")
 
 
+def test_transr_starts_from_transe(call, kb, tmp_path):
+    bounds = ["--set", "model.entity_bound=ball", "--set", "model.relation_bound=ball"]
+    call("embed", kb, "-o", tmp_path / "transe", *SMALL, *bounds)
+    options = ["--model", "transr", "--start-from", tmp_path / "transe", *SMALL]
+    assert call("embed", kb, "-o", tmp_path / "transr", *options).exit_code == 0
+    assert "start_from" in Embeddings.open(tmp_path / "transr").manifest
+
+
 def test_a_store_that_moved_or_changed_is_refused(call, kb, tmp_path):
     call("embed", kb, "-o", tmp_path / "out", *SMALL)
     moved = shutil.move(kb, tmp_path / "moved")

@@ -162,6 +162,18 @@ def test_word_vectors_are_trained_on_text(call, kb, write):
     assert [r["D1"] for r in again["encoders"]] == [r["D1"] for r in results["encoders"]]
 
 
+def test_chinese_words_are_baselines_beside_characters(call, kb, write):
+    pytest.importorskip("rjieba")
+    text = write("t.txt", "\n".join(["hot fever a fevers", "feverish hot b fever"] * 20))
+    options = ("--baseline", "glove", "--baseline", "glove-words", "--baseline", "sgns-words")
+    trained = ("--text", text, "--dim", 8, "--epochs", 2)
+    results = json.loads(call("--kb", kb, *FEW, *options, *trained, "--json"))
+    labels = [row["label"] for row in results["encoders"]]
+    assert labels == ["glove", "glove-words", "sgns-words"]
+    with pytest.raises(ConfigError, match="trained on --text or --corpus"):
+        call("--kb", kb, *FEW, "--baseline", "sgns-words")
+
+
 def test_printed_table(call, kb, encoders):
     options = ("--encoder", f"A={encoders[0]}", "--baseline", "lexical")
     lines = call("--kb", kb, *options, *FEW, "--limit", 9).splitlines()

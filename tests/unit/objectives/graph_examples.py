@@ -71,7 +71,9 @@ def batches(objective, examples):
     """Prepare and collate examples, with visible entities where the objective uses them."""
     rng = np.random.default_rng(0)
     if visibility := getattr(objective, "entity_visibility", None):
-        examples = [EntityVisibility(visibility).prepare(example, rng) for example in examples]
+        graph = getattr(objective, "graph", None)
+        transform = EntityVisibility(visibility, graph.neighbours if graph else None)
+        examples = [transform.prepare(example, rng) for example in examples]
     text = collate([objective.prepare(example, rng) for example in examples], 0)
     return text, TensorBatch.of(text)
 

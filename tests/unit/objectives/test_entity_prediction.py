@@ -76,7 +76,7 @@ def test_an_example_is_prepared_once_and_the_given_one_stays():
 
 
 def test_entities_that_are_not_visible_are_not_corrupted():
-    given = set_visible_entities(sequence(MENTIONS, masked=(2, 4, 5, 6)), "masked")
+    given = set_visible_entities(sequence(MENTIONS, masked=(2, 4, 5, 6)), "masked", None)
     made = objective(withheld_ratio=1.0, replaced_ratio=0.0)
     example = made.prepare(given, np.random.default_rng(0))
     assert example.mention_labels[NAME].tolist() == [IGNORED, 9, 0, IGNORED, IGNORED, IGNORED]

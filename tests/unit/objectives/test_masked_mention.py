@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from graph_examples import Reader, batches, sequence, setting, text_states
+from graph_examples import Reader, batches, sequence, setting, text_states, visible
 from torch import nn
 
 from biograft.errors import ConfigError
@@ -48,7 +48,7 @@ def read_by_hand(rows, weight):
 
 
 @pytest.mark.parametrize("visibility", ["masked", "all"])
-@pytest.mark.parametrize("reduction", ["mean", "sequence_sum"])
+@pytest.mark.parametrize("reduction", ["mse", "mean", "sequence_sum"])
 def test_the_loss_is_that_of_plain_loops(visibility, reduction):
     made, reader = objective(visibility, reduction=reduction, weight=2.0), Reader()
     states = text_states(3, None, reader)
@@ -62,11 +62,46 @@ def test_the_loss_is_that_of_plain_loops(visibility, reduction):
         were = [table[token] for token in originals(row)[first : last + 1]]
         wanted = read_by_hand(were, weight)
         total += sum((a - b) ** 2 for a, b in zip(found, wanted, strict=True))
-    n_counted = len(SELECTED[visibility]) if reduction == "mean" else 3
+    n_counted = 3 if reduction == "sequence_sum" else len(SELECTED[visibility])
     assert made.count(text) == n_counted
+    total /= 4 if reduction == "mse" else 1  # dimensions
     loss, stats = made.loss(states, batch)
     assert stats == {"loss": pytest.approx(total / n_counted, rel=1e-9)}
     assert float(loss.detach()) == pytest.approx(2 * total / n_counted, rel=1e-9)
+
+
+def test_mixed_pulls_visible_masked_mentions_only():
+    made = objective("mixed")
+    text, batch = batches(made, TEXT * 10)
+    read = []
+
+    def reader(states, mentions):
+        read.append(mentions.tolist())
+        return torch.zeros(len(mentions), 4)
+
+    made.loss(text_states(30, None, reader), batch)
+    wanted = [[row + 3 * k, *span] for k in range(10) for row, *span in SELECTED["masked"]]
+    assert read == [wanted, wanted]
+    assert made.count(text) == len(wanted)
+    assert sum(row is not None for row in visible(text)) > len(wanted)
+
+
+@pytest.mark.parametrize(("reduction", "ratio"), [("mse", 1), ("mean", 8)])
+def test_the_first_loss_does_not_depend_on_the_dimension(reduction, ratio):
+    """The weight of 4 was right for no dimension but one: squares were summed over dimensions."""
+
+    def first(dim):
+        made = objective("all", reduction=reduction)
+        rng = torch.Generator().manual_seed(dim)
+
+        def read(states, mentions):
+            return torch.randn(len(mentions), dim, generator=rng)
+
+        _, batch = batches(made, TEXT * 20)
+        return float(made.loss(text_states(60, None, read), batch)[0])
+
+    assert first(512) / first(64) == pytest.approx(ratio, rel=0.05)
+    assert MaskedMentionConfig() == MaskedMentionConfig(reduction="mse", weight=4.0)
 
 
 def test_the_loss_of_a_mention_does_not_depend_on_its_batch():
@@ -101,7 +136,7 @@ def test_the_target_has_no_gradient():
     other = Reader()
     other.weight = nn.Parameter(weight.detach().clone())
     found = other(states.final.detach(), torch.tensor(SELECTED["masked"]))
-    (4 * (found - wanted).square().sum() / 3).backward()
+    (4 * (found - wanted).square().mean()).backward()
     torch.testing.assert_close(reader.weight.grad, other.weight.grad, rtol=1e-10, atol=1e-12)
     reached = states.final.grad.abs().sum(2).nonzero().tolist()
     assert reached == [[0, 2], [0, 4], [0, 5], [0, 6], [2, 1]]

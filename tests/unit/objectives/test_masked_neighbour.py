@@ -23,6 +23,7 @@ from torch.nn.functional import cosine_similarity
 
 from biograft.errors import ConfigError
 from biograft.objectives.configs import MaskedNeighbourConfig
+from biograft.objectives.examples import IGNORED, VISIBLE_ENTITIES, WITHHELD_NEIGHBOURS
 from biograft.objectives.masked_neighbour import (
     EdgeTable,
     MaskedNeighbour,
@@ -140,6 +141,33 @@ def test_visible_mentions_predict_no_neighbours():
     text, _ = batches(made, TEXT)
     assert visible(text) == [None, 9, 0, None, None, 5, None, None]
     assert made.count(text) == int((GRAPH.neighbours[[5, 2, 11, 7]] >= 0).sum())
+
+
+def test_mixed_predicts_what_is_withheld_of_visible_entities_and_all_of_the_others():
+    made = objective(visibility="mixed")
+    text, batch = batches(made, TEXT * 10)
+    found = []
+    table, read = random_table(), lambda states, mentions: torch.zeros(len(mentions), 4).double()
+    edges_of = EdgeTable.edges
+
+    def edges(self, entities, columns):
+        found.append(edges_of(self, entities, columns))
+        return found[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EdgeTable, "edges", edges)
+        made.loss(text_states(30, table, read), batch)
+    known = np.flatnonzero(text.entities >= 0)
+    wanted = []
+    for number, mention in enumerate(known):
+        withheld = text.mention_labels[WITHHELD_NEIGHBOURS][mention]
+        hidden = text.mention_labels[VISIBLE_ENTITIES][mention] == IGNORED
+        for column, row in enumerate(GRAPH.neighbours[text.entities[mention]]):
+            if row >= 0 and (hidden or withheld[column]):
+                wanted.append((number, int(row)))
+    pairs = zip(found[0].mention.tolist(), found[0].neighbour.tolist(), strict=True)
+    assert sorted(pairs) == sorted(wanted)
+    assert made.count(text) == len(wanted)
 
 
 def test_gradients_reach_states_reader_and_a_trained_table_but_no_projection():

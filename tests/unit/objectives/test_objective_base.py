@@ -55,7 +55,7 @@ def test_a_setting_comes_from_the_tokenizer():
     assert setting.mask == tokenizer.convert_tokens_to_ids("[MASK]")
     assert setting.special == (0, 1, 2, 3, 4)
     assert setting.n_tokens == len(tokenizer)
-    assert setting.entity_visibility == "masked"
+    assert setting.entity_visibility == "mixed"
     assert Setting.of(tokenizer, width=4, entity_visibility="all").entity_visibility == "all"
     tokenizer.mask_token = None
     with pytest.raises(ConfigError, match="has no mask token"):

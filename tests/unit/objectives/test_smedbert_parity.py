@@ -171,14 +171,16 @@ def test_the_neighbour_loss_as_mean_and_as_sum(arrays, expected, objective, name
     )
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sequence_sum"])
+@pytest.mark.parametrize("reduction", ["mse", "mean", "sequence_sum"])
 def test_the_mention_loss_as_mean_and_as_sum(arrays, expected, reduction):
     vectors = arrays["input.input_embeddings"].flatten(0, 1)
     config = MaskedMentionConfig(reduction=reduction)
     made = MaskedMention(config, setting(embeddings=vectors))
     loss, stats = made.loss(states(arrays), batch(arrays, visible=True))
+    mean = expected["mention_loss_mean_over_mentions"]
     wanted = {
-        "mean": expected["mention_loss_mean_over_mentions"],
+        "mse": mean / arrays["out.final_mention"].shape[1],
+        "mean": mean,
         "sequence_sum": expected["mention_loss_sum"] / 3,
     }[reduction]
     assert stats["loss"] == pytest.approx(wanted, rel=1e-9)

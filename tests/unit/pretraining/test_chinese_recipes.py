@@ -64,7 +64,7 @@ def recipe(given):
 
     def make(name="embert-cpu", *changes, steps=6):
         own = [f"stream.shards={json.dumps(str(folder / 'corpus'))}", f"training.steps={steps}"]
-        if name != "smedbert-cpu":
+        if name not in ("smedbert-cpu", "knowbert-cpu"):
             own.append(f"stream.segmentation={json.dumps(str(folder / 'segments'))}")
         return PretrainingRecipe.load(name, [*SMALL, *own, *changes])
 
@@ -73,14 +73,14 @@ def recipe(given):
 
 @pytest.fixture(scope="module")
 def graph(given):
-    """Overrides of recipes with neighbours: three layers, and the graph of the store."""
+    """Overrides of recipes with neighbours: four layers, and the graph of the store."""
     kb, folder = given
     build_neighbours(kb, folder / "neighbours")
     sizes = ["training.epochs=2", "model.dim=8", "model.relation_dim=6"]
     embed_graph(kb, GraphRecipe.load("transr", sizes), folder / "transr")
     paths = {"neighbours": folder / "neighbours", "vectors": folder / "transr"}
     read = [f"knowledge.{key}={json.dumps(str(path))}" for key, path in paths.items()]
-    return [*read, "new.layers=3"]
+    return [*read, "new.layers=4"]
 
 
 def rows(run: Path):
@@ -185,6 +185,35 @@ def test_corruption_rates_of_the_paper(name, rate):
     same = replace(recipe, name="embert", about=published.about,
                    objectives={**recipe.objectives, **kept})  # fmt: skip
     assert same == published
+
+
+@pytest.mark.parametrize("name", ["knowbert", "ernie"])
+def test_models_to_compare_with_differ_in_layer_and_objectives(name):
+    base, recipe = (PretrainingRecipe.load(each) for each in ("smedbert", name))
+    assert (recipe.encoder, recipe.stream, recipe.training) == (
+        base.encoder, base.stream, base.training,
+    )  # fmt: skip
+    layers = {"knowbert": "entity_memory", "ernie": "entity_fusion"}
+    assert list(recipe.knowledge.layers) == [layers[name]]
+    assert recipe.knowledge.layers[layers[name]].after == 10
+    assert (recipe.knowledge.vectors, recipe.knowledge.freeze) == (base.knowledge.vectors, True)
+    own = {"knowbert": {"entity_detection", "entity_linking"}, "ernie": {"entity_prediction"}}
+    assert set(recipe.objectives) == {"masked_tokens", "sentence_order", *own[name]}
+    small = PretrainingRecipe.load(f"{name}-cpu")
+    assert set(small.objectives) == set(recipe.objectives)
+    assert list(small.knowledge.layers) == [layers[name]]
+
+
+def test_an_entity_memory_is_trained_in_chinese(given, recipe, graph, tmp_path):
+    kb, _ = given
+    changes = [change for change in graph if not change.startswith("knowledge.neighbours")]
+    changes.append("knowledge.layers.entity_memory.after=2")
+    result = pretrain(recipe("knowbert-cpu", *changes), kb, tmp_path)
+    last = [row for row in rows(tmp_path) if "evaluation" in row][-1]["evaluation"]
+    assert last["entity_linking.loss"] > 0
+    assert list(AutoModelForMaskedLM.from_pretrained(result.encoder).model.knowledge) == [
+        "entity_memory"
+    ]
 
 
 def test_combined_resumes_exactly(given, recipe, graph, tmp_path):

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from transformers import AutoModel, AutoModelForMaskedLM
 
 from biograft.errors import ConfigError
@@ -15,6 +16,7 @@ from biograft.graph.neighbours import build_neighbours, first_types
 from biograft.graph.pepr import PeprConfig
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM
+from biograft.nn.knowledge.neighbour_attention import NeighbourAttention
 from biograft.objectives.examples import IGNORED, VISIBLE_ENTITIES, TextExample
 from biograft.pretraining.language_modelling import example_transforms
 from biograft.pretraining.neighbourhoods import read_neighbourhood
@@ -187,7 +189,7 @@ def test_a_layer_with_entity_inputs_knows_all_entities_with_vectors(
 
 def test_the_visibility_of_entities_follows_the_recipe(bench, recipe, tmp_path):
     layers, objectives = {"entity_fusion": {"after": 1}}, {"entity_prediction": {}}
-    masked = recipe(layers, objectives, neighbours=None, vectors=None)
+    masked = recipe(layers, objectives, neighbours=None, vectors=None, entity_visibility="masked")
     with pytest.raises(ConfigError, match=r"found none; add objective\.masked_tokens, or set"):
         pretrain(masked, bench.kb, tmp_path / "run")
     table = np.zeros((3, 8), np.float32)
@@ -198,10 +200,11 @@ def test_the_visibility_of_entities_follows_the_recipe(bench, recipe, tmp_path):
         for layer in ("entity_fusion", "entity_memory")
     )
     example = sequence([(1, 2, 7), (4, 5, 3)], masked=[1, 2])
-    for knowledge in (masked.knowledge, None):  # without [knowledge], the layers of the model
-        [visibility] = example_transforms({}, knowledge, linked)
-        labels = visibility.prepare(example, None).mention_labels[VISIBLE_ENTITIES]
-        assert labels.tolist() == [7, IGNORED]
+    [visibility] = example_transforms({}, masked.knowledge, linked)
+    labels = visibility.prepare(example, None).mention_labels[VISIBLE_ENTITIES]
+    assert labels.tolist() == [7, IGNORED]
+    [visibility] = example_transforms({}, None, linked)  # without [knowledge]: the model's layers
+    assert (visibility.visibility, visibility.neighbours) == ("mixed", None)
     assert (
         example_transforms(
             {},
@@ -211,7 +214,29 @@ def test_the_visibility_of_entities_follows_the_recipe(bench, recipe, tmp_path):
         == []
     )
     assert example_transforms({}, None, detecting.model.bert) == []
-    assert PretrainingRecipe.load("ernie-cpu").knowledge.entity_visibility == "all"
+    shipped = {"ernie-cpu": "all", "smedbert": "mixed", "smedbert-cpu": "mixed"}
+    for name, expected in shipped.items():
+        assert PretrainingRecipe.load(name).knowledge.entity_visibility == expected
+
+
+def test_predicted_neighbours_are_withheld_in_training(bench, recipe, tmp_path, monkeypatch):
+    given = []
+    forward = NeighbourAttention.forward
+
+    def watch(self, inputs):
+        given.append((inputs.entities, inputs.withheld))
+        return forward(self, inputs)
+
+    monkeypatch.setattr(NeighbourAttention, "forward", watch)
+    pretrain(recipe(), bench.kb, tmp_path / "run")
+    entities, withheld = (torch.cat(each) for each in zip(*given, strict=True))
+    assert withheld.shape == (len(entities), 4)
+    assert withheld[entities >= 0].any()
+    assert not withheld[entities < 0].any()
+    given.clear()
+    without = {name: {} for name in ("masked_tokens", "masked_mention")}
+    pretrain(recipe(objectives=without), bench.kb, tmp_path / "without")
+    assert {type(withheld) for _, withheld in given} == {type(None)}
 
 
 def sequence(mentions, masked):
@@ -236,7 +261,7 @@ def sequence(mentions, masked):
         ({"layers": {}}, r"knowledge\.layers: expected a table"),
         (
             {"entity_visibility": "none"},
-            r"knowledge\.entity_visibility: expected one of masked, all",
+            r"knowledge\.entity_visibility: expected one of mixed, masked, all",
         ),
         ({"layers": {"entity_memory": {"after": 1}}}, "no layer of the recipe reads neighbours"),
     ],

@@ -191,7 +191,13 @@ def test_ablations_of_smedbert_lack_what_their_label_says():
 
     assert recipes["MLM-only"].knowledge is None
     assert not layer("without type attention").type_attention
-    assert not layer("without hybrid attention").node_attention
+    assert not layer("mean of neighbours").node_attention
+    assert (
+        layer("without hybrid attention").after == PretrainingRecipe.load("smedbert-cpu").new.layers
+    )
+    mention = {label: recipe.objectives.get("masked_mention") for label, recipe in recipes.items()}
+    assert (mention["SMedBERT"].reduction, mention["SMedBERT"].weight) == ("mse", 4)
+    assert (mention["mention loss as a sum"].reduction, mention["combined"].weight) == ("mean", 4)
     losses = {"masked_neighbour", "masked_mention"}
     assert losses <= set(recipes["SMedBERT"].objectives)
     assert not losses & set(recipes["without knowledge losses"].objectives)

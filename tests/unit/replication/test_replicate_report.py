@@ -153,13 +153,25 @@ def test_the_speed_of_linking_lists_measured_values_only():
 
 
 def test_curves_are_in_the_order_of_their_numbers(tmp_path):
+    """Two encoders had no curve each: their labels are the encoder and the number."""
     pytest.importorskip("matplotlib")
-    row = encoder_row("ncbi", {"coverage 1": 71.0, "coverage 0": 70.0, "coverage 0.5": 72.0})
+    ours = {"A, coverage 1": 71.0, "A, coverage 0": 70.0, "A, coverage 0.5": 72.0}
+    row = encoder_row("ncbi", {**ours, "B, coverage 1": 60.0, "B, coverage 0": 61.0})
     for found in row["encoders"].values():
         found["test"]["deviation"] = 0.5
     result = {"rows": [row]}
     points = figures.points(result, "coverage ")
-    assert points == {"ncbi": [(0, 70, 0.5), (0.5, 72, 0.5), (1, 71, 0.5)]}
+    assert points == {
+        "ncbi": {
+            "A": [(0, 70, 0.5), (0.5, 72, 0.5), (1, 71, 0.5)],
+            "B": [(0, 61, 0.5), (1, 60, 0.5)],
+        }
+    }
+    alone = encoder_row("ncbi", {"10 neighbours": 1.0, "5 neighbours": 2.0})
+    for found in alone["encoders"].values():
+        found["test"]["deviation"] = None
+    found = figures.points({"rows": [alone]}, " neighbours")
+    assert found == {"ncbi": {"": [(5, 2, 0), (10, 1, 0)]}}
     for folder in ("a", "b"):
         figures.draw(result, "coverage", "coverage ", tmp_path / folder / "coverage.svg")
     first, second = ((tmp_path / folder / "coverage.svg").read_bytes() for folder in ("a", "b"))

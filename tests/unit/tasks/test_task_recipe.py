@@ -43,6 +43,18 @@ def test_chinese_tasks_are_learned_too(name):
     assert TaskRecipe.load(f"{name}-cpu").task == name
 
 
+def test_chinese_entities_and_relations_have_the_settings_of_the_other_chinese_tasks():
+    other = TaskRecipe.load("matching")
+    for name in ("ner", "relation"):
+        recipe = TaskRecipe.load(f"{name}-zh")
+        assert (recipe.task, recipe.encoder.name) == (name, other.encoder.name)
+        assert recipe.search == other.search
+        assert recipe.config.training == other.config.training
+    assert TaskRecipe.load("ner-zh").config.types == "keep"
+    config = TaskRecipe.load("relation-zh").config
+    assert (config.named, config.order) == (True, "roles")
+
+
 def test_values_are_changed():
     recipe = TaskRecipe.load("ner-cpu", ["config.head=crf", "search.seeds=[4, 5]"])
     assert recipe.config.head == "crf"

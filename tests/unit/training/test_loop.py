@@ -503,7 +503,8 @@ from conftest import make_task
 from biograft.training import TrainingConfig, train
 
 task = make_task.__wrapped__()()
-train(task, TrainingConfig(steps=4, batch_size=16, learning_rate=0.01, precision="fp32", save_every=2),
+options = {"steps": 4, "batch_size": 16, "learning_rate": 0.01, "precision": "fp32"}
+train(task, TrainingConfig(save_every=2, **options),
       Path(sys.argv[2]))
 rank = torch.distributed.get_rank()
 torch.save(task.model.state_dict(), f"{sys.argv[2]}/rank{rank}.pt")

@@ -1,7 +1,7 @@
 """Segmentation of a store's names on disk: build it, open it, and segment further entities.
 
 =================  ==================================================================
-``phrases.tsv``    mined phrases with their statistics, the best first
+``phrases.tsv``    mined phrases with their statistics and quality, the best first
 ``cut_points.tsv`` cut-point characters (Chinese)
 ``words.tsv``      words, counts, kinds: ``short`` entity (count 0: not in the vocabulary), other
                    ``name``, ``phrase``, ``head`` (not Chinese: words that precede it)
@@ -60,7 +60,7 @@ from biograft.sources.files import read_lines
 
 SEGMENTATION = ArtifactKind(
     format="biograft-segmentation",
-    version=2,
+    version=3,
     called="segmentation",
     remedy="run `biograft corpus segment` again",
     absent="make one with `biograft corpus segment`",
@@ -298,6 +298,7 @@ def build_segmentation(
             (text for source in (read_corpus(texts), names.texts) for text in source),
             config.phrases,
             language=config.language,
+            names=names.texts,
             advance=progress.advance,
         )
         progress.start("vocabulary")

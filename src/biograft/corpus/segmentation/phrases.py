@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from biograft.artifacts import new_file
 from biograft.corpus.dictionary import FUNCTION_WORDS
+from biograft.corpus.segmentation.quality import MIN_POSITIVES, PhraseForest
 from biograft.corpus.segmentation.words import CHINESE, is_number, join, runs
 from biograft.errors import ConfigError, FormatError, InputError
 from biograft.sources.files import read_lines
@@ -73,15 +74,47 @@ class RunCounts:
             positions = keys >> _UNIT_BITS
         return np.stack(columns[::-1], axis=1)
 
-    def count(self, units: Ints) -> Ints:
-        """Return the counts of runs of one length, ``(runs, length)``; 0 if not frequent."""
+    def find(self, units: Ints) -> Ints:
+        """Look up runs of one length, ``(runs, length)``; -1 if not frequent."""
+        if units.shape[1] > len(self.levels):
+            return np.full(len(units), -1, np.int64)
         positions = np.zeros(len(units), np.int64)
         for level, column in zip(self.levels, units.T, strict=False):
             positions = level.find(positions, column)
+        return positions
+
+    def count(self, units: Ints) -> Ints:
+        """Return the counts of runs of one length, ``(runs, length)``; 0 if not frequent."""
+        positions = self.find(units)
         if units.shape[1] > len(self.levels):
             return np.zeros(len(units), np.int64)
         counts = self.levels[units.shape[1] - 1].counts
         return np.where(positions >= 0, counts[positions], 0) if len(counts) else positions * 0
+
+    def features(self, length: int) -> Floats:
+        """Compute what tells phrases from other runs of a length: (runs, features).
+
+        The features are the logarithm of the count, cohesion, both entropies, the mean rarity of
+        the units (-log p), the length, and how rarely the run is part of a longer one.
+        """
+        level, units = self.levels[length - 1], self.units_of(length)
+        of_units = np.stack([self.count(column[:, None]) for column in units.T], axis=1)
+        rarity = -np.log(np.maximum(of_units, 1) / max(1, self.n_units)).mean(axis=1)
+        columns = (
+            np.log(level.counts), self.cohesion(length), level.left, level.right, rarity,
+            np.full(len(units), float(length)), 1 - self._longest(length) / level.counts,
+        )  # fmt: skip
+        return np.stack(columns, axis=1)
+
+    def _longest(self, length: int) -> Ints:
+        """Return the count of the most frequent run with one more unit around each run."""
+        most = np.zeros(len(self.levels[length - 1].keys), np.int64)
+        if length < len(self.levels) and len(self.levels[length].keys):
+            longer, units = self.levels[length], self.units_of(length + 1)
+            last = self.find(units[:, 1:])
+            np.maximum.at(most, longer.keys >> _UNIT_BITS, longer.counts)
+            np.maximum.at(most, last[last >= 0], longer.counts[last >= 0])
+        return most
 
     def cohesion(self, length: int) -> Floats:
         """Compute min over splits of log(p(whole) / (p(first part) p(second part))), in nats."""
@@ -237,7 +270,7 @@ def _entropy(table: _CountTable, counts: Ints) -> Floats:
     return np.asarray(np.maximum(np.log(counts) - spread / counts, 0))
 
 
-COLUMNS = ("phrase", "count", "cohesion", "left_entropy", "right_entropy", "score")
+COLUMNS = ("phrase", "count", "cohesion", "left_entropy", "right_entropy", "score", "quality")
 _FUNCTION_CHARACTERS = frozenset(
     "的了是在和与及或就都而着也还没很又吗呢吧啊么呀嘛哦我你他她它们这那个些什怎哪谁为有不会可以要能请"
     "被把让给对从到于之其该等将已曾并且但若如果因所则即使用做去来说想吃多少几上下"
@@ -255,6 +288,8 @@ class PhraseConfig:
     """Maximum length in units (characters in Chinese, else words)."""
     min_cohesion: float = 3.0
     min_entropy: float = 1.5
+    min_quality: float = 0.0
+    """Minimum quality, from 0 to 1, learned from the names of the store."""
     max_entries: int = 1 << 25
     """Maximum entries of a table of counts before the rarest are pruned: about 100 bytes each."""
     max_units: int = 1 << 22
@@ -274,6 +309,8 @@ class PhraseConfig:
         for name in ("min_cohesion", "min_entropy"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name}: expected 0 or more, found {getattr(self, name)!r}")
+        if not 0 <= self.min_quality <= 1:
+            raise ConfigError(f"min_quality: expected 0 to 1, found {self.min_quality!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,10 +322,12 @@ class Phrase:
     cohesion: float
     left_entropy: float
     right_entropy: float
+    quality: float | None = None
+    """The probability that it is a phrase, as learned from names; None without names."""
 
     @property
     def score(self) -> float:
-        """The quality of the phrase, comparable within one corpus."""
+        """Cohesion, entropy and frequency in one number, comparable within one corpus."""
         free = min(self.left_entropy, self.right_entropy)
         return self.cohesion * free * math.log(self.count)
 
@@ -329,9 +368,13 @@ def mine_phrases(
     config: PhraseConfig | None = None,
     *,
     language: str = CHINESE,
+    names: Iterable[str] = (),
     advance: Callable[[int], None] | None = None,
 ) -> MinedPhrases:
-    """Find the phrases of a corpus; ``advance`` is called with the number of documents read."""
+    """Find the phrases of a corpus; ``advance`` is called with the number of documents read.
+
+    With known ``names``, a classifier learns from them what phrases are like: the quality.
+    """
     config = config or PhraseConfig()
     with TemporaryFile() as file:
         units = _UnitIds(file, config.max_units)
@@ -346,16 +389,54 @@ def mine_phrases(
         )
         del corpus
     unit_ids = units.frequent(counts.levels[0].keys)
-    forms = {number: form for form, number in unit_ids.items()}
+    forest = fit_quality(counts, unit_ids, names, language)
+    if forest is None and config.min_quality:
+        raise ConfigError(
+            f"min_quality: needs at least {MIN_POSITIVES} names of several units that are frequent "
+            "in the text, to learn from; give more text, or set it to 0"
+        )
+    forms = {index: form for form, index in unit_ids.items()}
     phrases = [
         phrase
         for length in range(2, config.max_length + 1)
-        for phrase in _choose(counts, forms, config, (length, language))
+        for phrase in _choose(counts, forms, config, (length, language), forest)
     ]
     phrases.sort(key=lambda phrase: (-phrase.score, phrase.text))
     mined = MinedPhrases(phrases, counts, unit_ids, language)
     mined.pruned_units = units.pruned
     return mined
+
+
+_MAX_UNLABELLED = 100_000
+"""Runs among which unlabelled examples are sampled, of each length."""
+
+
+def fit_quality(
+    counts: RunCounts, unit_ids: dict[str, int], names: Iterable[str], language: str
+) -> PhraseForest | None:
+    """Fit the classifier of phrases to names; None if fewer than ``MIN_POSITIVES`` are frequent."""
+    by_length: dict[int, set[tuple[int, ...]]] = {}
+    for name in names:
+        grouped = runs(name, language)
+        ids = tuple(unit_ids.get(unit.form, EDGE) for run in grouped for unit in run)
+        if len(grouped) == 1 and 1 < len(ids) <= len(counts.levels) and EDGE not in ids:
+            by_length.setdefault(len(ids), set()).add(ids)
+    rng, positive, unlabelled = np.random.default_rng(0), [], []
+    for length in range(2, len(counts.levels) + 1):
+        if not len(counts.levels[length - 1].keys):
+            continue
+        wanted = np.array(sorted(by_length.get(length, ())), np.int64).reshape(-1, length)
+        known = counts.find(wanted)
+        is_name = np.zeros(len(counts.levels[length - 1].keys), bool)
+        is_name[known[known >= 0]] = True
+        features, others = counts.features(length), np.flatnonzero(~is_name)
+        if len(others) > _MAX_UNLABELLED:
+            others = rng.choice(others, _MAX_UNLABELLED, replace=False)
+        positive.append(features[is_name])
+        unlabelled.append(features[others])
+    if sum(map(len, positive)) < MIN_POSITIVES or not sum(map(len, unlabelled)):
+        return None
+    return PhraseForest.fit(np.concatenate(positive), np.concatenate(unlabelled))
 
 
 class _UnitIds:
@@ -414,7 +495,11 @@ class _UnitIds:
 
 
 def _choose(
-    counts: RunCounts, forms: Mapping[int, str], config: PhraseConfig, kind: tuple[int, str]
+    counts: RunCounts,
+    forms: Mapping[int, str],
+    config: PhraseConfig,
+    kind: tuple[int, str],
+    forest: PhraseForest | None,
 ) -> Iterator[Phrase]:
     """Yield the runs of a length that pass all thresholds and may be phrases."""
     length, language = kind
@@ -425,13 +510,20 @@ def _choose(
     free = np.minimum(level.left, level.right)
     passed = np.flatnonzero((cohesion >= config.min_cohesion) & (free >= config.min_entropy))
     units = counts.units_of(length)[passed]
-    for position, row in zip(passed.tolist(), units.tolist(), strict=True):
+    qualities: list[float] | list[None] = [None] * len(passed)
+    if forest is not None:
+        qualities = forest.predict(counts.features(length)[passed]).tolist()
+    for position, row, quality in zip(passed.tolist(), units.tolist(), qualities, strict=True):
         run = [forms[unit] for unit in row if unit in forms]
-        if len(run) == length and _may_be_phrase(run, language):
+        good = quality is None or quality >= config.min_quality
+        if good and len(run) == length and _may_be_phrase(run, language):
             yield Phrase(
                 join(run, language),
                 int(level.counts[position]),
-                *(float(column[position]) for column in (cohesion, level.left, level.right)),
+                float(cohesion[position]),
+                float(level.left[position]),
+                float(level.right[position]),
+                quality,
             )
 
 
@@ -448,6 +540,7 @@ def write_phrases(phrases: Iterable[Phrase], path: Path, *, overwrite: bool = Fa
         for phrase in phrases:
             values = (phrase.cohesion, phrase.left_entropy, phrase.right_entropy, phrase.score)
             columns = "\t".join(f"{value:.3f}" for value in values)
+            columns += "\t" if phrase.quality is None else f"\t{phrase.quality:.3f}"
             file.write(f"{phrase.text}\t{phrase.count}\t{columns}\n".encode())
 
 
@@ -460,6 +553,7 @@ def read_phrases(path: Path) -> list[Phrase]:
         text, *values = line.split("\t")
         try:
             count, cohesion, left, right = int(values[0]), *map(float, values[1:4])
+            quality = float(values[5]) if values[5] else None
         except (ValueError, IndexError) as error:
             raise FormatError(
                 f"expected {len(COLUMNS)} columns: {', '.join(COLUMNS)}",
@@ -467,5 +561,5 @@ def read_phrases(path: Path) -> list[Phrase]:
                 line=number,
                 text=line,
             ) from error
-        phrases.append(Phrase(text, count, cohesion, left, right))
+        phrases.append(Phrase(text, count, cohesion, left, right, quality))
     return phrases

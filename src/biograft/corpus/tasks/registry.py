@@ -32,11 +32,15 @@ class TaskConfig:
     """For DDI: a table whose first column names pairs of the dev documents."""
     grouped: bool = False
     """For ChemProt: use BLURB's relation groups (CPR:3 ...) as labels."""
+    schema: Path | None = None
+    """For CMeIE: the schema file. Labels then have the types of subject and object, too."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
         if self.dev_list is not None:
             object.__setattr__(self, "dev_list", Path(self.dev_list))
+        if self.schema is not None:
+            object.__setattr__(self, "schema", Path(self.schema))
         if self.split and self.split not in SPLITS:
             raise ConfigError(f"split: {self.split!r} is not one of {', '.join(SPLITS)}")
 
@@ -76,6 +80,7 @@ TASK_FORMATS: Registry[TaskFormat] = Registry(
         "bioasq": ("blurb:BIOASQ", "id, question, context, yes/no; tabs"),
         "ddi": ("ddi:FORMAT", "DDI 2013: XML, the published zip or a folder"),
         "chemprot": ("blurb:CHEMPROT", "text with << >> and [[ ]], label; JSON lines"),
+        "cmeie": ("cmeie:FORMAT", "text, spo_list (CMeIE, CHIP-RE); JSON lines"),
         "gad": ("blurb:GAD", "id, sentence with @GENE$ and @DISEASE$, label; tabs"),
         "jsonl": ("jsonl:FORMAT", "biograft's own JSON lines, of any kind"),
         "table": ("table:FORMAT", "any CSV, TSV or JSON lines with a column mapping"),
@@ -83,7 +88,7 @@ TASK_FORMATS: Registry[TaskFormat] = Registry(
     group="biograft.task_formats",
     home="biograft.corpus.tasks",
 )
-_OPTIONS = ("columns", "split", "dev_list", "grouped")
+_OPTIONS = ("columns", "split", "dev_list", "grouped", "schema")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import ArtifactKind, file_sizes, new_file
+from biograft.artifacts import MANIFEST, ArtifactKind, file_sizes, hash_file, new_file
 from biograft.config import from_mapping
-from biograft.errors import InputError
+from biograft.errors import ConfigError, InputError
 from biograft.graph.embedding.config import ModelConfig
 from biograft.graph.embedding.transe import Tables
 from biograft.graph.triples import graph_fingerprint
@@ -112,6 +112,11 @@ class Embeddings:
         return cls(tables, manifest, folder)
 
     @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the manifest, which names the recipe, the graph and the losses."""
+        return hash_file(self.folder / MANIFEST)
+
+    @property
     def entity_ids(self) -> list[str]:
         """The ids of entities, by row."""
         return self._read_ids("entities")
@@ -151,6 +156,55 @@ class Embeddings:
                 f"{identifier} {' '.join(format(value, '.6g') for value in row)}\n"
                 for identifier, row in zip(ids[first : first + _ROWS_AT_ONCE], rows, strict=True)
             )
+
+
+_TOLERANCE = 1e-3
+"""By how much norms may exceed a bound after steps in 32 bits."""
+
+
+def start_tables(start: Embeddings, model: ModelConfig, graph: str) -> Tables:
+    """Return the vectors that a model starts training with, those of a folder of embeddings.
+
+    Vectors of TransE fit a TransR of the same dimensions whose projections start as the identity:
+    its first loss is then that of TransE.
+    """
+    tables, where = start.tables, start.folder
+    if start.manifest["graph"] != graph:
+        raise ConfigError(
+            f"--start-from: {where} was made from another knowledge base; embed this one first"
+        )
+    theirs = {"dim": start.model.dim, "width": start.model.width, "inverse": start.model.inverse}
+    for key, found in theirs.items():
+        if (wanted := getattr(model, key)) != found:
+            name = "relation_dim" if key == "width" else key
+            raise ConfigError(
+                f"--start-from: {where} has model.{name} = {found}, the recipe {wanted}; set the "
+                "same for both"
+            )
+    projected = len(tables.projection) > 0
+    if model.kind == "transe" and projected:
+        raise ConfigError(f"--start-from: {where} is of TransR; start TransE from TransE")
+    if model.kind == "transr" and not projected and model.projection != "identity":
+        raise ConfigError(
+            f"model.projection: expected identity with --start-from {where}, whose vectors no "
+            f"projection has changed, found {model.projection}"
+        )
+    bounds = {"entity_bound": tables.entity, "relation_bound": tables.relation}
+    for key, table in bounds.items():
+        _check_bound(where, key, getattr(model, key), table)
+    return Tables(*(np.array(table, np.float32) for table in tables))
+
+
+def _check_bound(where: Path, key: str, bound: str, table: npt.NDArray[Any]) -> None:
+    if bound == "none" or not len(table):
+        return
+    norms = np.linalg.norm(table, axis=1)
+    low, high = float(norms.min()), float(norms.max())
+    if high > 1 + _TOLERANCE or (bound == "unit" and low < 1 - _TOLERANCE):
+        raise ConfigError(
+            f"--start-from: {where} has vectors of norm {low:.2f} to {high:.2f}, and the recipe's "
+            f"model.{key} is {bound}; make them with --set model.{key}={bound}"
+        )
 
 
 def write_embeddings(

@@ -47,10 +47,15 @@ class EmbeddingRun:
         return sum(array.nbytes for array in arrays + list(self.best or ()))
 
 
-def new_run(train: Triples, recipe: GraphRecipe, dtype: type = np.float32) -> EmbeddingRun:
-    """Return the state before the first epoch."""
+def new_run(
+    train: Triples, recipe: GraphRecipe, dtype: type = np.float32, start: Tables | None = None
+) -> EmbeddingRun:
+    """Return the state before the first epoch, with the vectors of ``start`` instead of random."""
     n_relations = len(train.relation_names)
     tables = initial_tables((train.n_entities, n_relations), recipe.model, recipe.training.seed)
+    if start is not None:
+        projection = start.projection if len(start.projection) else tables.projection
+        tables = Tables(start.entity, start.relation, projection)
     tables = Tables(*(table.astype(dtype, copy=False) for table in tables))
     return EmbeddingRun(tables, tuple(make_moments(table, recipe.optimiser) for table in tables))
 

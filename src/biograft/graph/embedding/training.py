@@ -14,7 +14,9 @@ from biograft.errors import InputError, OutputError, StoreError
 from biograft.graph.embedding.config import GraphRecipe
 from biograft.graph.embedding.embeddings import (
     EMBEDDINGS,
+    Embeddings,
     read_tensors,
+    start_tables,
     write_embeddings,
     write_tensors,
 )
@@ -32,7 +34,7 @@ STATE = ArtifactKind(
     called="saved state of embeddings",
     remedy="begin anew with --overwrite",
     file="state.json",
-    keys=("recipe", "graph", "epoch", "step", "losses", "valid_mrr", "seconds", "files"),
+    keys=("recipe", "graph", "start", "epoch", "step", "losses", "valid_mrr", "seconds", "files"),
 )
 _STATE, _TENSORS = "state", "state.safetensors"
 
@@ -62,20 +64,26 @@ class EmbeddingResult:
         }
 
 
-def embed_graph(
+def embed_graph(  # noqa: PLR0913 - data, recipe and output of a run
     base: KnowledgeBase,
     recipe: GraphRecipe,
     out: str | Path,
     *,
+    start_from: str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
     execution: EmbeddingExecution | None = None,
 ) -> EmbeddingResult:
-    """Train embeddings of a store's relations and write them as a folder."""
+    """Train embeddings of a store's relations and write them as a folder.
+
+    ``start_from`` is a folder of embeddings of the same store whose vectors training starts with,
+    as TransR starts with those of TransE.
+    """
     out, recipe = Path(out), resolve_optimiser(recipe, len(base))
+    start = Embeddings.open(start_from) if start_from is not None else None
     with sole_writer(out):
         _check_folder(out, resume=resume, overwrite=overwrite)
-        return _embed(base, recipe, out, resume=resume, execution=execution)
+        return _embed(base, recipe, out, start=start, resume=resume, execution=execution)
 
 
 def _embed(
@@ -83,6 +91,7 @@ def _embed(
     recipe: GraphRecipe,
     out: Path,
     *,
+    start: Embeddings | None,
     resume: bool,
     execution: EmbeddingExecution | None,
 ) -> EmbeddingResult:
@@ -92,31 +101,40 @@ def _embed(
     if recipe.model.inverse:
         train = with_inverse(train)
     fingerprint = graph_fingerprint(base)
+    made_from = {"graph": fingerprint, "start": start.fingerprint if start else ""}
     if resume and (out / _STATE).exists():
-        run = _load_state(out / _STATE, recipe, fingerprint)
+        run = _load_state(out / _STATE, recipe, made_from)
     else:
-        run = new_run(train, recipe)
+        tables = start_tables(start, recipe.model, fingerprint) if start else None
+        run = new_run(train, recipe, start=tables)
 
     def after_epoch(run: EmbeddingRun) -> bool:
         done = _evaluate(run, recipe, triples)
         if not done and run.epoch % recipe.training.save_every == 0:
-            _save_state(out / _STATE, run, recipe, fingerprint)
+            _save_state(out / _STATE, run, recipe, made_from)
         return done
 
     if not _is_over(run, recipe):
         train_epochs(train, recipe, run, after_epoch, execution)
     result = EmbeddingResult(out, {name: len(triples.of_split(name)) for name in SPLITS}, run)
-    _write_result(result, base, recipe)
+    _write_result(result, base, recipe, start)
     return result
 
 
-def _write_result(result: EmbeddingResult, base: KnowledgeBase, recipe: GraphRecipe) -> None:
+def _write_result(
+    result: EmbeddingResult, base: KnowledgeBase, recipe: GraphRecipe, start: Embeddings | None
+) -> None:
     metadata = {key: value for key, value in result.to_json().items() if key != "embeddings"}
     with new_folder(result.folder, overwrite=True) as folder:
         content = {
             "recipe": recipe.to_json(),
             "training": {**metadata, "losses": result.run.losses},
         }
+        if start is not None:
+            content["start_from"] = {
+                "folder": str(start.folder.resolve()),
+                "sha256": start.fingerprint,
+            }
         write_embeddings(folder, result.run.final_tables, base, content)
 
 
@@ -187,12 +205,14 @@ def _arrays(run: EmbeddingRun) -> dict[str, Any]:
     return arrays
 
 
-def _save_state(folder: Path, run: EmbeddingRun, recipe: GraphRecipe, fingerprint: str) -> None:
+def _save_state(
+    folder: Path, run: EmbeddingRun, recipe: GraphRecipe, made_from: dict[str, str]
+) -> None:
     with new_folder(folder, overwrite=True) as work:
         write_tensors(work / _TENSORS, _arrays(run))
         content = {
             "recipe": recipe.to_json(),
-            "graph": fingerprint,
+            **made_from,
             "epoch": run.epoch,
             "step": run.step,
             "losses": run.losses,
@@ -203,15 +223,20 @@ def _save_state(folder: Path, run: EmbeddingRun, recipe: GraphRecipe, fingerprin
         STATE.write(work, content)
 
 
-def _load_state(folder: Path, recipe: GraphRecipe, fingerprint: str) -> EmbeddingRun:
+def _load_state(folder: Path, recipe: GraphRecipe, made_from: dict[str, str]) -> EmbeddingRun:
     """Resume a run from its saved state."""
     state = STATE.read(folder)
     STATE.check_files(folder, state)
-    if state["recipe"] != recipe.to_json() or state["graph"] != fingerprint:
-        status = "knowledge base" if state["graph"] != fingerprint else "recipe"
-        raise StoreError(
-            f"{folder}: saved with another {status}; give the same again, or --overwrite"
-        )
+    wanted = {
+        "graph": (made_from["graph"], "knowledge base"),
+        "start": (made_from["start"], "--start-from"),
+        "recipe": (recipe.to_json(), "recipe"),
+    }
+    for key, (value, called) in wanted.items():
+        if state[key] != value:
+            raise StoreError(
+                f"{folder}: saved with another {called}; give the same again, or --overwrite"
+            )
     try:
         arrays = {name: np.array(array) for name, array in read_tensors(folder / _TENSORS).items()}
         best = None

@@ -1,38 +1,30 @@
 """Find the entities that a sequence of tokens mentions, for models that take entity inputs.
 
-The names of a model's entities, as tokens, are searched from left to right; of those that begin at
-one token the longest is taken. Words are not cut: the token after a name must not continue its
-last word. Results are cached by sequence.
+The names of a model's entities are searched in the text that the tokens spell, by the rule of
+corpus annotation: normalised names of whole words, full-width and traditional Chinese characters
+folded; of overlapping names the longest. Results are cached by sequence.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import zlib
-from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from biograft.arrays import check_length, open_array
-from biograft.artifacts import ArtifactKind, file_sizes, new_folder
+from biograft.corpus.dictionary import DictionaryConfig, DictionaryMatcher
 from biograft.errors import ConfigError
-from biograft.nn.generation.trie import FlatTrie
 from biograft.nn.knowledge.entities import TableEntity
 from biograft.nn.knowledge.model import KnowledgeBertModel
-from biograft.nn.pretrained import describe_tokenizer, quiet_transformers
-from biograft.nn.settings import prepare_text
+from biograft.text import APOSTROPHES
 
 _MAX_CACHED = 200_000
-_NAMES_PER_BATCH = 10_000
+_CONTINUES = "##"
+"""How WordPiece begins a token that continues a word."""
 
 
 class EntityMention(NamedTuple):
@@ -50,100 +42,77 @@ class EntityMentions(Protocol):
         """Find the entity mentions of a sequence, from left to right, disjoint."""
 
 
-FINDER = ArtifactKind(
-    format="biograft-entity-finder",
-    version=1,
-    called="entity finder",
-    remedy="remove the folder; it is built again",
-    keys=("made_from", "files"),
-)
-_FOLDER, _ROWS = "finder", "rows.npy"
+_UNKNOWN = "\ufffd"
+"""Stands for special and unknown tokens; it is in no name."""
 
 
 class EntityFinder:
-    """Finds the entities of a table by their names in tokens.
+    """Finds the entities of a table by their names in the text that tokens spell.
 
-    Names of one character, of digits alone, and with tokens unknown to the tokenizer are skipped.
-    A name of several entities means the first one in the table, the most frequent in the training
-    text. The names are a trie of tokens; ``rows`` has the entity whose name ends at each node, or
-    -1. Opened from a folder, both are memory-mapped, and shared by all processes that do so.
+    Names and text are compared as annotation does (``biograft.corpus.dictionary``). A name of
+    several entities means the first one in the table, the most frequent in the training text.
+    ``cased`` says whether the tokens keep the case of their text; without it acronyms match in any.
     """
 
-    def __init__(self, trie: FlatTrie, rows: npt.NDArray[np.int32], tokenizer: Any) -> None:
-        self.trie, self.rows = trie, rows
-        vocabulary = tokenizer.get_vocab()
-        self._continuing = {number for token, number in vocabulary.items() if token[:2] == "##"}
+    def __init__(
+        self, entities: Iterable[TableEntity], tokenizer: Any, *, cased: bool = False
+    ) -> None:
+        named = [(row, name) for row, entity in enumerate(entities) for name in entity.names]
+        self._rows = [row for row, _ in named]
+        config = DictionaryConfig() if cased else DictionaryConfig(acronym_length=0)
+        self._matcher = DictionaryMatcher((name for _, name in named), config)
+        self._spelling = TokenSpelling(tokenizer)
         self._cache: OrderedDict[bytes, tuple[EntityMention, ...]] = OrderedDict()
-
-    @classmethod
-    def build(
-        cls,
-        entities: Iterable[TableEntity],
-        tokenizer: Any,
-        prepare: Callable[[str], str] = str,
-    ) -> EntityFinder:
-        """Build the finder of some entities; names are normalised like texts, by ``prepare``."""
-        tokens, ends, entity_rows = array("i"), array("q"), array("i")
-        for row, name in _names(entities, tokenizer, prepare):
-            tokens.extend(name)
-            ends.append(len(tokens))
-            entity_rows.append(row)
-        trie, numbers = FlatTrie.build(np.array(tokens, np.int64), np.array(ends, np.int64))
-        rows = np.full(trie.n_nodes, -1, np.int32)
-        first = np.full(trie.n_sequences, np.iinfo(np.int32).max, np.int32)
-        np.minimum.at(first, numbers, np.array(entity_rows, np.int32))
-        sequences = trie.sequence_of(np.arange(trie.n_nodes))
-        rows[sequences >= 0] = first[sequences[sequences >= 0]]
-        return cls(trie, rows, tokenizer)
-
-    def save(self, folder: Path, made_from: Mapping[str, Any]) -> None:
-        """Write the finder into a new folder; ``made_from`` says what it was built from."""
-        with new_folder(folder, overwrite=True) as work:
-            self.trie.save(work)
-            np.save(work / _ROWS, self.rows, allow_pickle=False)
-            FINDER.write(work, {"made_from": made_from, "files": file_sizes(work)})
-
-    @classmethod
-    def open(cls, folder: Path, tokenizer: Any) -> EntityFinder:
-        """Memory-map a finder."""
-        FINDER.check_files(folder, FINDER.read(folder))
-        trie = FlatTrie.open(folder)
-        try:
-            rows = open_array(folder / _ROWS, np.int32)
-            check_length(_ROWS, rows, trie.n_nodes)
-        except ValueError as error:
-            raise FINDER.damaged(folder / _ROWS, error) from error
-        return cls(trie, np.asarray(rows), tokenizer)
 
     def find(self, tokens: Sequence[int]) -> tuple[EntityMention, ...]:
         """Find the entity mentions of a sequence, from left to right, disjoint."""
         key = _key(tokens)
         if key not in self._cache:
-            self._cache[key] = tuple(self._search(list(tokens)))
+            self._cache[key] = tuple(self._search(tokens))
             if len(self._cache) > _MAX_CACHED:
                 self._cache.popitem(last=False)
         return self._cache[key]
 
-    def _search(self, tokens: list[int]) -> Iterable[EntityMention]:
-        position = 0
-        while position < len(tokens):
-            found = self._longest(tokens, position)
-            if found is not None:
-                yield found
-                position = found.last
-            position += 1
+    def _search(self, tokens: Sequence[int]) -> Iterator[EntityMention]:
+        text, starts, ends = self._spelling.spell(tokens)
+        first_at = {start: number for number, start in enumerate(starts)}
+        last_at = {end: number for number, end in enumerate(ends)}
+        for match in self._matcher.find_disjoint(text):
+            first, last = first_at.get(match.start), last_at.get(match.end)
+            if first is not None and last is not None:
+                yield EntityMention(first, last, self._rows[match.name_rows[0]])
 
-    def _longest(self, tokens: list[int], start: int) -> EntityMention | None:
-        """Return the longest name that begins at a token, if any."""
-        node, found = self.trie.root, None
-        for last in range(start, len(tokens)):
-            node = self.trie.child(node, tokens[last])
-            if node < 0:
-                break
-            row = int(self.rows[node])
-            if row >= 0 and not self._continuing.intersection(tokens[last + 1 : last + 2]):
-                found = EntityMention(start, last, row)
-        return found
+
+class TokenSpelling:
+    """Joins tokens of WordPiece to the text that they spell, with the offsets of each."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        apart = {*tokenizer.all_special_ids, *tokenizer.get_added_vocab().values()}
+        self._tokens = {
+            number: _UNKNOWN if number in apart else token
+            for token, number in tokenizer.get_vocab().items()
+        }
+
+    def spell(self, tokens: Sequence[int]) -> tuple[str, list[int], list[int]]:
+        """Return the text, and where each token starts and ends in it.
+
+        Words are a space apart, except around an apostrophe, which may be within a word.
+        """
+        parts: list[str] = []
+        starts, ends, length, joined = [], [], 0, True
+        for number in tokens:
+            token = self._tokens.get(number, _UNKNOWN)
+            continues, is_quote = token.startswith(_CONTINUES), token in APOSTROPHES
+            written = token.removeprefix(_CONTINUES) if continues else token
+            if not (continues or is_quote or joined):
+                parts.append(" ")
+                length += 1
+            parts.append(written)
+            starts.append(length)
+            length += len(written)
+            ends.append(length)
+            joined = is_quote
+        return "".join(parts), starts, ends
 
 
 class EntityCoverage:
@@ -161,8 +130,8 @@ class EntityCoverage:
         """Find the covered entity mentions of a sequence."""
         mentions = self.finder.find(tokens)
         chances = np.random.default_rng(zlib.crc32(_key(tokens))).random(len(mentions))
-        sampled = zip(mentions, chances, strict=True)
-        return tuple(mention for mention, chance in sampled if chance < self.ratio)
+        kept = zip(mentions, chances, strict=True)
+        return tuple(mention for mention, chance in kept if chance < self.ratio)
 
 
 def entity_inputs(
@@ -187,41 +156,11 @@ def takes_entity_inputs(model: Any) -> bool:
     return isinstance(model, KnowledgeBertModel) and model.mention_reader is not None
 
 
-def make_finder(encoder: Any) -> EntityFinder | None:
-    """Make the finder of a text encoder's entities; None for a model without entity inputs.
-
-    It is opened where the folder of the encoder has one of the same names and tokens.
-    """
-    model, tokenizer = encoder.model, encoder.tokenizer
+def make_finder(model: Any, tokenizer: Any, *, cased: bool = False) -> EntityFinder | None:
+    """Make the finder of a model's entities; None for a model without entity inputs."""
     if not takes_entity_inputs(model):
         return None
-    folder = encoder.folder / _FOLDER if encoder.folder else None
-    if folder is not None and FINDER.is_at(folder):
-        made_from = _describe(model.entities, tokenizer, lower=encoder.lower)
-        if FINDER.read(folder)["made_from"] == made_from:
-            return EntityFinder.open(folder, tokenizer)
-    return EntityFinder.build(model.entities, tokenizer, encoder.prepare)
-
-
-def save_finder(folder: Path, model: Any, tokenizer: Any, *, lower: bool) -> None:
-    """Write the finder of a model beside its weights, if the model takes entity inputs."""
-    model = getattr(model, "model", model)
-    if takes_entity_inputs(model) and any(entity.names for entity in model.entities):
-        finder = EntityFinder.build(model.entities, tokenizer, partial(prepare_text, lower=lower))
-        finder.save(folder / _FOLDER, _describe(model.entities, tokenizer, lower=lower))
-
-
-def _describe(entities: Iterable[TableEntity], tokenizer: Any, *, lower: bool) -> dict[str, Any]:
-    """Describe what a finder is built from."""
-    described = {
-        "names": [list(entity.names) for entity in entities],
-        "tokenizer": describe_tokenizer(tokenizer),
-    }
-    hashed = {
-        key: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-        for key, value in described.items()
-    }
-    return {**hashed, "lower": lower}
+    return EntityFinder(model.entities, tokenizer, cased=cased)
 
 
 def limit_coverage(encoder: Any, ratio: float) -> None:
@@ -236,24 +175,3 @@ def limit_coverage(encoder: Any, ratio: float) -> None:
 
 def _key(tokens: Sequence[int]) -> bytes:
     return np.asarray(tokens, np.int32).tobytes()
-
-
-def _names(
-    entities: Iterable[TableEntity], tokenizer: Any, prepare: Callable[[str], str]
-) -> Iterable[tuple[int, tuple[int, ...]]]:
-    """Tokenise all names; yield the row of the entity and the tokens."""
-    rows, names = [], []
-    for row, entity in enumerate(entities):
-        for name in dict.fromkeys(entity.names):
-            if len(name) > 1 and not name.isdigit():
-                rows.append(row)
-                names.append(prepare(name))
-    for start in range(0, len(names), _NAMES_PER_BATCH):
-        with quiet_transformers():
-            batch = tokenizer(
-                names[start : start + _NAMES_PER_BATCH],
-                add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False,
-            )["input_ids"]  # fmt: skip
-        for row, tokens in zip(rows[start:], batch, strict=False):
-            if tokens and tokenizer.unk_token_id not in tokens:
-                yield row, tuple(tokens)

@@ -22,6 +22,8 @@ class EntityFusion(nn.Module):
     def __init__(self, config: EntityFusionConfig, model_config: KnowledgeBertConfig) -> None:
         super().__init__()
         width = model_config.hidden_size
+        self.changes_states = config.after < model_config.num_hidden_layers
+        """False behind the last layer."""
         self.token = nn.Linear(width, width)
         self.entity = nn.Linear(model_config.entity_dim, width, bias=False)
         self.infuse = Infusion(width, width, neutral=config.neutral_start)
@@ -29,7 +31,7 @@ class EntityFusion(nn.Module):
     def forward(self, inputs: EntityInputs) -> Knowledge:
         """Fuse the entities of linked mentions."""
         states, mentions, entities = inputs.states, inputs.mentions, inputs.entities
-        if mentions is None or entities is None:
+        if mentions is None or entities is None or not self.changes_states:
             return Knowledge(states)
         known = entities >= 0
         mentions, rows = mentions[known], entities[known]

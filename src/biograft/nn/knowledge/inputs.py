@@ -25,6 +25,9 @@ class EntityInputs:
     """(mentions, 3): sequence, first token, last token; None: the layer detects them, if it can."""
     entities: Tensor | None = None
     """(mentions,): the row of the entity that each is linked to, -1: none or not visible."""
+    withheld: Tensor | None = None
+    """(mentions, neighbours): 1 for the neighbours that the layer must not use, None: it uses all,
+    which is so everywhere but in pre-training."""
     gold: bool = True
     """Whether the mentions are all that the text has, as in pre-training. Otherwise they are names
     found in the text, and a layer that detects mentions uses its own."""

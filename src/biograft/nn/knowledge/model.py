@@ -124,7 +124,7 @@ class KnowledgeBertModel(KnowledgeBertPreTrained):
         """Replace the input embeddings."""
         self.bert.embeddings.word_embeddings = value
 
-    def forward(
+    def forward(  # noqa: PLR0913 - the inputs of a batch
         self,
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
@@ -133,6 +133,7 @@ class KnowledgeBertModel(KnowledgeBertPreTrained):
         entities: Tensor | None = None,
         *,
         gold: bool | None = None,
+        withheld: Tensor | None = None,
     ) -> KnowledgeBertOutput:
         """Compute the states of a batch.
 
@@ -140,7 +141,8 @@ class KnowledgeBertModel(KnowledgeBertPreTrained):
         ascending order and disjoint. Without them, an entity memory uses those it detects.
         ``entities`` (mentions,) are the rows of the table that they are linked to, -1: none.
         ``gold`` says that the mentions are all that the text has, as in pre-training, and that an
-        entity memory uses them, too; by default only where no entities are given.
+        entity memory uses them, too; by default only where no entities are given. ``withheld``
+        (mentions, neighbours) is 1 for neighbours that are not used, as pre-training predicts them.
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         states = self.bert.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
@@ -148,7 +150,9 @@ class KnowledgeBertModel(KnowledgeBertPreTrained):
             config=self.bert.config, inputs_embeds=states, attention_mask=mask
         )
         gold = entities is None if gold is None else gold
-        inputs = EntityInputs(states, mask, self.entity_table.weight, mentions, entities, gold)
+        inputs = EntityInputs(
+            states, mask, self.entity_table.weight, mentions, entities, withheld, gold
+        )
         text_states: Tensor | None = None
         outputs: dict[str, Tensor] = {}
         layers = self.bert.encoder.layer

@@ -11,7 +11,8 @@ With h' the mention in the space of entities (equation 2) and h_e the vector of 
 * each of the mention's own tokens: ``g = tanh([h_i | h~] W_ug + b_ug)`` and
   ``h_i + GELU([h_i | g h~] W_ex + b_ex)`` (10, 11).
 
-Other tokens, and mentions without an entity or whose entity has no neighbour, are unchanged.
+Other tokens, and mentions without an entity or whose entity has no neighbour, are unchanged. Behind
+all layers of BERT it computes nothing, and all states are unchanged.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class NeighbourAttention(nn.Module):
         width, dim = model_config.hidden_size, model_config.entity_dim
         epsilon = model_config.layer_norm_eps
         self.use_types, self.use_nodes = config.type_attention, config.node_attention
+        self.changes_states = config.after < model_config.num_hidden_layers
+        """False behind the last layer: the ablation without hybrid attention."""
         shape = (model_config.n_entities, config.n_neighbours)
         self.register_buffer("neighbours", torch.full(shape, -1, dtype=torch.int32))
         self.register_buffer("types", torch.full(shape[:1], -1, dtype=torch.int32))
@@ -79,10 +82,12 @@ class NeighbourAttention(nn.Module):
     def forward(self, inputs: EntityInputs) -> Knowledge:
         """Infuse the linked mentions, independently of the others of the batch."""
         mentions, entities = inputs.mentions, inputs.entities
-        if mentions is None or entities is None:
+        if mentions is None or entities is None or not self.changes_states:
             return Knowledge(inputs.states)
         all_rows = self._neighbours_of(entities)  # (mentions, k)
-        has_some = all_rows[:, 0] >= 0 if all_rows.shape[1] else entities < -1
+        if inputs.withheld is not None:
+            all_rows = all_rows.masked_fill(inputs.withheld == 1, -1)
+        has_some = (all_rows >= 0).any(dim=1)
         mentions, rows = mentions[has_some], all_rows[has_some].long()
         read = self.read(inputs.states, mentions)
         weights, vectors = self.attend(read, rows, inputs.table)

@@ -1,13 +1,13 @@
 """Word vectors (skip-gram, GloVe) trained on text, as a similarity measure of names.
 
-Chinese characters and words of other languages are tokens. A name is the mean of its tokens'
-vectors; rare tokens are ignored.
+Tokens are words, and in Chinese its characters, or its words as rjieba segments them. A name is the
+mean of its tokens' vectors; rare tokens are ignored.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +16,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from biograft.corpus.segmentation.words import CHINESE, RjiebaWordSegmenter, Unit, runs
 from biograft.corpus.shards import Shards
 from biograft.errors import ConfigError, InputError, MissingExtraError
 from biograft.probing.similarity.report import QueryNames, Scores, Vectors
@@ -27,6 +28,37 @@ MIN_COUNT = 5
 """Minimum frequency of a token."""
 _SINGLE = rf"\u3005-\u3007\u3041-\u312f{HAN}"  # kana, bopomofo, Chinese characters
 _TOKEN = re.compile(rf"[{_SINGLE}]|[^\s{_SINGLE}]+")
+
+
+Tokenizer = Callable[[str], list[str]]
+
+
+def tokenize(text: str) -> list[str]:
+    """Split a text into Chinese characters and other words, without punctuation.
+
+    >>> tokenize("2型糖尿病 (Type-2)")
+    ['2', '型', '糖', '尿', '病', 'type', '2']
+    """
+    return _TOKEN.findall(normalise(text))
+
+
+class ChineseWordTokenizer:
+    """Splits a text into words, Chinese ones by rjieba with the given names as dictionary."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._segmenter = RjiebaWordSegmenter()
+        for name in names:
+            grouped = runs(name, CHINESE)
+            if len(grouped) == 1 and len(grouped[0]) > 1:
+                self._segmenter.add(_form(grouped[0]))
+
+    def __call__(self, text: str) -> list[str]:
+        """Return the words of a text, without punctuation."""
+        return [_form(word) for run in runs(text, CHINESE) for word in self._segmenter.split(run)]
+
+
+def _form(units: Iterable[Unit]) -> str:
+    return "".join(unit.form for unit in units)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +84,7 @@ class TrainingText:
     counts: npt.NDArray[np.int64]
     token_ids: npt.NDArray[np.int32]
     ends: npt.NDArray[np.int64]  # (lines,)
+    split: Tokenizer = tokenize
 
     def lines(self) -> Iterator[npt.NDArray[np.int32]]:
         """Yield the token indices of each line that is not empty."""
@@ -68,27 +101,26 @@ class WordVectors:
 
     tokens: list[str]
     vectors: Vectors
+    split: Tokenizer = tokenize
+    """How texts become tokens."""
 
     def __call__(self, names: QueryNames, progress: Progress | None = None) -> Scores:
         """Score the candidates of each query."""
         return names.cosines(self.encode(names.texts))
 
     def encode(self, texts: Iterable[str]) -> Vectors:
-        """Return the mean token vector of each text; zeros without known tokens."""
+        """Return the mean token vector of each text; zeros without known tokens.
+
+        A text whose words are all rare has the mean of its characters' vectors.
+        """
         rows = {token: row for row, token in enumerate(self.tokens)}
-        rows_of_texts = [[rows[t] for t in tokenize(text) if t in rows] for text in texts]
         zeros = np.zeros(self.vectors.shape[1], np.float32)
-        means = [self.vectors[rows].mean(axis=0) if rows else zeros for rows in rows_of_texts]
+        means = []
+        for text in texts:
+            known = [rows[t] for t in self.split(text) if t in rows]
+            known = known or [rows[t] for t in tokenize(text) if t in rows]
+            means.append(self.vectors[known].mean(axis=0) if known else zeros)
         return np.array(means, np.float32).reshape(-1, self.vectors.shape[1])
-
-
-def tokenize(text: str) -> list[str]:
-    """Split a text into Chinese characters and other words, without punctuation.
-
-    >>> tokenize("2型糖尿病 (Type-2)")
-    ['2', '型', '糖', '尿', '病', 'type', '2']
-    """
-    return _TOKEN.findall(normalise(text))
 
 
 def read_text_lines(path: Path) -> Iterator[str]:
@@ -99,12 +131,14 @@ def read_text_lines(path: Path) -> Iterator[str]:
         yield from (line for _, line in read_lines(path))
 
 
-def read_training_text(path: Path, progress: Progress | None = None) -> TrainingText:
+def read_training_text(
+    path: Path, progress: Progress | None = None, split: Tokenizer = tokenize
+) -> TrainingText:
     """Read a text and index its tokens, the same way each time."""
     ids: dict[str, int] = {}
     rows_of_lines: list[npt.NDArray[np.int32]] = []
     for line in read_text_lines(path):
-        tokens = tokenize(line)
+        tokens = split(line)
         row = [ids.setdefault(token, len(ids)) for token in tokens]
         rows_of_lines.append(np.array(row, np.int32))
         if progress:
@@ -128,6 +162,7 @@ def read_training_text(path: Path, progress: Progress | None = None) -> Training
         counts[frequent],
         tokens_of_text[tokens_of_text >= 0],
         np.cumsum(np.bincount(lines, minlength=len(rows_of_lines))),
+        split,
     )
 
 
@@ -154,7 +189,7 @@ def train_sgns(text: TrainingText, config: WordVectorConfig) -> WordVectors:
         workers=1,
     )
     tokens = list(model.wv.index_to_key)
-    return WordVectors(tokens, np.asarray(model.wv.vectors, np.float32))
+    return WordVectors(tokens, np.asarray(model.wv.vectors, np.float32), text.split)
 
 
 class _Lines:
@@ -208,7 +243,7 @@ def train_glove(
         if progress:
             progress.advance(len(counts.rows), (epoch + 1) / n_epochs)
     both = parameters.vectors.sum(axis=0)[:, :-1]
-    return WordVectors(text.tokens, both.astype(np.float32))
+    return WordVectors(text.tokens, both.astype(np.float32), text.split)
 
 
 def new_parameters(n_tokens: int, dim: int, rng: np.random.Generator) -> GloveParameters:

@@ -205,13 +205,73 @@ def test_a_single_neighbour_has_an_entropy_of_exactly_0():
     assert min(phrase.left_entropy for phrase in mined.phrases) >= 0
 
 
+def test_features_match_plain_counting():
+    documents = make_documents()
+    mined = mine_phrases(documents, ALL)
+    counts, forms = mined._counts, {k: form for form, k in mined._unit_ids.items()}
+    for length in (2, 3):
+        features = counts.features(length)
+        for row, units in zip(features.tolist(), counts.units_of(length).tolist(), strict=True):
+            form = "".join(forms[unit] for unit in units)
+            count, cohesion, left, right = reference_statistics(documents, form)
+            of_units = [mined.count(character) for character in form]
+            rarity = -sum(math.log(n / mined.n_units) for n in of_units) / length
+            longer = [mined.count([*side, *form, *other]) for c in forms.values()
+                      for side, other in (([c], []), ([], [c]))]  # fmt: skip
+            expected = (math.log(count), cohesion, left, right, rarity, length)
+            assert row[:6] == pytest.approx(expected)
+            assert row[6] == pytest.approx(1 - max(longer) / count)
+
+
+def planted(rng, n_phrases=60):
+    """Documents of random characters with planted phrases of rare characters, and the phrases."""
+    common = [chr(0x4E00 + k) for k in range(25)]
+    phrases = ["".join(rng.sample([chr(0x5E00 + k) for k in range(150)], 3))
+               for _ in range(n_phrases)]  # fmt: skip
+    documents = []
+    for _ in range(1500):
+        words = rng.choices(common, k=8) + rng.choices(phrases, k=2)
+        rng.shuffle(words)
+        documents.append("".join(words))
+    return documents, phrases
+
+
+def test_the_quality_of_planted_phrases_is_learned_from_names():
+    """Phrases were ranked by fixed statistics alone, with nothing that known names teach."""
+    documents, phrases = planted(random.Random(3))
+    names, held_out = phrases[:30], set(phrases[30:])
+    config = PhraseConfig(min_count=5, max_length=4, min_cohesion=0.0, min_entropy=0.0)
+    mined = mine_phrases(documents, config, names=[*names, "没有的名"])
+    quality = {phrase.text: phrase.quality for phrase in mined.phrases}
+    assert all(0 <= value <= 1 for value in quality.values())
+    good = [quality[text] for text in held_out]
+    bad = [quality[text] for text in quality if text not in phrases]
+    assert len(bad) > 200
+    wins = sum(g > b for g in good for b in bad) / (len(good) * len(bad))
+    assert wins > 0.97
+    chosen = {p.text for p in mine_phrases(
+        documents, PhraseConfig(min_count=5, max_length=4, min_cohesion=0.0, min_entropy=0.0,
+                                min_quality=0.6), names=names).phrases}  # fmt: skip
+    assert len(chosen & held_out) > 0.9 * len(held_out)
+    assert len(chosen - set(phrases)) < 0.2 * len(chosen)
+    again = mine_phrases(documents, config, names=[*names, "没有的名"])
+    assert again.phrases == mined.phrases
+
+
+def test_without_names_there_is_no_quality():
+    documents = make_documents()
+    assert {phrase.quality for phrase in mine_phrases(documents, ALL).phrases} == {None}
+    with pytest.raises(ConfigError, match="min_quality: needs at least 10 names"):
+        mine_phrases(documents, PhraseConfig(min_quality=0.5), names=["糖尿病"])
+
+
 def test_an_empty_corpus_has_no_phrases():
     assert mine_phrases([]).phrases == []
     assert mine_phrases(["", "。。。"]).phrases == []
 
 
 def test_phrases_round_trip(tmp_path):
-    phrases = [Phrase("糖尿病", 12, 4.5, 1.25, 2.0), Phrase("肝炎", 9, 3.125, 2.0, 1.5)]
+    phrases = [Phrase("糖尿病", 12, 4.5, 1.25, 2.0, 0.875), Phrase("肝炎", 9, 3.125, 2.0, 1.5)]
     path = tmp_path / "phrases.tsv"
     write_phrases(phrases, path)
     assert read_phrases(path) == phrases
@@ -220,8 +280,8 @@ def test_phrases_round_trip(tmp_path):
 
 
 def test_a_malformed_line_of_phrases_is_reported(write):
-    path = write("phrases.tsv", "糖尿病\t12\t4.5\t1\t2\t3\n肝炎\tmany\n")
-    with pytest.raises(FormatError, match=r"phrases.tsv:2: expected 6 columns"):
+    path = write("phrases.tsv", "糖尿病\t12\t4.5\t1\t2\t3\t\n肝炎\tmany\n")
+    with pytest.raises(FormatError, match=r"phrases.tsv:2: expected 7 columns"):
         read_phrases(path)
 
 
@@ -234,7 +294,11 @@ def test_the_corpus_is_read_plain_and_gzipped(write):
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [({"min_count": 1}, "min_count: expected 2"), ({"min_entropy": -1.0}, "min_entropy: exp")],
+    [
+        ({"min_count": 1}, "min_count: expected 2"),
+        ({"min_entropy": -1.0}, "min_entropy: exp"),
+        ({"min_quality": 1.5}, "min_quality: expected 0 to 1, found 1.5"),
+    ],
 )
 def test_settings_are_checked(values, message):
     with pytest.raises(ConfigError, match=message):

@@ -18,6 +18,9 @@ from biograft.graph.embedding import (
     read_triples,
     training,
 )
+from biograft.graph.embedding.embeddings import start_tables
+from biograft.graph.embedding.transe import TripleBatch, make_buffers, make_loss_rules
+from biograft.graph.embedding.transr import batch_gradients
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.progress import Progress
 from biograft.recipes import shipped_recipes
@@ -28,6 +31,13 @@ def recipe_of(name="transe", **changes):
     small = {"model.dim": 8, "training.epochs": 6, "training.batch": 16, "training.save_every": 2}
     values = {**small, **changes}
     return GraphRecipe.load(name, [f"{key}={json.dumps(v)}" for key, v in values.items()])
+
+
+def made_from(base, start=None):
+    return {
+        "graph": training.graph_fingerprint(base),
+        "start": Embeddings.open(start).fingerprint if start else "",
+    }
 
 
 def tables_of(folder):
@@ -86,7 +96,7 @@ def test_a_state_of_another_recipe_is_refused(small_base, tmp_path):
         run_folder / "state",
         training.new_run(read_triples(small_base), recipe),
         recipe,
-        training.graph_fingerprint(small_base),
+        made_from(small_base),
     )
     with pytest.raises(StoreError, match="saved with another recipe"):
         embed_graph(small_base, recipe.with_seed(5), run_folder, resume=True)
@@ -310,7 +320,7 @@ def test_a_kill_while_writing_the_first_state_does_no_harm(small_base, tmp_path)
 def test_a_damaged_state_is_refused(header, small_base, tmp_path):
     recipe, state = recipe_of(), tmp_path / "out" / "state"
     run = training.new_run(read_triples(small_base), recipe)
-    training._save_state(state, run, recipe, training.graph_fingerprint(small_base))
+    training._save_state(state, run, recipe, made_from(small_base))
     path = state / "state.safetensors"
     size = path.stat().st_size
     path.write_bytes((len(header).to_bytes(8, "little") + header).ljust(size, b"\0"))
@@ -348,7 +358,7 @@ def test_progress_is_of_the_whole_training(small_base, tmp_path):
     run = training.new_run(read_triples(small_base), recipe)
     run.epoch, run.losses, run.seconds = 3, [1.0] * 3, [0.1] * 3
     state = tmp_path / "out" / "state"
-    training._save_state(state, run, recipe, training.graph_fingerprint(small_base))
+    training._save_state(state, run, recipe, made_from(small_base))
     execution = EmbeddingExecution(progress=Recorder(enabled=False))
     embed_graph(small_base, recipe, tmp_path / "out", resume=True, execution=execution)
     assert Recorder.stages == [("training", 0.5)]
@@ -371,3 +381,95 @@ def test_a_second_run_does_not_replace_the_first(small_base, tmp_path, monkeypat
     assert len(errors) == 6
     assert all(isinstance(error, OutputError) for error in errors)
     assert not list(tmp_path.glob(".out*"))
+
+
+BALL = {"model.entity_bound": "ball", "model.relation_bound": "ball"}
+
+
+@pytest.fixture
+def transe(small_base, tmp_path):
+    embed_graph(small_base, recipe_of(**BALL, **{"training.epochs": 60}), tmp_path / "transe")
+    return tmp_path / "transe"
+
+
+def test_transr_starts_with_the_loss_of_transe(small_base, transe):
+    """TransR started from random vectors, where its authors start it from TransE's."""
+    train = read_triples(small_base).of_split("train")
+    rows = np.random.default_rng(0).permutation(len(train))[:50]
+    rng = np.random.default_rng(1)
+    false = rng.integers(0, 30, (50, 3)).astype(np.int32), rng.integers(0, 2, (50, 3), np.uint8)
+    columns = (train.heads[rows], train.relations[rows], train.tails[rows])
+    rows_by_relation = np.argsort(columns[1], kind="stable")
+    batch = TripleBatch(*(column[rows_by_relation] for column in (*columns, *false)))
+    losses = {}
+    for name in ("transe", "transr"):
+        recipe = recipe_of(name, **{**BALL, "loss.kind": "margin", "loss.margin": 1.0})
+        start = start_tables(
+            Embeddings.open(transe), recipe.model, training.graph_fingerprint(small_base)
+        )
+        tables = training.new_run(train, recipe, start=start).tables
+        rules = make_loss_rules(recipe.model, recipe.loss)
+        losses[name] = batch_gradients(tables, batch, rules, make_buffers(tables, 50, 3))
+    assert losses["transr"] == pytest.approx(losses["transe"], rel=1e-6)
+    assert losses["transr"] > 0.1
+
+
+def test_training_starts_with_the_vectors_of_a_folder(small_base, transe, tmp_path):
+    recipe = recipe_of("transr", **{"optimiser.learning_rate": 1e-9})
+    embed_graph(small_base, recipe, tmp_path / "out", start_from=transe)
+    started, found = (Embeddings.open(folder) for folder in (transe, tmp_path / "out"))
+    for name in ("entity", "relation"):
+        one, two = (getattr(each.tables, name) for each in (started, found))
+        np.testing.assert_allclose(one, two, atol=1e-6)
+    identity = np.broadcast_to(np.eye(8), found.tables.projection.shape)
+    np.testing.assert_allclose(found.tables.projection, identity, atol=1e-6)
+    assert found.manifest["start_from"]["sha256"] == started.fingerprint
+    embed_graph(small_base, recipe, tmp_path / "again", start_from=tmp_path / "out")
+
+
+def test_a_run_is_resumed_with_the_same_start(small_base, transe, tmp_path):
+    recipe, folder = recipe_of("transr"), tmp_path / "run"
+    start = start_tables(
+        Embeddings.open(transe), recipe.model, training.graph_fingerprint(small_base)
+    )
+    run = training.new_run(read_triples(small_base), recipe, start=start)
+    training._save_state(folder / "state", run, recipe, made_from(small_base, transe))
+    with pytest.raises(StoreError, match="saved with another --start-from"):
+        embed_graph(small_base, recipe, folder, resume=True)
+    embed_graph(small_base, recipe, folder, start_from=transe, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("transr", {"model.dim": 9}, "has model.dim = 8, the recipe 9"),
+        ("transr", {"model.relation_dim": 5}, "has model.relation_dim = 8, the recipe 5"),
+        ("transr", {"model.inverse": True}, "has model.inverse = False, the recipe True"),
+        ("transr", {"model.projection": "xavier"}, "expected identity with --start-from"),
+    ],
+)
+def test_a_start_that_does_not_fit_is_refused(name, changes, message, small_base, transe, tmp_path):
+    with pytest.raises(ConfigError, match=message):
+        embed_graph(small_base, recipe_of(name, **changes), tmp_path / "out", start_from=transe)
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_transe_does_not_start_from_transr_nor_from_another_graph(small_base, tmp_path):
+    embed_graph(small_base, recipe_of("transr"), tmp_path / "transr")
+    with pytest.raises(ConfigError, match="is of TransR; start TransE from TransE"):
+        embed_graph(small_base, recipe_of(), tmp_path / "out", start_from=tmp_path / "transr")
+    with (tmp_path / "graph" / "train.txt").open("a") as file:
+        file.write("e1\tnext\te9\n")
+    sources = (SourceConfig(path=tmp_path / "graph"),)
+    build_store(BuildConfig(sources=sources), tmp_path / "other-kb")
+    other = KnowledgeBase.open(tmp_path / "other-kb")
+    with pytest.raises(ConfigError, match="made from another knowledge base"):
+        embed_graph(other, recipe_of("transr"), tmp_path / "o", start_from=tmp_path / "transr")
+
+
+def test_vectors_beyond_the_bound_of_the_recipe_are_refused(small_base, tmp_path):
+    embed_graph(small_base, recipe_of(**{"training.epochs": 30}), tmp_path / "unbounded")
+    with pytest.raises(ConfigError, match=r"norm .* make them with --set model.entity_bound=ball"):
+        embed_graph(
+            small_base, recipe_of("transr"), tmp_path / "out", start_from=tmp_path / "unbounded"
+        )

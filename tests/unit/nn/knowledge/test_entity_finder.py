@@ -1,14 +1,15 @@
 """Entity inputs: entities found in texts, their coverage, and the layers that take them."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings, strategies as st
 from tiny_masked_lm import tiny_masked_lm_folder
+from tiny_models import tiny_tokenizer
 from transformers import AutoModel
 
-from biograft.errors import ConfigError, FormatError, StoreError
+from biograft.corpus.dictionary import DictionaryMatcher
+from biograft.errors import ConfigError, FormatError
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM, TableEntity, read_entities
 from biograft.nn.knowledge.entity_finder import (
@@ -92,6 +93,25 @@ def test_an_untrained_layer_changes_nothing_with_a_neutral_start(build, bert, la
     assert neutral.model.knowledge[layer].infuse.weight.grad.any()
 
 
+@pytest.mark.parametrize("layer", ["neighbour_attention", "entity_fusion"])
+def test_a_layer_behind_all_layers_is_as_if_it_were_not_there(build, write, bert, layer):
+    """The ablation without hybrid attention still averaged the neighbours of mentions."""
+    model = build({layer: 2}, neutral_start=False)
+    ids = numbers(bert, "heart attack is bad")
+    plain = load_masked_lm(bert).model.eval()
+    found = model(ids, **entity_inputs(ids))
+    assert torch.equal(found.last_hidden_state, plain.bert(ids).last_hidden_state)
+    assert torch.equal(found.logits, plain(ids).logits)
+    assert (found.neighbours, found.neighbour_weights) == (None, None)
+    read = model.model.mention_reader(found.last_hidden_state, entity_inputs(ids)["mentions"])
+    assert read.shape == (1, 5)  # objectives still read mentions
+    encoder = TextEncoder.from_pretrained(write(model), device="cpu")
+    texts = ["heart attack is bad", "mi"]
+    assert len(encoder.add_entity_inputs(encoder.tokenize(texts))["entities"]) == 2
+    one, two = (each.encode(texts) for each in (encoder, TextEncoder.from_pretrained(bert)))
+    np.testing.assert_array_equal(one, two)
+
+
 def test_several_layers_share_one_table(build, bert):
     model = build({"entity_memory": 1, "neighbour_attention": 1}, neutral_start=False)
     ids = numbers(bert, "heart attack is bad")
@@ -108,7 +128,7 @@ def test_several_layers_share_one_table(build, bert):
 
 @torch.no_grad()
 def test_a_memory_detects_mentions_unless_they_are_gold(build, bert):
-    model = build({"entity_memory": 1, "neighbour_attention": 2}, neutral_start=False)
+    model = build({"entity_memory": 1, "neighbour_attention": 1}, neutral_start=False)
     detector = model.model.knowledge.entity_memory.detector
     detector.weight.zero_()
     detector.bias.copy_(torch.tensor([0.0, 1.0, 0.0]))  # every token begins a mention
@@ -155,7 +175,7 @@ def test_an_encoder_finds_the_entities_of_a_text(build, write, bert):
 
 def find(text, bert, coverage=None):
     tokenizer = load_masked_lm(bert).tokenizer
-    tokens, finder = tokenizer(text)["input_ids"], EntityFinder.build(ENTITIES, tokenizer)
+    tokens, finder = tokenizer(text)["input_ids"], EntityFinder(ENTITIES, tokenizer)
     if coverage is not None:
         finder = EntityCoverage(finder, coverage)
     return finder.find(tokens), tokenizer.convert_ids_to_tokens(tokens)
@@ -173,7 +193,7 @@ def test_numbers_single_characters_and_parts_of_words_are_not_found(bert):
     tokenizer = load_masked_lm(bert).tokenizer
     numbers_of = tokenizer.get_vocab()
     subword = next(number for token, number in numbers_of.items() if token.startswith("##"))
-    finder = EntityFinder.build(ENTITIES, tokenizer)
+    finder = EntityFinder(ENTITIES, tokenizer)
     heart = numbers_of["heart"]
     assert finder.find([heart]) == (EntityMention(0, 0, 1),)
     assert finder.find([heart, subword]) == ()
@@ -202,15 +222,78 @@ def test_the_coverage_does_not_depend_on_the_batch(build, write):
     assert len(encoder.finder.finder._cache) == 4  # each text once, in any batch
 
 
-def test_names_are_normalised_like_texts(bert):
-    tokenizer = load_masked_lm(bert).tokenizer
-    tokenizer.backend_tokenizer.normalizer = None  # case-sensitive
-    tokens = tokenizer("heart attack", add_special_tokens=False)["input_ids"]
-    named = [TableEntity("C0", "", ("Heart ATTACK",))]
-    assert EntityFinder.build(named, tokenizer).find(tokens) == ()
-    assert EntityFinder.build(named, tokenizer, prepare=str.lower).find(tokens) == (
-        EntityMention(0, 1, 0),
-    )
+CHINESE = (
+    TableEntity("D0", "", ("糖尿病肾病", "diabetic nephropathy")),
+    TableEntity("D1", "", ("糖尿病",)),
+    TableEntity("D2", "", ("CT", "維生素B12")),
+    TableEntity("D3", "", ("Crohn's disease", "type-2 diabetes")),
+)
+WRITTEN = {
+    "患糖尿病腎病三年": [("糖尿病腎病", 0)],
+    "患糖 尿病，三年": [("糖 尿病", 1)],
+    "做ＣＴ，补维生素Ｂ１２。": [("ＣＴ", 2), ("维生素Ｂ１２", 2)],
+    "头颅CT示糖尿病": [("CT", 2), ("糖尿病", 1)],
+    "Crohn’s Disease and Type 2  diabetes, no nephropathy": [
+        ("Crohn’s Disease", 3), ("Type 2  diabetes", 3),
+    ],
+    "Diabetic-Nephropathy, crohns disease": [
+        ("Diabetic-Nephropathy", 0), ("crohns disease", 3),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_names_are_found_in_tasks_as_in_annotation(text):
+    """Tokens of a name had to be those of the store's spelling; annotation folds both."""
+    tokenizer = tiny_tokenizer([*WRITTEN, *(name for each in CHINESE for name in each.names)])
+    encoded = tokenizer(text, return_offsets_mapping=True)
+    found = [
+        (text[encoded["offset_mapping"][m.first][0] : encoded["offset_mapping"][m.last][1]], m.row)
+        for m in EntityFinder(CHINESE, tokenizer).find(encoded["input_ids"])
+    ]
+    assert found == WRITTEN[text]
+    rows = [row for row, each in enumerate(CHINESE) for _ in each.names]
+    matches = DictionaryMatcher(name for e in CHINESE for name in e.names).find_disjoint(text)
+    assert [(match.text, rows[match.name_rows[0]]) for match in matches] == found
+    assert all(text[match.start : match.end] == match.text for match in matches)
+
+
+PARTS = ["糖尿", "病", "腎", "肾", "病，", "ct", "ｃｔ", " ", "-", "type", "2", "diabetes", "s",
+         "crohn", "’s", "disease", "x"]  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join))
+def test_any_text_has_the_same_mentions_in_tasks_and_in_annotation(text):
+    names = [name for each in CHINESE for name in each.names if name != "CT"]
+    entities = [TableEntity(name, "", (name,)) for name in [*names, "ct"]]
+    encoded = TOKENIZER(text, return_offsets_mapping=True)
+    offsets = encoded["offset_mapping"]
+    found = [
+        (offsets[m.first][0], offsets[m.last][1], m.row)
+        for m in EntityFinder(entities, TOKENIZER).find(encoded["input_ids"])
+    ]
+    matches = DictionaryMatcher([*names, "ct"]).find_disjoint(text)
+    assert found == [(match.start, match.end, match.name_rows[0]) for match in matches]
+
+
+TOKENIZER = tiny_tokenizer([*PARTS, *WRITTEN])
+
+
+def test_unknown_special_and_added_tokens_are_in_no_name():
+    tokenizer = tiny_tokenizer(["heart attack"])
+    tokenizer.add_tokens("@heart$")
+    finder = EntityFinder([TableEntity("C0", "", ("heart", "unk", "sep"))], tokenizer)
+    tokens = tokenizer("@heart$ heart qqq [SEP] [UNK]")["input_ids"]
+    assert [(m.first, m.row) for m in finder.find(tokens)] == [(2, 0)]
+
+
+def test_acronyms_need_their_case_where_tokens_keep_it():
+    tokenizer = tiny_tokenizer(["CT of it", "ct"])
+    entities = [TableEntity("C0", "", ("CT",))]
+    tokens = tokenizer("ct", add_special_tokens=False)["input_ids"]
+    assert len(EntityFinder(entities, tokenizer).find(tokens)) == 1
+    assert EntityFinder(entities, tokenizer, cased=True).find(tokens) == ()
 
 
 def test_other_names_change_the_fingerprint(build, write):
@@ -258,104 +341,3 @@ def test_fewer_neighbours_are_saved_with_the_model(build, write, tmp_path, bert)
         keep_neighbours(again.model, 2)
     with pytest.raises(ConfigError, match="n_neighbours: the encoder has no neighbour_attention"):
         keep_neighbours(TextEncoder.from_pretrained(bert).model, 1)
-
-
-def plain_find(entities, tokenizer, tokens):
-    """The mentions by the definition: the longest name from the left that cuts no word."""
-    rows = {}
-    for row, entity in enumerate(entities):
-        for name in entity.names:
-            if len(name) > 1 and not name.isdigit():
-                rows.setdefault(tuple(tokenizer(name, add_special_tokens=False)["input_ids"]), row)
-    pieces = [*tokenizer.convert_ids_to_tokens(tokens), ""]
-    found, start = [], 0
-    while start < len(tokens):
-        ends = [
-            end
-            for end in range(len(tokens), start, -1)
-            if tuple(tokens[start:end]) in rows and not pieces[end].startswith("##")
-        ]
-        if ends:
-            found.append(EntityMention(start, ends[0] - 1, rows[tuple(tokens[start : ends[0]])]))
-        start = ends[0] if ends else start + 1
-    return tuple(found)
-
-
-def test_mentions_are_those_of_the_definition(bert):
-    tokenizer = load_masked_lm(bert).tokenizer
-    words = "heart attack failure are bad mi hearts and short".split()
-    rng = np.random.default_rng(1)
-    entities = [
-        TableEntity(f"C{n}", "", (" ".join(rng.choice(words, rng.integers(1, 4))), "mi and"))
-        for n in range(40)
-    ]
-    finder = EntityFinder.build(entities, tokenizer)
-    for _ in range(50):
-        text = " ".join(rng.choice(words, 30))
-        tokens = tokenizer(text, add_special_tokens=False)["input_ids"]
-        assert finder.find(tokens) == plain_find(entities, tokenizer, tokens)
-
-
-def test_a_saved_finder_is_mapped_and_finds_the_same(bert, tmp_path):
-    """Every process built its own in memory."""
-    tokenizer = load_masked_lm(bert).tokenizer
-    built = EntityFinder.build(ENTITIES, tokenizer)
-    built.save(tmp_path / "finder", {})
-    one, other = (EntityFinder.open(tmp_path / "finder", tokenizer) for _ in range(2))
-    for finder in (one, other):
-        for array in (finder.rows, finder.trie.tokens):
-            assert isinstance(array.base, np.memmap)
-            assert not array.flags.writeable
-    tokens = tokenizer("mi and heart attack , heart failure are bad for heart")["input_ids"]
-    assert one.find(tokens) == other.find(tokens) == built.find(tokens)
-    assert EntityFinder.build([], tokenizer).find(tokens) == ()
-
-
-def test_an_encoder_opens_the_finder_beside_its_weights(build, write, tmp_path, monkeypatch):
-    encoder = TextEncoder.from_pretrained(write(build()), device="cpu")
-    encoder.save_pretrained(tmp_path / "encoder")
-    text = encoder.tokenize(["heart  ATTACK is bad, mi"])
-    expected = encoder.add_entity_inputs(text)["mentions"].tolist()
-    with monkeypatch.context() as patch:
-        patch.setattr(EntityFinder, "build", None)
-        opened = TextEncoder.from_pretrained(tmp_path / "encoder", device="cpu")
-        assert opened.add_entity_inputs(text)["mentions"].tolist() == expected
-        assert isinstance(opened.finder.rows.base, np.memmap)
-    other = TextEncoder.from_pretrained(tmp_path / "encoder", device="cpu")
-    other.model.entities = (TableEntity("C0", "", ("bad",)), *ENTITIES[1:])
-    assert other.add_entity_inputs(text)["entities"].tolist() == [1, 0, 1]  # built anew
-    assert encoder.fingerprint() == opened.fingerprint()
-
-
-@pytest.mark.parametrize("name", ["rows.npy", "children.npy"])
-def test_a_damaged_finder_is_refused(name, build, write, tmp_path):
-    TextEncoder.from_pretrained(write(build()), device="cpu").save_pretrained(tmp_path / "encoder")
-    path = tmp_path / "encoder" / "finder" / name
-    path.write_bytes(path.read_bytes()[:-4])
-    encoder = TextEncoder.from_pretrained(tmp_path / "encoder", device="cpu")
-    with pytest.raises(StoreError, match="finder"):
-        encoder.encode(["heart attack"])
-
-
-def is_mapped(tensor):
-    """Whether the numbers of a tensor lie in a file, by the memory map of this process."""
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        span, *_, name = line.split()
-        first, last = (int(end, 16) for end in span.split("-"))
-        if first <= tensor.data_ptr() < last:
-            return name.endswith("model.safetensors")
-    return False
-
-
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads /proc/self/maps")
-def test_the_entity_table_is_mapped_from_its_file(build, write):
-    """Processes share it until they train it: transformers maps weights, and no copy is made."""
-    folder = write(build(neutral_start=False))
-    for kind in (AutoModel, KnowledgeBertForMaskedLM):
-        one, other = (kind.from_pretrained(folder) for _ in range(2))
-        tables = [getattr(each, "model", each).entity_table.weight for each in (one, other)]
-        assert all(map(is_mapped, tables))
-        before = tables[1].detach().clone()
-        with torch.no_grad():
-            tables[0].add_(1)
-        assert torch.equal(tables[1], before)

@@ -175,6 +175,24 @@ def test_without_parts_of_the_attention():
     assert not torch.equal(some[0].neighbour_weights, some[1].neighbour_weights)
 
 
+def test_withheld_neighbours_are_as_if_the_entity_had_none_of_them():
+    layer, table = make()
+    states = torch.randn(3, 8, 8, dtype=torch.double, generator=torch.Generator().manual_seed(4))
+    layer.neighbours[:4] = torch.tensor([[7, 2, -1, -1, -1], [5, 6, 9, 8, 5]] * 2)
+    withheld = torch.tensor([[1, 0, 0, 0, 0], [0, 1, 0, 1, 0], [1, 1, 0, 0, 0], [0, 0, 0, 0, 0]])
+    entities = torch.arange(4)
+    found = layer(EntityInputs(states, torch.ones(3, 8), table, MENTIONS, entities, withheld))
+    layer.neighbours[:4] = torch.tensor(
+        [[2, -1, -1, -1, -1], [5, 9, 5, -1, -1], [-1, -1, -1, -1, -1], [5, 6, 9, 8, 5]]
+    )
+    same(
+        found.states,
+        layer(EntityInputs(states, torch.ones(3, 8), table, MENTIONS, entities)).states,
+    )
+    assert not found.neighbour_weights[withheld == 1].any()
+    assert torch.equal(found.states[1], states[1])
+
+
 def test_other_tokens_and_unlinked_mentions_are_unchanged():
     layer, table = make()
     states = torch.randn(3, 8, 8, dtype=torch.double)

@@ -15,6 +15,7 @@ from biograft.probing.similarity import (
     word_vectors as glove_module,
 )
 from biograft.probing.similarity.word_vectors import (
+    ChineseWordTokenizer,
     count_neighbours,
     new_parameters,
     tokenize,
@@ -141,6 +142,33 @@ def test_a_name_is_the_mean_of_its_known_tokens():
     vectors = WordVectors(["热", "fever"], np.array([[1, 0], [3, 4]], np.float32))
     encoded = vectors.encode(["Fever 热 热", "unknown fever", "unknown"])
     np.testing.assert_allclose(encoded, [[5 / 3, 4 / 3], [3, 4], [0, 0]], rtol=1e-6)
+
+
+def test_chinese_words_have_vectors_of_their_own(write):
+    """Only characters had vectors in Chinese."""
+    pytest.importorskip("rjieba")
+    split = ChineseWordTokenizer(["糖尿病肾病", "ＨＰＶ感染", "头", "a b"])
+    line = "患者确诊糖尿病肾病，伴HPV感染 Type-2 头痛。"
+    assert split(line) == ["患者", "确诊", "糖尿病肾病", "伴", "hpv感染", "type-2", "头痛"]
+    assert "糖尿病肾病" not in ChineseWordTokenizer()(line)
+    text = read_training_text(write("t.txt", f"{line}\n" * 6), None, split)
+    assert {"糖尿病肾病", "头痛", "伴"} <= set(text.tokens)
+    assert "糖" not in text.tokens
+    for train in (train_sgns, train_glove):
+        vectors = train(text, WordVectorConfig(dim=4, epochs=1))
+        rows = {token: vectors.vectors[k] for k, token in enumerate(vectors.tokens)}
+        encoded = vectors.encode(["糖尿病肾病", "患者头痛", "者伴", "虎"])
+        np.testing.assert_allclose(encoded[0], rows["糖尿病肾病"], rtol=1e-6)
+        np.testing.assert_allclose(encoded[1], (rows["患者"] + rows["头痛"]) / 2, rtol=1e-5)
+        np.testing.assert_allclose(encoded[2], rows["伴"], rtol=1e-6)  # its only known character
+        assert not encoded[3].any()
+
+
+def test_a_name_without_a_known_word_is_the_mean_of_its_characters():
+    pytest.importorskip("rjieba")
+    given = np.array([[1, 0], [3, 4]], np.float32)
+    vectors = WordVectors(["糖", "病"], given, ChineseWordTokenizer(["糖尿病"]))
+    np.testing.assert_allclose(vectors.encode(["糖尿病"]), [[2, 2]])
 
 
 def test_invalid_input_is_refused(write):
