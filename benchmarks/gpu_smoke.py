@@ -153,7 +153,7 @@ class Smoke:
         changes = ["search.learning_rates=[]", "search.seeds=[1]", "config.training.epochs=1"]
         if self.quick:
             changes.append(f"encoder.max_length={_MAX_TOKENS}")
-            changes += ["config.overlap=8"] * (name == "ner")
+            changes += ["config.overlap=8"] * name.startswith("ner")
         recipe = TaskRecipe.load(name, changes, encoder=self.bert)
         n = self.steps * recipe.config.training.batch_size
         train, dev = (
@@ -193,7 +193,8 @@ class Smoke:
         out.joinpath("metrics.jsonl").write_text(json.dumps({"loss": result.run.losses[-1]}))
 
     def _training(self, table: str) -> list[str]:
-        return [f"{table}steps={self.steps}", f"{table}save_every={self.steps}"]
+        shortened = {"steps": self.steps, "save_every": self.steps, "warmup_steps": 0}
+        return [f"{table}{key}={value}" for key, value in shortened.items()]
 
     def _path(self, key: str, name: str) -> str:
         return f"{key}={json.dumps(str(self.corpus.path(name)))}"

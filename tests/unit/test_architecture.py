@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -154,6 +155,17 @@ ASSERTS = {
     ("kb/search.py", "isinstance(column, pl.Series)"): NARROWING,
 }
 """The asserts there are, and why each says nothing about what a user gave."""
+
+
+def test_a_class_name_occurs_once():
+    defined = [
+        (node.name, path.relative_to(SRC).as_posix())
+        for path in FILES
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    names = Counter(name for name, _ in defined)
+    assert [pair for pair in defined if names[pair[0]] > 1] == []
 
 
 def test_no_assert_checks_what_a_user_gave():

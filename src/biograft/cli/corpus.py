@@ -277,15 +277,11 @@ def segment(
     ] = None,
     max_entries: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="Counts in memory, about 100 bytes each; default: 33554432."
-        ),
+        typer.Option(metavar="N", help="Counts in memory, 100 bytes each; default: 33554432."),
     ] = None,
     max_units: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="Different words in memory, about 200 bytes each; default: 4194304."
-        ),
+        typer.Option(metavar="N", help="Words in memory, 200 bytes each; default: 4194304."),
     ] = None,
     min_quality: Annotated[
         float | None,

@@ -492,10 +492,9 @@ def _print_task(report: Mapping[str, Any]) -> None:
 
 
 def _print_comparison(comparison: Mapping[str, Any]) -> None:
-    metric, difference = comparison["metric"], comparison["difference"]
-    typer.echo(
-        f"  {metric} {comparison[metric]:.4f} vs {comparison['against']:.4f}: {difference:+.4f}"
-    )
+    metric, against = comparison["metric"], comparison["against"]
+    change = f"{comparison['difference']:+.4f}"
+    typer.echo(f"  {metric} {comparison[metric]:.4f} vs {against:.4f}: {change}")
     for test in ("welch", "paired", "one_sample"):
         if test in comparison:
             typer.echo(f"  {test.replace('_', '-')} t-test: p = {comparison[test]['p']:.4f}")

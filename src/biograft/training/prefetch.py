@@ -11,6 +11,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from biograft.errors import ConfigError
+from biograft.workers import n_cores
 
 Batch = TypeVar("Batch")
 Batch_co = TypeVar("Batch_co", covariant=True)
@@ -63,7 +64,7 @@ def endless(
     loader: DataLoader[Any] = DataLoader(
         _Stripes(source, epoch, position),
         batch_size=None,
-        num_workers=workers,
+        num_workers=min(workers, n_cores()),
         prefetch_factor=_AHEAD,
         worker_init_fn=_leave_signals_to_parent,
         multiprocessing_context="fork",  # the data is shared, not copied

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 import torch
-from accelerate import Accelerator, DistributedDataParallelKwargs, PartialState
+from accelerate import Accelerator, DistributedDataParallelKwargs, DistributedType, PartialState
 
 from biograft.errors import ConfigError
 
@@ -42,10 +42,25 @@ def make_accelerator() -> Accelerator:
     processes and stay so; they are not broadcast at every step, because the neighbours of a large
     graph are among them.
     """
-    return Accelerator(
+    accelerator = Accelerator(
         mixed_precision="no",
         cpu=not torch.accelerator.is_available(),
         kwargs_handlers=[
             DistributedDataParallelKwargs(find_unused_parameters=True, broadcast_buffers=False)
         ],
     )
+    refuse_sharding(accelerator.distributed_type)
+    return accelerator
+
+
+def refuse_sharding(kind: DistributedType) -> None:
+    """Refuse an accelerate configuration that divides the model among the processes.
+
+    The optimiser and the checkpoints of the loop hold whole parameters.
+    """
+    if kind in (DistributedType.FSDP, DistributedType.DEEPSPEED, DistributedType.MEGATRON_LM):
+        raise ConfigError(
+            f"accelerate is configured for {kind.value}, and every process trains the whole model "
+            "here; configure it without, and save memory by training.device_batch_size and "
+            "training.gradient_checkpointing"
+        )

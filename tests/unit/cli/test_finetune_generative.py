@@ -150,19 +150,19 @@ def test_mistakes(inputs, run, train, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_mentions_with_offsets_are_read_in_their_texts(place, run, tmp_path):
+def test_mentions_with_offsets_are_read_in_their_texts(inputs, run, tmp_path):
     gold, text = tmp_path / "1.concept", tmp_path / "text.txt"
     gold.write_text("1||4|6||T||heart attack||D009203\n2||0|3||T||flu||D007251\n", "utf-8")
     text.write_text("1|t|Had MI.\n1|a|\n\n", "utf-8")
     sets = [part for change in SMALL for part in ("--set", change)]
-    data = ("--kb", place / "kb", "--train", gold, "--format", "biosyn", *sets)
+    data = ("--kb", inputs / "kb", "--train", gold, "--format", "biosyn", *sets)
     with pytest.raises(ConfigError, match=r"none of the 2 has a text.*--text"):
         run("finetune", RECIPE, *data, "-o", tmp_path / "run")
     done = run("finetune", RECIPE, *data, "--text", text, "-o", tmp_path / "run", "--json")
     counts = json.loads(done.stdout)["report"]["mentions"]
     assert (counts["used"], counts["without_text"]) == (2, 1)
     assert "1 of 2 mentions are not in the documents of --text" in done.stderr
-    judged = ("--kb", place / "kb", "--model", tmp_path / "run" / "model", "--gold", gold)
+    judged = ("--kb", inputs / "kb", "--model", tmp_path / "run" / "model", "--gold", gold)
     with pytest.raises(ConfigError, match="queries: none of the 2 has a text"):
         run("evaluate", "link", *judged, "--format", "biosyn")
     for option in (("--text", text), ("--no-context",)):

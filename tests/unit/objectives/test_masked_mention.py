@@ -206,6 +206,6 @@ def test_missing_inputs_are_refused():
     with pytest.raises(ConfigError, match="masked_mention: the model does not read mentions"):
         objective().loss(text_states(3), batches(objective(), TEXT)[1])
     with pytest.raises(
-        ConfigError, match="reduction: expected one of mean, sequence_sum, found 'total'"
+        ConfigError, match="reduction: expected one of mse, mean, sequence_sum, found 'total'"
     ):
         MaskedMentionConfig(reduction="total")

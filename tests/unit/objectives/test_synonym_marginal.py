@@ -118,7 +118,11 @@ def test_the_published_setting_has_inner_products_and_no_temperature(encoder):
     )  # fmt: skip
     training, start = config.training, config.marginal
     assert (training.epochs, training.batch_size, training.learning_rate) == (10, 16, 1e-5)
-    assert (training.schedule, training.warmup, training.weight_decay) == ("constant", 0, 0.01)
+    assert (training.schedule, training.warmup_ratio, training.weight_decay) == (
+        "constant",
+        0,
+        0.01,
+    )
     assert start.lexical_weight == 0
     assert start.lexical_rate_factor * training.learning_rate == pytest.approx(0.01)
 

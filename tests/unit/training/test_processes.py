@@ -1,7 +1,8 @@
 import pytest
+from accelerate import DistributedType
 
 from biograft.errors import ConfigError
-from biograft.training.processes import refuse_lone_process
+from biograft.training.processes import refuse_lone_process, refuse_sharding
 
 
 def test_a_lone_process_of_several_is_refused():
@@ -21,3 +22,11 @@ def test_a_lone_process_of_several_is_refused():
 )
 def test_other_launches_are_accepted(environment):
     refuse_lone_process(environment)
+
+
+@pytest.mark.parametrize("kind", ["FSDP", "DEEPSPEED"])
+def test_sharded_models_are_refused(kind):
+    """Guards: the optimiser would have updated parameters that the sharded model does not use."""
+    with pytest.raises(ConfigError, match=f"configured for {kind}"):
+        refuse_sharding(DistributedType[kind])
+    refuse_sharding(DistributedType.MULTI_GPU)

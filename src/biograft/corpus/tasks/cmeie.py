@@ -26,7 +26,7 @@ SEPARATOR = "|"
 NO_NEGATIVES = "holds related pairs only: no example of an unrelated pair"
 
 
-class Relation(NamedTuple):
+class SchemaRelation(NamedTuple):
     """A relation of the schema: its name, and the types of its subject and object."""
 
     subject_type: str
@@ -39,10 +39,10 @@ class Triple(NamedTuple):
 
     subject: str
     object: str
-    relation: Relation
+    relation: SchemaRelation
 
 
-def read_schema(path: Path, encoding: str = "utf-8") -> frozenset[Relation]:
+def read_schema(path: Path, encoding: str = "utf-8") -> frozenset[SchemaRelation]:
     """Read a schema: one relation per JSON line, as ``53_schemas.json`` has them."""
     log = ReadLog(path)
     relations = {_relation(row.value) for row in read_objects(path, log, encoding)}
@@ -106,8 +106,8 @@ def _triple(value: Any) -> Triple | None:
     return Triple(subject, other, relation) if relation and subject and other else None
 
 
-def _relation(value: Any) -> Relation | None:
-    relation = Relation(*(_text(value, key) for key in Relation._fields))
+def _relation(value: Any) -> SchemaRelation | None:
+    relation = SchemaRelation(*(_text(value, key) for key in SchemaRelation._fields))
     return relation if all(relation) else None
 
 

@@ -47,7 +47,7 @@ MANY_ENTITIES = 200_000
 """Entities above which ``auto`` means a GPU as device, and lazy Adam as optimiser."""
 
 
-class Steps(Protocol):
+class EmbeddingSteps(Protocol):
     """Makes the steps of a run on one device."""
 
     def step(self, batch: TripleBatch) -> Any:
@@ -103,7 +103,7 @@ def choose_device(device: str, recipe: GraphRecipe, n_entities: int) -> str:
     return "cuda" if available else "cpu"
 
 
-def make_steps(run: EmbeddingRun, recipe: GraphRecipe, size: int, device: str) -> Steps:
+def make_steps(run: EmbeddingRun, recipe: GraphRecipe, size: int, device: str) -> EmbeddingSteps:
     """Return the steps of a run: compiled loops on ``cpu``, else torch."""
     if device == "cpu":
         return CompiledSteps(run, recipe, size)

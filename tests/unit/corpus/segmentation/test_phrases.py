@@ -15,7 +15,7 @@ from biograft.corpus.segmentation import (
     Phrase,
     PhraseConfig,
     mine_phrases,
-    phrases as counting,
+    run_counts as counting,
     read_phrases,
     write_phrases,
 )

@@ -21,7 +21,12 @@ from biograft.nn.pretrained import load_masked_lm, quiet_transformers
 from biograft.pretraining.knowledge_model import graft, load_start
 from biograft.pretraining.recipe import PretrainingRecipe
 from biograft.training import TrainingConfig
-from biograft.training.checkpoint import Cursor, load_checkpoint, save_checkpoint
+from biograft.training.checkpoint import (
+    Cursor,
+    TrainingState,
+    load_checkpoint,
+    save_checkpoint,
+)
 from biograft.training.loop import make_optimiser
 
 
@@ -359,9 +364,12 @@ def test_ten_steps_are_five_and_five_resumed(bert, tmp_path, monkeypatch):
     train(whole, optimiser, range(10))
     part, optimiser = start()
     train(part, optimiser, range(5))
-    saved = save_checkpoint(tmp_path / "run", Cursor(5), part, optimiser, keep=0)
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    saved = save_checkpoint(
+        tmp_path / "run", Cursor(5), TrainingState(part, optimiser, scaler), keep=0
+    )
     rest, optimiser = start()
-    assert load_checkpoint(saved, rest, optimiser).step == 5
+    assert load_checkpoint(saved, TrainingState(rest, optimiser, scaler)).step == 5
     train(rest, optimiser, range(5, 10))
     assert int(rest.model.knowledge.entity_memory.clusters.n_searches) == 1
     for key, value in whole.state_dict().items():
