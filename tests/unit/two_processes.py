@@ -10,11 +10,16 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import socket
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from biograft.kb import KnowledgeBase
 from biograft.pretraining.recipe import PretrainingRecipe
@@ -78,6 +83,52 @@ def pretrain_on_two(recipe: PretrainingRecipe, kb: KnowledgeBase | None, out: Pa
     """Run a recipe on two processes in parallel."""
     values = json.dumps(as_values(recipe))
     run_on_two(PRETRAINING, values, kb.folder if kb else "", out, log=out.with_suffix(".log"))
+
+
+def losses(run: Path) -> list[float]:
+    """Return the losses of all updates of a run."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [line["loss"] for line in lines if "loss" in line]
+
+
+def without_dropout(encoder: Path, folder: Path) -> Path:
+    """Copy a transformers folder; processes sample dropout differently."""
+    shutil.copytree(encoder, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+class _LoadedError(Exception):
+    """A model was put on a device."""
+
+
+@contextmanager
+def loads_after_joining(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Check that processes are joined before a model is put on a device, and stop there.
+
+    Before that, a process does not know which device is its own.
+    """
+    import torch
+
+    from biograft.training import processes
+
+    joined, join = [], processes.PartialState
+
+    def record(**options: Any) -> Any:
+        joined.append(True)
+        return join(**options)
+
+    def stop(*_: Any, **__: Any) -> None:
+        raise _LoadedError
+
+    monkeypatch.setattr(processes, "PartialState", record)
+    monkeypatch.setattr(torch.nn.Module, "to", stop)
+    with pytest.raises(_LoadedError):
+        yield
+    monkeypatch.undo()
+    assert joined
 
 
 def as_values(recipe: PretrainingRecipe) -> dict[str, Any]:

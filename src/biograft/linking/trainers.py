@@ -34,11 +34,13 @@ def run_encoder(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     """Fine-tune an encoder into ``out/encoder``, with its lexical weight where it is learned."""
     try:
         from biograft.linking.finetuning import finetune_encoder
+        from biograft.training.processes import join_processes
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "fine-tuning an encoder") from error
 
     if recipe.encoder is None:
         raise ConfigError(f"recipe {recipe.name}: missing key 'encoder.name'")
+    join_processes()  # so that each loads the encoder onto its own device
     result = finetune_encoder(
         data.kb,
         recipe.encoder.load(),
@@ -66,6 +68,7 @@ def run_generative(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     """Train a generative linker into ``out/model``; the index is for its weight in the mix."""
     try:
         from biograft.linking.generative import Mentions, train_generative
+        from biograft.training.processes import join_processes
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training a generative linker") from error
     config: GenerativeConfig = recipe.config
@@ -75,6 +78,7 @@ def run_generative(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
             "index: generation alone does not search an index; leave it out, or set "
             "config.fit_weight=true"
         )
+    join_processes()  # before the encoder of the index is loaded
     data.progress.start("index")
     languages = config.names.languages
     opened = open_search(data.kb, data.index, languages) if searches else None
@@ -172,11 +176,13 @@ def run_rerank(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     """Train a re-ranker into ``out/model``, on candidates of the index and the given model."""
     try:
         from biograft.linking.rerank import collect_examples, train_reranker
+        from biograft.training.processes import join_processes
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training a re-ranker") from error
     remedy = "give --text, the documents of the gold"
     check_texts(data.train, "training mentions", remedy)
     check_texts(data.dev or (), "held-out mentions", remedy)
+    join_processes()  # before the linker's encoder is loaded
     data.progress.start("candidates")
     linker = Linker.open(data.kb, data.index, data.model)
     examples = collect_examples(data.kb, linker, data.train, recipe.config, data.dev)

@@ -5,7 +5,7 @@ The loss is the negative logarithm of the summed probability of all names of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -69,12 +69,20 @@ class NameScorer(nn.Module):
 
 
 class BankScorer(nn.Module):
-    """Scores all names of a bank for mentions: most by cached vectors, some encoded again."""
+    """Scores all names of a bank for mentions: most by cached vectors, some encoded again.
 
-    def __init__(self, encoder: TextEncoder, config: SynonymMarginalConfig) -> None:
+    With ``gather`` the texts are those of one process, and it returns the vectors of all of them.
+    """
+
+    def __init__(
+        self,
+        encoder: TextEncoder,
+        config: SynonymMarginalConfig,
+        gather: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
         super().__init__()
         self.model: nn.Module = encoder.model
-        self.config, self._encoder = config, encoder
+        self.config, self._encoder, self._gather = config, encoder, gather
 
     def forward(
         self, texts: TokenizedTexts, bank: Tensor, fresh: Tensor, withheld: Tensor
@@ -85,6 +93,8 @@ class BankScorer(nn.Module):
         ``texts`` are the names of the rows ``fresh``, whose cached vectors are not used.
         """
         vectors = embed_texts(self._encoder, texts, self.config.similarity)
+        if self._gather is not None:
+            vectors = self._gather(vectors)
         fresh, withheld = fresh.to(vectors.device), withheld.to(vectors.device)
         with torch.autocast(vectors.device.type, enabled=False):
             new = vectors @ vectors[len(vectors) - len(fresh) :].T  # (texts, fresh)

@@ -87,6 +87,14 @@ class ResamplingModel(Protocol):
         """Return the items of an epoch, as many as were given, each with a sample of its parts."""
 
 
+@runtime_checkable
+class CountingModel(Protocol):
+    """A model whose loss is a mean over parts of items, such as words; else it is over items."""
+
+    def count(self, items: Sequence[Any]) -> int:
+        """Count the parts that the loss of a batch is a mean over."""
+
+
 AnyItem = TypeVar("AnyItem", bound=Sized)
 SampleEpoch = Callable[[Sequence[Any], np.random.Generator], Sequence[Any]]
 
@@ -97,8 +105,9 @@ N_BATCHES_SORTED = 32
 class LengthBatches(Generic[AnyItem]):
     """Shuffled batches of items of similar length, the same for the same seed and epoch.
 
-    Each of several processes reads its part of an epoch; the remainder of the division is left
-    out. ``sample_epoch`` returns the items of an epoch, as many as there are.
+    Of ``world * size`` items that are together every process takes ``size``, so that they are the
+    same for any number of processes; a remainder that does not divide is left out.
+    ``sample_epoch`` returns the items of an epoch, as many as there are.
     """
 
     def __init__(
@@ -111,14 +120,15 @@ class LengthBatches(Generic[AnyItem]):
         world: int = 1,
         sample_epoch: SampleEpoch | None = None,
     ) -> None:
-        self._items, self._size, self._seed = items, size, seed
+        self._items, self._seed = items, seed
         self._rank, self._world, self._sample_epoch = rank, world, sample_epoch
-        self._n_own = len(items) // world
-        if not self._n_own:
+        self._together = size * world
+        if len(items) < world:
             raise ConfigError(f"{len(items)} examples are too few for {world} processes")
 
     def __len__(self) -> int:
-        return (self._n_own + self._size - 1) // self._size
+        whole, rest = divmod(len(self._items), self._together)
+        return whole + (rest >= self._world)
 
     def batches(self, epoch: int, position: int = 0) -> Iterator[list[AnyItem]]:
         """Yield the batches of an epoch, starting at a position."""
@@ -130,15 +140,15 @@ class LengthBatches(Generic[AnyItem]):
         items = self._of_epoch(epoch)
         lengths = np.fromiter((len(item.tokens) for item in items), np.int64, len(items))
         order = rng.permutation(len(items))
-        own = order[self._rank : self._n_own * self._world : self._world]
-        window = self._size * N_BATCHES_SORTED
+        window = self._together * N_BATCHES_SORTED
         batches = []
-        for start in range(0, len(own), window):
-            rows = own[start : start + window]
+        for start in range(0, len(order), window):
+            rows = order[start : start + window]
             rows = rows[np.argsort(-lengths[rows], kind="stable")]
-            batches += [rows[k : k + self._size] for k in range(0, len(rows), self._size)]
-        for index in rng.permutation(len(batches))[position::step]:
-            yield [items[row] for row in batches[index]]
+            batches += [rows[k : k + self._together] for k in range(0, len(rows), self._together)]
+        for index in rng.permutation(len(self))[position::step]:
+            n_shared = len(batches[index]) // self._world * self._world
+            yield [items[row] for row in batches[index][self._rank : n_shared : self._world]]
 
     def _of_epoch(self, epoch: int) -> Sequence[AnyItem]:
         """Return the items of an epoch; sampling them does not change the order of batches."""

@@ -91,6 +91,10 @@ class NerModel:
         batch = self.network.collate(items)
         return self.head.loss(network(batch), items, batch.mask), {}
 
+    def count(self, items: Sequence[Window]) -> int:
+        """Count the words, or windows, that the loss of a batch is a mean over."""
+        return self.head.count(items)
+
     def predict(self, examples: Sequence[Document], precision: str = "auto") -> list[Document]:
         """Return the documents with predicted entities as their mentions."""
         predictions: list[Document] = []

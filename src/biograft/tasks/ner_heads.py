@@ -43,6 +43,10 @@ class TagHead(nn.Module):
         labels = _labels(windows, mask, IGNORED)
         return nn.functional.cross_entropy(scores.flatten(0, 1), labels.flatten())
 
+    def count(self, windows: Sequence[Window]) -> int:
+        """Count the words."""
+        return sum(window.n_words for window in windows)
+
     def join(self, windows: Sequence[tuple[Window, Outputs]]) -> list[WordSpan]:
         """Return the spans of a text from the outputs of its windows, in order."""
         own = [
@@ -180,6 +184,10 @@ class SpanHead(nn.Module):
         of_negatives = _log_one_plus(scores.masked_fill(gold, -torch.inf))
         of_positives = _log_one_plus((-scores).masked_fill(~gold, -torch.inf))
         return (of_negatives + of_positives).mean()
+
+    def count(self, windows: Sequence[Window]) -> int:
+        """Count the windows."""
+        return len(windows)
 
     def join(self, windows: Sequence[tuple[Window, Outputs]]) -> list[WordSpan]:
         """Return the spans of a text, each from the window where it has the most context."""

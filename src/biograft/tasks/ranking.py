@@ -154,6 +154,12 @@ class RankingModel:
             return listwise(scores[:, 0], sizes), {}
         return pairwise(scores[:, 0], sizes, self.config.margin), {}
 
+    def count(self, items: Sequence[AnswerGroup]) -> int:
+        """Count the groups, or pairs, that the loss of a batch is a mean over."""
+        if self.config.loss == "listwise":
+            return len(items)
+        return sum(len(item.wrong) for item in items)
+
     def predict(
         self, examples: Sequence[RankingExample], precision: str = "auto"
     ) -> list[RankingPrediction]:

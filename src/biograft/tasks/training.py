@@ -5,18 +5,25 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from biograft.errors import ConfigError
 from biograft.progress import Progress
 from biograft.tasks.configs import TaskTraining
-from biograft.tasks.model import LengthBatches, Report, ResamplingModel, Sized, TaskModel
+from biograft.tasks.model import (
+    CountingModel,
+    LengthBatches,
+    Report,
+    ResamplingModel,
+    Sized,
+    TaskModel,
+)
 from biograft.tasks.task import TASKS
 from biograft.training import Task, train
 from biograft.training.processes import join_processes
@@ -47,6 +54,25 @@ class Fit:
             "lost": dict(self.lost),
             "seconds": round(self.seconds, 3),
         }
+
+
+class _WeightedLoss:
+    """The loss of a model, weighted so that an update is the mean over all its batches."""
+
+    def __init__(self, model: TaskModel[Any, Any]) -> None:
+        self._model = model
+        self._count = model.count if isinstance(model, CountingModel) else len
+
+    def loss(
+        self, network: nn.Module, items: Sequence[Any], multipliers: Mapping[str, float]
+    ) -> tuple[Tensor, dict[str, float]]:
+        """Compute the loss of a batch, times its multiplier."""
+        loss, statistics = self._model.loss(network, items)
+        return multipliers["loss"] * loss, statistics
+
+    def counts(self, items: Sequence[Any]) -> dict[str, int]:
+        """Count what the loss of a batch is a mean over."""
+        return {"loss": self._count(items)}
 
 
 class _ModelSelection:
@@ -108,11 +134,12 @@ def fit(
         world=processes.num_processes,
         sample_epoch=model.sample_epoch if isinstance(model, ResamplingModel) else None,
     )
-    selection = _ModelSelection(model, dev, training)
+    selection, weighted = _ModelSelection(model, dev, training), _WeightedLoss(model)
     task = Task(
         model=model.network,
         source=source,
-        compute_loss=model.loss,
+        compute_loss=weighted.loss,
+        counts=weighted.counts,
         after_epoch=selection.evaluate,
         described={"task": model.kind, "seed": seed},
     )

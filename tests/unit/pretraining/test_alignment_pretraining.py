@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,7 +13,7 @@ import torch
 from one_writer import held_elsewhere
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer
-from two_processes import pretrain_on_two, run_on_two
+from two_processes import loads_after_joining, pretrain_on_two, run_on_two, without_dropout
 
 from biograft.errors import ConfigError, NotFoundError, OutputError
 from biograft.nn import TextEncoder
@@ -106,18 +105,11 @@ def test_two_processes_train_as_one_with_the_whole_batch(bench, tmp_path):
 
     The gradient of the keys' biases is 0 but for rounding, which Adam scales up.
     """
-    encoder = tmp_path / "no-dropout"
-    shutil.copytree(bench.encoder, encoder)
-    config = json.loads((encoder / "config.json").read_text())
-    none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    (encoder / "config.json").write_text(json.dumps(config | none))
-
-    def recipe(batch_size):
-        made = bench.recipe(batch_size=batch_size)
-        return replace(made, encoder=replace(made.encoder, name=str(encoder)))
-
-    one = pretrain(recipe(16), bench.kb, tmp_path / "one")
-    pretrain_on_two(recipe(8), bench.kb, tmp_path / "two")
+    encoder = without_dropout(bench.encoder, tmp_path / "no-dropout")
+    made = bench.recipe(batch_size=16)
+    recipe = replace(made, encoder=replace(made.encoder, name=str(encoder)))
+    one = pretrain(recipe, bench.kb, tmp_path / "one")
+    pretrain_on_two(recipe, bench.kb, tmp_path / "two")
     entries = [
         [line for line in metrics(tmp_path / run) if "loss" in line] for run in ("one", "two")
     ]
@@ -136,6 +128,11 @@ def test_two_processes_train_as_one_with_the_whole_batch(bench, tmp_path):
             torch.testing.assert_close(halves[name], weight, rtol=0, atol=1e-5, msg=name)
             moved = max(moved, float((weight - before[name]).abs().max()))
     assert moved > 1e-3
+
+
+def test_processes_join_before_the_encoder_is_loaded(bench, tmp_path, monkeypatch):
+    with loads_after_joining(monkeypatch):
+        pretrain(bench.recipe(), bench.kb, tmp_path / "run")
 
 
 UNEVEN = """

@@ -12,6 +12,7 @@ import pytest
 import torch
 from generative_store import store_in
 from transformers import AutoModelForMaskedLM
+from two_processes import losses, pretrain_on_two
 
 from biograft.annotation import AnnotationConfig
 from biograft.annotation.runner import ExecutionConfig, annotate_corpus
@@ -103,6 +104,15 @@ def test_a_run_learns_by_all_objectives_and_resumes_exactly(given, recipe, tmp_p
     pretrain(recipe(), kb, parts, resume=True)
     for name, values in weights(whole).items():
         assert torch.equal(values, weights(parts)[name])
+
+
+@pytest.mark.slow
+def test_two_processes_are_as_one(given, recipe, tmp_path):
+    kb, _ = given
+    same = recipe("embert-cpu", "new.dropout=0.0", steps=4)
+    pretrain(same, kb, tmp_path / "one")
+    pretrain_on_two(same, kb, tmp_path / "two")
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
 
 
 MIXED = (*OBJECTIVES[:2], "entity_detection", "entity_linking")

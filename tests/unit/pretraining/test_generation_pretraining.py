@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 from tiny_seq2seq import SMALL
-from two_processes import pretrain_on_two
+from two_processes import loads_after_joining, losses, pretrain_on_two
 
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
@@ -59,10 +59,6 @@ def recipe():
 
 def metrics(run):
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-
-
-def losses(run):
-    return [line["loss"] for line in metrics(run) if "loss" in line]
 
 
 def fingerprint(result):
@@ -125,6 +121,13 @@ def test_two_processes_are_as_one(kb, recipe, tmp_path):
     pretrain(recipe(steps=4), kb, tmp_path / "one")
     pretrain_on_two(recipe(steps=4), kb, tmp_path / "two")
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
+
+
+def test_processes_join_before_the_model_is_loaded(kb, recipe, tmp_path, monkeypatch):
+    made = NewSeq2Seq(max_length=48, dropout=0.0, **SMALL).create(["heart pain"] * 9, 0)
+    made.save_pretrained(tmp_path / "bart")
+    with loads_after_joining(monkeypatch):
+        pretrain(recipe({"name": str(tmp_path / "bart"), "max_length": 40}), kb, tmp_path / "run")
 
 
 def test_an_existing_model_is_trained_further(kb, recipe, tmp_path):

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 from transformers import AutoModel, AutoModelForMaskedLM, BertConfig, BertForMaskedLM
-from two_processes import as_values, pretrain_on_two
+from two_processes import as_values, loads_after_joining, losses, pretrain_on_two, run_on_two
 
 from biograft.errors import ConfigError, StoreError
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import KnowledgeBertConfig, KnowledgeBertForMaskedLM
+from biograft.nn.precision import processor_has_bf16
 from biograft.objectives import OBJECTIVES
 from biograft.objectives.base import TensorBatch
 from biograft.objectives.examples import (
@@ -247,11 +248,6 @@ def recipe(starter_shards, encoder):
     return make
 
 
-def losses(run):
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [line["loss"] for line in lines if "loss" in line]
-
-
 def weights(folder):
     return AutoModelForMaskedLM.from_pretrained(folder).state_dict()
 
@@ -303,6 +299,52 @@ def test_two_processes_are_as_one(recipe, tmp_path):
     pretrain(recipe(batch_size=8), None, tmp_path / "one")
     pretrain_on_two(recipe(batch_size=8), None, tmp_path / "two")
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not processor_has_bf16(), reason="the processor has no bfloat16 instructions")
+def test_two_processes_are_as_one_in_bf16(recipe, tmp_path):
+    """The sums of a batch are rounded to 8 bits, in another order."""
+    pretrain(recipe(precision="bf16"), None, tmp_path / "one")
+    pretrain_on_two(recipe(precision="bf16"), None, tmp_path / "two")
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=5e-3)
+
+
+EACH_ENTRY = """
+import json, os, sys
+from pathlib import Path
+from biograft.pretraining import PretrainingRecipe, pretrain
+from biograft.training import loop
+
+values, out = sys.argv[1:]
+entries, update = [], loop.Updater.update
+
+def record(*given):
+    result = update(*given)
+    entries.append({key: result[0][key] for key in ("loss", "gradient_norm", "loss_scale")})
+    return result
+
+loop.Updater.update = record
+pretrain(PretrainingRecipe.from_values("tiny", json.loads(values)), None, out)
+Path(f"{out}.rank{os.environ['RANK']}.json").write_text(json.dumps(entries))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_scale_their_losses_alike_in_fp16(recipe, tmp_path):
+    """The first scale overflows and is halved, by both processes."""
+    values = json.dumps(as_values(recipe(precision="fp16", steps=12)))
+    run_on_two(EACH_ENTRY, values, tmp_path / "run", log=tmp_path / "log")
+    one, two = (json.loads((tmp_path / f"run.rank{k}.json").read_text()) for k in (0, 1))
+    assert one == two
+    assert np.isfinite([entry["loss"] for entry in one]).all()
+    assert np.isfinite([entry["gradient_norm"] for entry in one[-3:]]).all()
+    assert len(one) == 12
+
+
+def test_processes_join_before_the_model_is_loaded(recipe, tmp_path, monkeypatch):
+    with loads_after_joining(monkeypatch):
+        pretrain(recipe(), None, tmp_path / "run")
 
 
 def test_a_model_with_knowledge_is_trained_further(bench, recipe, tmp_path):

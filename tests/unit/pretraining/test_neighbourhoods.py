@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from transformers import AutoModel, AutoModelForMaskedLM
+from two_processes import losses, pretrain_on_two, without_dropout
 
 from biograft.errors import ConfigError
 from biograft.graph.embedding import Embeddings, GraphRecipe, embed_graph
@@ -126,6 +128,18 @@ def test_a_run_gives_a_model_that_finds_its_entities(bench, recipe, tmp_path):
     assert 0 in encoder.add_entity_inputs(batch)["entities"].tolist()
     table = AutoModel.from_pretrained(result.encoder).entity_table.weight
     assert not table.requires_grad
+
+
+@pytest.mark.slow
+def test_two_processes_are_as_one(bench, recipe, tmp_path):
+    """Without masked_neighbour: each process samples the negatives of its own batches."""
+    objectives = {name: OBJECTIVES[name] for name in ("masked_tokens", "masked_mention")}
+    same = recipe(objectives=objectives)
+    encoder = without_dropout(bench.encoder, tmp_path / "encoder")
+    same = replace(same, encoder=replace(same.encoder, name=str(encoder)))
+    pretrain(same, bench.kb, tmp_path / "one")
+    pretrain_on_two(same, bench.kb, tmp_path / "two")
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
 
 
 def test_several_layers_and_a_model_trained_further(bench, recipe, tmp_path):

@@ -48,6 +48,22 @@ def test_little_is_padding(items):
     assert padded < 1.1 * sum(len(item.tokens) for item in items)
 
 
+@pytest.mark.parametrize("n", [500, 481])
+def test_processes_take_their_parts_of_the_same_batches(items, n):
+    """One item of 481 is left over."""
+    whole = numbers(LengthBatches(items[:n], 16, seed=3).batches(0))
+    parts = [
+        numbers(LengthBatches(items[:n], 8, seed=3, rank=rank, world=2).batches(0))
+        for rank in (0, 1)
+    ]
+    together = [sorted(a + b) for a, b in zip(*parts, strict=True)]
+    if n == 500:
+        assert together == [sorted(batch) for batch in whole]
+    else:
+        assert [len(batch) for batch in together] == [16] * 30
+    assert [len(a) for a in parts[0]] == [len(b) for b in parts[1]]
+
+
 def test_processes_share_an_epoch(items):
     sources = [LengthBatches(items, 16, seed=3, rank=rank, world=2) for rank in (0, 1)]
     rows_of_process = [[*chain(*numbers(source.batches(0)))] for source in sources]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import signal
 from dataclasses import replace
@@ -11,9 +12,10 @@ from pathlib import Path
 import pytest
 import torch
 from one_writer import held_elsewhere
-from two_processes import run_on_two
+from two_processes import loads_after_joining, losses, run_on_two, without_dropout
 
 from biograft.corpus.formats import read_documents
+from biograft.corpus.tasks.records import Answer, PairExample, RankingExample
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.progress import Progress
 from biograft.tasks import (
@@ -327,6 +329,68 @@ def test_two_processes_agree_on_what_is_done(encoder_folder, tmp_path):
     found = results(tmp_path / "run")
     assert found["n_examples"]["test"] == 2
     assert len(found["test"]["f1"]["values"]) == 2
+
+
+AS_ONE = """
+import pickle, sys
+from pathlib import Path
+from biograft.tasks import TaskRecipe, TaskTrainingData, finetune_task
+from biograft.tasks.task import TaskExamples
+
+values, examples = pickle.loads(Path(sys.argv[1]).read_bytes())
+sets = {name: TaskExamples(examples) for name in ("train", "dev")}
+recipe = TaskRecipe.from_values("mine", values)
+finetune_task(recipe, TaskTrainingData(**sets, out=Path(sys.argv[2])))
+"""
+
+
+def examples_of(task, texts):
+    if task == "ranking":
+        sizes = [2 + row % 4 for row in range(len(texts))]
+        return [
+            RankingExample(text, tuple(Answer(texts[k], k == row % 2) for k in range(size)))
+            for row, (text, size) in enumerate(zip(texts, sizes, strict=True))
+        ]
+    pairs = zip(texts, texts[::-1], strict=True)
+    return [PairExample(*pair, str(int(row > 4))) for row, pair in enumerate(pairs)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "config",
+    [
+        *({"head": head, "overlap": 4, "types": "keep"} for head in ("softmax", "crf", "spans")),
+        {"negatives": 0},
+        {},
+    ],
+    ids=["softmax", "crf", "spans", "ranking", "matching"],
+)
+def test_two_processes_are_as_one(documents, encoder_folder, tmp_path, config):
+    """The loss of NER is a mean over words and that of ranking over pairs."""
+    task = "ner" if "head" in config else "ranking" if config else "matching"
+    encoder = without_dropout(encoder_folder, tmp_path / "encoder")
+    values = {
+        "task": task,
+        "encoder": {"name": str(encoder), "max_length": 32},
+        "config": {
+            **config, "dropout": 0.0,
+            "training": VALUES["config"]["training"] | {"epochs": 2, "warmup_ratio": 0.0},
+        },
+    }  # fmt: skip
+    examples = documents if task == "ner" else examples_of(task, [d.text for d in documents])
+    sets = {name: TaskExamples(examples) for name in ("train", "dev")}
+    recipe = TaskRecipe.from_values("mine", values)
+    finetune_task(recipe, TaskTrainingData(**sets, out=tmp_path / "one"))
+    (tmp_path / "given").write_bytes(pickle.dumps((values, examples)))
+    run_on_two(AS_ONE, tmp_path / "given", tmp_path / "two", log=tmp_path / "log")
+    one, two = (losses(tmp_path / name / "runs/lr-0.005/seed-1") for name in ("one", "two"))
+    assert len(one) >= 3  # it stops when all of dev is right
+    assert two == pytest.approx(one, abs=1e-5)
+
+
+def test_processes_join_before_the_encoder_is_loaded(recipe, data, monkeypatch):
+    with loads_after_joining(monkeypatch):
+        finetune_task(recipe(), data())
 
 
 def test_a_run_that_another_process_writes_is_refused_at_once(recipe, data, tmp_path):

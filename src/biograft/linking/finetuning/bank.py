@@ -33,9 +33,10 @@ class BankBatch:
     """A batch of texts, with the correct names of the bank for each."""
 
     texts: tuple[str, ...]
-    """The mentions, then names of the bank that are encoded again."""
+    """The mentions of all processes, then names of the bank that are encoded again."""
     n_mentions: int
-    fresh: Rows  # (texts - n_mentions,): rows of those names in the bank
+    """The mentions of this process."""
+    fresh: Rows  # (texts - mentions,): rows of those names in the bank
     bank: Tensor  # (names, width): vectors from the start of the epoch
     gold: Flags  # (texts, names)
     withheld: Flags  # (texts, names): the text itself
@@ -89,8 +90,10 @@ class NameBank:
             rows.update(rng.choice(right, n, replace=False).tolist() if n else ())
         return np.array(sorted(rows), np.int64)
 
-    def batch(self, vectors: Tensor, epoch: int, indices: Sequence[int]) -> BankBatch:
-        """Assemble a batch."""
+    def batch(
+        self, vectors: Tensor, epoch: int, indices: Sequence[int], n_own: int | None = None
+    ) -> BankBatch:
+        """Assemble a batch of examples, of which ``n_own`` (all) belong to this process."""
         chosen = [self.data.examples[index] for index in indices]
         fresh = self.sample(epoch, indices)
         queries = [(example.text, example.concepts) for example in chosen]
@@ -101,7 +104,8 @@ class NameBank:
             gold[line, self._right(text, concepts)] = True
             withheld[line, self._itself(text)] = True
         texts = tuple(text for text, _ in queries)
-        return BankBatch(texts, len(chosen), fresh, vectors, gold, withheld)
+        n_mentions = len(chosen) if n_own is None else n_own
+        return BankBatch(texts, n_mentions, fresh, vectors, gold, withheld)
 
     def _itself(self, text: str) -> list[int]:
         return self._of_form.get(normalise(text), [])
@@ -113,7 +117,10 @@ class NameBank:
 
 
 class BankBatches:
-    """Batches that can resume at any position: the vectors of an epoch are kept in ``folder``."""
+    """Batches that can resume at any position: the vectors of an epoch are kept in ``folder``.
+
+    A batch has the mentions of all processes, because each is taught with the names of all.
+    """
 
     def __init__(self, bank: NameBank, folder: Path, order: EpochOrder) -> None:
         self.bank, self.folder, self.order = bank, folder, order
@@ -130,8 +137,9 @@ class BankBatches:
         else:
             vectors = load_vectors(self.folder, epoch, len(self.bank))
         bank = torch.from_numpy(vectors.astype(np.float32)).to(self.bank.device)
-        for indices in self.order.batches(epoch, position):
-            yield self.bank.batch(bank, epoch, indices.tolist())
+        for indices in self.order.together(epoch, position):
+            n_own = len(indices) // self.order.shard.world
+            yield self.bank.batch(bank, epoch, indices.tolist(), n_own)
 
 
 def _reachable(data: FinetuneData, config: FinetuneConfig) -> Rows:

@@ -246,10 +246,16 @@ class EpochOrder:
 
     def batches(self, epoch: int, position: int, step: int = 1) -> Iterator[Rows]:
         """Yield the indices of every ``step``-th batch of an epoch from a position on."""
+        for indices in self.together(epoch, position, step):
+            yield indices[self.shard.rank :: self.shard.world]
+
+    def together(self, epoch: int, position: int, step: int = 1) -> Iterator[Rows]:
+        """Yield the indices of the batches of all processes, like ``batches``."""
         order = np.random.default_rng([self.seed, epoch]).permutation(self.n_examples)
-        order = order[self.shard.rank : self._n_own * self.shard.world : self.shard.world]
-        for start in range(position * self.batch_size, len(order), step * self.batch_size):
-            yield order[start : start + self.batch_size]
+        order = order[: self._n_own * self.shard.world]
+        size = self.batch_size * self.shard.world
+        for start in range(position * size, len(order), step * size):
+            yield order[start : start + size]
 
 
 class CandidateBatches:

@@ -47,7 +47,7 @@ from biograft.objectives.synonym_marginal import (
     marginal_loss,
     tokenize_in_batches,
 )
-from biograft.pretraining.alignment import AlignmentTraining, Embedder
+from biograft.pretraining.alignment import AlignmentTraining, Embedder, gather_rows
 from biograft.pretraining.synonym_pairs import PairBatch
 from biograft.progress import Progress
 from biograft.text import normalise
@@ -174,34 +174,60 @@ def _marginal(
         model=NameScorer(encoder, config.marginal),
         source=CandidateBatches(finder, run / "candidates", _order(len(data), config)),
         compute_loss=partial(_marginal_loss, encoder),
+        counts=_count_with_gold,
     )
 
 
+def _count_with_gold(batch: CandidateBatch) -> dict[str, int]:
+    """Count the mentions with a gold candidate; the others have no loss."""
+    return {"with_gold": int(batch.gold.any(1).sum())}
+
+
 def _marginal_loss(
-    encoder: TextEncoder, model: nn.Module, batch: CandidateBatch
+    encoder: TextEncoder,
+    model: nn.Module,
+    batch: CandidateBatch,
+    multipliers: Mapping[str, float],
 ) -> tuple[Tensor, dict[str, float]]:
     """Compute the loss of a batch of candidates, encoding all texts in one pass."""
     tokens = tokenize_in_batches(encoder, [*batch.mentions, *batch.names])
     columns, lexical = torch.from_numpy(batch.columns), torch.from_numpy(batch.lexical)
     scores = model(tokens, columns, lexical)
     loss, statistics = marginal_loss(scores, torch.from_numpy(batch.gold).to(scores.device))
-    return loss, {**statistics, "gold_found": float(batch.gold_found.mean())}
+    weight = multipliers["with_gold"]
+    return weight * loss, {
+        "with_gold": statistics["with_gold"],
+        "gold_probability": weight * statistics["gold_probability"],
+        "gold_first": weight * statistics["gold_first"],
+        "gold_found": float(batch.gold_found.mean()),
+    }
 
 
 def _bank(encoder: TextEncoder, data: FinetuneData, config: FinetuneConfig, run: Path) -> Task[Any]:
     bank, order = NameBank(data, encoder, config), _order(len(data), config)
+    shard = order.shard
     return Task(
-        model=BankScorer(encoder, config.marginal),
+        model=BankScorer(encoder, config.marginal, partial(_gather_texts, shard)),
         source=BankBatches(bank, run / "bank", order),
-        compute_loss=partial(_bank_loss, encoder),
+        compute_loss=partial(_bank_loss, encoder, shard),
     )
 
 
+def _gather_texts(shard: Shard, vectors: Tensor) -> Tensor:
+    """Gather the vectors of all processes, each of which encodes every ``world``-th text."""
+    places = torch.arange(len(vectors), device=vectors.device) * shard.world + shard.rank
+    gathered, places = gather_rows(vectors, places)
+    return gathered[places.argsort()]
+
+
 def _bank_loss(
-    encoder: TextEncoder, model: nn.Module, batch: BankBatch
+    encoder: TextEncoder, shard: Shard, model: nn.Module, batch: BankBatch
 ) -> tuple[Tensor, dict[str, float]]:
-    """Compute the loss of mentions, and of the names encoded with them, over the whole bank."""
-    tokens = tokenize_in_batches(encoder, batch.texts)
+    """Compute the loss of mentions, and of the names encoded with them, over the whole bank.
+
+    Each process encodes its part of the texts and computes the loss of all of them.
+    """
+    tokens = tokenize_in_batches(encoder, batch.texts[shard.rank :: shard.world])
     fresh, withheld = torch.from_numpy(batch.fresh), torch.from_numpy(batch.withheld)
     scores = model(tokens, batch.bank, fresh, withheld)
     loss, statistics = marginal_loss(scores, torch.from_numpy(batch.gold).to(scores.device))
@@ -271,7 +297,7 @@ def finetune_encoder(  # noqa: PLR0913 - data, model, settings and output of a r
     ``out/encoder``, also if training stops before the last step; with the marginal loss, the
     learned lexical weight is written beside it.
     """
-    progress, run = progress or Progress(enabled=False), Path(out)
+    progress, run, processes = progress or Progress(enabled=False), Path(out), join_processes()
     progress.start("mentions")
     data = make_examples(kb, encoder, mentions, config)
     provenance = {
@@ -288,7 +314,7 @@ def finetune_encoder(  # noqa: PLR0913 - data, model, settings and output of a r
         shutil.rmtree(run / "bank", ignore_errors=True)  # large, and no longer needed
     scorer = task.model if isinstance(task.model, NameScorer) else None
     weight = scorer.lexical_weight.item() if scorer is not None else None
-    if join_processes().is_main_process:
+    if processes.is_main_process:
         _save(encoder, run / "encoder", weight, {**described, "provenance": provenance})
     encoder.folder = run / "encoder"
     return FinetuneResult(run, run / "encoder", data.counts, trained, weight)

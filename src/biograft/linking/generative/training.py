@@ -169,7 +169,7 @@ def train_generative(
     progress: Progress | None = None,
 ) -> TrainedLinker:
     """Train in the folder ``out``, or resume the run there; write ``out/model``."""
-    progress, run = progress or Progress(enabled=False), Path(out)
+    progress, run, processes = progress or Progress(enabled=False), Path(out), join_processes()
     _check(kb, config, mentions)
     progress.start("names")
     selection = select_names(kb, config.names)
@@ -197,7 +197,7 @@ def train_generative(
     task = _task(learning, data, held_out, config, provenance)
     trained = train(task, config.training, run, resume=resume, progress=progress)
     report: dict[str, Any] = {"mentions": asdict(data.counts)}
-    if join_processes().is_main_process:
+    if processes.is_main_process:
         names = names or build()
         ranker = Seq2SeqLinker(kb, seq2seq, names, config, _mixing(config, mentions.search))
         report |= {

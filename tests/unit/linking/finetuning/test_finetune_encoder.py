@@ -8,9 +8,11 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from generative_store import query_in
 from safetensors.numpy import load_file
+from tiny_seq2seq import tiny_seq2seq
 from transformers import AutoModel
-from two_processes import run_on_two
+from two_processes import loads_after_joining, losses, run_on_two, without_dropout
 
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.linking import IndexConfig, build_index, open_index
@@ -22,6 +24,7 @@ from biograft.linking.finetuning.training_data import make_examples
 from biograft.linking.index import WEIGHTS, read_weights
 from biograft.linking.lexical import LexicalIndex
 from biograft.linking.queries import LabelledMention
+from biograft.linking.recipes import LINKERS, LinkerRecipe, LinkerTrainingData
 from biograft.nn import TextEncoder
 from biograft.objectives.configs import SynonymMarginalConfig
 from biograft.objectives.synonym_marginal import NameScorer, tokenize_in_batches
@@ -242,6 +245,53 @@ def test_two_processes_learn_the_same(clinic, tmp_path):
     assert one["encoder"] != clinic.load().fingerprint()
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert [line["rows"] for line in lines] == [4, 4, 4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["marginal", "bank", "contrastive"])
+def test_two_processes_are_as_one(clinic, config_of, tmp_path, loss):
+    """Some mentions have no gold candidate, so that the processes hold unequal numbers."""
+    clinic.load().save_pretrained(tmp_path / "saved")
+    start = without_dropout(tmp_path / "saved", tmp_path / "start")
+    options = {
+        "loss": loss, "k": 2, "reach": 4, "missing_gold": "skip",
+        "training": {"epochs": 3, "batch_size": 4, "precision": "fp32", "learning_rate": 1e-3},
+    }  # fmt: skip
+    encoder = TextEncoder.from_pretrained(start)
+    finetune_encoder(
+        clinic.kb, encoder, clinic.mentions, config_of(**options), tmp_path / "one"
+    )  # fmt: skip
+    mentions = json.dumps([(each.text, sorted(each.concepts)) for each in clinic.mentions])
+    given = [clinic.kb.folder, start, mentions, json.dumps(options), tmp_path / "two"]
+    run_on_two(TWO_PROCESSES, *given, log=tmp_path / "log")
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert len(one) == 6
+    assert two == pytest.approx(one, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("linker-encoder", ()),
+        ("genbioel-finetune", ("config.generation_weight=0.5", "config.fit_weight=false")),
+        ("linker-rerank", ()),
+    ],
+    ids=["encoder", "generative", "rerank"],
+)
+def test_processes_join_before_a_model_is_loaded(clinic, tmp_path, monkeypatch, name, changes):
+    """The index has an encoder, too."""
+    encoder = clinic.load()
+    encoder.save_pretrained(tmp_path / "start")
+    build_index(clinic.kb, tmp_path / "I", encoder, IndexConfig(dense=DenseConfig()))
+    queries = [query_in(f"{each.text} today", each.text, *each.concepts)
+               for each in clinic.mentions]  # fmt: skip
+    tiny_seq2seq([each.text for each in clinic.mentions]).save_pretrained(tmp_path / "bart")
+    start = tmp_path / ("bart" if name == "genbioel-finetune" else "start")
+    recipe = LinkerRecipe.load(name, changes, encoder=str(start))
+    index = None if name == "linker-encoder" else tmp_path / "I"
+    data = LinkerTrainingData(kb=clinic.kb, train=queries, out=tmp_path / "run", index=index)
+    with loads_after_joining(monkeypatch):
+        LINKERS.load(recipe.linker).run(recipe, data)
 
 
 def mention(text, *concepts):

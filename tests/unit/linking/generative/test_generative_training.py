@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from generative_store import Query, query_in
 from safetensors.torch import load_file
 from tiny_seq2seq import SMALL
+from two_processes import losses, run_on_two
 
 from biograft.errors import ConfigError, OutputError
 from biograft.linking import Linker
@@ -205,3 +207,26 @@ def test_other_names_of_the_trie_are_made_unlikely(named, tmp_path):
     run = train_generative(named, Mentions(train=QUERIES), config, tmp_path / "run").run
     lines = [json.loads(x) for x in (run / "metrics.jsonl").read_text().splitlines()]
     assert all(line["unlikelihood"] > 0 for line in lines if "loss" in line)
+
+
+TWO_PROCESSES = """
+import pickle, sys
+from pathlib import Path
+from biograft.kb import KnowledgeBase
+from biograft.linking.generative import Mentions, train_generative
+
+given, kb, out = sys.argv[1:]
+queries, config = pickle.loads(Path(given).read_bytes())
+train_generative(KnowledgeBase.open(kb), Mentions(train=queries), config, out)
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_are_as_one(named, tmp_path):
+    config = config_of(steps=6)
+    train_generative(named, Mentions(train=QUERIES), config, tmp_path / "one")
+    (tmp_path / "given").write_bytes(pickle.dumps((QUERIES, config)))
+    given = [tmp_path / "given", named.folder, tmp_path / "two"]
+    run_on_two(TWO_PROCESSES, *given, log=tmp_path / "log")
+    assert len(losses(tmp_path / "one")) == 6
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)

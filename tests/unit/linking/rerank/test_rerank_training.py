@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from two_processes import losses, run_on_two, without_dropout
 
 from biograft.errors import ConfigError, OutputError, StoreError
-from biograft.linking.rerank import ContextReranker, collect_examples, train_reranker
+from biograft.linking.rerank import ContextReranker, collect_examples, model, train_reranker
 from biograft.linking.rerank.reranker import SearchRanker
 from biograft.linking.rerank.training import ExampleBatches, listwise_loss
 from biograft.objectives.synonym_marginal import marginal_loss
@@ -119,3 +123,36 @@ def test_the_linker_that_ranked_first_is_kept_with_the_re_ranker(bench, data, tm
     assert ContextReranker.load(result.model, bench.kb, inner).inner is inner
     with pytest.raises(StoreError, match="ranker: not a trained linker"):
         ContextReranker.load(result.model, bench.kb)
+
+
+TWO_PROCESSES = """
+import pickle, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from conftest import make_queries
+from biograft.kb import KnowledgeBase
+from biograft.linking import Linker
+from biograft.linking.rerank import collect_examples, model, train_reranker
+
+model._DROPOUT = 0.0
+given, kb, out = sys.argv[2:]
+config = pickle.loads(Path(given).read_bytes())
+kb = KnowledgeBase.open(kb)
+train_reranker(collect_examples(kb, Linker.open(kb), make_queries(), config), config, out)
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_are_as_one(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr(model, "_DROPOUT", 0.0)
+    encoder = without_dropout(Path(bench.config().encoder), tmp_path / "encoder")
+    config = replace(bench.config(epochs=1, held_out=0.2), encoder=str(encoder))
+    data = collect_examples(bench.kb, bench.linker, bench.queries, config)
+    train_reranker(data, config, tmp_path / "one")
+    (tmp_path / "given").write_bytes(pickle.dumps(config))
+    here, out = Path(__file__).parent, tmp_path / "two"
+    run_on_two(
+        TWO_PROCESSES, here, tmp_path / "given", bench.kb.folder, out, log=tmp_path / "log"
+    )  # fmt: skip
+    assert len(losses(tmp_path / "one")) == 6
+    assert losses(out) == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
