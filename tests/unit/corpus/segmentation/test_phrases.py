@@ -15,8 +15,8 @@ from biograft.corpus.segmentation import (
     Phrase,
     PhraseConfig,
     mine_phrases,
-    run_counts as counting,
     read_phrases,
+    run_counts as counting,
     write_phrases,
 )
 from biograft.corpus.segmentation.phrases import read_corpus
