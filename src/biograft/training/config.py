@@ -48,9 +48,9 @@ class TrainingConfig(Config):
     ``precision`` auto is bf16 where the hardware supports it; otherwise it is fp16 with loss
     scaling on a GPU, and fp32 on a processor. ``gradient_checkpointing`` computes the states of a
     layer again in the backward pass, which saves memory. ``workers`` processes, at most one per
-    core, prepare batches ahead (0: none). ``save_every``, ``eval_every`` and ``log_every`` are in steps (0: at the end
-    only); ``keep`` is the number of checkpoints (0: all); ``max_minutes`` ends this session early,
-    to be resumed (0: no limit).
+    core, prepare batches ahead (0: none). ``save_every``, ``eval_every`` and ``log_every`` are in
+    steps (0: at the end only); ``keep`` is the number of checkpoints (0: all); ``max_minutes`` ends
+    this session early, to be resumed (0: no limit).
     """
 
     steps: Annotated[int, AtLeast(0)] = 0
