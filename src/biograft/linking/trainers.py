@@ -111,8 +111,10 @@ def run_ranker(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     """Train a ranker into ``out/kb``, ``out/index`` and ``out/model``; finished parts are kept."""
     try:
         from biograft.linking.supervised import TrainedRanker, grow_store, train_network
+        from biograft.training.processes import refuse_several
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training a ranker") from error
+    refuse_several(f"recipe {recipe.name}")
     if data.index is not None and recipe.encoder is not None:
         raise ConfigError("encoder: the index brings its own; leave one of the two out")
     mentions, known, out = label_mentions(data.train), label_mentions(data.known), data.out

@@ -28,8 +28,10 @@ class BatchPlan:
     def __str__(self) -> str:
         """Show the product: ``512 = 8 processes x 2 passes x 32 examples``."""
         batch = self.n_processes * self.accumulate * self.size
+        processes = "process" if self.n_processes == 1 else "processes"
+        passes = "pass" if self.accumulate == 1 else "passes"
         return (
-            f"{batch} = {self.n_processes} processes x {self.accumulate} passes "
+            f"{batch} = {self.n_processes} {processes} x {self.accumulate} {passes} "
             f"x {self.size} examples"
         )
 

@@ -21,6 +21,12 @@ def join_processes() -> PartialState:
     return PartialState(cpu=not torch.accelerator.is_available())
 
 
+def refuse_several(trained: str) -> None:
+    """Refuse a training that only one process can do, where several were started."""
+    if (n := join_processes().num_processes) > 1:
+        raise ConfigError(f"{trained}: trains in one process, found {n}; start it without torchrun")
+
+
 def refuse_lone_process(environment: Mapping[str, str]) -> None:
     """Refuse a single process where several were requested.
 

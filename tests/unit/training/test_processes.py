@@ -1,8 +1,9 @@
 import pytest
 from accelerate import DistributedType
+from two_processes import run_on_two
 
 from biograft.errors import ConfigError
-from biograft.training.processes import refuse_lone_process, refuse_sharding
+from biograft.training.processes import refuse_lone_process, refuse_several, refuse_sharding
 
 
 def test_a_lone_process_of_several_is_refused():
@@ -30,3 +31,23 @@ def test_sharded_models_are_refused(kind):
     with pytest.raises(ConfigError, match=f"configured for {kind}"):
         refuse_sharding(DistributedType[kind])
     refuse_sharding(DistributedType.MULTI_GPU)
+
+
+SEVERAL = """
+from biograft.errors import ConfigError
+from biograft.training.processes import refuse_several
+
+try:
+    refuse_several("recipe linker-ranker")
+except ConfigError as error:
+    assert str(error).startswith("recipe linker-ranker: trains in one process, found 2"), error
+else:
+    raise AssertionError("not refused")
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_do_not_write_one_ranker(tmp_path):
+    """Guards: each process trained the whole ranker and wrote it to the same folder."""
+    refuse_several("recipe linker-ranker")
+    run_on_two(SEVERAL, log=tmp_path / "log")
