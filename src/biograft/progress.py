@@ -64,7 +64,13 @@ class Progress:
         if fraction is None or not self._done_before < fraction < 1:
             return ""
         seconds = elapsed * (1 - fraction) / (fraction - self._done_before)
-        for unit, size in (("h", 3600), ("min", 60)):
-            if seconds >= 2 * size:
-                return f", {seconds / size:.0f} {unit} left"
-        return f", {seconds:.0f} s left"
+        amount, unit = in_units(seconds)
+        return f", {amount:.0f} {unit} left"
+
+
+def in_units(seconds: float) -> tuple[float, str]:
+    """Return a time in hours, minutes or seconds: the largest unit of which it has two."""
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return seconds / size, unit
+    return seconds, "s"

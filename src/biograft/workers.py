@@ -114,10 +114,15 @@ def _result(pending: Future[R] | Finished[R]) -> R:
 def _start_worker(given: Any, is_open: bool) -> None:
     """Set up a worker process, which ends with its parent and leaves interrupts to it."""
     global _opened  # noqa: PLW0603 - the one thing a worker keeps from job to job
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    leave_interrupts_to_parent()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _opened = given if is_open else given.open()
+
+
+def leave_interrupts_to_parent() -> None:
+    """Let the parent end this worker: an interrupt reaches all processes of a terminal."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _end_with_parent() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -11,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from biograft.errors import ConfigError
-from biograft.workers import n_cores
+from biograft.workers import leave_interrupts_to_parent, n_cores
 
 Batch = TypeVar("Batch")
 Batch_co = TypeVar("Batch_co", covariant=True)
@@ -66,7 +65,7 @@ def endless(
         batch_size=None,
         num_workers=min(workers, n_cores()),
         prefetch_factor=_AHEAD,
-        worker_init_fn=_leave_signals_to_parent,
+        worker_init_fn=_start_worker,
         multiprocessing_context="fork",  # the data is shared, not copied
         generator=torch.Generator(),  # otherwise the loader draws from the generator of dropout
     )
@@ -101,7 +100,5 @@ class _Stripes(IterableDataset[Any]):
                 position += n_workers
 
 
-def _leave_signals_to_parent(_: int) -> None:
-    """Let the parent end the workers: an interrupt reaches all processes of a terminal."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+def _start_worker(_: int) -> None:
+    leave_interrupts_to_parent()

@@ -40,7 +40,7 @@ from biograft.graph.embedding.transe import (
 )
 from biograft.graph.embedding.transr import batch_gradients, projection_gradients
 from biograft.graph.triples import Triples
-from biograft.progress import Progress
+from biograft.progress import Progress, in_units
 
 DEVICES = ("auto", "cpu", "cuda")
 MANY_ENTITIES = 200_000
@@ -334,13 +334,10 @@ class TrainingEstimate:
     n_bytes: int
 
     def __str__(self) -> str:
-        for unit, size in (("h", 3600), ("min", 60), ("s", 1)):
-            if self.seconds >= 2 * size or unit == "s":
-                took = f"{self.seconds / size:.3g} {unit}"
-                break
+        amount, unit = in_units(self.seconds)
         return (
-            f"about {took} for {self.n_epochs} epochs and {self.n_bytes / 2**30:.2f} GiB "
-            f"({self.optimiser} on {self.device})"
+            f"about {amount:.3g} {unit} for {self.n_epochs} epochs and "
+            f"{self.n_bytes / 2**30:.2f} GiB ({self.optimiser} on {self.device})"
         )
 
 
