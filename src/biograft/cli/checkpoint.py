@@ -76,3 +76,28 @@ def export(
         return
     head = "with" if result["token_head"] else "without"
     typer.echo(f"{form}: {result['n_layers']} layers, {head} token head: {out}")
+
+
+@app.command("average")
+def average(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="Encoders of one recipe, trained with other seeds."),
+    ],
+    out: Folder,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Average the weights of encoders: often as accurate as all of them, at the cost of one."""
+    try:
+        from biograft.linking.averaging import average_encoders
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("models", "averaging encoders") from error
+
+    result = average_encoders(folders, out, overwrite=overwrite)
+    if as_json:
+        print_json(result)
+        return
+    weight = result.get("lexical_weight")
+    beside = f", lexical weight {weight:.3g}" if weight is not None else ""
+    typer.echo(f"mean of {result['n_encoders']} encoders{beside}: {out}")

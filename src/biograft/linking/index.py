@@ -46,7 +46,8 @@ _GENERATORS = ("dense", "lexical")
 def write_weights(folder: Path, lexical: float, described: Mapping[str, Any]) -> None:
     """Write the lexical weight into an encoder's folder; a negative one becomes 0 in a search."""
     weights = {"dense": 1.0, "lexical": max(lexical, 0.0)}
-    WEIGHTS.write(folder, {"weights": weights, "learned": {"lexical": lexical}, **described})
+    content = {"weights": weights, "learned": {"lexical": lexical}, **described}
+    WEIGHTS.write(folder, content, overwrite=True)
 
 
 def read_weights(folder: Path) -> dict[str, float] | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, OutputError, nearest
 from biograft.kb import KnowledgeBase
+from biograft.linking.mentions import MentionForms
 from biograft.linking.queries import LabelledMention
 from biograft.linking.rankers import TrainedLinker
 from biograft.pretraining.recipe import EncoderConfig
@@ -117,17 +118,25 @@ def finetune(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
         return kind.run(recipe, data)
 
 
-def label_mentions(queries: Iterable[GoldQuery]) -> list[LabelledMention]:
+def label_mentions(
+    queries: Iterable[GoldQuery], kb: KnowledgeBase | None = None
+) -> list[LabelledMention]:
     """Return the mentions with known concepts.
 
     Composite mentions are left out: which part means which concept is not known, and every part
-    as a name of every concept would spoil the extended store.
+    as a name of every concept would spoil the extended store. With a store, abbreviations are
+    expanded as they are in linking.
     """
+    queries = list(queries)
+    forms = [part for query in queries for part in query.parts]
+    if kb is not None:
+        mention_forms = MentionForms(kb, abbreviations=True, composites=False)
+        forms = [form for form, _ in mention_forms.of_queries(queries)]
+    owners = [(row, query) for row, query in enumerate(queries) for _ in query.parts]
     return [
-        LabelledMention(part, query.gold, query.document or f"query {row}")
-        for row, query in enumerate(queries)
+        LabelledMention(form, query.gold, query.document or f"query {row}")
+        for form, (row, query) in zip(forms, owners, strict=True)
         if query.gold and len(query.needed) == 1
-        for part in query.parts
     ]
 
 

@@ -5,16 +5,24 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
 from biograft.linking.finetuning import FinetuneConfig
 from biograft.linking.generative.config import GenerativeConfig
-from biograft.linking.index import OpenedIndex, build_index, open_index, open_search, update_index
+from biograft.linking.index import (
+    IndexConfig,
+    OpenedIndex,
+    build_index,
+    open_index,
+    open_search,
+    update_index,
+    write_weights,
+)
 from biograft.linking.linker import Linker
-from biograft.linking.queries import LabelledMention, check_texts
+from biograft.linking.queries import LabelledMention, check_not_names, check_texts
 from biograft.linking.recipes import (
     LinkerKind,
     LinkerRecipe,
@@ -23,6 +31,7 @@ from biograft.linking.recipes import (
     label_mentions,
 )
 from biograft.linking.rerank.config import RerankConfig
+from biograft.linking.search_weights import fit_lexical_weight
 from biograft.linking.supervised.config import RankerConfig
 from biograft.training.run_folder import check_run, start_run
 
@@ -31,7 +40,10 @@ if TYPE_CHECKING:
 
 
 def run_encoder(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
-    """Fine-tune an encoder into ``out/encoder``, with its lexical weight where it is learned."""
+    """Fine-tune an encoder into ``out/encoder``, with its lexical weight where there is one.
+
+    The weight is fitted on ``data.dev``, else learned by the loss, or there is none.
+    """
     try:
         from biograft.linking.finetuning import finetune_encoder
         from biograft.training.processes import join_processes
@@ -40,11 +52,14 @@ def run_encoder(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
 
     if recipe.encoder is None:
         raise ConfigError(f"recipe {recipe.name}: missing key 'encoder.name'")
-    join_processes()  # so that each loads the encoder onto its own device
+    if data.dev is not None:
+        _check_dev(data, recipe.config)
+    processes = join_processes()  # so that each loads the encoder onto its own device
+    encoder = recipe.encoder.load()
     result = finetune_encoder(
         data.kb,
-        recipe.encoder.load(),
-        label_mentions(data.train),
+        encoder,
+        label_mentions(data.train, data.kb),
         recipe.config,
         data.out,
         resume=data.resume,
@@ -52,14 +67,42 @@ def run_encoder(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     )
     report = {k: v for k, v in result.to_json().items() if k not in ("run", "encoder", "finished")}
     finished = result.training.finished
+    if data.dev is not None and finished and processes.is_main_process:
+        report |= _fit_lexical_weight(data, encoder, recipe.config)
     return Outcome(made={"encoder": result.encoder}, report=report, finished=finished)
+
+
+def _check_dev(data: LinkerTrainingData, config: FinetuneConfig) -> None:
+    """Refuse, before training, what a lexical weight cannot be fitted on."""
+    if config.similarity != "cosine":
+        raise ConfigError(
+            "dev: the lexical weight fitted on it stands beside cosines, and this recipe trains "
+            f"for {config.similarity}; leave --dev out"
+        )
+    check_not_names(data.kb, [query for query in data.dev or () if query.gold])
+
+
+def _fit_lexical_weight(
+    data: LinkerTrainingData, encoder: TextEncoder, config: FinetuneConfig
+) -> dict[str, Any]:
+    """Fit the weight of lexical search on held-out mentions and write it beside the encoder."""
+    data.progress.start("lexical weight")
+    index = data.out / "index-dev"
+    index_config = IndexConfig(lexical=config.lexical)
+    build_index(data.kb, index, encoder, index_config, overwrite=True, progress=data.progress)
+    search = open_index(data.kb, index, weights={"lexical": 0.5, "dense": 0.5}).search
+    fitted = fit_lexical_weight(data.kb, search, data.dev or ())
+    folder = data.out / "encoder"
+    write_weights(folder, fitted.beside_dense, {"fitted": fitted.to_json()})
+    shutil.rmtree(index)
+    return {"lexical_weight": fitted.beside_dense, "dev": fitted.to_json()}
 
 
 ENCODER = LinkerKind(
     config=FinetuneConfig,
     encoder_key="encoder.name",
     needs_encoder=True,
-    takes=frozenset(),
+    takes=frozenset({"dev"}),
     run=run_encoder,
 )
 

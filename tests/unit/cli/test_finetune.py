@@ -188,9 +188,24 @@ def test_an_encoder_is_trained_and_indexed(inputs, run, train, tmp_path):
     assert first["score"] == pytest.approx(
         sum({"dense": 1 - weight, "lexical": weight}[e["generator"]] * e["score"]
             for e in first["evidence"]), abs=1e-4)  # fmt: skip
-    with pytest.raises(ConfigError, match="dev: a recipe of 'encoder' does not use it"):
-        train("linker-encoder", tmp_path / "b", "--dev", inputs / "dev.jsonl",
+    with pytest.raises(ConfigError, match="known: a recipe of 'encoder' does not use it"):
+        train("linker-encoder", tmp_path / "b", "--known", inputs / "dev.jsonl",
               "--encoder", inputs / "encoder")  # fmt: skip
+
+
+def test_the_lexical_weight_is_fitted_on_dev(inputs, train, tmp_path):
+    given = ("--encoder", inputs / "encoder", "--dev", inputs / "dev.jsonl", "--json")
+    done = train("linker-encoder", tmp_path / "run", *given, changes=QUICK)
+    report = json.loads(done.stdout)["report"]
+    fitted = report["dev"]["lexical_weight"]
+    assert max(report["dev"]["accuracy"].values()) <= 1
+    written = tmp_path / "run" / "encoder" / "biograft_lexical_weight.json"
+    weights = json.loads(written.read_text())["weights"]
+    assert weights == {"dense": 1.0, "lexical": pytest.approx(fitted / (1 - fitted))}
+    assert not (tmp_path / "run" / "index-dev").exists()
+    with pytest.raises(ConfigError, match="this recipe trains for dot"):
+        train("linker-encoder-biosyn", tmp_path / "dot", *given, changes=QUICK)
+    assert not (tmp_path / "dot").exists()
 
 
 def test_a_session_that_ran_out_of_time_goes_on(inputs, train, tmp_path):

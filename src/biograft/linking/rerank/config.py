@@ -35,6 +35,9 @@ class RerankConfig(Config):
     """Pooling of the states of a pair: ``cls`` or ``mean``."""
     n_candidates: Annotated[int, AtLeast(1)] = 16
     """Number of concepts of a mention that are re-ranked; those behind keep their order."""
+    n_train_candidates: Annotated[int, AtLeast(0)] = 0
+    """Candidates of a mention in each epoch of training: the correct ones and a random sample of
+    the others; 0: all."""
     max_length: Annotated[int, AtLeast(MIN_LENGTH)] = 128
     """Maximum number of tokens of a pair, including special tokens."""
     context_characters: Annotated[int, AtLeast(0)] = 120

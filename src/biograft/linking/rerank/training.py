@@ -105,6 +105,7 @@ class ExampleBatches:
     ) -> None:
         self._examples, self._size = examples, config.training.plan_batch(world).size
         self._seed, self._rank, self._world = config.training.seed, rank, world
+        self._n_candidates = config.n_train_candidates
         self._n_own = len(examples) // world
         if not self._n_own:
             raise ConfigError(f"{len(examples)} mentions are too few for {world} processes")
@@ -121,7 +122,21 @@ class ExampleBatches:
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self._examples))
         rows = order[self._rank : self._n_own * self._world : self._world].tolist()
         for start in range(position * self._size, len(rows), step * self._size):
-            yield [self._examples[row] for row in rows[start : start + self._size]]
+            yield [self._sample(epoch, row) for row in rows[start : start + self._size]]
+
+    def _sample(self, epoch: int, row: int) -> RerankExample:
+        """Return an example with some of its candidates: all correct ones, and random others."""
+        example, n = self._examples[row], self._n_candidates
+        wrong = [i for i, right in enumerate(example.right[:-1]) if not right]
+        n_wrong = max(n - len(example.right[:-1]) + len(wrong), 0)
+        if not n or len(wrong) <= n_wrong:
+            return example
+        rng = np.random.default_rng([self._seed, epoch, row])
+        left_out = set(rng.choice(wrong, len(wrong) - n_wrong, replace=False).tolist())
+        kept = [i for i in range(len(example.right) - 1) if i not in left_out]
+        candidates = tuple(example.mention.candidates[i] for i in kept)
+        right = (*(example.right[i] for i in kept), example.right[-1])
+        return RerankExample(example.mention._replace(candidates=candidates), right)
 
 
 class _RerankTrainer:

@@ -53,6 +53,27 @@ def test_an_interim_evaluation_is_logged(bench, data, tmp_path):
     assert [line["evaluation"]["n"] for line in lines if "evaluation" in line] == [12] * 3
 
 
+def test_training_reads_a_sample_of_the_candidates(bench, data):
+    config = replace(bench.config(batch_size=48), n_train_candidates=3)
+    (first,), (second,) = (list(ExampleBatches(data.train, config).batches(e)) for e in (0, 1))
+    whole = {example.mention[:2]: example for example in data.train}
+    kept = {epoch: {} for epoch in (0, 1)}
+    for epoch, batch in enumerate((first, second)):
+        for example in batch:
+            full = whole[example.mention[:2]]
+            names = [candidate.concept for candidate in example.mention.candidates]
+            everything = [candidate.concept for candidate in full.mention.candidates]
+            assert [name for name in everything if name in names] == names
+            flags = dict(zip(everything, full.right[:-1], strict=True))
+            assert example.right == (*(flags[name] for name in names), full.right[-1])
+            assert {name for name, right in flags.items() if right} <= set(names)
+            assert len(names) == max(min(3, len(everything)), sum(flags.values()))
+            kept[epoch][example.mention[:2]] = names
+    assert kept[0] != kept[1] or all(len(e.mention.candidates) <= 3 for e in data.train)
+    again = next(ExampleBatches(data.train, config).batches(0))
+    assert [e.mention for e in again] == [e.mention for e in first]
+
+
 def test_nothing_is_printed(bench, data, tmp_path, capfd):
     train_reranker(data, bench.config(steps=1), tmp_path / "run")
     assert capfd.readouterr() == ("", "")
