@@ -224,9 +224,10 @@ def run_rerank(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
         from biograft.training.processes import join_processes
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training a re-ranker") from error
-    remedy = "give --text, the documents of the gold"
-    check_texts(data.train, "training mentions", remedy)
-    check_texts(data.dev or (), "held-out mentions", remedy)
+    if recipe.config.context_characters:
+        remedy = "give --text, the documents of the gold, or set config.context_characters=0"
+        check_texts(data.train, "training mentions", remedy)
+        check_texts(data.dev or (), "held-out mentions", remedy)
     join_processes()  # before the linker's encoder is loaded
     data.progress.start("candidates")
     linker = Linker.open(data.kb, data.index, data.model)

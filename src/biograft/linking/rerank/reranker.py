@@ -121,7 +121,6 @@ class Reranked(NamedTuple):
 class ContextReranker:
     """Re-ranks the first candidates of another ranking by the context of the mention."""
 
-    uses_context = True
     nil_below = 0.0
     """NIL is more probable than a candidate with a lower score."""
 
@@ -161,6 +160,11 @@ class ContextReranker:
             mix=metadata.mix,
             inner=inner or SearchRanker(kb, metadata.weights),
         )
+
+    @property
+    def uses_context(self) -> bool:
+        """Whether the text around a mention is read, or the mention alone."""
+        return self.config.context_characters > 0
 
     def rank_candidates(
         self, texts: Sequence[str], pool: CandidatePool, contexts: Sequence[Context]

@@ -11,6 +11,8 @@ from safetensors.torch import load_file
 from two_processes import losses, run_on_two, without_dropout
 
 from biograft.errors import ConfigError, OutputError, StoreError
+from biograft.linking import Linker
+from biograft.linking.recipes import LINKERS, LinkerRecipe, LinkerTrainingData
 from biograft.linking.rerank import ContextReranker, collect_examples, model, train_reranker
 from biograft.linking.rerank.reranker import SearchRanker
 from biograft.linking.rerank.training import ExampleBatches, listwise_loss
@@ -72,6 +74,23 @@ def test_training_reads_a_sample_of_the_candidates(bench, data):
     assert kept[0] != kept[1] or all(len(e.mention.candidates) <= 3 for e in data.train)
     again = next(ExampleBatches(data.train, config).batches(0))
     assert [e.mention for e in again] == [e.mention for e in first]
+
+
+def test_mentions_without_texts_are_ranked_if_no_context_is_read(bench, tmp_path):
+    bare = [replace(query, context="", start=None, end=None) for query in bench.queries]
+    given = {"kb": bench.kb, "train": bare, "out": tmp_path / "run"}
+    with pytest.raises(ConfigError, match=r"none of the \d+ has a text.*context_characters=0"):
+        run_with(bench.config(steps=1), **given)
+    run_with(bench.config(steps=1, context_characters=0), **given)
+    linker = Linker.open(bench.kb, model=tmp_path / "run" / "model")
+    assert not linker.uses_context
+    assert len(linker.rank(bare, 2)) == len(bare)
+
+
+def run_with(config, **given):
+    encoder = config.encoder
+    recipe = LinkerRecipe.load("linker-rerank", encoder=encoder)
+    LINKERS.load("rerank").run(replace(recipe, config=config), LinkerTrainingData(**given))
 
 
 def test_nothing_is_printed(bench, data, tmp_path, capfd):
