@@ -11,14 +11,14 @@ demo: $(READY)
 	$(BIN)/biograft demo -o demo
 
 # two test processes with several threads of torch each would wait for one another; a file stays
-# with one process, so that its compiled loops are compiled once
+# with one process, so that its compiled loops are compiled once, in the order of tests/conftest.py
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(BIN)/mypy -n 2
 
 bench: $(READY)
 	$(BIN)/python benchmarks/kb_build.py --quick

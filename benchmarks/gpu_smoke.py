@@ -43,8 +43,8 @@ _BASE: dict[str, Any] = {
     "max_length": 512,
 }
 _TINY: dict[str, Any] = {"width": 32, "layers": 3, "heads": 2, "feed_forward": 64, "max_length": 64}
-_MAX_TOKENS = 48
-"""Tokens of a sequence of a quick run."""
+_MAX_TOKENS, _BATCH_SIZE = 48, 32
+"""Tokens of a sequence, and sequences of an update of pre-training, in a quick run."""
 
 
 def families() -> dict[str, str]:
@@ -128,6 +128,7 @@ class Smoke:
         _, values = PretrainingRecipe.resolve(name)
         stream, knowledge = values["stream"], values.get("knowledge", {})
         changes = self._training("training.")
+        changes += [f"training.batch_size={_BATCH_SIZE}"] * self.quick
         if stream.get("kind") == "annotated_text":
             changes.append(self._path("stream.shards", "shards"))
             changes += [f"stream.max_length={_MAX_TOKENS}"] * self.quick

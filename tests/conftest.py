@@ -18,6 +18,13 @@ VENDORED = Path(__file__).parent / "data"
 """Small files that are part of the repository, used where ``DATA`` lacks them."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with files of slow tests, then of many tests: no process is left waiting at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    sizes = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path not in slow, -sizes[item.path]))
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _full_precision() -> Iterator[None]:
     """Make precision ``auto`` mean 32 bits on every machine; tests of bfloat16 name it."""

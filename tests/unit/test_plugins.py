@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,11 +95,33 @@ def _install(folder: Path, name: str, entries: str) -> None:
 
 
 def run(site: Path, *arguments: str, code: str = "") -> subprocess.CompletedProcess[str]:
-    what = ["-c", code] if code else ["-m", "biograft", *arguments]
+    what = ["-c", code] if code else ["-m", "biograft"]
     environment = {**os.environ, "PYTHONPATH": str(site)}
     return subprocess.run(
-        [sys.executable, *what], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, *what, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
+
+
+COMMANDS = """
+import json, sys
+from typer.testing import CliRunner
+from biograft.cli import app
+
+for arguments in json.loads(sys.argv[1]):
+    done = CliRunner().invoke(app, arguments)
+    print(json.dumps([done.exit_code, done.stdout, str(done.exception or "")]))
+"""
+
+
+def run_all(site: Path, *commands: Sequence[str]) -> list[list[Any]]:
+    """Run commands in one process: exit code, output and error of each."""
+    done = run(site, json.dumps(commands), code=COMMANDS)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["named", "recognised"])
@@ -111,19 +135,22 @@ def test_a_source_format(site, tmp_path, named):
 
 
 def test_an_objective_and_a_task_in_recipes(site, tmp_path):
-    path = tmp_path / "mine.toml"
+    objective, task = tmp_path / "objective.toml", tmp_path / "task.toml"
     text = 'base = "sapbert"\n[objective.toy_alignment]\ntoy = 3\n'
-    path.write_text(text, encoding="utf-8")
-    done = run(site, "recipe", "show", str(path))
-    assert done.returncode == 0, done.stderr
-    assert "[objective.toy_alignment]\ntoy = 3" in done.stdout
-    done = run(site, "recipe", "show", str(path), "--set", "objective.toy_alignment.toy=0")
-    assert (done.returncode, "toy: expected at least 1, found 0" in done.stderr) == (2, True)
-    path.write_text('base = "matching"\ntask = "toy_matching"\n', encoding="utf-8")
-    done = run(site, "recipe", "show", str(path))
-    assert done.returncode == 0, done.stderr
-    done = run(site, "recipe", "show", "matching", "--set", "config.training.steps=0")
-    assert done.returncode == 0, done.stderr
+    objective.write_text(text, encoding="utf-8")
+    task.write_text('base = "matching"\ntask = "toy_matching"\n', encoding="utf-8")
+    shown, refused, of_task, shipped = run_all(
+        site,
+        ["recipe", "show", str(objective)],
+        ["recipe", "show", str(objective), "--set", "objective.toy_alignment.toy=0"],
+        ["recipe", "show", str(task)],
+        ["recipe", "show", "matching", "--set", "config.training.steps=0"],
+    )
+    assert shown[0] == 0, shown
+    assert "[objective.toy_alignment]\ntoy = 3" in shown[1]
+    assert "toy: expected at least 1, found 0" in refused[2]
+    assert of_task[0] == 0, of_task
+    assert shipped[0] == 0, shipped
 
 
 def test_a_metric(site):

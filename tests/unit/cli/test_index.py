@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import subprocess
 import sys
 
 import pytest
@@ -125,7 +125,9 @@ def test_existing_outputs_are_kept(store, tmp_path):
 
 
 @pytest.mark.parametrize("model_type", ["bert", "mischief"])
-def test_code_in_an_encoder_folder_is_never_run(store, tiny_encoder, tmp_path, model_type):
+def test_code_in_an_encoder_folder_is_never_run(
+    store, tiny_encoder, tmp_path, run_main, monkeypatch, model_type
+):
     """Guards: ``printf 'y\\n' | biograft index KB --encoder DIR`` ran a module of DIR."""
     folder, witness = tiny_encoder(["flu"]), tmp_path / "it-ran"
     (folder / "mischief.py").write_text(f"open({str(witness)!r}, 'w').close()\n")
@@ -133,14 +135,12 @@ def test_code_in_an_encoder_folder_is_never_run(store, tiny_encoder, tmp_path, m
     auto_map = dict.fromkeys(("AutoConfig", "AutoModel"), "mischief.Anything")
     changed = {**config, "model_type": model_type, "auto_map": auto_map}
     (folder / "config.json").write_text(json.dumps(changed))
-    done = subprocess.run(
-        [sys.executable, "-m", "biograft", "index", store, "--encoder", folder,
-         "-o", tmp_path / "I"],
-        input="y\n" * 9, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n" * 9))
+    run_main("--version")  # what the fixtures print is not of the command
+    done = run_main("index", store, "--encoder", folder, "-o", tmp_path / "I")
+    assert done.code == 2
     assert not witness.exists()
-    assert done.stdout == ""
-    assert done.stderr.startswith(f"biograft: {folder}")
-    assert done.stderr.count("\n") == 1
+    assert done.out == ""
+    assert done.err.startswith(f"biograft: {folder}")
+    assert done.err.count("\n") == 1
     assert not (tmp_path / "I").exists()
