@@ -18,7 +18,7 @@ test: lint
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy -n 2
+	$(BIN)/mypy
 
 bench: $(READY)
 	$(BIN)/python benchmarks/kb_build.py --quick
