@@ -11,6 +11,7 @@ from typing import Any
 
 from biograft.artifacts import ArtifactKind, new_folder
 from biograft.evaluation.analysis import Mistake, Population, count_kinds
+from biograft.evaluation.comparison import ANSWERS_FILE, save_answers
 from biograft.evaluation.linking import LinkingResult
 
 REPORT = ArtifactKind(
@@ -59,12 +60,13 @@ class _ReportTable:
 
 
 def write_report(report: LinkingReport, folder: Path, *, overwrite: bool = False) -> None:
-    """Write ``report.md`` with its figures, ``report.html`` and ``result.json`` to a new folder."""
+    """Write ``report.md`` with its figures, ``report.html``, ``result.json`` and the answers."""
     with new_folder(folder, overwrite=overwrite) as work:
         for name, image in report.figures.items():
             (work / f"{name}.png").write_bytes(image)
         (work / "report.md").write_text(to_markdown(report), encoding="utf-8")
         (work / "report.html").write_text(to_html(report), encoding="utf-8")
+        save_answers(report.result, work / ANSWERS_FILE)
         REPORT.write(work, _content(report))
 
 

@@ -82,7 +82,7 @@ def test_the_folder_holds_all_and_is_not_overwritten_unasked(report, tmp_path):
     names = {path.name for path in folder.iterdir()}
     assert names == {
         "report.md", "report.html", "result.json", "recall.png", "similarity.png",
-        "reliability.png",
+        "reliability.png", "answers.json",
     }  # fmt: skip
     values = REPORT.read(folder)
     assert (values["format"], values["version"]) == ("biograft-linking-report", 1)
