@@ -1,14 +1,14 @@
-"""``biograft evaluate``: link (given mentions), text (end to end), task (models of tasks)."""
+"""``biograft evaluate``: the group, its commands link (given mentions) and text (end to end)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from biograft.cli.evaluate_task import task
 from biograft.cli.options import (
     Calibration,
     Index,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         LinkingResult,
         LinkQuery,
         Score,
+        ScoredQueries,
         TextIndex,
         TextResult,
     )
@@ -109,6 +110,20 @@ def link(
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a report with charts to DIR.")
     ] = None,
+    answers: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-answers", metavar="FILE", help="Write each query with its answers, to compare."
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE|DIR",
+            help="Compare with the answers of another run: a file of --save-answers, or the "
+            "folder of a --report.",
+        ),
+    ] = None,
     depth: Annotated[
         int, typer.Option("-k", "--depth", metavar="K", min=5, help="Answers to judge a query.")
     ] = 30,
@@ -141,17 +156,19 @@ def link(
     from biograft.evaluation import (
         EvaluationConfig,
         GoldConfig,
+        ScoredQueries,
         TextIndex,
         drop_queries,
         evaluate_linking,
         read_gold,
+        save_answers,
     )
     from biograft.evaluation.linking import CUTOFFS, nil_as_linked
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker
 
-    if report is not None:
-        import biograft.evaluation.figures  # noqa: F401  # a missing extra fails before the work
+    _check_outputs(report, answers, overwrite=overwrite)
+    other = ScoredQueries.load(against) if against is not None else None
     if fit_calibration is not None:
         _check_fit(fit_calibration, nil_below, calibration, overwrite=overwrite)
     elif aim:
@@ -169,6 +186,9 @@ def link(
     result = evaluate_linking(linker, base, queries, scorer, config, Progress(enabled=not quiet))
     _warn_link(result, gold_set, texts)
     left_out = _left_out(gold_set)
+    if answers is not None:
+        save_answers(result, answers, overwrite=overwrite)
+    compared = _compare(result, other, against, seed)
     if report is not None:
         provenance = {
             "knowledge base": str(kb), "gold": gold, "format": form,
@@ -185,9 +205,10 @@ def link(
         more = {"left_out": left_out, "nil_below": config.nil_below}
         more |= {"n_without_text": gold_set.n_without_text}
         more |= {"calibration": fitted} if fitted else {}
-        print_json({"format": form, **result.to_json(), **more})
+        print_json({"format": form, **result.to_json(), **more, **compared})
     else:
         _print_link(result, base, seen, _nil_rule(config))
+        _print_compared(compared)
         if fitted:
             _print_fit(fitted)
 
@@ -235,6 +256,39 @@ def _print_link(
         typer.echo(f"  {part.name:20} n={part.n:<7,} acc@1 {100 * part.acc1:6.2f}")
 
 
+def _compare(
+    result: LinkingResult, other: ScoredQueries | None, against: Path | None, seed: int
+) -> dict[str, Any]:
+    """Compare by all metrics that both runs have, as plain values; nothing without another run."""
+    from biograft.evaluation import compare
+
+    if other is None:
+        return {}
+    tests = {each.metric: each.to_json() for each in compare(result, other, seed=seed)}
+    return {"against": {"file": str(against), **tests}}
+
+
+_COMPARED = ("acc@1", "acc@5", "mrr")
+"""The metrics whose comparison is printed; JSON has all."""
+
+
+def _print_compared(compared: Mapping[str, Any]) -> None:
+    for against in compared.values():
+        typer.echo(f"against {against['file']}:")
+        for metric in (name for name in _COMPARED if name in against):
+            tests = against[metric]
+            low, high = tests["interval"]
+            interval = f"{low:+6.2f} to {high:+6.2f}"
+            p_values = f"randomisation {_p_value(tests['randomisation_p'])}"
+            if tests["mcnemar_p"] is not None:
+                p_values += f", McNemar {_p_value(tests['mcnemar_p'])}"
+            typer.echo(f"  {metric:14} {tests['difference']:+6.2f}   {interval}   {p_values}")
+
+
+def _p_value(p: float) -> str:
+    return f"p = {p:.4f}" if p >= 0.0001 else "p < 0.0001"
+
+
 def _write_report(
     result: LinkingResult,
     base: KnowledgeBase,
@@ -266,6 +320,14 @@ def _write_report(
     typer.echo(f"report written to {folder}", err=True)
 
 
+def _check_outputs(report: Path | None, answers: Path | None, *, overwrite: bool) -> None:
+    """Refuse before the evaluation what would fail after it."""
+    if report is not None:
+        import biograft.evaluation.figures  # noqa: F401  # a missing extra
+    if answers is not None:
+        _refuse_existing(answers, overwrite=overwrite)
+
+
 def _check_fit(
     file: Path, nil_below: float | None, calibration: Path | None, *, overwrite: bool
 ) -> None:
@@ -274,6 +336,10 @@ def _check_fit(
         raise ConfigError("--nil-below: --fit-calibration fits a threshold; leave one of them out")
     if calibration is not None:
         raise ConfigError("--calibration: --fit-calibration fits another; leave one of them out")
+    _refuse_existing(file, overwrite=overwrite)
+
+
+def _refuse_existing(file: Path, *, overwrite: bool) -> None:
     if file.exists() and not overwrite:
         raise OutputError(f"{file}: exists already; choose another file, or give --overwrite")
 
@@ -371,130 +437,4 @@ def _score_cells(score: Score) -> str:
     return "".join(cells)
 
 
-@dataclass(frozen=True, slots=True)
-class _DataOptions:
-    """How ``evaluate task`` reads its files, and where it writes the predictions."""
-
-    form: str
-    split: str
-    grouped: bool
-    schema: Path | None
-    out: Path | None
-
-    def refuse_without_data(self) -> None:
-        """Refuse these options when no file is named."""
-        options = {
-            "--format": self.form,
-            "--split": self.split,
-            "--grouped": self.grouped,
-            "--schema": self.schema,
-            "--out": self.out,
-        }
-        names = [name for name, value in options.items() if value]
-        if names:
-            raise ConfigError(f"{', '.join(names)}: needs a file to read; name one with --data")
-
-
-@app.command()
-def task(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Task model, or RUN of one.")],
-    data: Annotated[
-        list[str] | None, typer.Option(metavar="PATH", help="File to evaluate on; repeatable.")
-    ] = None,
-    form: Annotated[
-        str, typer.Option("--format", metavar="F", help="Format of --data; default: detect.")
-    ] = "",
-    split: Annotated[
-        str, typer.Option(metavar="test", help="Split of a file that holds several (DDI).")
-    ] = "",
-    grouped: Annotated[bool, typer.Option("--grouped", help="BLURB's groups of ChemProt.")] = False,
-    schema: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Schema of the relations of CMeIE.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write the predictions.")
-    ] = None,
-    against: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="Compare the runs MODEL and RUN over their seeds."),
-    ] = None,
-    published: Annotated[
-        float | None,
-        typer.Option(metavar="0.856", help="Compare the run MODEL with a published result."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Evaluate the model of a task on a file, or compare runs.
-
-    Classes are scored one by one and together (micro F1), answer rankings by acc@1 and MRR. Runs
-    are compared by the F1 or acc@1 of their seeds on their common test set: with Welch's t-test
-    and, for equal seeds, the paired one. A published result is compared by a one-sample t-test.
-    """
-    from biograft.tasks import compare_runs, compare_with_value
-
-    results: dict[str, Any] = {}
-    options = _DataOptions(form, split, grouped, schema, out)
-    if data:
-        results["data"] = _evaluate_task(model, data, options)
-    else:
-        options.refuse_without_data()
-    if against is not None:
-        results["against"] = compare_runs(model, against)
-    if published is not None:
-        results["published"] = compare_with_value(model, published)
-    if not results:
-        raise ConfigError("nothing to do: give --data, --against or --published")
-    if as_json:
-        print_json({"model": str(model), **results})
-        return
-    if "data" in results:
-        _print_task(results.pop("data"))
-    for comparison in results.values():
-        _print_comparison(comparison)
-
-
-def _evaluate_task(folder: Path, paths: list[str], options: _DataOptions) -> dict[str, Any]:
-    from biograft.tasks import TASKS, open_task
-    from biograft.tasks.configs import TaskDataConfig
-
-    model = open_task(folder)
-    kind = TASKS.load(model.kind)
-    data = TaskDataConfig(
-        format=options.form,
-        has_splits=bool(options.split),
-        grouped=options.grouped,
-        schema=str(options.schema or ""),
-    )
-    gold = kind.read(paths, options.split or "test", data)
-    warn_left_out(gold.rejected, "rows")
-    answers = model.predict(gold.examples)
-    if options.out is not None:
-        model.write(gold.examples, answers, options.out)
-    report = model.report(gold.examples, answers).to_json()
-    return {"n": len(gold.examples), "metrics": list(kind.metrics), **report}
-
-
-def _print_task(report: Mapping[str, Any]) -> None:
-    """Print each class, if there are any, all of them together, and chance."""
-    for name, metrics in report.get("classes", {}).items():
-        line = ", ".join(f"{key} {metrics[key]:.4f}" for key in ("f1", "precision", "recall"))
-        typer.echo(f"  {name or '(entity)':20} {line} ({metrics['right'] + metrics['missed']:,})")
-    names = report["metrics"]
-    typer.echo(f"  {'all':20} " + ", ".join(f"{name} {report[name]:.4f}" for name in names))
-    if "chance" in report:
-        chance = report["chance"]
-        levels = [f"{name} {chance[name]:.4f}" for name in names if name in chance]
-        typer.echo(f"  {'chance':20} " + ", ".join(levels))
-    for reason, n in report.get("left_out", {}).items():
-        typer.echo(f"  {n:,} {reason} left out", err=True)
-    if report.get("n_tied"):
-        typer.echo(f"  {report['n_tied']:,} questions tied, counted as wrong", err=True)
-
-
-def _print_comparison(comparison: Mapping[str, Any]) -> None:
-    metric, against = comparison["metric"], comparison["against"]
-    change = f"{comparison['difference']:+.4f}"
-    typer.echo(f"  {metric} {comparison[metric]:.4f} vs {against:.4f}: {change}")
-    for test in ("welch", "paired", "one_sample"):
-        if test in comparison:
-            typer.echo(f"  {test.replace('_', '-')} t-test: p = {comparison[test]['p']:.4f}")
+app.command()(task)

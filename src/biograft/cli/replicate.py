@@ -141,7 +141,9 @@ def _print_json(row: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(row, ensure_ascii=False))
 
 
-_SHOWN = ("set", "split", "seed", "config", "n", "acc@1", "acc@5")
+_SHOWN = (
+    "set", "protocol", "dictionary", "split", "seed", "config", "n", "acc@1", "acc@5", "f1",
+)  # fmt: skip
 
 
 def _print_row(row: Mapping[str, Any]) -> None:

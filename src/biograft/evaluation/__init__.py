@@ -18,6 +18,13 @@ if TYPE_CHECKING:
         similarity_buckets as similarity_buckets,
         sub_populations as sub_populations,
     )
+    from biograft.evaluation.comparison import (
+        Comparison as Comparison,
+        ScoredQueries as ScoredQueries,
+        compare as compare,
+        paired as paired,
+        save_answers as save_answers,
+    )
     from biograft.evaluation.end_to_end import (
         Score as Score,
         TextResult as TextResult,
@@ -41,13 +48,11 @@ if TYPE_CHECKING:
     )
     from biograft.evaluation.judge import NameRanker as NameRanker, Ranker as Ranker
     from biograft.evaluation.linking import (
-        Comparison as Comparison,
         EvaluationConfig as EvaluationConfig,
         LinkingResult as LinkingResult,
         QueryRow as QueryRow,
         evaluate_linking as evaluate_linking,
         nil_as_linked as nil_as_linked,
-        paired as paired,
     )
     from biograft.evaluation.report import (
         LinkingReport as LinkingReport,

@@ -1,4 +1,4 @@
-"""Analysis of linking results: sub-populations, similarity buckets and kinds of error.
+"""Analysis of linking results: sub-populations, similarity buckets, kinds and causes of error.
 
 The populations are those of GenBioEL's table. Mentions are compared case-insensitively; words are
 separated by whitespace. Populations that need the training gold are left out without it.
@@ -6,8 +6,8 @@ separated by whitespace. Populations that need the training gold are left out wi
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from biograft.corpus.abbreviations import abbreviates
 from biograft.evaluation.gold import LinkQuery
 from biograft.evaluation.ids import StoreIds, resolve_gold
 from biograft.evaluation.linking import LinkingResult, QueryRow
@@ -108,12 +109,14 @@ def similarity_buckets(result: LinkingResult, base: KnowledgeBase) -> list[Popul
 def name_similarity(query: LinkQuery, base: KnowledgeBase) -> float:
     """Return the cosine of the mention and the most similar gold name; 0 if there is none."""
     grams = _grams(query.mention)
-    names = {
-        normalise(name.text)
-        for row in base.rows_of(query.gold)
-        for name in base.concept_at(row).names
-    }
+    names = _gold_names(query, base)
     return max((_cosine(grams, _grams(name)) for name in names), default=0.0)
+
+
+def _gold_names(query: LinkQuery, base: KnowledgeBase) -> set[str]:
+    """Return the normalised names of all gold concepts."""
+    rows = base.rows_of(query.gold)
+    return {normalise(name.text) for row in rows for name in base.concept_at(row).names}
 
 
 def _grams(text: str) -> Counter[str]:
@@ -160,6 +163,34 @@ class ErrorKind(StrEnum):
     NOT_FOUND = "gold concept not found"
 
 
+class ErrorCause(StrEnum):
+    """Causes of error: what the mention has that the store lacks. The first that applies counts."""
+
+    COMPOSITE = "composite mention"
+    AMBIGUOUS = "ambiguous name"
+    ANNOTATION = "annotation doubt"
+    ABBREVIATION = "abbreviation"
+    OTHERS_NAME = "name of another concept only"
+    SPELLING = "other spelling or word order"
+    NO_NAME = "no name in the store"
+    OTHER = "other"
+
+
+CAUSES = {
+    ErrorCause.COMPOSITE: "the mention means several concepts, or has several parts",
+    ErrorCause.AMBIGUOUS: "the mention is a name of the gold concept and of another one",
+    ErrorCause.ANNOTATION: "the same mention has another gold concept elsewhere in the gold",
+    ErrorCause.ABBREVIATION: "a short form, which is no name of the gold concept",
+    ErrorCause.OTHERS_NAME: "the mention is a name of another concept, but not of the gold one",
+    ErrorCause.SPELLING: "a name of the gold concept has like words, in any order",
+    ErrorCause.NO_NAME: "the gold concept, or a name of it with like words, is not in the store",
+    ErrorCause.OTHER: "the mention is a name of the gold concept only, or the gold is NIL",
+}
+"""What each cause means."""
+LIKE_WORDS = 0.5
+"""Similarity from which two words may be spellings or forms of one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mistake:
     """A wrong answer beside the right one."""
@@ -174,12 +205,21 @@ class Mistake:
     """The matched name of the predicted concept."""
     rank: int | None
     kind: ErrorKind
+    cause: ErrorCause
 
 
 def find_mistakes(result: LinkingResult, base: KnowledgeBase) -> list[Mistake]:
     """Return all queries whose first answer is not certainly right, in order."""
     unknown = result.resolved.unknown
-    return [_mistake(row, base, unknown) for row in result.rows if row.right < 1]
+    golds: defaultdict[str, set[frozenset[str]]] = defaultdict(set)
+    for query in result.resolved.queries:
+        golds[query.mention.lower()].add(query.gold)
+    doubtful = {mention for mention, found in golds.items() if len(found) > 1}
+    return [
+        _mistake(row, base, unknown, find_cause(row.query, base, doubtful))
+        for row in result.rows
+        if row.right < 1
+    ]
 
 
 def count_kinds(mistakes: Sequence[Mistake]) -> dict[ErrorKind, int]:
@@ -188,7 +228,80 @@ def count_kinds(mistakes: Sequence[Mistake]) -> dict[ErrorKind, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _mistake(row: QueryRow, base: KnowledgeBase, unknown: frozenset[str]) -> Mistake:
+def count_causes(mistakes: Sequence[Mistake]) -> dict[ErrorCause, int]:
+    """Count mistakes by cause, in the order of causes; those that do not occur count 0."""
+    counts = Counter(mistake.cause for mistake in mistakes)
+    return {cause: counts[cause] for cause in ErrorCause}
+
+
+def find_cause(query: LinkQuery, base: KnowledgeBase, doubtful: Collection[str]) -> ErrorCause:
+    """Return the cause of a wrong answer; ``doubtful`` are mentions with several golds."""
+    if query.is_nil:
+        return ErrorCause.OTHER
+    if query.is_composite or len(query.parts) > 1:
+        return ErrorCause.COMPOSITE
+    ids = base.ids_of(query.gold)
+    if not ids:
+        return ErrorCause.NO_NAME
+    named = {match.concept in ids for match in base.find(query.mention)}
+    if named == {True, False}:
+        return ErrorCause.AMBIGUOUS
+    if query.mention.lower() in doubtful:
+        return ErrorCause.ANNOTATION
+    if True in named:
+        return ErrorCause.OTHER
+    return _difference(query, base, others=bool(named))
+
+
+def _difference(query: LinkQuery, base: KnowledgeBase, *, others: bool) -> ErrorCause:
+    """Return how a mention differs from all names of its gold concept."""
+    names = _gold_names(query, base)
+    if is_short_form(query.mention, names):
+        return ErrorCause.ABBREVIATION
+    if others:
+        return ErrorCause.OTHERS_NAME
+    words = normalise(query.mention).split()
+    alike = any(have_like_words(words, name.split()) for name in names)
+    return ErrorCause.SPELLING if alike else ErrorCause.NO_NAME
+
+
+def have_like_words(a: Sequence[str], b: Sequence[str]) -> bool:
+    """Whether two names have as many words, and each word is like one of the other.
+
+    >>> have_like_words(["tumours", "breast"], ["breast", "tumor"])
+    True
+    >>> have_like_words(["breast", "cancer"], ["breast", "tumor"])
+    False
+    """
+    left = [_grams(word) for word in b]
+    if len(a) != len(left):
+        return False
+    for word in map(_grams, a):
+        nearest = max(left, key=lambda other: _cosine(word, other))
+        if _cosine(word, nearest) < LIKE_WORDS:
+            return False
+        left.remove(nearest)
+    return True
+
+
+def is_short_form(mention: str, names: Iterable[str]) -> bool:
+    """Whether a mention has several capitals and no space, or the initials of one of some names.
+
+    >>> is_short_form("PWS", []), is_short_form("pws", ["Prader Willi syndrome"])
+    (True, True)
+    >>> is_short_form("Fever", ["pyrexia of unknown origin"])
+    False
+    """
+    letters = [character for character in mention if character.isalpha()]
+    capitals = sum(character.isupper() for character in letters)
+    if " " not in mention and capitals >= 2 and 2 * capitals >= len(letters):
+        return True
+    return any(abbreviates(mention, name) for name in names)
+
+
+def _mistake(
+    row: QueryRow, base: KnowledgeBase, unknown: frozenset[str], cause: ErrorCause
+) -> Mistake:
     gold = sorted(row.query.gold)
     firsts = [ranked[0] for ranked in row.answers if ranked]
     return Mistake(
@@ -201,6 +314,7 @@ def _mistake(row: QueryRow, base: KnowledgeBase, unknown: frozenset[str]) -> Mis
         "; ".join(dict.fromkeys(c.name for c in firsts)),
         row.rank,
         _kind(row, base, unknown),
+        cause,
     )
 
 

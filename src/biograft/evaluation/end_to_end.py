@@ -67,6 +67,8 @@ class TextResult:
     """Number of gold mentions without a concept."""
     unknown: frozenset[str]
     """Gold ids that are not in the store; they count as missed."""
+    documents: dict[str, tuple[Counts, ...]]
+    """Level -> counts of each document, to compare runs (``metrics.paired_counts``)."""
 
     def __getitem__(self, level: str) -> Score:
         return self.scores[level]
@@ -110,12 +112,12 @@ def evaluate_text(
     progress.finish()
     if not tally.counts:
         raise ConfigError("documents: expected at least one, found none")
-    scores = {}
-    for name, counts in zip(LEVELS, zip(*tally.counts, strict=True), strict=True):
+    scores, by_level = {}, dict(zip(LEVELS, zip(*tally.counts, strict=True), strict=True))
+    for name, counts in by_level.items():
         intervals = bootstrap_counts(counts, n_resamples=n_resamples, level=level, seed=seed)
         scores[name] = Score(sum(counts, Counts()), intervals)
     return TextResult(
-        scores, len(tally.counts), tally.n_mentions, tally.n_nil, frozenset(tally.unknown)
+        scores, len(tally.counts), tally.n_mentions, tally.n_nil, frozenset(tally.unknown), by_level
     )
 
 

@@ -22,12 +22,8 @@ from biograft.metrics.metric import Judgements, Metric
 from biograft.metrics.significance import (
     LEVEL,
     N_RESAMPLES,
-    Difference,
     Interval,
-    approximate_randomisation,
     bootstrap_interval,
-    mcnemar_exact,
-    paired_bootstrap,
 )
 from biograft.progress import Progress
 
@@ -257,37 +253,3 @@ def nil_as_linked(linker: Linker, config: EvaluationConfig | None = None) -> Eva
     if linker.calibration is None and nil_below is not None and isfinite(nil_below):
         return replace(config, nil_below=float(nil_below), nil_by_score=True)
     return replace(config, nil_below=None, nil_by_score=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """How two runs on the same queries differ."""
-
-    metric: str
-    bootstrap: Difference
-    randomisation_p: float
-    mcnemar_p: float | None
-    """None if queries may be half right (ties under the strict rule)."""
-
-
-def paired(
-    a: LinkingResult, b: LinkingResult, metric: str = "acc@1", *, seed: int = 0
-) -> Comparison:
-    """Compare two runs on the same queries, resampling documents."""
-    queries_of_both = [
-        [(r.query.document, r.query.mention, r.query.gold) for r in x.rows] for x in (a, b)
-    ]
-    if queries_of_both[0] != queries_of_both[1]:
-        raise ConfigError("paired: expected two runs on the same queries, in the same order")
-    values = [Metric.parse(metric).values(result.judgements) for result in (a, b)]
-    first, second = values
-    if first is None or second is None:
-        raise ConfigError(f"paired: {metric} has no value for each query; choose acc@1 or mrr")
-    is_binary = all(np.isin(value, (0.0, 1.0)).all() for value in (first, second))
-    documents = a.judgements.documents
-    return Comparison(
-        metric,
-        paired_bootstrap(first, second, documents, seed=seed),
-        approximate_randomisation(first, second, documents, seed=seed),
-        mcnemar_exact(first == 1, second == 1) if is_binary else None,
-    )

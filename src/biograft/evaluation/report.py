@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from biograft.artifacts import ArtifactKind, new_folder
-from biograft.evaluation.analysis import Mistake, Population, count_kinds
+from biograft.evaluation.analysis import CAUSES, Mistake, Population, count_causes, count_kinds
+from biograft.evaluation.comparison import ANSWERS_FILE, save_answers
 from biograft.evaluation.linking import LinkingResult
 
 REPORT = ArtifactKind(
@@ -21,6 +22,8 @@ REPORT = ArtifactKind(
     file="result.json",
 )
 MAX_MISTAKES = 50
+_MAX_EXAMPLES = 4
+"""Distinct mentions that illustrate a cause of error."""
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
     "table{border-collapse:collapse;margin:1rem 0}"
@@ -28,8 +31,9 @@ _STYLE = (
     "img{max-width:100%}.wide{overflow-x:auto}"
 )
 _MISTAKE_HEAD = (
-    "mention", "gold", "predicted", "by the name", "rank of gold", "kind", "document",
+    "mention", "gold", "predicted", "by the name", "rank of gold", "kind", "cause", "document",
 )  # fmt: skip
+_CAUSE_HEAD = ("cause", "errors", "meaning", "such as")
 _CAPTIONS = {
     "recall": "Recall and accuracy by number of answers",
     "similarity": "Accuracy by similarity of the mention to a gold name",
@@ -59,12 +63,13 @@ class _ReportTable:
 
 
 def write_report(report: LinkingReport, folder: Path, *, overwrite: bool = False) -> None:
-    """Write ``report.md`` with its figures, ``report.html`` and ``result.json`` to a new folder."""
+    """Write ``report.md`` with its figures, ``report.html``, ``result.json`` and the answers."""
     with new_folder(folder, overwrite=overwrite) as work:
         for name, image in report.figures.items():
             (work / f"{name}.png").write_bytes(image)
         (work / "report.md").write_text(to_markdown(report), encoding="utf-8")
         (work / "report.html").write_text(to_html(report), encoding="utf-8")
+        save_answers(report.result, work / ANSWERS_FILE)
         REPORT.write(work, _content(report))
 
 
@@ -75,6 +80,7 @@ def _content(report: LinkingReport) -> dict[str, Any]:
         "populations": [population.to_json() for population in report.populations],
         "similarity": [bucket.to_json() for bucket in report.buckets],
         "mistakes": {str(kind): n for kind, n in count_kinds(report.mistakes).items()},
+        "causes": {str(cause): n for cause, n in count_causes(report.mistakes).items()},
     }
 
 
@@ -161,6 +167,7 @@ def _tables(report: LinkingReport) -> list[_ReportTable]:
         listed = report.mistakes[:MAX_MISTAKES]
         title = f"Errors ({len(listed):,} of {len(report.mistakes):,})"
         tables.append(_ReportTable("Kinds of error", ("kind", "errors"), kinds))
+        tables.append(_ReportTable("Causes of error", _CAUSE_HEAD, _causes(report.mistakes)))
         tables.append(_ReportTable(title, _MISTAKE_HEAD, [_mistake(mistake) for mistake in listed]))
     return tables
 
@@ -195,5 +202,17 @@ def _mistake(mistake: Mistake) -> tuple[str, ...]:
         mistake.matched,
         str(mistake.rank or ""),
         str(mistake.kind),
+        str(mistake.cause),
         mistake.document,
     )
+
+
+def _causes(mistakes: Sequence[Mistake]) -> list[tuple[str, ...]]:
+    """Return the causes that occur, with what they mean and the first mentions of each."""
+    rows: list[tuple[str, ...]] = []
+    for cause, n in count_causes(mistakes).items():
+        found = [f"{m.mention} ({m.gold_name or m.gold})" for m in mistakes if m.cause == cause]
+        examples = "; ".join(list(dict.fromkeys(found))[:_MAX_EXAMPLES])
+        if n:
+            rows.append((str(cause), f"{n:,}", CAUSES[cause], examples))
+    return rows

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         mcnemar_exact as mcnemar_exact,
         one_sample_t as one_sample_t,
         paired_bootstrap as paired_bootstrap,
+        paired_counts as paired_counts,
         paired_t as paired_t,
         welch_t as welch_t,
     )

@@ -68,19 +68,67 @@ def bootstrap_counts(
     since none of the three metrics is a mean over documents.
     """
     _check_resamples(n_resamples)
-    table = np.array([(c.right, c.wrong, c.missed) for c in counts], np.float64).reshape(-1, 3)
+    table = _count_table(counts)
     rng = np.random.default_rng(seed)
     sums = []
     for size in _batches(n_resamples, 3 * len(table)):
         sampled = rng.integers(0, max(len(table), 1), size=(size, len(table)))
         sums.append(table[sampled].sum(axis=1))
-    right, wrong, missed = np.concatenate(sums).T
-    metrics = {
+    metrics = _count_metrics(np.concatenate(sums))
+    return {name: _interval(values, level) for name, values in metrics.items()}
+
+
+def _count_table(counts: Sequence[Counts]) -> Values:
+    table = np.array([(c.right, c.wrong, c.missed) for c in counts], np.float64)
+    return table.reshape(-1, 3)
+
+
+def _count_metrics(sums: Values) -> dict[str, Values]:
+    """Compute precision, recall and F1 of each row of sums."""
+    right, wrong, missed = sums.T
+    return {
         "precision": _ratio(right, right + wrong),
         "recall": _ratio(right, right + missed),
         "f1": _ratio(2 * right, 2 * right + wrong + missed),
     }
-    return {name: _interval(values, level) for name, values in metrics.items()}
+
+
+def paired_counts(
+    a: Sequence[Counts],
+    b: Sequence[Counts],
+    metric: str = "f1",
+    *,
+    n_resamples: int = N_RESAMPLES,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> tuple[Difference, float]:
+    """Compare F1, precision or recall of two runs, whose counts are of the same documents.
+
+    Return the difference with the interval and p of a paired bootstrap, and the p of an approximate
+    randomisation test, which exchanges the runs document by document.
+    """
+    if len(a) != len(b):
+        raise ConfigError(f"paired test: {len(a)} documents against {len(b)}")
+    _check_resamples(n_resamples)
+    tables = np.stack([_count_table(a), _count_table(b)])  # (runs, documents, counts)
+    rng = np.random.default_rng(seed)
+    n = tables.shape[1]
+
+    def difference(first: Values, second: Values) -> Values:
+        values = [_count_metrics(np.atleast_2d(sums))[metric] for sums in (first, second)]
+        return values[0] - values[1]
+
+    observed = float(difference(*tables.sum(axis=1))[0])
+    weights = rng.multinomial(n, np.full(n, 1 / n), size=n_resamples).astype(np.float64)
+    resampled = difference(weights @ tables[0], weights @ tables[1])
+    side = min(int((resampled <= 0).sum()), int((resampled >= 0).sum()))
+    p = min(1.0, 2 * (side + 1) / (n_resamples + 1))
+    swapped = rng.integers(0, 2, size=(n_resamples, n)).astype(np.float64)
+    total, gap = tables.sum(axis=(0, 1)), tables[1] - tables[0]
+    first = tables[0].sum(axis=0) + swapped @ gap
+    extreme = np.abs(difference(first, total - first)) >= abs(observed) - 1e-12
+    randomisation = (int(extreme.sum()) + 1) / (n_resamples + 1)
+    return Difference(observed, _interval(resampled, level), p), randomisation
 
 
 def paired_bootstrap(

@@ -28,8 +28,9 @@ from biograft.pretraining.recipe import PretrainingRecipe
 from biograft.pretraining.run import pretrain
 from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
-from biograft.replication.linking import metrics_of, missing_split, read_resolved
+from biograft.replication.linking import missing_split, read_resolved
 from biograft.replication.linking_sets import SETS, LinkingSet
+from biograft.replication.protocols import metrics_of
 from biograft.replication.results import Row
 from biograft.replication.runner import (
     ExperimentJob,

@@ -13,14 +13,7 @@ from typing import Any
 
 from biograft.config import check_choice
 from biograft.errors import ConfigError
-from biograft.evaluation import (
-    EvaluationConfig,
-    LinkingResult,
-    LinkQuery,
-    StoreIds,
-    evaluate_linking,
-    resolve_gold,
-)
+from biograft.evaluation import LinkQuery, StoreIds, resolve_gold
 from biograft.kb import KnowledgeBase
 from biograft.linking import Generator, Linker, build_index
 from biograft.linking.fusion import FusedSearch
@@ -30,11 +23,13 @@ from biograft.linking.recipes import label_mentions
 from biograft.linking.supervised import grow_store
 from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
+from biograft.replication.linking_dictionaries import NAMES
 from biograft.replication.linking_sets import SETS, LinkingSet
+from biograft.replication.protocols import LinkingTask, open_lexical_index
 from biograft.replication.results import Row
 from biograft.replication.runner import ExperimentJob, check_names, parse_settings, parse_variants
 
-NAMES = {
+TOY_NAMES = {
     "D1": ("breast cancer", "breast neoplasm", "mammary carcinoma"),
     "D2": ("ovarian cancer", "cancer of the ovary"),
     "D3": ("common cold", "acute coryza", "acute nasopharyngitis"),
@@ -50,7 +45,7 @@ MENTIONS = {
 def write_biosyn(folder: Path) -> None:
     """Write a set in the layout of BioSyn: a dictionary for each split, mentions in an archive."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = [f"{concept}||{name}\n" for concept, group in NAMES.items() for name in group]
+    names = [f"{concept}||{name}\n" for concept, group in TOY_NAMES.items() for name in group]
     known = [f"{concept}||{text}\n" for s in ("train", "dev") for text, concept in MENTIONS[s]]
     for split in MENTIONS:
         with gzip.open(folder / f"{split}_dictionary.txt.gz", "wt", encoding="utf-8") as file:
@@ -71,11 +66,12 @@ def write_toy_linking(job: ExperimentJob) -> ExperimentJob:
     variants = {
         label: {**variant, "sets": ["ncbi-disease"], "splits": ["test"]}
         for label, variant in job.experiment.variants.items()
-        if "encoder" not in variant
+        if not {"encoder", "extended"} & variant.keys()
     }
     if not variants:
         raise ConfigError("--smoke: every variant of this experiment needs an encoder")
     settings = {**job.experiment.settings, "scratch_steps": 2, "scratch_width": 16}
+    settings["protocols"] = ["published"]
     experiment = replace(
         job.experiment, sets=("ncbi-disease",), variants=variants, settings=settings
     )
@@ -90,27 +86,30 @@ def write_toy_linking(job: ExperimentJob) -> ExperimentJob:
 
 SEARCHES = ("lexical", "dense", "lexical+dense")
 STATES = ("untrained", "aligned")
-METRICS = ("acc@1", "acc@5", "recall@30", "mrr")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkingSettings:
-    """The scorer, and how character-level encoders are made from scratch."""
+    """The protocols, and how character-level encoders are made from scratch."""
 
-    scorer: str = "lenient"
+    protocols: tuple[str, ...] = ("published",)
     scratch_steps: int = 800
     scratch_width: int = 192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkingVariant:
-    """Kinds of search with one encoder: an input, or one made ``from_scratch`` for each set."""
+    """Kinds of search with one encoder: an input, or one made ``from_scratch`` for each set.
+
+    ``extended`` searches the dictionaries with the names of other ontologies.
+    """
 
     search: tuple[str, ...]
     encoder: str = ""
     from_scratch: str = ""
     splits: tuple[str, ...] = ("test",)
     sets: tuple[str, ...] = ()
+    extended: bool = False
 
     def __post_init__(self) -> None:
         for kind in self.search:
@@ -127,8 +126,11 @@ class Linking:
     def check(self, experiment: Experiment) -> None:
         """Refuse settings, sets and variants that are not known."""
         check_names("sets", experiment.sets, [*SETS])
-        parse_settings(experiment, LinkingSettings)
         variants = parse_variants(experiment, LinkingVariant)
+        for name in experiment.sets:
+            settings = parse_settings(experiment, LinkingSettings, name)
+            for label, variant in variants.items():
+                list(_configurations(name, label, variant, settings))
         encoders = {label: given.encoder for label, given in variants.items() if given.encoder}
         check_names("variants", [*encoders.values()], [*experiment.inputs])
         experiment.check_one_base(encoders)
@@ -139,31 +141,35 @@ class Linking:
 
     def run(self, job: ExperimentJob) -> None:
         """Measure every set with every variant."""
-        results, settings = job.results(), parse_settings(job.experiment, LinkingSettings)
+        results = job.results()
         variants = parse_variants(job.experiment, LinkingVariant)
         for name in job.experiment.sets:
+            settings = parse_settings(job.experiment, LinkingSettings, name)
             for label, variant in variants.items():
-                if variant.sets and name not in variant.sets:
-                    continue
-                for key, search in _configurations(name, label, variant, settings):
+                for task, config, search in _configurations(name, label, variant, settings):
+                    key = {**task.key, "config": config}
                     if results.has(key):
                         continue
-                    if reason := missing_split(SETS[name], job.data, key["split"]):
+                    if reason := missing_split(task.chosen, job.data, task.split):
                         job.warn(f"{name}: skipped, {reason}")
                         continue
-                    measured = _Measurement(SETS[name], key["split"], job, settings)
+                    measured = _Measurement(task, job, settings)
                     job.add(results, key, measured.measure(search, label, variant))
 
 
 def _configurations(
     name: str, label: str, variant: LinkingVariant, settings: LinkingSettings
-) -> Iterator[tuple[dict[str, Any], str]]:
-    """Return the key of each row of a variant on a set, with the kind of search."""
-    for split in variant.splits:
-        for search in variant.search:
-            config = search if search == "lexical" else f"{search}:{label}"
-            key = {"set": name, "split": split, "config": config, "scorer": settings.scorer}
-            yield key, search
+) -> Iterator[tuple[LinkingTask, str, str]]:
+    """Return the task of each row of a variant on a set, with its label and the kind of search."""
+    if variant.sets and name not in variant.sets:
+        return
+    for protocol in settings.protocols:
+        for split in variant.splits:
+            task = LinkingTask(set=name, protocol=protocol, split=split)
+            if variant.extended:
+                task = replace(task, dictionary=task.dictionary + NAMES)
+            for search in variant.search:
+                yield task, search if search == "lexical" else f"{search}:{label}", search
 
 
 def missing_split(chosen: LinkingSet, data: Path, split: str) -> str:
@@ -177,41 +183,31 @@ def missing_split(chosen: LinkingSet, data: Path, split: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Measurement:
-    chosen: LinkingSet
-    split: str
+    task: LinkingTask
     job: ExperimentJob
     settings: LinkingSettings
 
     def measure(self, search: str, label: str, variant: LinkingVariant) -> Row:
         """Build the store and the index if needed, link, and return a row of metrics."""
-        progress, started = Progress(), time.perf_counter()
-        kb = self.chosen.open_store(self.job.data, self.split, self.job.work)
+        started, job = time.perf_counter(), self.job
+        kb = self.task.open_store(job.data, job.work)
         generators, about = self._open_generators(kb, search, label, variant)
-        ready = time.perf_counter()
-        gold = self.chosen.read_gold(self.job.data, self.split)
-        linker, config = Linker(kb, FusedSearch(generators)), EvaluationConfig(seed=0)
-        result = evaluate_linking(linker, kb, gold.queries, self.settings.scorer, config, progress)
+        linker, ready = Linker(kb, FusedSearch(generators)), time.perf_counter()
+        is_floor = search == "lexical" and self.task == self.task.floor
         return {
-            **metrics_of(result),
-            "n_names": kb.n_names,
-            "n_concepts": len(kb),
-            "left_out": {**gold.log.rejected.counts, **gold.log.filtered},
+            **self.task.measure(linker, job.data, job.work, is_floor=is_floor),
             **about,
             "seconds_to_open": ready - started,
             "seconds": time.perf_counter() - ready,
-            "seeds": {"bootstrap": 0},
-            "note": self.chosen.note,
         }
 
     def _open_generators(
         self, kb: KnowledgeBase, search: str, label: str, variant: LinkingVariant
     ) -> tuple[list[Generator], dict[str, Any]]:
         """Open the parts of the index that are searched; build it if needed."""
-        folder, progress = self.chosen.folder(self.job.work, self.split), Progress()
+        folder, progress = self.task.folder(self.job.work), Progress()
         if search == "lexical":
-            if not (folder / "lexical").exists():
-                build_index(kb, folder / "lexical", progress=progress)
-            return [LexicalIndex.open(folder / "lexical" / LEXICAL, kb)], {}
+            return [open_lexical_index(folder, kb)], {}
         from biograft.linking.dense import DenseIndex
         from biograft.nn import TextEncoder
 
@@ -232,8 +228,9 @@ class _Measurement:
     def _encoder_folder(self, variant: LinkingVariant) -> Path:
         if variant.encoder:
             return self.job.input(variant.encoder)
-        out = self.job.work / "char-encoder" / self.chosen.name
-        states = make_char_encoder(self.chosen, self.job.data, out, self.settings)
+        chosen = SETS[self.task.set]
+        out = self.job.work / "char-encoder" / chosen.name
+        states = make_char_encoder(chosen, self.job.data, out, self.settings)
         return states[variant.from_scratch]
 
 
@@ -275,19 +272,6 @@ def make_char_encoder(
     pretrain(recipe, grown, out / "run", resume=resume, progress=Progress())
     (out / "done").touch()
     return states
-
-
-def metrics_of(result: LinkingResult) -> Row:
-    """Return the metrics of a row, in percent."""
-    values = result.to_json()
-    return {
-        "n": result.n,
-        **{name: values[name] for name in METRICS},
-        "intervals": {name: values["intervals"][name] for name in METRICS},
-        "coverage": round(100 * (1 - values["n_unreachable"] / result.n), 4),
-        "n_documents": values["n_documents"],
-        "n_unknown_gold": values["n_unknown_gold"],
-    }
 
 
 def read_resolved(

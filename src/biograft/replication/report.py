@@ -14,8 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from biograft.errors import InputError, nearest
-from biograft.replication import speed_tables, tables as encoder_tables, tables as linking_tables
+from biograft.replication import (
+    protocol_tables,
+    speed_tables,
+    tables as encoder_tables,
+    tables as linking_tables,
+)
 from biograft.replication.experiment import REPOSITORY, RESULTS, Experiment, shipped_experiments
+from biograft.replication.protocols import PROTOCOLS
 from biograft.replication.results import read_result
 
 BENCHMARKS = REPOSITORY / "benchmarks" / "results"
@@ -35,8 +41,15 @@ def tables() -> dict[str, Table]:
         for name in shipped_experiments()
         if Experiment.load(name).kind == "encoder_tasks"
     }
+    protocols = {
+        f"linking-protocols/{name}": partial(protocol_tables.one_protocol, name)
+        for name in PROTOCOLS
+    }
     return {
         **encoders,
+        **protocols,
+        "linking-protocols": protocol_tables.side_by_side,
+        "linking-protocols/causes": protocol_tables.causes,
         "linking-accuracy": linking_tables.linking_accuracy,
         "linking-supervised": linking_tables.linking_supervised,
         "genbioel-linking": linking_tables.generation_starts,

@@ -23,8 +23,9 @@ from biograft.linking.rankers import load_ranker
 from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
 from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
-from biograft.replication.linking import metrics_of, missing_split, read_resolved
+from biograft.replication.linking import missing_split, read_resolved
 from biograft.replication.linking_sets import SETS, LinkingSet
+from biograft.replication.protocols import metrics_of
 from biograft.replication.results import Row
 from biograft.replication.runner import ExperimentJob, check_names, no_smoke, parse_settings
 

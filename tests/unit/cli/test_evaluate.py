@@ -9,7 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from biograft.cli.evaluate import app
-from biograft.errors import BiograftError, ConfigError, FormatError, NotFoundError, StoreError
+from biograft.errors import (
+    BiograftError,
+    ConfigError,
+    FormatError,
+    NotFoundError,
+    OutputError,
+    StoreError,
+)
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import build_index
 from biograft.linking.calibration import Calibration, fit_calibration
@@ -91,6 +98,8 @@ def test_link_writes_a_report(link, folder):
     pytest.importorskip("matplotlib")
     done = link("--report", folder / "R", "--train", folder / "gold.concept")
     assert done.exit_code == 0, done.output
+    again = values_of(link("--json", "--against", folder / "R"))
+    assert again["against"]["mrr"]["difference"] == 0
     assert "unseen mention" in (folder / "R" / "report.html").read_text(encoding="utf-8")
 
 
@@ -115,6 +124,44 @@ def test_link_joins_texts_to_offsets(link, folder):
     assert (
         values_of(link("--json", "--text", folder / "gold.pubtator", "--no-context"))["acc@1"] == 50
     )
+
+
+def test_link_compares_with_the_answers_of_another_run(link, folder):
+    """The first run reads no text, so that it does not know the abbreviation."""
+    (folder / "gold.concept").write_text("1||11|13||T||IF||D1\n1||0|9||T||flu||D1\n", "utf-8")
+    assert link("--save-answers", folder / "a.json").exit_code == 0
+    more = ("--text", folder / "gold.pubtator", "--against", folder / "a.json")
+    against = values_of(link("--json", *more))["against"]
+    assert against["file"] == str(folder / "a.json")
+    assert against["acc@1"]["difference"] == 50
+    assert against["acc@1"]["interval"] == [50, 50]  # one document
+    assert against["acc@1"]["mcnemar_p"] == 1
+    assert {"recall@30", "mrr"} < against.keys()
+    lines = link(*more).stdout.splitlines()
+    (first,) = [line.split() for line in lines if "McNemar" in line and "acc@1" in line]
+    assert first[1] == "+50.00"
+
+
+def test_link_compares_only_runs_on_the_same_queries(link, folder):
+    file = folder / "a.json"
+    assert link("--save-answers", file).exit_code == 0
+    assert isinstance(link("--save-answers", file).exception, OutputError)
+    saved = json.loads(file.read_text("utf-8"))
+    assert [query["mention"] for query in saved["queries"]] == ["flu", "cold", "fever"]
+    assert saved["queries"][0]["answers"][0][0]["concept"] == "D1"
+    assert saved["queries"][1]["metrics"]["acc@1"] == 0
+    for options, word in (
+        (("--limit", 2), "2 queries"),
+        (("--scorer", "strict"), "strict"),
+        (("--types", "Finding", "--limit", 1), "1 queries"),
+    ):
+        error = link("--against", file, *options).exception
+        assert isinstance(error, ConfigError)
+        assert word in str(error)
+    (folder / "gold.concept").write_text(MENTIONS.replace("flu", "flus"), encoding="utf-8")
+    assert "'flus'" in str(link("--against", file).exception)
+    file.write_text('{"format": "biograft-answers", "version": 1, "scorer": "lenient"}', "utf-8")
+    assert isinstance(link("--against", file).exception, StoreError)
 
 
 @pytest.mark.parametrize(

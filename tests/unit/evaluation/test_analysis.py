@@ -15,7 +15,13 @@ from biograft.evaluation import (
     similarity_buckets,
     sub_populations,
 )
-from biograft.evaluation.analysis import ErrorKind, count_kinds, name_similarity
+from biograft.evaluation.analysis import (
+    ErrorCause,
+    ErrorKind,
+    count_causes,
+    count_kinds,
+    name_similarity,
+)
 
 SMALL = EvaluationConfig(n_resamples=20)
 
@@ -149,3 +155,42 @@ def test_a_name_of_both_concepts_is_reported(base, exact):
         exact, base, [query("flu", "D1"), query("flu", "D4")], "lenient", SMALL
     )
     assert [m.kind for m in find_mistakes(result, base)] == [ErrorKind.SAME_NAME]
+
+
+def test_every_error_has_one_cause(base, ranker):
+    queries = [
+        query("ovarian and breast cancer", "D5", "D6"),
+        query("flu", "D1"),
+        query("flu", "D4"),
+        query("shivers", "D4"),
+        query("Shivers", "D1"),
+        query("BC", "D5"),
+        query("oc", "D6"),
+        query("grippe", "D4"),
+        query("cancers, breast", "D5"),
+        query("rhinitis", "D4"),
+        query("unknown", "Q9"),
+        query("cold", "D4"),
+        query("nothing"),
+    ]
+    table = {each.mention: [("D7", 1.0)] for each in queries}
+    result = evaluate_linking(ranker(table), base, queries, "lenient", SMALL)
+    mistakes = find_mistakes(result, base)
+    assert [mistake.cause for mistake in mistakes] == [
+        ErrorCause.COMPOSITE,
+        ErrorCause.AMBIGUOUS,
+        ErrorCause.AMBIGUOUS,
+        ErrorCause.ANNOTATION,
+        ErrorCause.ANNOTATION,
+        ErrorCause.ABBREVIATION,
+        ErrorCause.ABBREVIATION,
+        ErrorCause.OTHERS_NAME,
+        ErrorCause.SPELLING,
+        ErrorCause.NO_NAME,
+        ErrorCause.NO_NAME,
+        ErrorCause.OTHER,
+        ErrorCause.OTHER,
+    ]
+    counts = count_causes(mistakes)
+    assert list(counts) == list(ErrorCause)
+    assert sum(counts.values()) == len(queries)

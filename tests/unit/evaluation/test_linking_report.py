@@ -70,7 +70,7 @@ def test_markdown_tables_stay_whole(report):
     text = to_markdown(report)
     assert "<script" not in text.replace("\\<script", "")
     tables = re.findall(r"(?:^\|.*\|$\n?)+", text, re.MULTILINE)
-    assert len(tables) == 5
+    assert len(tables) == 6
     for table in tables:
         widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
         assert len(widths) == 1
@@ -82,12 +82,15 @@ def test_the_folder_holds_all_and_is_not_overwritten_unasked(report, tmp_path):
     names = {path.name for path in folder.iterdir()}
     assert names == {
         "report.md", "report.html", "result.json", "recall.png", "similarity.png",
-        "reliability.png",
+        "reliability.png", "answers.json",
     }  # fmt: skip
     values = REPORT.read(folder)
     assert (values["format"], values["version"]) == ("biograft-linking-report", 1)
     assert values["result"]["acc@1"] == 50
     assert values["mistakes"] == {"gold concept not found": 1}
+    assert {cause for cause, n in values["causes"].items() if n} == {"no name in the store"}
+    for file in ("report.md", "report.html"):
+        assert "no name in the store" in (folder / file).read_text(encoding="utf-8")
     with pytest.raises(OutputError, match="exists already"):
         write_report(report, folder)
     write_report(report, folder, overwrite=True)

@@ -16,6 +16,7 @@ from biograft.metrics import (
     mcnemar_exact,
     one_sample_t,
     paired_bootstrap,
+    paired_counts,
     paired_t,
     welch_t,
 )
@@ -104,6 +105,33 @@ def test_a_clear_difference_is_found_by_all():
     assert result.p < 0.01
     assert approximate_randomisation(a, b) < 0.01
     assert mcnemar_exact(a == 1, b == 1) < 1e-6
+
+
+def test_counts_of_two_runs_are_compared_by_document():
+    a = [Counts(k % 4, 1, 2) for k in range(40)]
+    b = [Counts(k % 3, 2, 2) for k in range(40)]
+    (found, p), metrics = paired_counts(a, b), [sum(run, Counts()).f1 for run in (a, b)]
+    assert found.difference == pytest.approx(metrics[0] - metrics[1])
+    assert found.interval.low < found.difference < found.interval.high
+    rng = np.random.default_rng(5)
+    differences = []
+    for _ in range(300):
+        picked = rng.integers(0, 40, size=40)
+        sums = [sum((run[k] for k in picked), Counts()) for run in (a, b)]
+        differences.append(sums[0].f1 - sums[1].f1)
+    low, high = np.quantile(differences, [0.025, 0.975])
+    assert (found.interval.low, found.interval.high) == pytest.approx((low, high), abs=0.02)
+    exchanged = []
+    for _ in range(300):
+        swap = rng.integers(0, 2, size=40)
+        pairs = [(y, x) if s else (x, y) for s, x, y in zip(swap, a, b, strict=True)]
+        sums = [sum((pair[k] for pair in pairs), Counts()) for k in (0, 1)]
+        exchanged.append(abs(sums[0].f1 - sums[1].f1) >= abs(found.difference) - 1e-12)
+    assert p == pytest.approx(np.mean(exchanged), abs=0.06)
+    same, p = paired_counts(a, a)
+    assert (same.difference, same.interval.low, same.p, p) == (0, 0, 1, 1)
+    with pytest.raises(ConfigError, match="40 documents against 39"):
+        paired_counts(a, b[1:])
 
 
 def test_randomisation_agrees_with_all_exchanges():

@@ -11,16 +11,18 @@ from tiny_models import tiny_encoder_folder
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.replication import Experiment, ExperimentJob, run_experiment
-from biograft.replication.linking import MENTIONS, NAMES, read_resolved, write_biosyn
-from biograft.replication.linking_sets import (
-    SETS,
-    names_added,
+from biograft.replication.linking import MENTIONS, TOY_NAMES, read_resolved, write_biosyn
+from biograft.replication.linking_dictionaries import (
+    chemicals_with_mentions,
+    extend,
     names_by_cui,
     write_train_dictionary,
 )
+from biograft.replication.linking_sets import SETS, names_added
+from biograft.replication.protocols import LinkingTask
 from biograft.sources import SourceConfig
 
-TEXTS = [name for group in NAMES.values() for name in group]
+TEXTS = [name for group in TOY_NAMES.values() for name in group]
 TEXTS += [text for mentions in MENTIONS.values() for text, _ in mentions]
 
 
@@ -89,6 +91,115 @@ encoder = "tiny"
     assert all(len(row["encoder"]["fingerprint"]) == 64 for row in rows)
 
 
+PROTOCOLS = """kind = "linking"
+sets = ["ncbi-disease"]
+[inputs]
+tiny = "a folder"
+[settings]
+protocols = ["ontology", "published", "strict"]
+[variants.lexical]
+search = ["lexical"]
+[variants.Tiny]
+search = ["dense"]
+encoder = "tiny"
+"""
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """The mentions of the toy set in their texts, in PubTator files; one has a homonym."""
+    for split, path in SETS["ncbi-disease-text"].gold.items():
+        blocks = []
+        for n, (mention, concept) in enumerate(MENTIONS[split]):
+            lines = [f"{n}|t|{mention} seen", f"{n}|a|"]
+            lines.append(f"{n}\t0\t{len(mention)}\t{mention}\tDisease\t{concept}|D9")
+            blocks.append("\n".join(lines))
+        content = ("\n\n".join(blocks) + "\n").encode()
+        file = tmp_path / "data" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(gzip.compress(content) if file.suffix == ".gz" else content)
+
+
+@pytest.mark.usefixtures("texts")
+def test_every_protocol_has_its_dictionary_and_a_test_against_lexical_search(run, tmp_path):
+    inputs = {"tiny": tiny_encoder_folder(tmp_path / "tiny", TEXTS)}
+    rows, _, warnings = run(PROTOCOLS, inputs=inputs)
+    assert warnings == []
+    found = {(row["protocol"], row["config"]): row for row in rows}
+    assert len(found) == 6
+    sizes = {key[0]: row["n_names"] for key, row in found.items()}
+    assert sizes["ontology"] == sizes["strict"] < sizes["published"]
+    assert {row["scorer"] for row in rows if row["protocol"] == "strict"} == {"strict"}
+    # one answer is enough for a mention of two concepts
+    assert found["strict", "lexical"]["acc@1"] > 0
+    for (_, config), row in found.items():
+        assert ("against_lexical" in row) == (config != "lexical")
+        assert sum(row["causes"].values()) >= row["n"] * (1 - row["acc@1"] / 100) - 1e-6
+    dense = found["published", "dense:Tiny"]
+    test = dense["against_lexical"]["acc@1"]
+    assert test["difference"] == pytest.approx(
+        dense["acc@1"] - found["published", "lexical"]["acc@1"], abs=1e-3
+    )
+    assert test["interval"][0] <= test["difference"] <= test["interval"][1]
+    assert 0 < test["randomisation_p"] <= 1
+
+
+@pytest.mark.usefixtures("texts")
+def test_a_linker_of_another_experiment_gets_a_row_of_the_same_form(run, tmp_path):
+    data, work = tmp_path / "data", tmp_path / "work"
+    write_biosyn(data / "entity_linking/ncbi_disease/biosyn")
+    task = LinkingTask(set="ncbi-disease", protocol="text")
+    row = task.measure(task.open_lexical(data, work), data, work)
+    assert row["n"] == row["levels"]["spans"]["right"] + row["levels"]["spans"]["missed"]
+    assert row["against_lexical"]["f1"]["difference"] == 0
+    low, high = row["intervals"]["f1"]
+    assert low <= row["f1"] <= high
+    with pytest.raises(ConfigError, match="zh-procedures"):
+        LinkingTask(set="zh-procedures", protocol="text")
+    with pytest.raises(ConfigError, match="dictionary"):
+        LinkingTask(set="zh-procedures", dictionary="ontology+names")
+
+
+def test_names_of_other_ontologies_are_added_to_one_concept_each():
+    lines = [("D1", "fever"), ("D2|7", "cold"), ("D3|7", "chill"), ("D2", "common cold")]
+    more = [
+        (("D1",), "Pyrexia"),
+        (("D1",), "FEVER"),  # is there
+        (("D9",), "unknown"),
+        (("D1", "D3"), "both"),
+        (("7",), "shared id"),  # of two concepts
+        (("D2",), "Colds, Common"),
+        (("D1",), "of two"),
+        (("D3",), "of two"),
+        (("D3",), "Chills"),
+    ]
+    assert extend(lines, more) == [("D1", "pyrexia"), ("D2", "colds common"), ("D3|7", "chills")]
+
+
+def test_chemicals_have_the_mentions_of_earlier_splits(write, tmp_path):
+    folder = tmp_path / "entity_linking/mesh"
+    folder.mkdir(parents=True)
+    table = b"mesh_id\tname\tsource\nD1\taspirin\tx\n"
+    (folder / "mesh_chemical_names_derived.tsv.gz").write_bytes(gzip.compress(table))
+    for split, mention, concept in (
+        ("train", "ASA", "D1"), ("dev", "aspirins", "D1"), ("test", "salts", "D2|D3"),
+    ):  # fmt: skip
+        text = f"1|t|{mention}\n1|a|\n1\t0\t{len(mention)}\t{mention}\tChemical\t{concept}\n"
+        (tmp_path / f"{split}.txt").write_text(text, encoding="utf-8")
+    source = chemicals_with_mentions(lambda split: f"{split}.txt")
+    names = {}
+    for split in MENTIONS:
+        work = tmp_path / split
+        work.mkdir()
+        path = source(tmp_path, split, work).path
+        names[split] = path.read_text(encoding="utf-8").split()
+    assert names == {
+        "train": ["D1||aspirin"],
+        "dev": ["D1||aspirin", "D1||ASA"],
+        "test": ["D1||aspirin", "D1||ASA", "D1||aspirins"],
+    }
+
+
 def test_a_smoke_run_makes_its_own_data_and_encoders(tmp_path):
     job = ExperimentJob(
         experiment=Experiment.load("linking-accuracy"),
@@ -136,6 +247,8 @@ def test_the_dictionary_of_a_fold_holds_its_train_split(write, tmp_path):
         *("7||Fever", "8||Ménière's disease"),
         *("7||hot", "8||spinning", "7||burning up"),
     ]
+    write_train_dictionary(train, tmp_path / "names.txt", phrases=False)
+    assert (tmp_path / "names.txt").read_text(encoding="utf-8").splitlines() == written[:2]
 
 
 def test_names_get_the_umls_ids_that_concepts_refer_to(write, tmp_path):

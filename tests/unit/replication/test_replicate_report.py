@@ -7,6 +7,7 @@ import pytest
 from biograft.errors import InputError
 from biograft.replication import (
     figures,
+    protocol_tables,
     speed_tables,
     tables as encoder_tables,
     tables as linking_tables,
@@ -55,6 +56,43 @@ def test_linking_shows_test_splits_first_and_folds_as_one():
     assert "| bc5cdr-disease | dev | 100 | 99 % | 70.0 (69.0–71.0) |  |" in text
     assert "| askapatient, mean of 2 folds | test | 200 | 99 % | 62.0 |  |" in text
     assert "80.0" not in text
+
+
+def protocol_row(name, config, value, difference=None, **more):
+    row = {"set": name, "protocol": "published", "dictionary": "published", "split": "test"}
+    row |= {"config": config, "n": 100, "acc@1": value, "causes": {}}
+    row["intervals"] = {"acc@1": [value - 3, value + 3]}
+    if difference is not None:
+        bounds = [difference - 2, difference + 2]
+        test = {"difference": difference, "interval": bounds, "randomisation_p": 0.02}
+        row["against_lexical"] = {"acc@1": test}
+    return {**row, **more}
+
+
+def test_protocols_show_all_systems_beside_lexical_search():
+    rows = [
+        protocol_row("ncbi-disease", "lexical", 90.0),
+        protocol_row("ncbi-disease", "lexical", 80.0, protocol="ontology", dictionary="ontology"),
+        protocol_row("ncbi-disease", "lexical", 91.0, 1.0, dictionary="published+names"),
+        protocol_row("ncbi-disease", "ours", 93.0, 3.0, seed=0),
+        protocol_row("ncbi-disease", "ours", 94.0, 4.0, seed=1),
+        protocol_row("askapatient-0", "ours", 70.0, 1.0),
+        protocol_row("askapatient-1", "ours", 74.0, 3.0),
+    ]
+    text = protocol_tables.side_by_side({"rows": rows})
+    lexical = "| ncbi-disease | lexical | 80.0 (77.0–83.0) | 90.0 (87.0–93.0) |  |  |"
+    assert lexical in text
+    assert "| ncbi-disease | ours |  | 93.5 (90.5–96.5) |  |  |" in text
+    detail = protocol_tables.one_protocol("published", {"rows": rows})
+    assert "| lexical | 100 |  | 90.0 (87.0–93.0) |  |  |" in detail
+    assert (
+        "| lexical, more names | 100 |  | 91.0 (88.0–94.0) | +1.0 (-1.0 to +3.0) | 0.020 |"
+        in detail
+    )
+    assert "| ours | 100 |  | 93.5 (90.5–96.5) | +3.5 (+1.5 to +5.5) | 0.020 |" in detail
+    # two folds: 3 / sqrt(2) = 2.1 around the mean, and p of 2 with an error of 1.41 / 1.96
+    folds = "| askapatient | ours | 200 |  | 72.0 (69.9–74.1) | +2.0 (+0.6 to +3.4) | 0.006 |"
+    assert folds in detail
 
 
 def test_supervised_linking_has_a_row_for_each_set_over_its_complete_seeds():
