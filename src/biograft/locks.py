@@ -89,7 +89,7 @@ def _acquire(target: Path, *, wait: bool) -> tuple[Path, int] | None:
             return path, file
         if not wait:
             raise OutputError(
-                f"{target}: {_holder(path)} is writing there; wait until it has ended, or choose "
+                f"{target}: written by {_holder(path)}; wait until it has ended, or choose "
                 "another place"
             )
         time.sleep(_PAUSE)
@@ -165,11 +165,15 @@ def _is_under(path: Path, file: int) -> bool:
 
 
 def _holder(path: Path) -> str:
+    """Name the process that holds a lock, and since when."""
     pid, host = _read(path)
+    since = ""
+    with contextlib.suppress(OSError):
+        since = time.strftime(" since %Y-%m-%d %H:%M:%S", time.localtime(path.stat().st_mtime))
     if pid and host == socket.gethostname():
-        return f"process {pid}"
+        return f"process {pid}{since}"
     other = f"process {pid} of {host}" if pid else "another process"
-    return f"{other} (if it is gone, remove {path})"
+    return f"{other}{since} (if it is gone, remove {path})"
 
 
 def _read(path: Path) -> tuple[int, str]:

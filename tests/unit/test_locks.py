@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -117,7 +118,14 @@ class TestTwo:
     def test_the_error_names_the_holder_of_the_lock(self, tmp_path, holder):
         with pytest.raises(OutputError) as error, lock_path(tmp_path / "x"):
             pass
-        assert str(error.value).startswith(f"{tmp_path / 'x'}: process {holder.pid} ")
+        found = re.match(
+            r"(.*): written by process (\d+) since ([-\d]+ [:\d]+); ", str(error.value)
+        )
+        assert found
+        assert found[1] == str(tmp_path / "x")
+        assert int(found[2]) == holder.pid
+        began = time.mktime(time.strptime(found[3], "%Y-%m-%d %H:%M:%S"))
+        assert 0 <= time.time() - began < 600
         assert "\n" not in str(error.value)
         assert names_in(tmp_path) == [".x.lock"]
 

@@ -168,7 +168,7 @@ def _read_entities(path: Path, n_entities: int) -> tuple[TableEntity, ...]:
             try:
                 content = json.loads(line)
                 row, name = int(content["id"]), str(content["entity_name"])
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise FormatError(
                     "expected an object with entity_name and id",
                     path=path, line=number, text=line.decode("utf-8", "replace").strip(),

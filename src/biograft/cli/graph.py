@@ -192,7 +192,8 @@ def _open_base(embeddings: Embeddings, kb: Path | None) -> KnowledgeBase:
             remedy="name the knowledge base with --kb",
         )
     base = KnowledgeBase.open(folder)
-    if graph_fingerprint(base) != embeddings.manifest["graph"]:
+    made_from = (embeddings.manifest["graph"], embeddings.manifest["n_entities"])
+    if (graph_fingerprint(base), len(base)) != made_from:
         raise StoreError(
             f"{embeddings.folder}: made from another knowledge base than {folder}, or from an "
             "earlier state of it; name the right one with --kb, or embed again"

@@ -16,7 +16,7 @@ from biograft.documents import Document, Mention
 from biograft.errors import EncodingError, FormatError, InputError
 from biograft.evaluation.gold import GoldConfig, LinkQuery, gold_ids
 from biograft.metrics.linking import split_composite
-from biograft.sources.files import decode, is_empty, open_tar, read_lines
+from biograft.sources.files import MAX_LINE_BYTES, decode, is_empty, open_tar, read_lines
 from biograft.sources.limits import EXPANSION, max_expansion, max_value, raise_limit, too_large
 from biograft.sources.log import ReadLog
 
@@ -211,7 +211,7 @@ def _read_file(path: Path, log: ReadLog) -> Iterator[Document]:
         log.read()
         try:
             document = _document(json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise FormatError(
                 f"no document with mentions ({error!r})",
                 path=path,
@@ -259,10 +259,26 @@ def read_cometa_specific(path: str, config: GoldConfig, log: ReadLog) -> Iterato
     yield from _read_cometa(Path(path), "specific", log)
 
 
+def _cometa_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Read rows with the numbers of their last lines; quoted cells may span several lines."""
+    csv.field_size_limit(MAX_LINE_BYTES)
+    rows = csv.reader((f"{line}\n" for _, line in read_lines(path)), delimiter="\t")
+    try:
+        for row in rows:
+            yield rows.line_num, row
+    except csv.Error as error:
+        raise FormatError(
+            f"is no tab-separated table ({error})",
+            path=path,
+            line=rows.line_num,
+            remedy="check its quotes: one may not be closed",
+        ) from error
+
+
 def _read_cometa(path: Path, ids: str, log: ReadLog) -> Iterator[LinkQuery]:
     columns = (TERM, EXAMPLE, _ID_COLUMNS[ids])
-    rows = csv.reader((f"{line}\n" for _, line in read_lines(path)), delimiter="\t")
-    header = next(rows, [])
+    rows = _cometa_rows(path)
+    _, header = next(rows, (1, []))
     for column in columns:
         if column not in header:
             raise FormatError(
@@ -273,7 +289,7 @@ def _read_cometa(path: Path, ids: str, log: ReadLog) -> Iterator[LinkQuery]:
                 remedy=f"expected {', '.join(columns)}, separated by tabs",
             )
     indices = [header.index(column) for column in columns]
-    for row in rows:
+    for number, row in rows:
         if not any(map(str.strip, row)):
             continue
         log.read()
@@ -282,9 +298,9 @@ def _read_cometa(path: Path, ids: str, log: ReadLog) -> Iterator[LinkQuery]:
             reason = (
                 "without a term" if len(row) == len(header) else "not as many columns as the header"
             )
-            log.reject(reason, rows.line_num, "\t".join(row))
+            log.reject(reason, number, "\t".join(row))
             continue
-        yield _cometa_query(term, example, concept, rows.line_num, log)
+        yield _cometa_query(term, example, concept, number, log)
 
 
 def _cometa_query(term: str, example: str, concept: str, line: int, log: ReadLog) -> LinkQuery:

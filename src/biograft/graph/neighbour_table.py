@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import check_ends, check_length, check_range, open_array
 from biograft.artifacts import ArtifactKind
 from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.graph.triples import graph_fingerprint
@@ -36,7 +37,7 @@ NEIGHBOURS = ArtifactKind(
     remedy="make it again with `biograft graph neighbours`",
     keys=("store", "config", "files"),
 )
-COLUMNS = {
+COLUMNS: dict[str, type[np.generic]] = {
     "ends": np.int64,
     "neighbours": np.int32,
     "relations": np.uint16,
@@ -64,14 +65,16 @@ class Edges:
 class NeighbourTable:
     """The best neighbours of all entities of one store, opened for reading."""
 
-    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, manifest: dict[str, Any], kb: KnowledgeBase) -> None:
         self.folder, self.manifest = folder, manifest
         self.k: int = manifest["config"]["k"]
-        self._columns = {name: _open(folder, name) for name in COLUMNS}
-        ends = self._columns["ends"]
-        lengths = {len(column) for name, column in self._columns.items() if name != "ends"}
-        if not len(ends) or lengths != {int(ends[-1])}:
-            raise NEIGHBOURS.damaged(folder, "its arrays do not fit together")
+        try:
+            self._columns = {
+                name: open_array(folder / f"{name}.npy", kind) for name, kind in COLUMNS.items()
+            }
+            _check_columns(self._columns, kb)
+        except ValueError as error:
+            raise NEIGHBOURS.damaged(folder, error) from error
 
     @classmethod
     def open(cls, folder: str | Path, kb: KnowledgeBase) -> NeighbourTable:
@@ -83,7 +86,7 @@ class NeighbourTable:
             raise StoreError(
                 f"{folder}: made from another knowledge base than {kb.folder}; {NEIGHBOURS.remedy}"
             )
-        return cls(folder, manifest)
+        return cls(folder, manifest, kb)
 
     def __len__(self) -> int:
         return len(self._columns["ends"]) - 1
@@ -135,12 +138,18 @@ class NeighbourTable:
         return Edges(scores=np.zeros(shape, np.float32), **integers)
 
 
-def _open(folder: Path, name: str) -> npt.NDArray[Any]:
-    path = folder / f"{name}.npy"
-    try:
-        column: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise NEIGHBOURS.damaged(path, error) from error
-    if column.dtype != COLUMNS[name] or column.ndim != 1:
-        raise NEIGHBOURS.damaged(path, f"expected one column of {np.dtype(COLUMNS[name])}")
-    return column
+def _check_columns(columns: dict[str, npt.NDArray[Any]], kb: KnowledgeBase) -> None:
+    """Refuse edges of other entities, relations or types than those of the store."""
+    n_edges, largest = len(columns["scores"]), float(np.finfo(np.float32).max)
+    check_length("ends", columns["ends"], len(kb) + 1)
+    check_ends("ends", columns["ends"], n_edges)
+    ranges = {
+        "neighbours": (0, len(kb) - 1),
+        "relations": (0, len(kb.relation_names) - 1),
+        "directions": (0, len(DIRECTIONS) - 1),
+        "types": (-1, len(kb.types) - 1),
+        "scores": (-largest, largest),
+    }
+    for name, (low, high) in ranges.items():
+        check_length(name, columns[name], n_edges)
+        check_range(name, columns[name], low, high)

@@ -6,6 +6,7 @@ configuration resumes there; any other call starts anew.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 import biograft
+from biograft.arrays import check_length, check_range, open_array
 from biograft.artifacts import file_sizes, new_file, new_folder, peek, sole_writer
 from biograft.errors import ConfigError, OutputError, nearest
 from biograft.graph.adjacency import Adjacency, Floats, Ints, build_adjacency
@@ -100,10 +102,9 @@ def _resume(work: Path, provenance: dict[str, Any], shape: tuple[int, int]) -> t
     """Resume the results of an interrupted call, or start anew."""
     state = peek(work / _STATE)
     paths = work / "positions.npy", work / "scores.npy"
-    if state.get("provenance") == provenance and all(path.is_file() for path in paths):
-        opened = [np.lib.format.open_memmap(path, mode="r+") for path in paths]
-        if all(column.shape == shape for column in opened):
-            return opened[0], opened[1], state
+    with contextlib.suppress(ValueError):
+        if state.get("provenance") == provenance:
+            return *_open_results(paths, shape), state
     _clear(work)
     work.mkdir(parents=True)
     if not shape[0]:
@@ -114,6 +115,16 @@ def _resume(work: Path, provenance: dict[str, Any], shape: tuple[int, int]) -> t
         for path, dtype in zip(paths, (np.int32, np.float64), strict=True)
     ]
     return created[0], created[1], _new_state()
+
+
+def _open_results(paths: tuple[Path, Path], shape: tuple[int, int]) -> tuple[Any, Any]:
+    """Open the results so far for writing; ``ValueError`` if they are damaged."""
+    positions = open_array(paths[0], np.int32, n_axes=2, mode="r+")
+    scores = open_array(paths[1], np.float64, n_axes=2, mode="r+")
+    for name, column in (("positions", positions), ("scores", scores)):
+        check_length(name, column, *shape)
+    check_range("positions", positions, -1, shape[0] - 1)
+    return positions, scores
 
 
 def _clear(work: Path) -> None:

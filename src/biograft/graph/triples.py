@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import check_range
+from biograft.kb.tables import STORE, file_name
+
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
 
@@ -53,10 +56,17 @@ class Triples:
 
 
 def read_triples(base: KnowledgeBase) -> Triples:
-    """Read the relations of a store, in its order."""
+    """Read the relations of a store, in its order; compiled loops rely on their range."""
     table = base.table("relations")
+    columns = {name: table.column(name).to_numpy() for name in table.column_names}
+    n_relations, n_sources = len(base.relation_names), len(base.sources)
+    try:
+        for name, size in zip(columns, (len(base), n_relations, len(base), n_sources), strict=True):
+            check_range(name, columns[name], 0, size - 1)
+    except ValueError as error:
+        raise STORE.damaged(base.folder / file_name("relations"), error) from error
     heads, relations, tails = (
-        table.column(name).to_numpy().astype(np.int32) for name in ("head", "relation", "tail")
+        columns[name].astype(np.int32) for name in ("head", "relation", "tail")
     )
     split_by_source = np.array(
         [
@@ -65,9 +75,7 @@ def read_triples(base: KnowledgeBase) -> Triples:
         ],
         np.uint8,
     )
-    splits = (
-        split_by_source[table.column("source").to_numpy()] if len(table) else np.zeros(0, np.uint8)
-    )
+    splits = split_by_source[columns["source"]] if len(table) else np.zeros(0, np.uint8)
     return Triples(heads, relations, tails, splits, len(base), tuple(base.relation_names))
 
 

@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from biograft.arrays import check_ends
 from biograft.artifacts import ArtifactKind
 from biograft.errors import StoreError
 from biograft.records import IdKind, NameKind
@@ -197,14 +198,17 @@ class Table:
     """One memory-mapped table of a store."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        path = folder / file_name(name)
+        self.path = path = folder / file_name(name)
         try:
             self._file = pa.ipc.open_file(pa.memory_map(str(path)))
             self._batches = [self._file.get_batch(k) for k in range(self._file.num_record_batches)]
+            for batch in self._batches:
+                batch.validate()  # that its buffers are as long as it says
         except (OSError, pa.ArrowException) as error:
             raise StoreError(
                 f"{path}: missing or damaged ({error}); build the store again"
             ) from error
+        self._checked = False
         if self._file.schema != SCHEMAS[name]:
             raise StoreError(f"{path}: unexpected columns; build the store again")
         self.n_rows: int = sum(batch.num_rows for batch in self._batches)
@@ -217,6 +221,22 @@ class Table:
         """Return a column of texts."""
         return TextColumn([batch.column(column) for batch in self._batches])
 
+    def _check_texts(self) -> None:
+        """Refuse texts out of their file, which Arrow would read all the same."""
+        for field in self._file.schema:
+            if not pa.types.is_large_string(field.type):
+                continue
+            for batch in self._batches:
+                offsets, data = _text_chunk(batch.column(field.name))
+                first, last = max(int(offsets[0]), 0), min(int(offsets[-1]), len(data))
+                try:
+                    check_ends(field.name, offsets, last, first=first)
+                except ValueError as error:
+                    raise STORE.damaged(self.path, error) from error
+
     def to_arrow(self) -> pa.Table:
         """Return the whole table as an Arrow table, still memory-mapped."""
+        if not self._checked:
+            self._check_texts()
+            self._checked = True
         return pa.Table.from_batches(self._batches, self._file.schema)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from biograft.artifacts import ArtifactKind, new_folder
+from biograft.artifacts import ArtifactKind, new_folder, sole_writer
 from biograft.errors import ConfigError, MissingExtraError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
@@ -161,6 +161,13 @@ def update_index(
 ) -> dict[str, Any]:
     """Update an index to the current state of its store; only new names are encoded."""
     folder, progress = Path(folder), progress or Progress(enabled=False)
+    with sole_writer(folder):
+        return _update(kb, folder, encoder, progress)
+
+
+def _update(
+    kb: KnowledgeBase, folder: Path, encoder: TextEncoder | None, progress: Progress
+) -> dict[str, Any]:
     manifest = INDEX.read(folder)
     parts, weights = manifest["parts"], _learned(encoder) or _weights(folder, manifest)
     if encoder is not None and DENSE not in parts:

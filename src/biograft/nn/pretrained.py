@@ -1,8 +1,9 @@
 """Loading and saving of transformers models and tokenizers, from folders or the hub.
 
 Missing weights are an error here; transformers would initialise them at random and only log it.
-Code in a folder is never run: everything is loaded with ``trust_remote_code=False``. Without it,
-transformers would ask on standard input, and take what is piped into a command for the answer.
+Code in a folder, or named by it, is never run: everything is loaded with
+``trust_remote_code=False``. Without it, transformers would ask on standard input, and take what is
+piped into a command for the answer. Attention is computed by torch, whatever kernel a folder names.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ TOKENIZER_FILES = ("*.json", "*.txt", "*.model")
 _UNWANTED = ["onnx/*", "openvino/*", "tf_*", "flax_*"]
 _NO_LIMIT = 100_000
 """Tokenizers without a length limit state a number above this."""
-_FAULTS = (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, ConfigError)
+_FAULTS = (
+    *(OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError),
+    *(SafetensorError, ConfigError),
+)
 """What transformers raises for missing, damaged or foreign folders."""
 _CODE_FILES = ("config.json", "tokenizer_config.json")
 """Files in which ``auto_map`` names Python modules to load a folder with."""
@@ -88,12 +92,12 @@ def load_masked_lm(name_or_folder: str | Path, *, seed: int = 0) -> MaskedLM:
     return MaskedLM(model, tokenizer, new_head=bool(missing - body))
 
 
-def load_model(kind: Any, folder: Path, **options: Any) -> tuple[Any, Any, Set[str]]:
+def load_model(kind: Any, folder: Path, config: Any = None) -> tuple[Any, Any, Set[str]]:
     """Load a model and its tokenizer; also return the names of missing weights.
 
-    ``kind`` is an Auto class of transformers; ``options`` are passed to it.
+    ``kind`` is an Auto class of transformers; ``config`` replaces the configuration of the folder.
     """
-    refuse_code(folder)
+    config = config or load_config(folder, "encoder")
     try:
         with quiet_transformers():
             model, report = kind.from_pretrained(
@@ -102,7 +106,7 @@ def load_model(kind: Any, folder: Path, **options: Any) -> tuple[Any, Any, Set[s
                 trust_remote_code=False,
                 dtype=torch.float32,
                 output_loading_info=True,
-                **options,
+                config=config,
             )
             tokenizer = _tokenizer(folder)
     except _FAULTS as error:
@@ -113,16 +117,18 @@ def load_model(kind: Any, folder: Path, **options: Any) -> tuple[Any, Any, Set[s
     return model, tokenizer, set(report["missing_keys"])
 
 
-def load_config(folder: Path) -> Any:
+def load_config(folder: Path, called: str = "model") -> Any:
     """Load the transformers configuration of a folder."""
     refuse_code(folder)
     try:
         with quiet_transformers():
-            return AutoConfig.from_pretrained(
+            config = AutoConfig.from_pretrained(
                 folder, local_files_only=True, trust_remote_code=False
             )
     except _FAULTS as error:
-        raise _unloadable(folder, "model", error) from error
+        raise _unloadable(folder, called, error) from error
+    config._attn_implementation = None  # it may name a kernel of the hub, which is code
+    return config
 
 
 def load_tokenizer(folder: Path, kind: Any = AutoTokenizer) -> Any:

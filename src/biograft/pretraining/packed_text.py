@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from biograft.arrays import check_ends, check_length, check_range, open_array
 from biograft.artifacts import ArtifactKind
 from biograft.objectives.examples import (
     CONSISTENT,
@@ -140,15 +141,16 @@ class PackedText:
         manifest = PACKED.read(folder)
         PACKED.check_files(folder, manifest)
         try:
-            tokens, words, mentions, sequences = (_load(folder, name) for name in _ARRAYS)
-            labels = {name: _load(folder, name) for name in manifest.get("labels", ())}
+            kinds = array_kinds(manifest.get("labels", ()))
+            arrays = {name: _load(folder, name, *kind) for name, kind in kinds.items()}
+            _check_arrays(arrays)
             entities = pq.read_table(folder / ENTITIES)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise PACKED.damaged(folder, error) from error
         ids = tuple(entities["id"].to_pylist())
         counts = entities["count"].to_numpy().astype(np.int64)
-        arrays = (tokens, words, mentions, sequences, labels)
-        return cls(folder, manifest, ids, counts, *arrays)
+        tokens, words, mentions, sequences = (arrays.pop(name) for name in _ARRAYS)
+        return cls(folder, manifest, ids, counts, tokens, words, mentions, sequences, arrays)
 
     def __len__(self) -> int:
         """The number of sequences."""
@@ -211,6 +213,22 @@ class PackedText:
         )
 
 
-def _load(folder: Path, name: str) -> npt.NDArray[Any]:
-    loaded: npt.NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r")
+def _load(folder: Path, name: str, kind: type[np.integer], width: int) -> npt.NDArray[Any]:
+    loaded = open_array(folder / f"{name}.npy", kind, n_axes=2 if width else 1)
+    check_length(name, loaded, len(loaded), *((width,) if width else ()))
     return loaded
+
+
+def _check_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Refuse arrays that do not fit together: sequences divide the tokens and the mentions."""
+    totals = len(arrays["tokens"]), len(arrays["mentions"])
+    for name, array in arrays.items():
+        if name not in ("tokens", "mentions", "sequences"):
+            check_length(name, array, totals[name in MENTION_LABELS])
+    sequences = arrays["sequences"]
+    for column, total in enumerate(totals):
+        ends = np.append(0, sequences[:, column])
+        check_ends("sequences", ends, total)
+    if not bool((np.diff(sequences[:, 0], prepend=0) > 0).all()):
+        raise ValueError("sequences: one has no tokens")
+    check_range("sequences", sequences, 0, np.iinfo(np.int64).max)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from biograft.errors import ConfigError, EncodingError, FormatError, InputError
-from biograft.sources.limits import ExpansionLimit, max_value, too_large
+from biograft.sources.limits import ExpansionLimit, is_expanded, max_value, too_large
 
 GZIP_MAGIC = b"\x1f\x8b"
 HEAD_BYTES = 1 << 16
@@ -53,9 +53,33 @@ def open_bytes(path: Path) -> IO[bytes]:
             raise InputError(f"is a {kind} archive", path=path, remedy="unpack it first")
     if not magic.startswith(GZIP_MAGIC):
         return raw
-    return cast(
-        "IO[bytes]", _UnpackedFile(path, raw, cast("IO[bytes]", gzip.GzipFile(fileobj=raw)))
-    )
+    try:
+        if _states_too_much(raw):
+            _try_out(path)
+    except BaseException:
+        raw.close()
+        raise
+    return cast("IO[bytes]", _unpacked(path, raw))
+
+
+def _unpacked(path: Path, raw: IO[bytes]) -> _UnpackedFile:
+    return _UnpackedFile(path, raw, cast("IO[bytes]", gzip.GzipFile(fileobj=raw)))
+
+
+def _try_out(path: Path) -> None:
+    """Decompress a gzipped file, so that it fails before the first of very many rows is read."""
+    with path.open("rb") as raw, _unpacked(path, raw) as file:
+        while file.read(_READ_BYTES):
+            pass
+
+
+def _states_too_much(raw: IO[bytes]) -> bool:
+    """Whether a gzipped file ends with a size above the limit, or is damaged."""
+    packed = raw.seek(0, io.SEEK_END)
+    raw.seek(max(packed - 4, 0))
+    size = int.from_bytes(raw.read(4), "little")  # of the last member, modulo 4 GiB
+    raw.seek(0)
+    return is_expanded(packed, size)
 
 
 def _open(path: Path) -> tuple[IO[bytes], bytes]:

@@ -43,6 +43,11 @@ def _limit(name: str) -> int:
     return int(setting) * _MIB
 
 
+def is_expanded(packed: int, unpacked: int) -> bool:
+    """Whether a file of ``packed`` bytes must not expand to ``unpacked`` bytes."""
+    return unpacked > max_expansion() and unpacked > RATIO * packed
+
+
 class ExpansionLimit:
     """Checks the expansion of one file while it is read."""
 

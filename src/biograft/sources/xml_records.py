@@ -259,6 +259,7 @@ def parse_file(path: Path, data: bytes) -> ElementTree.Element:
     if len(data) > max_value():
         raise too_large("a file", path)
     refuse_entities(path, data)
+    XmlGuard(path).feed(data)
     return ElementTree.fromstring(data)
 
 

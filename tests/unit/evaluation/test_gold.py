@@ -364,3 +364,21 @@ def test_cometa_terms_are_found_in_their_examples(write):
 def test_cometa_without_its_columns_is_refused(write):
     with pytest.raises(FormatError, match="column 'General SNOMED ID' is missing"):
         read_gold(write("c.csv", "Term\tExample\nflu\ta flu\n"), "cometa")
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("cometa", 'Term\tExample\tGeneral SNOMED ID\n"' + "x\n" * (5 << 20)),
+        ("sample", "[" * 100_000),
+        ("sample", '{"a":' * 100_000),
+    ],
+    ids=["an open quote", "arrays", "objects"],
+)
+def test_values_without_an_end_are_an_error_of_one_line(write, form, text):
+    """Guards: tracebacks of csv.Error and RecursionError."""
+    path = write("gold", text)
+    with pytest.raises(FormatError) as caught:
+        read_gold(str(path), form)
+    assert str(caught.value).startswith(f"{path}:")
+    assert "\n" not in str(caught.value)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
+from array_damage import DAMAGES, damage, put
 from one_writer import held_elsewhere
 from typer.testing import CliRunner
 
@@ -223,6 +224,67 @@ def test_folders_that_do_not_fit(store: Build, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"scores\.npy: damaged .* make it again") as caught:
         NeighbourTable.open(folder, kb)
     assert "\n" not in str(caught.value)
+
+
+HARMLESS = {
+    ("scores", "beyond"),
+    ("scores", "below"),
+    ("types", "below"),
+    ("directions", "in narrower numbers"),
+}
+"""Damages that give scores that could be true, or change nothing."""
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("name", COLUMNS)
+def test_damaged_columns_are_refused(store: Build, tmp_path: Path, name: str, how: str) -> None:
+    """Guards: neighbours, relations and types of no concept were passed on to the training."""
+    if (name, how) in HARMLESS:
+        return
+    kb = store("kb", FACTS)
+    build_neighbours(kb, tmp_path / "n")
+    damage(tmp_path / "n", name, how)
+    with pytest.raises(StoreError, match=r"damaged .* make it again") as caught:
+        NeighbourTable.open(tmp_path / "n", kb)
+    assert "\n" not in str(caught.value)
+
+
+def test_ends_that_go_back_and_scores_that_are_none_are_refused(
+    store: Build, tmp_path: Path
+) -> None:
+    kb = store("kb", FACTS)
+    build_neighbours(kb, tmp_path / "n")
+    for name, value in (("ends", 1000), ("scores", np.nan)):
+        array = np.load(tmp_path / "n" / f"{name}.npy")
+        changed = array.copy()
+        changed[1] = value
+        put(tmp_path / "n", name, changed)
+        with pytest.raises(StoreError, match=f"damaged .*{name}"):
+            NeighbourTable.open(tmp_path / "n", kb)
+        put(tmp_path / "n", name, array)
+
+
+@pytest.mark.parametrize("value", [-2, 1000])
+def test_results_out_of_range_are_computed_again(
+    store: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: int
+) -> None:
+    """Guards: interrupted work was resumed with neighbours that are none, or IndexError."""
+    kb = store("kb", [f"e{n}\tr\te{(n + k) % 20}" for n in range(20) for k in (1, 2)])
+    build_neighbours(kb, tmp_path / "whole")
+    monkeypatch.setattr(ranking, "BLOCK", 2)
+    monkeypatch.setattr(ranking, "_CHUNK", 1)
+    with monkeypatch.context() as within:
+        stop_at_fourth(within)
+        with pytest.raises(KeyboardInterrupt):
+            build_neighbours(kb, tmp_path / "n", PeprConfig(threads=1))
+    path = tmp_path / "n.partial" / "positions.npy"
+    positions = np.load(path)
+    positions[0, 0] = value
+    np.save(path, positions)
+    build_neighbours(kb, tmp_path / "n", PeprConfig(threads=1))
+    for name in COLUMNS:
+        one, other = (np.load(tmp_path / made / f"{name}.npy") for made in ("n", "whole"))
+        np.testing.assert_array_equal(one, other)
 
 
 def test_command(store: Build, tmp_path: Path) -> None:

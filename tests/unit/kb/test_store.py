@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -289,6 +290,21 @@ def test_a_damaged_table_is_named_on_opening(copy, table, damage):
         StoreError, match=f"^{copy}/{table}.arrow: .*damaged.*build the store again$"
     ):
         KnowledgeBase.open(copy)
+
+
+@pytest.mark.parametrize("position", [0, 3, -1])
+@pytest.mark.parametrize("value", [-1, 1 << 40])
+def test_texts_out_of_their_file_are_refused(copy, position, value):
+    """Guards: Arrow read texts wherever their offsets sent it (SIGSEGV)."""
+    path = copy / "names.arrow"
+    _, offsets, _ = pa.ipc.open_file(path).get_batch(0).column("text").buffers()
+    changed = np.frombuffer(offsets, np.int64)[: len(offsets) // 8].copy()
+    changed[position] = value
+    content = path.read_bytes()
+    assert content.count(offsets.to_pybytes()) == 1
+    path.write_bytes(content.replace(offsets.to_pybytes(), changed.tobytes()))
+    with pytest.raises(StoreError, match=r"names\.arrow: .*damaged.*build the store again"):
+        KnowledgeBase.open(copy).table("names")
 
 
 def change_manifest(folder, **changes):

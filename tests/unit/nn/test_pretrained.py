@@ -78,6 +78,29 @@ def test_code_that_is_named_elsewhere_is_not_run_either(tmp_path, monkeypatch):
     assert not witness.exists()
 
 
+@pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
+@pytest.mark.parametrize("kernel", ["any/kernel", {"": "any/kernel"}, "paged|any/kernel"])
+def test_no_kernel_of_the_hub_is_loaded_for_a_folder(tmp_path, key, kernel):
+    """Guards: transformers downloads and runs the kernel that config.json names."""
+    tiny_encoder_folder(tmp_path / "E", ["flu"])
+    vectors = TextEncoder.from_pretrained(tmp_path / "E").encode(["flu"])
+    config = tmp_path / "E" / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), key: kernel}))
+    encoder = TextEncoder.from_pretrained(tmp_path / "E")
+    assert encoder.model.config._attn_implementation in ("sdpa", "eager")
+    assert encoder.encode(["flu"]).tolist() == vectors.tolist()
+
+
+def test_weights_that_need_another_package_are_an_error_of_one_line(tmp_path):
+    tiny_encoder_folder(tmp_path / "E", ["flu"])
+    config = tmp_path / "E" / "config.json"
+    quantised = {"quantization_config": {"quant_method": "gptq", "bits": 4}}
+    config.write_text(json.dumps({**json.loads(config.read_text()), **quantised}))
+    with pytest.raises(StoreError) as caught:
+        TextEncoder.from_pretrained(tmp_path / "E")
+    assert "\n" not in str(caught.value)
+
+
 def test_an_empty_auto_map_is_accepted(tmp_path):
     with_code(tmp_path / "E", auto_map={})
     assert len(TextEncoder.from_pretrained(tmp_path / "E").encode(["flu"])) == 1

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from annotated_texts import TEXTS, annotate
+from array_damage import DAMAGES, damage
 from tiny_models import tiny_tokenizer
 
 from biograft.config import from_mapping
@@ -256,6 +257,19 @@ def test_a_damaged_cache_is_refused_by_name(shards, tokenizer):
     path.write_bytes(path.read_bytes()[:-4])
     with pytest.raises(StoreError, match=r"mentions.npy: damaged .* remove the folder"):
         PackedText.open(made.folder)
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("name", ["tokens", "words", "mentions", "sequences"])
+def test_damaged_arrays_are_refused(shards, tokenizer, name, how):
+    """Guards: sequences of an array that is too short were shorter, and nobody was told."""
+    if how in ("beyond", "below") and name != "sequences":
+        return  # the layers of a model look at the range of tokens and entities
+    made = packed(shards(), tokenizer)
+    damage(made.folder, name, how)
+    with pytest.raises(StoreError, match=r"damaged .* remove the folder") as caught:
+        PackedText.open(made.folder)
+    assert "\n" not in str(caught.value)
 
 
 def test_arrays_are_plain_npy_files_and_the_rows_are_kept(shards, tokenizer):

@@ -4,10 +4,12 @@ import gzip
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
 from biograft.errors import ConfigError, InputError
+from biograft.sources import ReadLog, SourceConfig, read_source
 from biograft.sources.files import open_bytes, read_lines, read_text
 from biograft.sources.limits import (
     EXPANSION,
@@ -152,11 +154,23 @@ def test_a_large_unused_object_is_skipped(reading, write, monkeypatch):
 def test_the_default_expansion_is_64_mib(write):
     path = write("x.gz", gzip.compress(b"x" * 99 + b"\n"))
     assert len(list(read_lines(path))) == 1
-    path.write_bytes(gzip.compress((b"x" * 99 + b"\n") * (66 * MIB // 100), 6))
+    path.write_bytes(gzip.compress((b"x" * 63 + b"\n") * (2 * MIB // 64), 6) * 33)
     with open_bytes(path) as file:
         assert sum(len(file.read(MIB)) for _ in range(64)) == 64 * MIB
         with pytest.raises(InputError, match="64 MiB and 200 times"):
             file.read(MIB)
+
+
+@pytest.mark.parametrize("name", ["jsonl", "table", "obo"])
+def test_a_size_that_is_stated_is_refused_before_it_is_read(write, name):
+    """Guards: 64 MiB of rows were read, and rejected one by one, in 10 s."""
+    bomb = gzip.compress(b"\n" * 65 * MIB, 6)
+    path = write("x.gz", bomb)
+    began = time.process_time()
+    with pytest.raises(InputError, match="64 MiB and 200 times") as error:
+        list(read_source(SourceConfig(path=path, format=name), ReadLog(path)))
+    assert time.process_time() - began < 1
+    assert error.value.path == path
 
 
 @pytest.mark.parametrize("setting", ["x", "-1", "0", "1.5", "١", "9" * 30])

@@ -8,7 +8,7 @@ import pytest
 
 from biograft.errors import EncodingError, FormatError, InputError
 from biograft.sources.limits import VALUE
-from biograft.sources.xml_records import MAX_ENTITY, XmlGuard, xml_files
+from biograft.sources.xml_records import MAX_ENTITY, XmlGuard, parse_file, xml_files
 
 MIB = 1 << 20
 FINE = b"""<?xml version="1.0"?>
@@ -84,6 +84,15 @@ def test_closed_values_may_repeat(tmp_path, monkeypatch, size):
 def test_other_encodings_are_refused(tmp_path, encoding):
     with pytest.raises((EncodingError, FormatError), match="UTF-8"):
         feed(tmp_path, "<x/>".encode(encoding), 1000)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
+def test_entities_of_a_document_in_another_encoding_are_not_expanded(tmp_path, encoding):
+    """Guards: in UTF-16 no declaration was found, and a bomb of 600 bytes took 100 MB."""
+    laughs = "".join(f'<!ENTITY l{k} "{f"&l{k - 1};" * 10}">' for k in range(1, 9))
+    bomb = f'<!DOCTYPE document [<!ENTITY l0 "ha">{laughs}]><document>&l8;</document>'
+    with pytest.raises((EncodingError, FormatError), match="UTF-8"):
+        parse_file(tmp_path / "a.xml", bomb.encode(encoding))
 
 
 def test_a_folder_a_zip_and_a_file_give_the_same(write, tmp_path):

@@ -20,7 +20,7 @@ from biograft.corpus.formats.fields import (
 )
 from biograft.corpus.formats.format import DocumentFormat, Feature, replace_characters
 from biograft.documents import Document, Mention, Passage, Relation
-from biograft.errors import FormatError
+from biograft.errors import EncodingError, FormatError
 from biograft.sources.format import Probe
 from biograft.sources.log import ReadLog
 from biograft.sources.xml_records import parse_file, root_name, xml_files
@@ -45,7 +45,7 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
         log.read()
         try:
             root = parse_file(file, data)
-        except FormatError as error:
+        except (FormatError, EncodingError) as error:
             log.reject(error.problem, 0, file.name, path=file)
         except (ElementTree.ParseError, ValueError, LookupError) as error:
             line = error.position[0] if isinstance(error, ElementTree.ParseError) else 1

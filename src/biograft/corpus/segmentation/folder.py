@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import check_ends, check_length, check_range, open_array
 from biograft.artifacts import ArtifactKind, file_sizes, hash_file, new_file, new_folder
 from biograft.config import from_mapping
 from biograft.corpus.segmentation.config import SegmentationConfig
@@ -206,9 +207,14 @@ class Segmentation:
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest
         self.config = from_mapping(SegmentationConfig, manifest["config"], "config.")
-        self.rows = self._load("rows")
-        self._starts, self._segments = self._load("starts"), self._load("segments")
-        self._parts = self._load("parts")
+        try:
+            self.rows = open_array(folder / "rows.npy", np.int64)
+            self._starts = open_array(folder / "starts.npy", np.int64)
+            self._segments = open_array(folder / "segments.npy", np.int32, n_axes=2)
+            self._parts = open_array(folder / "parts.npy", np.int32, n_axes=3)
+            self._check()
+        except ValueError as error:
+            raise SEGMENTATION.damaged(folder, error) from error
 
     @classmethod
     def open(cls, folder: str | Path) -> Segmentation:
@@ -221,6 +227,18 @@ class Segmentation:
     def __len__(self) -> int:
         """The number of rows of the table of names that are long."""
         return len(self.rows)
+
+    def _check(self) -> None:
+        """Refuse arrays that do not fit together, and spans before the beginning of a name."""
+        check_length("parts", self._parts, len(self), 2, 2)
+        check_length("segments", self._segments, len(self._segments), 2)
+        check_length("starts", self._starts, len(self) + 1)
+        check_ends("starts", self._starts, len(self._segments))
+        check_range("rows", self.rows, 0, np.iinfo(np.int64).max)
+        if not bool((self.rows[1:] > self.rows[:-1]).all()):
+            raise ValueError("rows: expected ascending rows")
+        for name, spans in (("segments", self._segments), ("parts", self._parts)):
+            check_range(name, spans, 0, np.iinfo(np.int32).max)
 
     def check_store(self, base: KnowledgeBase) -> None:
         """Raise a ``StoreError`` if the segmentation was made for another store."""
@@ -266,13 +284,6 @@ class Segmentation:
         for word in by_kind["short"]:
             segmenter.add_word(word)
         return segmenter
-
-    def _load(self, name: str) -> npt.NDArray[Any]:
-        path = self.folder / f"{name}.npy"
-        try:
-            return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-        except (OSError, ValueError, EOFError) as error:
-            raise SEGMENTATION.damaged(path, error) from error
 
 
 def build_segmentation(

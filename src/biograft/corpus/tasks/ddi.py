@@ -19,7 +19,7 @@ from biograft.corpus.formats.fields import OffsetChecker
 from biograft.corpus.tasks.records import RelationExample
 from biograft.corpus.tasks.registry import TaskConfig, TaskFormat
 from biograft.documents import Mention
-from biograft.errors import ConfigError, FormatError
+from biograft.errors import ConfigError, EncodingError, FormatError
 from biograft.sources.files import read_lines
 from biograft.sources.xml_records import parse_file, xml_files
 
@@ -72,7 +72,7 @@ def _documents_of(path: Path) -> frozenset[str]:
 def _parse(path: Path, data: bytes, log: ReadLog) -> ElementTree.Element | None:
     try:
         root = parse_file(path, data)
-    except FormatError as error:
+    except (FormatError, EncodingError) as error:
         log.reject(error.problem, 1, path.name, path=path)
         return None
     except (ElementTree.ParseError, ValueError, LookupError) as error:

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.arrays import check_length
 from biograft.artifacts import MANIFEST, ArtifactKind, file_sizes, hash_file, new_file
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, InputError
 from biograft.graph.embedding.config import ModelConfig
-from biograft.graph.embedding.transe import Tables
+from biograft.graph.embedding.transe import Tables, table_shapes
 from biograft.graph.triples import graph_fingerprint
 from biograft.kb import KnowledgeBase
 
@@ -77,6 +78,26 @@ def _map(data: npt.NDArray[np.uint8], name: str, entry: Any) -> npt.NDArray[Any]
     return np.ndarray(shape, kind, data, first)
 
 
+def tables_of(
+    arrays: Mapping[str, npt.NDArray[Any]], sizes: tuple[int, int], model: ModelConfig, of: str = ""
+) -> Tables:
+    """Return the tables among arrays; ``ValueError`` if a model of these sizes has others.
+
+    ``sizes`` are the numbers of entities and relations, and ``of`` begins the names of the arrays.
+    """
+    shapes = dict(zip(Tables._fields, table_shapes(sizes, model), strict=True))
+    if not shapes["projection"][0]:
+        arrays = {f"{of}projection": np.zeros(shapes["projection"], np.float32), **arrays}
+    tables = {}
+    for name, shape in shapes.items():
+        table = arrays[of + name]
+        if table.dtype not in (np.float32, np.float64):
+            raise ValueError(f"{of}{name}: expected 32 or 64 bits, found {table.dtype}")
+        check_length(of + name, table, *shape)
+        tables[name] = table
+    return Tables(**tables)
+
+
 EMBEDDINGS = ArtifactKind(
     format="biograft-graph-embeddings",
     version=1,
@@ -104,10 +125,10 @@ class Embeddings:
         manifest = EMBEDDINGS.read(folder)
         EMBEDDINGS.check_files(folder, manifest)
         try:
-            arrays = read_tensors(folder / _TENSORS)
-            empty = np.zeros((0, *arrays["entity"].shape[1:], 0), np.float32)
-            tables = Tables(arrays["entity"], arrays["relation"], arrays.get("projection", empty))
-        except (ValueError, KeyError) as error:
+            model = from_mapping(ModelConfig, manifest["recipe"]["model"])
+            sizes = manifest["n_entities"], manifest["n_relations"]
+            tables = tables_of(read_tensors(folder / _TENSORS), sizes, model)
+        except (ValueError, KeyError, TypeError) as error:
             raise EMBEDDINGS.damaged(folder / _TENSORS, error) from error
         return cls(tables, manifest, folder)
 
@@ -129,8 +150,12 @@ class Embeddings:
     def _read_ids(self, name: str) -> list[str]:
         if not self._ids:
             try:
-                self._ids = json.loads((self.folder / _IDS).read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
+                ids = json.loads((self.folder / _IDS).read_text(encoding="utf-8"))
+                for key in ("entities", "relations"):
+                    if len(ids[key]) != self.manifest[f"n_{key}"]:
+                        raise ValueError(f"{len(ids[key])} {key}")
+                self._ids = ids
+            except (OSError, ValueError, KeyError, TypeError) as error:
                 raise EMBEDDINGS.damaged(self.folder / _IDS, error) from error
         return self._ids[name]
 

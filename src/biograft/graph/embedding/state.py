@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from biograft.graph.embedding.config import GraphRecipe, ModelConfig
 from biograft.graph.embedding.optimiser import Moments, make_moments
-from biograft.graph.embedding.transe import Floats, Tables
+from biograft.graph.embedding.transe import Floats, Tables, table_shapes
 from biograft.graph.triples import Triples
 
 Rows = npt.NDArray[np.int64]
@@ -63,12 +63,10 @@ def new_run(
 def initial_tables(sizes: tuple[int, int], config: ModelConfig, seed: int) -> Tables:
     """Sample random vectors of norm 1; initialise projections as configured."""
     rng = np.random.default_rng(seed)
-    n_entities, n_relations = sizes
-    entity = _directions(rng, n_entities, config.dim)
-    relation = _directions(rng, n_relations, config.width)
-    shape = (n_relations, config.dim, config.width)
+    entities, relations, shape = table_shapes(sizes, config)
+    entity, relation = _directions(rng, *entities), _directions(rng, *relations)
     if config.kind == "transe":
-        projection = np.zeros((0, config.dim, config.width), np.float32)
+        projection = np.zeros(shape, np.float32)
     elif config.projection == "identity":
         projection = np.broadcast_to(np.eye(*shape[1:], dtype=np.float32), shape).copy()
     else:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from biograft.arrays import check_length
 from biograft.artifacts import ArtifactKind, file_sizes, new_folder, remove_abandoned, sole_writer
 from biograft.errors import InputError, OutputError, StoreError
 from biograft.graph.embedding.config import GraphRecipe
@@ -17,11 +18,12 @@ from biograft.graph.embedding.embeddings import (
     Embeddings,
     read_tensors,
     start_tables,
+    tables_of,
     write_embeddings,
     write_tensors,
 )
 from biograft.graph.embedding.epochs import EmbeddingExecution, resolve_optimiser, train_epochs
-from biograft.graph.embedding.optimiser import Moments
+from biograft.graph.embedding.optimiser import Moments, make_moments
 from biograft.graph.embedding.ranking import predict_links
 from biograft.graph.embedding.state import EmbeddingRun, new_run, with_inverse
 from biograft.graph.embedding.transe import Tables
@@ -103,7 +105,7 @@ def _embed(
     fingerprint = graph_fingerprint(base)
     made_from = {"graph": fingerprint, "start": start.fingerprint if start else ""}
     if resume and (out / _STATE).exists():
-        run = _load_state(out / _STATE, recipe, made_from)
+        run = _load_state(out / _STATE, recipe, made_from, train)
     else:
         tables = start_tables(start, recipe.model, fingerprint) if start else None
         run = new_run(train, recipe, start=tables)
@@ -223,7 +225,9 @@ def _save_state(
         STATE.write(work, content)
 
 
-def _load_state(folder: Path, recipe: GraphRecipe, made_from: dict[str, str]) -> EmbeddingRun:
+def _load_state(
+    folder: Path, recipe: GraphRecipe, made_from: dict[str, str], train: Triples
+) -> EmbeddingRun:
     """Resume a run from its saved state."""
     state = STATE.read(folder)
     STATE.check_files(folder, state)
@@ -239,12 +243,16 @@ def _load_state(folder: Path, recipe: GraphRecipe, made_from: dict[str, str]) ->
             )
     try:
         arrays = {name: np.array(array) for name, array in read_tensors(folder / _TENSORS).items()}
-        best = None
+        sizes = train.n_entities, len(train.relation_names)
+        tables, best = tables_of(arrays, sizes, recipe.model), None
         if "best.entity" in arrays:
-            best = Tables(*(arrays[f"best.{name}"] for name in Tables._fields))
+            best = tables_of(arrays, sizes, recipe.model, of="best.")
         return EmbeddingRun(
-            Tables(*(arrays[name] for name in Tables._fields)),
-            tuple(_moments_of(arrays, name) for name in Tables._fields),
+            tables,
+            tuple(
+                _moments_of(arrays, name, make_moments(table, recipe.optimiser))
+                for name, table in tables._asdict().items()
+            ),
             epoch=state["epoch"],
             step=state["step"],
             losses=state["losses"],
@@ -256,5 +264,11 @@ def _load_state(folder: Path, recipe: GraphRecipe, made_from: dict[str, str]) ->
         raise STATE.damaged(folder / _TENSORS, error) from error
 
 
-def _moments_of(arrays: dict[str, Any], name: str) -> Moments:
-    return Moments(*(arrays[f"{name}.{part}"] for part in Moments._fields))
+def _moments_of(arrays: dict[str, Any], name: str, new: Moments) -> Moments:
+    """Return the optimiser state of a table; ``ValueError`` if it is not as large as a new one."""
+    moments = Moments(*(arrays[f"{name}.{part}"] for part in Moments._fields))
+    for part, found, expected in zip(Moments._fields, moments, new, strict=True):
+        if found.dtype != expected.dtype:
+            raise ValueError(f"{name}.{part}: expected {expected.dtype}, found {found.dtype}")
+        check_length(f"{name}.{part}", found, *expected.shape)
+    return moments

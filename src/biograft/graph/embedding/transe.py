@@ -32,6 +32,17 @@ class Tables(NamedTuple):
     projection: Floats  # (relations, dim, width); without relations for TransE
 
 
+def table_shapes(sizes: tuple[int, int], model: ModelConfig) -> tuple[tuple[int, ...], ...]:
+    """Return the shapes of the tables of a model, by the numbers of entities and relations."""
+    n_entities, n_relations = sizes
+    n_projections = n_relations if model.kind == "transr" else 0
+    return (
+        (n_entities, model.dim),
+        (n_relations, model.width),
+        (n_projections, model.dim, model.width),
+    )
+
+
 def all_finite(tables: Tables) -> bool:
     """Whether all values are finite; the sum of a table shows it."""
     with np.errstate(invalid="ignore"):

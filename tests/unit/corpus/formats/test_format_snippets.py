@@ -125,11 +125,13 @@ class TestDdi:
         write("c/a.xml", DDI)
         write("c/b.xml", "<document>\n<x></document>")
         write("c/d.xml", '<!DOCTYPE x [<!ENTITY a "a">]><document id="e"/>')
+        write("c/e.xml", '<document id="f"/>'.encode("utf-16"))
         log = ReadLog(tmp_path / "c")
         assert list(read_documents(tmp_path / "c", log=log)) == [DDI_DOCUMENT]
         assert rejected(log) == {
             "offsets not of the form 0-4": [7], "a pair of unknown entities": [9],
             "the XML is damaged": [2], "the XML declares entities, which are not read": [0],
+            "is UTF-16": [0],
         }  # fmt: skip
 
     def test_a_zip_and_a_single_file(self, write):

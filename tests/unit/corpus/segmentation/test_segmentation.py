@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from array_damage import DAMAGES, damage
 
 from biograft.cli.corpus import segment as command
 from biograft.corpus.segmentation import Segmentation, SegmentationConfig, build_segmentation
@@ -87,6 +88,19 @@ def test_wrong_languages_stores_and_damaged_files_are_refused(base, text, tmp_pa
     (tmp_path / "out" / "segments.npy").write_bytes(b"cut")
     with pytest.raises(StoreError, match=r"segments.npy: damaged \(expected"):
         Segmentation.open(tmp_path / "out")
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("name", ["rows", "starts", "segments", "parts"])
+def test_damaged_arrays_are_refused(base, text, tmp_path, name, how):
+    """Guards: of arrays that do not fit together, other names had the segments of a name."""
+    if how == "beyond" and name != "starts":
+        return  # no row or character of that number is ever looked for
+    build_segmentation(base, [text], tmp_path / "out", UNIGRAM)
+    damage(tmp_path / "out", name, how)
+    with pytest.raises(StoreError, match="damaged") as caught:
+        Segmentation.open(tmp_path / "out")
+    assert "\n" not in str(caught.value)
 
 
 def test_the_command_builds_and_shows(base, text, tmp_path, capsys):

@@ -4,7 +4,9 @@ import json
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from array_damage import retell
 from one_writer import elsewhere
 
 from biograft.errors import BiograftError, ConfigError, InputError, OutputError, StoreError
@@ -18,7 +20,7 @@ from biograft.graph.embedding import (
     read_triples,
     training,
 )
-from biograft.graph.embedding.embeddings import start_tables
+from biograft.graph.embedding.embeddings import read_tensors, start_tables, write_tensors
 from biograft.graph.embedding.transe import TripleBatch, make_buffers, make_loss_rules
 from biograft.graph.embedding.transr import batch_gradients
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
@@ -326,6 +328,89 @@ def test_a_damaged_state_is_refused(header, small_base, tmp_path):
     path.write_bytes((len(header).to_bytes(8, "little") + header).ljust(size, b"\0"))
     with pytest.raises(StoreError, match="damaged"):
         embed_graph(small_base, recipe, tmp_path / "out", resume=True)
+
+
+def rewrite(path, change):
+    """Change one array of a file, and let its manifest tell the new size."""
+    arrays = {name: np.array(array) for name, array in read_tensors(path).items()}
+    change(arrays)
+    write_tensors(path, arrays)
+    for manifest in path.parent.glob("*.json"):
+        content = json.loads(manifest.read_text())
+        if "files" in content:
+            content["files"][path.name] = path.stat().st_size
+            manifest.write_text(json.dumps(content))
+
+
+CHANGES = {
+    "fewer rows": lambda array: array[:-1],
+    "more rows": lambda array: np.concatenate([array, array[:1]]),
+    "narrower": lambda array: np.ascontiguousarray(array[..., :-1]),
+    "integers": lambda array: array.astype(np.int32),
+    "one axis": lambda array: array.reshape(-1),
+}
+
+
+@pytest.mark.parametrize("how", CHANGES)
+@pytest.mark.parametrize("name", ["entity", "relation", "projection"])
+def test_tables_that_are_not_of_the_model_are_refused(name, how, small_base, tmp_path):
+    """Guards: compiled loops read beyond vectors that are shorter than the model says."""
+    recipe = recipe_of("transr", **{"training.epochs": 1})
+    embed_graph(small_base, recipe, tmp_path / "out")
+
+    def change(arrays):
+        arrays[name] = CHANGES[how](arrays[name])
+
+    rewrite(tmp_path / "out" / "embeddings.safetensors", change)
+    with pytest.raises(StoreError, match=f"damaged .*{name}") as caught:
+        Embeddings.open(tmp_path / "out")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("how", CHANGES)
+@pytest.mark.parametrize("name", ["entity", "relation", "entity.second", "best.entity"])
+def test_a_state_that_is_not_of_the_recipe_is_refused(name, how, small_base, tmp_path):
+    """Guards: compiled loops wrote beyond vectors and moments that are too few."""
+    recipe, state = recipe_of(), tmp_path / "out" / "state"
+    run = training.new_run(read_triples(small_base), recipe)
+    run.best = run.tables
+    training._save_state(state, run, recipe, made_from(small_base))
+
+    def change(arrays):
+        arrays[name] = CHANGES[how](arrays[name])
+
+    rewrite(state / "state.safetensors", change)
+    with pytest.raises(StoreError, match=f"damaged .*{name}") as caught:
+        embed_graph(small_base, recipe, tmp_path / "out", resume=True)
+    assert "\n" not in str(caught.value)
+
+
+def test_ids_that_are_not_as_many_as_vectors_are_refused(small_base, tmp_path):
+    embed_graph(small_base, recipe_of(), tmp_path / "out")
+    path = tmp_path / "out" / "ids.json"
+    ids = json.loads(path.read_text())
+    del ids["entities"][0]
+    path.write_text(json.dumps(ids, ensure_ascii=False).ljust(path.stat().st_size))
+    opened = Embeddings.open(tmp_path / "out")
+    with pytest.raises(StoreError, match="damaged"):
+        _ = opened.entity_ids
+
+
+@pytest.mark.parametrize("column", ["head", "relation", "tail", "source"])
+def test_relations_out_of_range_are_refused(column, small_base, tmp_path):
+    """Guards: training wrote beyond the vectors of the entities that there are (SIGSEGV)."""
+    path = small_base.folder / "relations.arrow"
+    table = pa.ipc.open_file(path).read_all().combine_chunks()
+    numbers = table.column(column).to_numpy().copy()
+    numbers[3] = np.iinfo(numbers.dtype).max
+    position = table.schema.get_field_index(column)
+    table = table.set_column(position, table.field(column), pa.array(numbers))
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    retell(small_base.folder)
+    with pytest.raises(StoreError, match=rf"relations\.arrow: damaged \({column}: ") as caught:
+        embed_graph(KnowledgeBase.open(small_base.folder), recipe_of(), tmp_path / "out")
+    assert "\n" not in str(caught.value)
 
 
 def test_vectors_that_are_not_finite_are_not_kept(small_base, tmp_path, monkeypatch):
