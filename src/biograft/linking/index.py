@@ -23,6 +23,7 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Generator
+from biograft.linking.config import LinkerConfig
 from biograft.linking.dense.config import DENSE_INDEX, DenseConfig
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
@@ -184,55 +185,80 @@ def update_index(
 
 
 def open_index(
-    kb: KnowledgeBase,
-    folder: str | Path,
-    weights: Mapping[str, float] | None = None,
-    *,
-    similarity: str | None = None,
+    kb: KnowledgeBase, folder: str | Path, config: LinkerConfig | None = None
 ) -> OpenedIndex:
-    """Open the index of a store; ``weights`` and ``similarity`` replace those of the index."""
-    folder = Path(folder)
+    """Open the index of a store; ``search``, weight and similarity of ``config`` replace its own.
+
+    The calibration of the index is left out where these change the scores.
+    """
+    folder, config = Path(folder), config or LinkerConfig()
     manifest = INDEX.read(folder)
     if manifest["store"] != store_fingerprint(kb):
         raise StoreError(
             f"{folder}: was made from another state of the knowledge base than {kb.folder}, or "
             "from another one; run `biograft index` again, with --update to keep the vectors"
         )
-    weights = weights or _weights(folder, manifest)
-    lexical = LexicalIndex.open(folder / LEXICAL, kb)
-    generators: list[Generator] = [lexical]
-    if DENSE in manifest["parts"]:
-        generators.append(_dense_class().open(folder / DENSE, kb, similarity=similarity))
-    elif similarity is not None:
-        raise ConfigError(f"similarity: applies to dense search, and {folder} has no vectors")
-    calibration = folder / CALIBRATION
-    return OpenedIndex(
-        FusedSearch(generators, weights),
-        Calibration.load(calibration) if calibration.exists() else None,
-        lexical.config.languages,
-    )
+    languages = LexicalIndex.config_of(folder / LEXICAL).languages
+    if config.languages and set(config.languages) != set(languages):
+        indexed = ", ".join(languages) or "all languages"
+        raise ConfigError(
+            f"languages: {folder} holds names in {indexed}; make one for "
+            f"{', '.join(config.languages)} with `biograft index --lang`"
+        )
+    kinds = _kinds_of_search(config, manifest["parts"], str(folder))
+    generators: dict[str, Generator] = {}
+    if LEXICAL in kinds:
+        generators[LEXICAL] = LexicalIndex.open(folder / LEXICAL, kb)
+    if DENSE in kinds:
+        dense = _dense_class().open(folder / DENSE, kb, similarity=config.similarity)
+        generators[DENSE] = dense
+    weights = _weights(folder, manifest) if len(kinds) > 1 else None
+    if config.lexical_weight is not None:
+        weights = {LEXICAL: config.lexical_weight, DENSE: 1 - config.lexical_weight}
+    by_name = {generators[kind].name: weight for kind, weight in (weights or {}).items()}
+    search = FusedSearch([*generators.values()], by_name)
+    return OpenedIndex(search, _calibration(folder, config, str(search)), languages)
 
 
 def open_search(
-    kb: KnowledgeBase,
-    folder: str | Path | None,
-    languages: tuple[str, ...] = (),
-    similarity: str | None = None,
+    kb: KnowledgeBase, folder: str | Path | None, config: LinkerConfig | None = None
 ) -> OpenedIndex:
-    """Open an index of names in these languages; without a folder, build one in memory."""
-    if folder is None:
-        if similarity is not None:
-            raise ConfigError("similarity: applies to dense search; name an index with vectors")
-        lexical = LexicalIndex.build(kb, LexicalConfig(languages=languages))
-        return OpenedIndex(FusedSearch([lexical]), None, languages)
-    opened = open_index(kb, folder, similarity=similarity)
-    if languages and set(languages) != set(opened.languages):
-        indexed = ", ".join(opened.languages) or "all languages"
+    """Open an index; without a folder, build a lexical one in memory."""
+    if folder is not None:
+        return open_index(kb, folder, config)
+    config = config or LinkerConfig()
+    _kinds_of_search(config, (LEXICAL,), "lexical search in memory")
+    lexical = LexicalIndex.build(kb, LexicalConfig(languages=config.languages))
+    return OpenedIndex(FusedSearch([lexical]), None, config.languages)
+
+
+def _kinds_of_search(config: LinkerConfig, parts: Collection[str], where: str) -> list[str]:
+    """Return the kinds of search to open; refuse what needs another part or kind."""
+    kinds = config.search.split("+") if config.search else [*parts]
+    if DENSE in kinds and DENSE not in parts:
+        remedy = "make an index of them with `biograft index --encoder`"
+        raise ConfigError(f"search: {where} has no vectors to search; {remedy}")
+    if config.lexical_weight is not None and len(kinds) < 2:
         raise ConfigError(
-            f"languages: {folder} holds names in {indexed}; make one for {', '.join(languages)} "
-            "with `biograft index --lang`"
+            f"lexical_weight: weighs lexical search beside dense search, found {kinds[0]} search "
+            "alone; leave it out, or search an index with vectors by both"
         )
-    return opened
+    if config.similarity is not None and DENSE not in kinds:
+        raise ConfigError(
+            f"similarity: applies to dense search, found lexical search alone ({where}); leave it "
+            "out, or search an index with vectors"
+        )
+    return kinds
+
+
+def _calibration(folder: Path, config: LinkerConfig, scores: str) -> Calibration | None:
+    """Load the calibration of an index, unless it is one of other scores than those chosen."""
+    path = folder / CALIBRATION
+    loaded = Calibration.load(path) if path.exists() else None
+    chosen = (config.search, config.lexical_weight, config.similarity) != (None, None, None)
+    if loaded and chosen and loaded.search not in ("", scores):
+        return None
+    return loaded
 
 
 def _learned(encoder: TextEncoder | None) -> dict[str, float] | None:

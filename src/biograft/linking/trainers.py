@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
+from biograft.linking.config import LinkerConfig
 from biograft.linking.finetuning import FinetuneConfig
 from biograft.linking.generative.config import GenerativeConfig
 from biograft.linking.index import OpenedIndex, build_index, open_index, open_search, update_index
@@ -80,8 +81,8 @@ def run_generative(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
         )
     join_processes()  # before the encoder of the index is loaded
     data.progress.start("index")
-    languages = config.names.languages
-    opened = open_search(data.kb, data.index, languages) if searches else None
+    names = LinkerConfig(languages=config.names.languages)
+    opened = open_search(data.kb, data.index, names) if searches else None
     mentions = Mentions(
         train=data.train,
         held_out=data.dev or (),

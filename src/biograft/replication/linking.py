@@ -23,6 +23,7 @@ from biograft.evaluation import (
 )
 from biograft.kb import KnowledgeBase
 from biograft.linking import Generator, Linker, build_index
+from biograft.linking.config import SEARCHES
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import DENSE, LEXICAL
 from biograft.linking.lexical import LexicalIndex
@@ -88,7 +89,6 @@ def write_toy_linking(job: ExperimentJob) -> ExperimentJob:
     )
 
 
-SEARCHES = ("lexical", "dense", "lexical+dense")
 STATES = ("untrained", "aligned")
 METRICS = ("acc@1", "acc@5", "recall@30", "mrr")
 
