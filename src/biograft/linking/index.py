@@ -5,6 +5,8 @@ lexical weight: it scores a name by ``cosine + weight * lexical score``, divided
 :class:`~biograft.linking.fusion.FusedSearch` ranks names in the same order with the weights
 ``1 / (1 + weight)`` (dense) and ``weight / (1 + weight)`` (lexical), provided that the index is
 built with the recipe's ``lexical`` steps. Only the search puts names equal to the text first.
+A weight learned beside inner products is first divided by what the index divides these by, for a
+text whose vector is as long as those of names are on average; the order is the same for such texts.
 """
 
 from __future__ import annotations
@@ -35,29 +37,45 @@ if TYPE_CHECKING:
 
 WEIGHTS = ArtifactKind(
     format="biograft-lexical-weight",
-    version=1,
+    version=2,
     called="lexical weight",
     remedy="train the encoder again, or remove the file: both searches weigh the same then",
     file="biograft_lexical_weight.json",
-    keys=("weights",),
+    keys=("weights", "similarity"),
 )
 _GENERATORS = ("dense", "lexical")
 
 
-def write_weights(folder: Path, lexical: float, described: Mapping[str, Any]) -> None:
+def write_weights(
+    folder: Path, lexical: float, described: Mapping[str, Any], *, similarity: str = "cosine"
+) -> None:
     """Write the lexical weight into an encoder's folder; a negative one becomes 0 in a search."""
-    weights = {"dense": 1.0, "lexical": max(lexical, 0.0)}
-    WEIGHTS.write(folder, {"weights": weights, "learned": {"lexical": lexical}, **described})
+    learned = {
+        "weights": {"dense": 1.0, "lexical": max(lexical, 0.0)},
+        "learned": {"lexical": lexical},
+        "similarity": similarity,
+    }
+    WEIGHTS.write(folder, {**learned, **described})
 
 
-def read_weights(folder: Path) -> dict[str, float] | None:
-    """Read the search weights from an encoder's folder; None if none were learned."""
+def read_weights(folder: Path, similarity: str = "cosine") -> dict[str, float] | None:
+    """Read the search weights from an encoder's folder; None if none were learned.
+
+    They must have been learned beside the similarity that is searched by.
+    """
     path = folder / WEIGHTS.file
     if not path.exists():
         return None
-    weights = WEIGHTS.read(folder)["weights"]
+    content = WEIGHTS.read(folder)
+    weights, learned_by = content["weights"], content["similarity"]
     if not are_weights(weights, _GENERATORS):
         raise WEIGHTS.damaged(path, f"weights are {weights!r}")
+    if learned_by != similarity:
+        raise ConfigError(
+            f"similarity: {folder} brings a lexical weight learned with {learned_by}, found "
+            f"{similarity}; search by {learned_by}, or remove {WEIGHTS.file} there: both searches "
+            "weigh the same then"
+        )
     return dict(weights)
 
 
@@ -115,13 +133,7 @@ def build_index(
     folder, config = Path(folder), config or IndexConfig()
     progress = progress or Progress(enabled=False)
     _refuse_other(folder, overwrite)
-    weights, described = _learned(encoder), None
-    similarity = config.dense.similarity if config.dense else "cosine"
-    if weights and similarity != "cosine" and encoder:
-        raise ConfigError(
-            f"similarity: {encoder.folder} brings a lexical weight learned with cosines; search by "
-            f"cosines, or remove {WEIGHTS.file} there: both searches weigh the same then"
-        )
+    weights, described = _learned(encoder, (config.dense or DenseConfig()).similarity), None
     with new_folder(folder, overwrite=overwrite) as work:
         LexicalIndex.build(kb, config.lexical, progress).save(work / LEXICAL)
         if encoder is not None:
@@ -130,6 +142,7 @@ def build_index(
                 kb, encoder, aside, config.dense, overwrite=True, progress=progress
             )
             described = _describe(dense)
+            weights = _scaled(weights, dense)
             aside.rename(work / DENSE)
         return _write_manifest(kb, work, weights, described)
 
@@ -162,7 +175,7 @@ def update_index(
     """Update an index to the current state of its store; only new names are encoded."""
     folder, progress = Path(folder), progress or Progress(enabled=False)
     manifest = INDEX.read(folder)
-    parts, weights = manifest["parts"], _learned(encoder) or _weights(folder, manifest)
+    parts, weights = manifest["parts"], _weights(folder, manifest)
     if encoder is not None and DENSE not in parts:
         raise ConfigError(f"{folder}: has no vectors to update; build it with an encoder")
     config, described, keeps_scale = LexicalIndex.config_of(folder / LEXICAL), None, True
@@ -174,6 +187,8 @@ def update_index(
             shutil.copytree(folder / DENSE, aside, copy_function=_link_or_copy)
             dense = _dense_class().update(aside, kb, encoder, progress=progress)
             described = _describe(dense)
+            learned = _learned(encoder, dense.config.similarity)
+            weights = _scaled(learned, dense) or weights
             norm = DENSE_INDEX.read(folder / DENSE)["largest_norm"]
             keeps_scale = dense.config.similarity == "cosine" or norm == dense.largest_norm
             aside.rename(work / DENSE)
@@ -212,7 +227,8 @@ def open_index(
     if DENSE in kinds:
         dense = _dense_class().open(folder / DENSE, kb, similarity=config.similarity)
         generators[DENSE] = dense
-    weights = _weights(folder, manifest) if len(kinds) > 1 else None
+    own = config.similarity in (None, (manifest["encoder"] or {}).get("similarity"))
+    weights = _weights(folder, manifest) if len(kinds) > 1 and own else None
     if config.lexical_weight is not None:
         weights = {LEXICAL: config.lexical_weight, DENSE: 1 - config.lexical_weight}
     by_name = {generators[kind].name: weight for kind, weight in (weights or {}).items()}
@@ -261,9 +277,14 @@ def _calibration(folder: Path, config: LinkerConfig, scores: str) -> Calibration
     return loaded
 
 
-def _learned(encoder: TextEncoder | None) -> dict[str, float] | None:
+def _learned(encoder: TextEncoder | None, similarity: str) -> dict[str, float] | None:
     """Return the search weights that were learned with an encoder."""
-    return read_weights(encoder.folder) if encoder and encoder.folder else None
+    return read_weights(encoder.folder, similarity) if encoder and encoder.folder else None
+
+
+def _scaled(weights: dict[str, float] | None, dense: DenseIndex) -> dict[str, float] | None:
+    """Return learned weights for the scores of an index, which are from -1 to 1."""
+    return weights and {**weights, LEXICAL: weights[LEXICAL] / dense.mean_scale()}
 
 
 def _weights(folder: Path, manifest: Mapping[str, Any]) -> dict[str, float] | None:

@@ -158,7 +158,7 @@ def test_choices_of_dense_search_are_refused_beside_lexical_alone(kb, encoder, t
     "weights", [3, [], {}, {"dense": 1}, {"dense": 1, "lexical": -1}, {"dense": 0, "lexical": 0}]
 )
 def test_damaged_weights_are_refused(kb, encoder, tmp_path, weights):
-    WEIGHTS.write(encoder.folder, {"weights": weights})
+    WEIGHTS.write(encoder.folder, {"weights": weights, "similarity": "cosine"})
     with pytest.raises(StoreError, match=r"biograft_lexical_weight\.json: damaged \(weights are"):
         build_index(kb, tmp_path / "I", encoder)
     assert not (tmp_path / "I").exists()
@@ -290,7 +290,7 @@ def test_what_is_fitted_to_cosines_is_refused_for_inner_products(kb, encoder, tm
     with pytest.raises(StoreError, match=r"this linker's are those of dense-dot\*0.5"):
         Linker.open(kb, tmp_path / "I", calibration=tmp_path / "C")
     write_learned(encoder, 0.25)
-    with pytest.raises(ConfigError, match="brings a lexical weight learned with cosines"):
+    with pytest.raises(ConfigError, match="brings a lexical weight learned with cosine, found dot"):
         build_index(kb, tmp_path / "J", encoder, DOT)
 
 
@@ -360,9 +360,9 @@ def test_weights_round_trip(tmp_path, learned, weight):
     [
         ("{", r"biograft_lexical_weight\.json: damaged"),
         ("{}", "states no format"),
-        ('{"format": "biograft-lexical-weight", "version": 1}', r"damaged \(weights is missing\)"),
-        ('{"format": "biograft-lexical-weight", "version": 1, '
-         '"weights": {"dense": NaN, "lexical": 1}}',
+        ('{"format": "biograft-lexical-weight", "version": 2}', r"damaged \(weights is missing\)"),
+        ('{"format": "biograft-lexical-weight", "version": 2, '
+         '"weights": {"dense": NaN, "lexical": 1}, "similarity": "cosine"}',
          r"damaged \(weights are {'dense': nan"),
     ],
 )  # fmt: skip
