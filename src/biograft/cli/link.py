@@ -16,11 +16,13 @@ from biograft.cli.options import (
     Json,
     Kb,
     Languages,
+    LexicalWeight,
     Model,
     NoAbbreviations,
     NoComposites,
     Overwrite,
     Quiet,
+    Search,
     Similarity,
     StopFile,
     Threshold,
@@ -117,6 +119,8 @@ def link(
     ] = False,
     k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Candidates per mention.")] = 5,
     threshold: Threshold = None,
+    search: Search = None,
+    lexical_weight: LexicalWeight = None,
     similarity: Similarity = None,
     no_abbreviations: NoAbbreviations = False,
     no_composites: NoComposites = False,
@@ -141,7 +145,8 @@ def link(
     progress.start("open")
     linker = Linker.open(
         base, index, model, calibration,
-        k=k, threshold=threshold, similarity=similarity,
+        k=k, threshold=threshold,
+        search=search, lexical_weight=lexical_weight, similarity=similarity,
         abbreviations=not no_abbreviations, composites=not no_composites,
         languages=split_languages(lang), stop_words=stop_words_of(stop_file),
     )  # fmt: skip

@@ -43,6 +43,23 @@ Threshold = Annotated[
     float | None,
     typer.Option("--threshold", metavar="P", help="Answer NIL below this probability (or score)."),
 ]
+Search = Annotated[
+    str | None,
+    typer.Option(
+        "--search",
+        metavar="lexical|dense|lexical+dense",
+        help="Kind of search; default: all that INDEX has.",
+    ),
+]
+LexicalWeight = Annotated[
+    float | None,
+    typer.Option(
+        "--lexical-weight",
+        metavar="W",
+        help="Weight of lexical search, 0 to 1, dense search has the rest; default: as learned "
+        "with the encoder, else 0.5.",
+    ),
+]
 Similarity = Annotated[
     str | None,
     typer.Option(

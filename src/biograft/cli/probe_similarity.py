@@ -128,9 +128,7 @@ def similarity(
     ] = None,
     queries_from: Annotated[
         Path | None,
-        typer.Option(
-            "--queries-from", "--queries", metavar="FILE", help="Read what -o wrote; needs no --kb."
-        ),
+        typer.Option("--queries", metavar="FILE", help="Read what -o wrote; needs no --kb."),
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -207,11 +205,10 @@ def _check_source(kb: Path | None, queries_from: Path | None, config: Similarity
     """Queries are either built from a store, or read from a file as they are."""
     if queries_from is None:
         if kb is None:
-            raise ConfigError("expected --kb, to build queries from, or --queries-from")
+            raise ConfigError("expected --kb, to build queries from, or --queries")
     elif kb is not None or config != type(config)(seed=config.seed):
         raise ConfigError(
-            "--queries-from: its queries are complete; leave out --kb and the options that build "
-            "queries"
+            "--queries: its queries are complete; leave out --kb and the options that build queries"
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import polars as pl
 import pyarrow as pa
@@ -145,8 +145,24 @@ class CollectedRecords:
             self._pending[record] = []
             names = record.__slots__
             columns = {name: [getattr(item, name) for item in pending] for name in names}
+            for name in names:
+                if name != "line" and not all(
+                    issubclass(t, str) for t in set(map(type, columns[name]))
+                ):
+                    self._refuse_no_text(pending, name)
             schema = {name: pl.UInt32 if name == "line" else pl.String for name in names}
             self._add_frame(record.table, pl.DataFrame(columns, schema))
+
+    def _refuse_no_text(self, pending: list[Record], name: str) -> NoReturn:
+        """Name the first record with a value that is no text."""
+        record = next(item for item in pending if not isinstance(getattr(item, name), str))
+        raise FormatError(
+            f"its reader gives {getattr(record, name)!r} as {name} of a {type(record).__name__}, "
+            "expected a text",
+            path=self._path,
+            line=record.line or None,
+            remedy="let the reader of this format convert it, or reject the row",
+        )
 
     def _add_frame(self, table: str, frame: pl.DataFrame) -> None:
         if not frame.height:

@@ -10,7 +10,7 @@ import torch
 
 from biograft.artifacts import ArtifactKind, new_folder
 from biograft.errors import ConfigError
-from biograft.linking.index import read_weights, write_weights
+from biograft.linking.index import WEIGHTS, read_weights, write_weights
 from biograft.nn import TextEncoder
 from biograft.nn.pretrained import describe_tokenizer
 
@@ -46,16 +46,24 @@ def average_encoders(
     first.model.load_state_dict(
         {key: (value / len(folders)).to(kinds[key].dtype) for key, value in sums.items()}
     )
-    weights = [read_weights(Path(folder)) for folder in folders]
-    lexical = [each["lexical"] / each["dense"] for each in weights if each and each["dense"]]
+    lexical, similarity = _lexical_weights([Path(folder) for folder in folders])
     facts: dict[str, Any] = {"n_encoders": len(folders), "encoders": fingerprints}
     with new_folder(Path(out), overwrite=overwrite) as work, torch.no_grad():
         first.save_pretrained(work, overwrite=True)
-        if len(lexical) == len(folders):
-            facts["lexical_weight"] = sum(lexical) / len(lexical)
-            write_weights(work, facts["lexical_weight"], {"averaged": lexical})
+        if lexical:
+            mean = facts["lexical_weight"] = sum(lexical) / len(lexical)
+            write_weights(work, mean, {"averaged": lexical}, similarity=similarity)
         AVERAGE.write(work, facts)
     return {"checkpoint": str(out), **facts}
+
+
+def _lexical_weights(folders: Sequence[Path]) -> tuple[list[float], str]:
+    """Return the lexical weights of encoders and their similarity; none if one has no weight."""
+    if not all((folder / WEIGHTS.file).exists() for folder in folders):
+        return [], ""
+    similarity = str(WEIGHTS.read(folders[0]).get("similarity"))
+    weights = [read_weights(folder, similarity) or {} for folder in folders]
+    return [each["lexical"] / each["dense"] for each in weights], similarity
 
 
 def _check_alike(first: TextEncoder, other: TextEncoder) -> None:

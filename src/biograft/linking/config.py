@@ -8,6 +8,9 @@ from typing import Annotated
 from biograft.config import AtLeast, Choice, Config, Range
 from biograft.linking.dense.config import SIMILARITIES
 
+SEARCHES = ("lexical", "dense", "lexical+dense")
+"""Kinds of search over the names of a store."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LinkerConfig(Config):
@@ -27,5 +30,9 @@ class LinkerConfig(Config):
     """Search names in these languages only; empty means all."""
     stop_words: tuple[str, ...] = ()
     """Names that the linker never takes for a mention when it detects mentions itself."""
+    search: Annotated[str, Choice(*SEARCHES)] | None = None
+    """Kind of search: ``lexical``, ``dense`` or ``lexical+dense``; None means all of the index."""
+    lexical_weight: Annotated[float, Range(min=0, max=1)] | None = None
+    """Weight of lexical search beside dense search, which has the rest; None: that of the index."""
     similarity: Annotated[str, Choice(*SIMILARITIES)] | None = None
     """Similarity of dense search, ``cosine`` or ``dot``; None means that of the index."""

@@ -5,6 +5,8 @@ lexical weight: it scores a name by ``cosine + weight * lexical score``, divided
 :class:`~biograft.linking.fusion.FusedSearch` ranks names in the same order with the weights
 ``1 / (1 + weight)`` (dense) and ``weight / (1 + weight)`` (lexical), provided that the index is
 built with the recipe's ``lexical`` steps. Only the search puts names equal to the text first.
+A weight learned beside inner products is first divided by what the index divides these by, for a
+text whose vector is as long as those of names are on average; the order is the same for such texts.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Generator
+from biograft.linking.config import LinkerConfig
 from biograft.linking.dense.config import DENSE_INDEX, DenseConfig
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
@@ -34,30 +37,45 @@ if TYPE_CHECKING:
 
 WEIGHTS = ArtifactKind(
     format="biograft-lexical-weight",
-    version=1,
+    version=2,
     called="lexical weight",
     remedy="train the encoder again, or remove the file: both searches weigh the same then",
     file="biograft_lexical_weight.json",
-    keys=("weights",),
+    keys=("weights", "similarity"),
 )
 _GENERATORS = ("dense", "lexical")
 
 
-def write_weights(folder: Path, lexical: float, described: Mapping[str, Any]) -> None:
+def write_weights(
+    folder: Path, lexical: float, described: Mapping[str, Any], *, similarity: str = "cosine"
+) -> None:
     """Write the lexical weight into an encoder's folder; a negative one becomes 0 in a search."""
-    weights = {"dense": 1.0, "lexical": max(lexical, 0.0)}
-    content = {"weights": weights, "learned": {"lexical": lexical}, **described}
-    WEIGHTS.write(folder, content, overwrite=True)
+    learned = {
+        "weights": {"dense": 1.0, "lexical": max(lexical, 0.0)},
+        "learned": {"lexical": lexical},
+        "similarity": similarity,
+    }
+    WEIGHTS.write(folder, {**learned, **described}, overwrite=True)
 
 
-def read_weights(folder: Path) -> dict[str, float] | None:
-    """Read the search weights from an encoder's folder; None if none were learned."""
+def read_weights(folder: Path, similarity: str = "cosine") -> dict[str, float] | None:
+    """Read the search weights from an encoder's folder; None if none were learned.
+
+    They must have been learned beside the similarity that is searched by.
+    """
     path = folder / WEIGHTS.file
     if not path.exists():
         return None
-    weights = WEIGHTS.read(folder)["weights"]
+    content = WEIGHTS.read(folder)
+    weights, learned_by = content["weights"], content["similarity"]
     if not are_weights(weights, _GENERATORS):
         raise WEIGHTS.damaged(path, f"weights are {weights!r}")
+    if learned_by != similarity:
+        raise ConfigError(
+            f"similarity: {folder} brings a lexical weight learned with {learned_by}, found "
+            f"{similarity}; search by {learned_by}, or remove {WEIGHTS.file} there: both searches "
+            "weigh the same then"
+        )
     return dict(weights)
 
 
@@ -115,13 +133,7 @@ def build_index(
     folder, config = Path(folder), config or IndexConfig()
     progress = progress or Progress(enabled=False)
     _refuse_other(folder, overwrite)
-    weights, described = _learned(encoder), None
-    similarity = config.dense.similarity if config.dense else "cosine"
-    if weights and similarity != "cosine" and encoder:
-        raise ConfigError(
-            f"similarity: {encoder.folder} brings a lexical weight learned with cosines; search by "
-            f"cosines, or remove {WEIGHTS.file} there: both searches weigh the same then"
-        )
+    weights, described = _learned(encoder, (config.dense or DenseConfig()).similarity), None
     with new_folder(folder, overwrite=overwrite) as work:
         LexicalIndex.build(kb, config.lexical, progress).save(work / LEXICAL)
         if encoder is not None:
@@ -130,6 +142,7 @@ def build_index(
                 kb, encoder, aside, config.dense, overwrite=True, progress=progress
             )
             described = _describe(dense)
+            weights = _scaled(weights, dense)
             aside.rename(work / DENSE)
         return _write_manifest(kb, work, weights, described)
 
@@ -169,7 +182,7 @@ def _update(
     kb: KnowledgeBase, folder: Path, encoder: TextEncoder | None, progress: Progress
 ) -> dict[str, Any]:
     manifest = INDEX.read(folder)
-    parts, weights = manifest["parts"], _learned(encoder) or _weights(folder, manifest)
+    parts, weights = manifest["parts"], _weights(folder, manifest)
     if encoder is not None and DENSE not in parts:
         raise ConfigError(f"{folder}: has no vectors to update; build it with an encoder")
     config, described, keeps_scale = LexicalIndex.config_of(folder / LEXICAL), None, True
@@ -181,6 +194,8 @@ def _update(
             shutil.copytree(folder / DENSE, aside, copy_function=_link_or_copy)
             dense = _dense_class().update(aside, kb, encoder, progress=progress)
             described = _describe(dense)
+            learned = _learned(encoder, dense.config.similarity)
+            weights = _scaled(learned, dense) or weights
             norm = DENSE_INDEX.read(folder / DENSE)["largest_norm"]
             keeps_scale = dense.config.similarity == "cosine" or norm == dense.largest_norm
             aside.rename(work / DENSE)
@@ -192,60 +207,91 @@ def _update(
 
 
 def open_index(
-    kb: KnowledgeBase,
-    folder: str | Path,
-    weights: Mapping[str, float] | None = None,
-    *,
-    similarity: str | None = None,
+    kb: KnowledgeBase, folder: str | Path, config: LinkerConfig | None = None
 ) -> OpenedIndex:
-    """Open the index of a store; ``weights`` and ``similarity`` replace those of the index."""
-    folder = Path(folder)
+    """Open the index of a store; ``search``, weight and similarity of ``config`` replace its own.
+
+    The calibration of the index is left out where these change the scores.
+    """
+    folder, config = Path(folder), config or LinkerConfig()
     manifest = INDEX.read(folder)
     if manifest["store"] != store_fingerprint(kb):
         raise StoreError(
             f"{folder}: was made from another state of the knowledge base than {kb.folder}, or "
             "from another one; run `biograft index` again, with --update to keep the vectors"
         )
-    weights = weights or _weights(folder, manifest)
-    lexical = LexicalIndex.open(folder / LEXICAL, kb)
-    generators: list[Generator] = [lexical]
-    if DENSE in manifest["parts"]:
-        generators.append(_dense_class().open(folder / DENSE, kb, similarity=similarity))
-    elif similarity is not None:
-        raise ConfigError(f"similarity: applies to dense search, and {folder} has no vectors")
-    calibration = folder / CALIBRATION
-    return OpenedIndex(
-        FusedSearch(generators, weights),
-        Calibration.load(calibration) if calibration.exists() else None,
-        lexical.config.languages,
-    )
+    languages = LexicalIndex.config_of(folder / LEXICAL).languages
+    if config.languages and set(config.languages) != set(languages):
+        indexed = ", ".join(languages) or "all languages"
+        raise ConfigError(
+            f"languages: {folder} holds names in {indexed}; make one for "
+            f"{', '.join(config.languages)} with `biograft index --lang`"
+        )
+    kinds = _kinds_of_search(config, manifest["parts"], str(folder))
+    generators: dict[str, Generator] = {}
+    if LEXICAL in kinds:
+        generators[LEXICAL] = LexicalIndex.open(folder / LEXICAL, kb)
+    if DENSE in kinds:
+        dense = _dense_class().open(folder / DENSE, kb, similarity=config.similarity)
+        generators[DENSE] = dense
+    own = config.similarity in (None, (manifest["encoder"] or {}).get("similarity"))
+    weights = _weights(folder, manifest) if len(kinds) > 1 and own else None
+    if config.lexical_weight is not None:
+        weights = {LEXICAL: config.lexical_weight, DENSE: 1 - config.lexical_weight}
+    by_name = {generators[kind].name: weight for kind, weight in (weights or {}).items()}
+    search = FusedSearch([*generators.values()], by_name)
+    return OpenedIndex(search, _calibration(folder, config, str(search)), languages)
 
 
 def open_search(
-    kb: KnowledgeBase,
-    folder: str | Path | None,
-    languages: tuple[str, ...] = (),
-    similarity: str | None = None,
+    kb: KnowledgeBase, folder: str | Path | None, config: LinkerConfig | None = None
 ) -> OpenedIndex:
-    """Open an index of names in these languages; without a folder, build one in memory."""
-    if folder is None:
-        if similarity is not None:
-            raise ConfigError("similarity: applies to dense search; name an index with vectors")
-        lexical = LexicalIndex.build(kb, LexicalConfig(languages=languages))
-        return OpenedIndex(FusedSearch([lexical]), None, languages)
-    opened = open_index(kb, folder, similarity=similarity)
-    if languages and set(languages) != set(opened.languages):
-        indexed = ", ".join(opened.languages) or "all languages"
+    """Open an index; without a folder, build a lexical one in memory."""
+    if folder is not None:
+        return open_index(kb, folder, config)
+    config = config or LinkerConfig()
+    _kinds_of_search(config, (LEXICAL,), "lexical search in memory")
+    lexical = LexicalIndex.build(kb, LexicalConfig(languages=config.languages))
+    return OpenedIndex(FusedSearch([lexical]), None, config.languages)
+
+
+def _kinds_of_search(config: LinkerConfig, parts: Collection[str], where: str) -> list[str]:
+    """Return the kinds of search to open; refuse what needs another part or kind."""
+    kinds = config.search.split("+") if config.search else [*parts]
+    if DENSE in kinds and DENSE not in parts:
+        remedy = "make an index of them with `biograft index --encoder`"
+        raise ConfigError(f"search: {where} has no vectors to search; {remedy}")
+    if config.lexical_weight is not None and len(kinds) < 2:
         raise ConfigError(
-            f"languages: {folder} holds names in {indexed}; make one for {', '.join(languages)} "
-            "with `biograft index --lang`"
+            f"lexical_weight: weighs lexical search beside dense search, found {kinds[0]} search "
+            "alone; leave it out, or search an index with vectors by both"
         )
-    return opened
+    if config.similarity is not None and DENSE not in kinds:
+        raise ConfigError(
+            f"similarity: applies to dense search, found lexical search alone ({where}); leave it "
+            "out, or search an index with vectors"
+        )
+    return kinds
 
 
-def _learned(encoder: TextEncoder | None) -> dict[str, float] | None:
+def _calibration(folder: Path, config: LinkerConfig, scores: str) -> Calibration | None:
+    """Load the calibration of an index, unless it is one of other scores than those chosen."""
+    path = folder / CALIBRATION
+    loaded = Calibration.load(path) if path.exists() else None
+    chosen = (config.search, config.lexical_weight, config.similarity) != (None, None, None)
+    if loaded and chosen and loaded.search not in ("", scores):
+        return None
+    return loaded
+
+
+def _learned(encoder: TextEncoder | None, similarity: str) -> dict[str, float] | None:
     """Return the search weights that were learned with an encoder."""
-    return read_weights(encoder.folder) if encoder and encoder.folder else None
+    return read_weights(encoder.folder, similarity) if encoder and encoder.folder else None
+
+
+def _scaled(weights: dict[str, float] | None, dense: DenseIndex) -> dict[str, float] | None:
+    """Return learned weights for the scores of an index, which are from -1 to 1."""
+    return weights and {**weights, LEXICAL: weights[LEXICAL] / dense.mean_scale()}
 
 
 def _weights(folder: Path, manifest: Mapping[str, Any]) -> dict[str, float] | None:

@@ -111,7 +111,7 @@ class Linker:
         ranker = load_ranker(model, kb, config.languages) if model is not None else None
         opened = None
         if index is not None or needs_search(ranker):
-            opened = open_search(kb, index, config.languages, config.similarity)
+            opened = open_search(kb, index, config)
         stored = opened.calibration if opened and model is None else None
         return cls(
             kb,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
+from biograft.linking.config import LinkerConfig
 from biograft.linking.finetuning import FinetuneConfig
 from biograft.linking.generative.config import GenerativeConfig
 from biograft.linking.index import (
@@ -90,7 +91,7 @@ def _fit_lexical_weight(
     index = data.out / "index-dev"
     index_config = IndexConfig(lexical=config.lexical)
     build_index(data.kb, index, encoder, index_config, overwrite=True, progress=data.progress)
-    search = open_index(data.kb, index, weights={"lexical": 0.5, "dense": 0.5}).search
+    search = open_index(data.kb, index, LinkerConfig(lexical_weight=0.5)).search
     fitted = fit_lexical_weight(data.kb, search, data.dev or ())
     folder = data.out / "encoder"
     write_weights(folder, fitted.beside_dense, {"fitted": fitted.to_json()})
@@ -123,8 +124,8 @@ def run_generative(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
         )
     join_processes()  # before the encoder of the index is loaded
     data.progress.start("index")
-    languages = config.names.languages
-    opened = open_search(data.kb, data.index, languages) if searches else None
+    names = LinkerConfig(languages=config.names.languages)
+    opened = open_search(data.kb, data.index, names) if searches else None
     mentions = Mentions(
         train=data.train,
         held_out=data.dev or (),

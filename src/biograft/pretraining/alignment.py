@@ -141,6 +141,7 @@ def pretrain_alignment(
         evaluate=partial(alignment.evaluate, model, evaluated, config.precision),
         described=recipe.to_json(),
         provenance=_provenance(recipe, kb, encoder, pairs),
+        may_shard=True,
     )
     trained = train(task, config, run, resume=resume, progress=progress)
     if processes.is_main_process:

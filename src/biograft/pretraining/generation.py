@@ -72,6 +72,7 @@ def pretrain_generation(
             "encoder": seq2seq.fingerprint(),
             "names": templates.counts.to_json(),
         },
+        may_shard=True,
     )
     trained = train(task, config, run, resume=resume, progress=progress)
     if processes.is_main_process:

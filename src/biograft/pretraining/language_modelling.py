@@ -219,6 +219,7 @@ def pretrain_language_model(
             "encoder": start.fingerprint,
             **hash_knowledge(recipe.knowledge),
         },
+        may_shard=True,
     )
     trained = train(task, config, run, resume=resume, progress=progress)
     if processes.is_main_process:

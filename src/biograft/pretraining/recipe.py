@@ -208,17 +208,12 @@ class PretrainingRecipe(Recipe):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the whole configuration as plain values.
-
-        ``stream.workers`` is left out: it does not change the result, and a resumed run may have
-        others.
-        """
-        stream = {key: value for key, value in asdict(self.stream).items() if key != "workers"}
+        """Return the whole configuration as plain values."""
         parts = {
             "encoder": asdict(self.encoder),
             **({"new": {"kind": self.new_kind, **asdict(self.new)}} if self.new_kind else {}),
             **({"knowledge": asdict(self.knowledge)} if self.knowledge else {}),
-            "stream": {"kind": self.stream_kind, **stream},
+            "stream": {"kind": self.stream_kind, **asdict(self.stream)},
             "objective": {name: asdict(part) for name, part in self.objectives.items()},
             "training": asdict(self.training),
         }

@@ -18,6 +18,7 @@ from biograft.config import check_choice
 from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking, sub_populations
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker, build_index
+from biograft.linking.config import SEARCHES, LinkerConfig
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.generative import Seq2SeqLinker
 from biograft.linking.generative.training import fit_mixing, measure
@@ -47,7 +48,6 @@ RECIPES = {
     "ncbi-disease": "ncbi",
     "bc5cdr-disease": "bc5cdr",
 }
-SEARCHES = ("lexical", "dense", "lexical+dense")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,9 +230,7 @@ class _Models:
         if not folder.exists():
             encoder = TextEncoder.from_pretrained(str(self.job.input(self.settings.encoder)))
             build_index(kb, folder, encoder, progress=Progress())
-        search = open_index(kb, folder).search
-        alone = {g.name: FusedSearch([g]) for g in search.generators}
-        return alone.get(name, search)
+        return open_index(kb, folder, LinkerConfig(search=name)).search
 
     def _link(self, linker: Linker, variant: GenerativeVariant) -> Row:
         """Link the test split; return metrics, also of parts of the mentions."""

@@ -16,6 +16,7 @@ from biograft.errors import ConfigError
 from biograft.evaluation import LinkQuery, StoreIds, resolve_gold
 from biograft.kb import KnowledgeBase
 from biograft.linking import Generator, Linker, build_index
+from biograft.linking.config import SEARCHES
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import DENSE, LEXICAL
 from biograft.linking.lexical import LexicalIndex
@@ -84,7 +85,6 @@ def write_toy_linking(job: ExperimentJob) -> ExperimentJob:
     )
 
 
-SEARCHES = ("lexical", "dense", "lexical+dense")
 STATES = ("untrained", "aligned")
 
 

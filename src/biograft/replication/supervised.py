@@ -17,7 +17,7 @@ from pathlib import Path
 from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
-from biograft.linking.fusion import FusedSearch
+from biograft.linking.config import LinkerConfig
 from biograft.linking.index import open_index, update_index
 from biograft.linking.rankers import load_ranker
 from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
@@ -102,7 +102,7 @@ class _Training:
             index = self.folder / "index"
             _copy_index(ranked / "index", store, index)
         search = open_index(store, index).search
-        dense = FusedSearch([g for g in search.generators if g.name == "dense"])
+        dense = open_index(store, index, LinkerConfig(search="dense")).search
         linkers = {
             "dense": Linker(store, dense),
             "lexical+dense": Linker(store, search),

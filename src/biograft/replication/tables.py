@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
+from biograft.linking.config import SEARCHES
 from biograft.metrics import paired_t
 from biograft.replication.experiment import Experiment, TableConfig
 from biograft.replication.results import Row, without_fold
@@ -124,7 +125,6 @@ _FULL = "names, then mentions"
 _STARTS = ("names only", "mentions only", _FULL, "in their texts")
 _TARGETS = {"similar": "most similar to the mention", "shortest": "shortest", "random": "random"}
 _NAMES = {"all": "all", "shortest": "shortest", "random": "random"}
-_SEARCHES = ("lexical", "dense", "lexical+dense")
 
 
 def generation_starts(result: Mapping[str, Any]) -> str:
@@ -157,9 +157,9 @@ def generation_targets(result: Mapping[str, Any]) -> str:
 def generation_searches(result: Mapping[str, Any]) -> str:
     """Return acc@1 and acc@5 of generation, of searches, and of both together."""
     rows, sets = _united(result)
-    chosen = [name for name in sets if all(_of(rows, name, config) for config in _SEARCHES)]
+    chosen = [name for name in sets if all(_of(rows, name, config) for config in SEARCHES)]
     labels = {_FULL: "generative"}
-    labels |= {s: s for s in (*_SEARCHES, *(f"generative+{search}" for search in _SEARCHES))}
+    labels |= {s: s for s in (*SEARCHES, *(f"generative+{search}" for search in SEARCHES))}
     lines = [
         [label, *(_both(_of(rows, name, config), ("acc@1", "acc@5")) for name in chosen)]
         for config, label in labels.items()

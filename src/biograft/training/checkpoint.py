@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from biograft.artifacts import ArtifactKind, file_sizes, new_folder, remove_abandoned
 from biograft.errors import StoreError
+from biograft.training.sharding import copy_part, gather
 
 STATE = ArtifactKind(
     format="biograft-checkpoint",
@@ -55,13 +56,21 @@ class TrainingState:
     """Batches of an update; a cursor counts batches."""
 
 
-def save_checkpoint(run: Path, cursor: Cursor, state: TrainingState, *, keep: int) -> Path:
-    """Save a checkpoint atomically, then remove all but the newest ``keep`` (0: keep all)."""
+def save_checkpoint(
+    run: Path, cursor: Cursor, state: TrainingState, *, keep: int, main: bool = True
+) -> Path:
+    """Save a checkpoint atomically, then remove all but the newest ``keep`` (0: keep all).
+
+    All processes call it, because the parts of a sharded model are gathered; ``main`` writes.
+    """
     frozen, changing = _split(state.model)
+    model, optimiser = gather(changing, keep=main), gather(_optimiser_tensors(state), keep=main)
     target = run / "checkpoints" / f"step-{cursor.step:08d}"
+    if not main:
+        return target
     with new_folder(target, overwrite=True) as folder:
-        save_file(_contiguous(changing), folder / MODEL)
-        save_file(_optimiser_tensors(state), folder / OPTIMISER)
+        save_file(_contiguous(model), folder / MODEL)
+        save_file(_contiguous(optimiser), folder / OPTIMISER)
         described = {
             **asdict(cursor),
             "accumulate": state.accumulate,
@@ -155,12 +164,12 @@ def _copy(loaded: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
     for name, tensor in own.items():
         if tensor.shape != loaded[name].shape:
             raise RuntimeError(f"{name}: {tuple(loaded[name].shape)} for {tuple(tensor.shape)}")
-        tensor.copy_(loaded[name])
+        copy_part(loaded[name], tensor)
 
 
 def _optimiser_tensors(state: TrainingState) -> dict[str, Tensor]:
     return {
-        f"{name}:{key}": value.contiguous()
+        f"{name}:{key}": value
         for name, parameter in state.model.named_parameters()
         for key, value in state.optimiser.state.get(parameter, {}).items()
     }
@@ -171,4 +180,7 @@ def _restore_optimiser(tensors: dict[str, Tensor], state: TrainingState) -> None
     for entry, value in tensors.items():
         name, _, key = entry.rpartition(":")
         parameter = parameters[name]
-        state.optimiser.state[parameter][key] = value.to(parameter.device)
+        own = torch.empty_like(parameter) if value.ndim else value.to(parameter.device)
+        if value.ndim:
+            copy_part(value, own)
+        state.optimiser.state[parameter][key] = own

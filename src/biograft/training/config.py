@@ -11,8 +11,9 @@ from biograft.errors import ConfigError
 SCHEDULES = ("constant", "linear", "cosine")
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
 
-MAY_CHANGE = ("max_minutes", "save_every", "log_every", "keep", "workers")
-"""The fields that a resumed run may change: none of them changes the result of training."""
+MAY_CHANGE = ("max_minutes", "save_every", "log_every", "keep", "workers", "shard")
+"""The fields that a resumed run may change: none of them changes the result of training, but for
+rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class TrainingConfig(Config):
 
     ``precision`` auto is bf16 where the hardware supports it; otherwise it is fp16 with loss
     scaling on a GPU, and fp32 on a processor. ``gradient_checkpointing`` computes the states of a
-    layer again in the backward pass, which saves memory. ``workers`` processes, at most one per
+    layer again in the backward pass, which saves memory. ``shard`` divides weights, gradients and
+    optimiser state among the processes (pre-training only). ``workers`` processes, at most one per
     core, prepare batches ahead (0: none). ``save_every``, ``eval_every`` and ``log_every`` are in
     steps (0: at the end only); ``keep`` is the number of checkpoints (0: all); ``max_minutes`` ends
     this session early, to be resumed (0: no limit).
@@ -68,6 +70,7 @@ class TrainingConfig(Config):
     clip: Annotated[float, AtLeast(0)] = 0.0
     precision: Annotated[str, Choice(*PRECISIONS)] = "auto"
     gradient_checkpointing: bool = False
+    shard: bool = False
     workers: Annotated[int, AtLeast(0)] = 0
     seed: Annotated[int, AtLeast(0)] = 33
     save_every: Annotated[int, AtLeast(0)] = 1000

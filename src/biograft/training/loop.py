@@ -37,6 +37,13 @@ from biograft.training.config import BatchPlan, TrainingConfig
 from biograft.training.prefetch import Batch, BatchSource, endless
 from biograft.training.processes import make_accelerator
 from biograft.training.run_folder import MetricsLog, check_run, sole_run, start_run
+from biograft.training.sharding import (
+    exchange_gradients,
+    is_sharded,
+    shard_model,
+    unshard_model,
+    whole_tensor,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,8 @@ class Task(Generic[Batch]):
     """The whole configuration, saved in ``run.json``; a resumed run must have the same."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """The inputs of the run, by hashes; a resumed run must have the same."""
+    may_shard: bool = False
+    """Whether the model is only run as a whole in training, so that it can be sharded."""
 
 
 class StopSignal:
@@ -198,7 +207,8 @@ class Updater(Generic[Batch]):
         self.task, self.optimiser, self.config = task, state.optimiser, config
         self.accelerator, self.cursor = accelerator, start
         self._scaler, self._n_passes = state.scaler, state.accumulate
-        self.model: nn.Module = accelerator.prepare(task.model)
+        self._sharded = is_sharded(task.model)
+        self.model: nn.Module = task.model if self._sharded else accelerator.prepare(task.model)
         self._batches = endless(task.source, start.epoch, start.position, config.workers)
 
     def update(self, rate: float, stop_signal: StopSignal) -> tuple[dict[str, Any], bool]:
@@ -248,6 +258,8 @@ class Updater(Generic[Batch]):
             zip(batches, self._multipliers(batches), strict=True), start=1
         ):
             waiting = number < n_passes  # processes exchange gradients once an update
+            if self._sharded:
+                exchange_gradients(self.model, wanted=not waiting)
             with self.accelerator.no_sync(self.model) if waiting else nullcontext():
                 with autocast_in(self.config.precision, self.accelerator.device):
                     loss, stats = self.task.compute_loss(self.model, batch, *multipliers)
@@ -292,7 +304,7 @@ class Updater(Generic[Batch]):
         parameters = [p for p in self.model.parameters() if p.grad is not None]
         bound = self.config.clip or math.inf
         norm: Tensor = torch.nn.utils.clip_grad_norm_(parameters, bound)
-        return float(norm)
+        return float(whole_tensor(norm))
 
     def _seed(self, step: int) -> None:
         """Seed the random numbers of a step by its index, so that they need not be saved."""
@@ -355,6 +367,8 @@ def _train(
     task.model.to(accelerator.device)
     if config.gradient_checkpointing:
         enable_gradient_checkpointing(task.model)
+    if config.shard:
+        _shard(task, accelerator)
     scaler = loss_scaler(config.precision, accelerator.device)
     optimiser = make_optimiser(task.model, config)
     state = TrainingState(task.model, optimiser, scaler, plan.accumulate)
@@ -373,8 +387,7 @@ def _train(
             if cursor.step > start.step and (
                 stop or is_due(config.save_every, cursor.step, last=last)
             ):
-                if main:
-                    save_checkpoint(run, cursor, state, keep=config.keep)
+                save_checkpoint(run, cursor, state, keep=config.keep, main=main)
                 accelerator.wait_for_everyone()
             if last or stop:
                 break
@@ -384,11 +397,23 @@ def _train(
                 log.write({**entry, "seconds": round(time.perf_counter() - began, 3)})
             progress.advance(entry["rows"], entry["step"] / n_steps)
     progress.finish()
+    if is_sharded(task.model):
+        unshard_model(task.model)
     if stop_signal.interrupted:
         raise KeyboardInterrupt(f"step {cursor.step} is saved in {run}")
     seconds = time.perf_counter() - began
     saved = find_checkpoints(run)[-1]
     return TrainingResult(cursor.step, n_steps, plan, loss, seconds, saved, evaluations.newest)
+
+
+def _shard(task: Task[Batch], accelerator: Accelerator) -> None:
+    """Divide the model of a task among the processes; one process keeps it whole."""
+    if not task.may_shard:
+        raise ConfigError(
+            "training.shard: expected false, because only pre-training is sharded, found true"
+        )
+    if accelerator.num_processes > 1:
+        shard_model(task.model, accelerator.device)
 
 
 def count_steps(config: TrainingConfig, n_batches: int, plan: BatchPlan) -> int:

@@ -60,13 +60,10 @@ def make_accelerator() -> Accelerator:
 
 
 def refuse_sharding(kind: DistributedType) -> None:
-    """Refuse an accelerate configuration that divides the model among the processes.
-
-    The optimiser and the checkpoints of the loop hold whole parameters.
-    """
+    """Refuse an accelerate configuration that divides the model, as ``training.shard`` does."""
     if kind in (DistributedType.FSDP, DistributedType.DEEPSPEED, DistributedType.MEGATRON_LM):
         raise ConfigError(
-            f"accelerate is configured for {kind.value}, and every process trains the whole model "
-            "here; configure it without, and save memory by training.device_batch_size and "
-            "training.gradient_checkpointing"
+            f"accelerate is configured for {kind.value}, which the training here does not use; "
+            "configure it without, and save memory by training.shard (in pre-training), "
+            "training.device_batch_size and training.gradient_checkpointing"
         )

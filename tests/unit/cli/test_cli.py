@@ -18,7 +18,6 @@ from biograft.sources import FORMATS
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-"""The lab log and the decisions speak of options that have gone."""
 
 
 def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -70,7 +69,7 @@ def test_every_format_is_documented():
     assert [name for name in FORMATS if f"`{name}`" not in page] == []
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p.stem != "lab-log"], ids=lambda p: p.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_documented_options_exist(page):
     parameters = [p for command in TREE.values() for p in command.params]
     known = {opt for p in parameters for opt in (*p.opts, *p.secondary_opts)}

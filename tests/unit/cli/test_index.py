@@ -92,6 +92,17 @@ def test_similarity_is_kept_with_the_index(store, tiny_encoder, tmp_path, run_ma
         assert {each["generator"] for each in evidence} <= {"lexical", generator}
         assert generator in {e["generator"] for c in document["mentions"][0]["candidates"]
                              for e in c["evidence"]}  # fmt: skip
+    [document] = run_main(*link, "--search", "dense").json
+    candidates = document["mentions"][0]["candidates"]
+    assert {e["generator"] for c in candidates for e in c["evidence"]} == {"dense-dot"}
+    evaluate = ("--kb", store, "--index", tmp_path / "I", "--gold", "starter", "--format", "sample")
+    for command, options in (("link", ()), ("text", ("--limit", 2))):
+        for choice in (("--search", "dense"), ("--lexical-weight", "0.2")):
+            done = run_main("evaluate", command, *evaluate, *options, *choice, "--json", "-q")
+            assert done.code == 0, done.err
+            if command == "link":
+                scores = {"dense": "dense-dot*1", "0.2": "dense-dot*0.8+lexical*0.2"}
+                assert done.json[0]["search"] == scores[choice[1]]
     done = run_main(*link[:4], "--index", tmp_path / "I", "--similarity", "l2")
     assert done.code == 2
 

@@ -105,14 +105,14 @@ def test_queries_are_written_and_read(call, kb, tmp_path):
     options = ("--baseline", "lexical", "--json")
     file = tmp_path / "q.jsonl"
     results = json.loads(call("--kb", kb, *FEW, "--limit", 5, "-o", file, *options))
-    again = json.loads(call("--queries-from", file, *options))
+    again = json.loads(call("--queries", file, *options))
     assert results | {"seconds": 0} == again | {"seconds": 0}
     call("--kb", kb, *FEW, "--limit", 5, "-o", tmp_path / "r.jsonl", *options)
     assert (tmp_path / "r.jsonl").read_bytes() == file.read_bytes()
     with pytest.raises(BiograftError, match="exists already"):
         call("--kb", kb, *FEW, "-o", file, *options)
-    with pytest.raises(ConfigError, match="--queries-from: "):
-        call("--queries-from", file, "--limit", 3, *options)
+    with pytest.raises(ConfigError, match="--queries: "):
+        call("--queries", file, "--limit", 3, *options)
 
 
 def test_names_are_counted_in_a_corpus(call, kb, tmp_path):
@@ -138,7 +138,7 @@ def test_names_are_counted_in_a_corpus(call, kb, tmp_path):
     counts = {row["query"]: row["frequencies"][0] for row in rows}
     assert counts["fever"] == 3
     assert sum(counts.values()) == 3
-    again = json.loads(call("--queries-from", file, "--baseline", "lexical", "--json"))
+    again = json.loads(call("--queries", file, "--baseline", "lexical", "--json"))
     assert again["D3"] == results["D3"]  # the counts are in the file
 
 

@@ -65,6 +65,21 @@ NAMES = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        (NameRecord(7, "a", line=2), "concept"),
+        (NameRecord("C1", None, line=2), "text"),
+        (IdRecord("C1", 3.5, line=2), "id"),
+    ],
+)
+def test_a_value_that_is_no_text_is_refused_with_file_and_row(collect, record, field):
+    """Guards: a reader that gave numbers as ids ended in a traceback of polars."""
+    with pytest.raises(FormatError, match=rf"^a\.obo:2: .* as {field} of a ") as refused:
+        collect({"a.obo": [type(record)("C0", "x", line=1), record]})
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize("items", [NAMES, [block(*NAMES)], [NAMES[0], block(*NAMES[1:])]])
 @pytest.mark.parametrize("flushed_at", [1, 2, 100])
 def test_single_records_and_blocks_give_the_same_rows(collect, items, flushed_at, monkeypatch):

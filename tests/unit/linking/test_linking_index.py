@@ -12,6 +12,7 @@ from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.linking import (
     IndexConfig,
     Linker,
+    LinkerConfig,
     build_index,
     fit_calibration,
     open_index,
@@ -44,7 +45,7 @@ def test_a_lexical_and_dense_index(kb, encoder, tmp_path):
     config = IndexConfig(lexical=LexicalConfig(languages=("en",), steps="case"))
     build_index(kb, tmp_path / "I", encoder, config)
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("I")) == ["I"]
-    opened = open_index(kb, tmp_path / "I", {"dense": 3, "lexical": 1})
+    opened = open_index(kb, tmp_path / "I", LinkerConfig(lexical_weight=0.25))
     assert str(opened.search) == "dense*0.75+lexical*0.25"
     assert opened.languages == ("en",)
     linker = Linker(kb, opened.search)
@@ -57,8 +58,8 @@ def write_learned(encoder, weight):
     write_weights(encoder.folder, weight, {})
 
 
-def search_of(kb, folder, weights=None):
-    return str(open_index(kb, folder, weights).search)
+def search_of(kb, folder, **settings):
+    return str(open_index(kb, folder, LinkerConfig(**settings)).search)
 
 
 def test_the_weights_of_the_encoder_are_those_of_the_index(kb, encoder, tmp_path):
@@ -69,8 +70,7 @@ def test_the_weights_of_the_encoder_are_those_of_the_index(kb, encoder, tmp_path
     assert manifest["weights"] == {"dense": 1.0, "lexical": 0.25}
     assert search_of(kb, tmp_path / "I") == "dense*0.8+lexical*0.2"
     assert Linker.open(kb, tmp_path / "I").score_source == "dense*0.8+lexical*0.2"
-    other = {"dense": 1, "lexical": 1}
-    assert search_of(kb, tmp_path / "I", other) == "dense*0.5+lexical*0.5"
+    assert search_of(kb, tmp_path / "I", lexical_weight=0.5) == "dense*0.5+lexical*0.5"
     assert build_index(kb, tmp_path / "letters")["weights"] is None
 
 
@@ -95,11 +95,70 @@ def test_a_calibration_belongs_to_the_weights(kb, encoder, tmp_path):
         Linker.open(kb, tmp_path / "I")
 
 
+@pytest.mark.parametrize("search", ["lexical", "dense"])
+def test_one_kind_of_search_alone(kb, encoder, tmp_path, search):
+    """Guards: an index with vectors always fused both, whatever the protocol asked for."""
+    write_learned(encoder, 0.25)
+    build_index(kb, tmp_path / "I", encoder)
+    opened = open_index(kb, tmp_path / "I", LinkerConfig(search=search))
+    assert str(opened.search) == f"{search}*1"
+    texts = ["heart atack", "метформин"]
+    (generator,) = [g for g in open_index(kb, tmp_path / "I").search.generators if g.name == search]
+    expected, hits = generator.search(texts, 5), opened.search.search(texts, 5)
+    assert hits.rows.tolist() == expected.rows.tolist()
+    assert hits.scores.tolist() == expected.scores.tolist()
+    assert search_of(kb, tmp_path / "I", search="lexical+dense") == "dense*0.8+lexical*0.2"
+
+
+def test_weights_and_kinds_hold_for_inner_products(kb, encoder, tmp_path):
+    build_index(kb, tmp_path / "I", encoder, IndexConfig(dense=DenseConfig(similarity="dot")))
+    assert search_of(kb, tmp_path / "I", search="dense") == "dense-dot*1"
+    assert search_of(kb, tmp_path / "I", lexical_weight=0.2) == "dense-dot*0.8+lexical*0.2"
+    cosine = {"similarity": "cosine", "lexical_weight": 0.2}
+    assert search_of(kb, tmp_path / "I", **cosine) == "dense*0.8+lexical*0.2"
+
+
+def test_a_chosen_search_has_the_calibration_of_its_scores_or_none(kb, encoder, tmp_path):
+    build_index(kb, tmp_path / "I", encoder)
+    calibration = fit_calibration([0.1, 0.9], [0, 1], search="dense*0.5+lexical*0.5")
+    calibration.save(tmp_path / "I" / "calibration.json")
+    for settings in ({}, {"search": "lexical+dense"}, {"lexical_weight": 0.5}):
+        assert Linker.open(kb, tmp_path / "I", **settings).calibration == calibration
+    for settings in ({"search": "dense"}, {"search": "lexical"}, {"lexical_weight": 0.4}):
+        assert Linker.open(kb, tmp_path / "I", **settings).calibration is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"search": "dense"}, "search: .* has no vectors to search"),
+        ({"search": "lexical+dense"}, "search: .* has no vectors to search"),
+        ({"search": "fuzzy"}, "search: expected one of lexical, dense, lexical\\+dense"),
+        ({"lexical_weight": 0.5}, "lexical_weight: .* found lexical search alone"),
+        ({"lexical_weight": 1.5}, "lexical_weight: expected .* found 1.5"),
+        ({"similarity": "dot"}, "similarity: applies to dense search"),
+    ],
+)
+def test_choices_that_an_index_does_not_have_are_refused(kb, tmp_path, settings, message):
+    build_index(kb, tmp_path / "I")
+    for index in (tmp_path / "I", None):
+        with pytest.raises(ConfigError, match=message) as refused:
+            Linker.open(kb, index, **settings)
+        assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("settings", [{"similarity": "dot"}, {"lexical_weight": 0.5}])
+def test_choices_of_dense_search_are_refused_beside_lexical_alone(kb, encoder, tmp_path, settings):
+    build_index(kb, tmp_path / "I", encoder)
+    with pytest.raises(ConfigError, match="found lexical search alone"):
+        open_index(kb, tmp_path / "I", LinkerConfig(search="lexical", **settings))
+
+
 @pytest.mark.parametrize(
     "weights", [3, [], {}, {"dense": 1}, {"dense": 1, "lexical": -1}, {"dense": 0, "lexical": 0}]
 )
 def test_damaged_weights_are_refused(kb, encoder, tmp_path, weights):
-    WEIGHTS.write(encoder.folder, {"weights": weights})
+    WEIGHTS.write(encoder.folder, {"weights": weights, "similarity": "cosine"})
     with pytest.raises(StoreError, match=r"biograft_lexical_weight\.json: damaged \(weights are"):
         build_index(kb, tmp_path / "I", encoder)
     assert not (tmp_path / "I").exists()
@@ -231,7 +290,7 @@ def test_what_is_fitted_to_cosines_is_refused_for_inner_products(kb, encoder, tm
     with pytest.raises(StoreError, match=r"this linker's are those of dense-dot\*0.5"):
         Linker.open(kb, tmp_path / "I", calibration=tmp_path / "C")
     write_learned(encoder, 0.25)
-    with pytest.raises(ConfigError, match="brings a lexical weight learned with cosines"):
+    with pytest.raises(ConfigError, match="brings a lexical weight learned with cosine, found dot"):
         build_index(kb, tmp_path / "J", encoder, DOT)
 
 
@@ -302,9 +361,9 @@ def test_weights_round_trip(tmp_path, learned, weight):
     [
         ("{", r"biograft_lexical_weight\.json: damaged"),
         ("{}", "states no format"),
-        ('{"format": "biograft-lexical-weight", "version": 1}', r"damaged \(weights is missing\)"),
-        ('{"format": "biograft-lexical-weight", "version": 1, '
-         '"weights": {"dense": NaN, "lexical": 1}}',
+        ('{"format": "biograft-lexical-weight", "version": 2}', r"damaged \(weights is missing\)"),
+        ('{"format": "biograft-lexical-weight", "version": 2, '
+         '"weights": {"dense": NaN, "lexical": 1}, "similarity": "cosine"}',
          r"damaged \(weights are {'dense': nan"),
     ],
 )  # fmt: skip

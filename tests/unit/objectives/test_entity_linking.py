@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from biograft.errors import ConfigError
 from biograft.objectives.base import TensorBatch, TextStates
@@ -77,6 +79,30 @@ def test_in_parts_the_losses_and_gradients_are_the_same(max_scores):
     torch.testing.assert_close(parts.grad, whole.grad, rtol=1e-10, atol=1e-14)
     torch.testing.assert_close(same_table.grad, table.grad, rtol=1e-10, atol=1e-14)
     assert torch.equal(right, also_right)
+
+
+class LargestTensor(TorchDispatchMode):
+    """Records the number of elements of the largest tensor that is computed."""
+
+    n_elements = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        sizes = [each.numel() for each in tree_leaves(result) if isinstance(each, torch.Tensor)]
+        self.n_elements = max(self.n_elements, *sizes, 0)
+        return result
+
+
+@pytest.mark.parametrize(("max_scores", "largest"), [(3500, 3500), (3499, 3000), (1 << 25, 30_000)])
+def test_no_tensor_of_either_pass_is_larger_than_the_setting(max_scores, largest):
+    queries, table = random_tensors(60, 500)
+    text, batch = tensors(range(60))
+    made = EntityLinking(EntityLinkingConfig(max_scores=max_scores))
+    with LargestTensor() as computed:
+        loss, _ = made.loss(states(queries, table), batch)
+        loss.backward()
+    assert made.count(text) == 60
+    assert computed.n_elements == largest  # the table itself has 2,000 elements
 
 
 @pytest.mark.parametrize("n_sampled", [0, 3])

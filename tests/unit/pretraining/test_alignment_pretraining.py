@@ -100,13 +100,14 @@ def test_both_names_go_through_the_encoder_in_one_pass(bench):
     assert 0 < stats["anchors_kept"] <= 1
 
 
-def test_two_processes_train_as_one_with_the_whole_batch(bench, tmp_path):
+@pytest.mark.parametrize("shard", [False, True])
+def test_two_processes_train_as_one_with_the_whole_batch(bench, tmp_path, shard):
     """Guards: each process mined among its own names only, so two were not one with twice as many.
 
     The gradient of the keys' biases is 0 but for rounding, which Adam scales up.
     """
     encoder = without_dropout(bench.encoder, tmp_path / "no-dropout")
-    made = bench.recipe(batch_size=16)
+    made = bench.recipe(batch_size=16, shard=shard)
     recipe = replace(made, encoder=replace(made.encoder, name=str(encoder)))
     one = pretrain(recipe, bench.kb, tmp_path / "one")
     pretrain_on_two(recipe, bench.kb, tmp_path / "two")

@@ -107,9 +107,10 @@ def test_a_run_learns_by_all_objectives_and_resumes_exactly(given, recipe, tmp_p
 
 
 @pytest.mark.slow
-def test_two_processes_are_as_one(given, recipe, tmp_path):
+@pytest.mark.parametrize("shard", [False, True])
+def test_two_processes_are_as_one(given, recipe, tmp_path, shard):
     kb, _ = given
-    same = recipe("embert-cpu", "new.dropout=0.0", steps=4)
+    same = recipe("embert-cpu", "new.dropout=0.0", f"training.shard={str(shard).lower()}", steps=4)
     pretrain(same, kb, tmp_path / "one")
     pretrain_on_two(same, kb, tmp_path / "two")
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)

@@ -117,9 +117,10 @@ def test_accumulated_batches_are_as_one(kb, recipe, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_are_as_one(kb, recipe, tmp_path):
-    pretrain(recipe(steps=4), kb, tmp_path / "one")
-    pretrain_on_two(recipe(steps=4), kb, tmp_path / "two")
+@pytest.mark.parametrize("shard", [False, True])
+def test_two_processes_are_as_one(kb, recipe, tmp_path, shard):
+    pretrain(recipe(steps=4, shard=shard), kb, tmp_path / "one")
+    pretrain_on_two(recipe(steps=4, shard=shard), kb, tmp_path / "two")
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, BertConfig, BertForMaskedLM
 from two_processes import as_values, loads_after_joining, losses, pretrain_on_two, run_on_two
 
@@ -295,10 +297,15 @@ def test_accumulated_batches_are_as_one(recipe, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_are_as_one(recipe, tmp_path):
-    pretrain(recipe(batch_size=8), None, tmp_path / "one")
-    pretrain_on_two(recipe(batch_size=8), None, tmp_path / "two")
+@pytest.mark.parametrize("more", [{}, {"shard": True, "device_batch_size": 2, "clip": 0.5}])
+def test_two_processes_are_as_one(recipe, tmp_path, more):
+    """Sharded, each process holds half of every weight, and sums the gradients of two passes."""
+    one = pretrain(recipe(batch_size=8, **more), None, tmp_path / "one")
+    pretrain_on_two(recipe(batch_size=8, **more), None, tmp_path / "two")
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
+    halves = weights(tmp_path / "two/encoder")
+    for name, tensor in weights(one.encoder).items():
+        torch.testing.assert_close(halves[name], tensor, rtol=0, atol=1e-4, msg=name)
 
 
 @pytest.mark.slow
@@ -311,6 +318,69 @@ def test_two_processes_are_as_one_in_bf16(recipe, tmp_path):
     pretrain(recipe(precision="bf16"), None, tmp_path / "one")
     pretrain_on_two(recipe(precision="bf16"), None, tmp_path / "two")
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=5e-3)
+
+
+SHARDED = """
+import json, os, sys
+from pathlib import Path
+from torch import distributed
+from torch.distributed.tensor import DTensor
+from biograft.pretraining import PretrainingRecipe, pretrain
+from biograft.training import loop
+
+values, out, sizes = sys.argv[1:]
+recipe = PretrainingRecipe.from_values("tiny", json.loads(values))
+held, update = [], loop.Updater.update
+
+def record(updater, *given):
+    result = update(updater, *given)
+    parameters = dict(updater.model.named_parameters())
+    of_optimiser = [v for state in updater.optimiser.state.values() for v in state.values()]
+    tensors = [p for p in parameters.values() if p.requires_grad]
+    tensors += [p.grad for p in tensors if p.grad is not None] + [v for v in of_optimiser if v.ndim]
+    held[:] = [sum(t.to_local().numel() if isinstance(t, DTensor) else t.numel() for t in tensors)]
+    table = parameters["lm.model.entity_table.weight"]
+    held.append(table.to_local().numel() if isinstance(table, DTensor) else table.numel())
+    return result
+
+loop.Updater.update = record
+finished, resume = False, False
+while not finished:
+    finished = pretrain(recipe, None, out, resume=resume).training.finished
+    resume = True
+    if distributed.is_initialized():
+        distributed.barrier()
+Path(f"{sizes}.{os.environ.get('RANK', '')}.json").write_text(json.dumps(held))
+"""
+
+
+@pytest.mark.slow
+def test_a_sharded_run_holds_a_half_each_and_resumes_exactly(recipe, tmp_path):
+    """The checkpoint is whole: one process resumes it, too."""
+
+    def run(name, **training):
+        values = json.dumps(as_values(recipe(steps=4, save_every=2, shard=True, **training)))
+        run_on_two(SHARDED, values, tmp_path / name, tmp_path / name, log=tmp_path / "log")
+        return [json.loads((tmp_path / f"{name}.{rank}.json").read_text()) for rank in (0, 1)]
+
+    (first, first_table), (second, second_table) = run("whole")
+    run("parts", max_minutes=1e-9)
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+    whole, parts = weights(tmp_path / "whole/encoder"), weights(tmp_path / "parts/encoder")
+    for name, tensor in whole.items():
+        assert torch.equal(tensor, parts[name]), name
+    table = whole["model.entity_table.weight"]
+    assert (first_table + second_table, abs(first_table - second_table)) == (
+        table.numel(),
+        table.shape[1] * (len(table) % 2),
+    )
+    in_checkpoint = load_file(tmp_path / "whole/checkpoints/step-00000004/model.safetensors")
+    n_weights = sum(tensor.numel() for tensor in in_checkpoint.values())
+    assert first + second == 4 * n_weights  # weights, gradients, two moments
+    assert first == pytest.approx(second, rel=0.02)
+    shutil.rmtree(tmp_path / "whole/checkpoints/step-00000004")
+    pretrain(recipe(steps=4, save_every=2), None, tmp_path / "whole", resume=True)
+    assert losses(tmp_path / "whole") == pytest.approx(losses(tmp_path / "parts"), abs=1e-5)
 
 
 EACH_ENTRY = """

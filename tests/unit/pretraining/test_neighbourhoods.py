@@ -131,12 +131,14 @@ def test_a_run_gives_a_model_that_finds_its_entities(bench, recipe, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_are_as_one(bench, recipe, tmp_path):
+@pytest.mark.parametrize("shard", [False, True])
+def test_two_processes_are_as_one(bench, recipe, tmp_path, shard):
     """Without masked_neighbour: each process samples the negatives of its own batches."""
     objectives = {name: OBJECTIVES[name] for name in ("masked_tokens", "masked_mention")}
     same = recipe(objectives=objectives)
     encoder = without_dropout(bench.encoder, tmp_path / "encoder")
-    same = replace(same, encoder=replace(same.encoder, name=str(encoder)))
+    training = replace(same.training, shard=shard)
+    same = replace(same, encoder=replace(same.encoder, name=str(encoder)), training=training)
     pretrain(same, bench.kb, tmp_path / "one")
     pretrain_on_two(same, bench.kb, tmp_path / "two")
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)

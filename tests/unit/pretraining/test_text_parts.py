@@ -136,9 +136,11 @@ def test_a_foreign_folder_of_the_name_of_the_parts_is_left_alone(pack, tmp_path)
     assert (tmp_path / "mine.parts" / "thesis.txt").exists()
 
 
-def test_the_number_of_workers_is_no_part_of_a_run():
+def test_a_run_records_the_number_of_workers_and_resumes_with_another(tmp_path):
     from biograft.pretraining.recipe import PretrainingRecipe
+    from biograft.training.run_folder import check_run, start_run
 
     one, other = (PretrainingRecipe.load("kebiolm-cpu", [f"stream.workers={n}"]) for n in (1, 2))
-    assert one.to_json() == other.to_json()
-    assert one.stream.workers == 1
+    assert [each.to_json()["stream"]["workers"] for each in (one, other)] == [1, 2]
+    start_run(tmp_path / "run", one.to_json(), {})
+    check_run(tmp_path / "run", other.to_json(), {})

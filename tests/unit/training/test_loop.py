@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -279,6 +280,16 @@ def test_a_model_without_transformer_has_no_gradient_checkpointing(make_task, tm
 
 
 # ---- when things happen
+
+
+def test_only_pretraining_is_sharded(make_task, tmp_path):
+    """One process has the whole model to itself, and the setting changes nothing."""
+    with pytest.raises(ConfigError, match=r"training\.shard: expected false"):
+        train(make_task(), config(shard=True), tmp_path / "run")
+    whole, alone = make_task(), replace(make_task(), may_shard=True)
+    train(whole, config(), tmp_path / "whole")
+    train(alone, config(shard=True), tmp_path / "alone")
+    assert same(weights(whole), weights(alone))
 
 
 def test_steps_of_saving_logging_and_evaluation(make_task, tmp_path):

@@ -49,6 +49,9 @@ from biograft.linking.dense.search import (
 from biograft.nn.encoder import TextEncoder
 from biograft.progress import Progress
 
+_SAMPLED_VECTORS = 10_000
+"""Vectors of names whose lengths are averaged."""
+
 
 class DenseIndex:
     """Finds the names of a store whose vectors are nearest to the vector of a text.
@@ -238,6 +241,13 @@ class DenseIndex:
         scales = np.maximum(norms * self.largest_norm, np.finfo(np.float32).tiny)
         rounded: Vectors = scales.astype(np.float32)
         return rounded
+
+    def mean_scale(self) -> float:
+        """Compute what scores are divided by, for a text that is as long as the mean of names."""
+        if self.config.similarity == "cosine" or not len(self):
+            return 1.0
+        some = self.vectors.take(np.arange(min(len(self), _SAMPLED_VECTORS)))
+        return float(self._scales(some).mean())
 
     def _compare_by(self, similarity: str) -> None:
         """Compare vectors that were kept as they are by their cosine."""

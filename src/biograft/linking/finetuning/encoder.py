@@ -323,12 +323,9 @@ def finetune_encoder(  # noqa: PLR0913 - data, model, settings and output of a r
 def _save(
     encoder: TextEncoder, folder: Path, weight: float | None, described: Mapping[str, Any]
 ) -> None:
-    """Write the encoder with its lexical weight.
-
-    A weight that was learned beside inner products is not valid for a search by cosines.
-    """
+    """Write the encoder with its lexical weight."""
     with new_folder(folder, overwrite=True) as work:
         encoder.save_pretrained(work)
-        if weight is not None and described["marginal"]["similarity"] == "cosine":
+        if weight is not None:
             config = {key: described[key] for key in ("marginal", "lexical", "provenance")}
-            write_weights(work, weight, config)
+            write_weights(work, weight, config, similarity=described["marginal"]["similarity"])

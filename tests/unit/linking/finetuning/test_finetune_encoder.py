@@ -15,7 +15,7 @@ from transformers import AutoModel
 from two_processes import loads_after_joining, losses, run_on_two, without_dropout
 
 from biograft.errors import ConfigError, OutputError, StoreError
-from biograft.linking import IndexConfig, build_index, open_index
+from biograft.linking import IndexConfig, LinkerConfig, build_index, open_index, update_index
 from biograft.linking.dense import DenseConfig, DenseIndex
 from biograft.linking.finetuning import finetune_encoder
 from biograft.linking.finetuning.candidates import EpochOrder, Shard, path_of
@@ -96,7 +96,10 @@ def test_the_weight_of_lexical_search_is_learned_and_written(run):
     assert read_weights(without.encoder) is None
     by_products = run("products", steps=1, marginal={"similarity": "dot", "temperature": 1.0})
     assert by_products.lexical_weight is not None
-    assert read_weights(by_products.encoder) is None
+    lexical = max(by_products.lexical_weight, 0.0)
+    assert read_weights(by_products.encoder, "dot") == {"dense": 1.0, "lexical": lexical}
+    with pytest.raises(ConfigError, match="learned with dot, found cosine"):
+        read_weights(by_products.encoder)
 
 
 def test_misleading_lexical_scores_get_no_weight(run):
@@ -140,6 +143,35 @@ def test_an_index_puts_names_in_the_order_that_was_learned(run, clinic, tmp_path
         )
     expected = taught.numpy() * 0.1 / (1 + learned)
     np.testing.assert_allclose(search.score(mentions, rows), expected, atol=1e-5)
+
+
+def test_a_weight_learned_beside_inner_products_is_that_of_their_index(run, clinic, tmp_path):
+    """Guards: it was not saved, since the scores of an index are divided by lengths of vectors.
+
+    Names are in the order of training for a text whose vector is as long as the mean of names.
+    """
+    marginal = {"lexical_weight": 3.0, "similarity": "dot", "temperature": 1.0}
+    result = run("run", steps=2, marginal=marginal)
+    trained = TextEncoder.from_pretrained(result.encoder)
+    config = IndexConfig(dense=DenseConfig(precision="fp32", similarity="dot"))
+    build_index(clinic.kb, tmp_path / "I", trained, config)
+    search = open_index(clinic.kb, tmp_path / "I").search
+    rows = np.arange(clinic.kb.n_names)
+    vectors = search.generators[1].vectors_of(rows).astype(np.float64)
+    texts = clinic.kb.table("names").column("text").to_pylist()
+    _, firsts = np.unique([trained.prepare(text) for text in texts], return_index=True)
+    lengths = np.linalg.norm(vectors[firsts], axis=1)  # equal names are one vector
+    weight = result.lexical_weight / (lengths.mean() * lengths.max())
+    assert search.weights == pytest.approx(
+        {"dense-dot": 1 / (1 + weight), "lexical": weight / (1 + weight)}, rel=1e-4
+    )
+    update_index(clinic.kb, tmp_path / "I")
+    assert open_index(clinic.kb, tmp_path / "I").search.weights == search.weights
+    as_cosine = LinkerConfig(similarity="cosine")
+    by_cosine = open_index(clinic.kb, tmp_path / "I", as_cosine).search
+    assert by_cosine.weights == {"dense": 0.5, "lexical": 0.5}
+    with pytest.raises(ConfigError, match="learned with dot, found cosine"):
+        build_index(clinic.kb, tmp_path / "J", trained)
 
 
 def test_the_encoder_loads_elsewhere(run):
