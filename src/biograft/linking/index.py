@@ -1,7 +1,10 @@
-"""The linking index: a folder with the lexical index of a store and, with an encoder, a dense one.
+"""The linking index: a folder with what a linker searches a store with.
 
-It also holds the weights of the two, and a calibration. Fine-tuning an encoder may learn the
-lexical weight: it scores a name by ``cosine + weight * lexical score``, divided by a temperature.
+That is a lexical index, a names index to find names in text and, with an encoder, a dense index.
+The folder also holds the weights of lexical and dense search, and a calibration.
+
+Fine-tuning an encoder may learn the lexical weight: it scores a name by
+``cosine + weight * lexical score``, divided by a temperature.
 :class:`~biograft.linking.fusion.FusedSearch` ranks names in the same order with the weights
 ``1 / (1 + weight)`` (dense) and ``weight / (1 + weight)`` (lexical), provided that the index is
 built with the recipe's ``lexical`` steps. Only the search puts names equal to the text first.
@@ -18,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biograft.artifacts import ArtifactKind, new_folder
+from biograft.corpus import NamesIndex, NamesIndexConfig
 from biograft.errors import ConfigError, MissingExtraError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
@@ -69,10 +73,10 @@ def are_weights(value: object, generators: Collection[str]) -> bool:
     return len(weights) == len(value) and in_range and sum(weights) > 0
 
 
-LEXICAL, DENSE, CALIBRATION = "lexical", "dense", "calibration.json"
+LEXICAL, DENSE, NAMES, CALIBRATION = "lexical", "dense", "names", "calibration.json"
 INDEX = ArtifactKind(
     format="biograft-index",
-    version=1,
+    version=2,
     called="index",
     remedy="run `biograft index` again",
     absent="make one with `biograft index`",
@@ -90,9 +94,11 @@ class IndexConfig:
 
 @dataclass(frozen=True, slots=True)
 class OpenedIndex:
-    """A search over the names of a store, and the calibration in its folder."""
+    """What finds the names of a store: by similarity, and in text; and a calibration."""
 
     search: FusedSearch
+    names: NamesIndex | None = None
+    """Finds names in text; None where it is to be built in memory."""
     calibration: Calibration | None = None
     languages: tuple[str, ...] = ()
     """The languages of the indexed names; empty means all."""
@@ -123,6 +129,7 @@ def build_index(
         )
     with new_folder(folder, overwrite=overwrite) as work:
         LexicalIndex.build(kb, config.lexical, progress).save(work / LEXICAL)
+        _save_names(kb, config.lexical, work, progress)
         if encoder is not None:
             aside = _aside(folder)
             dense = _dense_class().build(
@@ -167,6 +174,7 @@ def update_index(
     config, described, keeps_scale = LexicalIndex.config_of(folder / LEXICAL), None, True
     with new_folder(folder, overwrite=True) as work:
         LexicalIndex.build(kb, config, progress).save(work / LEXICAL)
+        _save_names(kb, config, work, progress)
         if DENSE in parts:
             aside = _aside(folder)
             shutil.rmtree(aside, ignore_errors=True)
@@ -208,6 +216,7 @@ def open_index(
     calibration = folder / CALIBRATION
     return OpenedIndex(
         FusedSearch(generators, weights),
+        NamesIndex.open(folder / NAMES, store_fingerprint(kb)),
         Calibration.load(calibration) if calibration.exists() else None,
         lexical.config.languages,
     )
@@ -224,7 +233,7 @@ def open_search(
         if similarity is not None:
             raise ConfigError("similarity: applies to dense search; name an index with vectors")
         lexical = LexicalIndex.build(kb, LexicalConfig(languages=languages))
-        return OpenedIndex(FusedSearch([lexical]), None, languages)
+        return OpenedIndex(FusedSearch([lexical]), languages=languages)
     opened = open_index(kb, folder, similarity=similarity)
     if languages and set(languages) != set(opened.languages):
         indexed = ", ".join(opened.languages) or "all languages"
@@ -233,6 +242,12 @@ def open_search(
             "with `biograft index --lang`"
         )
     return opened
+
+
+def _save_names(kb: KnowledgeBase, config: LexicalConfig, work: Path, progress: Progress) -> None:
+    """Write the names index of the names that the lexical index holds."""
+    names = NamesIndex.from_store(kb, NamesIndexConfig(languages=config.languages), progress)
+    names.save(work / NAMES, store_fingerprint(kb), kb.n_names)
 
 
 def _learned(encoder: TextEncoder | None) -> dict[str, float] | None:
