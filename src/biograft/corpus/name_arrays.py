@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -120,7 +121,11 @@ def blocks_of_column(column: pa.ChunkedArray, rows: Ints) -> Iterator[NameBlock]
         part = column.slice(start, len(own)) if every else column.take(pa.array(own))
         texts = part.combine_chunks()
         texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-        yield NameBlock(_join_column(texts), own, lambda k, texts=texts: texts[k].as_py())
+        yield NameBlock(_join_column(texts), own, partial(_text_at, texts))
+
+
+def _text_at(texts: pa.Array, position: int) -> str:
+    return str(texts[position].as_py())
 
 
 def _join_column(texts: pa.Array) -> Codes:
@@ -186,11 +191,9 @@ def build_arrays(
     order = np.lexsort((rows, at))
     row_starts = np.zeros(len(tokens) + 1, np.int64)
     np.cumsum(np.bincount(at, minlength=len(tokens)), out=row_starts[1:])
-    arrays = NameArrays(
-        *vocabulary,
-        *(array.astype(np.uint32) for array in (tokens, children, row_starts, rows[order])),
-        *_cased(names.as_written, order),
-    )
+    trie = (array.astype(np.uint32) for array in (tokens, children, row_starts, rows[order]))
+    parts: Iterable[Any] = (*vocabulary, *trie, *_cased(names.as_written, order))
+    arrays = NameArrays(*parts)
     for array in arrays:
         array.setflags(write=False)  # as those of a file: compiled loops tell them apart
     progress.finish()
@@ -266,7 +269,7 @@ def walk(  # noqa: C901 - the loop that all text passes through
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _child(tokens: Uints, first: int, end: int, word: int) -> int:
+def _child(tokens: Uints, first: Any, end: Any, word: Any) -> Any:
     """Return the child by a token among the nodes of a range, 0 if there is none."""
     if first == 1:  # of the root, which has the first tokens in their order
         return word + 1 if word < end - 1 else 0

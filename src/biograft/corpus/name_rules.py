@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -272,6 +273,6 @@ def _judge(
 
 
 @numba.njit(cache=True, inline="always")
-def _is_listed(key: np.uint64, listed: Hashes) -> bool:
+def _is_listed(key: Any, listed: Hashes) -> Any:
     at = np.searchsorted(listed, key)
     return at < len(listed) and listed[at] == key

@@ -93,14 +93,14 @@ def _count_folded(codes: Codes, table: Codes, several: Codes) -> int:
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _mix(state: np.uint64) -> np.uint64:
+def _mix(state: Any) -> Any:
     """Finish a hash; it is never 0."""
     mixed = (state ^ (state >> _HALF)) * _STEP
     return (mixed ^ (mixed >> _HALF)) | np.uint64(1)
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _is_plural(n_letters: int, before: int, latest: int) -> bool:
+def _is_plural(n_letters: int, before: Any, latest: Any) -> bool:
     """Whether a word may be an English plural: two or more of a-z, 0-9 and then an *s*."""
     is_letter = ord("a") <= before <= ord("z") and before != _S
     return n_letters > 2 and latest == _S and (is_letter or ord("0") <= before <= ord("9"))
@@ -125,7 +125,9 @@ def _scan(  # noqa: C901, PLR0912, PLR0915 - one pass over the characters
     before = latest = np.uint32(0)
     end = 0
     state = earlier = _SEED
-    i, more, left = 0, 0, 0
+    i = 0
+    more: Any = 0  # where the rest of a character that becomes several is, and how much
+    left: Any = 0
     while i < len(codes) or left:
         if left:
             entry = several[more]
@@ -190,6 +192,8 @@ NAME_SEPARATOR = "\x00"
 
 _MINUS = 0x2212
 _N_CODES = 0x110000
+_N_SEVERAL = 1 << 17
+"""Space for what all characters of Unicode become that become several (a test counts them)."""
 _UNSPACED = (
     (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF),  # Thai, Lao, Burmese, Khmer
     (0x3005, 0x3007), (0x3041, 0x312F), (0x31A0, 0x31FF),  # kana, bopomofo
@@ -211,28 +215,24 @@ class _Folding:
 
     def __init__(self) -> None:
         self.table: Codes = np.zeros(_N_CODES, np.uint32)
-        self._several: list[int] = [0]
-        self.several: Codes = np.zeros(1, np.uint32)
+        self.several: Codes = np.zeros(_N_SEVERAL, np.uint32)
+        self._n_several = 0
         self._lock = Lock()
         self.add(np.arange(128, dtype=np.uint32))
 
     def add(self, codes: Codes) -> None:
         """Add the folded forms of characters."""
         with self._lock:
-            entries = {}
-            for code in codes.tolist():
-                folded = [_entry(char) for char in _fold(chr(code))]
+            for code in codes[self.table[codes] == 0].tolist():
+                folded = [_pack(_kind(char), ord(char)) for char in _fold(chr(code))]
                 if len(folded) == 1:
-                    entries[code] = folded[0]
-                elif folded:
-                    entries[code] = _pack(SEVERAL, len(self._several))
-                    self._several += [len(folded), *folded]
-                else:
-                    entries[code] = _pack(INVISIBLE, 0)
-            # others may be reading: they find an entry only when what it points to is there
-            self.several = np.array(self._several, np.uint32)
-            for code, entry in entries.items():
-                self.table[code] = entry
+                    self.table[code] = folded[0]
+                elif not folded:
+                    self.table[code] = _pack(INVISIBLE, 0)
+                else:  # other threads read the table: what an entry points to is there before it
+                    start, end = self._n_several, self._n_several + 1 + len(folded)
+                    self.several[start:end] = [len(folded), *folded]
+                    self.table[code], self._n_several = _pack(SEVERAL, start), end
 
     def scan(self, codes: Codes) -> Tokens:
         """Find the tokens of a text."""
@@ -241,10 +241,6 @@ class _Folding:
             self.add(np.unique(codes[self.table[codes] == 0]))
             total = _count_folded(codes, self.table, self.several)
         return Tokens(*_scan(codes, self.table, self.several, total))
-
-
-def _entry(char: str) -> int:
-    return _pack(_kind(char), ord(char))
 
 
 def _pack(kind: int, value: int) -> int:

@@ -7,7 +7,7 @@ agree.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 import numpy as np
@@ -20,6 +20,8 @@ Uints = npt.NDArray[np.uint32]
 Int32s = npt.NDArray[np.int32]
 
 _HALF, _LOW, _ONE = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1)
+T = TypeVar("T", bound=np.generic)
+
 _MIN_SLOTS = 16
 _MAX_LOAD = 2
 """Slots per token at least: fewer make look-ups slow."""
@@ -40,18 +42,18 @@ class Vocabulary(NamedTuple):
         check_ends("word_ends", self.word_ends, len(self.letters))
         if n_slots < _MIN_SLOTS or n_slots & (n_slots - 1):
             raise ValueError(f"slots: expected a power of two, found {n_slots}")
-        numbers = self.slots & _LOW
-        check_range("slots", numbers, 0, n_words)
-        check_length("slots", numbers[numbers > 0], n_words)
+        filled = self.slots[self.slots > 0]
+        check_range("slots", filled & _LOW, 1, n_words)
+        check_length("slots", filled, n_words)
         if n_slots < _MAX_LOAD * n_words:
             raise ValueError(f"slots: expected {_MAX_LOAD} a token, found {n_slots} of {n_words}")
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def _find(
-    slots: Hashes, word_ends: Ints, known: Codes, key: np.uint64, letters: Codes, start: int,
-    end: int,
-) -> int:  # fmt: skip
+    slots: Hashes, word_ends: Ints, known: Codes, key: Any, letters: Codes, start: Any,
+    end: Any,
+) -> Any:  # fmt: skip
     """Return the number of a token, -1 of an unknown one."""
     mask, tag = np.uint64(len(slots) - 1), key >> _HALF
     at = (key >> _ONE) & mask  # all arithmetic is unsigned: mixed kinds take five times as long
@@ -73,7 +75,7 @@ def _find(
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _insert(slots: Hashes, key: np.uint64, word: int) -> None:
+def _insert(slots: Hashes, key: Any, word: int) -> None:
     """Put a new token into the table."""
     mask = np.uint64(len(slots) - 1)
     at = (key >> _ONE) & mask
@@ -89,9 +91,11 @@ def look_up(
 ) -> tuple[Int32s, Int32s]:  # fmt: skip
     """Return the number of each token, and that of its stem; -1 for unknown ones."""
     words, stem_words = np.empty(len(ends), np.int32), np.empty(len(ends), np.int32)
-    start = np.int64(0)
+    start: Any = np.int64(0)
     for n in range(len(ends)):
-        end, word, stem = ends[n], np.int64(-1), np.int64(-1)
+        end = ends[n]
+        word: Any = np.int64(-1)
+        stem: Any = np.int64(-1)
         if hashes[n]:
             word = _find(slots, word_ends, known, hashes[n], letters, start, end)
         if stems[n]:
@@ -108,9 +112,10 @@ def _add(
 ) -> tuple[Int32s, int]:  # fmt: skip
     """Number the tokens of names, -1 for separators; the arrays have space for new ones."""
     words = np.empty(len(ends), np.int32)
-    start = np.int64(0)
+    start: Any = np.int64(0)
     for n in range(len(ends)):
-        end, word = ends[n], np.int64(-1)
+        end = ends[n]
+        word: Any = np.int64(-1)
         if hashes[n]:
             word = _find(slots, word_ends, known, hashes[n], letters, start, end)
             if word < 0:
@@ -159,7 +164,7 @@ class VocabularyBuilder:
             self._slots, self._word_ends, self._letters, self._keys, self.n_words,
             tokens.letters, tokens.ends, tokens.hashes,
         )  # fmt: skip
-        return words  # type: ignore[no-any-return]
+        return words
 
     def finish(self, order: Ints) -> Vocabulary:
         """Return the vocabulary of some of the tokens, in this order."""
@@ -179,7 +184,7 @@ def _power_of_two(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def _with_space(array: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
+def _with_space(array: npt.NDArray[T], size: int) -> npt.NDArray[T]:
     """Return an array with space for ``size`` numbers, twice that if it must grow."""
     if len(array) >= size:
         return array

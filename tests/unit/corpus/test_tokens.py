@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from naive_names import naive_tokens, stem
 
 from biograft.corpus import NamesIndex
-from biograft.corpus.tokens import find_tokens, join_texts, simplify
+from biograft.corpus.tokens import _N_SEVERAL, _fold, find_tokens, join_texts, simplify
 
 ANY = st.text(
     st.one_of(
@@ -72,6 +72,11 @@ def test_texts_that_are_joined_have_the_tokens_of_each_alone(texts):
     together = [letters for letters, _, _, _ in found(*texts)]
     alone = [[letters for letters, _, _, _ in found(text)] for text in texts]
     assert together == [letters for each in alone for letters in [*each, ""]][:-1]
+
+
+def test_there_is_space_for_all_characters_that_become_several():
+    sizes = [len(_fold(chr(code))) for code in range(0x110000)]
+    assert sum(1 + size for size in sizes if size > 1) < _N_SEVERAL
 
 
 def test_a_word_and_the_stem_of_its_plural_have_one_hash():
