@@ -3,10 +3,11 @@
 Names are synthetic (see synthetic_names.py), four to a concept. The text is a file of one
 document a line (--text, such as text/english_abstracts.txt.gz of the real data) or, without one,
 made of the names themselves. Times are those of the processor, so other work on the machine counts
-little. Each number of names runs in a process of its own. Beside it run a bare automaton over
-the same names and text, which knows neither words nor case, and QuickUMLS on the first 100 kB of
-it, which also finds names that are only similar: pip install quickumls==1.4.2 in an environment of
-its own, named with --quickumls-python.
+little. Each number of names runs in a process of its own. The names index is made as `biograft
+index` makes it, and opened from disk. Beside it run bare automata over the same names and text
+where they are installed (ahocorasick-rs, pyahocorasick), which know neither words nor case, and
+QuickUMLS on the first 100 kB of it, which also finds names that are only similar: pip install
+quickumls==1.4.2 in an environment of its own, named with --quickumls-python.
 
     python benchmarks/annotation_speed.py --quick --json    73,000 names, 1 MB, under a minute
     python benchmarks/annotation_speed.py --names 73000,1000000 --json
@@ -27,15 +28,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import ahocorasick_rs
 from command_line import run_with, start_parser
 from machine import describe_command, peak_gib
 from synthetic_names import make_names
 
 from biograft.annotation import AnnotationConfig, Annotator
 from biograft.annotation.work import annotate_chunk, find_files, read_chunks
-from biograft.corpus import DictionaryMatcher
+from biograft.corpus import NamesIndex
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.linking import build_index
 from biograft.replication.results import describe_commit, describe_machine
 from biograft.sources import SourceConfig
 from biograft.sources.files import open_bytes
@@ -58,14 +59,15 @@ def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str,
         folder = Path(temporary)
         (folder / "text.txt").write_bytes(text)
         store = _build_store(names, folder)
+        names_index = _measure_names(store, folder / "names")
+        matcher = NamesIndex.open(folder / "names", "benchmark")
+        build_index(store, folder / "index")
         started = time.perf_counter()
-        annotator = Annotator.open(store, AnnotationConfig())
+        annotator = Annotator.open(store, AnnotationConfig(index=folder / "index"))
         seconds = time.perf_counter() - started
-        gib = peak_gib()
-        matcher = DictionaryMatcher(names)
         lines = text.decode().splitlines()
         chunks = list(read_chunks(find_files([folder / "text.txt"])))
-        others = {"ahocorasick_rs": _bare_rust(names), **_bare_others(names)}
+        others = _bare_automata(names)
         plain = text.decode()
 
         def annotate() -> None:
@@ -82,6 +84,7 @@ def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str,
         quickumls = _quickumls(options.quickumls_python, names, lines, folder)
     rates = [len(text) / 1e6 / each for each in seconds_of]
     limits = dict(zip([n for n, find in others.items() if callable(find)], rates[2:], strict=True))
+    limit = limits.get("ahocorasick_rs")
     return {
         "n_names": n_names,
         "text_mb": len(text) / 1e6,
@@ -91,10 +94,11 @@ def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str,
             name: limits.get(name, find if isinstance(find, str) else None)
             for name, find in others.items()
         },
-        "matching_over_limit": rates[0] / limits["ahocorasick_rs"],
+        "matching_over_limit": rates[0] / limit if limit else None,
+        "names_index": names_index,
         "quickumls": quickumls,
         "open_seconds": seconds,
-        "peak_gib_of_annotator": gib,
+        "peak_gib": peak_gib(),
         "pubmed": project(rates[1]),
     }
 
@@ -152,24 +156,47 @@ def _bound(find: Callable[[str], Any], text: str) -> Callable[[], Any]:
     return lambda: find(text)
 
 
-def _bare_rust(names: Sequence[str]) -> Callable[[str], Any]:
-    bare = ahocorasick_rs.AhoCorasick(
-        names, matchkind=ahocorasick_rs.MATCHKIND_LEFTMOST_LONGEST, store_patterns=False
+def _bare_automata(names: Sequence[str]) -> dict[str, Callable[[str], Any] | str]:
+    """Return the automata that are installed, and why others are not measured."""
+    found: dict[str, Callable[[str], Any] | str] = {}
+    for name, module in (("ahocorasick_rs", "ahocorasick_rs"), ("pyahocorasick", "ahocorasick")):
+        if importlib.util.find_spec(module) is None:
+            found[name] = f"not measured: {name} is not installed"
+        else:
+            make = _bare_rust if name == "ahocorasick_rs" else _bare_c
+            found[name] = make(importlib.import_module(module), names)
+    return found
+
+
+def _bare_rust(module: Any, names: Sequence[str]) -> Callable[[str], Any]:
+    bare = module.AhoCorasick(
+        names, matchkind=module.MATCHKIND_LEFTMOST_LONGEST, store_patterns=False
     )
     find: Callable[[str], Any] = bare.find_matches_as_indexes
     return find
 
 
-def _bare_others(names: Sequence[str]) -> dict[str, Callable[[str], Any] | str]:
-    """Return pyahocorasick where it is installed, else why it is not measured."""
-    if importlib.util.find_spec("ahocorasick") is None:
-        return {"pyahocorasick": "not measured: pyahocorasick is not installed"}
-    module = importlib.import_module("ahocorasick")
+def _bare_c(module: Any, names: Sequence[str]) -> Callable[[str], Any]:
     bare = module.Automaton()
     for row, name in enumerate(names):
         bare.add_word(name, row)
     bare.make_automaton()
-    return {"pyahocorasick": lambda text: sum(1 for _ in bare.iter_long(text))}
+    return lambda text: sum(1 for _ in bare.iter_long(text))
+
+
+def _measure_names(store: KnowledgeBase, folder: Path) -> dict[str, float]:
+    """Write the names index of a store; say how long that and opening take, and its size."""
+    NamesIndex.build(["compiled loops"]).search(["compiled"])
+    start = time.process_time()
+    NamesIndex.from_store(store).save(folder, "benchmark", store.n_names)
+    built = time.process_time()
+    NamesIndex.open(folder, "benchmark")
+    opened = time.process_time()
+    return {
+        "build_seconds": built - start,
+        "open_milliseconds": 1e3 * (opened - built),
+        "megabytes": sum(path.stat().st_size for path in folder.iterdir()) / 1e6,
+    }
 
 
 def _build_store(names: Sequence[str], folder: Path) -> KnowledgeBase:

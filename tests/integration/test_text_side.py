@@ -7,8 +7,8 @@ import gzip
 import pytest
 
 from biograft.corpus import (
-    DictionaryMatcher,
     LongForms,
+    NamesIndex,
     find_abbreviations,
     read_pubtator,
     write_pubtator,
@@ -73,7 +73,7 @@ def test_names_of_a_real_dictionary_match(shared_data):
     path = shared_data("entity_linking/ncbi_disease/biosyn/train_dictionary.txt.gz")
     with gzip.open(path, "rt", encoding="utf-8") as file:
         names = [line.rstrip("\n").split("||")[1] for line in file]
-    matcher = DictionaryMatcher(names)
+    matcher = NamesIndex.build(names)
     n_gold = n_found = 0
     for document in read_pubtator(shared_data(NCBI.format("develop", ""))):
         matches = matcher.find(document.text)

@@ -32,7 +32,7 @@ LEVELS = (
 )
 STAGES = {package: level for level, packages in enumerate(LEVELS) for package in packages}
 HEAVY = (
-    *("numpy", "polars", "pyarrow", "scipy", "numba", "ahocorasick_rs", "pyoxigraph"),
+    *("numpy", "polars", "pyarrow", "scipy", "numba", "pyoxigraph"),
     *("torch", "transformers", "accelerate", "safetensors", "matplotlib", "faiss"),
     *("rapidfuzz", "gensim", "opencc"),
 )
@@ -99,8 +99,8 @@ def test_no_module_imports_itself_in_a_circle():
 
 @pytest.mark.parametrize("path", [p for p in FILES if stage(p) == ""], ids=lambda p: p.name)
 def test_the_ground_floor_stands_on_the_standard_library(path):
-    if path in (SRC / "__init__.py", SRC / "arrays.py"):
-        return  # it re-exports lazily; it is numpy's arrays on disk
+    if path in (SRC / "__init__.py", SRC / "arrays.py", SRC / "trie.py"):
+        return  # it re-exports lazily; numpy's arrays on disk, and a trie in such arrays
     for module in imports(path):
         root = module.split(".")[0]
         assert root in sys.stdlib_module_names or root == "biograft", f"{path} imports {module}"

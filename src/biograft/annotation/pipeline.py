@@ -11,14 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.annotation.config import AnnotationConfig
-from biograft.corpus.dictionary import (
-    DictionaryConfig,
-    DictionaryMatcher,
-    PatternMatches,
-    Spans,
-    select_disjoint,
-)
+from biograft.corpus import NamesIndex, NamesIndexConfig
+from biograft.corpus.names_index import PatternMatches
 from biograft.corpus.shards import AnnotatedDocument, LinkedSpan
+from biograft.corpus.spans import Spans, select_disjoint
 from biograft.documents import Document
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
@@ -70,12 +66,18 @@ class Annotator:
     """Annotates documents with the concepts of a knowledge base."""
 
     def __init__(
-        self, kb: KnowledgeBase, linker: Linker, config: AnnotationConfig | None = None
+        self,
+        kb: KnowledgeBase,
+        linker: Linker,
+        config: AnnotationConfig | None = None,
+        names: NamesIndex | None = None,
     ) -> None:
         self.config = config or AnnotationConfig()
         self._kb, self._linker = kb, linker
-        names = DictionaryConfig(languages=self.config.languages, stop_words=self.config.stop_words)
-        self._matcher = DictionaryMatcher.from_store(kb, names)
+        if names is None:
+            names = NamesIndex.from_store(kb, NamesIndexConfig(languages=self.config.languages))
+        stop_rows = (row for word in self.config.stop_words for row in kb.name_rows(word))
+        self._names = names.without(stop_rows)
         self._concepts: npt.NDArray[np.uint32] = kb.table("names").column("concept").to_numpy()
         self._forms = MentionForms(kb, abbreviations=self.config.abbreviations, composites=False)
         self._results: dict[str, LookupResult] = {}
@@ -90,7 +92,7 @@ class Annotator:
         kb = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase.open(kb)
         config = config or AnnotationConfig()
         linker = Linker.open(kb, config.index, k=1, composites=False, languages=config.languages)
-        return cls(kb, linker, config)
+        return cls(kb, linker, config, linker.names)
 
     def annotate(
         self, documents: Sequence[Document], counts: Counter[str] | None = None
@@ -114,7 +116,7 @@ class Annotator:
 
     def _find_spans(self, texts: Sequence[str]) -> _SpanBatch:
         """Find the spans of texts to be linked; unambiguous names are resolved at once."""
-        matches = self._matcher.search(texts)
+        matches = self._names.search(texts)
         rows = _first_of_span(matches)
         columns = [column[rows].tolist() for column in (matches.text, matches.start, matches.end)]
         forms = [texts[n][start:end] for n, start, end in zip(*columns, strict=True)]
@@ -135,7 +137,7 @@ class Annotator:
         for k in range(n, len(matches.text)):
             if (matches.text[k], matches.start[k], matches.end[k]) != span:
                 break
-            rows = self._matcher.patterns.rows_of(int(matches.pattern[k]), form)
+            rows = self._names.rows_of(int(matches.pattern[k]), form)
             if rows:
                 return rows
         return ()
@@ -182,8 +184,7 @@ class Annotator:
         """Store the concepts of the remaining forms, by name or by the linker."""
         rest = [form for form in dict.fromkeys(forms) if form not in self._results]
         batch: list[tuple[str, str]] = []
-        for form in rest:
-            (matches,) = self._matcher.find_many([form])
+        for form, matches in zip(rest, self._names.find_many(rest), strict=True):
             whole = [match for match in matches if (match.start, match.end) == (0, len(form))]
             if whole:
                 self._look_up_names(form, whole[0].name_rows)

@@ -160,7 +160,7 @@ def refuse_repeated(what: str, values: Sequence[object], remedy: str = "name eac
 
 def stop_words_of(file: Path | None) -> tuple[str, ...]:
     """Read the file of an option ``StopFile``, if there is one."""
-    from biograft.corpus.dictionary import read_stop_words
+    from biograft.corpus.name_rules import read_stop_words
 
     return () if file is None else read_stop_words(file)
 

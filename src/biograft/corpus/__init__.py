@@ -12,15 +12,12 @@ if TYPE_CHECKING:
         LongForms as LongForms,
         find_abbreviations as find_abbreviations,
     )
-    from biograft.corpus.dictionary import (
-        DictionaryConfig as DictionaryConfig,
-        DictionaryMatch as DictionaryMatch,
-        DictionaryMatcher as DictionaryMatcher,
-    )
     from biograft.corpus.formats.pubtator import (
         read_pubtator as read_pubtator,
         write_pubtator as write_pubtator,
     )
+    from biograft.corpus.name_rules import NamesIndexConfig as NamesIndexConfig
+    from biograft.corpus.names_index import NameMatch as NameMatch, NamesIndex as NamesIndex
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

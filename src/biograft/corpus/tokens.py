@@ -1,14 +1,17 @@
-"""Normalised tokens for dictionary matching, with offsets into the original text.
+"""Normalised tokens, with offsets into the original text: words, and single characters of Chinese.
 
 Text is case folded, stripped of accents, and its traditional Chinese characters become simplified
-ones (OpenCC, character by character, so that offsets stay). Words are written between marks, so
-that a name matches whole words only; Chinese characters are tokens of their own.
+ones (OpenCC, character by character, so that offsets stay). Hyphens and whitespace separate words,
+an apostrophe within a word is dropped, and other punctuation is a token of its own. A word in
+*s* that may be a plural has a second hash, that of its stem.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numba
@@ -51,138 +54,146 @@ def _converter() -> Any:
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint32]
-Bytes = npt.NDArray[np.uint8]
+Hashes = npt.NDArray[np.uint64]
 
-UNKNOWN, WORD, MARK, SINGLE, TAIL, QUOTE, SPACE, BREAK, INVISIBLE = range(9)
-_WORD_START, _WORD_END = 1, 2
-_MAX_BYTES = 6
-"""Maximum bytes of a character: four, and a mark on either side."""
+UNKNOWN, WORD, MARK, SINGLE, TAIL, QUOTE, SPACE, BREAK, INVISIBLE, SEVERAL = range(10)
+_KIND_SHIFT, _LETTER = 24, (1 << 24) - 1
 _S = ord("s")
+_SEED, _STEP = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_HALF = np.uint64(32)
+
+
+class Tokens(NamedTuple):
+    """The tokens of a text in columns; a ``NAME_SEPARATOR`` is a token without letters."""
+
+    letters: Codes
+    """The folded letters of all tokens, one token after the other."""
+    ends: Ints
+    """End of each token in ``letters``."""
+    hashes: Hashes
+    """0 for a separator."""
+    stems: Hashes
+    """Hash of the word without its plural *s*; 0 for any other token."""
+    first: Ints
+    """Offset of each token in the original text."""
+    last: Ints
+    """Its end there, exclusive."""
 
 
 @numba.njit(cache=True, nogil=True)
-def fold_codes(
-    codes: Codes, position: Ints, length: Ints, folded: Codes, kinds: Bytes
-) -> tuple[Codes, Bytes, Ints]:
-    """Fold characters, drop invisible ones, and attach combining marks.
-
-    A mark belongs to the character before it; without one it is a word.
-    """
+def _count_folded(codes: Codes, table: Codes, several: Codes) -> int:
+    """Count the folded characters of a text; -1 if the table lacks one."""
     total = 0
     for code in codes:
-        total += length[code]
-    out = np.empty(total, np.uint32)
-    kind_of = np.empty(total, np.uint8)
-    origin = np.empty(total, np.int64)
-    n, base = 0, SPACE
-    for i in range(len(codes)):
-        first = position[codes[i]]
-        for k in range(first, first + length[codes[i]]):
-            kind = kinds[folded[k]]
-            if kind == INVISIBLE:
-                continue
-            if kind == MARK:
-                kind = TAIL if base == SINGLE else WORD
-            else:
-                base = kind
-            out[n] = folded[k]
-            kind_of[n] = kind
-            origin[n] = i
-            n += 1
-    return out[:n], kind_of[:n], origin[:n]
+        kind = table[code] >> _KIND_SHIFT
+        if kind == UNKNOWN:
+            return -1
+        total += several[table[code] & _LETTER] if kind == SEVERAL else 1
+    return total
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _write(out: Bytes, at: int, code: int) -> int:
-    """Write a character as UTF-8; return the position after it."""
-    if code < 0x80:
-        out[at] = code
-        return at + 1
-    if code < 0x800:
-        out[at] = 0xC0 | code >> 6
-        out[at + 1] = 0x80 | code & 0x3F
-        return at + 2
-    if code < 0x10000:
-        out[at] = 0xE0 | code >> 12
-        out[at + 1] = 0x80 | code >> 6 & 0x3F
-        out[at + 2] = 0x80 | code & 0x3F
-        return at + 3
-    out[at] = 0xF0 | code >> 18
-    out[at + 1] = 0x80 | code >> 12 & 0x3F
-    out[at + 2] = 0x80 | code >> 6 & 0x3F
-    out[at + 3] = 0x80 | code & 0x3F
-    return at + 4
-
-
-@numba.njit(cache=True, nogil=True)
-def write_tokens(
-    codes: Codes, kinds: Bytes, origin: Ints, plurals: bool
-) -> tuple[Bytes, Ints, Ints, Ints, Ints, Ints]:
-    """Write the tokens one after the other, words between marks.
-
-    Returns the bytes and, for each token, its start there, its ends without and with the plural
-    *s*, and its offsets in the original text.
-    """
-    n = len(codes)
-    out = np.empty(_MAX_BYTES * n + 1, np.uint8)
-    starts, stems, ends = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    first, last = np.empty(n, np.int64), np.empty(n, np.int64)
-    at, token, n_letters, before, latest = 0, -1, 0, 0, 0
-    for i in range(n + 1):
-        kind = SPACE if i == n else kinds[i]
-        if kind == QUOTE:
-            if n_letters and kinds[i - 1] == WORD and i + 1 < n and kinds[i + 1] == WORD:
-                continue
-            kind = SPACE
-        if kind != WORD and n_letters:
-            plural = plurals and _is_plural(n_letters, before, latest)
-            stems[token], ends[token] = _close(out, at, plural)
-            at, n_letters = ends[token], 0
-        if kind == SPACE:
-            continue
-        code = codes[i]
-        if kind == SINGLE or (kind == WORD and not n_letters):
-            token += 1
-            starts[token] = at
-            first[token] = origin[i]
-            if kind == WORD:
-                at = _write(out, at, _WORD_START)
-        at = _write(out, at, code)
-        if kind == BREAK:
-            continue
-        last[token] = origin[i] + 1
-        if kind == WORD:
-            n_letters += 1
-            before, latest = latest, code
-        else:
-            stems[token] = ends[token] = at
-    m = token + 1
-    return out[:at], starts[:m], stems[:m], ends[:m], first[:m], last[:m]
+def _mix(state: Any) -> Any:
+    """Finish a hash; it is never 0."""
+    mixed = (state ^ (state >> _HALF)) * _STEP
+    return (mixed ^ (mixed >> _HALF)) | np.uint64(1)
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _close(out: Bytes, at: int, plural: bool) -> tuple[int, int]:
-    """Write the end mark of a word, before its plural *s*; return the ends of stem and word."""
-    if plural:
-        out[at - 1], out[at] = _WORD_END, _S
-        return at, at + 1
-    out[at] = _WORD_END
-    return at + 1, at + 1
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _is_plural(n_letters: int, before: int, latest: int) -> bool:
+def _is_plural(n_letters: int, before: Any, latest: Any) -> bool:
     """Whether a word may be an English plural: two or more of a-z, 0-9 and then an *s*."""
     is_letter = ord("a") <= before <= ord("z") and before != _S
     return n_letters > 2 and latest == _S and (is_letter or ord("0") <= before <= ord("9"))
 
 
-WORD_START, WORD_END = "\x01", "\x02"
+@numba.njit(cache=True, nogil=True)
+def _scan(  # noqa: C901, PLR0912, PLR0915 - one pass over the characters
+    codes: Codes, table: Codes, several: Codes, total: int
+) -> tuple[Codes, Ints, Hashes, Hashes, Ints, Ints]:
+    """Fold characters, drop invisible ones, attach combining marks, and find the tokens.
+
+    A mark belongs to the character before it; without one it is a word.
+    """
+    letters, at, token = np.empty(total, np.uint32), 0, -1
+    hashes, stems = np.empty(total, np.uint64), np.zeros(total, np.uint64)
+    ends, first, last = (
+        np.empty(total, np.int64),
+        np.empty(total, np.int64),
+        np.empty(total, np.int64),
+    )
+    n_letters, base, quoted = 0, SPACE, False  # letters of the open word; an apostrophe after them
+    before = latest = np.uint32(0)
+    end = 0
+    state = earlier = _SEED
+    i = 0
+    more: Any = 0  # where the rest of a character that becomes several is, and how much
+    left: Any = 0
+    while i < len(codes) or left:
+        if left:
+            entry = several[more]
+            more, left = more + 1, left - 1
+        else:
+            entry = table[codes[i]]
+            i += 1
+            if entry >> _KIND_SHIFT == SEVERAL:
+                more = np.int64(entry & _LETTER) + 1
+                left = np.int64(several[more - 1])
+                continue
+        kind, code = entry >> _KIND_SHIFT, entry & _LETTER
+        if kind == WORD and n_letters:  # most characters
+            base, quoted = WORD, False
+            earlier, state = state, (state ^ np.uint64(code)) * _STEP
+            before, latest = latest, code
+            letters[at] = code
+            at, n_letters, end = at + 1, n_letters + 1, i
+            continue
+        if kind == INVISIBLE:
+            continue
+        if kind == MARK:
+            kind = TAIL if base == SINGLE else WORD
+        else:
+            base = kind
+        if kind == QUOTE and n_letters and not quoted:
+            quoted = True
+            continue
+        if n_letters and kind != WORD:
+            hashes[token], ends[token], last[token] = _mix(state), at, end
+            if _is_plural(n_letters, before, latest):
+                stems[token] = _mix(earlier)
+            n_letters = 0
+        quoted = False
+        if kind == SPACE or kind == QUOTE:  # noqa: PLR1714, SIM109 - much faster than a search
+            continue
+        if kind != TAIL and not n_letters:
+            token += 1
+            first[token] = i - 1
+            hashes[token] = 0
+            state = _SEED
+        if kind != BREAK:
+            earlier, state = state, (state ^ np.uint64(code)) * _STEP
+            letters[at] = code
+            at += 1
+        if kind == WORD:
+            before, latest = latest, code
+            n_letters, end = n_letters + 1, i
+        else:
+            hashes[token] = _mix(state) if kind != BREAK else np.uint64(0)
+            ends[token], last[token] = at, i
+    if n_letters:
+        hashes[token], ends[token], last[token] = _mix(state), at, end
+        if _is_plural(n_letters, before, latest):
+            stems[token] = _mix(earlier)
+    m = token + 1
+    return letters[:at], ends[:m], hashes[:m], stems[:m], first[:m], last[:m]
+
+
 NAME_SEPARATOR = "\x00"
-"""Separates names that are marked together; within a text it counts as a space."""
+"""Separates names, or texts, that are folded together; within one it counts as a space."""
 
 _MINUS = 0x2212
 _N_CODES = 0x110000
+_N_SEVERAL = 1 << 17
+"""Space for what all characters of Unicode become that become several (a test counts them)."""
 _UNSPACED = (
     (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF),  # Thai, Lao, Burmese, Khmer
     (0x3005, 0x3007), (0x3041, 0x312F), (0x31A0, 0x31FF),  # kana, bopomofo
@@ -195,54 +206,45 @@ _CLASSES = {
 }  # fmt: skip
 
 
-class Tokens(NamedTuple):
-    """A marked text as UTF-8, with the offsets of each token there and in the original text."""
-
-    data: Bytes
-    starts: Ints
-    stems: Ints
-    """End of the token in the marked text without its plural *s*."""
-    ends: Ints
-    first: Ints
-    last: Ints  # exclusive
-
-    @property
-    def text(self) -> str:
-        """The marked text itself."""
-        return self.data.tobytes().decode("utf-8", "surrogatepass")
-
-
 class _Folding:
-    """The folded form and the kind of each character, filled in on first use."""
+    """The folded form of each character with its kind, filled in on first use.
+
+    An entry of ``table`` is a kind and a letter; of a character that becomes several, the position
+    of their number and their entries in ``several``.
+    """
 
     def __init__(self) -> None:
-        self.kinds: Bytes = np.zeros(_N_CODES, np.uint8)
-        self.position: Ints = np.full(_N_CODES, -1, np.int64)
-        self.length: Ints = np.zeros(_N_CODES, np.int64)
-        self._folded: list[int] = []
-        self.folded: Codes = np.zeros(0, np.uint32)
+        self.table: Codes = np.zeros(_N_CODES, np.uint32)
+        self.several: Codes = np.zeros(_N_SEVERAL, np.uint32)
+        self._n_several = 0
+        self._lock = Lock()
         self.add(np.arange(128, dtype=np.uint32))
 
     def add(self, codes: Codes) -> None:
         """Add the folded forms of characters."""
-        for code in codes.tolist():
-            folded = _fold(chr(code))
-            self.length[code] = len(folded)
-            self._folded.extend(map(ord, folded))
-            self.position[code] = len(self._folded) - len(folded)
-            for char in folded:
-                self.kinds[ord(char)] = _kind(char)
-        self.folded = np.array(self._folded, np.uint32)
+        with self._lock:
+            for code in codes[self.table[codes] == 0].tolist():
+                folded = [_pack(_kind(char), ord(char)) for char in _fold(chr(code))]
+                if len(folded) == 1:
+                    self.table[code] = folded[0]
+                elif not folded:
+                    self.table[code] = _pack(INVISIBLE, 0)
+                else:  # other threads read the table: what an entry points to is there before it
+                    start, end = self._n_several, self._n_several + 1 + len(folded)
+                    self.several[start:end] = [len(folded), *folded]
+                    self.table[code], self._n_several = _pack(SEVERAL, start), end
 
-    def fold(self, codes: Codes) -> tuple[Codes, Bytes, Ints]:
-        """Return the folded characters, their kinds, and the index each came from."""
-        unknown = self.position[codes] < 0
-        if unknown.any():
-            self.add(np.unique(codes[unknown]))
-        folded: tuple[Codes, Bytes, Ints] = fold_codes(
-            codes, self.position, self.length, self.folded, self.kinds
-        )
-        return folded
+    def scan(self, codes: Codes) -> Tokens:
+        """Find the tokens of a text."""
+        total = _count_folded(codes, self.table, self.several)
+        if total < 0:
+            self.add(np.unique(codes[self.table[codes] == 0]))
+            total = _count_folded(codes, self.table, self.several)
+        return Tokens(*_scan(codes, self.table, self.several, total))
+
+
+def _pack(kind: int, value: int) -> int:
+    return kind << _KIND_SHIFT | value
 
 
 def _fold(char: str) -> str:
@@ -285,20 +287,14 @@ def _within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
 _FOLDING = _Folding()
 
 
-def mark(text: str, *, plurals: bool = True) -> Tokens:
-    """Mark the tokens of a text."""
-    return mark_joined(text.replace(NAME_SEPARATOR, " "), plurals=plurals)
+def join_texts(texts: Sequence[str]) -> Codes:
+    """Join texts by ``NAME_SEPARATOR``; those within them become spaces."""
+    joined = NAME_SEPARATOR.join(texts)
+    if joined.count(NAME_SEPARATOR) >= max(len(texts), 1):
+        joined = NAME_SEPARATOR.join([text.replace(NAME_SEPARATOR, " ") for text in texts])
+    return np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.dtype("<u4"))
 
 
-def mark_names(names: list[str], *, plurals: bool = True) -> list[bytes]:
-    """Mark many names at once; a name without tokens becomes empty."""
-    joined = NAME_SEPARATOR.join(name.replace(NAME_SEPARATOR, " ") for name in names)
-    if not names:
-        return []
-    return mark_joined(joined, plurals=plurals).data.tobytes().split(NAME_SEPARATOR.encode())
-
-
-def mark_joined(text: str, *, plurals: bool = True) -> Tokens:
-    """Mark texts joined by ``NAME_SEPARATOR``; no token crosses it."""
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.dtype("<u4"))
-    return Tokens(*write_tokens(*_FOLDING.fold(codes), plurals))
+def find_tokens(codes: Codes) -> Tokens:
+    """Find the tokens of texts that were joined by ``join_texts``; no token crosses a separator."""
+    return _FOLDING.scan(codes)

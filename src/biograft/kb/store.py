@@ -328,13 +328,10 @@ class KnowledgeBase:
         >>> [(match.concept, match.how) for match in kb.find("type 2 diabetes")]
         [('D003924', 'exact')]
         """
-        key = normalise(text)
         exact: list[int] = []
         normalised: list[int] = []
-        for row in find_entries(self._index("names_index"), hash_text(key)):
-            name = self._text[row]
-            if normalise(name) == key:
-                (exact if name == text else normalised).append(row)
+        for row in self.name_rows(text):
+            (exact if self._text[row] == text else normalised).append(row)
         matches: dict[int, Match] = {}
         for how, rows in (("exact", exact), ("normalised", normalised)):
             for row in rows:
@@ -343,6 +340,11 @@ class KnowledgeBase:
                 if concept not in matches and language in (None, tag):
                     matches[concept] = self.match(row, how)
         return list(matches.values())
+
+    def name_rows(self, text: str) -> list[int]:
+        """Return the rows of the names that are equal to a text once normalised, in order."""
+        key, index = normalise(text), self._index("names_index")
+        return [r for r in find_entries(index, hash_text(key)) if normalise(self._text[r]) == key]
 
     def match(self, name_row: int, how: str) -> Match:
         """Return a row of the table of names as a match."""

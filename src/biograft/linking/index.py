@@ -1,7 +1,10 @@
-"""The linking index: a folder with the lexical index of a store and, with an encoder, a dense one.
+"""The linking index: a folder with what a linker searches a store with.
 
-It also holds the weights of the two, and a calibration. Fine-tuning an encoder may learn the
-lexical weight: it scores a name by ``cosine + weight * lexical score``, divided by a temperature.
+That is a lexical index, a names index to find names in text and, with an encoder, a dense index.
+The folder also holds the weights of lexical and dense search, and a calibration.
+
+Fine-tuning an encoder may learn the lexical weight: it scores a name by
+``cosine + weight * lexical score``, divided by a temperature.
 :class:`~biograft.linking.fusion.FusedSearch` ranks names in the same order with the weights
 ``1 / (1 + weight)`` (dense) and ``weight / (1 + weight)`` (lexical), provided that the index is
 built with the recipe's ``lexical`` steps. Only the search puts names equal to the text first.
@@ -20,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biograft.artifacts import ArtifactKind, new_folder, sole_writer
+from biograft.corpus import NamesIndex, NamesIndexConfig
 from biograft.errors import ConfigError, MissingExtraError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
@@ -88,10 +92,10 @@ def are_weights(value: object, generators: Collection[str]) -> bool:
     return len(weights) == len(value) and in_range and sum(weights) > 0
 
 
-LEXICAL, DENSE, CALIBRATION = "lexical", "dense", "calibration.json"
+LEXICAL, DENSE, NAMES, CALIBRATION = "lexical", "dense", "names", "calibration.json"
 INDEX = ArtifactKind(
     format="biograft-index",
-    version=1,
+    version=2,
     called="index",
     remedy="run `biograft index` again",
     absent="make one with `biograft index`",
@@ -109,9 +113,11 @@ class IndexConfig:
 
 @dataclass(frozen=True, slots=True)
 class OpenedIndex:
-    """A search over the names of a store, and the calibration in its folder."""
+    """What finds the names of a store: by similarity, and in text; and a calibration."""
 
     search: FusedSearch
+    names: NamesIndex | None = None
+    """Finds names in text; None where it is to be built in memory."""
     calibration: Calibration | None = None
     languages: tuple[str, ...] = ()
     """The languages of the indexed names; empty means all."""
@@ -136,6 +142,7 @@ def build_index(
     weights, described = _learned(encoder, (config.dense or DenseConfig()).similarity), None
     with new_folder(folder, overwrite=overwrite) as work:
         LexicalIndex.build(kb, config.lexical, progress).save(work / LEXICAL)
+        _save_names(kb, config.lexical, work, progress)
         if encoder is not None:
             aside = _aside(folder)
             dense = _dense_class().build(
@@ -188,6 +195,7 @@ def _update(
     config, described, keeps_scale = LexicalIndex.config_of(folder / LEXICAL), None, True
     with new_folder(folder, overwrite=True) as work:
         LexicalIndex.build(kb, config, progress).save(work / LEXICAL)
+        _save_names(kb, config, work, progress)
         if DENSE in parts:
             aside = _aside(folder)
             shutil.rmtree(aside, ignore_errors=True)
@@ -240,7 +248,8 @@ def open_index(
         weights = {LEXICAL: config.lexical_weight, DENSE: 1 - config.lexical_weight}
     by_name = {generators[kind].name: weight for kind, weight in (weights or {}).items()}
     search = FusedSearch([*generators.values()], by_name)
-    return OpenedIndex(search, _calibration(folder, config, str(search)), languages)
+    names = NamesIndex.open(folder / NAMES, store_fingerprint(kb))
+    return OpenedIndex(search, names, _calibration(folder, config, str(search)), languages)
 
 
 def open_search(
@@ -252,7 +261,7 @@ def open_search(
     config = config or LinkerConfig()
     _kinds_of_search(config, (LEXICAL,), "lexical search in memory")
     lexical = LexicalIndex.build(kb, LexicalConfig(languages=config.languages))
-    return OpenedIndex(FusedSearch([lexical]), None, config.languages)
+    return OpenedIndex(FusedSearch([lexical]), languages=config.languages)
 
 
 def _kinds_of_search(config: LinkerConfig, parts: Collection[str], where: str) -> list[str]:
@@ -282,6 +291,12 @@ def _calibration(folder: Path, config: LinkerConfig, scores: str) -> Calibration
     if loaded and chosen and loaded.search not in ("", scores):
         return None
     return loaded
+
+
+def _save_names(kb: KnowledgeBase, config: LexicalConfig, work: Path, progress: Progress) -> None:
+    """Write the names index of the names that the lexical index holds."""
+    names = NamesIndex.from_store(kb, NamesIndexConfig(languages=config.languages), progress)
+    names.save(work / NAMES, store_fingerprint(kb), kb.n_names)
 
 
 def _learned(encoder: TextEncoder | None, similarity: str) -> dict[str, float] | None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from biograft.artifacts import MANIFEST, peek
 from biograft.config import from_mapping
-from biograft.corpus.dictionary import DictionaryConfig, DictionaryMatcher
+from biograft.corpus import NamesIndex, NamesIndexConfig
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError, shorten
 from biograft.kb import KnowledgeBase
@@ -65,12 +65,13 @@ class Linker:
     'D003924'
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a linker
         self,
         kb: KnowledgeBase,
         search: Generator | None,
         *,
         detector: MentionDetector | None = None,
+        names: NamesIndex | None = None,
         ranker: CandidateRanker | None = None,
         calibration: Calibration | None = None,
         config: LinkerConfig | None = None,
@@ -78,6 +79,7 @@ class Linker:
         self.kb, self.config = kb, config or LinkerConfig()
         self.search = _fuse(search, ranker)
         self.detector, self.ranker, self.calibration = detector, ranker, calibration
+        self._opened_names = names
         self._builder = CandidateBuilder(kb)
         self._cache: dict[tuple[str, Context], tuple[Candidate, ...]] = {}
         self._forms = MentionForms(
@@ -116,6 +118,7 @@ class Linker:
         return cls(
             kb,
             opened.search if opened else None,
+            names=opened.names if opened else None,
             ranker=ranker,
             calibration=Calibration.load(calibration) if calibration is not None else stored,
             config=config,
@@ -281,8 +284,15 @@ class Linker:
     def _detector(self) -> MentionDetector:
         if self.detector is not None:
             return self.detector
-        names = DictionaryConfig(languages=self.config.languages, stop_words=self.config.stop_words)
-        return DictionaryDetector(DictionaryMatcher.from_store(self.kb, names))
+        stop_rows = (row for word in self.config.stop_words for row in self.kb.name_rows(word))
+        return DictionaryDetector(self.names.without(stop_rows))
+
+    @cached_property
+    def names(self) -> NamesIndex:
+        """Finds the names of the store in text; without an index it is built on first use."""
+        if self._opened_names is not None:
+            return self._opened_names
+        return NamesIndex.from_store(self.kb, NamesIndexConfig(languages=self.config.languages))
 
     def _linked(
         self, mention: Mention, form: str, candidates: tuple[Candidate, ...]

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from biograft.corpus.abbreviations import LongForms, abbreviates, find_abbreviations
-from biograft.corpus.dictionary import DictionaryMatcher
+from biograft.corpus.names_index import NamesIndex
 from biograft.documents import Document, Mention
 from biograft.kb import KnowledgeBase
 from biograft.linking.queries import Context, Query
@@ -40,14 +40,13 @@ class GivenMentions:
 class DictionaryDetector:
     """Finds the names of a store in a text."""
 
-    def __init__(self, matcher: DictionaryMatcher) -> None:
-        self._matcher = matcher
+    def __init__(self, names: NamesIndex) -> None:
+        self._names = names
 
     def detect(self, document: Document) -> list[Mention]:
         """Find the names in the text of a document, without linking them."""
         return [
-            Mention(match.start, match.end, match.text)
-            for match in self._matcher.find(document.text)
+            Mention(match.start, match.end, match.text) for match in self._names.find(document.text)
         ]
 
 

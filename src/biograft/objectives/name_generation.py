@@ -17,13 +17,13 @@ from torch import Tensor, nn
 
 from biograft.errors import ConfigError
 from biograft.nn.batches import pad
-from biograft.nn.generation import FlatTrie
 from biograft.nn.precision import autocast_in
 from biograft.nn.seq2seq import Seq2SeqModel
 from biograft.objectives.base import Loss, Objective, to_float32
 from biograft.objectives.configs import NameGenerationConfig
 from biograft.objectives.examples import IGNORED
 from biograft.objectives.name_examples import NameBatches, NameExample
+from biograft.trie import FlatTrie
 
 
 def smoothed_loss(

@@ -9,7 +9,7 @@ import pytest
 
 from biograft.annotation import AnnotationConfig, Annotator
 from biograft.annotation.pipeline import select_best
-from biograft.corpus.dictionary import Spans, select_disjoint
+from biograft.corpus.spans import Spans, select_disjoint
 from biograft.documents import Document
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, build_store

@@ -6,9 +6,10 @@ import unicodedata
 
 import pytest
 from hypothesis import given, strategies as st
+from naive_names import naive_tokens, stem
 
-from biograft.corpus.dictionary import DictionaryMatcher
-from biograft.corpus.tokens import WORD_END, WORD_START, mark, mark_names, simplify
+from biograft.corpus import NamesIndex
+from biograft.corpus.tokens import _N_SEVERAL, _fold, find_tokens, join_texts, simplify
 
 ANY = st.text(
     st.one_of(
@@ -19,61 +20,75 @@ ANY = st.text(
 )
 
 
-def shown(text, **options):
-    return mark(text, **options).text.replace(WORD_START, "<").replace(WORD_END, ">")
+def found(*texts):
+    """The letters of each token, whether it may be a plural, and its offsets."""
+    tokens = find_tokens(join_texts(texts))
+    starts = [0, *tokens.ends[:-1].tolist()]
+    letters = [
+        "".join(map(chr, tokens.letters[start:end]))
+        for start, end in zip(starts, tokens.ends, strict=False)
+    ]
+    columns = zip(letters, tokens.stems.tolist(), tokens.first, tokens.last, strict=True)
+    return [(word, bool(stem), int(first), int(last)) for word, stem, first, last in columns]
+
+
+def shown(text):
+    return " ".join(word[:-1] + "/s" if plural else word for word, plural, _, _ in found(text))
 
 
 @pytest.mark.parametrize(
-    ("text", "marked"),
+    ("text", "tokens"),
     [
         ("", ""),
         (" -\n", ""),
-        ("Breast-Cancer", "<breast><cancer>"),
-        ("tumors gas ass As", "<tumor>s<ga>s<ass><as>"),
-        ("Crohn’s 'quoted' 5'-x", "<crohn>s<quoted><5><x>"),
-        ("2型糖", "<2>型糖"),
-        ("(a)", "(<a>)"),
-        ("ﬁx İ ㎎", "<fix><i\u0307><mg>"),
-        ("can\u00adcer\u200b❤\ufe0f", "<cancer>❤"),
-        ("e\u0301 か\u3099x \u0301", "<e\u0301>か\u3099<x><\u0301>"),
-        ("a\0b\ud800c", "<a><b><c>"),
+        ("Breast-Cancer", "breast cancer"),
+        ("tumors gas ass As", "tumor/s ga/s ass as"),
+        ("Crohn’s 'quoted' 5'-x", "crohn/s quoted 5 x"),
+        ("2型糖", "2 型 糖"),
+        ("(a)", "( a )"),
+        ("ﬁx İ ㎎", "fix i\u0307 mg"),
+        ("can\u00adcer\u200b❤\ufe0f", "cancer ❤"),
+        ("e\u0301 か\u3099x \u0301", "e\u0301 か\u3099 x \u0301"),
+        ("a\0b\ud800c", "a b c"),
     ],
 )
-def test_text_is_marked(text, marked):
-    assert shown(text) == marked
-
-
-def test_plurals_are_marked_by_option():
-    assert shown("tumors", plurals=False) == "<tumors>"
+def test_text_is_folded_into_tokens(text, tokens):
+    assert shown(text) == tokens
 
 
 @given(ANY)
-def test_tokens_have_original_offsets(text):
-    tokens = mark(text)
-    before = 0
-    for start, stem, end, first, last in zip(
-        tokens.starts, tokens.stems, tokens.ends, tokens.first, tokens.last, strict=True
-    ):
-        assert start == before < stem <= end
-        assert 0 <= first < last <= len(text)
-        token = tokens.data[start:end].tobytes().decode("utf-8", "surrogatepass")
-        token = token.replace(WORD_START, "").replace(WORD_END, "")
+def test_tokens_equal_those_of_plain_loops(text):
+    expected = [
+        (letters, bool(stem(letters)), first, last) for letters, first, last in naive_tokens(text)
+    ]
+    assert found(text) == expected
+    for letters, _, first, last in expected:
         folded = unicodedata.normalize("NFKD", text[first:last]).casefold()
-        assert set(token) <= set(simplify(unicodedata.normalize("NFKD", folded)))
-        before = end
-    assert before == len(tokens.data)
+        assert set(letters) <= set(simplify(unicodedata.normalize("NFKD", folded)))
 
 
-@given(st.lists(ANY, max_size=5), st.booleans())
-def test_names_marked_together_equal_names_marked_alone(names, plurals):
-    alone = [mark(name, plurals=plurals).data.tobytes() for name in names]
-    assert mark_names(names, plurals=plurals) == alone
+@given(st.lists(ANY, min_size=1, max_size=5))
+def test_texts_that_are_joined_have_the_tokens_of_each_alone(texts):
+    together = [letters for letters, _, _, _ in found(*texts)]
+    alone = [[letters for letters, _, _, _ in found(text)] for text in texts]
+    assert together == [letters for each in alone for letters in [*each, ""]][:-1]
+
+
+def test_there_is_space_for_all_characters_that_become_several():
+    sizes = [len(_fold(chr(code))) for code in range(0x110000)]
+    assert sum(1 + size for size in sizes if size > 1) < _N_SEVERAL
+
+
+def test_a_word_and_the_stem_of_its_plural_have_one_hash():
+    tokens = find_tokens(join_texts(["tumor tumors 病"]))
+    assert tokens.stems.tolist() == [0, tokens.hashes[0], 0]
+    assert len(set(tokens.hashes.tolist())) == 3
 
 
 @given(st.lists(st.sampled_from(["e\u0301", "Å", "ñ", "a", " ", "한", "が", "ẞ", "ǆ", "'"])))
-def test_canonically_equal_texts_are_marked_alike(parts):
+def test_canonically_equal_texts_have_the_same_tokens(parts):
     text = "".join(parts)
-    composed, parted = (mark(unicodedata.normalize(form, text)).text for form in ("NFC", "NFD"))
+    composed, parted = (shown(unicodedata.normalize(form, text)) for form in ("NFC", "NFD"))
     assert composed == parted
 
 
@@ -103,8 +118,8 @@ def test_simplify_keeps_offsets_and_is_idempotent(text):
     [("診斷為糖尿病腎病。", (3, 8)), ("诊断为糖尿病肾病。", (3, 8)), ("𠀀糖尿病腎病", (1, 6))],
 )
 def test_names_match_in_both_scripts(text, offsets):
-    [result] = DictionaryMatcher(["糖尿病肾病"]).find(text)
+    [result] = NamesIndex.build(["糖尿病肾病"]).find(text)
     assert (result.start, result.end) == offsets
     assert result.text == text[slice(*offsets)]
-    [again] = DictionaryMatcher(["糖尿病腎病"]).find("糖尿病肾病")
+    [again] = NamesIndex.build(["糖尿病腎病"]).find("糖尿病肾病")
     assert again.name_rows == (0,)

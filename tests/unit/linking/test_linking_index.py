@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 
+import numpy as np
 import pytest
 from one_writer import elsewhere, held_elsewhere
 
+from biograft.corpus import NamesIndex
+from biograft.corpus.names_index import NAMES_INDEX
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.linking import (
     IndexConfig,
@@ -37,8 +40,45 @@ def encoder(kb, tiny_encoder):
 def test_a_lexical_index(kb, tmp_path):
     manifest = build_index(kb, tmp_path / "I")
     assert manifest["parts"] == ["lexical"]
-    assert {path.name for path in (tmp_path / "I").iterdir()} == {"manifest.json", "lexical"}
+    assert {path.name for path in (tmp_path / "I").iterdir()} == {
+        "manifest.json", "lexical", "names",
+    }  # fmt: skip
     assert [g.name for g in open_index(kb, tmp_path / "I").search.generators] == ["lexical"]
+
+
+def test_an_index_finds_names_in_text_without_building_anything(kb, tmp_path, monkeypatch):
+    """The automaton of names was built anew in every process."""
+    built = NamesIndex.from_store(kb)
+    build_index(kb, tmp_path / "I")
+    linker = Linker.open(kb, tmp_path / "I", stop_words=("Heart Attack",))
+    monkeypatch.setattr(NamesIndex, "from_store", None)
+    text = "Breast cancers and a heart attack; 二甲双胍."
+    assert linker.names.find(text) == built.find(text) != []
+    assert all(isinstance(array.base, np.memmap) for array in linker.names.arrays)
+    found = {mention.text for mention in linker(text).mentions}
+    assert found == {match.text for match in built.find(text)} - {"heart attack"}
+
+
+def test_a_names_index_of_other_languages_finds_only_those(kb, tmp_path):
+    config = IndexConfig(lexical=LexicalConfig(languages=("zh",)))
+    build_index(kb, tmp_path / "I", config=config)
+    names = open_index(kb, tmp_path / "I").names
+    assert [match.text for match in names.find("heart attack 二甲双胍")] == ["二甲双胍"]
+
+
+@pytest.mark.parametrize("update", [False, True])
+def test_the_names_of_another_store_are_refused(kb, tmp_path, update):
+    folder = tmp_path / "I"
+    build_index(kb, folder)
+    manifest = NAMES_INDEX.read(folder / "names")
+    manifest["made_from"] = "another"
+    (folder / "names" / "manifest.json").write_text(json.dumps(manifest))
+    if update:
+        update_index(kb, folder)
+        assert open_index(kb, folder).names.n_names > 0
+    else:
+        with pytest.raises(StoreError, match="built from other names"):
+            open_index(kb, folder)
 
 
 def test_a_lexical_and_dense_index(kb, encoder, tmp_path):
@@ -254,9 +294,9 @@ def test_vectors_of_another_encoder_or_damaged(kb, encoder, tiny_encoder, tmp_pa
         (json.dumps({"format": "biograft-dense-index"}), "no index but 'biograft-dense-index'"),
         (
             json.dumps({"format": "biograft-index", "version": 9}),
-            "index of version 9, this biograft reads version 1; update biograft",
+            "index of version 9, this biograft reads version 2; update biograft",
         ),
-        (json.dumps({"format": "biograft-index", "version": 1}), "damaged"),
+        (json.dumps({"format": "biograft-index", "version": 2}), "damaged"),
     ],
 )
 def test_manifests_that_are_none(kb, tmp_path, content, message):

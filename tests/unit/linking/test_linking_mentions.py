@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.corpus.dictionary import DictionaryMatcher
+from biograft.corpus import NamesIndex
 from biograft.documents import Document, Mention
 from biograft.linking.mentions import (
     DictionaryDetector,
@@ -111,7 +111,7 @@ def test_given_mentions_are_given_back():
 
 
 def test_a_dictionary_finds_its_names_and_leaves_the_concepts_open():
-    detector: MentionDetector = DictionaryDetector(DictionaryMatcher(["breast cancer", "fever"]))
+    detector: MentionDetector = DictionaryDetector(NamesIndex.build(["breast cancer", "fever"]))
     assert detector.detect(DOCUMENT) == [
         Mention(0, 6, "Fevers"),
         Mention(11, 24, "breast-cancer"),

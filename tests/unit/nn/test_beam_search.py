@@ -18,13 +18,13 @@ from biograft.errors import ConfigError
 from biograft.nn.batches import pad
 from biograft.nn.generation import (
     BeamConfig,
-    FlatTrie,
     GeneratedNames,
     GenerationInputs,
     generate_names,
     score_names,
 )
 from biograft.nn.generation.beam_search import FinishedNames
+from biograft.trie import FlatTrie
 
 START, END, IS = 2, 2, 16
 FOLDER = "parity/genbioel"

@@ -14,7 +14,6 @@ from tiny_seq2seq import tiny_seq2seq
 from transformers import AutoModelForSeq2SeqLM
 
 from biograft.errors import ConfigError
-from biograft.nn.generation import FlatTrie
 from biograft.objectives.configs import NameGenerationConfig
 from biograft.objectives.name_examples import NameExample
 from biograft.objectives.name_generation import (
@@ -24,6 +23,7 @@ from biograft.objectives.name_generation import (
     collect_siblings,
     unlikelihood,
 )
+from biograft.trie import FlatTrie
 
 EXAMPLES = [
     NameExample("no START heart attack END seen", "heart attack is", "myocardial infarction"),

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from biograft.corpus.dictionary import FUNCTION_WORDS
+from biograft.corpus.name_rules import FUNCTION_WORDS
 from biograft.corpus.segmentation.config import SegmentationConfig
 from biograft.corpus.segmentation.words import UnigramVocabulary, Unit, join, read_units
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.artifacts import new_file
-from biograft.corpus.dictionary import FUNCTION_WORDS
+from biograft.corpus.name_rules import FUNCTION_WORDS
 from biograft.corpus.segmentation.quality import MIN_POSITIVES, PhraseForest
 from biograft.corpus.segmentation.run_counts import EDGE, RunCounts, UnitIds, count_runs
 from biograft.corpus.segmentation.words import CHINESE, is_number, join, runs

@@ -25,10 +25,10 @@ from biograft.kb.assembly import shared_names
 from biograft.kb.concepts import close_types
 from biograft.kb.store import store_fingerprint
 from biograft.linking.generative.config import NamesConfig
-from biograft.nn.generation import FlatTrie
 from biograft.nn.pretrained import describe_tokenizer
 from biograft.nn.seq2seq import Seq2SeqModel
 from biograft.progress import Progress
+from biograft.trie import FlatTrie
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         score_names as score_names,
     )
     from biograft.nn.generation.config import BeamConfig as BeamConfig
-    from biograft.nn.generation.trie import FlatTrie as FlatTrie
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

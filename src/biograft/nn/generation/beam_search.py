@@ -21,7 +21,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from biograft.errors import ConfigError
 from biograft.nn.batches import pad
 from biograft.nn.generation.config import BeamConfig
-from biograft.nn.generation.trie import FlatTrie, Ints
+from biograft.trie import FlatTrie, Ints
 
 Floats = npt.NDArray[np.float64]
 _WIDE = 256

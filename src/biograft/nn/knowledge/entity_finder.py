@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from biograft.corpus.dictionary import DictionaryConfig, DictionaryMatcher
+from biograft.corpus import NamesIndex, NamesIndexConfig
 from biograft.errors import ConfigError
 from biograft.nn.knowledge.entities import TableEntity
 from biograft.nn.knowledge.model import KnowledgeBertModel
@@ -49,7 +49,7 @@ _UNKNOWN = "\ufffd"
 class EntityFinder:
     """Finds the entities of a table by their names in the text that tokens spell.
 
-    Names and text are compared as annotation does (``biograft.corpus.dictionary``). A name of
+    Names and text are compared as annotation does (``biograft.corpus.names_index``). A name of
     several entities means the first one in the table, the most frequent in the training text.
     ``cased`` says whether the tokens keep the case of their text; without it acronyms match in any.
     """
@@ -59,8 +59,8 @@ class EntityFinder:
     ) -> None:
         named = [(row, name) for row, entity in enumerate(entities) for name in entity.names]
         self._rows = [row for row, _ in named]
-        config = DictionaryConfig() if cased else DictionaryConfig(acronym_length=0)
-        self._matcher = DictionaryMatcher((name for _, name in named), config)
+        config = NamesIndexConfig() if cased else NamesIndexConfig(acronym_length=0)
+        self._names = NamesIndex.build((name for _, name in named), config)
         self._spelling = TokenSpelling(tokenizer)
         self._cache: OrderedDict[bytes, tuple[EntityMention, ...]] = OrderedDict()
 
@@ -77,7 +77,7 @@ class EntityFinder:
         text, starts, ends = self._spelling.spell(tokens)
         first_at = {start: number for number, start in enumerate(starts)}
         last_at = {end: number for number, end in enumerate(ends)}
-        for match in self._matcher.find_disjoint(text):
+        for match in self._names.find_disjoint(text):
             first, last = first_at.get(match.start), last_at.get(match.end)
             if first is not None and last is not None:
                 yield EntityMention(first, last, self._rows[match.name_rows[0]])

@@ -8,7 +8,7 @@ from tiny_masked_lm import tiny_masked_lm_folder
 from tiny_models import tiny_tokenizer
 from transformers import AutoModel
 
-from biograft.corpus.dictionary import DictionaryMatcher
+from biograft.corpus import NamesIndex
 from biograft.errors import ConfigError, FormatError
 from biograft.nn import TextEncoder
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM, TableEntity, read_entities
@@ -253,7 +253,7 @@ def test_names_are_found_in_tasks_as_in_annotation(text):
     ]
     assert found == WRITTEN[text]
     rows = [row for row, each in enumerate(CHINESE) for _ in each.names]
-    matches = DictionaryMatcher(name for e in CHINESE for name in e.names).find_disjoint(text)
+    matches = NamesIndex.build(name for e in CHINESE for name in e.names).find_disjoint(text)
     assert [(match.text, rows[match.name_rows[0]]) for match in matches] == found
     assert all(text[match.start : match.end] == match.text for match in matches)
 
@@ -273,7 +273,7 @@ def test_any_text_has_the_same_mentions_in_tasks_and_in_annotation(text):
         (offsets[m.first][0], offsets[m.last][1], m.row)
         for m in EntityFinder(entities, TOKENIZER).find(encoded["input_ids"])
     ]
-    matches = DictionaryMatcher([*names, "ct"]).find_disjoint(text)
+    matches = NamesIndex.build([*names, "ct"]).find_disjoint(text)
     assert found == [(match.start, match.end, match.name_rows[0]) for match in matches]
 
 

@@ -1,9 +1,10 @@
-"""The prefix tree (trie) of constrained decoding (GENRE, GenBioEL), in three flat arrays.
+"""A prefix tree (trie) of token sequences in flat arrays.
 
-Nodes are numbered level by level, so that the children of a node are adjacent, ascending by token,
-and followed by those of the next node. A node needs two numbers: its token, and where its children
-begin. A search that remembers its node finds the allowed tokens in two look-ups, however many
-nodes there are. The arrays are built in bulk and memory-mapped from disk.
+It serves constrained decoding (GENRE, GenBioEL) and finding names in text. Nodes are numbered level
+by level, so that the children of a node are adjacent, ascending by token, and followed by those of
+the next node. A node needs two numbers: its token, and where its children begin. A search that
+remembers its node finds the allowed tokens in two look-ups, however many nodes there are. The
+arrays are built in bulk and memory-mapped from disk.
 """
 
 from __future__ import annotations
@@ -27,6 +28,46 @@ _CHECK_BATCH = 1 << 20
 """Nodes that are checked at once."""
 
 
+def build_levels(tokens: Numbers, ends: Numbers) -> tuple[Ints, Ints, Ints]:
+    """Build the nodes of a trie of concatenated sequences, level by level.
+
+    Return the token of each node (nodes), where the children of each begin (nodes + 1), and the
+    node at which each sequence ends.
+    """
+    stops = np.asarray(ends, np.int64)
+    starts = np.concatenate([np.zeros(1, np.int64), stops[:-1]]) if len(stops) else stops
+    _check(tokens, starts, stops)
+    at = np.zeros(len(stops), np.int64)  # the node that each sequence has reached
+    levels = [np.zeros(1, np.int64)]
+    n_children = []
+    n_nodes, level_starts, depth = 1, 0, 0
+    active = np.flatnonzero(stops > starts)
+    width = int(tokens.max(initial=0)) + 1
+    while len(active):
+        steps = at[active] * width + tokens[starts[active] + depth]
+        distinct, inverse = np.unique(steps, return_inverse=True)
+        n_children.append(
+            np.bincount(distinct // width - level_starts, minlength=n_nodes - level_starts)
+        )
+        at[active] = n_nodes + inverse
+        levels.append(distinct % width)
+        level_starts, n_nodes, depth = n_nodes, n_nodes + len(distinct), depth + 1
+        active = active[stops[active] - starts[active] > depth]
+    n_children.append(np.zeros(n_nodes - level_starts, np.int64))
+    children = 1 + np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(n_children))])
+    return np.concatenate(levels), children, at
+
+
+def check_nodes(children: Numbers, n_nodes: int) -> None:
+    """Refuse children that are not those of a tree: those of a node come after it."""
+    check_length("children", children, n_nodes + 1)
+    check_ends("children", children, n_nodes, first=1)
+    for start in range(0, n_nodes, _CHECK_BATCH):
+        own = children[start : min(start + _CHECK_BATCH, n_nodes)]
+        if not bool((own > np.arange(start, start + len(own))).all()):
+            raise ValueError("children: a node comes before the one that it follows")
+
+
 class FlatTrie:
     """Distinct token sequences as a tree; the index of a sequence follows its end node."""
 
@@ -45,31 +86,9 @@ class FlatTrie:
 
         Return the trie and the index of each sequence in it; equal sequences share an index.
         """
-        stops = np.asarray(ends, np.int64)
-        starts = np.concatenate([np.zeros(1, np.int64), stops[:-1]]) if len(stops) else stops
-        _check(tokens, starts, stops)
-        at = np.zeros(len(stops), np.int64)  # the node that each sequence has reached
-        levels = [np.zeros(1, np.int64)]
-        n_children = []
-        n_nodes, level_starts, depth = 1, 0, 0
-        active = np.flatnonzero(stops > starts)
-        width = int(tokens.max(initial=0)) + 1
-        while len(active):
-            steps = at[active] * width + tokens[starts[active] + depth]
-            distinct, inverse = np.unique(steps, return_inverse=True)
-            n_children.append(
-                np.bincount(distinct // width - level_starts, minlength=n_nodes - level_starts)
-            )
-            at[active] = n_nodes + inverse
-            levels.append(distinct % width)
-            level_starts, n_nodes, depth = n_nodes, n_nodes + len(distinct), depth + 1
-            active = active[stops[active] - starts[active] > depth]
-        n_children.append(np.zeros(n_nodes - level_starts, np.int64))
-        children = 1 + np.concatenate(
-            [np.zeros(1, np.int64), np.cumsum(np.concatenate(n_children))]
-        )
+        levels, children, at = build_levels(tokens, ends)
         last, indices = np.unique(at, return_inverse=True)
-        return cls(_small(np.concatenate(levels)), _small(children), _small(last)), indices
+        return cls(_small(levels), _small(children), _small(last)), indices
 
     @property
     def n_nodes(self) -> int:
@@ -159,14 +178,9 @@ def _check(tokens: Numbers, starts: Ints, stops: Ints) -> None:
 
 
 def _check_arrays(tokens: Numbers, children: Numbers, ends: Numbers) -> None:
-    """Refuse arrays that are no tree; in a tree, the children of a node come after it."""
+    """Refuse arrays that are no tree."""
     n_nodes = len(tokens)
-    check_length("children", children, n_nodes + 1)
-    check_ends("children", children, n_nodes, first=1)
-    for start in range(0, n_nodes, _CHECK_BATCH):
-        own = children[start : min(start + _CHECK_BATCH, n_nodes)]
-        if not bool((own > np.arange(start, start + len(own))).all()):
-            raise ValueError("children: a node comes before the one that it follows")
+    check_nodes(children, n_nodes)
     check_range("tokens", tokens, 0, np.iinfo(np.int64).max)
     check_range("ends", ends, 0, n_nodes - 1)
     if not bool((ends[1:] > ends[:-1]).all()):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from biograft.errors import ConfigError, StoreError
-from biograft.nn.generation import FlatTrie
+from biograft.trie import FlatTrie
 
 END = 2
 SEQUENCES = st.lists(st.lists(st.integers(3, 12), max_size=6), max_size=25)

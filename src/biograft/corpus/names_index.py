@@ -1,0 +1,284 @@
+"""Dictionary matching: find all names of a store in text.
+
+Names and text are compared by their normalised tokens (see :mod:`biograft.corpus.tokens`), so
+case, hyphens, accents and character width do not matter, and a name also matches with a plural
+*s* at its last word. :mod:`biograft.corpus.name_rules` says which names are searched. The arrays
+of an index lie on disk; they are memory-mapped, and shared by all processes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from biograft.artifacts import ArtifactKind, file_sizes, new_folder
+from biograft.config import from_mapping
+from biograft.corpus.name_arrays import (
+    NameArrays,
+    blocks_of_column,
+    blocks_of_texts,
+    build_arrays,
+    walk,
+)
+from biograft.corpus.name_rules import NamesIndexConfig, with_case
+from biograft.corpus.spans import Ints, Spans, select_disjoint
+from biograft.corpus.tokens import find_tokens, join_texts
+from biograft.corpus.vocabulary import Int32s, look_up
+from biograft.errors import StoreError
+from biograft.kb import KnowledgeBase
+from biograft.languages import language_code
+from biograft.progress import Progress
+
+NAMES_INDEX = ArtifactKind(
+    format="biograft-names",
+    version=1,
+    called="names index",
+    remedy="run `biograft index` again",
+    absent="make one with `biograft index`",
+    keys=("config", "made_from", "n_rows", "files"),
+)
+_CACHE_SIZE = 1 << 18
+"""Patterns whose rows are cached, since texts repeat names."""
+_BATCH_CHARACTERS = 1 << 18
+"""Characters searched per call: short texts are searched together."""
+
+
+class NameMatch(NamedTuple):
+    """A span of text that matches names, with their rows in the store's table of names."""
+
+    start: int
+    end: int
+    text: str
+    name_rows: tuple[int, ...]
+
+
+class PatternMatches(NamedTuple):
+    """All matches of names in several texts, in columns, overlapping ones included.
+
+    They are sorted by text and start; of one start the longer comes first, and of one span an exact
+    match before a plural. :meth:`NamesIndex.rows_of` checks the case.
+    """
+
+    text: Ints
+    """Index of the text."""
+    start: Ints
+    end: Ints
+    pattern: Ints
+    """The node of the names, which are equal once normalised."""
+
+
+class NamesIndex:
+    """Finds a fixed set of names in any text.
+
+    >>> NamesIndex.build(["lung cancer", "AIDS"]).find("Lung-cancers, no aids")
+    [NameMatch(start=0, end=12, text='Lung-cancers', name_rows=(0,))]
+    """
+
+    def __init__(
+        self,
+        arrays: NameArrays,
+        config: NamesIndexConfig,
+        skipped: Counter[str] | None = None,
+        excluded: frozenset[int] = frozenset(),
+    ) -> None:
+        self.arrays, self.config = arrays, config
+        self.skipped = skipped or Counter()
+        """Counts of names that are not searched, by reason."""
+        self._excluded = excluded
+        self._cache: dict[int, _Pattern] = {}
+
+    @classmethod
+    def build(
+        cls,
+        names: Iterable[str],
+        config: NamesIndexConfig | None = None,
+        *,
+        rows: Sequence[int] | Ints | None = None,
+    ) -> NamesIndex:
+        """Build from names; ``rows`` are their ids (by default 0, 1, ...)."""
+        config = config or NamesIndexConfig()
+        blocks = blocks_of_texts(names, rows)
+        arrays, skipped = build_arrays(blocks, config, 0, Progress(enabled=False))
+        return cls(arrays, config, skipped)
+
+    @classmethod
+    def from_store(
+        cls,
+        kb: KnowledgeBase,
+        config: NamesIndexConfig | None = None,
+        progress: Progress | None = None,
+    ) -> NamesIndex:
+        """Build from the names of a store."""
+        config = config or NamesIndexConfig()
+        table = kb.table("names")
+        rows = np.arange(len(table), dtype=np.int64)
+        if config.languages:
+            wanted = {language_code(tag) for tag in config.languages}
+            tags = [index for index, tag in enumerate(kb.languages) if tag in wanted]
+            rows = np.flatnonzero(np.isin(table.column("language").to_numpy(), tags))
+        blocks = blocks_of_column(table.column("text"), rows)
+        progress = progress or Progress(enabled=False)
+        arrays, skipped = build_arrays(blocks, config, len(rows), progress)
+        return cls(arrays, config, skipped)
+
+    def save(self, folder: Path, made_from: str, n_rows: int, *, overwrite: bool = False) -> None:
+        """Write the index to a folder; ``made_from`` identifies what its rows refer to."""
+        with new_folder(folder, overwrite=overwrite) as work:
+            self.arrays.save(work)
+            content = {
+                "config": asdict(self.config),
+                "made_from": made_from,
+                "n_rows": n_rows,
+                "n_names": self.n_names,
+                "skipped": dict(self.skipped),
+                "files": file_sizes(work),
+            }
+            NAMES_INDEX.write(work, content)
+
+    @classmethod
+    def open(cls, folder: Path, made_from: str) -> NamesIndex:
+        """Open an index that was made from this; it stays on disk."""
+        manifest = NAMES_INDEX.read(folder)
+        if manifest["made_from"] != made_from:
+            raise StoreError(f"{folder}: was built from other names; {NAMES_INDEX.remedy}")
+        NAMES_INDEX.check_files(folder, manifest)
+        try:
+            arrays = NameArrays.open(folder, manifest["n_rows"])
+            config = from_mapping(NamesIndexConfig, manifest["config"])
+        except (OSError, ValueError) as error:
+            raise NAMES_INDEX.damaged(folder, error) from error
+        return cls(arrays, config, Counter(manifest.get("skipped", {})))
+
+    @property
+    def n_names(self) -> int:
+        """The number of names that are searched."""
+        return len(self.arrays.rows)
+
+    def without(self, rows: Iterable[int]) -> NamesIndex:
+        """Return the same index without the names of some rows, such as stop words."""
+        return NamesIndex(self.arrays, self.config, self.skipped, self._excluded.union(rows))
+
+    # ---- finding names
+
+    def find(self, text: str) -> list[NameMatch]:
+        """Find the names in a text: of overlapping ones the leftmost, then the longest."""
+        return self.find_many([text])[0]
+
+    def find_many(self, texts: Sequence[str]) -> list[list[NameMatch]]:
+        """Find the names in each of several texts, which is faster than one by one."""
+        found: list[list[NameMatch]] = [[] for _ in texts]
+        text_before, last_end = -1, -1
+        columns = (column.tolist() for column in self.search(texts))
+        for n, start, end, pattern in zip(*columns, strict=True):
+            if n == text_before and start < last_end:
+                continue
+            matched = texts[n][start:end]
+            if rows := self.rows_of(pattern, matched):
+                found[n].append(NameMatch(start, end, matched, rows))
+                text_before, last_end = n, end
+        return found
+
+    def find_disjoint(self, text: str) -> list[NameMatch]:
+        """Find names in a text as annotation does: of overlapping ones the longest is kept."""
+        matches = self.search([text])
+        columns = (matches.pattern.tolist(), matches.start.tolist(), matches.end.tolist())
+        found = [
+            NameMatch(start, end, text[start:end], rows)
+            for pattern, start, end in zip(*columns, strict=True)
+            if (rows := self.rows_of(pattern, text[start:end]))
+        ]
+        bounds = np.array([(match.start, match.end) for match in found], np.int64).reshape(-1, 2)
+        spans = Spans(np.zeros(len(found), np.int64), bounds[:, 0], bounds[:, 1])
+        return [found[row] for row in select_disjoint(spans, np.zeros(len(found))).tolist()]
+
+    def search(self, texts: Sequence[str]) -> PatternMatches:
+        """Find all matches of names as columns, without an object per match."""
+        parts = []
+        for done, batch in _batches(texts):
+            text, *columns = self._search_in(batch)
+            parts.append((text + done, *columns))
+        if not parts:
+            return PatternMatches(*(np.zeros(0, np.int64) for _ in PatternMatches._fields))
+        return PatternMatches(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _search_in(self, texts: Sequence[str]) -> PatternMatches:
+        arrays = self.arrays
+        tokens = find_tokens(join_texts(texts))
+        words, stems = look_up(
+            *arrays[:3], tokens.letters, tokens.ends, tokens.hashes, tokens.stems
+        )
+        pattern, begin, stop = self._walk(words, stems)
+        start, end = tokens.first[begin], tokens.last[stop]
+        same = (begin[1:] == begin[:-1]) & (stop[1:] == stop[:-1])
+        if ((start[1:] == start[:-1]) & (end[1:] >= end[:-1]) & ~same).any():
+            # a character that is several tokens: the order of tokens is not that of characters
+            plural = words[stop] != arrays.tokens[pattern]
+            first_row = arrays.rows[arrays.row_starts[pattern]]
+            order = np.lexsort((first_row, plural, -end, start))
+            pattern, start, end = pattern[order], start[order], end[order]
+        bounds = np.cumsum([0, *(len(text) + 1 for text in texts)])
+        text_of = np.searchsorted(bounds, start, "right") - 1
+        return PatternMatches(text_of, start - bounds[text_of], end - bounds[text_of], pattern)
+
+    def _walk(self, words: Int32s, stems: Int32s) -> Ints:
+        """Return the node, and the first and last token, of each match: (3, matches)."""
+        found: Ints = np.empty((3, len(words) + 16), np.int64)
+        n = walk(words, stems, *self.arrays[3:6], found)
+        if n > found.shape[1]:
+            found = np.empty((3, n), np.int64)
+            walk(words, stems, *self.arrays[3:6], found)
+        return found[:, :n]
+
+    def rows_of(self, pattern: int, text: str) -> tuple[int, ...]:
+        """Return the rows of the names of a pattern that match a text in its case."""
+        known = self._cache.get(pattern)
+        if known is None:
+            if len(self._cache) > _CACHE_SIZE:
+                self._cache.clear()
+            known = self._cache[pattern] = self._read_pattern(pattern)
+        if known.cases is None:
+            return known.rows
+        cased = with_case(text)
+        return tuple(
+            row
+            for row, case in zip(known.rows, known.cases, strict=True)
+            if case is None or cased in (case, f"{case}s")
+        )
+
+    def _read_pattern(self, pattern: int) -> _Pattern:
+        first, end = self.arrays.row_starts[pattern : pattern + 2].tolist()
+        rows = self.arrays.rows[first:end].tolist()
+        cases: list[str | None] = [None] * len(rows)
+        low, high = np.searchsorted(self.arrays.cased, np.array([first, end], np.uint32)).tolist()
+        for k in range(low, high):
+            begin, stop = self.arrays.cased_ends[k : k + 2].tolist()
+            text = self.arrays.cased_bytes[begin:stop].tobytes()
+            cases[int(self.arrays.cased[k]) - first] = text.decode(errors="replace")
+        if not self._excluded.isdisjoint(rows):
+            kept = [k for k, row in enumerate(rows) if row not in self._excluded]
+            rows, cases = [rows[k] for k in kept], [cases[k] for k in kept]
+        return _Pattern(tuple(rows), cases if any(case is not None for case in cases) else None)
+
+
+class _Pattern(NamedTuple):
+    """The names of a node: their rows, and the case of each that matches only as written."""
+
+    rows: tuple[int, ...]
+    cases: list[str | None] | None
+
+
+def _batches(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    """Yield texts that are searched together, and the index of the first."""
+    done = 0
+    while done < len(texts):
+        n, size = done, 0
+        while n < len(texts) and (n == done or size + len(texts[n]) <= _BATCH_CHARACTERS):
+            size += len(texts[n])
+            n += 1
+        yield done, texts[done:n]
+        done = n

@@ -1,0 +1,277 @@
+import re
+
+import numpy as np
+import pytest
+from array_damage import DAMAGES, damage, put
+from hypothesis import given, settings, strategies as st
+from naive_names import naive_find, naive_matches
+
+from biograft.artifacts import MANIFEST
+from biograft.corpus import NameMatch, NamesIndex, NamesIndexConfig
+from biograft.corpus.name_arrays import NameArrays
+from biograft.corpus.name_rules import read_stop_words
+from biograft.errors import ConfigError, InputError, StoreError
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.sources import SourceConfig
+
+
+def matches(names, text, **options):
+    matches = NamesIndex.build(names, NamesIndexConfig(**options)).find(text)
+    assert all(text[m.start : m.end] == m.text != "" for m in matches)
+    return [(m.text, *m.name_rows) for m in matches]
+
+
+class TestFinding:
+    @pytest.mark.parametrize(
+        ("name", "text", "expected"),
+        [
+            ("lung cancer", "A Lung-Cancer, lung\n cancers", ["Lung-Cancer", "lung\n cancers"]),
+            ("Crohn's ileus", "Crohn’s ileus, crohns ileus", ["Crohn’s ileus", "crohns ileus"]),
+            ("cancer", "cancerous precancer cancer's cancer", ["cancer's", "cancer"]),
+            ("tumors", "tumor tumors", ["tumors"]),
+            ("bones cancer", "bone cancer", []),
+            ("lung cancer", "lung. cancer lung, cancer", []),
+            ("diabetes, type 2", "Diabetes, type-2", ["Diabetes, type-2"]),
+            ("Sjögren syndrome", "SJO\u0308GREN syndrome", ["SJO\u0308GREN syndrome"]),
+            ("strasse", "Straße", ["Straße"]),
+            ("fix", "ﬁx", ["ﬁx"]),
+            ("糖尿病", "2型糖尿病人", ["糖尿病"]),
+            ("2型糖尿病", "12型糖尿病 ２型糖尿病", ["２型糖尿病"]),
+            ("か", "か\u3099 かか", []),
+            ("HIV感染", "有HIV感染者", ["HIV感染"]),
+            ("pain", "😀pain😀", ["pain"]),
+            ("pain", "", []),
+            ("pain", "\ud800 \0 \u200b", []),
+        ],
+    )  # fmt: skip
+    def test_names_are_found_as_written_in_the_text(self, name, text, expected):
+        assert [text for text, _ in matches([name], text)] == expected
+
+    def test_matches_have_offsets_and_name_rows(self):
+        matcher = NamesIndex.build(["skin", "Lung Cancer", "lung-cancer"], rows=[7, 40, 9])
+        assert matcher.find("  lung cancers") == [NameMatch(2, 14, "lung cancers", (9, 40))]
+        assert matcher.n_names == 3
+
+    def test_the_leftmost_then_longest_match_is_taken(self):
+        names = ["lung cancer", "cancer", "lung", "cancer cell line", "cancer cel"]
+        text = "lung cancer cell line, cancer cells"
+        assert matches(names, text) == [("lung cancer", 0), ("cancer", 1)]
+
+    def test_a_search_returns_all_matches(self):
+        names = ["lung cancer", "cancer", "lung", "cancer cell"]
+        text, index = "lung cancer cells", NamesIndex.build(names)
+        found = index.search([text])
+        assert [text[a:b] for a, b in zip(found.start, found.end, strict=True)] == [
+            "lung cancer", "lung", "cancer cells", "cancer"
+        ]  # fmt: skip
+        assert [index.rows_of(p, text) for p in found.pattern.tolist()] == [(0,), (2,), (3,), (1,)]
+
+    def test_an_exact_match_comes_before_a_plural(self):
+        names = ["tumor", "tumors"]
+        assert matches(names, "tumors tumor") == [("tumors", 1), ("tumor", 0)]
+        index = NamesIndex.build(names)
+        found = index.search(["tumors"]).pattern.tolist()
+        assert [index.rows_of(pattern, "tumors") for pattern in found] == [(1,), (0,)]
+
+
+class TestCase:
+    @pytest.mark.parametrize(
+        ("name", "text", "expected"),
+        [
+            ("AIDS", "aids Aids AIDS", ["AIDS"]),
+            ("DM", "dm DM DMs DMS", ["DM", "DMs"]),
+            ("IL-2", "IL-2 il-2 IL 2", ["IL-2", "IL 2"]),
+            ("HNPCC", "hnpcc HNPCC", ["hnpcc", "HNPCC"]),
+            ("cAMP", "camp cAMP", ["cAMP"]),
+            ("GRACE", "grace GRACE", ["grace", "GRACE"]),
+            ("Skin", "skin SKIN", ["skin", "SKIN"]),
+            ("skin", "Skin", ["Skin"]),
+        ],
+    )
+    def test_acronyms_and_common_words_keep_their_case(self, name, text, expected):
+        assert [text for text, _ in matches([name], text)] == expected
+
+    def test_a_name_in_the_wrong_case_does_not_hide_a_shorter_one(self):
+        assert matches(["a ALS", "ALS", "pain AB"], "als") == []
+        assert matches(["DM 1", "DM-1", "fever"], "dm 1 fever") == [("dm 1", 0), ("fever", 2)]
+        assert matches(["IL-2", "2 pains"], "il-2 pains") == [("2 pains", 1)]
+
+    def test_the_length_of_acronyms_is_an_option(self):
+        assert matches(["HNPCC"], "hnpcc", acronym_length=5) == []
+        assert matches(["DM"], "dm", acronym_length=0) == [("dm", 0)]
+
+
+class TestNames:
+    def test_skipped_names_are_counted(self):
+        matcher = NamesIndex.build(["the", "No", "x", "12", "1-2", "--", "", "pain", "α β"])
+        assert matcher.skipped == {"stop word": 2, "short": 3, "number": 2}
+        assert [m.text for m in matcher.find("the no x 12 1-2 -- pain α-β")] == ["pain", "α-β"]
+
+    def test_an_empty_dictionary_matches_nothing(self):
+        assert matches([], "some text") == []
+        assert matches(["the"], "the text") == []
+
+    def test_stop_words_are_read(self, write):
+        path = write("stop.txt", "Fever\n\n lung-cancer \n")
+        assert read_stop_words(path) == ("Fever", "lung-cancer")
+        with pytest.raises(InputError, match="does not exist"):
+            read_stop_words(path.with_name("none"))
+
+    def test_min_length(self):
+        assert matches(["癌", "y"], "癌 y", min_length=1) == [("癌", 0), ("y", 1)]
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"min_length": 0}, "min_length: expected 1 or more, found 0"),
+            ({"acronym_length": -1}, "acronym_length: expected 0 or more, found -1"),
+        ],
+    )
+    def test_invalid_options_are_refused(self, options, message):
+        with pytest.raises(ConfigError, match=re.escape(message)):
+            NamesIndexConfig(**options)
+
+
+class TestStore:
+    @pytest.fixture
+    def base(self, write, tmp_path):
+        path = write(
+            "a.jsonl",
+            '{"id": "A", "name": "Fever", "names": [{"text": "Fieber", "language": "de"}]}\n'
+            '{"id": "B", "name": "cough", "names": ["Fever", "fevers"]}\n'
+            '{"id": "C", "name": "fire", "names": [{"text": "发热", "language": "zh"}]}\n',
+        )
+        source = SourceConfig(path=path, format="jsonl")
+        build_store(BuildConfig(sources=(source,)), tmp_path / "kb")
+        return KnowledgeBase.open(tmp_path / "kb")
+
+    def test_rows_are_those_of_the_store(self, base):
+        matches = NamesIndex.from_store(base).find("Fever, Fieber and 发热")
+        named = [[(base.name(row).text) for row in match.name_rows] for match in matches]
+        assert named == [["Fever", "Fever"], ["Fieber"], ["发热"]]
+
+    def test_only_names_of_the_languages_match(self, base):
+        matcher = NamesIndex.from_store(base, NamesIndexConfig(languages=("zh-CN", "deu")))
+        matches = matcher.find("Fever, Fieber and 发热")
+        assert [match.text for match in matches] == ["Fieber", "发热"]
+        assert base.name(matches[0].name_rows[0]).text == "Fieber"
+        nothing = NamesIndex.from_store(base, NamesIndexConfig(languages=("fr",)))
+        assert nothing.find("Fever") == []
+
+    def test_excluded_rows_do_not_match(self, base):
+        """Stop words name rows of the store, whatever else has the same tokens."""
+        index = NamesIndex.from_store(base)
+        fewer = index.without(base.name_rows("Fever!"))
+        assert base.name_rows("Fever!") == [0, 3]
+        assert [m.text for m in fewer.find("Fever, fevers, cough")] == ["fevers", "cough"]
+        assert [m.text for m in index.find("Fever, fevers")] == ["Fever", "fevers"]
+
+
+PARTS = st.sampled_from(
+    "ab abs cd cds EF eF Skin skin SKIN cat CAT cAMP the No 病 炎 , - ' IL-2 ½ 1 12 DM aids AIDS s "
+    "tumors tumor ＣＡＴ Ａｂ ﬁ ß é e\u0301 か\u3099 か \u0301 \u200b \0 \ud800 ⅲ ㎎ ´".split(" ")
+)
+TEXT = st.lists(st.tuples(PARTS, st.sampled_from(["", " ", "-", "  "])), max_size=8).map(
+    lambda pairs: "".join(part + space for part, space in pairs)
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(names=st.lists(TEXT, max_size=6), text=TEXT, by=st.data())
+def test_matches_equal_those_of_plain_loops(names, text, by):
+    config = NamesIndexConfig(
+        min_length=by.draw(st.integers(1, 3)), acronym_length=by.draw(st.integers(0, 5))
+    )
+    text = " ".join(by.draw(st.permutations([*names, text])))
+    index = NamesIndex.build(names, config)
+    assert [(m.start, m.end, m.name_rows) for m in index.find(text)] == naive_find(
+        names, text, config
+    )
+    found = index.search(["x", text])
+    columns = (column.tolist() for column in found)
+    every = [
+        (start, end, rows)
+        for _, start, end, pattern in zip(*columns, strict=True)
+        if (rows := index.rows_of(pattern, text[start:end]))
+    ]
+    assert every == naive_matches(names, text, config)
+
+
+ODD = st.text(st.sampled_from("abs1 '’-,.\0肺癌ﬁßİ㎎é\u0301\u200b\ufe0f❤😀\ud800"), max_size=12)
+
+
+@given(names=st.lists(ODD, max_size=5), parts=st.lists(ODD, max_size=5), by=st.data())
+def test_offsets_refer_to_the_original_text(names, parts, by):
+    index = NamesIndex.build(names, NamesIndexConfig(min_length=1))
+    text = " ".join(by.draw(st.permutations(parts + names)))
+    for match in index.find(text):
+        assert text[match.start : match.end] == match.text
+        assert index.find(match.text), "a match matches again on its own"
+        assert list(match.name_rows) == sorted(set(match.name_rows))
+
+
+@given(ODD)
+def test_a_name_matches_itself(name):
+    index = NamesIndex.build([name], NamesIndexConfig(min_length=1))
+    if index.n_names:
+        assert [match.name_rows for match in index.find(name)] == [(0,)]
+
+
+def test_many_names_are_built_in_blocks(monkeypatch):
+    monkeypatch.setattr("biograft.corpus.name_arrays._BLOCK", 3)
+    names = [f"name {k} of {k % 7}" for k in range(50)] + ["AB", "病" * 70]
+    index = NamesIndex.build(names)
+    assert index.find_many(names) == [[NameMatch(0, len(n), n, (k,))] for k, n in enumerate(names)]
+    text = "病" * 300  # more matches than tokens
+    assert len(NamesIndex.build(["病" * k for k in range(2, 9)]).search([text]).start) == 2072
+
+
+class TestFiles:
+    NAMES = ("lung cancer", "cAMP", "cancer cell", "肺癌", "DM", "lungs")
+    TEXT = "lung cancer cells, cAMP camp 肺癌 DM dm lung"
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        NamesIndex.build(self.NAMES).save(tmp_path / "names", "these", len(self.NAMES))
+        return tmp_path / "names"
+
+    def test_an_opened_index_finds_the_same(self, folder):
+        opened, built = NamesIndex.open(folder, "these"), NamesIndex.build(self.NAMES)
+        assert opened.find(self.TEXT) == built.find(self.TEXT)
+        assert [m.text for m in opened.find(self.TEXT)] == [
+            "lung cancer", "cAMP", "肺癌", "DM"
+        ]  # fmt: skip
+        assert (opened.config, opened.n_names) == (built.config, 6)
+        assert not any(array.flags.writeable for array in opened.arrays)
+        assert all(isinstance(array.base, np.memmap) for array in opened.arrays)
+
+    def test_other_names_are_refused(self, folder):
+        with pytest.raises(StoreError, match="built from other names; run `biograft index` again"):
+            NamesIndex.open(folder, "those")
+
+    @pytest.mark.parametrize("how", DAMAGES)
+    @pytest.mark.parametrize("name", NameArrays._fields)
+    def test_damaged_arrays_are_refused_or_do_no_harm(self, folder, name, how):
+        """Compiled loops read whatever a wrong number leads to."""
+        damage(folder, name, how)
+        try:
+            index = NamesIndex.open(folder, "these")
+        except StoreError:
+            return
+        assert name in ("letters", "cased_bytes", "cased", "word_ends", "slots", "rows")
+        for match in index.find(self.TEXT):
+            assert all(row < len(self.NAMES) for row in match.name_rows)
+
+    def test_a_full_table_of_tokens_is_refused(self, folder):
+        """A look-up in it would never end."""
+        slots = np.load(folder / "slots.npy")
+        put(folder, "slots", np.where(slots == 0, np.uint64(1 << 40), slots))
+        with pytest.raises(StoreError, match="slots"):
+            NamesIndex.open(folder, "these")
+
+    def test_a_file_cut_short_is_refused(self, folder):
+        path = folder / "tokens.npy"
+        path.write_bytes(path.read_bytes()[:-1])
+        with pytest.raises(StoreError, match=r"tokens.npy: damaged .*run `biograft index` again"):
+            NamesIndex.open(folder, "these")
+        assert (folder / MANIFEST).exists()
