@@ -31,6 +31,8 @@ _SCRIPTS = {
     "linking_speed": "linking_speed.py --full",
 }
 """The commands of benchmarks that are not the name of the result alone."""
+_JOINED = {"linking-protocols": ("linking-joint",)}
+"""Experiments whose rows stand in the tables of another."""
 Table = Callable[[Mapping[str, Any]], str]
 
 
@@ -110,7 +112,7 @@ def render(text: str, path: Path, known: Mapping[str, Table]) -> str:
         if name not in known:
             raise InputError(f"no table is called {name!r}; {nearest(name, known)}", path=path)
         source = result_path(name)
-        result = read_result(source)
+        result = _join(name, read_result(source))
         table, caption = known[name](result), _caption(name, result, source, path)
         return f"<!-- begin: {name} -->\n{table}\n{caption}<!-- end: {name} -->"
 
@@ -123,6 +125,13 @@ def result_path(name: str) -> Path:
     return (RESULTS if stem in shipped_experiments() else BENCHMARKS) / f"{stem}.json"
 
 
+def _join(name: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add the rows of the experiments that share the tables of this one."""
+    others = _JOINED.get(name.partition("/")[0], ())
+    rows = [row for other in others for row in read_result(RESULTS / f"{other}.json")["rows"]]
+    return {**result, "rows": [*result["rows"], *rows]} if rows else result
+
+
 def _caption(name: str, result: Mapping[str, Any], source: Path, document: Path) -> str:
     """Return one line: the result file, the command, and the facts of the run."""
     stem, _, part = name.partition("/")
@@ -131,7 +140,7 @@ def _caption(name: str, result: Mapping[str, Any], source: Path, document: Path)
     link = Path(os.path.relpath(source, document.parent)).as_posix()
     facts = [f"[Results]({link})"]
     if stem in shipped_experiments():
-        facts.append(f"`biograft replicate run {stem}`")
+        facts += [f"`biograft replicate run {each}`" for each in (stem, *_JOINED.get(stem, ()))]
         if Experiment.load(stem).kind == "encoder_tasks":
             facts.append(encoder_tables.fine_tuning(result))
     else:

@@ -86,6 +86,10 @@ KINDS: Registry[Callable[[], Kind]] = Registry(
             "biograft.replication.supervised:SupervisedLinking",
             "linking trained on labelled mentions",
         ),
+        "joint_linking": (
+            "biograft.replication.joint:JointLinking",
+            "linking by one encoder trained on the mentions of several sets",
+        ),
         "generative_linking": (
             "biograft.replication.generative:GenerativeLinking",
             "linking by generating names",

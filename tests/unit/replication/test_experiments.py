@@ -108,7 +108,7 @@ def compared(name):
 def test_encoders_that_are_compared_start_from_one_base(name):
     """KeBioLM's arm of combined-tasks did not say that it started from the base of the others."""
     experiment = Experiment.load(name)
-    for group in compared(name):
+    for group in filter(None, compared(name)):
         assert len({experiment.base_of(encoder) for encoder in group.values()}) == 1
         trained = {given for given in group.values() if "pretrain" in experiment.inputs[given]}
         assert trained <= {*experiment.bases, *experiment.bases.values(), "encoder"}

@@ -1,0 +1,226 @@
+"""One encoder fine-tuned on the mentions of several sets at once, averaged over seeds.
+
+All sets share one store for training: the names of all their ontologies. What is measured is one
+encoder: the average of the weights of all seeds. The weight of lexical search is chosen on dev,
+with encoders trained on train alone; for test the encoders are trained again, on train and dev.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from biograft.artifacts import hash_file
+from biograft.config import check_choice
+from biograft.evaluation import LinkQuery
+from biograft.kb import BuildConfig, KnowledgeBase, build_store
+from biograft.linking import Linker, build_index
+from biograft.linking.fusion import FusedSearch
+from biograft.linking.index import INDEX, open_index, update_index
+from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
+from biograft.linking.search_weights import fit_lexical_weight
+from biograft.progress import Progress
+from biograft.replication.experiment import Experiment
+from biograft.replication.linking import missing_split, read_resolved
+from biograft.replication.linking_dictionaries import NAMES, ONTOLOGY
+from biograft.replication.linking_sets import SETS, LinkingSet
+from biograft.replication.protocols import PROTOCOLS, LinkingTask
+from biograft.replication.results import Row
+from biograft.replication.runner import ExperimentJob, check_names, no_smoke, parse_settings
+
+TRAINED_ON = {"dev": ("train",), "test": ("train", "dev")}
+"""Split that is linked -> splits that the encoder is trained on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointSettings:
+    """The encoder to start from, changes of its recipe, and what is measured.
+
+    ``system`` names the encoder in tables; with lexical search beside it, ``+ lexical`` follows.
+    ``extended`` says whether the names of other ontologies are added to the dictionaries that are
+    searched; each of several values is measured.
+    """
+
+    system: str
+    encoder: str = "encoder"
+    recipe: str = "linker-encoder-cpu"
+    changes: tuple[str, ...] = ()
+    protocols: tuple[str, ...] = ("published",)
+    extended: tuple[bool, ...] = (False,)
+
+    def __post_init__(self) -> None:
+        for name in self.protocols:
+            check_choice("protocols", name, tuple(PROTOCOLS))
+
+
+class JointLinking:
+    """Runs experiments of kind ``joint_linking``."""
+
+    def check(self, experiment: Experiment) -> None:
+        """Refuse settings and sets that are not known."""
+        trained = [name for name, each in SETS.items() if {*TRAINED_ON} <= {*each.gold}]
+        check_names("sets", experiment.sets, trained)
+        for name in experiment.sets:
+            parse_settings(experiment, JointSettings, name)
+
+    def smoke(self, job: ExperimentJob) -> ExperimentJob:
+        """Toy data are still to be written."""
+        raise no_smoke(job)
+
+    def run(self, job: ExperimentJob) -> None:
+        """Train for dev, link dev, train again for test, link test."""
+        sets = []
+        for name in job.experiment.sets:
+            if reason := missing_split(SETS[name], job.data, "train"):
+                job.warn(f"{name}: skipped, {reason}")
+            else:
+                sets.append(SETS[name])
+        if sets:
+            joint = _Joint(sets, job, parse_settings(job.experiment, JointSettings))
+            for split in TRAINED_ON:
+                joint.measure(split)
+
+
+@dataclass(frozen=True, slots=True)
+class _Joint:
+    sets: Sequence[LinkingSet]
+    job: ExperimentJob
+    settings: JointSettings
+
+    @property
+    def systems(self) -> tuple[str, str]:
+        """The names of dense search alone, and beside lexical search."""
+        return self.settings.system, f"{self.settings.system} + lexical"
+
+    def measure(self, split: str) -> None:
+        """Link a split of every set with the average of the encoders of all seeds."""
+        results = self.job.results()
+        missing = [
+            task
+            for chosen in self.sets
+            for task in self._tasks(chosen, split)
+            if not all(results.has({**task.key, "config": name}) for name in self.systems)
+        ]
+        if not missing:
+            return
+        encoders = [self.finetune(split, seed) for seed in self.job.experiment.seeds]
+        encoder = self.average(split, encoders) if len(encoders) > 1 else encoders[0]
+        for task in missing:
+            for name, row in self._link(task, encoder).items():
+                self.job.add(results, {**task.key, "config": name}, row)
+
+    def _tasks(self, chosen: LinkingSet, split: str) -> Iterator[LinkingTask]:
+        settings = parse_settings(self.job.experiment, JointSettings, chosen.name)
+        for more in settings.extended:
+            for protocol in settings.protocols:
+                dictionary = PROTOCOLS[protocol].dictionary + (NAMES if more else "")
+                yield LinkingTask(
+                    set=chosen.name, protocol=protocol, split=split, dictionary=dictionary
+                )
+
+    def finetune(self, split: str, seed: int) -> Path:
+        """Train an encoder for a split, if that is not done; return its folder."""
+        out = self.job.work / f"for-{split}" / f"seed-{seed}"
+        if not (out / "done").exists():
+            kb = self._store()
+            changes = [f"config.training.seed={seed}", *self.settings.changes]
+            start = str(self.job.input(self.settings.encoder))
+            data = LinkerTrainingData(
+                kb=kb,
+                train=[
+                    query
+                    for chosen in self.sets
+                    for part in TRAINED_ON[split]
+                    for query in _read_apart(chosen, part, kb, self.job.data)
+                ],
+                out=out,
+                resume=(out / "checkpoints").exists(),
+                progress=Progress(),
+            )
+            finetune(LinkerRecipe.load(self.settings.recipe, changes, encoder=start), data)
+            (out / "done").touch()
+        return out / "encoder"
+
+    def average(self, split: str, encoders: Sequence[Path]) -> Path:
+        """Average the encoders of all seeds; return the folder of the mean."""
+        from biograft.linking.averaging import average_encoders
+
+        out = self.job.work / f"for-{split}" / "average"
+        if not out.exists():
+            average_encoders(encoders, out)
+        return out
+
+    def _store(self) -> KnowledgeBase:
+        """Return the store of the names of all ontologies."""
+        folder = self.job.work / "joint"
+        if not (folder / "kb").exists():
+            sources = {}
+            for chosen in self.sets:
+                own = folder / chosen.name
+                own.mkdir(parents=True, exist_ok=True)
+                source = chosen.dictionaries[ONTOLOGY].source(self.job.data, "train", own)
+                sources[hash_file(source.path)] = source  # two sets may share an ontology
+            build_store(BuildConfig(sources=tuple(sources.values())), folder / "kb")
+        return KnowledgeBase.open(folder / "kb")
+
+    def _link(self, task: LinkingTask, encoder: Path) -> dict[str, Row]:
+        """Return the rows of dense search alone and beside lexical search."""
+        data, work, started = self.job.data, self.job.work, time.perf_counter()
+        kb = task.open_store(data, work)
+        search = open_index(kb, self._index(task, kb, encoder)).search
+        weight = self._lexical_weight(task, search, kb)
+        dense = [generator for generator in search.generators if generator.name == "dense"]
+        fused = FusedSearch(search.generators, {"lexical": weight, "dense": 1 - weight})
+        rows = {}
+        for name, used in zip(self.systems, (FusedSearch(dense), fused), strict=True):
+            rows[name] = {
+                **task.measure(Linker(kb, used), data, work),
+                "seeds": list(self.job.experiment.seeds),
+                "trained_on": [each.name for each in self.sets],
+                "changes": list(self.settings.changes),
+                "seconds": time.perf_counter() - started,
+            }
+        rows[self.systems[1]]["lexical_weight"] = weight
+        return rows
+
+    def _lexical_weight(self, task: LinkingTask, search: FusedSearch, kb: KnowledgeBase) -> float:
+        """Fit the weight of lexical search on dev; for test, take that one."""
+        if task.split == "dev":
+            _, queries = task.read_queries(self.job.data, kb)
+            return fit_lexical_weight(kb, search, queries).lexical
+        key = {**replace(task, split="dev").key, "config": self.systems[1]}
+        rows = self.job.results().rows
+        return next(
+            float(row["lexical_weight"])
+            for row in rows
+            if all(row.get(name) == value for name, value in key.items())
+        )
+
+    def _index(self, task: LinkingTask, kb: KnowledgeBase, encoder: Path) -> Path:
+        """Make an index; names that the encoder has encoded for another one are not again."""
+        from biograft.nn import TextEncoder
+
+        folder = encoder.parent / f"index-{encoder.name}"
+        used = folder / "-".join((task.set, task.dictionary, task.split))
+        if not used.exists():
+            made = [path.parent for path in sorted(folder.glob(f"*/{INDEX.file}"))]
+            others = [path for path in made if path.name.startswith(task.set)]
+            if "disease" in task.set:
+                others += [path for path in made if "disease" in path.name]
+            if others:
+                shutil.copytree(others[0], used)
+                update_index(kb, used, progress=Progress())
+            else:
+                build_index(kb, used, TextEncoder.from_pretrained(encoder), progress=Progress())
+        return used
+
+
+def _read_apart(
+    chosen: LinkingSet, split: str, kb: KnowledgeBase, data: Path
+) -> Sequence[LinkQuery]:
+    """Read gold mentions with the set in their documents, since sets may share numbers."""
+    queries = read_resolved(chosen, split, kb, data)
+    return [replace(query, document=f"{chosen.name} {query.document}") for query in queries]
