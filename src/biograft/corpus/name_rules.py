@@ -103,7 +103,7 @@ class NamesIndexConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenNames:
     """Which names of a block are searched."""
 
     searched: npt.NDArray[np.bool_]
@@ -113,7 +113,7 @@ class Choice:
 
 def choose_names(
     codes: Codes, text_at: Callable[[int], str], config: NamesIndexConfig, skipped: Counter[str]
-) -> Choice:
+) -> ChosenNames:
     """Choose the names to search, of names that were joined; count the others by reason."""
     table = _key_table().of(codes)
     n = int(np.count_nonzero(codes == 0)) + 1
@@ -126,7 +126,7 @@ def choose_names(
             as_written[position] = with_case(name)
     for verdict, reason in _REASONS.items():
         skipped[reason] += int(np.count_nonzero(verdicts == verdict))
-    return Choice(verdicts == _SEARCHED, as_written)
+    return ChosenNames(verdicts == _SEARCHED, as_written)
 
 
 _SEARCHED, _STOP_WORD, _SHORT, _NUMBER, _ASK = range(5)
