@@ -2,7 +2,8 @@
 
 All sets share one store for training: the names of all their ontologies. What is measured is one
 encoder: the average of the weights of all seeds. The weight of lexical search is chosen on dev,
-with encoders trained on train alone; for test the encoders are trained again, on train and dev.
+with encoders trained on train alone; for test the encoders are trained again, on train and dev,
+unless an experiment says otherwise.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from biograft.linking.search_weights import fit_lexical_weight
 from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
 from biograft.replication.linking import missing_split, read_resolved
-from biograft.replication.linking_dictionaries import NAMES, ONTOLOGY
+from biograft.replication.linking_dictionaries import ONTOLOGY
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.protocols import PROTOCOLS, LinkingTask
 from biograft.replication.results import Row
@@ -40,8 +41,10 @@ class JointSettings:
     """The encoder to start from, changes of its recipe, and what is measured.
 
     ``system`` names the encoder in tables; with lexical search beside it, ``+ lexical`` follows.
-    ``extended`` says whether the names of other ontologies are added to the dictionaries that are
-    searched; each of several values is measured.
+    ``added`` is what the dictionaries that are searched have beside the names of the protocol:
+    nothing, names of other ontologies (``+names``) or mentions of earlier splits (``+mentions``,
+    for a set whose published dictionary has none); each of several is measured. Without ``refit``
+    the encoders of dev, trained on train alone, link test, too.
     """
 
     system: str
@@ -49,7 +52,8 @@ class JointSettings:
     recipe: str = "linker-encoder-cpu"
     changes: tuple[str, ...] = ()
     protocols: tuple[str, ...] = ("published",)
-    extended: tuple[bool, ...] = (False,)
+    added: tuple[str, ...] = ("",)
+    refit: bool = True
 
     def __post_init__(self) -> None:
         for name in self.protocols:
@@ -106,17 +110,18 @@ class _Joint:
         ]
         if not missing:
             return
-        encoders = [self.finetune(split, seed) for seed in self.job.experiment.seeds]
-        encoder = self.average(split, encoders) if len(encoders) > 1 else encoders[0]
+        trained_for = split if self.settings.refit else "dev"
+        encoders = [self.finetune(trained_for, seed) for seed in self.job.experiment.seeds]
+        encoder = self.average(trained_for, encoders) if len(encoders) > 1 else encoders[0]
         for task in missing:
             for name, row in self._link(task, encoder).items():
                 self.job.add(results, {**task.key, "config": name}, row)
 
     def _tasks(self, chosen: LinkingSet, split: str) -> Iterator[LinkingTask]:
         settings = parse_settings(self.job.experiment, JointSettings, chosen.name)
-        for more in settings.extended:
+        for added in settings.added:
             for protocol in settings.protocols:
-                dictionary = PROTOCOLS[protocol].dictionary + (NAMES if more else "")
+                dictionary = PROTOCOLS[protocol].dictionary + added
                 yield LinkingTask(
                     set=chosen.name, protocol=protocol, split=split, dictionary=dictionary
                 )
@@ -180,6 +185,7 @@ class _Joint:
                 **task.measure(Linker(kb, used), data, work),
                 "seeds": list(self.job.experiment.seeds),
                 "trained_on": [each.name for each in self.sets],
+                "trained_splits": list(TRAINED_ON[task.split if self.settings.refit else "dev"]),
                 "changes": list(self.settings.changes),
                 "seconds": time.perf_counter() - started,
             }

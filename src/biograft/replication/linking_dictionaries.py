@@ -12,6 +12,7 @@ import csv
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from biograft.artifacts import new_file
@@ -27,6 +28,8 @@ LINKING = "entity_linking"
 ONTOLOGY, PUBLISHED = "ontology", "published"
 NAMES = "+names"
 """Ends the name of a dictionary that is extended by cross-reference."""
+MENTIONS = "+mentions"
+"""Ends the name of a dictionary that is extended by the mentions of earlier splits."""
 MakeSource = Callable[[Path, str, Path], SourceConfig]
 """Returns the dictionary, given the folder of data, the split, and a folder to write in."""
 
@@ -115,6 +118,25 @@ def procedures(data: Path, split: str, work: Path) -> SourceConfig:
     return SourceConfig(
         path=path, format="table", language="zh", columns={"id": "#1", "name": "#2"}
     )
+
+
+def procedures_with_terms(gold: Callable[[str], str]) -> MakeSource:
+    """Return the code table with the raw terms of earlier splits as names of what they mean.
+
+    A term of several procedures is no name of any of them, and left out.
+    """
+
+    def source(data: Path, split: str, work: Path) -> SourceConfig:
+        rows = [line.split("\t") for _, line in read_lines(procedures(data, split, work).path)]
+        lines = [(cells[0], cells[1]) for cells in rows if len(cells) > 1]
+        code_of = {name: code for code, name in reversed(lines)}
+        for earlier in ("train", "dev", "test")[: ("train", "dev", "test").index(split)]:
+            queries = read_gold(data / gold(earlier), "procedures").queries
+            named = [(q.gold_names[0], q.mention) for q in queries if len(q.gold_names) == 1]
+            lines += [(code_of[name], term) for name, term in named if name in code_of]
+        return replace(_write(lines, work), language="zh")
+
+    return source
 
 
 def askapatient_file(train: str, *, phrases: bool) -> MakeSource:

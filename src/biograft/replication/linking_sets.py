@@ -16,6 +16,7 @@ from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking.queries import is_name_of
 from biograft.replication.linking_dictionaries import (
     LINKING,
+    MENTIONS,
     NAMES,
     ONTOLOGY,
     PUBLISHED,
@@ -29,6 +30,7 @@ from biograft.replication.linking_dictionaries import (
     medic_file,
     open_umls,
     procedures,
+    procedures_with_terms,
 )
 
 SPLITS = ("train", "dev", "test")
@@ -221,11 +223,17 @@ def _askapatient(fold: int) -> LinkingSet:
 
 
 def _procedures() -> LinkingSet:
+    gold = {split: f"zh/term_normalisation/procedures_{split}.tsv" for split in SPLITS}
+    with_terms = procedures_with_terms(gold.__getitem__)
     return LinkingSet(
         name="zh-procedures",
         format="procedures",
-        gold={split: f"zh/term_normalisation/procedures_{split}.tsv" for split in SPLITS},
-        dictionaries={ONTOLOGY: Dictionary(procedures), PUBLISHED: Dictionary(procedures)},
+        gold=gold,
+        dictionaries={
+            ONTOLOGY: Dictionary(procedures),
+            PUBLISHED: Dictionary(procedures),
+            PUBLISHED + MENTIONS: Dictionary(with_terms, by_split=True),
+        },
     )
 
 

@@ -12,12 +12,14 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from biograft.evaluation.analysis import ErrorCause
-from biograft.replication.linking_dictionaries import NAMES
+from biograft.replication.linking_dictionaries import MENTIONS, NAMES
 from biograft.replication.protocols import PROTOCOLS
 from biograft.replication.results import Row, without_fold
 from biograft.replication.tables import markdown
 
 _Z = 1.96
+_ADDED = {NAMES: ", more names", MENTIONS: ", training terms as names"}
+"""What a system's dictionary has beside that of the protocol."""
 
 
 class _Value(NamedTuple):
@@ -103,7 +105,8 @@ def _order(rows: Sequence[Row], key: tuple[str, str]) -> tuple[int, int]:
 
 
 def _system(row: Row) -> str:
-    return f"{row['config']}, more names" if row["dictionary"].endswith(NAMES) else row["config"]
+    more = next((what for end, what in _ADDED.items() if row["dictionary"].endswith(end)), "")
+    return row["config"] + more
 
 
 def _systems(rows: Sequence[Row], protocol: str) -> _Systems:
