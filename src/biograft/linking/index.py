@@ -15,22 +15,20 @@ import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from biograft.artifacts import ArtifactKind, new_folder
-from biograft.errors import ConfigError, MissingExtraError, OutputError, StoreError
+from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Generator
 from biograft.linking.dense.config import DENSE_INDEX, DenseConfig
+from biograft.linking.dense.encoders import NameEncoder, load_encoder
+from biograft.linking.dense.index import DenseIndex
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
 from biograft.progress import Progress
-
-if TYPE_CHECKING:
-    from biograft.linking.dense import DenseIndex
-    from biograft.nn import TextEncoder
 
 WEIGHTS = ArtifactKind(
     format="biograft-lexical-weight",
@@ -101,7 +99,7 @@ class OpenedIndex:
 def build_index(
     kb: KnowledgeBase,
     folder: str | Path,
-    encoder: TextEncoder | None = None,
+    encoder: NameEncoder | None = None,
     config: IndexConfig | None = None,
     *,
     overwrite: bool = False,
@@ -125,7 +123,7 @@ def build_index(
         LexicalIndex.build(kb, config.lexical, progress).save(work / LEXICAL)
         if encoder is not None:
             aside = _aside(folder)
-            dense = _dense_class().build(
+            dense = DenseIndex.build(
                 kb, encoder, aside, config.dense, overwrite=True, progress=progress
             )
             described = _describe(dense)
@@ -142,19 +140,15 @@ def build_encoder_index(
     similarity: str = "cosine",
 ) -> Path:
     """Build the index of a store with the encoder in a folder; return the index folder."""
-    try:
-        from biograft.nn import TextEncoder
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("models", "searching by vectors") from error
     config = IndexConfig(dense=DenseConfig(similarity=similarity))
-    build_index(kb, folder, TextEncoder.from_pretrained(encoder), config, progress=progress)
+    build_index(kb, folder, load_encoder(encoder), config, progress=progress)
     return folder
 
 
 def update_index(
     kb: KnowledgeBase,
     folder: str | Path,
-    encoder: TextEncoder | None = None,
+    encoder: NameEncoder | None = None,
     *,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -171,7 +165,7 @@ def update_index(
             aside = _aside(folder)
             shutil.rmtree(aside, ignore_errors=True)
             shutil.copytree(folder / DENSE, aside, copy_function=_link_or_copy)
-            dense = _dense_class().update(aside, kb, encoder, progress=progress)
+            dense = DenseIndex.update(aside, kb, encoder, progress=progress)
             described = _describe(dense)
             norm = DENSE_INDEX.read(folder / DENSE)["largest_norm"]
             keeps_scale = dense.config.similarity == "cosine" or norm == dense.largest_norm
@@ -202,7 +196,7 @@ def open_index(
     lexical = LexicalIndex.open(folder / LEXICAL, kb)
     generators: list[Generator] = [lexical]
     if DENSE in manifest["parts"]:
-        generators.append(_dense_class().open(folder / DENSE, kb, similarity=similarity))
+        generators.append(DenseIndex.open(folder / DENSE, kb, similarity=similarity))
     elif similarity is not None:
         raise ConfigError(f"similarity: applies to dense search, and {folder} has no vectors")
     calibration = folder / CALIBRATION
@@ -235,7 +229,7 @@ def open_search(
     return opened
 
 
-def _learned(encoder: TextEncoder | None) -> dict[str, float] | None:
+def _learned(encoder: NameEncoder | None) -> dict[str, float] | None:
     """Return the search weights that were learned with an encoder."""
     return read_weights(encoder.folder) if encoder and encoder.folder else None
 
@@ -292,11 +286,3 @@ def _link_or_copy(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
-
-
-def _dense_class() -> type[DenseIndex]:
-    try:
-        from biograft.linking.dense import DenseIndex
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("models", "searching by vectors") from error
-    return DenseIndex

@@ -1,4 +1,4 @@
-"""Training of each kind of linker: ranker, encoder, re-ranker and generative linker."""
+"""Training of each kind of linker: ranker, encoders, re-ranker and generative linker."""
 
 from __future__ import annotations
 
@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
+from biograft.linking.dense import DenseConfig, DenseIndex
 from biograft.linking.finetuning import FinetuneConfig
 from biograft.linking.generative.config import GenerativeConfig
-from biograft.linking.index import OpenedIndex, build_index, open_index, open_search, update_index
+from biograft.linking.index import (
+    IndexConfig,
+    OpenedIndex,
+    build_index,
+    open_index,
+    open_search,
+    update_index,
+)
+from biograft.linking.lexical import LexicalConfig
 from biograft.linking.linker import Linker
 from biograft.linking.queries import LabelledMention, check_texts
 from biograft.linking.recipes import (
@@ -23,6 +32,7 @@ from biograft.linking.recipes import (
     label_mentions,
 )
 from biograft.linking.rerank.config import RerankConfig
+from biograft.linking.static.config import StaticConfig
 from biograft.linking.supervised.config import RankerConfig
 from biograft.training.run_folder import check_run, start_run
 
@@ -61,6 +71,46 @@ ENCODER = LinkerKind(
     needs_encoder=True,
     takes=frozenset(),
     run=run_encoder,
+)
+
+
+def run_static(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+    """Distil an encoder without torch into ``out/encoder``; ``out/teacher`` indexes the teacher."""
+    try:
+        from biograft.linking.static import distil_encoder
+        from biograft.training.processes import refuse_several
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("models", "distilling an encoder") from error
+    refuse_several(f"recipe {recipe.name}")
+    config: StaticConfig = recipe.config
+    if (data.index is None) == (recipe.encoder is None):
+        raise ConfigError("encoder: name the teacher, or an index with its vectors, not both")
+    provenance = {"kb": store_fingerprint(data.kb), "index": str(data.index or "")}
+    (check_run if data.resume else start_run)(data.out, recipe.to_json(), provenance)
+    folder, languages = data.index or data.out / "teacher", config.languages
+    if data.index is None and recipe.encoder is not None and not folder.exists():
+        dense = DenseConfig(storage="float16", languages=languages)
+        described = IndexConfig(lexical=LexicalConfig(languages=languages), dense=dense)
+        build_index(data.kb, folder, recipe.encoder.load(), described, progress=data.progress)
+    generators = open_search(data.kb, folder, languages).search.generators
+    teacher = next((part for part in generators if isinstance(part, DenseIndex)), None)
+    if teacher is None:
+        raise ConfigError(f"index: {folder} has no vectors; make one with an encoder")
+    texts = [part for query in data.train for part in query.parts]
+    result = distil_encoder(
+        teacher, texts, config, data.out, resume=data.resume, progress=data.progress
+    )
+    finished = result.training.finished
+    return Outcome(made={"encoder": result.encoder}, report=result.to_json(), finished=finished)
+
+
+STATIC = LinkerKind(
+    config=StaticConfig,
+    encoder_key="encoder.name",
+    needs_encoder=False,
+    takes=frozenset({"index"}),
+    run=run_static,
+    needs_train=False,
 )
 
 
