@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import asdict
 
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
 from biograft.linking.dense import DenseConfig, DenseIndex
+from biograft.linking.dense.encoders import NameEncoder, load_encoder
 from biograft.linking.finetuning import FinetuneConfig
 from biograft.linking.generative.config import GenerativeConfig
 from biograft.linking.index import (
@@ -34,10 +35,8 @@ from biograft.linking.recipes import (
 from biograft.linking.rerank.config import RerankConfig
 from biograft.linking.static.config import StaticConfig
 from biograft.linking.supervised.config import RankerConfig
+from biograft.pretraining.recipe import EncoderConfig
 from biograft.training.run_folder import check_run, start_run
-
-if TYPE_CHECKING:
-    from biograft.nn import TextEncoder
 
 
 def run_encoder(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
@@ -168,7 +167,7 @@ def run_ranker(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     if data.index is not None and recipe.encoder is not None:
         raise ConfigError("encoder: the index brings its own; leave one of the two out")
     mentions, known, out = label_mentions(data.train), label_mentions(data.known), data.out
-    encoder = recipe.encoder.load() if recipe.encoder else None
+    encoder = _load_encoder(recipe.encoder) if recipe.encoder else None
     provenance = {
         "kb": store_fingerprint(data.kb),
         "mentions": _fingerprint(mentions),
@@ -190,7 +189,13 @@ def run_ranker(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     return Outcome(made=made, report=trained.report)
 
 
-def _index(kb: KnowledgeBase, data: LinkerTrainingData, encoder: TextEncoder | None) -> OpenedIndex:
+def _load_encoder(config: EncoderConfig) -> NameEncoder:
+    """Load any encoder of dense search, a static one too."""
+    settings = asdict(config)
+    return load_encoder(settings.pop("name"), **settings)
+
+
+def _index(kb: KnowledgeBase, data: LinkerTrainingData, encoder: NameEncoder | None) -> OpenedIndex:
     """Build the index of the extended store; vectors of the given index are reused."""
     folder = data.out / "index"
     if folder.exists():

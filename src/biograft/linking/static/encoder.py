@@ -115,18 +115,21 @@ class StaticEncoder:
 
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> StaticEncoder:
-        """Load an encoder from its folder; weights are memory-mapped."""
+        """Load an encoder from its folder; weights are memory-mapped, and every file is checked."""
         path = Path(folder)
         manifest = STATIC_ENCODER.read(path)
         STATIC_ENCODER.check_files(path, manifest)
         try:
+            for name, entry in manifest["files"].items():
+                if hash_file(path / name) != entry["sha256"]:
+                    raise ValueError(f"{name}: its hash is not the recorded one")
             settings = from_mapping(EncoderSettings, manifest["settings"], "settings.")
             encoder = cls(
                 _read_tokenizer(path, manifest), _read_weights(path), settings, str(folder)
             )
             if settings.pooling != POOLING:
                 raise ValueError(f"settings.pooling: expected {POOLING}")
-        except (ValueError, TypeError, BiograftError) as error:
+        except (ValueError, TypeError, KeyError, BiograftError) as error:
             raise STATIC_ENCODER.damaged(path, error) from error
         encoder.folder = path
         return encoder

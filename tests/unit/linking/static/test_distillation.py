@@ -9,6 +9,7 @@ from biograft.cli import app  # noqa: E402
 from biograft.config import from_mapping  # noqa: E402
 from biograft.errors import ConfigError  # noqa: E402
 from biograft.linking import Linker, build_index, open_index  # noqa: E402
+from biograft.linking.queries import label_examples  # noqa: E402
 from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune  # noqa: E402
 from biograft.linking.static import StaticConfig, StaticEncoder  # noqa: E402
 from biograft.linking.static.distillation import (  # noqa: E402
@@ -186,3 +187,14 @@ def test_the_recipe_states_the_defaults():
     defaults = from_mapping(StaticConfig, {})
     assert recipe.config.width == defaults.width
     assert recipe.config.hidden == defaults.hidden
+
+
+def test_a_ranker_is_trained_on_the_scores_of_a_static_encoder(kb, random_encoder, tmp_path):
+    random_encoder().save_pretrained(tmp_path / "E")
+    recipe = LinkerRecipe.load("linker-ranker", ["config.epochs=1"], encoder=str(tmp_path / "E"))
+    examples = label_examples([("heart atack", "D4"), ("chest cancer", "D2"), ("T2DM", "D1")] * 3)
+    data = LinkerTrainingData(kb=kb, train=examples, out=tmp_path / "RUN")
+    made = finetune(recipe, data).made
+    linker = Linker.open(made["kb"], made["index"], made["model"])
+    assert [part.name for part in linker.search.generators] == ["lexical", "dense"]
+    assert linker.link_mentions(["heart attack"])[0]

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from biograft.artifacts import MANIFEST
+from biograft.artifacts import MANIFEST, hash_file
 from biograft.errors import ConfigError, StoreError
 from biograft.linking.dense.encoders import load_encoder
 from biograft.linking.static import StaticEncoder
@@ -141,17 +141,32 @@ DAMAGES = {
 }
 
 
+def files_of(folder):
+    return json.loads((folder / MANIFEST).read_text())["files"]
+
+
+def record_files(folder):
+    files = {
+        name: {"bytes": (folder / name).stat().st_size, "sha256": hash_file(folder / name)}
+        for name in files_of(folder)
+    }
+    damage_json(folder, MANIFEST, lambda content: content.update(files=files))
+
+
+def test_a_changed_byte_is_found_by_its_hash(random_encoder, tmp_path):
+    random_encoder().save_pretrained(tmp_path / "E")
+    damage_weights(tmp_path / "E", "table", np.negative)
+    with pytest.raises(StoreError, match=r"table\.npy: its hash"):
+        StaticEncoder.from_pretrained(tmp_path / "E")
+
+
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=list(DAMAGES))
 def test_a_damaged_folder_is_refused_in_one_line(random_encoder, tmp_path, damage):
     folder = tmp_path / "E"
     random_encoder().save_pretrained(folder)
     damage(folder)
-    if (folder / MANIFEST).exists():  # damage that kept the length of files is found, too
-        sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
-        manifest = json.loads((folder / MANIFEST).read_text())
-        if all(name in sizes for name in manifest["files"]) and damage is not DAMAGES["cut"]:
-            manifest["files"] = {name: {"bytes": sizes[name]} for name in manifest["files"]}
-            (folder / MANIFEST).write_text(json.dumps(manifest))
+    if all((folder / name).exists() for name in files_of(folder)):
+        record_files(folder)  # so that sizes and hashes do not reveal it
     with pytest.raises(StoreError) as caught:
         StaticEncoder.from_pretrained(folder)
     assert "train it again" in str(caught.value)
