@@ -129,7 +129,7 @@ class UnitVectorTable(VectorTable):
             for start in range(0, table.n_rows, CHUNK)
         ]
         found = np.concatenate(norms) if norms else np.zeros(0, np.float32)
-        self._norms = np.maximum(found, np.finfo(np.float32).tiny)
+        self._norms: Vectors = np.maximum(found, np.finfo(np.float32).tiny).astype(np.float32)
 
     def chunk(self, start: int, stop: int) -> Vectors:
         """Return consecutive rows: (stop - start, dim), float32."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from biograft.config import Above, AtLeast, Config, Range, Weight
+from biograft.config import Above, AtLeast, Config, Weight
 from biograft.training.config import TrainingConfig
 
 
@@ -14,8 +14,8 @@ class StaticTraining(TrainingConfig):
     """Training with the defaults of distillation; a batch counts names."""
 
     epochs: Annotated[int, AtLeast(1)] = 20
-    batch_size: Annotated[int, AtLeast(2)] = 512
-    learning_rate: Annotated[float, Above(0)] = 2e-3
+    batch_size: Annotated[int, AtLeast(1)] = 1024
+    learning_rate: Annotated[float, Above(0)] = 5e-3
     weight_decay: Annotated[float, AtLeast(0)] = 0.0
 
 
@@ -41,8 +41,6 @@ class StaticConfig(Config):
     max_words: Annotated[int, AtLeast(0)] = 50_000
     languages: tuple[str, ...] = ()
     """Names in these languages only; none: all."""
-    word_dropout: Annotated[float, Range(min=0, below=1)] = 0.2
-    """Probability with which a word is left out in training, so that its tokens learn, too."""
     similarity_weight: Weight = 1.0
     temperature: Annotated[float, Above(0)] = 0.05
     training: StaticTraining = field(default_factory=StaticTraining)

@@ -121,14 +121,15 @@ class TeacherNames:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def vectors(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Vectors:
+    def vectors(self, indices: Starts) -> Vectors:
         """Return the teacher's vectors of some texts: (texts, dim)."""
         vectors = np.empty((len(indices), self.teacher.dim), np.float32)
         stored = indices < self._stored.n_rows
         vectors[stored] = self._stored.take(indices[stored])
         vectors[~stored] = self._more[indices[~stored] - self._stored.n_rows]
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors / np.maximum(norms, np.finfo(np.float32).tiny)
+        vectors /= np.maximum(norms, np.finfo(np.float32).tiny)
+        return vectors
 
     def fingerprint(self) -> str:
         """Compute a hash of the texts."""
@@ -141,7 +142,7 @@ class TeacherBatches:
     def __init__(
         self, names: TeacherNames, tokenizer: WordPieceTokenizer, config: StaticConfig
     ) -> None:
-        self.names, self.config, self._n_tokens = names, config, len(tokenizer.vocabulary)
+        self.names, self.config = names, config
         rows, starts = tokenizer.rows_of(names.texts, config.max_length)
         self._rows, self._starts = rows, starts
         self._usable = np.flatnonzero(np.diff(starts) > 0)
@@ -164,20 +165,14 @@ class TeacherBatches:
         order = self._usable[order[order < len(self._usable)]]
         for number in range(position, len(self), step):
             chosen = order[number * self._size : (number + 1) * self._size]
-            yield self._make(chosen, np.random.default_rng([33, epoch, number]))
+            yield self._make(chosen)
 
-    def _make(self, chosen: Starts, rng: np.random.Generator) -> NameBatch:
-        """Collect the tokens of some texts, leaving out some of the words."""
+    def _make(self, chosen: Starts) -> NameBatch:
+        """Collect the tokens of some texts."""
         lengths = self._starts[chosen + 1] - self._starts[chosen]
-        ends = np.cumsum(lengths)
-        rows = self._rows[
-            np.arange(ends[-1]) + np.repeat(self._starts[chosen] - ends + lengths, lengths)
-        ]
-        dropped = rng.random(len(rows)) < self.config.word_dropout
-        kept = (rows < self._n_tokens) | ~dropped
-        starts = np.zeros(len(chosen) + 1, np.int64)
-        np.cumsum(np.add.reduceat(kept, ends - lengths, dtype=np.int64), out=starts[1:])
-        return NameBatch(rows[kept], starts, self.names.vectors(chosen))
+        starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        places = np.arange(starts[-1]) + np.repeat(self._starts[chosen] - starts[:-1], lengths)
+        return NameBatch(self._rows[places], starts, self.names.vectors(chosen))
 
 
 def choose_words(
@@ -225,8 +220,9 @@ def make_network(
             f"config.width: expected at most {dim}, the width of the teacher, found {width}"
         )
     if empty:
-        shapes = (len(tokenizer), width), (len(tokenizer),), (width, dim)
-        return StaticNetwork(*map(torch.zeros, shapes), config.hidden)
+        n_rows = len(tokenizer)
+        table, importance = torch.zeros(n_rows, width), torch.zeros(n_rows)
+        return StaticNetwork(table, importance, torch.zeros(width, dim), config.hidden)
     parts = (_token_vectors(teacher, len(tokenizer.vocabulary)), teacher.encode(tokenizer.words))
     vectors = torch.from_numpy(np.concatenate(parts))
     vectors = functional.normalize(vectors, dim=1)

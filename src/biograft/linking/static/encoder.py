@@ -208,7 +208,7 @@ class StaticEncoder:
         for field in fields(StaticWeights):
             array = np.ascontiguousarray(getattr(self.weights, field.name))
             digest.update(f"{field.name} {array.dtype} {array.shape}".encode())
-            digest.update(memoryview(array).cast("B"))
+            digest.update(array.data)
         return digest.hexdigest()
 
     @property
