@@ -33,7 +33,7 @@ class StaticConfig(Config):
     names with ``temperature``.
     """
 
-    width: Annotated[int, AtLeast(1)] = 256
+    width: Annotated[int, AtLeast(1)] = 128
     hidden: Annotated[int, AtLeast(1)] = 512
     max_length: Annotated[int, AtLeast(1)] = 64
     """Maximum number of tokens of a name, words included; the rest is left out."""
