@@ -123,7 +123,7 @@ def _faiss_search(table: VectorTable) -> tuple[Callable[[Vectors], Any] | None, 
     faiss.cvar.distance_compute_blas_threshold = BLAS_FROM
     index = faiss.IndexFlatIP(table.dim)
     for start in range(0, table.n_rows, _CHUNK):
-        index.add(table.chunk(start, start + _CHUNK).numpy())
+        index.add(table.chunk(start, start + _CHUNK))
     version = f"{faiss.__version__}, {faiss.omp_get_max_threads()} threads"
     return lambda batch: index.search(batch, K)[1], version
 

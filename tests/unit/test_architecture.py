@@ -179,7 +179,8 @@ def test_no_assert_checks_what_a_user_gave():
 
 
 OURS = frozenset(
-    "TextEncoder Seq2SeqModel AttentionReader NameEncoder MaskedLanguageModel super()".split()
+    "TextEncoder StaticEncoder Seq2SeqModel AttentionReader EncoderSimilarity MaskedLanguageModel "
+    "super()".split()
 )
 """What has a ``from_pretrained`` of ours, which loads through :mod:`biograft.nn.pretrained`."""
 

@@ -135,9 +135,9 @@ def _build_index(base: KnowledgeBase, folder: Path, encoder: Path | None = None)
     start = time.perf_counter()
     loaded = None
     if encoder is not None:
-        from biograft.nn import TextEncoder
+        from biograft.linking.dense.encoders import load_encoder
 
-        loaded = TextEncoder.from_pretrained(encoder)
+        loaded = load_encoder(encoder)
     manifest = build_index(base, folder, loaded, overwrite=True)
     seconds, parts = time.perf_counter() - start, " and ".join(manifest["parts"])
     typer.echo(f"{manifest['n_names']:,} names indexed ({parts}) in {seconds:.1f} s: {folder}")

@@ -71,6 +71,7 @@ def train_linker(options: FinetuneOptions) -> None:
     from biograft.evaluation import TextIndex
     from biograft.kb import KnowledgeBase
     from biograft.linking.recipes import (
+        LINKERS,
         LinkerRecipe,
         LinkerTrainingData,
         finetune as run_recipe,
@@ -78,17 +79,18 @@ def train_linker(options: FinetuneOptions) -> None:
     )
 
     recipe = LinkerRecipe.load(options.recipe, options.changes, encoder=options.encoder)
+    kind = LINKERS.load(recipe.linker)
     options.refuse(recipe.linker, "test", "seeds")
     if options.kb is None:
         raise ConfigError(f"--kb: a recipe of {recipe.linker!r} needs a knowledge base")
     data, kb = recipe.data, KnowledgeBase.open(options.kb)
     texts = TextIndex.read(options.text or data.text)
     gold = _Gold(options.format or data.format, options.types or data.types, kb, texts)
-    dev = options.dev or data.dev
+    train, dev = options.train or data.train, options.dev or data.dev
     held_out = gold.read("--dev", dev) if dev else None
     training = LinkerTrainingData(
         kb=gold.kb,
-        train=gold.read("--train", options.train or data.train),
+        train=gold.read("--train", train) if train or kind.needs_train else (),
         known=gold.read("--known", options.known) if options.known else (),
         dev=held_out,
         out=options.out,

@@ -16,12 +16,11 @@ from biograft.cli.options import (
     print_json,
     split_languages,
 )
-from biograft.errors import ConfigError, MissingExtraError
+from biograft.errors import ConfigError
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
     from biograft.linking import IndexConfig
-    from biograft.nn import TextEncoder
 
 
 def index(
@@ -80,6 +79,7 @@ def index(
     """
     from biograft.kb import KnowledgeBase
     from biograft.linking import build_index, update_index
+    from biograft.linking.dense.encoders import load_encoder
 
     dense_options = {
         "--pooling": pooling, "--max-length": max_length, "--approximate": approximate or None,
@@ -89,7 +89,7 @@ def index(
     if not encoder:
         _refuse(dense_options, "applies to dense search; name an --encoder too")
     base, progress = KnowledgeBase.open(kb), Progress(enabled=not quiet)
-    loaded = _load_encoder(encoder, pooling, max_length) if encoder else None
+    loaded = load_encoder(encoder, pooling=pooling, max_length=max_length) if encoder else None
     if update:
         fixed = {
             "--approximate": approximate or None, "--storage": dense_options["--storage"],
@@ -115,14 +115,6 @@ def _refuse(options: dict[str, Any], reason: str) -> None:
     for option, value in options.items():
         if value is not None:
             raise ConfigError(f"{option}: {reason}")
-
-
-def _load_encoder(name: str, pooling: str | None, max_length: int | None) -> TextEncoder:
-    try:
-        from biograft.nn import TextEncoder
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("models", "an encoder") from error
-    return TextEncoder.from_pretrained(name, pooling=pooling, max_length=max_length)
 
 
 def _index_config(lang: str, steps: str | None, dense: dict[str, Any] | None) -> IndexConfig:

@@ -28,7 +28,7 @@ from biograft.progress import Progress
 if TYPE_CHECKING:
     from biograft.metrics.metric import Flags
     from biograft.probing.similarity import (
-        NameEncoder,
+        EncoderSimilarity,
         SimilarityConfig,
         SimilarityQuery,
         SimilarityReport,
@@ -287,7 +287,7 @@ class _SimilarityModels:
     encoders: tuple[str, ...]
     baselines: tuple[str, ...]
     options: _ModelOptions
-    _loaded: dict[str, NameEncoder] = field(init=False, default_factory=dict)
+    _loaded: dict[str, EncoderSimilarity] = field(init=False, default_factory=dict)
     _texts: dict[bool, TrainingText] = field(init=False, default_factory=dict)
     """The training text as characters, and as Chinese words."""
 
@@ -312,10 +312,10 @@ class _SimilarityModels:
     def load(self) -> None:
         """Load the encoders, so that a bad one fails before the work."""
         if self.names:
-            from biograft.probing.similarity import NameEncoder
+            from biograft.probing.similarity import EncoderSimilarity
 
             for label, name in self.names.items():
-                self._loaded[label] = NameEncoder.from_pretrained(
+                self._loaded[label] = EncoderSimilarity.from_pretrained(
                     name, self.options.pooling, with_entities=self.options.with_entities
                 )
 

@@ -20,24 +20,22 @@ import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from biograft.artifacts import ArtifactKind, new_folder, sole_writer
 from biograft.corpus import NamesIndex, NamesIndexConfig
-from biograft.errors import ConfigError, MissingExtraError, OutputError, StoreError
+from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Generator
 from biograft.linking.config import LinkerConfig
 from biograft.linking.dense.config import DENSE_INDEX, DenseConfig
+from biograft.linking.dense.encoders import NameEncoder, load_encoder
+from biograft.linking.dense.index import DenseIndex
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
 from biograft.progress import Progress
-
-if TYPE_CHECKING:
-    from biograft.linking.dense import DenseIndex
-    from biograft.nn import TextEncoder
 
 WEIGHTS = ArtifactKind(
     format="biograft-lexical-weight",
@@ -126,7 +124,7 @@ class OpenedIndex:
 def build_index(
     kb: KnowledgeBase,
     folder: str | Path,
-    encoder: TextEncoder | None = None,
+    encoder: NameEncoder | None = None,
     config: IndexConfig | None = None,
     *,
     overwrite: bool = False,
@@ -145,7 +143,7 @@ def build_index(
         _save_names(kb, config.lexical, work, progress)
         if encoder is not None:
             aside = _aside(folder)
-            dense = _dense_class().build(
+            dense = DenseIndex.build(
                 kb, encoder, aside, config.dense, overwrite=True, progress=progress
             )
             described = _describe(dense)
@@ -163,19 +161,15 @@ def build_encoder_index(
     similarity: str = "cosine",
 ) -> Path:
     """Build the index of a store with the encoder in a folder; return the index folder."""
-    try:
-        from biograft.nn import TextEncoder
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("models", "searching by vectors") from error
     config = IndexConfig(dense=DenseConfig(similarity=similarity))
-    build_index(kb, folder, TextEncoder.from_pretrained(encoder), config, progress=progress)
+    build_index(kb, folder, load_encoder(encoder), config, progress=progress)
     return folder
 
 
 def update_index(
     kb: KnowledgeBase,
     folder: str | Path,
-    encoder: TextEncoder | None = None,
+    encoder: NameEncoder | None = None,
     *,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -186,7 +180,7 @@ def update_index(
 
 
 def _update(
-    kb: KnowledgeBase, folder: Path, encoder: TextEncoder | None, progress: Progress
+    kb: KnowledgeBase, folder: Path, encoder: NameEncoder | None, progress: Progress
 ) -> dict[str, Any]:
     manifest = INDEX.read(folder)
     parts, weights = manifest["parts"], _weights(folder, manifest)
@@ -200,7 +194,7 @@ def _update(
             aside = _aside(folder)
             shutil.rmtree(aside, ignore_errors=True)
             shutil.copytree(folder / DENSE, aside, copy_function=_link_or_copy)
-            dense = _dense_class().update(aside, kb, encoder, progress=progress)
+            dense = DenseIndex.update(aside, kb, encoder, progress=progress)
             described = _describe(dense)
             learned = _learned(encoder, dense.config.similarity)
             weights = _scaled(learned, dense) or weights
@@ -240,7 +234,7 @@ def open_index(
     if LEXICAL in kinds:
         generators[LEXICAL] = LexicalIndex.open(folder / LEXICAL, kb)
     if DENSE in kinds:
-        dense = _dense_class().open(folder / DENSE, kb, similarity=config.similarity)
+        dense = DenseIndex.open(folder / DENSE, kb, similarity=config.similarity)
         generators[DENSE] = dense
     own = config.similarity in (None, (manifest["encoder"] or {}).get("similarity"))
     weights = _weights(folder, manifest) if len(kinds) > 1 and own else None
@@ -299,7 +293,7 @@ def _save_names(kb: KnowledgeBase, config: LexicalConfig, work: Path, progress: 
     names.save(work / NAMES, store_fingerprint(kb), kb.n_names)
 
 
-def _learned(encoder: TextEncoder | None, similarity: str) -> dict[str, float] | None:
+def _learned(encoder: NameEncoder | None, similarity: str) -> dict[str, float] | None:
     """Return the search weights that were learned with an encoder."""
     return read_weights(encoder.folder, similarity) if encoder and encoder.folder else None
 
@@ -361,11 +355,3 @@ def _link_or_copy(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
-
-
-def _dense_class() -> type[DenseIndex]:
-    try:
-        from biograft.linking.dense import DenseIndex
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("models", "searching by vectors") from error
-    return DenseIndex

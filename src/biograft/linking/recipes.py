@@ -88,6 +88,8 @@ class LinkerKind:
     takes: frozenset[str]
     """Which of ``dev``, ``known``, ``index`` and ``model`` it uses."""
     run: TrainLinker
+    needs_train: bool = True
+    """Whether it learns from labelled mentions; if not, they may be left out."""
 
     @property
     def has_encoder_table(self) -> bool:
@@ -101,6 +103,7 @@ LINKERS: Registry[LinkerKind] = Registry(
         "ranker": ("trainers:RANKER", "a network that ranks candidates"),
         "encoder": ("trainers:ENCODER", "an encoder for dense search"),
         "rerank": ("trainers:RERANKER", "a cross-encoder that re-ranks candidates by context"),
+        "static": ("trainers:STATIC", "an encoder for dense search without torch, by distillation"),
         "generative": ("trainers:GENERATIVE", "a sequence-to-sequence model that generates names"),
     },
     group="biograft.linkers",

@@ -1,16 +1,19 @@
-"""Training of each kind of linker: ranker, encoder, re-ranker and generative linker."""
+"""Training of each kind of linker: ranker, encoders, re-ranker and generative linker."""
 
 from __future__ import annotations
 
 import hashlib
 import shutil
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import Any
 
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
 from biograft.linking.config import LinkerConfig
+from biograft.linking.dense import DenseConfig, DenseIndex
+from biograft.linking.dense.encoders import NameEncoder, load_encoder
 from biograft.linking.finetuning import FinetuneConfig
 from biograft.linking.generative.config import GenerativeConfig
 from biograft.linking.index import (
@@ -22,6 +25,7 @@ from biograft.linking.index import (
     update_index,
     write_weights,
 )
+from biograft.linking.lexical import LexicalConfig
 from biograft.linking.linker import Linker
 from biograft.linking.queries import LabelledMention, check_not_names, check_texts
 from biograft.linking.recipes import (
@@ -33,11 +37,10 @@ from biograft.linking.recipes import (
 )
 from biograft.linking.rerank.config import RerankConfig
 from biograft.linking.search_weights import fit_lexical_weight
+from biograft.linking.static.config import StaticConfig
 from biograft.linking.supervised.config import RankerConfig
+from biograft.pretraining.recipe import EncoderConfig
 from biograft.training.run_folder import check_run, start_run
-
-if TYPE_CHECKING:
-    from biograft.nn import TextEncoder
 
 
 def run_encoder(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
@@ -84,7 +87,7 @@ def _check_dev(data: LinkerTrainingData, config: FinetuneConfig) -> None:
 
 
 def _fit_lexical_weight(
-    data: LinkerTrainingData, encoder: TextEncoder, config: FinetuneConfig
+    data: LinkerTrainingData, encoder: NameEncoder, config: FinetuneConfig
 ) -> dict[str, Any]:
     """Fit the weight of lexical search on held-out mentions and write it beside the encoder."""
     data.progress.start("lexical weight")
@@ -105,6 +108,46 @@ ENCODER = LinkerKind(
     needs_encoder=True,
     takes=frozenset({"dev"}),
     run=run_encoder,
+)
+
+
+def run_static(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
+    """Distil an encoder without torch into ``out/encoder``; ``out/teacher`` indexes the teacher."""
+    try:
+        from biograft.linking.static import distil_encoder
+        from biograft.training.processes import refuse_several
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("models", "distilling an encoder") from error
+    refuse_several(f"recipe {recipe.name}")
+    config: StaticConfig = recipe.config
+    if (data.index is None) == (recipe.encoder is None):
+        raise ConfigError("encoder: name the teacher, or an index with its vectors, not both")
+    provenance = {"kb": store_fingerprint(data.kb), "index": str(data.index or "")}
+    (check_run if data.resume else start_run)(data.out, recipe.to_json(), provenance)
+    folder, languages = data.index or data.out / "teacher", config.languages
+    if data.index is None and recipe.encoder is not None and not folder.exists():
+        dense = DenseConfig(storage="float16", languages=languages)
+        described = IndexConfig(lexical=LexicalConfig(languages=languages), dense=dense)
+        build_index(data.kb, folder, recipe.encoder.load(), described, progress=data.progress)
+    generators = open_search(data.kb, folder, LinkerConfig(languages=languages)).search.generators
+    teacher = next((part for part in generators if isinstance(part, DenseIndex)), None)
+    if teacher is None:
+        raise ConfigError(f"index: {folder} has no vectors; make one with an encoder")
+    texts = [part for query in data.train for part in query.parts]
+    result = distil_encoder(
+        teacher, texts, config, data.out, resume=data.resume, progress=data.progress
+    )
+    finished = result.training.finished
+    return Outcome(made={"encoder": result.encoder}, report=result.to_json(), finished=finished)
+
+
+STATIC = LinkerKind(
+    config=StaticConfig,
+    encoder_key="encoder.name",
+    needs_encoder=False,
+    takes=frozenset({"index"}),
+    run=run_static,
+    needs_train=False,
 )
 
 
@@ -162,7 +205,7 @@ def run_ranker(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     if data.index is not None and recipe.encoder is not None:
         raise ConfigError("encoder: the index brings its own; leave one of the two out")
     mentions, known, out = label_mentions(data.train), label_mentions(data.known), data.out
-    encoder = recipe.encoder.load() if recipe.encoder else None
+    encoder = _load_encoder(recipe.encoder) if recipe.encoder else None
     provenance = {
         "kb": store_fingerprint(data.kb),
         "mentions": _fingerprint(mentions),
@@ -184,7 +227,13 @@ def run_ranker(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     return Outcome(made=made, report=trained.report)
 
 
-def _index(kb: KnowledgeBase, data: LinkerTrainingData, encoder: TextEncoder | None) -> OpenedIndex:
+def _load_encoder(config: EncoderConfig) -> NameEncoder:
+    """Load any encoder of dense search, a static one too."""
+    settings = asdict(config)
+    return load_encoder(settings.pop("name"), **settings)
+
+
+def _index(kb: KnowledgeBase, data: LinkerTrainingData, encoder: NameEncoder | None) -> OpenedIndex:
     """Build the index of the extended store; vectors of the given index are reused."""
     folder = data.out / "index"
     if folder.exists():

@@ -106,7 +106,7 @@ def _order(rows: Sequence[Row], key: tuple[str, str]) -> tuple[int, int]:
 
 def _system(row: Row) -> str:
     more = next((what for end, what in _ADDED.items() if row["dictionary"].endswith(end)), "")
-    return row["config"] + more
+    return f"{row['config']}{more}"
 
 
 def _systems(rows: Sequence[Row], protocol: str) -> _Systems:

@@ -10,7 +10,7 @@ from biograft.cli.probe import app as probe
 from biograft.errors import BiograftError, ConfigError, InputError, NotFoundError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.probing.similarity import (
-    NameEncoder,
+    EncoderSimilarity,
     SimilarityConfig,
     SimilarityReport,
     build_queries,
@@ -67,7 +67,9 @@ FEW = ("--negatives", 3, "--same-as", "same")
 def test_the_results_of_one_encoder_are_at_the_top(call, kb, encoders):
     results = json.loads(call("--kb", kb, "--encoder", encoders[0], *FEW, "--json"))
     made = build_queries(KnowledgeBase.open(kb), SimilarityConfig(same_as=("same",), negatives=3))
-    hits = judge(NameEncoder.from_pretrained(str(encoders[0]))(collect_names(made.queries), None))
+    hits = judge(
+        EncoderSimilarity.from_pretrained(str(encoders[0]))(collect_names(made.queries), None)
+    )
     expected = SimilarityReport(made.queries).metrics(hits)
     assert {part: results[part] for part in ("D1", "D2", "D3")} == expected
     assert results["D1"].keys() == {"acc@1", "n", "interval"}

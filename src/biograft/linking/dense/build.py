@@ -24,8 +24,8 @@ from biograft.errors import ConfigError, OutputError, StoreError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
 from biograft.linking.dense.config import DENSE_INDEX, DenseConfig, write_manifest
+from biograft.linking.dense.encoders import NameEncoder
 from biograft.linking.dense.search import GraphSearch, Rows, Vectors, VectorTable, load_faiss
-from biograft.nn.encoder import TextEncoder
 from biograft.progress import Progress
 
 
@@ -112,7 +112,7 @@ class IndexBuilder:
     """Builds one dense index."""
 
     kb: KnowledgeBase
-    encoder: TextEncoder
+    encoder: NameEncoder
     config: DenseConfig
     encoded: EncodedNames | None = None
     progress: Progress = field(default_factory=lambda: Progress(enabled=False))
@@ -209,7 +209,7 @@ class IndexBuilder:
         write_manifest(folder, {**provenance, "largest_norm": vectors.largest_norm()})
 
 
-def describe_encoder(encoder: TextEncoder) -> dict[str, Any]:
+def describe_encoder(encoder: NameEncoder) -> dict[str, Any]:
     """Describe an encoder for a manifest: fingerprint, name, settings and their origins."""
     return {
         "fingerprint": encoder.fingerprint(),
@@ -219,7 +219,7 @@ def describe_encoder(encoder: TextEncoder) -> dict[str, Any]:
     }
 
 
-def encode(encoder: TextEncoder, config: DenseConfig, texts: Sequence[str]) -> Vectors:
+def encode(encoder: NameEncoder, config: DenseConfig, texts: Sequence[str]) -> Vectors:
     """Encode texts with the settings of an index."""
     return encoder.encode(
         texts,

@@ -34,6 +34,7 @@ from biograft.linking.dense.config import (
     DenseConfig,
     check_hashes,
 )
+from biograft.linking.dense.encoders import NameEncoder, load_encoder
 from biograft.linking.dense.search import (
     ExactSearch,
     GraphSearch,
@@ -46,7 +47,6 @@ from biograft.linking.dense.search import (
     no_hits,
     rescore,
 )
-from biograft.nn.encoder import TextEncoder
 from biograft.progress import Progress
 
 _SAMPLED_VECTORS = 10_000
@@ -66,7 +66,7 @@ class DenseIndex:
         folder: Path,
         manifest: dict[str, Any],
         kb: KnowledgeBase,
-        encoder: TextEncoder | None = None,
+        encoder: NameEncoder | None = None,
         similarity: str | None = None,
     ) -> None:
         self.folder, self.manifest, self.kb = folder, manifest, kb
@@ -91,7 +91,7 @@ class DenseIndex:
     def build(
         cls,
         kb: KnowledgeBase,
-        encoder: TextEncoder,
+        encoder: NameEncoder,
         folder: str | Path,
         config: DenseConfig | None = None,
         *,
@@ -109,7 +109,7 @@ class DenseIndex:
         cls,
         folder: str | Path,
         kb: KnowledgeBase,
-        encoder: TextEncoder | None = None,
+        encoder: NameEncoder | None = None,
         *,
         similarity: str | None = None,
     ) -> DenseIndex:
@@ -134,7 +134,7 @@ class DenseIndex:
         cls,
         folder: str | Path,
         kb: KnowledgeBase,
-        encoder: TextEncoder | None = None,
+        encoder: NameEncoder | None = None,
         *,
         progress: Progress | None = None,
     ) -> DenseIndex:
@@ -142,7 +142,7 @@ class DenseIndex:
         folder = Path(folder)
         manifest = DENSE_INDEX.read(folder)
         DENSE_INDEX.check_files(folder, manifest)
-        encoder = encoder or TextEncoder.from_pretrained(folder / ENCODER)
+        encoder = encoder or load_encoder(folder / ENCODER)
         _check_encoder(folder, manifest, encoder)
         config = from_mapping(DenseConfig, manifest["config"], f"{folder}: config.")
         vectors = VectorTable.open(folder, config.storage)
@@ -153,10 +153,10 @@ class DenseIndex:
         return cls.open(folder, kb, encoder)
 
     @functools.cached_property
-    def encoder(self) -> TextEncoder:
+    def encoder(self) -> NameEncoder:
         """The encoder of the names, loaded on first use."""
         if self._encoder is None:
-            self._encoder = TextEncoder.from_pretrained(self.folder / ENCODER)
+            self._encoder = load_encoder(self.folder / ENCODER)
             _check_encoder(self.folder, self.manifest, self._encoder)
         return self._encoder
 
@@ -167,6 +167,11 @@ class DenseIndex:
     def n_names(self) -> int:
         """Number of indexed names."""
         return len(self._rows)
+
+    @property
+    def texts(self) -> pa.Array:
+        """The distinct texts of the indexed names, in the order of their vectors."""
+        return _read_texts(self.folder)
 
     def verify(self) -> None:
         """Check every file against its recorded hash."""
@@ -312,7 +317,7 @@ def _count_up(lengths: npt.NDArray[np.integer[Any]]) -> Rows:
     return counts
 
 
-def _check_encoder(folder: Path, manifest: dict[str, Any], encoder: TextEncoder) -> None:
+def _check_encoder(folder: Path, manifest: dict[str, Any], encoder: NameEncoder) -> None:
     if encoder.fingerprint() != manifest["encoder"]["fingerprint"]:
         raise StoreError(
             f"{folder}: was built with another encoder ({manifest['encoder'].get('name')}) than "

@@ -3,22 +3,22 @@
 ``vectors.npy`` holds one vector per row, memory-mapped; bfloat16, which numpy lacks, as 16-bit
 integers. With int8, ``scales.npy`` holds the factor of each row. :class:`ExactSearch` scans with
 rounded scores and an error bound, and rescores what remains; :class:`GraphSearch` uses faiss.
+torch is needed for nothing; where an encoder has loaded it, it computes the coarse scores.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numba
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from biograft.arrays import Mode, check_ends, check_length, check_range, open_array
 from biograft.errors import MissingExtraError, StoreError
 from biograft.linking.dense.config import DENSE_INDEX
-from biograft.nn.precision import processor_has_bf16
 
 VECTORS, SCALES = "vectors.npy", "scales.npy"
 CHUNK = 8192
@@ -72,8 +72,7 @@ class VectorTable:
     def write(self, rows: Rows, vectors: Vectors) -> None:
         """Write vectors to rows."""
         if self.storage == "bfloat16":
-            halves = torch.from_numpy(vectors).to(torch.bfloat16)
-            self._rows[rows] = halves.view(torch.int16).numpy().view(np.uint16)
+            self._rows[rows] = to_bfloat16(vectors)
         elif self._scales is not None:
             largest = np.abs(vectors).max(axis=1, initial=0)
             scales = np.maximum(largest, np.finfo(np.float32).tiny) / _LARGEST_INT8
@@ -94,7 +93,7 @@ class VectorTable:
             if isinstance(array, np.memmap):
                 array.flush()
 
-    def chunk(self, start: int, stop: int) -> torch.Tensor:
+    def chunk(self, start: int, stop: int) -> Vectors:
         """Return consecutive rows: (stop - start, dim), float32."""
         rows = slice(start, stop)
         return self._decode(self._rows[rows], None if self._scales is None else self._scales[rows])
@@ -102,21 +101,21 @@ class VectorTable:
     def take(self, rows: Rows) -> Vectors:
         """Return any rows: (rows, dim), float32; the same values as ``chunk``."""
         scales = None if self._scales is None else self._scales[rows]
-        return self._decode(self._rows[rows], scales).numpy()
+        return self._decode(self._rows[rows], scales)
 
     def largest_norm(self) -> float:
         """Compute the maximum norm of the stored vectors."""
         norms = [
-            float(torch.linalg.vector_norm(self.chunk(start, start + CHUNK), dim=1).max())
+            float(np.linalg.norm(self.chunk(start, start + CHUNK), axis=1).max())
             for start in range(0, self.n_rows, CHUNK)
         ]
         return max(norms, default=0.0)
 
-    def _decode(self, encoded: npt.NDArray[np.generic], scales: Vectors | None) -> torch.Tensor:
+    def _decode(self, encoded: npt.NDArray[np.generic], scales: Vectors | None) -> Vectors:
         if self.storage == "bfloat16":
-            return torch.from_numpy(encoded.view(np.int16)).view(torch.bfloat16).float()
-        decoded = torch.from_numpy(encoded).float()
-        return decoded if scales is None else decoded * torch.from_numpy(scales)[:, None]
+            return from_bfloat16(encoded)
+        decoded = np.asarray(encoded).astype(np.float32, copy=False)
+        return decoded if scales is None else decoded * scales[:, None]
 
 
 class UnitVectorTable(VectorTable):
@@ -126,20 +125,32 @@ class UnitVectorTable(VectorTable):
         super().__init__(table.storage, table._rows, table._scales)
         self.fits_bfloat16 = False
         norms = [
-            torch.linalg.vector_norm(table.chunk(start, start + CHUNK), dim=1)
+            np.linalg.norm(table.chunk(start, start + CHUNK), axis=1)
             for start in range(0, table.n_rows, CHUNK)
         ]
-        found = torch.cat(norms).numpy() if norms else np.zeros(0, np.float32)
-        self._norms = np.maximum(found, np.finfo(np.float32).tiny)
+        found = np.concatenate(norms) if norms else np.zeros(0, np.float32)
+        self._norms: Vectors = np.maximum(found, np.finfo(np.float32).tiny).astype(np.float32)
 
-    def chunk(self, start: int, stop: int) -> torch.Tensor:
+    def chunk(self, start: int, stop: int) -> Vectors:
         """Return consecutive rows: (stop - start, dim), float32."""
-        return super().chunk(start, stop) / torch.from_numpy(self._norms[start:stop])[:, None]
+        chunk: Vectors = super().chunk(start, stop) / self._norms[start:stop, None]
+        return chunk
 
     def take(self, rows: Rows) -> Vectors:
         """Return any rows: (rows, dim), float32; the same values as ``chunk``."""
         taken: Vectors = super().take(rows) / self._norms[rows][:, None]
         return taken
+
+
+def to_bfloat16(vectors: Vectors) -> npt.NDArray[np.uint16]:
+    """Round finite numbers to bfloat16, ties to even, as 16-bit integers."""
+    bits = np.ascontiguousarray(vectors, dtype=np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def from_bfloat16(halves: npt.NDArray[np.generic]) -> Vectors:
+    """Return the numbers that 16-bit integers stand for."""
+    return (halves.astype(np.uint32) << 16).view(np.float32)
 
 
 def load_array(
@@ -212,34 +223,23 @@ class ExactSearch:
         if self.coarse is not None:
             return self.coarse
         pays = n_queries >= _COARSE_QUERIES and self.vectors.n_rows >= _COARSE_ROWS
-        return pays and processor_has_bf16()
+        return pays and _has_bfloat16_products()
 
     def _scan(self, queries: Vectors, n_kept: int, scan: str) -> tuple[Rows, Vectors]:
         """Return the rows with the highest approximate scores, and the lowest of those scores."""
         if scan == "fine":
             return self._scan_fine(queries, n_kept)
-        rounded = torch.from_numpy(queries).to(torch.bfloat16)
-        best = torch.empty((len(queries), 0), dtype=torch.bfloat16)
-        best_rows = torch.empty((len(queries), 0), dtype=torch.int64)
-        for start in range(0, self.vectors.n_rows, CHUNK):
-            rows = self.vectors.chunk(start, start + CHUNK).to(torch.bfloat16)  # (chunk, dim)
-            scores = rounded @ rows.T  # (queries, chunk)
-            scores, columns = scores.topk(min(n_kept, scores.shape[1]), dim=1)
-            best = torch.cat((best, scores), dim=1)
-            best_rows = torch.cat((best_rows, columns + start), dim=1)
-            best, order = best.topk(min(n_kept, best.shape[1]), dim=1)
-            best_rows = best_rows.gather(1, order)
-        return best_rows.numpy(), best[:, -1].float().numpy()
+        return _scan_coarse(self.vectors, queries, n_kept)
 
     def _scan_fine(self, queries: Vectors, n_kept: int) -> tuple[Rows, Vectors]:
-        """Scan in float32 with numpy, whose product is faster than that of torch here.
+        """Scan in float32.
 
         Once ``n_kept`` rows are collected, only scores above the lowest of them count, and most
         runs of rows have none.
         """
         best = _BestRows(len(queries), n_kept)
         for start in range(0, self.vectors.n_rows, CHUNK):
-            rows = self.vectors.chunk(start, start + CHUNK).float().numpy()  # (chunk, dim)
+            rows = self.vectors.chunk(start, start + CHUNK)  # (chunk, dim)
             best.add(queries @ rows.T, start)
         return best.result()
 
@@ -252,7 +252,7 @@ class ExactSearch:
         norms = np.linalg.norm(queries, axis=1)
         bound = 2 * self.vectors.dim * _HALF_STEP["fine"] * norms * self.largest_norm
         if scan == "coarse":
-            rounded = torch.from_numpy(queries).to(torch.bfloat16).float().numpy()
+            rounded = from_bfloat16(to_bfloat16(queries))
             bound += np.linalg.norm(queries - rounded, axis=1) * self.largest_norm
             bound += np.abs(lowest) * _HALF_STEP["coarse"]  # the score itself is rounded
             if not self.vectors.fits_bfloat16:
@@ -260,6 +260,33 @@ class ExactSearch:
                 bound += np.linalg.norm(rounded, axis=1) * largest_error
         result: Vectors = bound.astype(np.float32)
         return result
+
+
+def _has_bfloat16_products() -> bool:
+    """Whether the encoder has loaded torch, and the processor multiplies in bfloat16."""
+    if sys.modules.get("torch") is None:
+        return False
+    from biograft.nn.precision import processor_has_bf16
+
+    return processor_has_bf16()
+
+
+def _scan_coarse(vectors: VectorTable, queries: Vectors, n_kept: int) -> tuple[Rows, Vectors]:
+    """Scan in bfloat16 with torch."""
+    import torch
+
+    rounded = torch.from_numpy(queries).to(torch.bfloat16)
+    best = torch.empty((len(queries), 0), dtype=torch.bfloat16)
+    best_rows = torch.empty((len(queries), 0), dtype=torch.int64)
+    for start in range(0, vectors.n_rows, CHUNK):
+        chunk = torch.from_numpy(vectors.chunk(start, start + CHUNK))  # (chunk, dim)
+        scores = rounded @ chunk.to(torch.bfloat16).T  # (queries, chunk)
+        scores, columns = scores.topk(min(n_kept, scores.shape[1]), dim=1)
+        best = torch.cat((best, scores), dim=1)
+        best_rows = torch.cat((best_rows, columns + start), dim=1)
+        best, order = best.topk(min(n_kept, best.shape[1]), dim=1)
+        best_rows = best_rows.gather(1, order)
+    return best_rows.numpy(), best[:, -1].float().numpy()
 
 
 class _BestRows:
@@ -378,7 +405,7 @@ class GraphSearch:
         graph = faiss.IndexHNSWFlat(vectors.dim, _LINKS, faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = _BUILD_WIDTH
         for start in range(0, vectors.n_rows, CHUNK):
-            graph.add(vectors.chunk(start, start + CHUNK).numpy())
+            graph.add(vectors.chunk(start, start + CHUNK))
         faiss.write_index(graph, str(folder / GRAPH))
 
     @classmethod

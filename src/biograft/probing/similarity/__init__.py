@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
-    from biograft.probing.similarity.encoder import NameEncoder as NameEncoder
+    from biograft.probing.similarity.encoder import EncoderSimilarity as EncoderSimilarity
     from biograft.probing.similarity.lexical import lexical_similarity as lexical_similarity
     from biograft.probing.similarity.names import SimilarityConfig as SimilarityConfig
     from biograft.probing.similarity.queries import (

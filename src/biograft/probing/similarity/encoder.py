@@ -20,7 +20,7 @@ _BATCH_TOKENS = 64 * USUAL_LENGTH
 """Tokens in a batch."""
 
 
-class NameEncoder:
+class EncoderSimilarity:
     """An encoder as a similarity measure: the cosine of name vectors."""
 
     def __init__(self, encoder: TextEncoder, pooling: str = "inner") -> None:
@@ -29,7 +29,7 @@ class NameEncoder:
     @classmethod
     def from_pretrained(
         cls, name_or_folder: str, pooling: str = "inner", *, with_entities: bool = False
-    ) -> NameEncoder:
+    ) -> EncoderSimilarity:
         """Load an encoder, with or without a knowledge layer, from a folder or by name.
 
         Entity-aware models get no entity inputs unless ``with_entities``: two names of one concept

@@ -85,7 +85,7 @@ def test_vectors_divided_by_their_norms(tmp_path, brute_force, storage, coarse):
     rows = unit.take(np.arange(120))
     norms = np.linalg.norm(rows, axis=1)
     np.testing.assert_allclose(norms, [0 if row == 7 else 1 for row in range(120)], atol=1e-6)
-    np.testing.assert_array_equal(unit.chunk(16, 40).numpy(), rows[16:40])
+    np.testing.assert_array_equal(unit.chunk(16, 40), rows[16:40])
     queries = random_vectors(20, seed=1)
     found = ExactSearch(unit, 1 + 2.0**-20, coarse=coarse).search(queries, 5)
     equal(found, brute_force(rows, queries, 5))
@@ -152,7 +152,7 @@ def test_a_coarse_scan_is_for_many_rows_on_a_processor_that_has_it(tmp_path, mon
     table = table_of(tmp_path, random_vectors(100))
     search = ExactSearch(table, 1.0)
     for quick, many in ((True, True), (True, False), (False, True)):
-        monkeypatch.setattr(module, "processor_has_bf16", lambda quick=quick: quick)
+        monkeypatch.setattr(module, "_has_bfloat16_products", lambda quick=quick: quick)
         monkeypatch.setattr(module, "_COARSE_ROWS", 100 if many else 101)
         assert search._starts_coarse(16) is (quick and many)
     assert not search._starts_coarse(1)
@@ -308,7 +308,7 @@ def test_vectors_come_back_as_exactly_as_they_are_kept(tmp_path, vectors, storag
     else:
         allowed = RELATIVE_ERROR[storage] * np.abs(vectors)
         assert (np.abs(everything - vectors) <= allowed).all()
-    np.testing.assert_array_equal(table.chunk(10, 30).numpy(), everything[10:30])
+    np.testing.assert_array_equal(table.chunk(10, 30), everything[10:30])
     np.testing.assert_array_equal(table.take(np.array([40, 3, 3])), everything[[40, 3, 3]])
     assert not everything[7].any()
     assert table.largest_norm() == pytest.approx(np.linalg.norm(everything, axis=1).max())

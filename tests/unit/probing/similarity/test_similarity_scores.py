@@ -13,7 +13,7 @@ from biograft.linking.lexical.ngrams import grams_of, join_texts
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM, TableEntity
 from biograft.nn.pretrained import load_masked_lm
 from biograft.probing.similarity import (
-    NameEncoder,
+    EncoderSimilarity,
     SimilarityQuery,
     collect_names,
     judge,
@@ -97,19 +97,19 @@ def by_hand(encoder, text):
 
 
 def test_the_mean_leaves_special_tokens_and_padding_out(folder):
-    measure = NameEncoder.from_pretrained(str(folder))
+    measure = EncoderSimilarity.from_pretrained(str(folder))
     vectors = measure.encode(TEXTS)
     for text, vector in zip(TEXTS, vectors, strict=True):
         np.testing.assert_allclose(vector, by_hand(measure.encoder, text), atol=1e-5)
     assert (
-        np.abs(vectors - NameEncoder.from_pretrained(str(folder), "mean").encode(TEXTS)).max()
+        np.abs(vectors - EncoderSimilarity.from_pretrained(str(folder), "mean").encode(TEXTS)).max()
         > 0.01
     )
 
 
 def test_an_unknown_token_counts_like_any(folder):
     """[UNK] counts, though tokenizers mark it as special."""
-    measure = NameEncoder.from_pretrained(str(folder))
+    measure = EncoderSimilarity.from_pretrained(str(folder))
     ids, inner = measure._tokens(["fever ☃ fever"])
     assert measure.encoder.tokenizer.unk_token_id in ids[0]
     assert inner == [[0, 1, 1, 1, 0]]
@@ -123,12 +123,12 @@ def test_other_poolings_equal_those_of_encoders(folder, pooling):
 
     known = None if pooling == "own" else pooling
     expected = TextEncoder.from_pretrained(folder, pooling=known).encode(TEXTS, normalize=False)
-    vectors = NameEncoder.from_pretrained(str(folder), pooling).encode(TEXTS)
+    vectors = EncoderSimilarity.from_pretrained(str(folder), pooling).encode(TEXTS)
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
 def test_an_encoder_scores_by_cosines(folder):
-    measure = NameEncoder.from_pretrained(str(folder))
+    measure = EncoderSimilarity.from_pretrained(str(folder))
     query = SimilarityQuery("fever", "acute fever", ("a", "发热 头痛"), ("A", "A"))
     scores = measure(collect_names([query]), None)
     query_vector = by_hand(measure.encoder, "fever")
@@ -140,9 +140,9 @@ def test_an_encoder_scores_by_cosines(folder):
 
 def test_unknown_encoders_and_poolings_are_refused(folder, tmp_path):
     with pytest.raises(StoreError, match="holds no encoder"):
-        NameEncoder.from_pretrained(str(tmp_path))
+        EncoderSimilarity.from_pretrained(str(tmp_path))
     with pytest.raises(ConfigError, match="pooling: expected one of inner, mean, cls, own"):
-        NameEncoder.from_pretrained(str(folder), "max")
+        EncoderSimilarity.from_pretrained(str(folder), "max")
 
 
 def test_entity_inputs_are_given_on_request_only(tmp_path):
@@ -155,7 +155,7 @@ def test_entity_inputs_are_given_on_request_only(tmp_path):
     )  # fmt: skip
     model.save_pretrained(tmp_path / "aware")
     load_masked_lm(bert).tokenizer.save_pretrained(tmp_path / "aware")
-    open_encoder = partial(NameEncoder.from_pretrained, str(tmp_path / "aware"))
+    open_encoder = partial(EncoderSimilarity.from_pretrained, str(tmp_path / "aware"))
     plain, aware = (
         open_encoder(with_entities=given).encode(["mi", "is"]) for given in (False, True)
     )

@@ -1,0 +1,79 @@
+"""Encoders of dense search: what it needs of one, and the loader that knows their folders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.errors import ConfigError, MissingExtraError
+from biograft.linking.static.encoder import STATIC_ENCODER, StaticEncoder
+from biograft.nn.settings import EncoderSettings
+from biograft.progress import Progress
+
+
+class NameEncoder(Protocol):
+    """Maps names to vectors: a :class:`TextEncoder`, or a :class:`StaticEncoder` without torch."""
+
+    name: str
+    settings: EncoderSettings
+    origins: dict[str, str]
+    """Where each setting comes from."""
+    folder: Path | None
+    """The folder it was loaded from, if any."""
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the vectors."""
+
+    def prepare(self, text: str) -> str:
+        """Normalise a text; texts that are equal then have one vector."""
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        batch_size: int = 64,
+        precision: str = "auto",
+        normalize: bool = True,
+        progress: Progress | None = None,
+    ) -> npt.NDArray[np.float32]:
+        """Compute one vector for each text: (texts, dim)."""
+
+    def fingerprint(self) -> str:
+        """Compute the SHA-256 of everything that decides the vectors."""
+
+    def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Save the encoder, so that ``load_encoder`` loads it."""
+
+
+def load_encoder(
+    name_or_folder: str | Path,
+    *,
+    pooling: str | None = None,
+    max_length: int | None = None,
+    lower: bool | None = None,
+) -> NameEncoder:
+    """Load an encoder: a static one from its folder, else a transformers model.
+
+    ``pooling``, ``max_length`` and ``lower`` are settings of transformers models only.
+    """
+    given: Mapping[str, object] = {"pooling": pooling, "max_length": max_length, "lower": lower}
+    if STATIC_ENCODER.is_at(Path(name_or_folder)):
+        for setting, value in given.items():
+            if value is not None:
+                raise ConfigError(
+                    f"{setting}: {name_or_folder} is a static encoder, whose settings were fixed "
+                    "by its training; leave it out"
+                )
+        return StaticEncoder.from_pretrained(name_or_folder)
+    try:
+        from biograft.nn import TextEncoder
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("models", "a transformers encoder") from error
+    return TextEncoder.from_pretrained(
+        name_or_folder, pooling=pooling, max_length=max_length, lower=lower
+    )

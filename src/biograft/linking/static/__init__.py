@@ -1,0 +1,21 @@
+"""Static encoders: vectors of names from a table of tokens, distilled from a transformers model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from biograft.lazy import lazify
+
+if TYPE_CHECKING:
+    from biograft.linking.static.config import (
+        StaticConfig as StaticConfig,
+        StaticTraining as StaticTraining,
+    )
+    from biograft.linking.static.distillation import (
+        DistilledEncoder as DistilledEncoder,
+        distil_encoder as distil_encoder,
+    )
+    from biograft.linking.static.encoder import StaticEncoder as StaticEncoder
+
+
+__getattr__, __dir__, __all__ = lazify(__name__)
