@@ -263,7 +263,7 @@ def test_a_second_build_of_the_same_folder_is_refused_in_one_line(tmp_path, smal
         process = start_build(small, tmp_path / "kb")
         out, err = process.communicate()
     assert (process.returncode, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith(f"biograft: {tmp_path}/kb: process {os.getpid()} ")
+    assert err.startswith(f"biograft: {tmp_path}/kb: written by process {os.getpid()} since ")
     assert names_in(tmp_path) == []
 
 

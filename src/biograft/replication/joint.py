@@ -16,7 +16,7 @@ from pathlib import Path
 
 from biograft.artifacts import hash_file
 from biograft.config import check_choice
-from biograft.evaluation import LinkQuery
+from biograft.evaluation import LinkQuery, StoreIds, resolve_gold
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker, build_index
 from biograft.linking.fusion import FusedSearch
@@ -196,7 +196,8 @@ class _Joint:
         """Fit the weight of lexical search on dev; for test, take that one."""
         if task.split == "dev":
             _, queries = task.read_queries(self.job.data, kb)
-            return fit_lexical_weight(kb, search, queries).lexical
+            resolved = resolve_gold(queries, StoreIds(kb)).queries
+            return fit_lexical_weight(kb, search, resolved).lexical
         key = {**replace(task, split="dev").key, "config": self.systems[1]}
         rows = self.job.results().rows
         return next(

@@ -31,7 +31,7 @@ _SCRIPTS = {
     "linking_speed": "linking_speed.py --full",
 }
 """The commands of benchmarks that are not the name of the result alone."""
-_JOINED = {"linking-protocols": ("linking-joint",)}
+_JOINED = {"linking-protocols": ("linking-joint", "linking-procedures")}
 """Experiments whose rows stand in the tables of another."""
 Table = Callable[[Mapping[str, Any]], str]
 

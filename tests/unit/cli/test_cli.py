@@ -37,7 +37,7 @@ def test_command_names():
         "corpus": ("convert", "formats", "annotate", "segment", "tasks"),
         "evaluate": ("link", "task", "text"),
         "recipe": ("list", "show"),
-        "checkpoint": ("import", "export"),
+        "checkpoint": ("import", "export", "average"),
         "probe": ("cloze", "attention", "similarity"),
         "replicate": ("list", "run", "report"),
     }
