@@ -173,7 +173,8 @@ class Smoke:
         encoder = {"generative": self.bart, "ranker": ""}.get(kind, self.bert)
         if self.quick:
             context = {"generative": ["config.context_words=8", "config.beam.beams=2"],
-                       "rerank": [f"config.max_length={_MAX_TOKENS}"]}  # fmt: skip
+                       "rerank": [f"config.max_length={_MAX_TOKENS}"],
+                       "static": ["config.width=16", "config.hidden=16"]}  # fmt: skip
             changes += context.get(kind, [])
         index = None
         if kind in ("ranker", "rerank"):
