@@ -192,7 +192,9 @@ def test_numbers_single_characters_and_parts_of_words_are_not_found(bert):
     assert find("12 x is short", bert)[0] == ()
     tokenizer = load_masked_lm(bert).tokenizer
     numbers_of = tokenizer.get_vocab()
-    subword = next(number for token, number in numbers_of.items() if token.startswith("##"))
+    # a plural or a comma would end the word
+    letters = (t for t in numbers_of if t.startswith("##") and t[2:].isalpha() and t != "##s")
+    subword = numbers_of[min(letters)]
     finder = EntityFinder(ENTITIES, tokenizer)
     heart = numbers_of["heart"]
     assert finder.find([heart]) == (EntityMention(0, 0, 1),)
