@@ -8,7 +8,6 @@ unless an experiment says otherwise.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from biograft.evaluation import LinkQuery, StoreIds, resolve_gold
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker, build_index
 from biograft.linking.fusion import FusedSearch
-from biograft.linking.index import INDEX, open_index, update_index
+from biograft.linking.index import INDEX, open_index
 from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
 from biograft.linking.search_weights import fit_lexical_weight
 from biograft.progress import Progress
@@ -31,6 +30,7 @@ from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.protocols import PROTOCOLS, LinkingTask
 from biograft.replication.results import Row
 from biograft.replication.runner import ExperimentJob, check_names, no_smoke, parse_settings
+from biograft.replication.supervised import copy_index
 
 TRAINED_ON = {"dev": ("train",), "test": ("train", "dev")}
 """Split that is linked -> splits that the encoder is trained on."""
@@ -218,8 +218,7 @@ class _Joint:
             if "disease" in task.set:
                 others += [path for path in made if "disease" in path.name]
             if others:
-                shutil.copytree(others[0], used)
-                update_index(kb, used, progress=Progress())
+                copy_index(others[0], kb, used)
             else:
                 build_index(kb, used, TextEncoder.from_pretrained(encoder), progress=Progress())
         return used

@@ -14,15 +14,44 @@ from pathlib import Path
 from typing import Any
 
 from biograft.errors import InputError, nearest
-from biograft.replication import (
-    protocol_tables,
-    speed_tables,
-    tables as encoder_tables,
-    tables as linking_tables,
-)
 from biograft.replication.experiment import REPOSITORY, RESULTS, Experiment, shipped_experiments
+from biograft.replication.protocol_tables import (
+    causes,
+    one_protocol,
+    side_by_side,
+)
 from biograft.replication.protocols import PROTOCOLS
 from biograft.replication.results import read_result
+from biograft.replication.speed_tables import (
+    annotation_speed,
+    annotation_speed_pubmed,
+    graph_embeddings,
+    graph_embeddings_graphs,
+    graph_embeddings_speed,
+    kb_build,
+    kb_build_15m,
+    linking_speed,
+    linking_speed_large,
+    pepr,
+    pretrain_step,
+    pretrain_step_scores,
+    pretrain_step_search,
+    trie,
+)
+from biograft.replication.tables import (
+    attention_change,
+    cloze,
+    encoder_tasks,
+    fine_tuning,
+    generation_memory,
+    generation_populations,
+    generation_searches,
+    generation_starts,
+    generation_targets,
+    linking_accuracy,
+    linking_supervised,
+    similar_names,
+)
 
 BENCHMARKS = REPOSITORY / "benchmarks" / "results"
 _MARK = re.compile(r"<!-- begin: ([\w/-]+) -->\n(.*?)<!-- end: \1 -->", re.DOTALL)
@@ -39,43 +68,40 @@ Table = Callable[[Mapping[str, Any]], str]
 def tables() -> dict[str, Table]:
     """Return the function of every table, by the name of its mark."""
     encoders = {
-        name: partial(encoder_tables.encoder_tasks, name)
+        name: partial(encoder_tasks, name)
         for name in shipped_experiments()
         if Experiment.load(name).kind == "encoder_tasks"
     }
-    protocols = {
-        f"linking-protocols/{name}": partial(protocol_tables.one_protocol, name)
-        for name in PROTOCOLS
-    }
+    protocols = {f"linking-protocols/{name}": partial(one_protocol, name) for name in PROTOCOLS}
     return {
         **encoders,
         **protocols,
-        "linking-protocols": protocol_tables.side_by_side,
-        "linking-protocols/causes": protocol_tables.causes,
-        "linking-accuracy": linking_tables.linking_accuracy,
-        "linking-supervised": linking_tables.linking_supervised,
-        "genbioel-linking": linking_tables.generation_starts,
-        "genbioel-linking/targets": linking_tables.generation_targets,
-        "genbioel-linking/searches": linking_tables.generation_searches,
-        "genbioel-linking/populations": linking_tables.generation_populations,
-        "genbioel-linking/memory": linking_tables.generation_memory,
-        "kebiolm-cloze": encoder_tables.cloze,
-        "similar-names": encoder_tables.similar_names,
-        "attention-change": encoder_tables.attention_change,
-        "kb_build": speed_tables.kb_build,
-        "kb_build_15m": speed_tables.kb_build_15m,
-        "linking_speed": speed_tables.linking_speed,
-        "linking_speed/large": speed_tables.linking_speed_large,
-        "graph_embeddings": speed_tables.graph_embeddings,
-        "graph_embeddings/speed": speed_tables.graph_embeddings_speed,
-        "graph_embeddings/graphs": speed_tables.graph_embeddings_graphs,
-        "annotation_speed": speed_tables.annotation_speed,
-        "annotation_speed/pubmed": speed_tables.annotation_speed_pubmed,
-        "pepr": speed_tables.pepr,
-        "pretrain_step": speed_tables.pretrain_step,
-        "pretrain_step/search": speed_tables.pretrain_step_search,
-        "pretrain_step/scores": speed_tables.pretrain_step_scores,
-        "trie": speed_tables.trie,
+        "linking-protocols": side_by_side,
+        "linking-protocols/causes": causes,
+        "linking-accuracy": linking_accuracy,
+        "linking-supervised": linking_supervised,
+        "genbioel-linking": generation_starts,
+        "genbioel-linking/targets": generation_targets,
+        "genbioel-linking/searches": generation_searches,
+        "genbioel-linking/populations": generation_populations,
+        "genbioel-linking/memory": generation_memory,
+        "kebiolm-cloze": cloze,
+        "similar-names": similar_names,
+        "attention-change": attention_change,
+        "kb_build": kb_build,
+        "kb_build_15m": kb_build_15m,
+        "linking_speed": linking_speed,
+        "linking_speed/large": linking_speed_large,
+        "graph_embeddings": graph_embeddings,
+        "graph_embeddings/speed": graph_embeddings_speed,
+        "graph_embeddings/graphs": graph_embeddings_graphs,
+        "annotation_speed": annotation_speed,
+        "annotation_speed/pubmed": annotation_speed_pubmed,
+        "pepr": pepr,
+        "pretrain_step": pretrain_step,
+        "pretrain_step/search": pretrain_step_search,
+        "pretrain_step/scores": pretrain_step_scores,
+        "trie": trie,
     }
 
 
@@ -142,7 +168,7 @@ def _caption(name: str, result: Mapping[str, Any], source: Path, document: Path)
     if stem in shipped_experiments():
         facts += [f"`biograft replicate run {each}`" for each in (stem, *_JOINED.get(stem, ()))]
         if Experiment.load(stem).kind == "encoder_tasks":
-            facts.append(encoder_tables.fine_tuning(result))
+            facts.append(fine_tuning(result))
     else:
         machine = result.get("machine", result)
         facts.append(f"`python benchmarks/{_SCRIPTS.get(stem, f'{stem}.py')}`")

@@ -100,7 +100,7 @@ class _Training:
         if self.chosen.own_dictionaries:
             store = self.chosen.open_store(self.job.data, "test", self.job.work)
             index = self.folder / "index"
-            _copy_index(ranked / "index", store, index)
+            copy_index(ranked / "index", store, index)
         search = open_index(store, index).search
         dense = open_index(store, index, LinkerConfig(search="dense")).search
         linkers = {
@@ -146,7 +146,7 @@ class _Training:
         return out / "encoder"
 
 
-def _copy_index(source: Path, store: KnowledgeBase, folder: Path) -> None:
+def copy_index(source: Path, store: KnowledgeBase, folder: Path) -> None:
     """Make the index of a store, reusing the vectors of names that another index holds."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(source, folder)
