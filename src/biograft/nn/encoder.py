@@ -202,7 +202,7 @@ class TextEncoder:
                     n_done += int(lengths[rows].sum())
                     progress.advance(len(rows), n_done / n_tokens)
         self._check_finite(vectors, texts)
-        return _to_unit_length(vectors) if normalize else vectors
+        return to_unit_length(vectors) if normalize else vectors
 
     def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Save the encoder; transformers and sentence-transformers load the folder, too."""
@@ -250,7 +250,8 @@ class TextEncoder:
             )
 
 
-def _to_unit_length(vectors: Vectors) -> Vectors:
+def to_unit_length(vectors: Vectors) -> Vectors:
+    """Scale vectors (n, dim) to length 1, in place; zero vectors stay zero."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors /= np.maximum(norms, np.finfo(np.float32).tiny)
     return vectors

@@ -35,6 +35,7 @@ from biograft.linking.static.encoder import (
 from biograft.linking.static.tokens import Rows, Starts, WordPieceTokenizer, read_tokenizer
 from biograft.nn import TextEncoder
 from biograft.nn.batches import pad
+from biograft.nn.encoder import to_unit_length
 from biograft.nn.pretrained import describe_tokenizer
 from biograft.nn.settings import EncoderSettings
 from biograft.progress import Progress
@@ -127,9 +128,7 @@ class TeacherNames:
         stored = indices < self._stored.n_rows
         vectors[stored] = self._stored.take(indices[stored])
         vectors[~stored] = self._more[indices[~stored] - self._stored.n_rows]
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        vectors /= np.maximum(norms, np.finfo(np.float32).tiny)
-        return vectors
+        return to_unit_length(vectors)
 
     def fingerprint(self) -> str:
         """Compute a hash of the texts."""
