@@ -74,6 +74,14 @@ def link(
     no_context: Annotated[
         bool, typer.Option("--no-context", help="Link mentions without the text around them.")
     ] = False,
+    split_mentions: Annotated[
+        bool,
+        typer.Option(
+            "--split-mentions",
+            help="Let the linker split composite mentions, not the benchmark; with --scorer strict "
+            "a mention is right if all its concepts are found and no other.",
+        ),
+    ] = False,
     drop: Annotated[
         str,
         typer.Option(
@@ -160,7 +168,10 @@ def link(
     _check_fit(fit_calibration, aim, nil_below, calibration, overwrite=overwrite)
     gold_config = GoldConfig(types=split_list(types), keep_nil=nil)
     ks = (*(k for k in CUTOFFS if k < depth), depth)
-    config = EvaluationConfig(ks=ks, nil_below=nil_below, seed=seed, context=not no_context)
+    config = EvaluationConfig(
+        ks=ks, nil_below=nil_below, seed=seed,
+        context=not no_context, split_mentions=split_mentions,
+    )  # fmt: skip
     base, texts = KnowledgeBase.open(kb), TextIndex.read(text or ())
     gold_set = drop_queries(read_gold(gold, form, gold_config, texts), base, split_list(drop))
     seen = read_gold(train, form, gold_config).queries if train else None

@@ -51,6 +51,8 @@ class EvaluationConfig:
     context: bool = True
     """Let the linker read the text around a mention. A linker that reads it refuses gold without
     texts."""
+    split_mentions: bool = False
+    """Let the linker split composite mentions, instead of giving it the parts of the benchmark."""
 
     def __post_init__(self) -> None:
         if not self.ks or min(self.ks) < 1:
@@ -138,6 +140,11 @@ def evaluate_linking(
         queries = [replace(query, context="") for query in queries]
     elif isinstance(ranker, Linker) and ranker.uses_context:
         check_texts(queries, "queries", "give --text, or --no-context to link mentions alone")
+    if config.split_mentions:
+        if not isinstance(ranker, Linker):
+            raise ConfigError("split_mentions: expected a linker, found a search of names alone")
+        parts = ranker.split([query.mention for query in queries])
+        queries = [replace(q, parts=of) for q, of in zip(queries, parts, strict=True)]
     ids = StoreIds(base)
     name_ranker = ranker if hasattr(ranker, "rank") else NameRanker(ranker, base)
     return run_queries(name_ranker, resolve_gold(queries, ids), ids.own, scorer, config, progress)

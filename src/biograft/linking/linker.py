@@ -6,7 +6,7 @@ A document passes through these steps; the mentions of many documents are search
    that the document has, or else the names of the store that occur in its text.
 2. Forms: an abbreviation that the document defines, or that abbreviates another mention of the
    document, is replaced by its long form. A composite mention (*ovarian and breast cancer*) is
-   split into several names. Offsets remain those of the text.
+   split where the search finds its parts better than the whole. Offsets remain those of the text.
 3. Candidate generation and ranking: the search retrieves names for each form, and a trained
    ranker, if there is one, orders them. A generative linker needs no search.
 4. Answer: the first candidate, or NIL if its probability (without calibration: its score) is
@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from biograft.artifacts import MANIFEST, peek
 from biograft.config import from_mapping
@@ -83,7 +85,10 @@ class Linker:
         self._builder = CandidateBuilder(kb)
         self._cache: dict[tuple[str, Context], tuple[Candidate, ...]] = {}
         self._forms = MentionForms(
-            kb, abbreviations=self.config.abbreviations, composites=self.config.composites
+            kb,
+            abbreviations=self.config.abbreviations,
+            composites=self.config.composites,
+            similarity=self._similarity if self.search else None,
         )
         if calibration is not None and calibration.search not in ("", self.score_source):
             raise StoreError(
@@ -257,11 +262,13 @@ class Linker:
             long_forms = self._forms.long_forms(document.text, (m.text for m in mentions))
             if self.detector is None and not document.mentions:
                 mentions += self._forms.short_mentions(document.text, mentions, long_forms)
+            mentions = in_text_order(mentions)
+            parts = self._forms.split([long_forms.expand(m.text) or m.text for m in mentions])
             queries.append(
                 [
                     (mention, form)
-                    for mention in in_text_order(mentions)
-                    for form in self._forms.of(mention, long_forms)
+                    for mention, of in zip(mentions, parts, strict=True)
+                    for form in of
                 ]
             )
         forms = [form for pairs in queries for _, form in pairs]
@@ -333,6 +340,21 @@ class Linker:
         texts, contexts = [form for form, _ in forms], [context for _, context in forms]
         answers = iter(self._candidates(texts, contexts, k, by_concept=False))
         return [[list(next(answers)) for _ in query.parts] for query in queries]
+
+    def split(self, mentions: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return the parts of each mention: itself, unless it is composite.
+
+        >>> linker.split(["ovarian and breast cancer"])  # doctest: +SKIP
+        [('ovarian cancer', 'breast cancer')]
+        """
+        return self._forms.split(_check_mentions(mentions))
+
+    def _similarity(self, texts: Sequence[str]) -> list[float]:
+        """Return the score of the first name of each text; 0 without one."""
+        if self.search is None:
+            return [0.0] * len(texts)
+        hits = self.search.search(texts, 1)
+        return np.where(hits.rows[:, 0] >= 0, hits.scores[:, 0], 0.0).tolist()
 
     def _candidates(
         self,

@@ -2,7 +2,7 @@
 
 :class:`DictionaryDetector` finds the names of a store in a text. :func:`split_composite` splits
 composite mentions (*ovarian and breast cancer*). :class:`MentionForms` expands abbreviations and
-splits composites by the names that the store has.
+splits composites whose parts are more similar to names of the store than the whole.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from statistics import fmean
 from typing import Protocol
 
 from biograft.corpus.abbreviations import LongForms, abbreviates, find_abbreviations
@@ -56,7 +57,7 @@ _AND = r"\s*,?\s+(?:and/or|and|or)\s+"
 _CONJUNCTION = re.compile(rf"{_AND}|\s+&\s+", re.IGNORECASE)
 _SEPARATOR = re.compile(rf"{_AND}|\s+&\s+|,\s+", re.IGNORECASE)
 _SLASH = re.compile(r"(?<=[^\W\d_]{2})\s?/\s?(?=[^\W\d_]{2})")
-_PLUS = re.compile(r"(?<=\w)\+(?=\w)|\s\+\s")
+_PLUS = re.compile(r"(?<=\w)\+(?=\w)|\s\+\s|\s*[＋；]\s*")
 _BOTH = re.compile(r"^both\s+", re.IGNORECASE)
 _PREPOSITION = re.compile(r"^(.*\s(?:of|in)\s+(?:the\s+)?)(\S.*)$", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+[a-z]?|[IVX]+|[ivx]+|[A-Z]", re.ASCII)
@@ -81,24 +82,47 @@ def gold_parts(text: str) -> Parts:
     return tuple(text.replace("+", "|").split("|"))
 
 
-def split_composite(text: str, is_name: Callable[[str], bool] | None = None) -> Parts:
+Similarity = Callable[[Sequence[str]], Sequence[float]]
+"""Returns how similar the most similar name of a store is to each text: 1 for a name itself."""
+MARGIN = 0.05
+"""The parts of a composite must be more similar to names than the whole, by this much."""
+
+
+def split_composite(text: str, similarity: Similarity | None = None) -> Parts:
     """Split a composite mention into the names it stands for; other mentions stay whole.
 
-    ``is_name`` returns whether the dictionary has a name. A name of the dictionary is never
-    split. The reading with the highest ratio of known names is taken, if any is known; of equally
-    good ones the first, which is the likeliest.
+    >>> split_composite("ovarian and breast cancer")
+    ('ovarian cancer', 'breast cancer')
     """
-    whole = (text,)
-    if is_name is not None and is_name(text):
-        return whole
-    readings = [parts for parts in _readings(text) if len(parts) > 1 and all(parts)]
-    if not readings:
-        return whole
-    if is_name is None:
-        return readings[0]
-    known = [sum(map(is_name, parts)) / len(parts) for parts in readings]
-    best = max(known)
-    return readings[known.index(best)] if best else whole
+    return split_composites([text], similarity)[0]
+
+
+def split_composites(texts: Sequence[str], similarity: Similarity | None = None) -> list[Parts]:
+    """Split those of some mentions that are composite.
+
+    The reading whose parts are on average the most similar to names is taken, if they are more
+    similar than the whole; of equally good readings the first, which is the likeliest. Without
+    ``similarity`` the first is taken.
+    """
+    readings = {text: [p for p in _readings(text) if len(p) > 1 and all(p)] for text in texts}
+    if similarity is None:
+        return [found[0] if (found := readings[text]) else (text,) for text in texts]
+    needed = dict.fromkeys(
+        each
+        for text, found in readings.items()
+        if found
+        for parts in [(text,), *found]
+        for each in parts
+    )
+    known = dict(zip(needed, similarity(list(needed)), strict=True)) if needed else {}
+    return [_best_reading(text, readings[text], known) for text in texts]
+
+
+def _best_reading(text: str, readings: Sequence[Parts], known: Mapping[str, float]) -> Parts:
+    means = [fmean(known[part] for part in parts) for parts in readings]
+    if not means or max(means) <= known[text] + MARGIN:
+        return (text,)
+    return readings[means.index(max(means))]
 
 
 def _readings(text: str) -> Iterator[Parts]:
@@ -197,11 +221,19 @@ _BEGINS, _ENDS = re.compile(r"(?<!\w)(?<!\w-)"), re.compile(r"s?(?!\w)(?!-\w)")
 class MentionForms:
     """The texts to look up for mentions: long forms of abbreviations, parts of composites."""
 
-    def __init__(self, kb: KnowledgeBase, *, abbreviations: bool, composites: bool) -> None:
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        *,
+        abbreviations: bool,
+        composites: bool,
+        similarity: Similarity | None = None,
+    ) -> None:
+        """``similarity`` is that of a search; without one only names of the store are similar."""
         self._abbreviations, self._composites = abbreviations, composites
-        is_name = lru_cache(_CACHE_SIZE)(lambda text: bool(kb.find(text)))
-        split = lru_cache(_CACHE_SIZE)(lambda form: split_composite(form, is_name))
-        self._is_name, self._split = is_name, split
+        self._is_name = lru_cache(_CACHE_SIZE)(lambda text: bool(kb.find(text)))
+        self._search = similarity
+        self._split: dict[str, Parts] = {}
 
     def long_forms(self, text: str, mentions: Iterable[str] = ()) -> LongForms:
         """Collect the abbreviations of a document, if they are to be expanded.
@@ -216,10 +248,24 @@ class MentionForms:
         bare = {s: long for s in short for long in texts[::-1] if abbreviates(s, long)}
         return LongForms(find_abbreviations(text), bare)
 
-    def of(self, mention: Mention, long_forms: LongForms) -> Parts:
-        """Return the texts to look up for a mention."""
-        form = long_forms.expand(mention.text) or mention.text
-        return self._split(form) if self._composites else (form,)
+    def split(self, forms: Sequence[str]) -> list[Parts]:
+        """Return the texts to look up for each form: its parts, if it is composite."""
+        if not self._composites:
+            return [(form,) for form in forms]
+        if len(self._split) > _CACHE_SIZE:
+            self._split.clear()
+        new = [form for form in dict.fromkeys(forms) if form not in self._split]
+        self._split.update(zip(new, split_composites(new, self._similarity), strict=True))
+        return [self._split[form] for form in forms]
+
+    def _similarity(self, texts: Sequence[str]) -> list[float]:
+        similarity = [float(self._is_name(text)) for text in texts]
+        others = [row for row, value in enumerate(similarity) if not value]
+        if self._search is not None and others:
+            found = self._search([texts[row] for row in others])
+            for row, value in zip(others, found, strict=True):
+                similarity[row] = min(value, 1.0)
+        return similarity
 
     def of_queries(self, queries: Sequence[Query]) -> list[tuple[str, Context]]:
         """Return the text to look up for each part of each query, with its context.

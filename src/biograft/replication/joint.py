@@ -44,7 +44,8 @@ class JointSettings:
     ``added`` is what the dictionaries that are searched have beside the names of the protocol:
     nothing, names of other ontologies (``+names``) or mentions of earlier splits (``+mentions``,
     for a set whose published dictionary has none); each of several is measured. Without ``refit``
-    the encoders of dev, trained on train alone, link test, too.
+    the encoders of dev, trained on train alone, link test, too. Unless ``together``, each set has
+    encoders of its own, as folds that share documents must.
     """
 
     system: str
@@ -54,6 +55,7 @@ class JointSettings:
     protocols: tuple[str, ...] = ("published",)
     added: tuple[str, ...] = ("",)
     refit: bool = True
+    together: bool = True
 
     def __post_init__(self) -> None:
         for name in self.protocols:
@@ -82,8 +84,13 @@ class JointLinking:
                 job.warn(f"{name}: skipped, {reason}")
             else:
                 sets.append(SETS[name])
-        if sets:
-            joint = _Joint(sets, job, parse_settings(job.experiment, JointSettings))
+        if not sets:
+            return
+        settings = parse_settings(job.experiment, JointSettings)
+        joined = [_Joint(sets, job, settings, job.work)]
+        if not settings.together:
+            joined = [_Joint([each], job, settings, job.work / each.name) for each in sets]
+        for joint in joined:
             for split in TRAINED_ON:
                 joint.measure(split)
 
@@ -93,6 +100,8 @@ class _Joint:
     sets: Sequence[LinkingSet]
     job: ExperimentJob
     settings: JointSettings
+    work: Path
+    """The folder of its encoders and of its store for training."""
 
     @property
     def systems(self) -> tuple[str, str]:
@@ -128,7 +137,7 @@ class _Joint:
 
     def finetune(self, split: str, seed: int) -> Path:
         """Train an encoder for a split, if that is not done; return its folder."""
-        out = self.job.work / f"for-{split}" / f"seed-{seed}"
+        out = self.work / f"for-{split}" / f"seed-{seed}"
         if not (out / "done").exists():
             kb = self._store()
             changes = [f"config.training.seed={seed}", *self.settings.changes]
@@ -153,14 +162,14 @@ class _Joint:
         """Average the encoders of all seeds; return the folder of the mean."""
         from biograft.linking.averaging import average_encoders
 
-        out = self.job.work / f"for-{split}" / "average"
+        out = self.work / f"for-{split}" / "average"
         if not out.exists():
             average_encoders(encoders, out)
         return out
 
     def _store(self) -> KnowledgeBase:
         """Return the store of the names of all ontologies."""
-        folder = self.job.work / "joint"
+        folder = self.work / "joint"
         if not (folder / "kb").exists():
             sources = {}
             for chosen in self.sets:

@@ -24,9 +24,9 @@ from biograft.linking.recipes import label_mentions
 from biograft.linking.supervised import grow_store
 from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
-from biograft.replication.linking_dictionaries import NAMES
+from biograft.replication.linking_dictionaries import MENTIONS, NAMES
 from biograft.replication.linking_sets import SETS, LinkingSet
-from biograft.replication.protocols import LinkingTask, open_lexical_index
+from biograft.replication.protocols import PROTOCOLS, LinkingTask, open_lexical_index
 from biograft.replication.results import Row
 from biograft.replication.runner import ExperimentJob, check_names, parse_settings, parse_variants
 
@@ -36,7 +36,7 @@ TOY_NAMES = {
     "D3": ("common cold", "acute coryza", "acute nasopharyngitis"),
     "D4": ("stomach ache", "gastric pain", "gastralgia"),
 }
-MENTIONS = {
+TOY_MENTIONS = {
     "train": (("breast tumour", "D1"), ("a cold", "D3"), ("ovary cancer", "D2")),
     "dev": (("breast cancers", "D1"), ("colds", "D3"), ("stomach pain", "D4")),
     "test": (("breast tumours", "D1"), ("cold", "D3"), ("aching stomach", "D4")),
@@ -47,12 +47,12 @@ def write_biosyn(folder: Path) -> None:
     """Write a set in the layout of BioSyn: a dictionary for each split, mentions in an archive."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"{concept}||{name}\n" for concept, group in TOY_NAMES.items() for name in group]
-    known = [f"{concept}||{text}\n" for s in ("train", "dev") for text, concept in MENTIONS[s]]
-    for split in MENTIONS:
+    known = [f"{concept}||{text}\n" for s in ("train", "dev") for text, concept in TOY_MENTIONS[s]]
+    for split in TOY_MENTIONS:
         with gzip.open(folder / f"{split}_dictionary.txt.gz", "wt", encoding="utf-8") as file:
             file.writelines([*names, *(known if split == "test" else ())])
     with tarfile.open(folder / "concept_files.tar.gz", "w:gz") as archive:
-        for split, mentions in MENTIONS.items():
+        for split, mentions in TOY_MENTIONS.items():
             for row, (text, concept) in enumerate(mentions):
                 line = f"{row}||0|3||Disease||{text}||{concept}\n".encode()
                 member = tarfile.TarInfo(f"processed_{split}/{row}.concept")
@@ -67,7 +67,7 @@ def write_toy_linking(job: ExperimentJob) -> ExperimentJob:
     variants = {
         label: {**variant, "sets": ["ncbi-disease"], "splits": ["test"]}
         for label, variant in job.experiment.variants.items()
-        if not {"encoder", "extended"} & variant.keys()
+        if not {"encoder", "added"} & variant.keys()
     }
     if not variants:
         raise ConfigError("--smoke: every variant of this experiment needs an encoder")
@@ -101,7 +101,8 @@ class LinkingSettings:
 class LinkingVariant:
     """Kinds of search with one encoder: an input, or one made ``from_scratch`` for each set.
 
-    ``extended`` searches the dictionaries with the names of other ontologies.
+    ``added`` is what the dictionaries have beside the names of the protocol: names of other
+    ontologies (``+names``) or mentions of earlier splits (``+mentions``).
     """
 
     search: tuple[str, ...]
@@ -109,11 +110,12 @@ class LinkingVariant:
     from_scratch: str = ""
     splits: tuple[str, ...] = ("test",)
     sets: tuple[str, ...] = ()
-    extended: bool = False
+    added: str = ""
 
     def __post_init__(self) -> None:
         for kind in self.search:
             check_choice("search", kind, SEARCHES)
+        check_choice("added", self.added, ("", NAMES, MENTIONS))
         if self.from_scratch:
             check_choice("from_scratch", self.from_scratch, STATES)
         if self.search != ("lexical",) and bool(self.encoder) == bool(self.from_scratch):
@@ -164,10 +166,11 @@ def _configurations(
     if variant.sets and name not in variant.sets:
         return
     for protocol in settings.protocols:
+        dictionary = PROTOCOLS[protocol].dictionary + variant.added
+        if dictionary not in SETS[name].dictionaries:
+            continue
         for split in variant.splits:
-            task = LinkingTask(set=name, protocol=protocol, split=split)
-            if variant.extended:
-                task = replace(task, dictionary=task.dictionary + NAMES)
+            task = LinkingTask(set=name, protocol=protocol, split=split, dictionary=dictionary)
             for search in variant.search:
                 yield task, search if search == "lexical" else f"{search}:{label}", search
 

@@ -58,13 +58,14 @@ _Systems = dict[tuple[str, str], dict[str, _Line]]
 
 def side_by_side(result: Mapping[str, Any]) -> str:
     """Return the test splits by all protocols: F1 of raw text, else acc@1."""
-    by_protocol = {name: _systems(result["rows"], name) for name in PROTOCOLS}
+    shown = {name: rules for name, rules in PROTOCOLS.items() if not rules.whole}
+    by_protocol = {name: _systems(result["rows"], name) for name in shown}
     systems = dict.fromkeys(key for found in by_protocol.values() for key in found)
     lines = []
     for name, system in sorted(systems, key=lambda key: _order(result["rows"], key)):
         found = [lines.get((name, system), {}).get("test") for lines in by_protocol.values()]
         lines.append([name, system, *(str(line.value) if line else "" for line in found)])
-    heads = [rules.title for rules in PROTOCOLS.values()]
+    heads = [rules.title for rules in shown.values()]
     return markdown(["set", "system", *heads], lines)
 
 

@@ -16,6 +16,7 @@ from biograft.config import check_choice
 from biograft.errors import ConfigError
 from biograft.evaluation import (
     TEXT_FORMATS,
+    EvaluationConfig,
     Gold,
     GoldTexts,
     LinkingResult,
@@ -61,6 +62,8 @@ class Protocol:
     scorer: str = "lenient"
     text: bool = False
     """The linker finds the mentions itself."""
+    whole: bool = False
+    """A composite mention is right if the linker finds all its concepts and no other."""
 
 
 PROTOCOLS = {
@@ -68,6 +71,9 @@ PROTOCOLS = {
     "published": Protocol(title="published, lenient", dictionary=PUBLISHED),
     "strict": Protocol(title="strict, one concept", dictionary=ONTOLOGY, raw=True, scorer="strict"),
     "text": Protocol(title="raw text", dictionary=PUBLISHED, raw=True, text=True),
+    "sets": Protocol(
+        title="all concepts", dictionary=PUBLISHED, raw=True, scorer="strict", whole=True
+    ),
 }
 
 
@@ -131,7 +137,7 @@ class LinkingTask:
         One concept: a mention is one query, and any of its gold concepts is right.
         """
         gold = self.chosen.read_gold(data, self.split, with_texts=with_texts)
-        if self.rules.scorer != "strict":
+        if self.rules.scorer != "strict" or self.rules.whole:
             return gold, gold.queries
         resolved = resolve_gold(gold.queries, StoreIds(kb)).queries
         return gold, [
@@ -155,7 +161,8 @@ class LinkingTask:
         if self.rules.text:
             return self._measure_text(linker, data, work, is_floor=is_floor)
         gold, queries = self.read_queries(data, linker.kb, with_texts=with_texts)
-        result = evaluate_linking(linker, linker.kb, queries, self.rules.scorer)
+        config = EvaluationConfig(split_mentions=self.rules.whole)
+        result = evaluate_linking(linker, linker.kb, queries, self.rules.scorer, config)
         row = {
             **metrics_of(result),
             "causes": _causes(result, linker.kb),

@@ -104,6 +104,17 @@ def test_a_composite_is_right_when_its_parts_are(base, exact):
     assert evaluate_linking(exact, base, [twice], "strict", SMALL)["acc@1"] == 0
 
 
+def test_the_linker_splits_mentions_itself(base, exact):
+    linker, config = Linker.open(base), EvaluationConfig(n_resamples=20, split_mentions=True)
+    both = query("breast cancer and ovarian cancer", "D5", "D6", parts=("breast cancer",))
+    one = query("breast cancer and ovarian cancer", "D5")
+    result = evaluate_linking(linker, base, [both, one], "strict", config)
+    assert [row.right for row in result.rows] == [1, 0]
+    assert [len(row.answers) for row in result.rows] == [2, 2]
+    with pytest.raises(ConfigError, match="split_mentions: expected a linker"):
+        evaluate_linking(exact, base, [both], "strict", config)
+
+
 def test_nil_is_right_where_nothing_fits(base, ranker):
     table = {"flu": [("D1", 0.9)], "cold": [("D4", 0.2)], "x": [("D2", 0.1)]}
     queries = [query("flu", "D1"), query("cold", "D4"), query("x"), query("unheard")]

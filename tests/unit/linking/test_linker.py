@@ -114,6 +114,16 @@ def test_a_composite_mention_is_taken_apart_with_the_same_offsets(kb, linker):
     assert whole.form == "breast and ovarian cancer"
 
 
+def test_parts_need_not_be_names_if_the_search_finds_them_better(kb, linker):
+    """Only mentions with a part that is a name were split."""
+    assert linker.split(["breast cancers and ovarian cancers", "cold"]) == [
+        ("breast cancers", "ovarian cancers"),
+        ("cold",),
+    ]
+    whole = Linker.open(kb, composites=False).split(["breast cancers and ovarian cancers"])
+    assert whole == [("breast cancers and ovarian cancers",)]
+
+
 def test_given_mentions_are_linked_and_no_others(kb, linker):
     document = Document("1", "cold and heart attack", (Mention(0, 4, "cold"),))
     assert [m.text for m in linker(document).mentions] == ["cold"]

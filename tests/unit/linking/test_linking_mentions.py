@@ -11,6 +11,7 @@ from biograft.linking.mentions import (
     MentionDetector,
     gold_parts,
     split_composite,
+    split_composites,
 )
 
 
@@ -38,6 +39,7 @@ from biograft.linking.mentions import (
         ("hepatitis B and C", ["hepatitis B", "hepatitis C"]),
         ("MERRF and MELAS", ["MERRF", "MELAS"]),
         ("asthma and heart disease", ["asthma", "heart disease"]),
+        ("全膀胱切除术＋阑尾切除术", ["全膀胱切除术", "阑尾切除术"]),
         ("甲状腺癌和肺癌", ["甲状腺癌", "肺癌"]),
         ("乳腺、卵巢以及肺癌", ["乳腺癌", "卵巢癌", "肺癌"]),
     ],
@@ -55,18 +57,23 @@ def test_what_is_no_composite_stays_whole(text):
     assert split_composite(text) == (text,)
 
 
+def known(names):
+    """A similarity of 1 for names and 0 for other texts."""
+    return lambda texts: [float(text in names) for text in texts]
+
+
 class TestWithDictionary:
     def test_a_name_is_never_taken_apart(self):
         names = {"head and neck cancer", "head cancer", "neck cancer"}
         text = "head and neck cancer"
-        assert split_composite(text, names.__contains__) == (text,)
+        assert split_composite(text, known(names)) == (text,)
         names.remove(text)
-        assert split_composite(text, names.__contains__) == ("head cancer", "neck cancer")
+        assert split_composite(text, known(names)) == ("head cancer", "neck cancer")
 
     def test_a_text_without_known_parts_stays_whole(self):
         text = "ovarian and breast cancer"
-        assert split_composite(text, {"lung cancer"}.__contains__) == (text,)
-        assert len(split_composite(text, {"breast cancer"}.__contains__)) == 2
+        assert split_composite(text, known({"lung cancer"})) == (text,)
+        assert len(split_composite(text, known({"breast cancer"}))) == 2
 
     @pytest.mark.parametrize(
         ("text", "names"),
@@ -79,7 +86,29 @@ class TestWithDictionary:
         ],
     )  # fmt: skip
     def test_the_reading_with_the_most_names_wins(self, text, names):
-        assert split_composite(text, set(names).__contains__) == tuple(names)
+        assert split_composite(text, known(names)) == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("whole", "parts", "is_split"),
+    [(0.59, (1.0, 0.3), True), (0.62, (1.0, 0.3), False), (0.7, (1.0, 0.3), False)],
+)
+def test_parts_must_be_more_similar_to_names_than_the_whole(whole, parts, is_split):
+    similarity = {"脾切除+胆囊切除": whole, "脾切除": parts[0], "胆囊切除": parts[1]}
+    (found,) = split_composites(["脾切除+胆囊切除"], lambda texts: [similarity[t] for t in texts])
+    assert found == (("脾切除", "胆囊切除") if is_split else ("脾切除+胆囊切除",))
+
+
+def test_all_mentions_are_searched_at_once_and_those_of_one_reading_not_at_all():
+    asked = []
+
+    def similarity(texts):
+        asked.append(list(texts))
+        return [1.0] * len(texts)
+
+    mentions = ["HIV+HCV", "flu", "HIV；HCV"]
+    assert split_composites(mentions, similarity) == [(text,) for text in mentions]
+    assert asked == [["HIV+HCV", "HIV", "HCV", "HIV；HCV"]]
 
 
 def test_gold_is_split_at_its_own_marks_and_not_stripped():
@@ -97,7 +126,7 @@ def test_any_text_gives_parts_that_are_not_empty(words):
     assert parts == (text,) or (
         len(parts) > 1 and all(part.strip() == part != "" for part in parts)
     )
-    assert split_composite(text, lambda _: False) == (text,)
+    assert split_composite(text, known(())) == (text,)
 
 
 GIVEN = (Mention(0, 6, "Fevers", ("D005334",), "Disease"),)

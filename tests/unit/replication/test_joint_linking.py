@@ -11,12 +11,12 @@ from tiny_models import tiny_encoder_folder
 
 from biograft.errors import ConfigError
 from biograft.replication import Experiment, ExperimentJob, run_experiment
-from biograft.replication.linking import MENTIONS, TOY_NAMES, write_biosyn
+from biograft.replication.linking import TOY_MENTIONS, TOY_NAMES, write_biosyn
 from biograft.replication.linking_dictionaries import procedures_with_terms
 
 SETS = ("ncbi_disease", "bc5cdr")
 TEXTS = [name for group in TOY_NAMES.values() for name in group]
-TEXTS += [text for mentions in MENTIONS.values() for text, _ in mentions]
+TEXTS += [text for mentions in TOY_MENTIONS.values() for text, _ in mentions]
 JOINT = """paper = "P"
 claim = "C."
 kind = "joint_linking"
@@ -84,6 +84,17 @@ def test_the_average_is_measured_with_the_weight_of_dev(run):
     assert len(run.said) == len(rows)  # nothing was measured again
     with pytest.raises(ConfigError, match="protocols"):
         run(JOINT.replace('"ontology", ', '"other", '))
+
+
+def test_each_set_may_have_encoders_of_its_own(run):
+    rows, work = run(f"{JOINT}together = false\nrefit = false\n".replace("[0, 1]", "[0]"))
+    assert len(rows) == 2 * 2 * 2 * 2
+    assert all(row["trained_on"] == [row["set"]] for row in rows)
+    folders = [
+        work / name / "for-dev/seed-0/encoder" for name in ("ncbi-disease", "bc5cdr-disease")
+    ]
+    assert all(folder.is_dir() for folder in folders)
+    assert not (work / "for-dev").exists()
 
 
 def test_procedures_have_the_terms_of_earlier_splits(tmp_path):

@@ -11,7 +11,7 @@ from tiny_models import tiny_encoder_folder
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.replication import Experiment, ExperimentJob, run_experiment
-from biograft.replication.linking import MENTIONS, TOY_NAMES, read_resolved, write_biosyn
+from biograft.replication.linking import TOY_MENTIONS, TOY_NAMES, read_resolved, write_biosyn
 from biograft.replication.linking_dictionaries import (
     chemicals_with_mentions,
     extend,
@@ -23,7 +23,7 @@ from biograft.replication.protocols import LinkingTask
 from biograft.sources import SourceConfig
 
 TEXTS = [name for group in TOY_NAMES.values() for name in group]
-TEXTS += [text for mentions in MENTIONS.values() for text, _ in mentions]
+TEXTS += [text for mentions in TOY_MENTIONS.values() for text, _ in mentions]
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def texts(tmp_path):
     """The mentions of the toy set in their texts, in PubTator files; one has a homonym."""
     for split, path in SETS["ncbi-disease-text"].gold.items():
         blocks = []
-        for n, (mention, concept) in enumerate(MENTIONS[split]):
+        for n, (mention, concept) in enumerate(TOY_MENTIONS[split]):
             lines = [f"{n}|t|{mention} seen", f"{n}|a|"]
             lines.append(f"{n}\t0\t{len(mention)}\t{mention}\tDisease\t{concept}|D9")
             blocks.append("\n".join(lines))
@@ -188,7 +188,7 @@ def test_chemicals_have_the_mentions_of_earlier_splits(write, tmp_path):
         (tmp_path / f"{split}.txt").write_text(text, encoding="utf-8")
     source = chemicals_with_mentions(lambda split: f"{split}.txt")
     names = {}
-    for split in MENTIONS:
+    for split in TOY_MENTIONS:
         work = tmp_path / split
         work.mkdir()
         path = source(tmp_path, split, work).path
@@ -324,7 +324,7 @@ def test_generation_is_measured_alone_in_texts_and_beside_a_search(run, tmp_path
     for split, path in SETS["ncbi-disease"].texts.items():
         file = tmp_path / "data" / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        mentions = enumerate(MENTIONS[split])
+        mentions = enumerate(TOY_MENTIONS[split])
         text = "".join(f"{n}|t|Seen: {mention}.\n\n" for n, (mention, _) in mentions).encode()
         file.write_bytes(gzip.compress(text) if file.suffix == ".gz" else text)
     inputs = {"encoder": tiny_encoder_folder(tmp_path / "tiny", TEXTS)}
