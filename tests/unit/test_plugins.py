@@ -57,7 +57,7 @@ HITS = Measure(of_each=lambda judged, k: np.ones(len(judged)), has_cutoff=True)
 TASK = """
 from dataclasses import replace
 
-from biograft.tasks.classification import MATCHING as TASK  # any TaskKind will do
+from biograft.tasks.kinds import MATCHING as TASK  # any TaskKind will do
 """
 ENTRIES = """
 [biograft.sources]

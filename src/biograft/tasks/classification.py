@@ -23,7 +23,6 @@ from biograft.metrics import ClassReport, Counts
 from biograft.nn import TextEncoder
 from biograft.tasks.configs import ClassificationConfig, InferenceConfig, MatchingConfig
 from biograft.tasks.network import LinearHead, TaskNetwork
-from biograft.tasks.task import TaskKind, reader_of
 from biograft.tasks.tokens import SequenceTokenizer, TextSequence
 
 
@@ -314,29 +313,3 @@ def _chance(gold: Sequence[Labels], counted: Collection[str]) -> dict[str, Any]:
         wrong = len(labels) * len(gold) - right
         f1 = max(f1, Counts(right, wrong, n_counted - right).f1)
     return {"accuracy": n_correct / len(gold), "labels": list(most_frequent), "f1": f1}
-
-
-_METRICS = ("f1", "accuracy", "macro_f1", "precision", "recall")
-
-MATCHING = TaskKind(
-    config=MatchingConfig,
-    read=reader_of("pair"),
-    create=MatchingModel.from_examples,
-    build=MatchingModel,
-    metrics=_METRICS,
-    counting=("positive",),
-)
-INFERENCE = TaskKind(
-    config=InferenceConfig,
-    read=reader_of("pair"),
-    create=InferenceModel.from_examples,
-    build=InferenceModel,
-    metrics=_METRICS,
-)
-CLASSIFICATION = TaskKind(
-    config=ClassificationConfig,
-    read=reader_of("class"),
-    create=ClassificationModel.from_examples,
-    build=ClassificationModel,
-    metrics=_METRICS,
-)

@@ -41,9 +41,10 @@ class Report(Protocol):
 
 
 class TaskModel(Protocol[Example_contra, Prediction]):
-    """A model of one task.
+    """A model of one task, made of an encoder, a configuration and labels.
 
-    Examples are what the files of the task hold (documents, pairs, questions).
+    Examples are what the files of the task hold (documents, pairs, questions). The class also has
+    ``from_examples(encoder, config, examples)``, which makes an untrained model for their labels.
     """
 
     kind: str

@@ -16,14 +16,12 @@ from typing import Any
 from torch import Tensor, nn
 
 from biograft.corpus.alignment import NONE
-from biograft.corpus.formats import read_documents, write_documents
+from biograft.corpus.formats import write_documents
 from biograft.documents import Document, Mention
-from biograft.errors import ConfigError, InputError
 from biograft.metrics import ClassReport, entity_report
 from biograft.metrics.precision_recall import Entity
 from biograft.nn import TextEncoder
-from biograft.sources.log import ReadLog
-from biograft.tasks.configs import NerConfig, TaskDataConfig
+from biograft.tasks.configs import NerConfig
 from biograft.tasks.ner_heads import CrfHead, SpanHead, TagHead
 from biograft.tasks.ner_text import (
     TagSet,
@@ -36,7 +34,6 @@ from biograft.tasks.ner_text import (
     split_texts,
 )
 from biograft.tasks.network import Outputs, TaskNetwork
-from biograft.tasks.task import TaskExamples, TaskKind
 from biograft.tasks.tokens import TaskTokenizer
 
 _BATCH_DOCUMENTS = 2000
@@ -201,35 +198,3 @@ def _mentions(document: Document, text: TextUnit, spans: Sequence[WordSpan]) -> 
     for first, end, kind in spans:
         start, stop = int(text.words[first, 0]), int(text.words[end - 1, 1])
         yield Mention(start, stop, document.text[start:stop], type=kind)
-
-
-def read(paths: Sequence[str], split: str, data: TaskDataConfig) -> TaskExamples:
-    """Read documents of any format."""
-    if data.has_splits or data.dev_list or data.grouped or data.schema:
-        raise ConfigError(
-            "data: has_splits, dev_list, grouped and schema do not apply to documents; leave them "
-            "out"
-        )
-    documents: list[Document] = []
-    rejected: Counter[str] = Counter()
-    for path in paths:
-        log = ReadLog(Path(path))
-        content = list(read_documents(path, data.format, log))
-        if not any(document.mentions for document in content):
-            raise InputError(
-                f"holds no mention in {len(content):,} documents",
-                path=path,
-                remedy="check the format",
-            )
-        documents += content
-        rejected += log.rejected.counts
-    return TaskExamples(documents, rejected)
-
-
-KIND = TaskKind(
-    config=NerConfig,
-    read=read,
-    create=NerModel.from_examples,
-    build=NerModel,
-    counting=("types",),
-)

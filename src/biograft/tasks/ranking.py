@@ -24,7 +24,6 @@ from biograft.errors import ConfigError
 from biograft.nn import TextEncoder
 from biograft.tasks.configs import RankingConfig
 from biograft.tasks.network import LinearHead, TaskNetwork
-from biograft.tasks.task import TaskKind, reader_of
 from biograft.tasks.tokens import SequenceTokenizer, TextSequence
 
 
@@ -281,13 +280,3 @@ def rank_of(example: RankingExample, scores: Sequence[float]) -> tuple[int, bool
     best = max(score for candidate, score in pairs if candidate.relevance > 0)
     wrong = [score for candidate, score in pairs if candidate.relevance <= 0]
     return 1 + sum(score >= best for score in wrong), best in wrong
-
-
-KIND = TaskKind(
-    config=RankingConfig,
-    read=reader_of("ranking"),
-    create=RankingModel.from_examples,
-    build=RankingModel,
-    metrics=("acc@1", "mrr"),
-    counting=("questions",),
-)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from biograft.config import from_mapping
-from biograft.errors import ConfigError, MissingExtraError, nearest
+from biograft.errors import ConfigError, nearest
 from biograft.pretraining.recipe import EncoderConfig
 from biograft.recipes.recipe import Recipe, read_table
 from biograft.tasks.configs import SearchConfig, TaskDataConfig
@@ -85,7 +85,4 @@ def _load_task(name: str, task: Any) -> TaskKind:
         raise ConfigError(
             f"recipe {name}: no {TASKS.kind} is called {task!r}; {nearest(str(task), TASKS)}"
         )
-    try:
-        return TASKS.load(task)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("models", "a model of a task") from error
+    return TASKS.load(task)

@@ -26,7 +26,6 @@ from biograft.metrics import ClassReport, label_report
 from biograft.nn import TextEncoder
 from biograft.tasks.configs import RelationConfig
 from biograft.tasks.network import LinearHead, TaskNetwork
-from biograft.tasks.task import TaskKind, reader_of
 from biograft.tasks.tokens import TaskTokenizer
 
 MIN_ROOM = 8
@@ -235,12 +234,3 @@ def add_markers(encoder: TextEncoder, markers: Sequence[str]) -> None:
     encoder.tokenizer.add_tokens(new)
     n_tokens = max(len(encoder.tokenizer), encoder.model.get_input_embeddings().num_embeddings)
     encoder.model.resize_token_embeddings(n_tokens, mean_resizing=False)
-
-
-KIND = TaskKind(
-    config=RelationConfig,
-    read=reader_of("relation"),
-    create=RelationModel.from_examples,
-    build=RelationModel,
-    counting=("negative",),
-)

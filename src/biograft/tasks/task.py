@@ -1,7 +1,8 @@
 """The registry of tasks: the configuration, reader, model and metrics of each.
 
-A task is one module that defines a ``TaskKind``, and one line in ``TASKS``. Its model follows the
-``TaskModel`` protocol (``tasks/model.py``).
+A task is a ``TaskKind`` (those of biograft are in ``tasks/kinds.py``), and one line in ``TASKS``.
+Its model follows the ``TaskModel`` protocol (``tasks/model.py``), and is imported when one is
+made, so that recipes are read without torch.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from biograft.corpus.formats import read_documents
 from biograft.corpus.tasks import TaskConfig, read_task
 from biograft.corpus.tasks.records import ClassExample, Example, RankingExample, labels_of
-from biograft.errors import InputError
-from biograft.registry import Registry
+from biograft.documents import Document
+from biograft.errors import ConfigError, InputError
+from biograft.registry import Registry, load_object
+from biograft.sources.log import ReadLog
 from biograft.tasks.configs import TaskDataConfig
 
 if TYPE_CHECKING:
@@ -47,10 +51,8 @@ class TaskKind:
     """The class of a recipe's table ``config``; its ``training`` is a ``TaskTraining``."""
     read: Callable[[Sequence[str], str, TaskDataConfig], TaskExamples]
     """Reads files as the examples of a split: train, dev or test."""
-    create: Callable[[TextEncoder, Any, Sequence[Any]], TaskModel[Any, Any]]
-    """Creates an untrained model whose labels come from the training examples."""
-    build: Callable[[TextEncoder, Any, tuple[str, ...]], TaskModel[Any, Any]]
-    """Builds a model for known labels, into which saved weights are loaded."""
+    model: type[Any] | str
+    """The class of its model, or where it is: ``module:Class``."""
     metrics: tuple[str, ...] = ("f1", "precision", "recall", "macro_f1")
     """The metrics summarised over seeds; the first, the main one, selects on dev."""
     counting: tuple[str, ...] = ()
@@ -62,22 +64,40 @@ class TaskKind:
         """The metric that selects epochs, learning rates and seeds, and compares runs."""
         return self.metrics[0]
 
+    def create(
+        self, encoder: TextEncoder, config: Any, examples: Sequence[Any]
+    ) -> TaskModel[Any, Any]:
+        """Create an untrained model whose labels come from the training examples."""
+        model: TaskModel[Any, Any] = self._model.from_examples(encoder, config, examples)
+        return model
+
+    def build(
+        self, encoder: TextEncoder, config: Any, labels: tuple[str, ...]
+    ) -> TaskModel[Any, Any]:
+        """Build a model for known labels, into which saved weights are loaded."""
+        model: TaskModel[Any, Any] = self._model(encoder, config, labels)
+        return model
+
+    @property
+    def _model(self) -> Any:
+        return load_object(self.model) if isinstance(self.model, str) else self.model
+
 
 TASKS: Registry[TaskKind] = Registry(
     "kind of task",
     {
-        "ner": ("ner:KIND", "named entity recognition in documents"),
+        "ner": ("kinds:NER", "named entity recognition in documents"),
         "relation": (
-            "relation:KIND",
+            "kinds:RELATION",
             "relation extraction: the relation between two mentions of a text",
         ),
-        "matching": ("classification:MATCHING", "whether two texts say or ask the same"),
+        "matching": ("kinds:MATCHING", "whether two texts say or ask the same"),
         "inference": (
-            "classification:INFERENCE",
+            "kinds:INFERENCE",
             "natural language inference: the relation between two texts",
         ),
-        "classification": ("classification:CLASSIFICATION", "the class or classes of a text"),
-        "ranking": ("ranking:KIND", "answer ranking: candidate answers to a question, best first"),
+        "classification": ("kinds:CLASSIFICATION", "the class or classes of a text"),
+        "ranking": ("kinds:RANKING", "answer ranking: candidate answers to a question, best first"),
     },
     group="biograft.tasks",
     home="biograft.tasks",
@@ -111,6 +131,29 @@ def reader_of(record: str) -> Callable[[Sequence[str], str, TaskDataConfig], Tas
         return TaskExamples(examples, rejected)
 
     return read
+
+
+def read_labelled_documents(paths: Sequence[str], split: str, data: TaskDataConfig) -> TaskExamples:
+    """Read documents with mentions, of any format."""
+    if data.has_splits or data.dev_list or data.grouped or data.schema:
+        raise ConfigError(
+            "data: has_splits, dev_list, grouped and schema do not apply to documents; leave them "
+            "out"
+        )
+    documents: list[Document] = []
+    rejected: Counter[str] = Counter()
+    for path in paths:
+        log = ReadLog(Path(path))
+        content = list(read_documents(path, data.format, log))
+        if not any(document.mentions for document in content):
+            raise InputError(
+                f"holds no mention in {len(content):,} documents",
+                path=path,
+                remedy="check the format",
+            )
+        documents += content
+        rejected += log.rejected.counts
+    return TaskExamples(documents, rejected)
 
 
 def _check_labelled(examples: Sequence[Example], path: str) -> None:

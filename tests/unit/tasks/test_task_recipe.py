@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import subprocess
+import sys
+
 import pytest
 
 from biograft.errors import ConfigError
 from biograft.recipes import shipped_recipes
+from biograft.registry import load_object
 from biograft.tasks.recipe import TaskRecipe
 from biograft.tasks.task import TASKS, TaskKind
 
@@ -21,6 +26,24 @@ def test_every_shipped_recipe_loads(name):
 @pytest.mark.parametrize("name", list(TASKS))
 def test_every_kind_loads(name):
     assert isinstance(TASKS.load(name), TaskKind)
+
+
+@pytest.mark.parametrize("name", list(TASKS))
+def test_the_model_of_every_kind_is_found(name):
+    kind = TASKS.load(name)
+    model = load_object(kind.model)
+    assert callable(model.from_examples)
+    assert "config" in inspect.signature(model).parameters
+
+
+def test_recipes_are_read_without_torch():
+    """The registry imported the modules of the models: ten seconds for `recipe show`."""
+    code = (
+        "import sys; from biograft.recipes import Recipe, shipped_recipes\n"
+        "for name in shipped_recipes(): Recipe.load(name)\n"
+        "assert not {'torch', 'transformers'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_papers_settings():
