@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import shutil
 import tarfile
 import time
@@ -98,11 +99,13 @@ STATES = ("untrained", "aligned")
 class LinkingSettings:
     """The protocols, how character-level encoders are made from scratch, and what aligns others.
 
-    Encoders are aligned on the names of ``aligned_on``, a set with translations of its training
-    concepts, by ``sapbert-cpu`` with the ``alignment`` changes.
+    ``dictionary`` replaces that of the protocols. Encoders are aligned on the names of
+    ``aligned_on``, a set with translations of its training concepts, by ``sapbert-cpu`` with the
+    ``alignment`` changes.
     """
 
     protocols: tuple[str, ...] = ("published",)
+    dictionary: str = ""
     scratch_steps: int = 800
     scratch_width: int = 192
     aligned_on: str = ""
@@ -203,7 +206,9 @@ def _configurations(
         return
     for protocol in settings.protocols:
         for split in variant.splits:
-            task = LinkingTask(set=name, protocol=protocol, split=split)
+            task = LinkingTask(
+                set=name, protocol=protocol, split=split, dictionary=settings.dictionary
+            )
             if variant.extended:
                 task = replace(task, dictionary=task.dictionary + NAMES)
             for search in variant.search:
@@ -255,6 +260,12 @@ class _Encoders:
             self.opened.clear()  # one is used at a time, and may be large
             self.opened[folder] = CachedEncoder(load_encoder(folder))
         return cast("NameEncoder", self.opened[folder])
+
+    def alignment(self, label: str) -> Row:
+        """Return how many steps an aligned encoder was trained, and how many were planned."""
+        done = self.job.work / "aligned" / label / "done"
+        steps: Row = json.loads(done.read_text(encoding="utf-8"))
+        return steps
 
     def _folder(
         self, chosen: LinkingSet, label: str, variant: LinkingVariant, settings: LinkingSettings
@@ -308,7 +319,9 @@ class _Measurement:
         dense = DenseIndex.open(index / DENSE, kb, encoder)
         settings = encoder.settings
         about = {"pooling": settings.pooling, "max_length": settings.max_length}
-        described = {"encoder": {"fingerprint": encoder.fingerprint(), **about}}
+        described: Row = {"encoder": {"fingerprint": encoder.fingerprint(), **about}}
+        if variant.aligned:
+            described["aligned"] = self.encoders.alignment(label)
         if search == "dense":
             return FusedSearch([dense]), described
         weight = variant.lexical_weight
@@ -372,8 +385,8 @@ def _align(kb: KnowledgeBase, encoder: Path, changes: Sequence[str], out: Path) 
     fixed = (f'encoder.name="{encoder}"', "training.eval_every=0", "training.seed=0")
     recipe = PretrainingRecipe.load("sapbert-cpu", [*fixed, *changes])
     resume = (out / "run" / "checkpoints").exists()
-    pretrain(recipe, kb, out / "run", resume=resume, progress=Progress())
-    (out / "done").touch()
+    trained = pretrain(recipe, kb, out / "run", resume=resume, progress=Progress()).training
+    (out / "done").write_text(json.dumps({"step": trained.step, "n_steps": trained.n_steps}))
 
 
 def read_resolved(

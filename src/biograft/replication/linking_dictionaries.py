@@ -33,6 +33,8 @@ NAMES = "+names"
 """Ends the name of a dictionary that is extended by cross-reference."""
 MENTIONS = "+mentions"
 """Ends the name of a dictionary that is extended by the mentions of earlier splits."""
+OF_SPLIT = "split"
+"""A dictionary of the concepts of one split alone, small enough for a slow encoder."""
 TRANSLATIONS = "+translations"
 """Ends the name of a dictionary that is extended by the translations of training concepts."""
 MakeSource = Callable[[Path, str, Path], SourceConfig]
@@ -281,11 +283,22 @@ def hpo(data: Path, split: str, work: Path) -> SourceConfig:
     return SourceConfig(path=data / "ontologies" / "obo" / "hp.obo.gz", format="obo")
 
 
-def hpo_translated(data: Path, split: str, work: Path) -> SourceConfig:
-    """Return the names of HPO with the translations of its training concepts."""
+def hpo_of_split(data: Path, split: str, work: Path) -> SourceConfig:
+    """Return the names of the concepts of a split: a fifth of HPO for test."""
+    english = _open_hpo(data, split, work)
+    names = [(each.id, name.text, name.language) for each in english for name in each.names]
+    return _write_table((line for line in names if part_of(line[0]) == split), work)
+
+
+def _open_hpo(data: Path, split: str, work: Path) -> KnowledgeBase:
     if not (work / "english").exists():
         build_store(BuildConfig(sources=(hpo(data, split, work),)), work / "english")
-    english = KnowledgeBase.open(work / "english")
+    return KnowledgeBase.open(work / "english")
+
+
+def hpo_translated(data: Path, split: str, work: Path) -> SourceConfig:
+    """Return the names of HPO with the translations of its training concepts."""
+    english = _open_hpo(data, split, work)
     lines = [(each.id, name.text, name.language) for each in english for name in each.names]
     for path in HPO_TRANSLATIONS.values():
         source = SourceConfig(path=data / "ontologies" / path)

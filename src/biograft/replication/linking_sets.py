@@ -19,6 +19,7 @@ from biograft.replication.linking_dictionaries import (
     LINKING,
     MENTIONS,
     NAMES,
+    OF_SPLIT,
     ONTOLOGY,
     PUBLISHED,
     TRANSLATIONS,
@@ -30,6 +31,7 @@ from biograft.replication.linking_dictionaries import (
     chemicals_with_mentions,
     diseases_extended,
     hpo,
+    hpo_of_split,
     hpo_translated,
     medic_file,
     open_umls,
@@ -260,10 +262,11 @@ def _hpo(language: str) -> LinkingSet:
         gold=dict.fromkeys(SPLITS, f"ontologies/{HPO_TRANSLATIONS[language]}"),
         dictionaries={
             PUBLISHED: Dictionary(hpo),
+            OF_SPLIT: Dictionary(hpo_of_split, by_split=True),
             PUBLISHED + TRANSLATIONS: Dictionary(hpo_translated),
         },
-        note="translated labels of HPO, linked to its English names of 2013; labels of concepts "
-        "newer than that are left out",
+        note="translated labels of HPO, linked to its English names of 2013 (dictionary 'split': "
+        "of the concepts of the split alone); labels of newer concepts are left out",
         by_concept=True,
         shared="hpo",
         drops=("unknown-ids",),
