@@ -49,6 +49,11 @@ SNIPPETS: dict[str, dict[str, str]] = {
         "ctd.tsv": "# DiseaseName\tDiseaseID\tParentIDs\nflu\tMESH:D1\tMESH:D2\n",
         "ctd.csv": "# DiseaseName,DiseaseID,Synonyms\nflu,MESH:D1,influenza|grippe\n",
     },
+    "babelon": {
+        "hp.tsv": "source_language\ttranslation_language\tsubject_id\tpredicate_id\tsource_value\t"
+        "translation_value\ttranslation_status\n"
+        "en\tes\tHP:1\trdfs:label\tFever\tFiebre\tOFFICIAL\n",
+    },
     "zh-disease": {
         "a.jsonl": '{"id": "1", "gaishu_info": {"name": "感冒", "common_drug": ["药"]}}\n'
     },

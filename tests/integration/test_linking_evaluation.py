@@ -61,7 +61,7 @@ def load(path):
 
 def unresolved(queries):
     """Queries as they are: gold ids and dictionary ids are already spelled alike."""
-    return Resolved(tuple(queries), frozenset(), 0)
+    return Resolved(tuple(queries), frozenset(), (False,) * len(queries))
 
 
 @pytest.mark.parametrize(

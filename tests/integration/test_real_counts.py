@@ -179,19 +179,25 @@ def test_other_tables_and_triples(built, name, columns, expected):
 
 
 def test_translations_join_an_ontology(tmp_path, shared_data):
-    """HPO's Chinese labels, read through a column mapping, meet the OBO file by id."""
-    columns = {
-        "id": "subject_id", "name": "translation_value", "language": "translation_language",
-    }  # fmt: skip
-    labels = shared_data("ontologies/translations/hp-zh.babelon.tsv.gz")
-    sources = (
-        SourceConfig(path=shared_data("ontologies/obo/hp.obo.gz")),
-        SourceConfig(path=labels, columns=columns),
-    )
-    build_store(BuildConfig(sources=sources), tmp_path / "KB")
+    """HPO's Chinese labels meet the OBO file by id."""
+    names = ("obo/hp.obo.gz", "translations/hp-zh.babelon.tsv.gz")
+    sources = tuple(SourceConfig(path=shared_data(f"ontologies/{name}")) for name in names)
+    report = build_store(BuildConfig(sources=sources), tmp_path / "KB")
+    assert report.sources[1].n_read == 18_988
     base = KnowledgeBase.open(tmp_path / "KB")
     assert base["HP:0000002"].name == "Abnormality of body height"
     assert [m.concept for m in base.find("身高异常")] == ["HP:0000002"]
+
+
+def test_spanish_definitions_are_told_from_names(built):
+    """The Disease Ontology's translations: 2,046 of the rows are definitions, some of many lines.
+
+    Definitions of concepts without a translated name are dropped with these.
+    """
+    report, _ = built("ontologies/translations/doid-es-translated.tsv.gz")
+    assert report.sources[0].n_read == 5_981
+    assert report.counts["definitions"] == 476
+    assert report.sources[0].rejected == {}
 
 
 def test_disease_ontology_and_medic_merge_by_xrefs_without_heaps(tmp_path, shared_data):

@@ -57,7 +57,8 @@ def link(
         typer.Option(
             "--format",
             metavar="F",
-            help="biosyn, pubtator, aap, xlbel, cometa, cometa-specific, procedures or sample.",
+            help="biosyn, pubtator, aap, xlbel, cometa, cometa-specific, procedures, babelon or "
+            "sample.",
         ),
     ],
     scorer: Annotated[

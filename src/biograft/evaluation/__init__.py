@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         Mistake as Mistake,
         Population as Population,
         find_mistakes as find_mistakes,
+        score_reachable as score_reachable,
         similarity_buckets as similarity_buckets,
         sub_populations as sub_populations,
     )

@@ -29,6 +29,7 @@ from biograft.text import normalise
 TOP_CONCEPTS = 100
 BUCKETS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Lower bounds of the buckets of similarity; the last holds mentions equal to a gold name."""
+REACHABLE = "concept in the store"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,17 @@ def sub_populations(
         "multi word": ~single,
         "not a direct match": np.array([not is_direct_match(q, base) for q in queries]),
     }
+    if result.resolved.n_unreachable:
+        flags[REACHABLE] = ~np.array(result.resolved.unreachable)
     if training is not None:
         flags |= _against_training(queries, training, base)
     return [_score(name, result.judgements, mask) for name, mask in flags.items()]
+
+
+def score_reachable(result: LinkingResult) -> Population:
+    """Score the queries whose concepts the store has: the linker without the gaps of the store."""
+    mask = ~np.array(result.resolved.unreachable, dtype=np.bool_)
+    return _score(REACHABLE, result.judgements, mask)
 
 
 def _against_training(

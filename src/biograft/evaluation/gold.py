@@ -110,6 +110,10 @@ GOLD_FORMATS: Registry[GoldReader] = Registry(
             f"{_HOME}:read_procedures",
             "Chinese terms and their standard names (joined by ##); tab-separated",
         ),
+        "babelon": (
+            f"{_HOME}:read_babelon",
+            "Babelon: translated names of an ontology's concepts; tab-separated with a header",
+        ),
         "sample": (f"{_HOME}:read_sample", _SAMPLE),
     },
     group="biograft.gold_formats",

@@ -1,4 +1,4 @@
-"""Gold standard readers: BioSyn, PubTator, AskAPatient, XL-BEL, COMETA, procedures, JSON."""
+"""Gold standard readers: BioSyn, PubTator, AskAPatient, XL-BEL, COMETA, Babelon and others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from biograft.documents import Document, Mention
 from biograft.errors import EncodingError, FormatError, InputError
 from biograft.evaluation.gold import GoldConfig, LinkQuery, gold_ids
 from biograft.metrics.linking import split_composite
+from biograft.sources import babelon
 from biograft.sources.files import MAX_LINE_BYTES, decode, is_empty, open_tar, read_lines
+from biograft.sources.format import SourceConfig
 from biograft.sources.limits import EXPANSION, max_expansion, max_value, raise_limit, too_large
 from biograft.sources.log import ReadLog
 
@@ -319,6 +321,12 @@ def _cometa_query(term: str, example: str, concept: str, line: int, log: ReadLog
         end=found.end() if found else None,
         context=example,
     )
+
+
+def read_babelon(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
+    """Read translated labels and exact synonyms as queries, in the order of the rows."""
+    for name in babelon.read_names(SourceConfig(path=Path(path)), log):
+        yield LinkQuery(name.text, frozenset(gold_ids([name.concept])))
 
 
 OPEN, CLOSE = "<tgt>", "</tgt>"

@@ -100,8 +100,13 @@ class Resolved:
     queries: tuple[LinkQuery, ...]
     unknown: frozenset[str]
     """Gold ids (or gold names) that are not in the store; no answer can match them."""
-    n_unreachable: int
-    """Number of queries that need one of them, and cannot be right under the strict rule."""
+    unreachable: tuple[bool, ...]
+    """For each query whether it needs one of them, and cannot be right under the strict rule."""
+
+    @property
+    def n_unreachable(self) -> int:
+        """Number of queries that need an unknown id."""
+        return sum(self.unreachable)
 
 
 class _ResolvedQuery(NamedTuple):
@@ -133,7 +138,7 @@ def resolve_gold(queries: Iterable[LinkQuery], ids: StoreIds) -> Resolved:
     return Resolved(
         tuple(each.query for each in resolved),
         frozenset().union(*(each.unknown for each in resolved)),
-        sum(each.unreachable for each in resolved),
+        tuple(each.unreachable for each in resolved),
     )
 
 

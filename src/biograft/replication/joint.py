@@ -24,13 +24,12 @@ from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
 from biograft.linking.search_weights import fit_lexical_weight
 from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
-from biograft.replication.linking import missing_split, read_resolved
+from biograft.replication.linking import copy_index, missing_split, read_resolved
 from biograft.replication.linking_dictionaries import ONTOLOGY
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.protocols import PROTOCOLS, LinkingTask
 from biograft.replication.results import Row
 from biograft.replication.runner import ExperimentJob, check_names, no_smoke, parse_settings
-from biograft.replication.supervised import copy_index
 
 TRAINED_ON = {"dev": ("train",), "test": ("train", "dev")}
 """Split that is linked -> splits that the encoder is trained on."""

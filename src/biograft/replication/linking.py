@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
+import shutil
 import tarfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from biograft.config import check_choice
+import numpy as np
+
+from biograft.config import Ratio, check_choice, check_fields
 from biograft.errors import ConfigError
 from biograft.evaluation import LinkQuery, StoreIds, resolve_gold
 from biograft.kb import KnowledgeBase
-from biograft.linking import Generator, Linker, build_index
+from biograft.linking import Linker, build_index
 from biograft.linking.config import SEARCHES
+from biograft.linking.dense import DenseIndex
+from biograft.linking.dense.encoders import NameEncoder, load_encoder
+from biograft.linking.dense.search import Vectors
 from biograft.linking.fusion import FusedSearch
-from biograft.linking.index import DENSE, LEXICAL
+from biograft.linking.index import DENSE, LEXICAL, update_index
 from biograft.linking.lexical import LexicalIndex
 from biograft.linking.recipes import label_mentions
 from biograft.linking.supervised import grow_store
 from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
-from biograft.replication.linking_dictionaries import MENTIONS, NAMES
+from biograft.replication.linking_dictionaries import MENTIONS, NAMES, PUBLISHED, TRANSLATIONS
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.protocols import PROTOCOLS, LinkingTask, open_lexical_index
 from biograft.replication.results import Row
@@ -90,29 +97,48 @@ STATES = ("untrained", "aligned")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkingSettings:
-    """The protocols, and how character-level encoders are made from scratch."""
+    """The protocols, how character-level encoders are made from scratch, and what aligns others.
+
+    ``dictionary`` replaces that of the protocols. Encoders are aligned on the names of
+    ``aligned_on``, a set with translations of its training concepts, by ``sapbert-cpu`` with the
+    ``alignment`` changes.
+    """
 
     protocols: tuple[str, ...] = ("published",)
+    dictionary: str = ""
     scratch_steps: int = 800
     scratch_width: int = 192
+    aligned_on: str = ""
+    alignment: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        translated = (
+            n for n, each in SETS.items() if PUBLISHED + TRANSLATIONS in each.dictionaries
+        )
+        check_choice("aligned_on", self.aligned_on, ("", *translated))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkingVariant:
     """Kinds of search with one encoder: an input, or one made ``from_scratch`` for each set.
 
-    ``added`` is what the dictionaries have beside the names of the protocol: names of other
-    ontologies (``+names``) or mentions of earlier splits (``+mentions``).
+    With ``aligned`` the input is first aligned, as the settings say. ``added`` is what the
+    dictionaries have beside the names of the protocol: names of other ontologies (``+names``) or
+    mentions of earlier splits (``+mentions``). ``lexical_weight`` is that of lexical search beside
+    dense search.
     """
 
     search: tuple[str, ...]
     encoder: str = ""
     from_scratch: str = ""
+    aligned: bool = False
+    lexical_weight: Ratio = 0.5
     splits: tuple[str, ...] = ("test",)
     sets: tuple[str, ...] = ()
     added: str = ""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for kind in self.search:
             check_choice("search", kind, SEARCHES)
         check_choice("added", self.added, ("", NAMES, MENTIONS))
@@ -120,6 +146,19 @@ class LinkingVariant:
             check_choice("from_scratch", self.from_scratch, STATES)
         if self.search != ("lexical",) and bool(self.encoder) == bool(self.from_scratch):
             raise ConfigError("a variant with dense search needs encoder or from_scratch")
+        if self.aligned and not self.encoder:
+            raise ConfigError("aligned: name the encoder that is aligned")
+
+
+def compared_encoders(experiment: Experiment) -> dict[str, str]:
+    """Return the inputs by label of the encoders that the claim compares; without one, of all."""
+    variants = parse_variants(experiment, LinkingVariant)
+    encoders = {label: given.encoder for label, given in variants.items() if given.encoder}
+    if experiment.effect is None:
+        return encoders
+    sides = (experiment.effect.of, experiment.effect.against)
+    labels = {config.partition(":")[2] for config in sides}
+    return {label: encoder for label, encoder in encoders.items() if label in labels}
 
 
 class Linking:
@@ -133,9 +172,11 @@ class Linking:
             settings = parse_settings(experiment, LinkingSettings, name)
             for label, variant in variants.items():
                 list(_configurations(name, label, variant, settings))
-        encoders = {label: given.encoder for label, given in variants.items() if given.encoder}
-        check_names("variants", [*encoders.values()], [*experiment.inputs])
-        experiment.check_one_base(encoders)
+                if variant.aligned and not settings.aligned_on:
+                    raise ConfigError(f"variants.{label}: aligned needs settings.aligned_on")
+        named = [given.encoder for given in variants.values() if given.encoder]
+        check_names("variants", named, [*experiment.inputs])
+        experiment.check_one_base(compared_encoders(experiment))
 
     def smoke(self, job: ExperimentJob) -> ExperimentJob:
         """Link a handful of toy mentions, with the variants that need no other input."""
@@ -143,7 +184,7 @@ class Linking:
 
     def run(self, job: ExperimentJob) -> None:
         """Measure every set with every variant."""
-        results = job.results()
+        results, encoders = job.results(), _Encoders(job)
         variants = parse_variants(job.experiment, LinkingVariant)
         for name in job.experiment.sets:
             settings = parse_settings(job.experiment, LinkingSettings, name)
@@ -155,7 +196,7 @@ class Linking:
                     if reason := missing_split(task.chosen, job.data, task.split):
                         job.warn(f"{name}: skipped, {reason}")
                         continue
-                    measured = _Measurement(task, job, settings)
+                    measured = _Measurement(task, job, settings, encoders)
                     job.add(results, key, measured.measure(search, label, variant))
 
 
@@ -166,7 +207,7 @@ def _configurations(
     if variant.sets and name not in variant.sets:
         return
     for protocol in settings.protocols:
-        dictionary = PROTOCOLS[protocol].dictionary + variant.added
+        dictionary = (settings.dictionary or PROTOCOLS[protocol].dictionary) + variant.added
         if dictionary not in SETS[name].dictionaries:
             continue
         for split in variant.splits:
@@ -184,18 +225,79 @@ def missing_split(chosen: LinkingSet, data: Path, split: str) -> str:
     return ""
 
 
+class CachedEncoder:
+    """An encoder that encodes each mention once, for all searches and splits that have it."""
+
+    def __init__(self, encoder: NameEncoder) -> None:
+        self._encoder = encoder
+        self._vectors: dict[str, Vectors] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._encoder, name)
+
+    def encode(self, texts: Sequence[str], **options: Any) -> Vectors:
+        """Compute one vector for each text; all calls must have the same options."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if new:
+            vectors = self._encoder.encode(new, **options)
+            self._vectors.update(zip(new, vectors, strict=True))
+        found = [self._vectors[text] for text in texts]
+        return np.stack(found) if found else np.zeros((0, self._encoder.dim), np.float32)
+
+
+@dataclass(slots=True)
+class _Encoders:
+    """Makes and opens the encoders of an experiment, each once."""
+
+    job: ExperimentJob
+    opened: dict[Path, CachedEncoder] = field(default_factory=dict)
+
+    def open(
+        self, chosen: LinkingSet, label: str, variant: LinkingVariant, settings: LinkingSettings
+    ) -> NameEncoder:
+        """Open the encoder of a variant, training it first if needed."""
+        folder = self._folder(chosen, label, variant, settings)
+        if folder not in self.opened:
+            self.opened.clear()  # one is used at a time, and may be large
+            self.opened[folder] = CachedEncoder(load_encoder(folder))
+        return cast("NameEncoder", self.opened[folder])
+
+    def alignment(self, label: str) -> Row:
+        """Return how many steps an aligned encoder was trained, and how many were planned."""
+        done = self.job.work / "aligned" / label / "done"
+        steps: Row = json.loads(done.read_text(encoding="utf-8"))
+        return steps
+
+    def _folder(
+        self, chosen: LinkingSet, label: str, variant: LinkingVariant, settings: LinkingSettings
+    ) -> Path:
+        data, work = self.job.data, self.job.work
+        if variant.from_scratch:
+            out = work / "char-encoder" / chosen.name
+            return make_char_encoder(chosen, data, out, settings)[variant.from_scratch]
+        given = self.job.input(variant.encoder)
+        if not variant.aligned:
+            return given
+        out = work / "aligned" / label
+        if not (out / "done").exists():
+            kb = SETS[settings.aligned_on].open_store(data, "train", work, PUBLISHED + TRANSLATIONS)
+            _align(kb, given, settings.alignment, out)
+        return out / "run" / "encoder"
+
+
 @dataclass(frozen=True, slots=True)
 class _Measurement:
     task: LinkingTask
     job: ExperimentJob
     settings: LinkingSettings
+    encoders: _Encoders
 
     def measure(self, search: str, label: str, variant: LinkingVariant) -> Row:
         """Build the store and the index if needed, link, and return a row of metrics."""
         started, job = time.perf_counter(), self.job
         kb = self.task.open_store(job.data, job.work)
-        generators, about = self._open_generators(kb, search, label, variant)
-        linker, ready = Linker(kb, FusedSearch(generators)), time.perf_counter()
+        fused, about = self._open_search(kb, search, label, variant)
+        linker, ready = Linker(kb, fused), time.perf_counter()
         is_floor = search == "lexical" and self.task == self.task.floor
         return {
             **self.task.measure(linker, job.data, job.work, is_floor=is_floor),
@@ -204,37 +306,49 @@ class _Measurement:
             "seconds": time.perf_counter() - ready,
         }
 
-    def _open_generators(
+    def _open_search(
         self, kb: KnowledgeBase, search: str, label: str, variant: LinkingVariant
-    ) -> tuple[list[Generator], dict[str, Any]]:
+    ) -> tuple[FusedSearch, Row]:
         """Open the parts of the index that are searched; build it if needed."""
-        folder, progress = self.task.folder(self.job.work), Progress()
+        folder = self.task.folder(self.job.work)
         if search == "lexical":
-            return [open_lexical_index(folder, kb)], {}
-        from biograft.linking.dense import DenseIndex
-        from biograft.nn import TextEncoder
-
-        encoder = TextEncoder.from_pretrained(str(self._encoder_folder(variant)))
+            return FusedSearch([open_lexical_index(folder, kb)]), {}
+        encoder = self.encoders.open(SETS[self.task.set], label, variant, self.settings)
         index = folder / f"dense-{label}"
         if not index.exists():
-            build_index(kb, index, encoder, progress=progress)
-        generators: list[Generator] = [DenseIndex.open(index / DENSE, kb, encoder)]
-        if search == "lexical+dense":
-            generators.insert(0, LexicalIndex.open(index / LEXICAL, kb))
-        about = {
-            "fingerprint": encoder.fingerprint(),
-            "pooling": encoder.pooling,
-            "max_length": encoder.max_length,
-        }
-        return generators, {"encoder": about}
+            self._build(index, kb, encoder, variant)
+        dense = DenseIndex.open(index / DENSE, kb, encoder)
+        settings = encoder.settings
+        about = {"pooling": settings.pooling, "max_length": settings.max_length}
+        described: Row = {"encoder": {"fingerprint": encoder.fingerprint(), **about}}
+        if variant.aligned:
+            described["aligned"] = self.encoders.alignment(label)
+        if search == "dense":
+            return FusedSearch([dense]), described
+        weight = variant.lexical_weight
+        weights = {"lexical": weight, "dense": 1 - weight}
+        lexical = LexicalIndex.open(index / LEXICAL, kb)
+        return FusedSearch([lexical, dense], weights), {**described, "lexical_weight": weight}
 
-    def _encoder_folder(self, variant: LinkingVariant) -> Path:
-        if variant.encoder:
-            return self.job.input(variant.encoder)
-        chosen = SETS[self.task.set]
-        out = self.job.work / "char-encoder" / chosen.name
-        states = make_char_encoder(chosen, self.job.data, out, self.settings)
-        return states[variant.from_scratch]
+    def _build(
+        self, index: Path, kb: KnowledgeBase, encoder: NameEncoder, variant: LinkingVariant
+    ) -> None:
+        """Build an index; vectors of names that are in that of another set are used again."""
+        others = sorted(self.job.work.glob(f"*/{index.name}"))
+        if others and not variant.from_scratch:
+            copy_index(others[0], kb, index)
+        else:
+            build_index(kb, index, encoder, progress=Progress())
+
+
+def copy_index(source: Path, store: KnowledgeBase, folder: Path) -> None:
+    """Make the index of a store, reusing the vectors of names that another index holds."""
+    work = folder.with_name(f"{folder.name}.work")
+    for path in (work, folder):
+        shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(source, work)
+    update_index(store, work, progress=Progress())
+    work.rename(folder)
 
 
 def make_char_encoder(
@@ -246,8 +360,6 @@ def make_char_encoder(
     training mentions.
     """
     from biograft.nn.scratch import make_character_encoder
-    from biograft.pretraining.recipe import PretrainingRecipe
-    from biograft.pretraining.run import pretrain
 
     states = {"untrained": out / "untrained", "aligned": out / "run" / "encoder"}
     if (out / "done").exists():
@@ -260,21 +372,22 @@ def make_char_encoder(
     if not states["untrained"].exists():
         names = grown.table("names").column("text").to_pylist()
         make_character_encoder(names, states["untrained"], width=settings.scratch_width, seed=0)
-    changes = {
-        "encoder.name": f'"{states["untrained"]}"',
-        "encoder.max_length": 64,
-        "training.steps": settings.scratch_steps,
-        "training.learning_rate": 1e-3,
-        "training.eval_every": 0,
-        "training.seed": 0,
-    }
-    recipe = PretrainingRecipe.load(
-        "sapbert-cpu", [f"{key}={value}" for key, value in changes.items()]
-    )
-    resume = (out / "run" / "checkpoints").exists()
-    pretrain(recipe, grown, out / "run", resume=resume, progress=Progress())
-    (out / "done").touch()
+    changes = ("encoder.max_length=64", "training.learning_rate=1e-3")
+    steps = f"training.steps={settings.scratch_steps}"
+    _align(grown, states["untrained"], (*changes, steps), out)
     return states
+
+
+def _align(kb: KnowledgeBase, encoder: Path, changes: Sequence[str], out: Path) -> None:
+    """Align an encoder on the names of a store, or resume that; write ``out/run/encoder``."""
+    from biograft.pretraining.recipe import PretrainingRecipe
+    from biograft.pretraining.run import pretrain
+
+    fixed = (f'encoder.name="{encoder}"', "training.eval_every=0", "training.seed=0")
+    recipe = PretrainingRecipe.load("sapbert-cpu", [*fixed, *changes])
+    resume = (out / "run" / "checkpoints").exists()
+    trained = pretrain(recipe, kb, out / "run", resume=resume, progress=Progress()).training
+    (out / "done").write_text(json.dumps({"step": trained.step, "n_steps": trained.n_steps}))
 
 
 def read_resolved(

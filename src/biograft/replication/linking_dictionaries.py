@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 from biograft.artifacts import new_file
@@ -21,7 +22,9 @@ from biograft.ids import canonical_id
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.records import IdKind, NameKind
 from biograft.sources import SourceConfig
+from biograft.sources.babelon import read_names
 from biograft.sources.files import read_lines
+from biograft.sources.log import ReadLog
 from biograft.text import normalise
 
 LINKING = "entity_linking"
@@ -30,6 +33,10 @@ NAMES = "+names"
 """Ends the name of a dictionary that is extended by cross-reference."""
 MENTIONS = "+mentions"
 """Ends the name of a dictionary that is extended by the mentions of earlier splits."""
+OF_SPLIT = "split"
+"""A dictionary of the concepts of one split alone, small enough for a slow encoder."""
+TRANSLATIONS = "+translations"
+"""Ends the name of a dictionary that is extended by the translations of training concepts."""
 MakeSource = Callable[[Path, str, Path], SourceConfig]
 """Returns the dictionary, given the folder of data, the split, and a folder to write in."""
 
@@ -252,39 +259,81 @@ def _write(lines: Iterable[Line], work: Path) -> SourceConfig:
     return SourceConfig(path=path, format="biosyn")
 
 
+# ---- an English ontology for mentions in other languages
+
+HPO_TRANSLATIONS = {
+    language: f"translations/hp-{language}.babelon.tsv.gz" for language in ("zh", "es")
+}
+"""The translated labels of HPO by language, in the folder of ontologies."""
+_PARTS = ("train", "train", "train", "dev", "test")
+
+
+def part_of(concept: str) -> str:
+    """Return the split of a concept, by a hash of its id: of five concepts one is dev, one test.
+
+    >>> part_of("HP:0001250")
+    'train'
+    """
+    return _PARTS[int(sha256(concept.encode()).hexdigest()[:8], 16) % len(_PARTS)]
+
+
+def hpo(data: Path, split: str, work: Path) -> SourceConfig:
+    """Return HPO, which has English names only."""
+    del split, work  # used as it is
+    return SourceConfig(path=data / "ontologies" / "obo" / "hp.obo.gz", format="obo")
+
+
+def hpo_of_split(data: Path, split: str, work: Path) -> SourceConfig:
+    """Return the names of the concepts of a split: a fifth of HPO for test."""
+    english = _open_hpo(data, split, work)
+    names = [(each.id, name.text, name.language) for each in english for name in each.names]
+    return _write_table((line for line in names if part_of(line[0]) == split), work)
+
+
+def _open_hpo(data: Path, split: str, work: Path) -> KnowledgeBase:
+    if not (work / "english").exists():
+        build_store(BuildConfig(sources=(hpo(data, split, work),)), work / "english")
+    return KnowledgeBase.open(work / "english")
+
+
+def hpo_translated(data: Path, split: str, work: Path) -> SourceConfig:
+    """Return the names of HPO with the translations of its training concepts."""
+    english = _open_hpo(data, split, work)
+    lines = [(each.id, name.text, name.language) for each in english for name in each.names]
+    for path in HPO_TRANSLATIONS.values():
+        source = SourceConfig(path=data / "ontologies" / path)
+        lines += [
+            (name.concept, name.text, name.language)
+            for name in read_names(source, ReadLog(source.path))
+            if name.concept in english and part_of(name.concept) == "train"
+        ]
+    return _write_table(lines, work)
+
+
 # ---- a stand-in for UMLS
 
 
 def open_umls(data: Path, split: str, work: Path) -> SourceConfig:
     """Return the names of UMLS ids in open ontologies, with their translations."""
     del split  # one dictionary
-    ontologies, path = data / "ontologies", work / "dictionary.tsv"
-    folder, columns = ontologies / "translations", ("subject_id", "translation_value")
-    translations = [
-        _translation(folder / f"hp-{language}.babelon.tsv.gz", *columns, language)
-        for language in ("zh", "es")
-    ]
-    spanish = folder / "doid-es-translated.tsv.gz"
-    translations.append(_translation(spanish, "source_id", "translation_text", "es"))
-    obo = [
-        SourceConfig(path=ontologies / "obo" / name, format="obo")
-        for name in ("hp.obo.gz", "HumanDO_2015.obo.gz")
-    ]
+    ontologies = data / "ontologies"
+    paths = ["obo/hp.obo.gz", "obo/HumanDO_2015.obo.gz", *HPO_TRANSLATIONS.values()]
+    paths.append("translations/doid-es-translated.tsv.gz")
+    sources = tuple(SourceConfig(path=ontologies / path) for path in paths)
     if not (work / "ontologies").exists():
-        build_store(BuildConfig(sources=(*obo, *translations)), work / "ontologies")
+        build_store(BuildConfig(sources=sources), work / "ontologies")
     mondo = _sssom(ontologies / "sssom" / "mondo_exactmatch_umls.sssom.tsv.gz")
     named = names_by_cui(KnowledgeBase.open(work / "ontologies"))
-    lines = dict.fromkeys([*named, *((cui, label, "en") for cui, label in mondo)])
+    return _write_table([*named, *((cui, label, "en") for cui, label in mondo)], work)
+
+
+def _write_table(lines: Iterable[tuple[str, str, str]], work: Path) -> SourceConfig:
+    """Write id, name and language, each line once."""
+    path = work / "dictionary.tsv"
     with new_file(path, overwrite=True) as file:
-        file.writelines(
-            "\t".join(line).encode() + b"\n" for line in [("id", "name", "language"), *lines]
-        )
+        for line in [("id", "name", "language"), *dict.fromkeys(lines)]:
+            file.write("\t".join(line).encode() + b"\n")
     return SourceConfig(path=path, format="table")
-
-
-def _translation(path: Path, concept: str, name: str, language: str) -> SourceConfig:
-    columns = {"id": concept, "name": name}
-    return SourceConfig(path=path, format="table", language=language, columns=columns)
 
 
 def names_by_cui(base: KnowledgeBase) -> Iterator[tuple[str, str, str]]:

@@ -7,7 +7,7 @@ to the folder of real data.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from biograft.errors import ConfigError, nearest
@@ -15,11 +15,14 @@ from biograft.evaluation import Gold, GoldConfig, LinkQuery, TextIndex, read_gol
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking.queries import is_name_of
 from biograft.replication.linking_dictionaries import (
+    HPO_TRANSLATIONS,
     LINKING,
     MENTIONS,
     NAMES,
+    OF_SPLIT,
     ONTOLOGY,
     PUBLISHED,
+    TRANSLATIONS,
     MakeSource,
     askapatient_file,
     biosyn_file,
@@ -27,8 +30,12 @@ from biograft.replication.linking_dictionaries import (
     chemicals_extended,
     chemicals_with_mentions,
     diseases_extended,
+    hpo,
+    hpo_of_split,
+    hpo_translated,
     medic_file,
     open_umls,
+    part_of,
     procedures,
     procedures_with_terms,
 )
@@ -74,6 +81,12 @@ class LinkingSet:
     """Split -> path of its documents, where the gold mentions have only offsets."""
     raw: str = ""
     """The set with the mentions as annotated in texts, where these were edited; else itself."""
+    by_concept: bool = False
+    """All splits are in one file; a mention belongs to the split of its concept."""
+    shared: str = ""
+    """The name of its dictionaries, where several sets have the same ones; else its own name."""
+    drops: tuple[str, ...] = ()
+    """What is left out, and counted, before a linker is judged (``DROPS``)."""
 
     @property
     def own_dictionaries(self) -> bool:
@@ -84,7 +97,12 @@ class LinkingSet:
         """Read the gold mentions of a split, with their texts if those are in other files."""
         paths = [data / self.texts[split]] if with_texts and self.texts else ()
         path = str(data / self.gold[split])
-        return read_gold(path, self.format, self.config, TextIndex.read(paths))
+        gold = read_gold(path, self.format, self.config, TextIndex.read(paths))
+        if not self.by_concept:
+            return gold
+        chosen = [query for query in gold.queries if split in map(part_of, query.gold)]
+        gold.log.filter("of another split", len(gold.queries) - len(chosen))
+        return replace(gold, queries=tuple(chosen))
 
     def exists(self, data: Path, split: str) -> bool:
         """Return whether the files of a split exist."""
@@ -106,7 +124,7 @@ class LinkingSet:
         if dictionary not in self.dictionaries:
             known = nearest(dictionary, self.dictionaries)
             raise ConfigError(f"{self.name}: has no dictionary {dictionary!r}; {known}")
-        parts = [self.name]
+        parts = [self.shared or self.name]
         parts += [dictionary] if dictionary != PUBLISHED else []
         parts += [split] if self.dictionaries[dictionary].by_split else []
         return work / "-".join(parts)
@@ -237,6 +255,24 @@ def _procedures() -> LinkingSet:
     )
 
 
+def _hpo(language: str) -> LinkingSet:
+    return LinkingSet(
+        name=f"hpo-{language}",
+        format="babelon",
+        gold=dict.fromkeys(SPLITS, f"ontologies/{HPO_TRANSLATIONS[language]}"),
+        dictionaries={
+            PUBLISHED: Dictionary(hpo),
+            OF_SPLIT: Dictionary(hpo_of_split, by_split=True),
+            PUBLISHED + TRANSLATIONS: Dictionary(hpo_translated),
+        },
+        note="translated labels of HPO, linked to its English names of 2013 (dictionary 'split': "
+        "of the concepts of the split alone); labels of newer concepts are left out",
+        by_concept=True,
+        shared="hpo",
+        drops=("unknown-ids",),
+    )
+
+
 def _xlbel(language: str) -> LinkingSet:
     gold = {"test": f"{LINKING}/xl_bel/{language}_1k_test_query_with_context.txt"}
     return LinkingSet(
@@ -244,6 +280,7 @@ def _xlbel(language: str) -> LinkingSet:
         format="xlbel",
         gold=gold,
         dictionaries={PUBLISHED: Dictionary(open_umls)},
+        shared="xlbel",
         note="without UMLS: dictionary of the UMLS ids in HPO, DO and Mondo with translations; "
         "a query whose concept is not in it counts as wrong, so coverage is the ceiling",
     )
@@ -260,6 +297,7 @@ SETS = _by_name(
         _bc5cdr_chemical(),
         *map(_askapatient, range(N_FOLDS)),
         _procedures(),
+        *map(_hpo, HPO_TRANSLATIONS),
         *map(_xlbel, ("en", "es", "zh")),
     ]
 )

@@ -25,12 +25,14 @@ from biograft.evaluation import (
     StoreIds,
     TextResult,
     compare,
+    drop_queries,
     evaluate_linking,
     evaluate_text,
     find_mistakes,
     read_gold_texts,
     resolve_gold,
     save_answers,
+    score_reachable,
 )
 from biograft.evaluation.analysis import count_causes
 from biograft.kb import KnowledgeBase
@@ -137,6 +139,7 @@ class LinkingTask:
         One concept: a mention is one query, and any of its gold concepts is right.
         """
         gold = self.chosen.read_gold(data, self.split, with_texts=with_texts)
+        gold = drop_queries(gold, kb, self.chosen.drops)
         if self.rules.scorer != "strict" or self.rules.whole:
             return gold, gold.queries
         resolved = resolve_gold(gold.queries, StoreIds(kb)).queries
@@ -233,6 +236,7 @@ def metrics_of(result: LinkingResult) -> Row:
         **{name: values[name] for name in METRICS},
         "intervals": {name: values["intervals"][name] for name in METRICS},
         "coverage": round(100 * (1 - values["n_unreachable"] / result.n), 4),
+        "reachable": score_reachable(result).to_json(),
         "n_documents": values["n_documents"],
         "n_unknown_gold": values["n_unknown_gold"],
     }

@@ -49,6 +49,7 @@ from biograft.replication.tables import (
     generation_starts,
     generation_targets,
     linking_accuracy,
+    linking_cross_lingual,
     linking_supervised,
     similar_names,
 )
@@ -79,6 +80,7 @@ def tables() -> dict[str, Table]:
         "linking-protocols": side_by_side,
         "linking-protocols/causes": causes,
         "linking-accuracy": linking_accuracy,
+        "linking-cross-lingual": linking_cross_lingual,
         "linking-supervised": linking_supervised,
         "genbioel-linking": generation_starts,
         "genbioel-linking/targets": generation_targets,

@@ -8,7 +8,6 @@ none, with the dictionary to which the ranker's run added them.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +17,12 @@ from biograft.evaluation import EvaluationConfig, LinkQuery, evaluate_linking
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker
 from biograft.linking.config import LinkerConfig
-from biograft.linking.index import open_index, update_index
+from biograft.linking.index import open_index
 from biograft.linking.rankers import load_ranker
 from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
 from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
-from biograft.replication.linking import missing_split, read_resolved
+from biograft.replication.linking import copy_index, missing_split, read_resolved
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.protocols import metrics_of
 from biograft.replication.results import Row
@@ -144,10 +143,3 @@ class _Training:
             )
             (out / "done").touch()
         return out / "encoder"
-
-
-def copy_index(source: Path, store: KnowledgeBase, folder: Path) -> None:
-    """Make the index of a store, reusing the vectors of names that another index holds."""
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(source, folder)
-    update_index(store, folder, progress=Progress())

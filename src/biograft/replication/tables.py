@@ -74,6 +74,24 @@ def _folds_as_one(rows: Rows) -> list[Row]:
     return united
 
 
+def linking_cross_lingual(result: Mapping[str, Any]) -> str:
+    """Return acc@1 and acc@5 on the test mentions whose concept is in the dictionary."""
+    lines = []
+    for row in result["rows"]:
+        if row["split"] != "test":
+            continue
+        search, _, label = row["config"].partition(":")
+        system = f"{label} + lexical" if search == "lexical+dense" else label or search
+        part = row["reachable"]
+        low, high = part["interval"]
+        first = f"{part['acc@1']:.1f} ({low:.1f}–{high:.1f})"
+        reachable = f"{part['n']:,} ({row['coverage']:.0f} %)"
+        cells = [row["set"], system, f"{row['n']:,}", reachable, first, f"{part['acc@5']:.1f}"]
+        lines.append(cells)
+    head = ["set", "system", "mentions", "reachable", "acc@1, reachable", "acc@5, reachable"]
+    return markdown(head, lines)
+
+
 _TRAINED = {
     "dense": "fine-tuned",
     "lexical+dense": "fine-tuned + lexical",

@@ -30,6 +30,7 @@ FORMATS: Registry[Format] = Registry(
         "owl": ("owl:FORMAT", "OWL ontologies and SKOS in RDF/XML, Turtle, ..."),
         "obograph": ("obograph:FORMAT", "OBO Graphs JSON"),
         "medic": ("medic:FORMAT", "MEDIC: CTD's TSV or CSV, or the 2012 form"),
+        "babelon": ("babelon:FORMAT", "Babelon: translations of an ontology, TSV"),
         "zh-disease": ("chinese:DISEASE_PAGES", "Chinese disease pages, JSON lines"),
         "zh-alias": ("chinese:DISEASE_TABLE", "Chinese disease table with aliases, CSV"),
         "scispacy": ("scispacy:FORMAT", "scispaCy's JSON and JSONL concepts"),

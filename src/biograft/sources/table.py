@@ -26,8 +26,10 @@ _DELIMITERS = "\t,;|"
 _QUOTE = '"'
 
 
-def read_cells(config: SourceConfig) -> Iterator[tuple[int, list[str]]]:
-    """Split lines into cells; quoted cells may span several lines, except in a TSV."""
+def read_cells(
+    config: SourceConfig, *, quoted_tsv: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Split lines into cells; quoted cells may span several lines, in a TSV if so said."""
     position, delimiter, started = 0, "", False
 
     def lines() -> Iterator[str]:
@@ -50,7 +52,7 @@ def read_cells(config: SourceConfig) -> Iterator[tuple[int, list[str]]]:
         yield from source
 
     csv.field_size_limit(MAX_LINE_BYTES)
-    by_tabs = delimiter == "\t"
+    by_tabs = delimiter == "\t" and not quoted_tsv
     reader = csv.reader(
         rejoined(),
         delimiter=delimiter,

@@ -12,6 +12,7 @@ from biograft.evaluation import (
     LinkQuery,
     evaluate_linking,
     find_mistakes,
+    score_reachable,
     similarity_buckets,
     sub_populations,
 )
@@ -60,6 +61,15 @@ def test_populations_by_hand(base, result):
 def test_without_training_only_what_needs_none(base, result):
     names = [population.name for population in sub_populations(result, base)]
     assert names == ["overall", "single word", "multi word", "not a direct match"]
+
+
+def test_gaps_of_the_store_are_told_from_errors_of_the_linker(base, exact):
+    queries = [query("grippe", "D1"), query("bad cold", "D4"), query("grippe", "unknown")]
+    result = evaluate_linking(exact, base, queries, "lenient", SMALL)
+    (known,) = [p for p in sub_populations(result, base) if p.name == "concept in the store"]
+    assert (known.n, known.acc1) == (2, 0.5)
+    assert known == score_reachable(result)
+    assert result["acc@1"] == pytest.approx(1 / 3)
 
 
 def test_an_empty_population_stays_with_size_0(base, exact):

@@ -27,7 +27,7 @@ class OverconfidentRanker:
 
 def evaluate(ranker, queries, nil_below=None):
     config = EvaluationConfig(ks=(1,), n_resamples=1, nil_below=nil_below)
-    resolved = Resolved(tuple(queries), frozenset(), 0)
+    resolved = Resolved(tuple(queries), frozenset(), (False,) * len(queries))
     return run_queries(ranker, resolved, lambda concept: frozenset({concept}), config=config)
 
 

@@ -153,6 +153,14 @@ def test_xlbel_ids_are_equally_good(write):
     assert gold.log.rejected.counts.total() == 1
 
 
+def test_translated_names_are_mentions_of_their_concepts(write):
+    header = "subject_id\tpredicate_id\ttranslation_language\ttranslation_value\n"
+    rows = "HP:1\trdfs:label\tes\tFiebre\nHP:2\tIAO:0000115\tes\tAlgo.\n"
+    gold = read_gold(write("es.tsv", header + rows), "babelon")
+    assert shown(gold) == [("Fiebre", ["HP:1"], ("Fiebre",))]
+    assert gold.log.filtered == {"no name": 1}
+
+
 def test_procedures_give_names(write):
     path = write("p.tsv", "原始词\t标准词\n脾切除。\t切除术##其他\nbad\n")
     (query,) = read_gold(path, "procedures").queries

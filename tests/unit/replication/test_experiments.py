@@ -27,7 +27,7 @@ from biograft.replication.encoders import (
     variant_recipe,
 )
 from biograft.replication.experiment import RESULTS, judge
-from biograft.replication.linking import LinkingVariant
+from biograft.replication.linking import compared_encoders
 from biograft.replication.probes import ProbeVariant
 from biograft.replication.runner import KINDS, parse_settings, parse_variants, run_experiment
 from biograft.tasks import TaskRecipe
@@ -93,8 +93,7 @@ def compared(name):
     if experiment.kind == "encoder_tasks":
         return [encoders.encoder_inputs(experiment)]
     if experiment.kind == "linking":
-        variants = parse_variants(experiment, LinkingVariant)
-        return [{label: given.encoder for label, given in variants.items() if given.encoder}]
+        return [compared_encoders(experiment)]
     if experiment.kind == "probe":
         groups = parse_variants(experiment, ProbeVariant).values()
         texts = (" ".join(group.arguments) for group in groups)

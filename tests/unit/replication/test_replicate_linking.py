@@ -5,17 +5,25 @@ from __future__ import annotations
 import gzip
 import json
 
+import numpy as np
 import pytest
 from tiny_models import tiny_encoder_folder
 
 from biograft.errors import ConfigError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.replication import Experiment, ExperimentJob, run_experiment
-from biograft.replication.linking import TOY_MENTIONS, TOY_NAMES, read_resolved, write_biosyn
+from biograft.replication.linking import (
+    TOY_MENTIONS,
+    TOY_NAMES,
+    CachedEncoder,
+    read_resolved,
+    write_biosyn,
+)
 from biograft.replication.linking_dictionaries import (
     chemicals_with_mentions,
     extend,
     names_by_cui,
+    part_of,
     write_train_dictionary,
 )
 from biograft.replication.linking_sets import SETS, names_added
@@ -89,6 +97,90 @@ encoder = "tiny"
     rows, _, _ = run(text, inputs={"tiny": folder})
     assert [row["config"] for row in rows] == ["dense:Tiny", "lexical+dense:Tiny"]
     assert all(len(row["encoder"]["fingerprint"]) == 64 for row in rows)
+
+
+TRANSLATIONS = """kind = "linking"
+sets = ["hpo-es", "hpo-zh"]
+[inputs]
+tiny = "a folder"
+[settings]
+aligned_on = "hpo-zh"
+alignment = [
+    "stream.cross_language=true", "encoder.max_length=16", "training.steps=2",
+    "training.batch_size=2", "training.precision=fp32",
+]
+[variants.lexical]
+search = ["lexical"]
+splits = ["dev", "test"]
+[variants.aligned]
+search = ["dense", "lexical+dense"]
+encoder = "tiny"
+aligned = true
+lexical_weight = 0.25
+"""
+
+
+@pytest.fixture
+def translations(tmp_path):
+    """HPO in small: an ontology of English names, and translations of more concepts than it has."""
+    folder = tmp_path / "data" / "ontologies"
+    for path in ("obo", "translations"):
+        (folder / path).mkdir(parents=True)
+    ids = [f"HP:{n:07}" for n in range(40)]
+    terms = [f"[Term]\nid: {c}\nname: disorder {c[-2:]}\n" for c in ids[:30]]
+    obo = "format-version: 1.2\n\n" + "\n".join(terms)
+    (folder / "obo/hp.obo.gz").write_bytes(gzip.compress(obo.encode()))
+    for language, word in (("zh", "病"), ("es", "trastorno ")):
+        rows = ["subject_id\tpredicate_id\ttranslation_language\ttranslation_value"]
+        rows += [f"{c}\trdfs:label\t{language}\t{word}{c[-2:]}" for c in ids]
+        path = folder / f"translations/hp-{language}.babelon.tsv.gz"
+        path.write_bytes(gzip.compress(("\n".join(rows) + "\n").encode()))
+    return ids
+
+
+def test_an_encoder_is_aligned_on_translations_of_other_concepts(run, translations, tmp_path):
+    texts = [f"{word}{n:02}" for n in range(40) for word in ("disorder ", "trastorno ", "病")]
+    inputs = {"tiny": tiny_encoder_folder(tmp_path / "tiny", texts)}
+    rows, _, warnings = run(TRANSLATIONS, inputs=inputs)
+    assert warnings == []
+    configs = ["lexical", "lexical", "dense:aligned", "lexical+dense:aligned"]
+    assert [row["config"] for row in rows] == 2 * configs
+    splits = {split: {c for c in translations if part_of(c) == split} for split in TOY_MENTIONS}
+    known = set(translations[:30])
+    for row in rows:
+        assert row["n"] == len(splits[row["split"]] & known)
+        assert row["left_out"]["with an id that the knowledge base does not have"] > 0
+        assert (row["coverage"], row["reachable"]["n"]) == (100.0, row["n"])
+        assert row["reachable"]["acc@1"] == row["acc@1"]
+    assert rows[3]["lexical_weight"] == 0.25
+    trained = KnowledgeBase.open(tmp_path / "work/hpo-published+translations/kb")
+    translated = {each.id for each in trained if {"es", "zh"} & {n.language for n in each.names}}
+    assert translated == splits["train"] & known
+    # both sets search one index
+    assert [path.name for path in (tmp_path / "work/hpo").glob("dense-*")] == ["dense-aligned"]
+
+
+def test_an_aligned_variant_needs_an_encoder_and_names_to_align_on(run):
+    with pytest.raises(ConfigError, match=r"needs settings\.aligned_on"):
+        run(TRANSLATIONS.replace('aligned_on = "hpo-zh"', ""))
+    with pytest.raises(ConfigError, match="no 'tinny'"):
+        run(TRANSLATIONS.replace('encoder = "tiny"', 'encoder = "tinny"'))
+    with pytest.raises(ConfigError, match=r"aligned_on: .*'zh-procedures'"):
+        run(TRANSLATIONS.replace('aligned_on = "hpo-zh"', 'aligned_on = "zh-procedures"'))
+
+
+def test_a_text_is_encoded_once_by_a_cached_encoder():
+    class Lengths:
+        dim, calls = 1, 0
+
+        def encode(self, texts, **options):
+            self.calls += len(texts)
+            return np.array([[len(text)] for text in texts], np.float32)
+
+    encoder = CachedEncoder(Lengths())
+    assert encoder.encode(["a", "bb", "a"]).tolist() == [[1], [2], [1]]
+    assert encoder.encode(["bb", "ccc"], normalize=True).tolist() == [[2], [3]]
+    assert (encoder.calls, encoder.encode([]).shape) == (3, (0, 1))
 
 
 PROTOCOLS = """kind = "linking"

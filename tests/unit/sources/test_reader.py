@@ -135,7 +135,7 @@ def test_columns_alone_mean_a_table(write):
 def test_columns_leave_files_that_are_no_tables_as_they_are(write, form, name):
     """Formerly an OBO given beside a table with columns was read as a table."""
     path = write(name, SNIPPETS[form][name])
-    tables = ("medic", "zh-alias", "biosyn", "triples", "table")
+    tables = ("babelon", "medic", "zh-alias", "biosyn", "triples", "table")
     found = resolve(SourceConfig(path=path, columns={"id": "#1"})).format
     assert found == ("table" if form in tables else form)
 
