@@ -5,7 +5,8 @@ A document passes through these steps; the mentions of many documents are search
 1. Mention detection: a detector finds the mentions. Without one, the linker takes the mentions
    that the document has, or else the names of the store that occur in its text.
 2. Forms: an abbreviation that the document defines, or that abbreviates another mention of the
-   document, is replaced by its long form. A composite mention (*ovarian and breast cancer*) is
+   document, is replaced by its long form, and of two mentions in apposition, *phlorizin (P)*, the
+   one that is no name by the other. A composite mention (*ovarian and breast cancer*) is
    split into several names. Offsets remain those of the text.
 3. Candidate generation and ranking: the search retrieves names for each form, and a trained
    ranker, if there is one, orders them. A generative linker needs no search.
@@ -83,7 +84,10 @@ class Linker:
         self._builder = CandidateBuilder(kb)
         self._cache: dict[tuple[str, Context], tuple[Candidate, ...]] = {}
         self._forms = MentionForms(
-            kb, abbreviations=self.config.abbreviations, composites=self.config.composites
+            kb,
+            abbreviations=self.config.abbreviations,
+            composites=self.config.composites,
+            appositions=self.config.appositions,
         )
         if calibration is not None and calibration.search not in ("", self.score_source):
             raise StoreError(
@@ -254,7 +258,11 @@ class Linker:
         queries: list[list[tuple[Mention, str]]] = []
         for document in documents:
             mentions = self._mentions(document)
-            long_forms = self._forms.long_forms(document.text, (m.text for m in mentions))
+            long_forms = self._forms.long_forms(
+                document.text,
+                (mention.text for mention in mentions),
+                (span for mention in mentions for span in mention.spans if not mention.fragments),
+            )
             if self.detector is None and not document.mentions:
                 mentions += self._forms.short_mentions(document.text, mentions, long_forms)
             queries.append(

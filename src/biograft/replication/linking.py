@@ -26,7 +26,7 @@ from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
 from biograft.replication.linking_dictionaries import NAMES
 from biograft.replication.linking_sets import SETS, LinkingSet
-from biograft.replication.protocols import LinkingTask, open_lexical_index
+from biograft.replication.protocols import PLAIN, LinkingTask, open_lexical_index
 from biograft.replication.results import Row
 from biograft.replication.runner import ExperimentJob, check_names, parse_settings, parse_variants
 
@@ -67,7 +67,7 @@ def write_toy_linking(job: ExperimentJob) -> ExperimentJob:
     variants = {
         label: {**variant, "sets": ["ncbi-disease"], "splits": ["test"]}
         for label, variant in job.experiment.variants.items()
-        if not {"encoder", "extended"} & variant.keys()
+        if not {"encoder", "extended", "appositions"} & variant.keys()
     }
     if not variants:
         raise ConfigError("--smoke: every variant of this experiment needs an encoder")
@@ -86,6 +86,8 @@ def write_toy_linking(job: ExperimentJob) -> ExperimentJob:
 
 
 STATES = ("untrained", "aligned")
+APPOSITIONS = " + appositions"
+"""Ends the name of a system that looks up a mention by the name it stands beside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +103,8 @@ class LinkingSettings:
 class LinkingVariant:
     """Kinds of search with one encoder: an input, or one made ``from_scratch`` for each set.
 
-    ``extended`` searches the dictionaries with the names of other ontologies.
+    ``extended`` searches the dictionaries with the names of other ontologies; ``appositions``
+    looks up a mention by the name it stands beside.
     """
 
     search: tuple[str, ...]
@@ -110,6 +113,7 @@ class LinkingVariant:
     splits: tuple[str, ...] = ("test",)
     sets: tuple[str, ...] = ()
     extended: bool = False
+    appositions: bool = False
 
     def __post_init__(self) -> None:
         for kind in self.search:
@@ -169,7 +173,8 @@ def _configurations(
             if variant.extended:
                 task = replace(task, dictionary=task.dictionary + NAMES)
             for search in variant.search:
-                yield task, search if search == "lexical" else f"{search}:{label}", search
+                config = search if search == "lexical" else f"{search}:{label}"
+                yield task, f"{config}{APPOSITIONS if variant.appositions else ''}", search
 
 
 def missing_split(chosen: LinkingSet, data: Path, split: str) -> str:
@@ -192,8 +197,9 @@ class _Measurement:
         started, job = time.perf_counter(), self.job
         kb = self.task.open_store(job.data, job.work)
         generators, about = self._open_generators(kb, search, label, variant)
-        linker, ready = Linker(kb, FusedSearch(generators)), time.perf_counter()
-        is_floor = search == "lexical" and self.task == self.task.floor
+        config = replace(PLAIN, appositions=variant.appositions)
+        linker, ready = Linker(kb, FusedSearch(generators), config=config), time.perf_counter()
+        is_floor = search == "lexical" and config == PLAIN and self.task == self.task.floor
         return {
             **self.task.measure(linker, job.data, job.work, is_floor=is_floor),
             **about,
