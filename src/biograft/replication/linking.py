@@ -24,9 +24,9 @@ from biograft.linking.recipes import label_mentions
 from biograft.linking.supervised import grow_store
 from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
-from biograft.replication.linking_dictionaries import NAMES
+from biograft.replication.linking_dictionaries import IDS, NAMES
 from biograft.replication.linking_sets import SETS, LinkingSet
-from biograft.replication.protocols import PLAIN, LinkingTask, open_lexical_index
+from biograft.replication.protocols import PLAIN, PROTOCOLS, LinkingTask, open_lexical_index
 from biograft.replication.results import Row
 from biograft.replication.runner import ExperimentJob, check_names, parse_settings, parse_variants
 
@@ -67,7 +67,7 @@ def write_toy_linking(job: ExperimentJob) -> ExperimentJob:
     variants = {
         label: {**variant, "sets": ["ncbi-disease"], "splits": ["test"]}
         for label, variant in job.experiment.variants.items()
-        if not {"encoder", "extended", "appositions"} & variant.keys()
+        if not {"encoder", "added", "appositions"} & variant.keys()
     }
     if not variants:
         raise ConfigError("--smoke: every variant of this experiment needs an encoder")
@@ -103,8 +103,9 @@ class LinkingSettings:
 class LinkingVariant:
     """Kinds of search with one encoder: an input, or one made ``from_scratch`` for each set.
 
-    ``extended`` searches the dictionaries with the names of other ontologies; ``appositions``
-    looks up a mention by the name it stands beside.
+    ``added`` is what the dictionaries have beside the names of the protocol, such as names of other
+    ontologies (``+names``); a protocol without such a dictionary is left out. ``appositions`` looks
+    up a mention by the name it stands beside.
     """
 
     search: tuple[str, ...]
@@ -112,12 +113,13 @@ class LinkingVariant:
     from_scratch: str = ""
     splits: tuple[str, ...] = ("test",)
     sets: tuple[str, ...] = ()
-    extended: bool = False
+    added: str = ""
     appositions: bool = False
 
     def __post_init__(self) -> None:
         for kind in self.search:
             check_choice("search", kind, SEARCHES)
+        check_choice("added", self.added, ("", NAMES, NAMES + IDS))
         if self.from_scratch:
             check_choice("from_scratch", self.from_scratch, STATES)
         if self.search != ("lexical",) and bool(self.encoder) == bool(self.from_scratch):
@@ -168,10 +170,13 @@ def _configurations(
     if variant.sets and name not in variant.sets:
         return
     for protocol in settings.protocols:
+        if variant.appositions and PROTOCOLS[protocol].text:
+            continue  # only names are found in raw text, and those stay what they are
         for split in variant.splits:
             task = LinkingTask(set=name, protocol=protocol, split=split)
-            if variant.extended:
-                task = replace(task, dictionary=task.dictionary + NAMES)
+            if task.dictionary + variant.added not in task.chosen.dictionaries:
+                continue
+            task = replace(task, dictionary=task.dictionary + variant.added)
             for search in variant.search:
                 config = search if search == "lexical" else f"{search}:{label}"
                 yield task, f"{config}{APPOSITIONS if variant.appositions else ''}", search

@@ -40,7 +40,7 @@ from biograft.linking.index import LEXICAL
 from biograft.linking.lexical import LexicalIndex
 from biograft.metrics import Counts, paired_counts
 from biograft.progress import Progress
-from biograft.replication.linking_dictionaries import NAMES, ONTOLOGY, PUBLISHED
+from biograft.replication.linking_dictionaries import IDS, NAMES, ONTOLOGY, PUBLISHED
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.results import Row, read_result, write_result
 
@@ -115,8 +115,8 @@ class LinkingTask:
 
     @property
     def floor(self) -> LinkingTask:
-        """The task of the lexical floor: the same without names by cross-reference."""
-        return replace(self, dictionary=self.dictionary.removesuffix(NAMES))
+        """The task of the lexical floor: the same without names by cross-reference or more ids."""
+        return replace(self, dictionary=self.dictionary.removesuffix(IDS).removesuffix(NAMES))
 
     def folder(self, work: Path) -> Path:
         """Return the folder of the store and of what is made from it."""
