@@ -16,6 +16,7 @@ from biograft.cli.options import (
     Kb,
     LexicalWeight,
     Model,
+    NoAppositions,
     Overwrite,
     Quiet,
     Search,
@@ -70,6 +71,7 @@ def link(
     search: Search = None,
     lexical_weight: LexicalWeight = None,
     similarity: Similarity = None,
+    no_appositions: NoAppositions = False,
     types: Types = "",
     text: Texts = None,
     no_context: Annotated[
@@ -180,6 +182,7 @@ def link(
     linker = Linker.open(
         base, index, model, calibration,
         search=search, lexical_weight=lexical_weight, similarity=similarity,
+        appositions=not no_appositions,
     )  # fmt: skip
     if nil_below is None and fit_calibration is None and (nil or calibration is not None):
         config = nil_as_linked(linker, config)

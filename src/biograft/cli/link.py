@@ -19,6 +19,7 @@ from biograft.cli.options import (
     LexicalWeight,
     Model,
     NoAbbreviations,
+    NoAppositions,
     NoComposites,
     Overwrite,
     Quiet,
@@ -123,6 +124,7 @@ def link(
     lexical_weight: LexicalWeight = None,
     similarity: Similarity = None,
     no_abbreviations: NoAbbreviations = False,
+    no_appositions: NoAppositions = False,
     no_composites: NoComposites = False,
     lang: Languages = "",
     stop_file: StopFile = None,
@@ -147,7 +149,8 @@ def link(
         base, index, model, calibration,
         k=k, threshold=threshold,
         search=search, lexical_weight=lexical_weight, similarity=similarity,
-        abbreviations=not no_abbreviations, composites=not no_composites,
+        abbreviations=not no_abbreviations, appositions=not no_appositions,
+        composites=not no_composites,
         languages=split_languages(lang), stop_words=stop_words_of(stop_file),
     )  # fmt: skip
     linked = _counted(linker.pipe(read_documents(inputs, form, mentions=mentions)), progress)

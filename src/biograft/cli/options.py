@@ -71,6 +71,13 @@ Similarity = Annotated[
 NoAbbreviations = Annotated[
     bool, typer.Option("--no-abbreviations", help="Do not expand abbreviations.")
 ]
+NoAppositions = Annotated[
+    bool,
+    typer.Option(
+        "--no-appositions",
+        help="Do not look up a mention by the name it stands beside in brackets.",
+    ),
+]
 NoComposites = Annotated[
     bool, typer.Option("--no-composites", help="Do not split composite mentions.")
 ]

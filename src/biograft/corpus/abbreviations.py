@@ -4,6 +4,9 @@ Schwartz and Hearst (A simple algorithm for identifying abbreviation definitions
 PSB 2003): the characters of a short form in brackets are matched from right to left against the
 few words before it, and the first must begin a word. In Chinese text, which does not separate
 words, the long form is the run of characters before the bracket.
+
+Where the mentions of a text are known, an apposition, *phlorizin (P)*, needs no common characters:
+:func:`find_appositions`.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ _MAX_BRACKET = 200
 """Maximum characters in a bracket that may be a definition."""
 
 _BRACKET = re.compile(rf"[(（\[]([^()（）\[\]]{{1,{_MAX_BRACKET}}})[)）\]]")
+_OPENING, _CLOSING = tuple("(（["), tuple(")）],，;；:：")
 _MAX_UNDEFINED = 5
 """Maximum characters of a short form that no bracket defines."""
 _NOT_SHORT_FORM = re.compile(r"(?:i\.?\s?e|e\.?\s?g|n\s?=.*|p\s?[<=].*)\.?", re.IGNORECASE)
@@ -46,6 +50,28 @@ def find_abbreviations(text: str) -> list[Abbreviation]:
     """Find the abbreviations that a text defines, in the order of their brackets."""
     candidates = (_in_bracket(text, match) for match in _BRACKET.finditer(text))
     return [abbreviation for abbreviation in candidates if abbreviation is not None]
+
+
+def find_appositions(text: str, spans: Iterable[tuple[int, int]]) -> list[Abbreviation]:
+    """Find the spans in brackets right behind another span, whatever their characters.
+
+    The bracket may go on after punctuation, *(P: 5 mg)*; the span that it begins with counts.
+
+    >>> [(a.short, a.long) for a in find_appositions("phlorizin (P: 5 mg)", [(0, 9), (11, 12)])]
+    [('P', 'phlorizin')]
+    """
+    known = sorted(set(spans))
+    start_of = {end: start for start, end in known}
+    found = []
+    for start, end in known:
+        before = text[:start].rstrip()
+        behind = text[end : end + 1]
+        if before[-1:] not in _OPENING or behind not in _CLOSING:
+            continue
+        stop = len(before[:-1].rstrip())
+        if stop in start_of:
+            found.append(_abbreviation(text, (start, end), (start_of[stop], stop)))
+    return found
 
 
 def abbreviates(short: str, long: str) -> bool:
@@ -197,19 +223,15 @@ def _begins_word(text: str, at: int) -> bool:
 class LongForms(Mapping[str, str]):
     """The long forms of a document's abbreviations; the first of several definitions counts."""
 
-    def __init__(
-        self, abbreviations: Iterable[Abbreviation], more: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, definitions: Iterable[tuple[str, str]] = ()) -> None:
         self._long: dict[str, str] = {}
-        for abbreviation in abbreviations:
-            self._long.setdefault(abbreviation.short, abbreviation.long)
-        for short, long in (more or {}).items():
+        for short, long in definitions:
             self._long.setdefault(short, long)
 
     @classmethod
     def of(cls, text: str) -> LongForms:
         """Collect the abbreviations that a text defines."""
-        return cls(find_abbreviations(text))
+        return cls((found.short, found.long) for found in find_abbreviations(text))
 
     def __getitem__(self, short: str) -> str:
         return self._long[short]
@@ -240,5 +262,6 @@ class LongForms(Mapping[str, str]):
         return f"{before} {long}"
 
     def _of(self, word: str) -> str | None:
-        long = self._long.get(word)
-        return long if long is not None or not word.endswith("s") else self._long.get(word[:-1])
+        """Return the long form of a word, else that of its plural or singular."""
+        other = word[:-1] if word.endswith("s") else f"{word}s"
+        return self._long.get(word, self._long.get(other))

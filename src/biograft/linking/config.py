@@ -24,6 +24,8 @@ class LinkerConfig(Config):
     """Answers with a lower probability (without calibration: a lower score) are NIL."""
     abbreviations: bool = True
     """Expand abbreviations that are defined in the document."""
+    appositions: bool = True
+    """Look up a mention that is no name by the name it stands beside: *phlorizin (P)*."""
     composites: bool = True
     """Split composite mentions into their parts."""
     languages: tuple[str, ...] = ()

@@ -5,8 +5,9 @@ A document passes through these steps; the mentions of many documents are search
 1. Mention detection: a detector finds the mentions. Without one, the linker takes the mentions
    that the document has, or else the names of the store that occur in its text.
 2. Forms: an abbreviation that the document defines, or that abbreviates another mention of the
-   document, is replaced by its long form. A composite mention (*ovarian and breast cancer*) is
-   split where the search finds its parts better than the whole. Offsets remain those of the text.
+   document, is replaced by its long form, and of two mentions in apposition, *phlorizin (P)*, the
+   one that is no name by the other. A composite mention (*ovarian and breast cancer*) is split
+   where the search finds its parts better than the whole. Offsets remain those of the text.
 3. Candidate generation and ranking: the search retrieves names for each form, and a trained
    ranker, if there is one, orders them. A generative linker needs no search.
 4. Answer: the first candidate, or NIL if its probability (without calibration: its score) is
@@ -89,6 +90,7 @@ class Linker:
             abbreviations=self.config.abbreviations,
             composites=self.config.composites,
             similarity=self._similarity if self.search else None,
+            appositions=self.config.appositions,
         )
         if calibration is not None and calibration.search not in ("", self.score_source):
             raise StoreError(
@@ -259,11 +261,15 @@ class Linker:
         queries: list[list[tuple[Mention, str]]] = []
         for document in documents:
             mentions = self._mentions(document)
-            long_forms = self._forms.long_forms(document.text, (m.text for m in mentions))
+            long_forms = self._forms.long_forms(
+                document.text,
+                (mention.text for mention in mentions),
+                (span for mention in mentions for span in mention.spans if not mention.fragments),
+            )
             if self.detector is None and not document.mentions:
                 mentions += self._forms.short_mentions(document.text, mentions, long_forms)
             mentions = in_text_order(mentions)
-            parts = self._forms.split([long_forms.expand(m.text) or m.text for m in mentions])
+            parts = self._forms.split([self._forms.expand(m.text, long_forms) for m in mentions])
             queries.append(
                 [
                     (mention, form)
@@ -354,7 +360,8 @@ class Linker:
         if self.search is None:
             return [0.0] * len(texts)
         hits = self.search.search(texts, 1)
-        return np.where(hits.rows[:, 0] >= 0, hits.scores[:, 0], 0.0).tolist()
+        scores: list[float] = np.where(hits.rows[:, 0] >= 0, hits.scores[:, 0], 0.0).tolist()
+        return scores
 
     def _candidates(
         self,

@@ -15,7 +15,7 @@ from functools import lru_cache
 from statistics import fmean
 from typing import Protocol
 
-from biograft.corpus.abbreviations import LongForms, abbreviates, find_abbreviations
+from biograft.corpus.abbreviations import LongForms, abbreviates, find_appositions
 from biograft.corpus.names_index import NamesIndex
 from biograft.documents import Document, Mention
 from biograft.kb import KnowledgeBase
@@ -227,26 +227,56 @@ class MentionForms:
         *,
         abbreviations: bool,
         composites: bool,
+        appositions: bool = True,
         similarity: Similarity | None = None,
     ) -> None:
         """``similarity`` is that of a search; without one only names of the store are similar."""
         self._abbreviations, self._composites = abbreviations, composites
+        self._appositions = appositions
         self._is_name = lru_cache(_CACHE_SIZE)(lambda text: bool(kb.find(text)))
         self._search = similarity
         self._split: dict[str, Parts] = {}
 
-    def long_forms(self, text: str, mentions: Iterable[str] = ()) -> LongForms:
+    def long_forms(
+        self, text: str, mentions: Iterable[str] = (), spans: Iterable[tuple[int, int]] = ()
+    ) -> LongForms:
         """Collect the abbreviations of a document, if they are to be expanded.
 
         They are those that the text defines, and mentions that are no name of the store but
-        abbreviate another mention of the document.
+        abbreviate another mention of the document. With the ``spans`` of mentions, those in
+        appositions count, too.
         """
+        defined = LongForms.of(text) if self._abbreviations else LongForms()
+        beside = self._beside(text, spans, defined) if self._appositions else ()
+        found = LongForms([*beside, *defined.items()])
         if not self._abbreviations:
-            return LongForms(())
+            return found
         texts = list(dict.fromkeys(mentions))
         short = [t for t in texts if " " not in t and not self._is_name(t)]
-        bare = {s: long for s in short for long in texts[::-1] if abbreviates(s, long)}
-        return LongForms(find_abbreviations(text), bare)
+        undefined = [t for t in short if found.expand(t) is None]
+        bare = [(s, long) for s in undefined for long in texts if abbreviates(s, long)]
+        return LongForms([*found.items(), *bare])
+
+    def _beside(
+        self, text: str, spans: Iterable[tuple[int, int]], defined: LongForms
+    ) -> Iterator[tuple[str, str]]:
+        """Yield what is no name in an apposition, with the name beside it.
+
+        A long form that the text defines is kept, unless it is a part of the mention before the
+        bracket, or has more words than the short form has characters.
+        """
+        for pair in find_appositions(text, spans):
+            outer, inner = pair.long, pair.short
+            if self._is_name(outer):
+                long = defined.get(inner)
+                if long is None:
+                    usable = _is_mark(inner) and not self._is_name(inner)
+                else:
+                    usable = long in outer or len(long.split()) > len(inner)
+                if usable:
+                    yield inner, outer
+            elif " " not in outer and inner not in defined and self._is_name(inner):
+                yield outer, inner
 
     def split(self, forms: Sequence[str]) -> list[Parts]:
         """Return the texts to look up for each form: its parts, if it is composite."""
@@ -267,20 +297,30 @@ class MentionForms:
                 similarity[row] = min(value, 1.0)
         return similarity
 
+    def expand(self, text: str, long_forms: LongForms) -> str:
+        """Return the long form of a mention; a name that only ends in a short form is kept."""
+        long = long_forms.expand(text)
+        if long is None or (text not in long_forms and self._is_name(text)):
+            return text
+        return long
+
     def of_queries(self, queries: Sequence[Query]) -> list[tuple[str, Context]]:
         """Return the text to look up for each part of each query, with its context.
 
         Abbreviations are expanded by the text around a query, where it is known, and by the other
         queries of its document. Parts are not split. Offsets without a text, as in BioSyn files,
-        are ignored.
+        are ignored, and so are those of mentions that differ from the text.
         """
-        mentions: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        of_document: defaultdict[tuple[str, str], list[Query]] = defaultdict(list)
         for query in queries:
-            mentions[query.document, query.context].extend(query.parts)
-        forms = {key: self.long_forms(key[1], parts) for key, parts in mentions.items()}
+            of_document[query.document, query.context].append(query)
+        forms = {
+            key: self.long_forms(key[1], (part for q in of for part in q.parts), _spans(of))
+            for key, of in of_document.items()
+        }
         return [
             (
-                forms[query.document, query.context].expand(part) or part,
+                self.expand(part, forms[query.document, query.context]),
                 Context(query.context, query.start or 0, query.end or 0)
                 if query.context
                 else Context(),
@@ -309,6 +349,19 @@ class MentionForms:
             if free and (before + 1 == len(starts) or starts[before + 1] >= end):
                 occurrences.append(Mention(start, end, text[start:end]))
         return occurrences
+
+
+def _spans(queries: Iterable[Query]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of queries that are as in their texts."""
+    for query in queries:
+        start, end = query.start, query.end
+        if start is not None and end is not None and query.parts == (query.context[start:end],):
+            yield start, end
+
+
+def _is_mark(text: str) -> bool:
+    """Whether a text may stand for a name: it has a capital or a digit."""
+    return any(char.isupper() or char.isdigit() for char in text)
 
 
 def _whole_words(text: str, word: str) -> Iterator[tuple[int, int]]:

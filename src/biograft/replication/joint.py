@@ -27,7 +27,7 @@ from biograft.replication.experiment import Experiment
 from biograft.replication.linking import copy_index, missing_split, read_resolved
 from biograft.replication.linking_dictionaries import ONTOLOGY
 from biograft.replication.linking_sets import SETS, LinkingSet
-from biograft.replication.protocols import PROTOCOLS, LinkingTask
+from biograft.replication.protocols import PLAIN, PROTOCOLS, LinkingTask
 from biograft.replication.results import Row
 from biograft.replication.runner import ExperimentJob, check_names, no_smoke, parse_settings
 
@@ -43,8 +43,9 @@ class JointSettings:
     ``added`` is what the dictionaries that are searched have beside the names of the protocol:
     nothing, names of other ontologies (``+names``) or mentions of earlier splits (``+mentions``,
     for a set whose published dictionary has none); each of several is measured. Without ``refit``
-    the encoders of dev, trained on train alone, link test, too. Unless ``together``, each set has
-    encoders of its own, as folds that share documents must.
+    the encoders of dev, trained on train alone, link test, too. ``appositions`` looks up a mention
+    by the name it stands beside. Unless ``together``, each set has encoders of its own, as folds
+    that share documents must.
     """
 
     system: str
@@ -55,6 +56,7 @@ class JointSettings:
     added: tuple[str, ...] = ("",)
     refit: bool = True
     together: bool = True
+    appositions: bool = False
 
     def __post_init__(self) -> None:
         for name in self.protocols:
@@ -187,10 +189,11 @@ class _Joint:
         weight = self._lexical_weight(task, search, kb)
         dense = [generator for generator in search.generators if generator.name == "dense"]
         fused = FusedSearch(search.generators, {"lexical": weight, "dense": 1 - weight})
+        config = replace(PLAIN, appositions=self.settings.appositions)
         rows = {}
         for name, used in zip(self.systems, (FusedSearch(dense), fused), strict=True):
             rows[name] = {
-                **task.measure(Linker(kb, used), data, work),
+                **task.measure(Linker(kb, used, config=config), data, work),
                 "seeds": list(self.job.experiment.seeds),
                 "trained_on": [each.name for each in self.sets],
                 "trained_splits": list(TRAINED_ON[task.split if self.settings.refit else "dev"]),

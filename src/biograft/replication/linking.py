@@ -31,9 +31,15 @@ from biograft.linking.recipes import label_mentions
 from biograft.linking.supervised import grow_store
 from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
-from biograft.replication.linking_dictionaries import MENTIONS, NAMES, PUBLISHED, TRANSLATIONS
+from biograft.replication.linking_dictionaries import (
+    IDS,
+    MENTIONS,
+    NAMES,
+    PUBLISHED,
+    TRANSLATIONS,
+)
 from biograft.replication.linking_sets import SETS, LinkingSet
-from biograft.replication.protocols import PROTOCOLS, LinkingTask, open_lexical_index
+from biograft.replication.protocols import PLAIN, PROTOCOLS, LinkingTask, open_lexical_index
 from biograft.replication.results import Row
 from biograft.replication.runner import ExperimentJob, check_names, parse_settings, parse_variants
 
@@ -74,7 +80,7 @@ def write_toy_linking(job: ExperimentJob) -> ExperimentJob:
     variants = {
         label: {**variant, "sets": ["ncbi-disease"], "splits": ["test"]}
         for label, variant in job.experiment.variants.items()
-        if not {"encoder", "added"} & variant.keys()
+        if not {"encoder", "added", "appositions"} & variant.keys()
     }
     if not variants:
         raise ConfigError("--smoke: every variant of this experiment needs an encoder")
@@ -93,6 +99,8 @@ def write_toy_linking(job: ExperimentJob) -> ExperimentJob:
 
 
 STATES = ("untrained", "aligned")
+APPOSITIONS = " + appositions"
+"""Ends the name of a system that looks up a mention by the name it stands beside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +131,10 @@ class LinkingVariant:
     """Kinds of search with one encoder: an input, or one made ``from_scratch`` for each set.
 
     With ``aligned`` the input is first aligned, as the settings say. ``added`` is what the
-    dictionaries have beside the names of the protocol: names of other ontologies (``+names``) or
-    mentions of earlier splits (``+mentions``). ``lexical_weight`` is that of lexical search beside
-    dense search.
+    dictionaries have beside the names of the protocol, such as names of other ontologies
+    (``+names``); a protocol without such a dictionary is left out. ``lexical_weight`` is that of
+    lexical search beside dense search. ``appositions`` looks up a mention by the name it stands
+    beside.
     """
 
     search: tuple[str, ...]
@@ -136,12 +145,13 @@ class LinkingVariant:
     splits: tuple[str, ...] = ("test",)
     sets: tuple[str, ...] = ()
     added: str = ""
+    appositions: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
         for kind in self.search:
             check_choice("search", kind, SEARCHES)
-        check_choice("added", self.added, ("", NAMES, MENTIONS))
+        check_choice("added", self.added, ("", NAMES, NAMES + IDS, MENTIONS))
         if self.from_scratch:
             check_choice("from_scratch", self.from_scratch, STATES)
         if self.search != ("lexical",) and bool(self.encoder) == bool(self.from_scratch):
@@ -210,10 +220,13 @@ def _configurations(
         dictionary = (settings.dictionary or PROTOCOLS[protocol].dictionary) + variant.added
         if dictionary not in SETS[name].dictionaries:
             continue
+        if variant.appositions and PROTOCOLS[protocol].text:
+            continue  # only names are found in raw text, and those stay what they are
         for split in variant.splits:
             task = LinkingTask(set=name, protocol=protocol, split=split, dictionary=dictionary)
             for search in variant.search:
-                yield task, search if search == "lexical" else f"{search}:{label}", search
+                config = search if search == "lexical" else f"{search}:{label}"
+                yield task, f"{config}{APPOSITIONS if variant.appositions else ''}", search
 
 
 def missing_split(chosen: LinkingSet, data: Path, split: str) -> str:
@@ -297,8 +310,9 @@ class _Measurement:
         started, job = time.perf_counter(), self.job
         kb = self.task.open_store(job.data, job.work)
         fused, about = self._open_search(kb, search, label, variant)
-        linker, ready = Linker(kb, fused), time.perf_counter()
-        is_floor = search == "lexical" and self.task == self.task.floor
+        config = replace(PLAIN, appositions=variant.appositions)
+        linker, ready = Linker(kb, fused, config=config), time.perf_counter()
+        is_floor = search == "lexical" and config == PLAIN and self.task == self.task.floor
         return {
             **self.task.measure(linker, job.data, job.work, is_floor=is_floor),
             **about,

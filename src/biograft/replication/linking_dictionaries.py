@@ -31,6 +31,8 @@ LINKING = "entity_linking"
 ONTOLOGY, PUBLISHED = "ontology", "published"
 NAMES = "+names"
 """Ends the name of a dictionary that is extended by cross-reference."""
+IDS = "+ids"
+"""Ends the name of a dictionary whose concepts also have the ids that only mentions know."""
 MENTIONS = "+mentions"
 """Ends the name of a dictionary that is extended by the mentions of earlier splits."""
 OF_SPLIT = "split"
@@ -87,22 +89,49 @@ def chemicals(data: Path, split: str, work: Path) -> SourceConfig:
     return SourceConfig(path=data / _CHEMICALS, format="table", columns=columns)
 
 
-def chemicals_with_mentions(gold: Callable[[str], str], *, extended: bool = False) -> MakeSource:
+def chemicals_with_mentions(
+    gold: Callable[[str], str], *, extended: bool = False, join: bool = False
+) -> MakeSource:
     """Return the chemicals with the mentions of earlier splits; ``gold`` has the path of a split.
 
-    A mention of several chemicals is no name of any of them, and left out.
+    A mention of several chemicals is no name of any of them, and left out. With ``join``, ids that
+    only mentions have are joined to the concepts that these mentions name.
     """
 
     def source(data: Path, split: str, work: Path) -> SourceConfig:
         lines = _chemical_lines(data, extended=extended)
-        splits = ("train", "dev", "test")
+        splits, mentions = ("train", "dev", "test"), []
         for earlier in splits[: splits.index(split)]:
             path = data / gold(earlier)
             queries = read_gold(path, "pubtator", GoldConfig(types=("Chemical",))).queries
-            lines += [(next(iter(q.gold)), q.mention) for q in queries if not q.is_composite]
-        return _write(lines, work)
+            mentions += [(next(iter(q.gold)), q.mention) for q in queries if not q.is_composite]
+        return _write(join_ids(lines, mentions) if join else [*lines, *mentions], work)
 
     return source
+
+
+def join_ids(lines: Iterable[Line], mentions: Iterable[Line]) -> list[Line]:
+    """Return names and mentions, with the ids that only mentions have joined to a concept.
+
+    Such an id is often an earlier one: MeSH makes supplementary concepts descriptors, with new ids.
+    It is joined if those of its mentions that are names are names of exactly one concept.
+    """
+    lines, mentions = list(lines), list(mentions)
+    named: defaultdict[str, set[str]] = defaultdict(set)
+    for concept, name in lines:
+        named[clean(name)].add(concept)
+    known = {concept for concept, _ in lines}
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for concept, name in mentions:
+        if concept not in known:
+            found[concept] |= named.get(clean(name), set())
+    joined: defaultdict[str, list[str]] = defaultdict(list)
+    for concept, others in found.items():
+        if len(others) == 1:
+            joined[next(iter(others))].append(concept)
+    ids = {concept: "|".join([concept, *more]) for concept, more in joined.items()}
+    ids |= {each: ids[concept] for concept, more in joined.items() for each in more}
+    return [(ids.get(concept, concept), name) for concept, name in [*lines, *mentions]]
 
 
 def chemicals_extended(data: Path, split: str, work: Path) -> SourceConfig:

@@ -16,6 +16,7 @@ from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking.queries import is_name_of
 from biograft.replication.linking_dictionaries import (
     HPO_TRANSLATIONS,
+    IDS,
     LINKING,
     MENTIONS,
     NAMES,
@@ -210,6 +211,7 @@ def _bc5cdr_chemical() -> LinkingSet:
     gold = {split: f"{LINKING}/{path}" for split, path in _CDR.items()}
     mentions = chemicals_with_mentions(gold.__getitem__)
     extended = chemicals_with_mentions(gold.__getitem__, extended=True)
+    joined = chemicals_with_mentions(gold.__getitem__, extended=True, join=True)
     return LinkingSet(
         name="bc5cdr-chemical",
         format="pubtator",
@@ -219,6 +221,7 @@ def _bc5cdr_chemical() -> LinkingSet:
             ONTOLOGY + NAMES: Dictionary(chemicals_extended),
             PUBLISHED: Dictionary(mentions, by_split=True),
             PUBLISHED + NAMES: Dictionary(extended, by_split=True),
+            PUBLISHED + NAMES + IDS: Dictionary(joined, by_split=True),
         },
         config=GoldConfig(types=("Chemical",)),
         note="dictionary derived from open MeSH tables, smaller than the published one",

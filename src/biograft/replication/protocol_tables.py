@@ -12,13 +12,17 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from biograft.evaluation.analysis import ErrorCause
-from biograft.replication.linking_dictionaries import MENTIONS, NAMES
+from biograft.replication.linking_dictionaries import IDS, MENTIONS, NAMES
 from biograft.replication.protocols import PROTOCOLS
 from biograft.replication.results import Row, without_fold
 from biograft.replication.tables import markdown
 
 _Z = 1.96
-_ADDED = {NAMES: ", more names", MENTIONS: ", training terms as names"}
+_ADDED = {
+    NAMES: ", more names",
+    IDS: ", more names and ids",
+    MENTIONS: ", training terms as names",
+}
 """What a system's dictionary has beside that of the protocol."""
 
 

@@ -37,18 +37,21 @@ from biograft.evaluation import (
 from biograft.evaluation.analysis import count_causes
 from biograft.kb import KnowledgeBase
 from biograft.linking import Linker, build_index
+from biograft.linking.config import LinkerConfig
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import LEXICAL
 from biograft.linking.lexical import LexicalIndex
 from biograft.metrics import Counts, paired_counts
 from biograft.progress import Progress
-from biograft.replication.linking_dictionaries import NAMES, ONTOLOGY, PUBLISHED
+from biograft.replication.linking_dictionaries import IDS, NAMES, ONTOLOGY, PUBLISHED
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.results import Row, read_result, write_result
 
 METRICS = ("acc@1", "acc@5", "recall@30", "mrr")
 COMPARED = ("acc@1", "acc@5", "mrr")
 """Metrics with a paired test against lexical search."""
+PLAIN = LinkerConfig(appositions=False)
+"""The linker of the lexical floor: a mention is looked up without the mentions beside it."""
 LEVELS_COMPARED = {"f1": "mentions", "spans_f1": "spans", "documents_f1": "documents"}
 """F1 of raw text with a paired test, and its level."""
 
@@ -120,8 +123,8 @@ class LinkingTask:
 
     @property
     def floor(self) -> LinkingTask:
-        """The task of the lexical floor: the same without names by cross-reference."""
-        return replace(self, dictionary=self.dictionary.removesuffix(NAMES))
+        """The task of the lexical floor: the same without names by cross-reference or more ids."""
+        return replace(self, dictionary=self.dictionary.removesuffix(IDS).removesuffix(NAMES))
 
     def folder(self, work: Path) -> Path:
         """Return the folder of the store and of what is made from it."""
@@ -212,9 +215,10 @@ class LinkingTask:
         return work / "lexical-answers" / f"{'-'.join(parts)}.json"
 
     def open_lexical(self, data: Path, work: Path) -> Linker:
-        """Open the lexical linker, building its index if needed."""
+        """Open the linker of the lexical floor, building its index if needed."""
         kb = self.open_store(data, work)
-        return Linker(kb, FusedSearch([open_lexical_index(self.folder(work), kb)]))
+        search = FusedSearch([open_lexical_index(self.folder(work), kb)])
+        return Linker(kb, search, config=PLAIN)
 
     def _described(self, row: Row, kb: KnowledgeBase) -> Row:
         about = {"n_names": kb.n_names, "n_concepts": len(kb), "seeds": {"bootstrap": 0}}

@@ -123,6 +123,16 @@ def test_abbreviations_and_the_threshold(run):
     assert documents(done)[0]["mentions"][0]["concept"] is None
 
 
+def test_a_mention_is_looked_up_by_the_name_it_stands_beside(run, write):
+    text = "7|t|Flu (Q7)\n7|a|\n7\t0\t3\tFlu\tDisease\tD1\n7\t5\t7\tQ7\tDisease\tD1\n\n"
+    path = write("b.pubtator", text)
+    forms = [
+        [mention["form"] for mention in documents(run(path, "--json", *options))[0]["mentions"]]
+        for options in ((), ("--no-appositions",))
+    ]
+    assert forms == [["Flu", "Flu"], ["Flu", "Q7"]]
+
+
 def test_html(run, tmp_path):
     done = run("flu", "fever", "--html", tmp_path / "p.html")
     assert done.exit_code == 0, done.output

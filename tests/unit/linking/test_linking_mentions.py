@@ -5,10 +5,12 @@ from hypothesis import given, strategies as st
 
 from biograft.corpus import NamesIndex
 from biograft.documents import Document, Mention
+from biograft.linking import Linker
 from biograft.linking.mentions import (
     DictionaryDetector,
     GivenMentions,
     MentionDetector,
+    MentionForms,
     gold_parts,
     split_composite,
     split_composites,
@@ -146,3 +148,66 @@ def test_a_dictionary_finds_its_names_and_leaves_the_concepts_open():
         Mention(11, 24, "breast-cancer"),
     ]
     assert detector.detect(Document("2", "")) == []
+
+
+def forms_of(kb, text, *mentions, **options):
+    """The long forms of a document, found by its mentions."""
+    spans = [(text.index(m), text.index(m) + len(m)) for m in mentions]
+    options = {"abbreviations": True, "composites": False, **options}
+    return dict(MentionForms(kb, **options).long_forms(text, mentions, spans))
+
+
+class TestAppositions:
+    def test_a_mention_that_is_no_name_is_looked_up_by_the_name_before_its_bracket(self, kb):
+        text = "heart attack (Q7: two years ago), Q7"
+        assert forms_of(kb, text, "heart attack", "Q7") == {"Q7": "heart attack"}
+        assert forms_of(kb, text, "heart attack", "Q7", appositions=False) == {}
+        alone = forms_of(kb, text, "heart attack", "Q7", abbreviations=False)
+        assert alone == {"Q7": "heart attack"}
+
+    def test_a_word_that_is_no_name_is_looked_up_by_the_name_in_the_bracket(self, kb):
+        assert forms_of(kb, "Xarto (metformin)", "Xarto", "metformin") == {"Xarto": "metformin"}
+        # several words often say more than the name in the bracket
+        assert forms_of(kb, "bad habit (cold)", "bad habit", "cold") == {}
+
+    @pytest.mark.parametrize(
+        ("text", "mentions"),
+        [
+            ("heart attack Q7", ("heart attack", "Q7")),  # no bracket
+            ("heart attack (as Q7)", ("heart attack", "Q7")),
+            ("heart attack (Q7 type)", ("heart attack", "Q7")),
+            ("heart attack of old (Q7)", ("heart attack", "Q7")),
+            ("heart attack (severe)", ("heart attack", "severe")),  # a word like any other
+            ("heart attack (cold)", ("heart attack", "cold")),  # both are names
+            ("Q8 (Q7)", ("Q8", "Q7")),  # neither is a name
+        ],
+    )
+    def test_other_mentions_stay_what_they_are(self, kb, text, mentions):
+        assert forms_of(kb, text, *mentions) == {}
+
+    def test_the_mention_before_the_bracket_bounds_what_letters_find(self, kb):
+        """'CsA' was taken for 'conversion with a cold': its letters reach too far back."""
+        text = "conversion with a cold (Ca2), a really common cold (COC)"
+        mentions = ("cold", "Ca2")
+        assert forms_of(kb, text, *mentions)["Ca2"] == "cold"
+        longer = forms_of(kb, "a common cold (CCL)", "common cold", "CCL")
+        assert longer == {"CCL": "common cold"}
+
+    def test_a_more_precise_long_form_is_kept(self, kb):
+        text = "drug-induced cold (DIC)"
+        assert forms_of(kb, text, "cold", "DIC") == {"DIC": "drug-induced cold"}
+
+
+def test_a_name_that_ends_in_a_short_form_is_kept(store_of):
+    kb = store_of([{"id": "1", "name": "vitamin E"}, {"id": "2", "name": "etodolac"}])
+    text = "etodolac (E), vitamin E, plasma E"
+    words = ("etodolac", "E", "vitamin E", "plasma E")
+    starts = (0, 10, 14, 25)
+    mentions = tuple(Mention(s, s + len(w), w) for s, w in zip(starts, words, strict=True))
+    linked = Linker.open(kb)(Document("1", text, mentions))
+    assert [m.form for m in linked.mentions] == [
+        "etodolac",
+        "etodolac",
+        "vitamin E",
+        "plasma etodolac",
+    ]

@@ -22,6 +22,7 @@ from biograft.replication.linking import (
 from biograft.replication.linking_dictionaries import (
     chemicals_with_mentions,
     extend,
+    join_ids,
     names_by_cui,
     part_of,
     write_train_dictionary,
@@ -194,6 +195,12 @@ search = ["lexical"]
 [variants.Tiny]
 search = ["dense"]
 encoder = "tiny"
+[variants.beside]
+search = ["lexical"]
+appositions = true
+[variants.ids]
+search = ["lexical"]
+added = "+names+ids"
 """
 
 
@@ -218,7 +225,9 @@ def test_every_protocol_has_its_dictionary_and_a_test_against_lexical_search(run
     rows, _, warnings = run(PROTOCOLS, inputs=inputs)
     assert warnings == []
     found = {(row["protocol"], row["config"]): row for row in rows}
-    assert len(found) == 6
+    # the set has no dictionary with more ids
+    assert {config for _, config in found} == {"lexical", "dense:Tiny", "lexical + appositions"}
+    assert len(found) == 9
     sizes = {key[0]: row["n_names"] for key, row in found.items()}
     assert sizes["ontology"] == sizes["strict"] < sizes["published"]
     assert {row["scorer"] for row in rows if row["protocol"] == "strict"} == {"strict"}
@@ -266,6 +275,24 @@ def test_names_of_other_ontologies_are_added_to_one_concept_each():
         (("D3",), "Chills"),
     ]
     assert extend(lines, more) == [("D1", "pyrexia"), ("D2", "colds common"), ("D3|7", "chills")]
+
+
+def test_ids_that_only_mentions_have_are_joined_to_the_concept_they_name():
+    lines = [("D1", "Sorafenib"), ("D1", "nexavar"), ("D2", "LPO"), ("D3", "aspirin")]
+    mentions = [("C1", "sorafenib"), ("C1", "SFB"), ("C2", "LPO"), ("C2", "aspirin")]
+    mentions += [("C3", "new drug"), ("D3", "LPO")]
+    assert join_ids(lines, mentions) == [
+        ("D1|C1", "Sorafenib"),
+        ("D1|C1", "nexavar"),
+        ("D2", "LPO"),
+        ("D3", "aspirin"),
+        ("D1|C1", "sorafenib"),
+        ("D1|C1", "SFB"),
+        ("C2", "LPO"),  # its mentions name two concepts
+        ("C2", "aspirin"),
+        ("C3", "new drug"),  # its mentions name none
+        ("D3", "LPO"),  # known already
+    ]
 
 
 def test_chemicals_have_the_mentions_of_earlier_splits(write, tmp_path):
