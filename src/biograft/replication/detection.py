@@ -1,6 +1,6 @@
 """Raw text: mentions found by a detector that is trained on the sets, linked by lexical search.
 
-Sets that are annotated in the same documents share one detector, which knows the types of all. The
+Sets that are annotated in the same documents share one detector, which knows all their types. The
 detector that finds the mentions of dev is trained on train; the one of test on train and dev,
 unless an experiment says otherwise.
 """
@@ -24,7 +24,7 @@ from biograft.progress import Progress
 from biograft.replication.experiment import Experiment
 from biograft.replication.joint import TRAINED_ON
 from biograft.replication.linking import missing_split
-from biograft.replication.linking_dictionaries import PUBLISHED
+from biograft.replication.linking_dictionaries import LINKING, PUBLISHED
 from biograft.replication.linking_sets import SETS, LinkingSet
 from biograft.replication.protocols import LinkingTask, open_lexical_index, read_texts
 from biograft.replication.results import Row
@@ -195,10 +195,10 @@ class _Detected:
         from biograft.tasks.task import TaskExamples
 
         trained_for = self._trained_for(split)
-        out = self.job.work / "detectors" / f"{self._group[0]}-for-{trained_for}"
+        out = self.job.work / "detectors" / f"{self._corpus}-for-{trained_for}"
         changes = [
             f"encoder.name={self._start(trained_for)}",
-            f"config.types={'keep' if self._types else 'ignore'}",
+            f"config.types={'keep' if self.texts.config.types else 'ignore'}",
             f"search.seeds=[{', '.join(map(str, self.job.experiment.seeds))}]",
             *self.settings.changes,
         ]
@@ -225,20 +225,13 @@ class _Detected:
         return self.job.input(self.settings.encoder)
 
     def _read(self, split: str) -> Sequence[Document]:
-        """Read the documents of a split with the mentions of all sets that share them."""
-        return read_texts(self.texts, split, self.job.data, self._types)
+        """Read the documents of a split with all their mentions, those of other sets, too."""
+        return read_texts(self.texts, split, self.job.data)
 
     @property
-    def _group(self) -> list[str]:
-        """The sets of the experiment that are annotated in the same documents."""
-        path = self.texts.gold["train"]
-        return [name for name in self.job.experiment.sets if _texts_of(name).gold["train"] == path]
-
-    @property
-    def _types(self) -> tuple[str, ...]:
-        """The types of mentions that the detector knows; empty: one type for all mentions."""
-        found = (kind for name in self._group for kind in _texts_of(name).config.types)
-        return tuple(dict.fromkeys(found))
+    def _corpus(self) -> str:
+        """The folder of the documents, which names the detector."""
+        return Path(self.texts.gold["train"]).relative_to(LINKING).parts[0]
 
     def _described(self, folder: Path, split: str) -> dict[str, Any]:
         """Return what the detector is trained on, and how."""
@@ -246,9 +239,8 @@ class _Detected:
 
         manifest, settings = TASK_MODEL.read(folder), self.settings
         return {
-            "sets": self._group,
             "splits": list(TRAINED_ON[self._trained_for(split)]),
-            "types": list(self._types),
+            "types": manifest["labels"],
             "start": settings.start or settings.encoder,
             "changes": list(settings.changes),
             "seed": manifest["seed"],

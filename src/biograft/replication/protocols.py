@@ -208,7 +208,7 @@ class LinkingTask:
 
 
 def read_texts(
-    chosen: LinkingSet, split: str, data: Path, types: Sequence[str]
+    chosen: LinkingSet, split: str, data: Path, types: Sequence[str] = ()
 ) -> Sequence[Document]:
     """Read the documents of a split with their mentions of some types; no types: of all."""
     return read_gold_texts(data / chosen.gold[split], chosen.format, types=types).documents
