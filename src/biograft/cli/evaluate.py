@@ -10,11 +10,14 @@ from biograft.cli.evaluate_link import link
 from biograft.cli.evaluate_task import task
 from biograft.cli.options import (
     Calibration,
+    Detection,
+    Detector,
     Index,
     Json,
     Kb,
     Languages,
     LexicalWeight,
+    MentionTypes,
     Model,
     NoAbbreviations,
     NoComposites,
@@ -57,6 +60,9 @@ def text(
     search: Search = None,
     lexical_weight: LexicalWeight = None,
     similarity: Similarity = None,
+    detector: Detector = None,
+    detection: Detection = None,
+    mention_types: MentionTypes = "",
     types: Types = "",
     limit: Annotated[
         int, typer.Option(metavar="N", min=0, help="Evaluate the first N documents; 0: all.")
@@ -83,8 +89,9 @@ def text(
     base = KnowledgeBase.open(kb)
     gold_set = read_gold_texts(gold, form, types=split_list(types), limit=limit)
     linker = Linker.open(
-        base, index, model, calibration,
+        base, index, model, calibration, detector,
         k=1, threshold=threshold,
+        detection=detection, mention_types=split_list(mention_types),
         search=search, lexical_weight=lexical_weight, similarity=similarity,
         abbreviations=not no_abbreviations, composites=not no_composites,
         languages=split_languages(lang),

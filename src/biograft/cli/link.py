@@ -12,11 +12,14 @@ import typer
 
 from biograft.cli.options import (
     Calibration,
+    Detection,
+    Detector,
     Index,
     Json,
     Kb,
     Languages,
     LexicalWeight,
+    MentionTypes,
     Model,
     NoAbbreviations,
     NoAppositions,
@@ -28,6 +31,7 @@ from biograft.cli.options import (
     StopFile,
     Threshold,
     split_languages,
+    split_list,
     stop_words_of,
 )
 from biograft.errors import ConfigError, InputError
@@ -123,6 +127,9 @@ def link(
     search: Search = None,
     lexical_weight: LexicalWeight = None,
     similarity: Similarity = None,
+    detector: Detector = None,
+    detection: Detection = None,
+    mention_types: MentionTypes = "",
     no_abbreviations: NoAbbreviations = False,
     no_appositions: NoAppositions = False,
     no_composites: NoComposites = False,
@@ -138,16 +145,20 @@ def link(
     """Find mentions in text, and link them to concepts.
 
     In a PubTator file its own mentions are linked, elsewhere the names that the text contains.
+    With --detector a trained model finds the mentions, in PubTator files, too.
     """
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker, write_html
 
+    if mentions and detector is not None:
+        raise ConfigError("--mentions: takes each line as a mention; leave --detector out")
     progress = Progress(enabled=not quiet)
     base = KnowledgeBase.open(kb)
     progress.start("open")
     linker = Linker.open(
-        base, index, model, calibration,
+        base, index, model, calibration, detector,
         k=k, threshold=threshold,
+        detection=detection, mention_types=split_list(mention_types),
         search=search, lexical_weight=lexical_weight, similarity=similarity,
         abbreviations=not no_abbreviations, appositions=not no_appositions,
         composites=not no_composites,

@@ -68,6 +68,33 @@ Similarity = Annotated[
         help="Similarity of dense search: cosine, or inner product; default: that of the index.",
     ),
 ]
+Detector = Annotated[
+    Path | None,
+    typer.Option(
+        "--detector",
+        metavar="RUN",
+        help="Trained model that finds the mentions: a run of `biograft finetune ner`.",
+    ),
+]
+Detection = Annotated[
+    str | None,
+    typer.Option(
+        "--detection",
+        metavar="names|model|both",
+        help="Find mentions by the names of KB, by --detector, or by both: then names count where "
+        "they overlap nothing that the model finds. Default: model with --detector, else names.",
+    ),
+]
+MentionTypes = Annotated[
+    str,
+    typer.Option(
+        "--mention-types",
+        metavar="Disease,...",
+        help="Of what --detector finds, link mentions of these types only.",
+    ),
+]
+"""Read by ``split_list``."""
+
 NoAbbreviations = Annotated[
     bool, typer.Option("--no-abbreviations", help="Do not expand abbreviations.")
 ]

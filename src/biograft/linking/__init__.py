@@ -27,6 +27,13 @@ if TYPE_CHECKING:
         NameHits as NameHits,
     )
     from biograft.linking.config import LinkerConfig as LinkerConfig
+    from biograft.linking.detection import (
+        DictionaryDetector as DictionaryDetector,
+        GivenMentions as GivenMentions,
+        MentionDetector as MentionDetector,
+        ModelDetector as ModelDetector,
+        UnionDetector as UnionDetector,
+    )
     from biograft.linking.fusion import FusedSearch as FusedSearch
     from biograft.linking.index import (
         IndexConfig as IndexConfig,
@@ -35,11 +42,6 @@ if TYPE_CHECKING:
         update_index as update_index,
     )
     from biograft.linking.linker import Linker as Linker
-    from biograft.linking.mentions import (
-        DictionaryDetector as DictionaryDetector,
-        GivenMentions as GivenMentions,
-        MentionDetector as MentionDetector,
-    )
     from biograft.linking.output import write_html as write_html
 
 

@@ -12,6 +12,10 @@ SEARCHES = ("lexical", "dense", "lexical+dense")
 """Kinds of search over the names of a store."""
 
 
+DETECTIONS = ("names", "model", "both")
+"""Ways to find mentions in text."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LinkerConfig(Config):
     """Settings of a linker."""
@@ -32,6 +36,12 @@ class LinkerConfig(Config):
     """Search names in these languages only; empty means all."""
     stop_words: tuple[str, ...] = ()
     """Names that the linker never takes for a mention when it detects mentions itself."""
+    detection: Annotated[str, Choice(*DETECTIONS)] | None = None
+    """How mentions are found in text: by the ``names`` of the store, by a trained ``model``, or by
+    ``both``: names are mentions where they overlap none of the model. None: by the model, if there
+    is one."""
+    mention_types: tuple[str, ...] = ()
+    """Types of the mentions that a trained model finds; empty means all."""
     search: Annotated[str, Choice(*SEARCHES)] | None = None
     """Kind of search: ``lexical``, ``dense`` or ``lexical+dense``; None means all of the index."""
     lexical_weight: Annotated[float, Range(min=0, max=1)] | None = None

@@ -2,8 +2,9 @@
 
 A document passes through these steps; the mentions of many documents are searched in one batch.
 
-1. Mention detection: a detector finds the mentions. Without one, the linker takes the mentions
-   that the document has, or else the names of the store that occur in its text.
+1. Mention detection: a detector, such as a trained model, finds the mentions. Without one, the
+   linker takes the mentions that the document has, or else the names of the store that occur in
+   its text.
 2. Forms: an abbreviation that the document defines, or that abbreviates another mention of the
    document, is replaced by its long form, and of two mentions in apposition, *phlorizin (P)*, the
    one that is no name by the other. A composite mention (*ovarian and breast cancer*) is split
@@ -32,6 +33,13 @@ from biograft.kb import KnowledgeBase
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Candidate, Generator, LinkedDocument, LinkedMention
 from biograft.linking.config import LinkerConfig
+from biograft.linking.detection import (
+    DictionaryDetector,
+    MentionDetector,
+    ModelDetector,
+    UnionDetector,
+    in_text_order,
+)
 from biograft.linking.fusion import (
     CandidateBuilder,
     FusedSearch,
@@ -40,12 +48,7 @@ from biograft.linking.fusion import (
     fuse_scores,
 )
 from biograft.linking.index import build_encoder_index, open_search
-from biograft.linking.mentions import (
-    DictionaryDetector,
-    MentionDetector,
-    MentionForms,
-    in_text_order,
-)
+from biograft.linking.mentions import MentionForms
 from biograft.linking.queries import Context, Query, label_examples
 from biograft.linking.rankers import MODELS, CandidateRanker, load_ranker, needs_search
 from biograft.progress import Progress
@@ -92,6 +95,11 @@ class Linker:
             similarity=self._similarity if self.search else None,
             appositions=self.config.appositions,
         )
+        if (detector is None) != (self.detection == "names"):
+            raise ConfigError(
+                f"detection: {self.detection!r} "
+                + ("needs a detector" if detector is None else "does not use the detector")
+            )
         if calibration is not None and calibration.search not in ("", self.score_source):
             raise StoreError(
                 f"the calibration was fitted to the scores of {calibration.search}, this linker's "
@@ -105,12 +113,14 @@ class Linker:
         index: str | Path | None = None,
         model: str | Path | None = None,
         calibration: str | Path | None = None,
+        detector: str | Path | None = None,
         **settings: Any,
     ) -> Linker:
         """Open a linker for a store; ``settings`` are the fields of :class:`LinkerConfig`.
 
         Without an index, a lexical one is built in memory, unless the model needs no search. The
         calibration in the index folder is used unless another one, or a model, is given.
+        ``detector`` is the folder of a trained model of named entity recognition.
 
         >>> Linker.open("KB", index="INDEX", threshold=0.5)  # doctest: +SKIP
         Linker(kb='KB', scores='dense*0.5+lexical*0.5', calibrated=True, threshold=0.5)
@@ -125,6 +135,7 @@ class Linker:
         return cls(
             kb,
             opened.search if opened else None,
+            detector=_open_detector(detector, config),
             names=opened.names if opened else None,
             ranker=ranker,
             calibration=Calibration.load(calibration) if calibration is not None else stored,
@@ -224,6 +235,11 @@ class Linker:
         return " ".join([*parts, self.ranker.name] if self.ranker else parts)
 
     @property
+    def detection(self) -> str:
+        """How mentions are found in text: by ``names``, by the ``model``, or by ``both``."""
+        return self.config.detection or ("names" if self.detector is None else "model")
+
+    @property
     def threshold(self) -> float | None:
         """Answers below it are NIL: that of the configuration, else that of the calibration."""
         if self.config.threshold is not None or self.calibration is None:
@@ -258,25 +274,10 @@ class Linker:
 
     def _link(self, documents: Sequence[Document]) -> Iterator[LinkedDocument]:
         """Link the documents of a batch, looking up each form once."""
-        queries: list[list[tuple[Mention, str]]] = []
-        for document in documents:
-            mentions = self._mentions(document)
-            long_forms = self._forms.long_forms(
-                document.text,
-                (mention.text for mention in mentions),
-                (span for mention in mentions for span in mention.spans if not mention.fragments),
-            )
-            if self.detector is None and not document.mentions:
-                mentions += self._forms.short_mentions(document.text, mentions, long_forms)
-            mentions = in_text_order(mentions)
-            parts = self._forms.split([self._forms.expand(m.text, long_forms) for m in mentions])
-            queries.append(
-                [
-                    (mention, form)
-                    for mention, of in zip(mentions, parts, strict=True)
-                    for form in of
-                ]
-            )
+        queries = [
+            self._queries(document, found)
+            for document, found in zip(documents, self._mentions(documents), strict=True)
+        ]
         forms = [form for pairs in queries for _, form in pairs]
         contexts = [
             Context(document.text, mention.start, mention.end)
@@ -288,17 +289,41 @@ class Linker:
             linked = [self._linked(mention, form, next(answers)) for mention, form in pairs]
             yield LinkedDocument(document, tuple(linked))
 
-    def _mentions(self, document: Document) -> list[Mention]:
-        if self.detector is None and document.mentions:
-            return list(document.mentions)
-        return self._detector.detect(document)
+    def _queries(
+        self, document: Document, mentions: Sequence[Mention]
+    ) -> list[tuple[Mention, str]]:
+        """Return the mentions of a document with the texts to look up for each."""
+        long_forms = self._forms.long_forms(
+            document.text,
+            (mention.text for mention in mentions),
+            (span for mention in mentions for span in mention.spans if not mention.fragments),
+        )
+        if self.detection != "model" and not self._are_given(document):
+            more = self._forms.short_mentions(document.text, mentions, long_forms)
+            mentions = [*mentions, *more]
+        mentions = in_text_order(mentions)
+        parts = self._forms.split([self._forms.expand(m.text, long_forms) for m in mentions])
+        return [(mention, form) for mention, of in zip(mentions, parts, strict=True) for form in of]
+
+    def _mentions(self, documents: Sequence[Document]) -> list[list[Mention]]:
+        searched = [document for document in documents if not self._are_given(document)]
+        found = iter(self._detector.detect(searched) if searched else ())
+        return [
+            list(document.mentions) if self._are_given(document) else next(found)
+            for document in documents
+        ]
+
+    def _are_given(self, document: Document) -> bool:
+        """Return whether the mentions of a document are those that it has."""
+        return self.detector is None and bool(document.mentions)
 
     @cached_property
     def _detector(self) -> MentionDetector:
-        if self.detector is not None:
+        if self.detector is not None and self.detection == "model":
             return self.detector
         stop_rows = (row for word in self.config.stop_words for row in self.kb.name_rows(word))
-        return DictionaryDetector(self.names.without(stop_rows))
+        names = DictionaryDetector(self.names.without(stop_rows))
+        return names if self.detector is None else UnionDetector(self.detector, names)
 
     @cached_property
     def names(self) -> NamesIndex:
@@ -401,6 +426,15 @@ class Linker:
         build = self._builder.by_concept if by_concept else self._builder.by_name
         weights = self.search.weights if self.search else {}
         return build(pool, fuse_scores(pool, weights), k)
+
+
+def _open_detector(folder: str | Path | None, config: LinkerConfig) -> ModelDetector | None:
+    """Open the trained detector of a folder, if one is given."""
+    if folder is not None:
+        return ModelDetector.open(folder, config.mention_types)
+    if config.mention_types:
+        raise ConfigError("mention_types: only a trained detector finds mentions of some types")
+    return None
 
 
 def _fuse(search: Generator | None, ranker: CandidateRanker | None) -> FusedSearch | None:

@@ -1,55 +1,24 @@
-"""Mention detection, and the forms that are looked up for a mention.
+"""The forms that are looked up for a mention.
 
-:class:`DictionaryDetector` finds the names of a store in a text. :func:`split_composite` splits
-composite mentions (*ovarian and breast cancer*). :class:`MentionForms` expands abbreviations and
-splits composites whose parts are more similar to names of the store than the whole.
+:func:`split_composite` splits composite mentions (*ovarian and breast cancer*).
+:class:`MentionForms` expands abbreviations and splits composites whose parts are more similar to
+names of the store than the whole.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import fmean
-from typing import Protocol
 
 from biograft.corpus.abbreviations import LongForms, abbreviates, find_appositions
-from biograft.corpus.names_index import NamesIndex
-from biograft.documents import Document, Mention
+from biograft.documents import Mention
 from biograft.kb import KnowledgeBase
+from biograft.linking.detection import outside
 from biograft.linking.queries import Context, Query
 from biograft.text import HAN
-
-
-class MentionDetector(Protocol):
-    """Finds the mentions of a document (named entity recognition), not their concepts."""
-
-    def detect(self, document: Document) -> list[Mention]:
-        """Find the mentions of a document, in text order."""
-
-
-class GivenMentions:
-    """Takes the mentions that are annotated in a document, such as those of a benchmark."""
-
-    def detect(self, document: Document) -> list[Mention]:
-        """Return the document's own mentions unchanged."""
-        return list(document.mentions)
-
-
-class DictionaryDetector:
-    """Finds the names of a store in a text."""
-
-    def __init__(self, names: NamesIndex) -> None:
-        self._names = names
-
-    def detect(self, document: Document) -> list[Mention]:
-        """Find the names in the text of a document, without linking them."""
-        return [
-            Mention(match.start, match.end, match.text) for match in self._names.find(document.text)
-        ]
-
 
 Parts = tuple[str, ...]
 
@@ -334,21 +303,15 @@ class MentionForms:
     ) -> list[Mention]:
         """Find further occurrences of a text's abbreviations, outside of known mentions.
 
-        ``mentions`` do not overlap and are in text order.
+        ``mentions`` are in text order.
         """
         spans: dict[int, int] = {}
         for short, long in long_forms.items():
             if self._is_name(long) and _WORD.fullmatch(short):
                 for start, end in _whole_words(text, short):
                     spans.setdefault(start, end)
-        starts = [mention.start for mention in mentions]
-        occurrences = []
-        for start, end in sorted(spans.items()):
-            before = bisect_right(starts, start) - 1
-            free = before < 0 or mentions[before].end <= start
-            if free and (before + 1 == len(starts) or starts[before + 1] >= end):
-                occurrences.append(Mention(start, end, text[start:end]))
-        return occurrences
+        found = (Mention(start, end, text[start:end]) for start, end in sorted(spans.items()))
+        return outside(found, mentions)
 
 
 def _spans(queries: Iterable[Query]) -> Iterator[tuple[int, int]]:
@@ -372,8 +335,3 @@ def _whole_words(text: str, word: str) -> Iterator[tuple[int, int]]:
         if _BEGINS.match(text, start) and (bounds := _ENDS.match(text, end)):
             yield start, bounds.end()
         start = text.find(word, start + 1)
-
-
-def in_text_order(mentions: Sequence[Mention]) -> list[Mention]:
-    """Sort mentions from left to right, the longer first."""
-    return sorted(mentions, key=lambda mention: (mention.start, -mention.end))

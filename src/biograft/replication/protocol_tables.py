@@ -68,7 +68,8 @@ def side_by_side(result: Mapping[str, Any]) -> str:
     lines = []
     for name, system in sorted(systems, key=lambda key: _order(result["rows"], key)):
         found = [lines.get((name, system), {}).get("test") for lines in by_protocol.values()]
-        lines.append([name, system, *(str(line.value) if line else "" for line in found)])
+        if any(found):
+            lines.append([name, system, *(str(line.value) if line else "" for line in found)])
     heads = [rules.title for rules in shown.values()]
     return markdown(["set", "system", *heads], lines)
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from biograft.config import check_choice
+from biograft.documents import Document
 from biograft.errors import ConfigError
 from biograft.evaluation import (
     TEXT_FORMATS,
     EvaluationConfig,
     Gold,
-    GoldTexts,
     LinkingResult,
     LinkQuery,
     ScoredQueries,
@@ -177,8 +177,8 @@ class LinkingTask:
         return self._described(row, linker.kb) | self._against(result, data, work, is_floor)
 
     def _measure_text(self, linker: Linker, data: Path, work: Path, *, is_floor: bool) -> Row:
-        gold = self._read_texts(data)
-        result = evaluate_text(linker, gold.documents, progress=Progress())
+        documents = read_texts(self.chosen, self.split, data, self.chosen.config.types)
+        result = evaluate_text(linker, documents, progress=Progress())
         row = self._described(text_metrics(result), linker.kb)
         file = self.floor._floor_file(work)
         counts = {level: [_cells(c) for c in of] for level, of in result.documents.items()}
@@ -194,10 +194,6 @@ class LinkingTask:
             for name, level in LEVELS_COMPARED.items()
         }
         return row | {"against_lexical": tests}
-
-    def _read_texts(self, data: Path) -> GoldTexts:
-        path = data / self.chosen.gold[self.split]
-        return read_gold_texts(path, self.chosen.format, types=self.chosen.config.types)
 
     def _against(self, result: LinkingResult, data: Path, work: Path, is_floor: bool) -> Row:
         """Compare with lexical search, whose answers are kept in the folder of work."""
@@ -223,6 +219,13 @@ class LinkingTask:
     def _described(self, row: Row, kb: KnowledgeBase) -> Row:
         about = {"n_names": kb.n_names, "n_concepts": len(kb), "seeds": {"bootstrap": 0}}
         return {**row, **about, "note": self.chosen.note}
+
+
+def read_texts(
+    chosen: LinkingSet, split: str, data: Path, types: Sequence[str] = ()
+) -> Sequence[Document]:
+    """Read the documents of a split with their mentions of some types; no types: of all."""
+    return read_gold_texts(data / chosen.gold[split], chosen.format, types=types).documents
 
 
 def open_lexical_index(folder: Path, kb: KnowledgeBase) -> LexicalIndex:

@@ -90,6 +90,10 @@ KINDS: Registry[Callable[[], Kind]] = Registry(
             "biograft.replication.joint:JointLinking",
             "linking by one encoder trained on the mentions of several sets",
         ),
+        "detection": (
+            "biograft.replication.detection:Detection",
+            "linking of raw text with a trained detector of mentions",
+        ),
         "generative_linking": (
             "biograft.replication.generative:GenerativeLinking",
             "linking by generating names",

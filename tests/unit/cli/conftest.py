@@ -39,3 +39,22 @@ def run_main(capsys, monkeypatch):
 
     yield run
     signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.fixture
+def word_detector(tmp_path):
+    """A model of named entity recognition to which every word is a mention."""
+    import torch
+    from tiny_models import tiny_encoder_folder
+
+    from biograft.nn import TextEncoder
+    from biograft.tasks.configs import NerConfig
+    from biograft.tasks.folder import write_model
+    from biograft.tasks.ner import NerModel
+
+    folder = tiny_encoder_folder(tmp_path / "tiny", ["a b"], hidden=16, layers=1)
+    model = NerModel(TextEncoder.from_pretrained(folder), NerConfig(overlap=4), ("Disease",))
+    model.head.linear.weight.data.zero_()
+    model.head.linear.bias.data.copy_(torch.tensor([0.0, 1.0, 0.0]))  # O, B, I
+    write_model(tmp_path / "DETECTOR", model, {})
+    return tmp_path / "DETECTOR"

@@ -307,6 +307,17 @@ def test_text_applies_the_threshold_of_a_calibration(text, folder):
     assert "dense*1" in str(other)
 
 
+def test_text_with_a_trained_detector(text, word_detector):
+    """Every word is a mention of the detector."""
+    options = ("--json", "--detector", word_detector)
+    assert counts(values_of(text(*options))["spans"]) == (6, 9, 0)
+    assert counts(values_of(text(*options, "--detection", "both"))["spans"]) == (6, 9, 0)
+    assert counts(values_of(text(*options, "--mention-types", "Disease"))["spans"]) == (6, 9, 0)
+    refused = text(*options, "--mention-types", "Drug").exception
+    assert isinstance(refused, ConfigError)
+    assert "known: Disease" in str(refused)
+
+
 def test_text_reads_the_shipped_sample(text):
     assert values_of(text("--json", "--gold", "starter", "--format", "sample"))["n_documents"] > 50
 
@@ -321,6 +332,10 @@ def test_text_reads_the_shipped_sample(text):
         (["--kb", "none"], StoreError, "none"),
         (["--model", "none"], StoreError, "none"),
         (["--threshold", "nan"], ConfigError, "threshold"),
+        (["--detection", "model"], ConfigError, "'model' needs a detector"),
+        (["--detection", "name"], ConfigError, "detection: expected"),
+        (["--detector", "none"], StoreError, "none"),
+        (["--mention-types", "Disease"], ConfigError, "only a trained detector"),
     ],
 )
 def test_text_refuses_in_one_line(text, options, error, message):

@@ -149,6 +149,16 @@ def test_with_an_index(run, store, tmp_path):
     assert documents(run("flu", "--json", "--index", tmp_path / "I"))[0]["mentions"]
 
 
+def test_a_trained_detector_finds_the_mentions(run, write, word_detector):
+    """Every word is a mention of the detector, also in a file with mentions of its own."""
+    path = write("a.pubtator", PUBTATOR)
+    (document,) = documents(run(path, "--json", "--detector", word_detector))
+    assert [m["text"] for m in document["mentions"]] == ["Flu", "season", "High", "fevr", "."]
+    refused = run("flu", "--mentions", "--detector", word_detector).exception
+    assert isinstance(refused, ConfigError)
+    assert "--mentions" in str(refused)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

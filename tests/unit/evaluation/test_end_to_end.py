@@ -81,9 +81,9 @@ def test_a_composite_needs_all_its_concepts_in_its_span(linker):
     """The dictionary finds a composite only where a name covers it, so a detector is used."""
 
     class CompositeDetector:
-        def detect(self, document):
-            start = document.text.index("breast and ovarian cancer")
-            return [Mention(start, start + 25, "breast and ovarian cancer")]
+        def detect(self, documents):
+            starts = [each.text.index("breast and ovarian cancer") for each in documents]
+            return [[Mention(n, n + 25, "breast and ovarian cancer")] for n in starts]
 
     answered = Linker(linker.kb, linker.search, detector=CompositeDetector())
     text = "In breast and ovarian cancer."

@@ -3,13 +3,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from biograft.corpus import NamesIndex
 from biograft.documents import Document, Mention
 from biograft.linking import Linker
 from biograft.linking.mentions import (
-    DictionaryDetector,
-    GivenMentions,
-    MentionDetector,
     MentionForms,
     gold_parts,
     split_composite,
@@ -129,25 +125,6 @@ def test_any_text_gives_parts_that_are_not_empty(words):
         len(parts) > 1 and all(part.strip() == part != "" for part in parts)
     )
     assert split_composite(text, known(())) == (text,)
-
-
-GIVEN = (Mention(0, 6, "Fevers", ("D005334",), "Disease"),)
-DOCUMENT = Document("1", "Fevers and breast-cancer.", GIVEN)
-
-
-def test_given_mentions_are_given_back():
-    detector: MentionDetector = GivenMentions()
-    assert detector.detect(DOCUMENT) == list(GIVEN)
-    assert detector.detect(Document("2", "no mention")) == []
-
-
-def test_a_dictionary_finds_its_names_and_leaves_the_concepts_open():
-    detector: MentionDetector = DictionaryDetector(NamesIndex.build(["breast cancer", "fever"]))
-    assert detector.detect(DOCUMENT) == [
-        Mention(0, 6, "Fevers"),
-        Mention(11, 24, "breast-cancer"),
-    ]
-    assert detector.detect(Document("2", "")) == []
 
 
 def forms_of(kb, text, *mentions, **options):

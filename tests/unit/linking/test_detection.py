@@ -1,0 +1,149 @@
+"""Mention detection: by names, by a model, by both, and what a linker makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, strategies as st
+
+from biograft.corpus import NamesIndex
+from biograft.documents import Document, Mention
+from biograft.errors import ConfigError, StoreError
+from biograft.linking import (
+    DictionaryDetector,
+    GivenMentions,
+    Linker,
+    LinkerConfig,
+    MentionDetector,
+    ModelDetector,
+    UnionDetector,
+)
+from biograft.linking.detection import outside
+
+GIVEN = (Mention(0, 6, "Fevers", ("D005334",), "Disease"),)
+DOCUMENT = Document("1", "Fevers and breast-cancer.", GIVEN)
+
+
+class WordModel:
+    """Predicts the given words, each with its type, as a model of entities would."""
+
+    kind = "ner"
+
+    def __init__(self, **types):
+        self.types, self.labels = types, tuple(sorted(set(types.values())))
+
+    def predict(self, documents):
+        assert not any(document.mentions for document in documents)
+        return [replace(each, mentions=self._mentions(each.text)) for each in documents]
+
+    def _mentions(self, text):
+        found = [
+            Mention(text.index(word), text.index(word) + len(word), word, type=kind)
+            for word, kind in self.types.items()
+            if word in text
+        ]
+        return tuple(found)
+
+
+def texts_of(found):
+    return [[mention.text for mention in mentions] for mentions in found]
+
+
+def test_given_mentions_are_given_back():
+    detector: MentionDetector = GivenMentions()
+    assert detector.detect([DOCUMENT, Document("2", "no mention")]) == [list(GIVEN), []]
+
+
+def test_a_dictionary_finds_its_names_and_leaves_the_concepts_open():
+    detector: MentionDetector = DictionaryDetector(NamesIndex.build(["breast cancer", "fever"]))
+    assert detector.detect([DOCUMENT, Document("2", "")]) == [
+        [Mention(0, 6, "Fevers"), Mention(11, 24, "breast-cancer")],
+        [],
+    ]
+
+
+def test_a_model_predicts_mentions_in_text_order_whatever_a_document_has():
+    detector = ModelDetector(WordModel(cancer="Disease", Fevers="Finding"))
+    assert texts_of(detector.detect([DOCUMENT, Document("2", "")])) == [["Fevers", "cancer"], []]
+
+
+def test_mentions_of_some_types_only():
+    model = WordModel(cancer="Disease", Fevers="Finding")
+    assert texts_of(ModelDetector(model, ("Disease",)).detect([DOCUMENT])) == [["cancer"]]
+    with pytest.raises(ConfigError, match="mention_types: no 'disease'; did you mean 'Disease'"):
+        ModelDetector(model, ("disease",))
+
+
+def test_of_overlapping_mentions_those_of_the_first_stay():
+    names = DictionaryDetector(NamesIndex.build(["breast cancer", "fever"]))
+    both = UnionDetector(ModelDetector(WordModel(cancer="Disease")), names)
+    assert texts_of(both.detect([DOCUMENT])) == [["Fevers", "cancer"]]
+    assert texts_of(UnionDetector(names, GivenMentions()).detect([DOCUMENT])) == [
+        ["Fevers", "breast-cancer"]
+    ]
+
+
+spans = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4)), max_size=6)
+
+
+@given(spans, spans)
+def test_outside_against_plain_loops(mentions, others):
+    """Mentions may be nested, as those of a span head are."""
+    mentions, others = (
+        [Mention(start, start + size, "") for start, size in sorted(each)]
+        for each in (mentions, others)
+    )
+    assert outside(mentions, others) == [
+        m for m in mentions if all(m.end <= o.start or o.end <= m.start for o in others)
+    ]
+
+
+# ---- in a linker
+
+
+def found(linker, document):
+    return [(mention.text, mention.form, mention.concept) for mention in linker(document).mentions]
+
+
+def open_linker(kb, detector=None, **settings):
+    linker = Linker.open(kb)
+    return Linker(kb, linker.search, detector=detector, config=LinkerConfig(**settings))
+
+
+def test_detection_by_names_by_the_model_and_by_both(kb):
+    detector = ModelDetector(WordModel(**{"heart atack": "Disease"}))
+    text = "A heart atack, T2DM, and ovarian cancer (OC). OC!"
+    by_model = [("heart atack", "heart atack", "D4")]
+    by_name = [
+        ("T2DM", "T2DM", "D1"),
+        ("ovarian cancer", "ovarian cancer", "D3"),
+        ("OC", "ovarian cancer", "D3"),
+        ("OC", "ovarian cancer", "D3"),
+    ]
+    assert found(open_linker(kb), text) == by_name
+    assert found(open_linker(kb, detector), text) == by_model
+    assert found(open_linker(kb, detector, detection="both"), text) == by_model + by_name
+    without = open_linker(kb, detector, detection="both", stop_words=("T2DM",))
+    assert found(without, text) == by_model + by_name[1:]
+
+
+def test_a_detector_is_preferred_to_the_mentions_of_a_document(kb):
+    document = Document("1", "cold and heart attack", (Mention(0, 4, "cold"),))
+    detector = ModelDetector(WordModel(attack="Disease"))
+    assert [text for text, *_ in found(open_linker(kb, detector), document)] == ["attack"]
+    assert [text for text, *_ in found(open_linker(kb), document)] == ["cold"]
+
+
+def test_a_detector_that_is_missing_or_not_used_is_refused(kb, tmp_path):
+    for detection in ("model", "both"):
+        with pytest.raises(ConfigError, match=f"detection: '{detection}' needs a detector"):
+            open_linker(kb, detection=detection)
+    with pytest.raises(ConfigError, match="detection: 'names' does not use the detector"):
+        open_linker(kb, GivenMentions(), detection="names")
+    with pytest.raises(ConfigError, match="detection: expected"):
+        LinkerConfig(detection="name")
+    with pytest.raises(ConfigError, match="mention_types"):
+        Linker.open(kb, mention_types=("Disease",))
+    with pytest.raises(StoreError, match="task model"):
+        Linker.open(kb, detector=tmp_path)
