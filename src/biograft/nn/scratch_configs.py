@@ -88,8 +88,10 @@ class NewSeq2Seq(ModelSize):
 class NewDecoder(Config):
     """A new decoder on a given encoder, of the encoder's width, which shares its token embeddings.
 
-    ``max_length`` is the maximum number of tokens of a prompt and a name together.
+    ``max_length`` is the maximum number of tokens of a prompt and a name together; the random
+    weights follow from ``seed``.
     """
 
     layers: Positive = 2
     max_length: Annotated[int, AtLeast(8)] = 128
+    seed: Annotated[int, AtLeast(0)] = 0

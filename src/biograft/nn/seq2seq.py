@@ -123,14 +123,12 @@ class Seq2SeqModel:
         max_target: int | None = None,
         dropout: float | None = None,
         decoder: NewDecoder | None = None,
-        seed: int = 0,
         device: str | None = None,
     ) -> Seq2SeqModel:
         """Load a model from a folder or, by name, from the Hugging Face hub.
 
         ``dropout`` replaces the dropout of the model, also in attention. A ``decoder`` is added to
-        a model that is only an encoder, with random weights by the ``seed``. The default device is
-        a GPU where there is one.
+        a model that is only an encoder. The default device is a GPU where there is one.
         """
         folder = find_encoder(name_or_folder)
         config = load_config(folder)
@@ -144,7 +142,7 @@ class Seq2SeqModel:
             if getattr(config, _SHARED, False):
                 _share_embeddings(model)
         elif decoder is not None:
-            model, tokenizer = _add_decoder(folder, config, decoder, seed)
+            model, tokenizer = _add_decoder(folder, config, decoder)
         else:
             raise StoreError(
                 f"{folder}: a {config.model_type} is no encoder-decoder; expected one, such as "
@@ -260,11 +258,11 @@ def _parts_of(config: Any) -> list[Any]:
 
 
 def _add_decoder(
-    folder: Path, encoder_config: Any, decoder: NewDecoder, seed: int
+    folder: Path, encoder_config: Any, decoder: NewDecoder
 ) -> tuple[EncoderDecoderModel, Any]:
     """Load an encoder, and put a new decoder on it that starts from its token embeddings."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(decoder.seed)
         encoder, tokenizer, missing = load_model(AutoModel, folder, config=encoder_config)
         refuse_missing(folder, {key for key in missing if "pooler." not in key})
         model = EncoderDecoderModel(

@@ -168,10 +168,9 @@ def logits_of(model):
 
 
 class TestADecoderOnAnEncoder:
-    def start(self, encoder, **settings):
-        return Seq2SeqModel.from_pretrained(
-            encoder, decoder=NewDecoder(layers=1, max_length=24), **settings
-        )
+    def start(self, encoder, seed=0, **settings):
+        decoder = NewDecoder(layers=1, max_length=24, seed=seed)
+        return Seq2SeqModel.from_pretrained(encoder, decoder=decoder, **settings)
 
     def test_encoder_and_embeddings_are_those_of_the_folder(self, encoder):
         seq2seq, given = self.start(encoder), AutoModel.from_pretrained(encoder)

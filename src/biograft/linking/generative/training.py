@@ -252,7 +252,6 @@ def _start(
             max_target=config.max_target,
             dropout=config.dropout,
             decoder=config.decoder,
-            seed=config.training.seed,
         )
     if config.new is None:
         raise ConfigError("model: none named")

@@ -291,7 +291,9 @@ def test_names_are_a_fraction_of_each_epoch_and_none_is_repeated_before_all_are_
     for start in range(0, len(targets) - n + 1, n):
         assert Counter(targets[start : start + n]) == every
     again = ExamplesWithNames(mentions, named, selected, config)
-    backwards = [again.example(e, i) for e in reversed(range(9)) for i in reversed(range(len(data)))]
+    backwards = [
+        again.example(e, i) for e in reversed(range(9)) for i in reversed(range(len(data)))
+    ]
     assert backwards[::-1] == [example for examples in epochs for example in examples]
     other = replace(config, training=replace(config.training, seed=1))
     assert ExamplesWithNames(mentions, named, selected, other).example(0, 10) != epochs[0][10]
