@@ -267,7 +267,7 @@ def _add_decoder(
         refuse_missing(folder, {key for key in missing if "pooler." not in key})
         model = EncoderDecoderModel(
             encoder=encoder,
-            decoder=BertLMHeadModel(_decoder_config(encoder_config, decoder)),  # type: ignore[no-untyped-call]
+            decoder=BertLMHeadModel(_decoder_config(encoder_config, decoder)),
         )
     tokens = {
         "decoder_start_token_id": tokenizer.cls_token_id,
@@ -297,6 +297,7 @@ def _decoder_config(encoder: Any, decoder: NewDecoder) -> BertConfig:
         num_attention_heads=encoder.num_attention_heads,
         intermediate_size=getattr(encoder, "intermediate_size", 4 * width),
         max_position_embeddings=decoder.max_length,
+        initializer_range=width**-0.5,  # as in models from scratch
         hidden_dropout_prob=getattr(encoder, "hidden_dropout_prob", 0.1),
         attention_probs_dropout_prob=getattr(encoder, "attention_probs_dropout_prob", 0.1),
         type_vocab_size=1,

@@ -212,6 +212,14 @@ class TestADecoderOnAnEncoder:
         rates = {m.p for m in made.model.modules() if isinstance(m, torch.nn.Dropout)}
         assert rates == {0.3}
 
+    def test_a_tokenizer_without_cls_is_refused(self, encoder, tmp_path):
+        tokenizer = AutoTokenizer.from_pretrained(encoder)
+        tokenizer.cls_token = None
+        AutoModel.from_pretrained(encoder).save_pretrained(tmp_path)
+        tokenizer.save_pretrained(tmp_path)
+        with pytest.raises(StoreError, match=r"its tokenizer has no \[CLS\], \[SEP\] or padding"):
+            self.start(tmp_path)
+
     def test_an_encoder_decoder_keeps_its_own_decoder(self, folder):
         seq2seq = Seq2SeqModel.from_pretrained(folder, decoder=NewDecoder(layers=5))
         assert seq2seq.model.config.decoder_layers == 1
