@@ -170,7 +170,8 @@ class Smoke:
         _, values = LinkerRecipe.resolve(name)
         kind, small = values["linker"], ["config.epochs=2", "config.folds=2", "config.ensemble=1"]
         changes = small if kind == "ranker" else self._training("config.training.")
-        encoder = {"generative": self.bart, "ranker": ""}.get(kind, self.bert)
+        bart = kind == "generative" and "decoder" not in values["config"]
+        encoder = self.bart if bart else "" if kind == "ranker" else self.bert
         if self.quick:
             context = {"generative": ["config.context_words=8", "config.beam.beams=2"],
                        "rerank": [f"config.max_length={_MAX_TOKENS}"],

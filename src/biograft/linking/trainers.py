@@ -159,7 +159,7 @@ def run_generative(recipe: LinkerRecipe, data: LinkerTrainingData) -> Outcome:
     except ModuleNotFoundError as error:
         raise MissingExtraError("models", "training a generative linker") from error
     config: GenerativeConfig = recipe.config
-    searches = config.fit_weight or config.generation_weight < 1
+    searches = config.fit_weight or config.generation_weight < 1 or not config.generate
     if data.index is not None and not searches:
         raise ConfigError(
             "index: generation alone does not search an index; leave it out, or set "

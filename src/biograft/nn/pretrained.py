@@ -167,15 +167,20 @@ def refuse_missing(folder: Path, missing: Set[str]) -> None:
         )
 
 
-def max_input_tokens(model: Any, tokenizer: Any) -> int:
-    """Return the maximum input length; RoBERTa models count positions from the padding id on."""
+def count_positions(model: Any) -> int:
+    """Return the number of positions of a model; RoBERTa counts them from the padding id on."""
     positions = int(getattr(model.config, "max_position_embeddings", _NO_LIMIT))
     for name, module in model.named_modules():
         padding = getattr(module, "padding_idx", None)
         if name.endswith("position_embeddings") and padding is not None:
             positions -= padding + 1
-    limits = [n for n in (positions, int(tokenizer.model_max_length)) if 0 < n < _NO_LIMIT]
-    return min(limits, default=512)
+    return positions
+
+
+def max_input_tokens(model: Any, tokenizer: Any) -> int:
+    """Return the maximum input length."""
+    limits = (count_positions(model), int(tokenizer.model_max_length))
+    return min((n for n in limits if 0 < n < _NO_LIMIT), default=512)
 
 
 def _tokenizer(folder: Path, kind: Any = AutoTokenizer) -> Any:

@@ -1,4 +1,4 @@
-"""Configurations of models made from scratch, importable without torch: BERT and BART."""
+"""Configurations of new models, importable without torch: BERT, BART, a decoder on an encoder."""
 
 from __future__ import annotations
 
@@ -82,3 +82,16 @@ class NewSeq2Seq(ModelSize):
     def create(self, texts: Iterable[str], seed: int) -> Any:
         """Create the model, with a tokenizer trained on some texts."""
         return load_object("biograft.nn.scratch:create_bart")(self, texts, seed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDecoder(Config):
+    """A new decoder on a given encoder, of the encoder's width, which shares its token embeddings.
+
+    ``max_length`` is the maximum number of tokens of a prompt and a name together; the random
+    weights follow from ``seed``.
+    """
+
+    layers: Positive = 2
+    max_length: Annotated[int, AtLeast(8)] = 128
+    seed: Annotated[int, AtLeast(0)] = 0

@@ -1,4 +1,9 @@
-"""Sequence-to-sequence models (BART, T5) that generate the name of a marked mention."""
+"""Sequence-to-sequence models (BART, T5, a decoder on an encoder) that generate names.
+
+A given encoder (MiniLM, e5, BERT) becomes one by a small new decoder, of the class
+``EncoderDecoderModel`` of transformers. Encoder and decoder share their token embeddings, here and
+in training; a saved folder holds them twice, so that transformers alone loads it, too.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForSeq2SeqLM
+from transformers import (
+    AutoModel,
+    AutoModelForSeq2SeqLM,
+    BertConfig,
+    BertLMHeadModel,
+    EncoderDecoderConfig,
+    EncoderDecoderModel,
+)
 
 from biograft.artifacts import new_folder
 from biograft.corpus.mention_text import END, START, split_context
 from biograft.errors import ConfigError, StoreError
 from biograft.nn.pretrained import (
+    count_positions,
     describe_tokenizer,
     find_encoder,
     hash_model,
@@ -22,6 +35,7 @@ from biograft.nn.pretrained import (
     quiet_transformers,
     refuse_missing,
 )
+from biograft.nn.scratch_configs import NewDecoder
 
 _MARKED = re.compile(rf"(?<!\S){START}(?!\S).*(?<!\S){END}(?!\S)", re.DOTALL)
 
@@ -51,12 +65,17 @@ def cut_round_mention(
 
 _CHUNK = 16_384
 """How many texts are tokenised at once; encodings take much memory."""
-_DROPOUTS = ("dropout", "attention_dropout", "dropout_rate")
+_DROPOUTS = ("dropout", "attention_dropout", "dropout_rate", "hidden_dropout_prob",
+             "attention_probs_dropout_prob")  # fmt: skip
 _NO_LIMIT = 100_000
 _DEFAULT_LIMIT = 512
 """The input length that models without position embeddings (T5) are trained for."""
 _CONFIG_KEYS = ("model_type", "encoder_attention_heads", "num_heads", "activation_function",
             "scale_embedding")  # fmt: skip
+_PART_KEYS = ("model_type", "num_attention_heads", "hidden_act", "layer_norm_eps")
+_SHARED = "shared_embeddings"
+"""Key of a configuration: encoder and decoder share their token embeddings."""
+_OF_DECODER = "decoder.bert.embeddings.word_embeddings.weight"
 
 
 class Seq2SeqModel:
@@ -84,8 +103,10 @@ class Seq2SeqModel:
         self.start = self._special("decoder_start_token_id")
         self.end = self._special("eos_token_id")
         self.padding = self._special("pad_token_id")
-        self.max_source = self._limit("max_source", max_source, tokenizer.model_max_length)
-        self.max_target = self._limit("max_target", max_target, _NO_LIMIT)
+        read, written = count_positions(model.get_encoder()), count_positions(model.get_decoder())
+        of_source = (read, int(tokenizer.model_max_length))
+        self.max_source = self._limit("max_source", max_source, *of_source)
+        self.max_target = self._limit("max_target", max_target, written)
         self._before, self._after = _special_tokens(tokenizer)
         _disable_forced_tokens(model)
 
@@ -101,21 +122,32 @@ class Seq2SeqModel:
         max_source: int | None = None,
         max_target: int | None = None,
         dropout: float | None = None,
+        decoder: NewDecoder | None = None,
         device: str | None = None,
     ) -> Seq2SeqModel:
         """Load a model from a folder or, by name, from the Hugging Face hub.
 
-        ``dropout`` replaces the dropout of the model, also in attention. The default device is a
-        GPU where there is one.
+        ``dropout`` replaces the dropout of the model, also in attention. A ``decoder`` is added to
+        a model that is only an encoder. The default device is a GPU where there is one.
         """
         folder = find_encoder(name_or_folder)
-        config = _read_config(folder)
-        if dropout is not None:
+        config = load_config(folder)
+        for part in (config, *_parts_of(config)) if dropout is not None else ():
             for key in _DROPOUTS:
-                if hasattr(config, key):
-                    setattr(config, key, dropout)
-        model, tokenizer, missing = load_model(AutoModelForSeq2SeqLM, folder, config=config)
-        refuse_missing(folder, missing)
+                if hasattr(part, key):
+                    setattr(part, key, dropout)
+        if config.is_encoder_decoder:
+            model, tokenizer, missing = load_model(AutoModelForSeq2SeqLM, folder, config=config)
+            refuse_missing(folder, missing)
+            if getattr(config, _SHARED, False):
+                _share_embeddings(model)
+        elif decoder is not None:
+            model, tokenizer = _add_decoder(folder, config, decoder)
+        else:
+            raise StoreError(
+                f"{folder}: a {config.model_type} is no encoder-decoder; expected one, such as "
+                "BART or T5, or a table [decoder] beside the encoder"
+            )
         model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         return cls(model, tokenizer, str(folder), max_source=max_source, max_target=max_target)
 
@@ -124,6 +156,11 @@ class Seq2SeqModel:
         """The device of the model."""
         device: torch.device = next(self.model.parameters()).device
         return device
+
+    @property
+    def vocabulary_size(self) -> int:
+        """The number of tokens that the decoder knows."""
+        return int(self.model.config.get_text_config(decoder=True).vocab_size)
 
     def source_tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the tokens of source texts, with special tokens.
@@ -156,7 +193,10 @@ class Seq2SeqModel:
     def save_pretrained(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Save model and tokenizer as a transformers folder."""
         with new_folder(Path(folder), overwrite=overwrite) as work, quiet_transformers():
-            self.model.save_pretrained(work)
+            weights = self.model.state_dict()
+            if getattr(self.model.config, _SHARED, False):
+                weights[_OF_DECODER] = weights[_OF_DECODER].clone()  # else it is left out
+            self.model.save_pretrained(work, state_dict=weights)
             self.tokenizer.save_pretrained(work)
 
     def fingerprint(self) -> str:
@@ -168,6 +208,10 @@ class Seq2SeqModel:
             "tokens": [self.start, self.end, self.padding],
             "limits": [self.max_source, self.max_target],
         }
+        if parts := _parts_of(config):
+            described["parts"] = [
+                {key: str(getattr(part, key, None)) for key in _PART_KEYS} for part in parts
+            ]
         return hash_model(described, self.model)
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
@@ -196,11 +240,9 @@ class Seq2SeqModel:
                 return token
         raise StoreError(f"{self.name}: its config.json lacks {key}; expected a number")
 
-    def _limit(self, name: str, given: int | None, of_tokenizer: int) -> int:
+    def _limit(self, name: str, given: int | None, *limits: int) -> int:
         """Return the maximum length of source or target: as given, if the model allows it."""
-        positions = int(getattr(self.model.config, "max_position_embeddings", _NO_LIMIT))
-        limits = [n for n in (positions, int(of_tokenizer)) if 0 < n < _NO_LIMIT]
-        longest = min(limits, default=None)
+        longest = min((n for n in limits if 0 < n < _NO_LIMIT), default=None)
         if given is None:
             return longest or _DEFAULT_LIMIT
         if not 8 <= given <= (longest or given):
@@ -210,20 +252,72 @@ class Seq2SeqModel:
         return given
 
 
-def _read_config(folder: Path) -> Any:
-    """Read the configuration of a folder; refuse models that are no encoder-decoder."""
-    config = load_config(folder)
-    if not config.is_encoder_decoder:
-        raise StoreError(
-            f"{folder}: a {config.model_type} is no encoder-decoder; expected one, such as BART "
-            "or T5"
+def _parts_of(config: Any) -> list[Any]:
+    """Return the configurations of encoder and decoder, where each has its own."""
+    return [config.encoder, config.decoder] if isinstance(config, EncoderDecoderConfig) else []
+
+
+def _add_decoder(
+    folder: Path, encoder_config: Any, decoder: NewDecoder
+) -> tuple[EncoderDecoderModel, Any]:
+    """Load an encoder, and put a new decoder on it that starts from its token embeddings."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(decoder.seed)
+        encoder, tokenizer, missing = load_model(AutoModel, folder, config=encoder_config)
+        refuse_missing(folder, {key for key in missing if "pooler." not in key})
+        model = EncoderDecoderModel(
+            encoder=encoder,
+            decoder=BertLMHeadModel(_decoder_config(encoder_config, decoder)),
         )
-    return config
+    tokens = {
+        "decoder_start_token_id": tokenizer.cls_token_id,
+        "eos_token_id": tokenizer.sep_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+    if None in tokens.values():
+        raise StoreError(
+            f"{folder}: its tokenizer has no [CLS], [SEP] or padding; a decoder starts with the "
+            "first and ends a name with the second"
+        )
+    for config in (model.config, model.generation_config):
+        for key, token in tokens.items():
+            setattr(config, key, token)
+    setattr(model.config, _SHARED, True)
+    _share_embeddings(model)
+    return model, tokenizer
+
+
+def _decoder_config(encoder: Any, decoder: NewDecoder) -> BertConfig:
+    """Return the configuration of a decoder with the sizes of an encoder."""
+    width = encoder.hidden_size
+    return BertConfig(
+        vocab_size=encoder.vocab_size,
+        hidden_size=width,
+        num_hidden_layers=decoder.layers,
+        num_attention_heads=encoder.num_attention_heads,
+        intermediate_size=getattr(encoder, "intermediate_size", 4 * width),
+        max_position_embeddings=decoder.max_length,
+        initializer_range=width**-0.5,  # as in models from scratch
+        hidden_dropout_prob=getattr(encoder, "hidden_dropout_prob", 0.1),
+        attention_probs_dropout_prob=getattr(encoder, "attention_probs_dropout_prob", 0.1),
+        type_vocab_size=1,
+        pad_token_id=encoder.pad_token_id,
+        is_decoder=True,
+        add_cross_attention=True,
+    )
+
+
+def _share_embeddings(model: EncoderDecoderModel) -> None:
+    """Let the decoder read and write the token embeddings of the encoder."""
+    model.decoder.set_input_embeddings(model.encoder.get_input_embeddings())
+    model.decoder.tie_weights()
 
 
 def _special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
     """Return the special tokens that a tokenizer adds before and after a text."""
-    encoding = tokenizer.backend_tokenizer.encode(" a", add_special_tokens=True)
+    backend = tokenizer.backend_tokenizer
+    backend.no_padding()  # an encoder's tokenizer.json may ask for it
+    encoding = backend.encode(" a", add_special_tokens=True)
     ordinary = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
     return encoding.ids[: ordinary[0]], encoding.ids[ordinary[-1] + 1 :]
 

@@ -90,7 +90,10 @@ def load_or_create_model(recipe: PretrainingRecipe, templates: NameTemplates) ->
         return created
     config = recipe.encoder
     return Seq2SeqModel.from_pretrained(
-        config.name, max_source=config.max_length, dropout=config.dropout
+        config.name,
+        max_source=config.max_length,
+        dropout=config.dropout,
+        decoder=config.decoder,
     )
 
 

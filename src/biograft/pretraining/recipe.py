@@ -17,6 +17,7 @@ from biograft.config import (
 )
 from biograft.errors import ConfigError, MissingExtraError, nearest
 from biograft.nn.knowledge_layers import NEIGHBOURS, read_layers
+from biograft.nn.scratch_configs import NewDecoder
 from biograft.objectives import OBJECTIVES
 from biograft.objectives.examples import ENTITY_VISIBILITIES
 from biograft.pretraining.stream_configs import STREAMS
@@ -132,11 +133,13 @@ class EncoderConfig:
 class StartConfig(EncoderConfig):
     """Which model pre-training begins with; without a name one is made from scratch.
 
-    ``dropout``, also in attention, applies to models that generate names.
+    ``dropout``, also in attention, applies to models that generate names, as does the ``decoder``
+    that is added if the model is an encoder.
     """
 
     name: str = ""
     dropout: Annotated[float, Range(min=0, below=1)] | None = None
+    decoder: NewDecoder | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -241,10 +244,11 @@ _PURPOSES = {
     "max_length": _VECTOR,
     "lower": _VECTOR,
     "dropout": "applies to models that generate names",
+    "decoder": "applies to models that generate names",
 }
 _UNUSED = {
-    "synonym_pairs": ("dropout",),
-    "annotated_text": ("pooling", "max_length", "lower", "dropout"),
+    "synonym_pairs": ("dropout", "decoder"),
+    "annotated_text": ("pooling", "max_length", "lower", "dropout", "decoder"),
     "name_templates": ("pooling", "lower"),
 }
 """The keys of the table ``encoder`` that each kind of stream does not use."""
@@ -264,6 +268,8 @@ def _refuse_unused(name: str, kind: Any, values: Mapping[str, Any]) -> None:
     for key in ("max_length", "dropout"):
         if key in given and "new" in values:
             raise ConfigError(f"encoder.{key}: a model made from scratch has new.{key} instead")
+    if "decoder" in given and "new" in values:
+        raise ConfigError("encoder.decoder: is for a given encoder; set encoder.name")
     for objective in values.get("objective", {}):
         if objective in OBJECTIVES and (stream := OBJECTIVES.load(objective).stream_kind) != kind:
             raise ConfigError(f"objective.{objective}: is for stream.kind = {stream}, found {kind}")

@@ -8,11 +8,17 @@ import pytest
 import torch
 from tiny_models import tiny_encoder_folder
 from tiny_seq2seq import SMALL
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, T5Config, T5ForConditionalGeneration
+from transformers import (
+    AutoModel,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from biograft.errors import ConfigError, NotFoundError, StoreError
 from biograft.nn import Seq2SeqModel
-from biograft.nn.scratch_configs import NewSeq2Seq
+from biograft.nn.scratch_configs import NewDecoder, NewSeq2Seq
 
 TEXTS = ["START heart attack END is the same as myocardial infarction", "heart failure is chronic"]
 
@@ -142,6 +148,81 @@ class TestFolders:
         t5 = Seq2SeqModel.from_pretrained(tmp_path / "t5", dropout=0.2)
         assert (t5.start, t5.end, t5.padding) == (1, 2, 1)
         assert t5.model.config.dropout_rate == 0.2
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    """The folder of an encoder whose tokenizer pads, as that of MiniLM does."""
+    folder = tiny_encoder_folder(tmp_path_factory.mktemp("encoder") / "bert", TEXTS)
+    path = folder / "tokenizer.json"
+    padding = {"strategy": {"Fixed": 16}, "direction": "Right", "pad_to_multiple_of": None,
+               "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"}  # fmt: skip
+    path.write_text(json.dumps({**json.loads(path.read_text()), "padding": padding}))
+    return folder
+
+
+def logits_of(model):
+    given = {"input_ids": torch.tensor([[2, 7, 8, 3]]), "decoder_input_ids": torch.tensor([[2, 9]])}
+    with torch.no_grad():
+        return model.eval()(**given).logits
+
+
+class TestADecoderOnAnEncoder:
+    def start(self, encoder, seed=0, **settings):
+        decoder = NewDecoder(layers=1, max_length=24, seed=seed)
+        return Seq2SeqModel.from_pretrained(encoder, decoder=decoder, **settings)
+
+    def test_encoder_and_embeddings_are_those_of_the_folder(self, encoder):
+        seq2seq, given = self.start(encoder), AutoModel.from_pretrained(encoder)
+        made = dict(seq2seq.model.encoder.named_parameters())
+        assert all(torch.equal(made[key], weight) for key, weight in given.named_parameters())
+        embeddings = seq2seq.model.encoder.embeddings.word_embeddings.weight
+        assert seq2seq.model.decoder.get_input_embeddings().weight is embeddings
+        assert seq2seq.model.decoder.get_output_embeddings().weight is embeddings
+        assert len(seq2seq.model.decoder.bert.encoder.layer) == 1
+        assert seq2seq.vocabulary_size == len(embeddings)
+
+    def test_a_name_starts_with_cls_and_ends_with_sep(self, encoder):
+        seq2seq = self.start(encoder)
+        assert (seq2seq.start, seq2seq.end, seq2seq.padding) == (2, 3, 0)
+        assert (seq2seq.max_source, seq2seq.max_target) == (64, 24)
+        (tokens,) = seq2seq.source_tokens(["heart attack"])
+        assert tokens == [2, *seq2seq.name_tokens("heart attack"), 3]
+
+    def test_what_is_saved_is_what_is_loaded_here_and_by_transformers(self, encoder, tmp_path):
+        seq2seq = self.start(encoder)
+        seq2seq.save_pretrained(tmp_path / "saved")
+        again = Seq2SeqModel.from_pretrained(tmp_path / "saved")
+        assert again.fingerprint() == seq2seq.fingerprint()
+        assert torch.equal(logits_of(again.model), logits_of(seq2seq.model))
+        embeddings = again.model.encoder.get_input_embeddings().weight
+        assert again.model.decoder.get_input_embeddings().weight is embeddings
+        assert again.model.decoder.get_output_embeddings().weight is embeddings
+        limits = (seq2seq.start, seq2seq.end, seq2seq.max_source, seq2seq.max_target)
+        assert (again.start, again.end, again.max_source, again.max_target) == limits
+        plain = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "saved")
+        assert torch.equal(logits_of(plain), logits_of(seq2seq.model))
+
+    def test_weights_follow_from_the_seed_and_dropout_is_that_given(self, encoder):
+        state = torch.random.get_rng_state()
+        made = self.start(encoder, dropout=0.3)
+        assert torch.equal(torch.random.get_rng_state(), state)
+        assert made.fingerprint() == self.start(encoder).fingerprint()
+        assert made.fingerprint() != self.start(encoder, seed=1).fingerprint()
+        rates = {m.p for m in made.model.modules() if isinstance(m, torch.nn.Dropout)}
+        assert rates == {0.3}
+
+    def test_a_tokenizer_without_cls_is_refused(self, encoder, tmp_path):
+        tokenizer = AutoTokenizer.from_pretrained(encoder)
+        tokenizer.cls_token = None
+        AutoModel.from_pretrained(encoder).save_pretrained(tmp_path)
+        tokenizer.save_pretrained(tmp_path)
+        with pytest.raises(StoreError, match=r"its tokenizer has no \[CLS\], \[SEP\] or padding"):
+            self.start(tmp_path)
+
+    def test_an_encoder_decoder_keeps_its_own_decoder(self, folder):
+        seq2seq = Seq2SeqModel.from_pretrained(folder, decoder=NewDecoder(layers=5))
+        assert seq2seq.model.config.decoder_layers == 1
 
 
 class TestWhatIsRefused:

@@ -6,13 +6,15 @@ import json
 import shutil
 
 import pytest
+import torch
+from tiny_models import tiny_encoder_folder
 from tiny_seq2seq import SMALL
 from two_processes import loads_after_joining, losses, pretrain_on_two
 
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.nn import Seq2SeqModel
-from biograft.nn.scratch_configs import NewSeq2Seq
+from biograft.nn.scratch_configs import NewDecoder, NewSeq2Seq
 from biograft.pretraining.recipe import PretrainingRecipe
 from biograft.pretraining.run import pretrain
 from biograft.sources import SourceConfig
@@ -143,6 +145,18 @@ def test_an_existing_model_is_trained_further(kb, recipe, tmp_path):
     assert after.fingerprint() != before
     assert after.model.config.attention_dropout == 0.1
     assert after.name_tokens("heart pain") == made.name_tokens("heart pain")
+
+
+def test_an_encoder_gets_a_decoder_and_both_are_trained(kb, recipe, tmp_path):
+    folder = tiny_encoder_folder(tmp_path / "bert", ["heart pain is the same as START END"])
+    begun = {"name": str(folder), "max_length": 40, "decoder": {"layers": 1, "max_length": 32}}
+    result = pretrain(recipe(encoder=begun, steps=2), kb, tmp_path / "run")
+    after = Seq2SeqModel.from_pretrained(result.encoder, device="cpu")
+    assert after.model.config.decoder.num_hidden_layers == 1
+    given = Seq2SeqModel.from_pretrained(folder, decoder=NewDecoder(layers=1, max_length=32))
+    for part in ("encoder", "decoder"):
+        weights = [dict(getattr(each.model, part).named_parameters()) for each in (given, after)]
+        assert not all(torch.equal(weights[0][key].cpu(), weights[1][key]) for key in weights[0])
 
 
 def test_wrong_recipes_are_refused(kb, recipe, tmp_path):

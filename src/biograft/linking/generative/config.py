@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from biograft.config import Above, AtLeast, Choice, Config, Ratio, check_fields
+from biograft.config import Above, AtLeast, Choice, Config, Range, Ratio, check_fields
 from biograft.errors import ConfigError
 from biograft.nn.generation.config import BeamConfig
-from biograft.nn.scratch_configs import NewSeq2Seq
+from biograft.nn.scratch_configs import NewDecoder, NewSeq2Seq
 from biograft.objectives.configs import NameGenerationConfig
 from biograft.training.config import SCHEDULES, TrainingConfig
 
@@ -54,11 +54,14 @@ class GenerativeConfig(Config):
 
     The score of a name is ``w * generation + (1 - w) * search``, where w is ``generation_weight``
     from 0 to 1. With 1 there is no search. ``fit_weight`` chooses w on held-out mentions. The first
-    ``rescore`` names of the search are scored by the model, even if they were not generated.
+    ``rescore`` names of the search are scored by the model, even if they were not generated;
+    without ``generate`` only they are, and the model re-ranks the search.
     """
 
     model: str = ""
-    """Folder or name of the encoder-decoder to start from."""
+    """Folder or name of the encoder-decoder to start from, or of an encoder."""
+    decoder: NewDecoder | None = None
+    """The decoder to add if ``model`` is an encoder."""
     new: NewSeq2Seq | None = None
     """A model to build from scratch, if no ``model`` is given."""
     max_source: int | None = None
@@ -82,14 +85,22 @@ class GenerativeConfig(Config):
     training: GenerativeTraining = field(default_factory=GenerativeTraining)
     beam: BeamConfig = field(default_factory=BeamConfig)
     batch: Annotated[int, AtLeast(1)] = 32
-    """Number of mentions in a batch of generation."""
+    """Number of mentions in a batch of generation; names that are rescored count as beams."""
     generation_weight: Ratio = 1.0
     fit_weight: bool = False
     rescore: Annotated[int, AtLeast(0)] = 0
+    generate: bool = True
+    """Search all names by beam; if not, names are ranked within the first of the search."""
+    names_ratio: Annotated[float, Range(min=0, below=1)] = 0.0
+    """Fraction of the training examples made from names of the store, as in pre-training."""
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.rescore and self.beam.renormalise:
+        if not self.generate and not self.rescore:
+            raise ConfigError(
+                "generate: false ranks the first names of the search; set rescore to their number"
+            )
+        if self.generate and self.rescore and self.beam.renormalise:
             raise ConfigError(
                 "rescore: rescored names have probabilities over the whole vocabulary, generated "
                 "ones not; set rescore = 0 or beam.renormalise = false"

@@ -23,6 +23,8 @@ from biograft.linking.lexical import LexicalConfig, LexicalIndex
 from biograft.linking.mentions import MentionForms
 from biograft.linking.queries import GoldQuery, overlapping
 from biograft.objectives.name_examples import NameExample
+from biograft.pretraining.stream_configs import NameTemplatesConfig
+from biograft.pretraining.templates import NameTemplates
 
 PLAIN = LexicalConfig(steps="unicode,case,hyphens", synonym_substitution=False)
 """Names are compared by their characters, but for case and punctuation."""
@@ -121,6 +123,53 @@ class GenerationExamples:
         for example in self.examples:
             digest.update(repr((example.source, example.prompt, example.target)).encode())
         return {"examples": digest.hexdigest(), "mentions": asdict(self.counts)}
+
+
+_DEFINITION_WORDS = 16
+
+
+class ExamplesWithNames:
+    """Mentions, and in each epoch other names of the store in sentences about their concepts.
+
+    A fraction ``config.names_ratio`` of the examples are names, sampled among those that may be
+    generated; none is repeated before all have been seen.
+    """
+
+    def __init__(
+        self,
+        mentions: GenerationExamples,
+        kb: KnowledgeBase,
+        selected: Selection,
+        config: GenerativeConfig,
+    ) -> None:
+        stream = NameTemplatesConfig(
+            lower=config.names.lower,
+            languages=config.names.languages,
+            prompt=config.prompt,
+            definition_words=config.context_words or _DEFINITION_WORDS,
+            seed=config.training.seed,
+        )
+        self._mentions, self._seed = mentions, config.training.seed
+        self._templates = NameTemplates(kb, stream)
+        self._names = np.flatnonzero(selected.numbers[self._templates.concept_texts.names] >= 0)
+        ratio = config.names_ratio
+        self.n_names = max(1, round(len(mentions) * ratio / (1 - ratio)))
+        """The number of names in an epoch."""
+        self._order: tuple[int, Ints] = (-1, self._names)
+
+    def __len__(self) -> int:
+        return len(self._mentions) + self.n_names
+
+    def example(self, epoch: int, index: int) -> NameExample:
+        """Return an example as it is in an epoch: the mentions come first, then names."""
+        if index < len(self._mentions):
+            return self._mentions.example(epoch, index)
+        position = epoch * self.n_names + index - len(self._mentions)
+        turn, row = divmod(position, len(self._names))
+        if self._order[0] != turn:
+            rng = np.random.default_rng([self._seed, turn, 2])  # 1 orders batches
+            self._order = (turn, rng.permutation(self._names))
+        return self._templates.example(turn, int(self._order[1][row]))
 
 
 def collect_mentions(

@@ -324,7 +324,7 @@ def hash_tokenizer(seq2seq: Seq2SeqModel) -> str:
 
 def _check_tokens(trie: FlatTrie, seq2seq: Seq2SeqModel) -> None:
     """Refuse tokens and lengths beyond the model's vocabulary and positions."""
-    check_range("tokens", trie.tokens, 0, seq2seq.model.config.vocab_size - 1)
+    check_range("tokens", trie.tokens, 0, seq2seq.vocabulary_size - 1)
     if trie.depth > longest_name(seq2seq) + 1:
         raise ValueError(f"children: a name of {trie.depth} tokens, too long for the model")
 

@@ -9,7 +9,8 @@ linking make their inputs alike.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -25,7 +26,7 @@ from biograft.linking.generative.folder import GENERATIVE, Mixing, load_folder
 from biograft.linking.generative.names import NameTrie, longest_name
 from biograft.linking.queries import Context
 from biograft.nn.batches import pad
-from biograft.nn.generation import GeneratedNames, GenerationInputs, generate_names, score_names
+from biograft.nn.generation import BeamConfig, GeneratedNames, GenerationInputs, generate_names
 from biograft.nn.seq2seq import Seq2SeqModel
 
 
@@ -68,15 +69,37 @@ class NameGenerator:
         shape = (len(inputs), self._beam.beams)
         sequences, scores = np.full(shape, -1, np.int64), np.full(shape, -np.inf, np.float32)
         with self._inference_mode():
-            for indices, batch in self._batches(inputs):
+            for indices, batch in self._batches(inputs, self._batch_size):
                 rows = None if lists is None else [lists[index] for index in indices]
-                sequences[indices], scores[indices] = self._generate(batch, rows)
+                sequences[indices], scores[indices] = self._generate(batch, rows, self._beam)
         return GeneratedNames(sequences, scores)
 
+    def score(
+        self, inputs: Sequence[Seq2SeqInput], lists: Sequence[Sequence[int]]
+    ) -> list[dict[int, float]]:
+        """Score all names of a list of rows for each mention; return scores by sequence.
+
+        As many beams as names leave none out, so that the scores are exact.
+        """
+        width = max(map(len, lists), default=0)
+        scored: list[dict[int, float]] = [{} for _ in inputs]
+        if not width:
+            return scored
+        beam = replace(self._beam, beams=width)
+        size = max(1, self._batch_size * self._beam.beams // width)
+        with self._inference_mode():
+            for indices, batch in self._batches(inputs, size):
+                found = self._generate(batch, [lists[index] for index in indices], beam)
+                pairs = zip(indices, found.sequences.tolist(), found.scores.tolist(), strict=True)
+                for index, sequences, scores in pairs:
+                    each = zip(sequences, scores, strict=True)
+                    scored[index] = {sequence: score for sequence, score in each if sequence >= 0}
+        return scored
+
     def _generate(
-        self, batch: GenerationInputs, lists: Sequence[Sequence[int]] | None
+        self, batch: GenerationInputs, lists: Sequence[Sequence[int]] | None, beam: BeamConfig
     ) -> GeneratedNames:
-        model, start, beam = self._seq2seq.model, self._seq2seq.start, self._beam
+        model, start = self._seq2seq.model, self._seq2seq.start
         if lists is None:
             return generate_names(model, batch, self._names.trie, start=start, config=beam)
         trie, roots, numbers = self._names.for_candidates(lists)
@@ -85,38 +108,16 @@ class NameGenerator:
             np.where(names.sequences >= 0, numbers[names.sequences], -1), names.scores
         )
 
-    def score(
-        self, inputs: Sequence[Seq2SeqInput], names: Sequence[Mapping[int, int]]
-    ) -> list[dict[int, float]]:
-        """Score the given names: for each mention, rows of the store by their sequence."""
-        scored: list[dict[int, float]] = [{} for _ in inputs]
-        with self._inference_mode():
-            for indices, batch in self._batches(inputs):
-                rows = [row for index in indices for row in names[index].values()]
-                tokens = iter(self._names.tokens_of(rows))
-                sequences = [[[*next(tokens), self._seq2seq.end] for _ in names[index]]
-                             for index in indices]  # fmt: skip
-                scores = score_names(
-                    self._seq2seq.model,
-                    batch,
-                    sequences,
-                    start=self._seq2seq.start,
-                    length_penalty=self._beam.length_penalty,
-                )
-                for index, values in zip(indices, scores, strict=True):
-                    scored[index] = dict(zip(names[index], values.tolist(), strict=True))
-        return scored
-
     def _batches(
-        self, inputs: Sequence[Seq2SeqInput]
+        self, inputs: Sequence[Seq2SeqInput], size: int
     ) -> Iterator[tuple[list[int], GenerationInputs]]:
         """Yield batches of similar length, the longest first, with the indices of the inputs."""
         sources = self._seq2seq.source_tokens([item.source for item in inputs])
         prompts = self._seq2seq.batch_prompt_tokens([item.prompt for item in inputs])
         room = self._seq2seq.max_target - 1 - longest_name(self._seq2seq)
         order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
-        for start in range(0, len(order), self._batch_size):
-            indices = order[start : start + self._batch_size]
+        for start in range(0, len(order), size):
+            indices = order[start : start + size]
             padded = pad([sources[index] for index in indices], self._seq2seq.padding)
             # a long prompt keeps its end, which is the word "is"
             ends = [prompts[index][-room:] for index in indices]
@@ -139,7 +140,7 @@ Generated: TypeAlias = dict[int, tuple[float, int]]
 
 
 class Seq2SeqLinker:
-    """Finds names of a store by generating them, and ranks them."""
+    """Finds names of a store by generating them, or those of a search, and ranks them."""
 
     def __init__(
         self,
@@ -157,7 +158,8 @@ class Seq2SeqLinker:
     def name(self) -> str:
         """Name of the scoring method, with the weight of generation if a search is mixed in."""
         weight = self.mixing.generation_weight
-        return GENERATIVE if weight == 1 else f"{GENERATIVE}*{weight:.3g}"
+        within = "" if self.config.generate else f"@{self.mixing.rescore}"
+        return f"{GENERATIVE}{within}" if weight == 1 else f"{GENERATIVE}{within}*{weight:.3g}"
 
     @property
     def uses_context(self) -> bool:
@@ -166,8 +168,8 @@ class Seq2SeqLinker:
 
     @property
     def needs_search(self) -> bool:
-        """Whether the scores of a search are mixed in."""
-        return self.mixing.generation_weight < 1
+        """Whether the scores of a search are mixed in, or only its names are ranked."""
+        return self.mixing.generation_weight < 1 or not self.config.generate
 
     def in_languages(self, languages: tuple[str, ...]) -> Seq2SeqLinker:
         """Return a linker that generates names in these languages only."""
@@ -205,8 +207,18 @@ class Seq2SeqLinker:
         Names of the pool that are neither generated nor rescored have no score of the model.
         """
         inputs = self._inputs(texts, contexts)
+        names = self._generate(inputs) if self.config.generate else [{} for _ in inputs]
+        if self.mixing.rescore:
+            lists = self._not_generated(pool, names)
+            for found, scores in zip(names, self._generator.score(inputs, lists), strict=True):
+                ranks = {} if self.config.generate else {s: r for r, s in enumerate(scores, 1)}
+                found |= {seq: (score, ranks.get(seq, 0)) for seq, score in scores.items()}
+        return self._join(pool, names)
+
+    def _generate(self, inputs: Sequence[Seq2SeqInput]) -> list[Generated]:
+        """Return the names that the beams of each mention find among all."""
         names = self._generator.generate(inputs)
-        generated: list[Generated] = [
+        return [
             {
                 sequence: (score, rank)
                 for rank, (sequence, score) in enumerate(zip(*beams, strict=True), 1)
@@ -214,12 +226,6 @@ class Seq2SeqLinker:
             }
             for beams in zip(names.sequences.tolist(), names.scores.tolist(), strict=True)
         ]
-        if self.mixing.rescore:
-            missing = self._not_generated(pool, generated)
-            rescored = self._generator.score(inputs, missing)
-            for results, scores in zip(generated, rescored, strict=True):
-                results |= {sequence: (score, 0) for sequence, score in scores.items()}
-        return self._join(pool, generated)
 
     def _inputs(self, texts: Sequence[str], contexts: Sequence[Context]) -> list[Seq2SeqInput]:
         contexts = contexts or [Context()] * len(texts)
@@ -230,21 +236,25 @@ class Seq2SeqLinker:
 
     def _not_generated(
         self, pool: CandidatePool, generated: Sequence[Generated]
-    ) -> list[dict[int, int]]:
-        """Return the first names of the search that were not generated: rows by sequence."""
+    ) -> list[list[int]]:
+        """Return the rows of the first names of the search that were not generated."""
         order = np.lexsort((pool.rows, -self.mixing.search_scores(pool)), axis=1)
-        ranked = np.take_along_axis(pool.rows, order, axis=1)[:, : self.mixing.rescore]
-        missing = []
-        for row_list, results in zip(ranked, generated, strict=True):
-            rows = row_list[row_list >= 0]
-            sequences = zip(self.names.numbers[rows].tolist(), rows.tolist(), strict=True)
-            missing.append({s: row for s, row in sequences if s >= 0 and s not in results})
-        return missing
+        first = np.take_along_axis(pool.rows, order, axis=1)[:, : self.mixing.rescore]
+        sequences = np.where(first >= 0, self.names.numbers[first], -1)
+        return [
+            [row for row, seq in zip(*pair, strict=True) if seq >= 0 and seq not in results]
+            for *pair, results in zip(first.tolist(), sequences.tolist(), generated, strict=True)
+        ]
 
     def _join(self, pool: CandidatePool, generated: Sequence[Generated]) -> CandidatePool:
-        """Add generated names to a pool: one name of the store for each concept."""
+        """Add generated names to a pool: one name of the store for each concept.
+
+        Where nothing is generated, only names of the search are ranked, and none is added.
+        """
         rows = [
             [row for seq, (_, rank) in results.items() if rank for row in self._rows_of(seq)]
+            if self.config.generate
+            else []
             for results in generated
         ]
         width = max(map(len, rows), default=0)

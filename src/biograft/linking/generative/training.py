@@ -22,7 +22,12 @@ from biograft.linking.candidates import Rows, Scores
 from biograft.linking.config import LinkerConfig
 from biograft.linking.fusion import CandidatePool, FusedSearch, empty_pool
 from biograft.linking.generative.config import GenerativeConfig
-from biograft.linking.generative.examples import GenerationExamples, TargetChooser, collect_mentions
+from biograft.linking.generative.examples import (
+    ExamplesWithNames,
+    GenerationExamples,
+    TargetChooser,
+    collect_mentions,
+)
 from biograft.linking.generative.folder import (
     HeldOutScores,
     LinkerMetadata,
@@ -37,7 +42,7 @@ from biograft.linking.mentions import MentionForms
 from biograft.linking.queries import GoldQuery, check_not_names, check_texts
 from biograft.linking.rankers import TrainedLinker
 from biograft.nn.seq2seq import Seq2SeqModel
-from biograft.objectives.name_examples import NameBatches
+from biograft.objectives.name_examples import NameBatches, NameExamples
 from biograft.objectives.name_generation import NameGenerationTraining
 from biograft.progress import Progress
 from biograft.training import Task, train
@@ -93,7 +98,8 @@ def fit_mixing(
         for part in _parts(both, search, queries)
     ]
     weight, accuracies = fit_weight(held_out)
-    return Mixing(weight, rescore, weights if weight < 1 else {}), {
+    used = weight < 1 or not ranker.config.generate
+    return Mixing(weight, rescore, weights if used else {}), {
         "generation_weight": weight,
         **accuracies,
     }
@@ -194,7 +200,10 @@ def train_generative(
     learning = NameGenerationTraining(
         seq2seq, config.objective.build(), names.trie if names else None
     )
-    task = _task(learning, data, held_out, config, provenance)
+    examples: NameExamples = data
+    if config.names_ratio:
+        examples = ExamplesWithNames(data, kb, selection, config)
+    task = _task(learning, examples, held_out, config, provenance)
     trained = train(task, config.training, run, resume=resume, progress=progress)
     report: dict[str, Any] = {"mentions": asdict(data.counts)}
     if processes.is_main_process:
@@ -224,6 +233,8 @@ def _check(kb: KnowledgeBase, config: GenerativeConfig, mentions: Mentions) -> N
         remedy = "give --text, the documents of the gold, or set config.context_words=0"
         check_texts(mentions.train, "training mentions", remedy)
         check_texts(mentions.held_out, "held-out mentions", remedy)
+    if not config.generate and mentions.search is None:
+        raise ConfigError("generate: false ranks the names of a search, and none is given")
     if config.fit_weight and not (mentions.held_out and mentions.search):
         raise ConfigError("fit_weight: there is no held-out mention to fit it on; give --dev")
     if config.fit_weight:
@@ -240,6 +251,7 @@ def _start(
             max_source=config.max_source,
             max_target=config.max_target,
             dropout=config.dropout,
+            decoder=config.decoder,
         )
     if config.new is None:
         raise ConfigError("model: none named")
@@ -262,7 +274,7 @@ def _texts(selection: Selection, data: GenerationExamples) -> Iterator[str]:
 
 def _task(
     learning: NameGenerationTraining,
-    data: GenerationExamples,
+    data: NameExamples,
     held_out: GenerationExamples,
     config: GenerativeConfig,
     provenance: Mapping[str, Any],
@@ -298,7 +310,8 @@ def _task(
 def _mixing(config: GenerativeConfig, search: FusedSearch | None) -> Mixing:
     """Return the configured weight of generation beside a search."""
     weight = config.generation_weight
-    weights = dict(search.weights) if search is not None and weight < 1 else {}
+    used = search is not None and (weight < 1 or not config.generate)
+    weights = dict(search.weights) if search is not None and used else {}
     return Mixing(weight, config.rescore, weights)
 
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         GeneratedNames as GeneratedNames,
         GenerationInputs as GenerationInputs,
         generate_names as generate_names,
-        score_names as score_names,
     )
     from biograft.nn.generation.config import BeamConfig as BeamConfig
 

@@ -2,7 +2,8 @@
 
 At each step, every hypothesis is extended by its best allowed tokens (``best_continuations``), and
 the best hypotheses of each mention survive (``select_hypotheses``). ``generate_names`` runs the
-search; ``score_names`` scores given names.
+search. With as many beams as a mention has names, it scores each of them exactly, and common
+beginnings of names once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
 from biograft.errors import ConfigError
-from biograft.nn.batches import pad
 from biograft.nn.generation.config import BeamConfig
 from biograft.trie import FlatTrie, Ints
 
@@ -366,66 +366,3 @@ def generate_names(
         n_read += 1
         last = np.concatenate([np.array(tokens, np.int64), step.tokens])
         logits = decoder.step(last, parents, live.mentions)
-
-
-_SCORING_BATCH = 256
-"""Names in a scoring batch."""
-
-
-@torch.inference_mode()
-def score_names(
-    model: Any,
-    inputs: GenerationInputs,
-    names: Sequence[Sequence[Sequence[int]]],
-    *,
-    start: int,
-    length_penalty: float = 1.0,
-) -> list[Scores]:
-    """Compute the score of given names, as tokens with their end, for each mention.
-
-    The score is that of ``generate_names``, with probabilities over the whole vocabulary: the mean
-    log-probability of the tokens of a name and its end.
-    """
-    if not len(inputs.sources) == len(inputs.prompts) == len(names):
-        raise ConfigError(
-            f"mentions: expected as many sources, prompts and lists of names, found "
-            f"{len(inputs.sources)}, {len(inputs.prompts)} and {len(names)}"
-        )
-    if any(not name for own in names for name in own):
-        raise ConfigError("names: expected at least one token each, found none")
-    device = next(model.parameters()).device
-    mask = inputs.mask.to(device)
-    states = model.get_encoder()(input_ids=inputs.sources.to(device), attention_mask=mask)
-    targets = [
-        (mention, [start, *inputs.prompts[mention], *name], len(name))
-        for mention, own in enumerate(names)
-        for name in own
-    ]
-    sums: list[float] = []
-    for first in range(0, len(targets), _SCORING_BATCH):
-        rows, tokens, lengths = zip(*targets[first : first + _SCORING_BATCH], strict=True)
-        chosen = torch.tensor(rows, device=device)
-        decoder_inputs = pad([line[:-1] for line in tokens], 0)
-        logits = model(
-            decoder_input_ids=decoder_inputs["input_ids"].to(device),
-            encoder_outputs=BaseModelOutput(states.last_hidden_state.index_select(0, chosen)),
-            attention_mask=mask.index_select(0, chosen),
-            use_cache=False,
-        ).logits
-        sums += _sums(logits, tokens, lengths)
-    each = iter(sums)
-    return [
-        np.array([next(each) / len(name) ** length_penalty for name in own], np.float32)
-        for own in names
-    ]
-
-
-def _sums(logits: Tensor, tokens: Sequence[Sequence[int]], lengths: Sequence[int]) -> list[float]:
-    """Sum the log-probabilities of the last tokens of each row."""
-    sums = []
-    for row, (line, length) in enumerate(zip(tokens, lengths, strict=True)):
-        stop = len(line) - 1
-        scores = logits[row, stop - length : stop].double().log_softmax(-1)
-        own = torch.tensor(line[-length:], device=logits.device)
-        sums.append(float(scores.gather(1, own[:, None]).sum()))
-    return sums

@@ -18,7 +18,7 @@ from biograft.linking.generative import (
     collect_mentions,
     select_names,
 )
-from biograft.linking.generative.examples import PLAIN, TargetChooser
+from biograft.linking.generative.examples import PLAIN, ExamplesWithNames, TargetChooser
 from biograft.linking.generative.ranker import make_input
 from biograft.linking.normalisation import Steps
 from biograft.linking.queries import Context, overlapping
@@ -268,3 +268,32 @@ def test_mentions_that_stand_alone_are_counted(gather):
         "START cold END", "START cold END", "a START cold END"
     ]  # fmt: skip
     assert (data.counts.used, data.counts.without_text) == (3, 2)
+
+
+@pytest.mark.parametrize("ratio", [0.2, 0.5, 0.9])
+def test_names_are_a_fraction_of_each_epoch_and_none_is_repeated_before_all_are_seen(named, ratio):
+    config = GenerativeConfig(names_ratio=ratio, names=NamesConfig(languages=("en",)))
+    selected = select_names(named, config.names)
+    chooser = TargetChooser(named, selected, config.target, 0)
+    queries = [query_in("A cold today.", "cold", "D6")] * 10
+    mentions = collect_mentions(named, chooser, queries, config)
+    data = ExamplesWithNames(mentions, named, selected, config)
+    assert len(data) - 10 == data.n_names == round(10 * ratio / (1 - ratio))
+    epochs = [[data.example(epoch, index) for index in range(len(data))] for epoch in range(9)]
+    assert all(tuple(examples[:10]) == mentions.examples for examples in epochs)
+    targets = [each.target for examples in epochs for each in examples[10:]]
+    # a name of two concepts is learnt for each
+    every = Counter(
+        text for _, text in {(int(c), selected.texts[n])
+        for c, n in zip(selected.concepts, selected.numbers, strict=True) if n >= 0}
+    )  # fmt: skip
+    n = sum(every.values())
+    for start in range(0, len(targets) - n + 1, n):
+        assert Counter(targets[start : start + n]) == every
+    again = ExamplesWithNames(mentions, named, selected, config)
+    backwards = [
+        again.example(e, i) for e in reversed(range(9)) for i in reversed(range(len(data)))
+    ]
+    assert backwards[::-1] == [example for examples in epochs for example in examples]
+    other = replace(config, training=replace(config.training, seed=1))
+    assert ExamplesWithNames(mentions, named, selected, other).example(0, 10) != epochs[0][10]

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import torch
 from generative_store import Query, query_in
+from tiny_models import tiny_encoder_folder
 from tiny_seq2seq import tiny_seq2seq
 
 from biograft.corpus.mention_text import clean_name
+from biograft.errors import ConfigError
 from biograft.linking import Linker
 from biograft.linking.fusion import FusedSearch, empty_pool
 from biograft.linking.generative import (
@@ -23,6 +25,8 @@ from biograft.linking.lexical import LexicalIndex
 from biograft.linking.queries import Context
 from biograft.linking.rankers import NameFinder, needs_search
 from biograft.nn.generation import BeamConfig
+from biograft.nn.scratch_configs import NewDecoder
+from biograft.nn.seq2seq import Seq2SeqModel
 
 TEXT = "She is cold. What is the heart attack of ovarian cancer?"
 MENTIONS = [
@@ -259,6 +263,57 @@ def test_names_that_the_search_found_first_can_be_scored_exactly(ranker_of, sear
             assert own[row] == pytest.approx(expected, abs=1e-4)
         others = [score for row, score in own.items() if row not in first and row >= 0]
         assert sum(np.isfinite(others)) <= 3  # what the one beam wrote, in all its rows
+
+
+@pytest.fixture
+def on_encoder(named, tmp_path):
+    """A linker with a decoder on an encoder, which ranks the first five names of a search."""
+    texts = [*named.table("names").column("text").to_pylist(), TEXT, "start end is"]
+    folder = tiny_encoder_folder(tmp_path / "encoder", texts)
+    seq2seq = Seq2SeqModel.from_pretrained(folder, decoder=NewDecoder(max_length=48))
+    with torch.no_grad():
+        for weight in seq2seq.model.parameters():
+            if weight.ndim == 2:
+                weight.mul_(4)
+    seq2seq.model.eval()
+    config = GenerativeConfig(generate=False, rescore=5, batch=2)
+    return Seq2SeqLinker(named, seq2seq, NameTrie.build(named, seq2seq), config)
+
+
+def test_names_within_a_search_are_ranked_by_their_teacher_forced_scores(on_encoder, search, named):
+    pool = search.collect(TEXTS, 8)
+    fused = search.fuse(pool)
+    assert needs_search(on_encoder)
+    assert on_encoder.name == "generative@5"
+    ranked = on_encoder.rank_candidates(TEXTS, pool, CONTEXTS)
+    for line, (mention, own) in enumerate(zip(MENTIONS, ranked, strict=True)):
+        exact = exact_scores(
+            on_encoder.seq2seq, on_encoder.names, make_input(*mention, on_encoder.config)
+        )
+        order = np.lexsort((pool.rows[line], -fused[line]))[:5]
+        first = {int(pool.rows[line, position]) for position in order} - {-1}
+        sequences = {int(on_encoder.names.numbers[row]) for row in first}
+        # a name that the search found under two concepts may be written alike and counts for both
+        found = {_row_of(named, c) for c in own}
+        assert found >= first
+        assert {int(on_encoder.names.numbers[row]) for row in found} == sequences
+        for candidate in own:
+            score = exact[int(on_encoder.names.numbers[_row_of(named, candidate)])]
+            assert candidate.score == pytest.approx(np.exp(score), rel=1e-4)
+        assert [c.score for c in own] == sorted((c.score for c in own), reverse=True)
+        evidence = [e for c in own for e in c.evidence if e.generator == "generative"]
+        assert {e.rank for e in evidence} == set(range(1, len(sequences) + 1))
+
+
+def test_a_linker_ranks_within_the_search_and_mixes_it_in(on_encoder, search, named):
+    linker = Linker(named, search, ranker=on_encoder)
+    (candidates,) = linker.link_mentions(["heart attak"])
+    assert candidates[0].evidence
+    with pytest.raises(ConfigError, match="search: none given"):
+        Linker(named, None, ranker=on_encoder)
+    on_encoder.mixing = Mixing(0.0, 5)
+    (candidates,) = linker.link_mentions(["breast cancr"])
+    assert candidates[0].concept == "D2"
 
 
 def test_another_seed_is_another_model(named, seq2seq):

@@ -10,6 +10,7 @@ import pytest
 import torch
 from generative_store import Query, query_in
 from safetensors.torch import load_file
+from tiny_models import tiny_encoder_folder
 from tiny_seq2seq import SMALL
 from two_processes import losses, run_on_two
 
@@ -23,10 +24,11 @@ from biograft.linking.generative import (
     NamesConfig,
     train_generative,
 )
+from biograft.linking.generative.training import measure
 from biograft.linking.lexical import LexicalIndex
 from biograft.linking.rankers import load_ranker
 from biograft.nn.generation import BeamConfig
-from biograft.nn.scratch_configs import NewSeq2Seq
+from biograft.nn.scratch_configs import NewDecoder, NewSeq2Seq
 from biograft.objectives.configs import NameGenerationConfig
 
 SAID = {
@@ -86,6 +88,42 @@ def test_a_run_taken_up_again_learns_the_same_to_the_last_bit(named, tmp_path):
     weights = [load_file(r.model / "model" / "model.safetensors") for r in (whole, part)]
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
     assert whole.to_json()["step"] == 3
+
+
+def test_names_beside_mentions_are_the_same_in_a_run_taken_up_again(named, tmp_path):
+    mentions = Mentions(train=QUERIES)
+    whole = train_generative(
+        named, mentions, config_of(names_ratio=0.4, steps=6), tmp_path / "whole"
+    )
+    stopped = config_of(names_ratio=0.4, steps=6, max_minutes=1e-9)
+    for resume in (False, *[True] * 5):  # an epoch has five batches of 24 mentions and 16 names
+        part = train_generative(named, mentions, stopped, tmp_path / "parts", resume=resume)
+    assert part.training.finished
+    without = train_generative(named, mentions, config_of(steps=6), tmp_path / "without")
+    weights = [
+        load_file(run.model / "model" / "model.safetensors") for run in (whole, part, without)
+    ]
+    assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
+    assert not all(torch.equal(weights[0][key], weights[2][key]) for key in weights[0])
+
+
+def test_an_encoder_with_a_new_decoder_learns_to_rank_the_names_of_a_search(named, tmp_path):
+    texts = [*named.table("names").column("text").to_pylist(), *(q.context for q in QUERIES)]
+    folder = tiny_encoder_folder(tmp_path / "encoder", [*texts, "start end is"])
+    search = FusedSearch([LexicalIndex.build(named)])
+    config = config_of(
+        new=None, model=str(folder), decoder=NewDecoder(layers=1, max_length=48), dropout=0.0,
+        steps=60, generate=False, rescore=60,
+    )  # fmt: skip
+    mentions = Mentions(train=QUERIES, held_out=QUERIES[:4], search=search)
+    result = train_generative(named, mentions, config, tmp_path / "run")
+    ranker = load_ranker(result.model, named)
+    assert ranker.mixing.weights == {"lexical": 1.0}
+    assert measure(ranker, search, QUERIES[:4]) == result.report["held_out"]
+    # what the search finds is ranked right
+    assert result.report["held_out"]["recall@1"] == result.report["held_out"]["recall@5"] > 0
+    with pytest.raises(ConfigError, match="generate: false ranks the names of a search"):
+        train_generative(named, Mentions(train=QUERIES), config, tmp_path / "none")
 
 
 def test_the_weight_beside_a_search_is_fitted(named, tmp_path):
@@ -165,6 +203,8 @@ def test_a_run_is_not_overwritten_and_not_mixed_with_other_mentions(named, tmp_p
         ({"context_words": -1}, "context_words: expected at least 0"),
         ({"batch": 0}, "batch: expected at least 1"),
         ({"rescore": 3, "beam": BeamConfig(renormalise=True)}, "rescore: rescored names"),
+        ({"generate": False}, "generate: false ranks the first names of the search; set rescore"),
+        ({"names_ratio": 1.0}, "names_ratio: expected a number from 0 to below 1, found 1.0"),
     ],
 )
 def test_what_may_be_chosen(values, problem):
