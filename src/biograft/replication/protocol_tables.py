@@ -56,6 +56,7 @@ class _Line(NamedTuple):
         return f"{by:+.1f} ({low:+.1f} to {high:+.1f})", p
 
 
+_FLOOR = "lexical"
 _Systems = dict[tuple[str, str], dict[str, _Line]]
 """(Set, system) -> split -> line."""
 
@@ -70,6 +71,30 @@ def side_by_side(result: Mapping[str, Any]) -> str:
         found = [lines.get((name, system), {}).get("test") for lines in by_protocol.values()]
         if any(found):
             lines.append([name, system, *(str(line.value) if line else "" for line in found)])
+    heads = [rules.title for rules in shown.values()]
+    return markdown(["set", "system", *heads], lines)
+
+
+def best_on_dev(result: Mapping[str, Any]) -> str:
+    """Return lexical search and, by each protocol, the system that is the best on dev.
+
+    Test values stand for both; which system it is follows its value.
+    """
+    shown = {name: rules for name, rules in PROTOCOLS.items() if not rules.whole}
+    by_protocol = {name: _systems(result["rows"], name) for name in shown}
+    lines = []
+    for name in dict.fromkeys(without_fold(row["set"]) for row in result["rows"]):
+        floor, best = [], []
+        for systems in by_protocol.values():
+            of_set = {
+                system: splits
+                for (other, system), splits in systems.items()
+                if other == name and {"dev", "test"} <= splits.keys()
+            }
+            first = max(of_set, key=lambda system: of_set[system]["dev"].value, default="")
+            floor.append(str(of_set[_FLOOR]["test"].value) if _FLOOR in of_set else "")
+            best.append(f"{of_set[first]['test'].value} {first}" if first else "")
+        lines += [[name, _FLOOR, *floor], [name, "best on dev", *best]]
     heads = [rules.title for rules in shown.values()]
     return markdown(["set", "system", *heads], lines)
 

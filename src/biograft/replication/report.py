@@ -16,6 +16,7 @@ from typing import Any
 from biograft.errors import InputError, nearest
 from biograft.replication.experiment import REPOSITORY, RESULTS, Experiment, shipped_experiments
 from biograft.replication.protocol_tables import (
+    best_on_dev,
     causes,
     one_protocol,
     side_by_side,
@@ -78,6 +79,7 @@ def tables() -> dict[str, Table]:
         **encoders,
         **protocols,
         "linking-protocols": side_by_side,
+        "linking-protocols/best": best_on_dev,
         "linking-protocols/causes": causes,
         "linking-accuracy": linking_accuracy,
         "linking-cross-lingual": linking_cross_lingual,

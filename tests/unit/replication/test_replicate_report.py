@@ -95,6 +95,18 @@ def test_protocols_show_all_systems_beside_lexical_search():
     assert folds in detail
 
 
+def test_the_best_system_is_chosen_on_dev_not_on_test():
+    rows = [
+        protocol_row("ncbi-disease", config, value, split=split)
+        for config, dev, test in (("lexical", 80.0, 85.0), ("a", 90.0, 86.0), ("b", 89.0, 95.0))
+        for split, value in (("dev", dev), ("test", test))
+    ]
+    rows.append(protocol_row("ncbi-disease", "dev only", 99.0, split="dev"))
+    text = protocol_tables.best_on_dev({"rows": rows})
+    assert "| ncbi-disease | lexical |  | 85.0 (82.0–88.0) |  |  |" in text
+    assert "| ncbi-disease | best on dev |  | 86.0 (83.0–89.0) a |  |  |" in text
+
+
 def test_supervised_linking_has_a_row_for_each_set_over_its_complete_seeds():
     def rows(name, seed, first):
         given = {"set": name, "seed": seed, "acc@5": first + 5}
