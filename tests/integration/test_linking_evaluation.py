@@ -61,7 +61,8 @@ def load(path):
 
 def unresolved(queries):
     """Queries as they are: gold ids and dictionary ids are already spelled alike."""
-    return Resolved(tuple(queries), frozenset(), (False,) * len(queries))
+    kept = tuple(queries)
+    return Resolved(kept, frozenset(), (False,) * len(kept))
 
 
 @pytest.mark.parametrize(

@@ -192,12 +192,13 @@ def test_translations_join_an_ontology(tmp_path, shared_data):
 def test_spanish_definitions_are_told_from_names(built):
     """The Disease Ontology's translations: 2,046 of the rows are definitions, some of many lines.
 
-    Definitions of concepts without a translated name are dropped with these.
+    Definitions of concepts without a translated name have no concept in this file alone.
     """
     report, _ = built("ontologies/translations/doid-es-translated.tsv.gz")
     assert report.sources[0].n_read == 5_981
     assert report.counts["definitions"] == 476
-    assert report.sources[0].rejected == {}
+    rejected = {reason: entry["n"] for reason, entry in report.sources[0].rejected.items()}
+    assert rejected == {"definitions: concept is no concept": 2_046 - 476}
 
 
 def test_disease_ontology_and_medic_merge_by_xrefs_without_heaps(tmp_path, shared_data):

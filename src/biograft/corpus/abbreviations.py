@@ -64,14 +64,21 @@ def find_appositions(text: str, spans: Iterable[tuple[int, int]]) -> list[Abbrev
     start_of = {end: start for start, end in known}
     found = []
     for start, end in known:
-        before = text[:start].rstrip()
+        bracket = _skip_blanks_before(text, start) - 1
         behind = text[end : end + 1]
-        if before[-1:] not in _OPENING or behind not in _CLOSING:
+        if bracket < 0 or text[bracket] not in _OPENING or behind not in _CLOSING:
             continue
-        stop = len(before[:-1].rstrip())
+        stop = _skip_blanks_before(text, bracket)
         if stop in start_of:
             found.append(_abbreviation(text, (start, end), (start_of[stop], stop)))
     return found
+
+
+def _skip_blanks_before(text: str, end: int) -> int:
+    """Return where the white space before a position begins."""
+    while end and text[end - 1].isspace():
+        end -= 1
+    return end
 
 
 def abbreviates(short: str, long: str) -> bool:
