@@ -62,7 +62,14 @@ _SCRIPTS = {
     "linking_speed": "linking_speed.py --full",
 }
 """The commands of benchmarks that are not the name of the result alone."""
-_JOINED = {"linking-protocols": ("linking-joint", "linking-procedures", "linking-detection")}
+_JOINED = {
+    "linking-protocols": (
+        "linking-joint",
+        "linking-procedures",
+        "linking-askapatient",
+        "linking-detection",
+    )
+}
 """Experiments whose rows stand in the tables of another."""
 Table = Callable[[Mapping[str, Any]], str]
 
