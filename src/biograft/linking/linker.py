@@ -18,7 +18,7 @@ A document passes through these steps; the mentions of many documents are search
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ class Linker:
             kb,
             abbreviations=self.config.abbreviations,
             composites=self.config.composites,
-            similarity=self._similarity if self.search else None,
+            similarity=partial(_best_scores, self.search) if self.search else None,
             appositions=self.config.appositions,
         )
         if (detector is None) != (self.detection == "names"):
@@ -380,14 +380,6 @@ class Linker:
         """
         return self._forms.split(_check_mentions(mentions))
 
-    def _similarity(self, texts: Sequence[str]) -> list[float]:
-        """Return the score of the first name of each text; 0 without one."""
-        if self.search is None:
-            return [0.0] * len(texts)
-        hits = self.search.search(texts, 1)
-        scores: list[float] = np.where(hits.rows[:, 0] >= 0, hits.scores[:, 0], 0.0).tolist()
-        return scores
-
     def _candidates(
         self,
         texts: Sequence[str],
@@ -435,6 +427,13 @@ def _open_detector(folder: str | Path | None, config: LinkerConfig) -> ModelDete
     if config.mention_types:
         raise ConfigError("mention_types: only a trained detector finds mentions of some types")
     return None
+
+
+def _best_scores(search: FusedSearch, texts: Sequence[str]) -> list[float]:
+    """Return the score of the first name of each text; 0 without one."""
+    hits = search.search(texts, 1)
+    scores: list[float] = np.where(hits.rows[:, 0] >= 0, hits.scores[:, 0], 0.0).tolist()
+    return scores
 
 
 def _fuse(search: Generator | None, ranker: CandidateRanker | None) -> FusedSearch | None:

@@ -46,11 +46,6 @@ _HAN_HEADS = (
 )  # fmt: skip
 
 
-def gold_parts(text: str) -> Parts:
-    """Split a mention or gold id set as the benchmarks write them: on ``|`` and ``+`` only."""
-    return tuple(text.replace("+", "|").split("|"))
-
-
 Similarity = Callable[[Sequence[str]], Sequence[float]]
 """Returns how similar the most similar name of a store is to each text: 1 for a name itself."""
 MARGIN = 0.05

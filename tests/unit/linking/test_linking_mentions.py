@@ -10,7 +10,6 @@ from biograft.documents import Document, Mention
 from biograft.linking import Linker
 from biograft.linking.mentions import (
     MentionForms,
-    gold_parts,
     split_composite,
     split_composites,
 )
@@ -110,12 +109,6 @@ def test_all_mentions_are_searched_at_once_and_those_of_one_reading_not_at_all()
     mentions = ["HIV+HCV", "flu", "HIV；HCV"]
     assert split_composites(mentions, similarity) == [(text,) for text in mentions]
     assert asked == [["HIV+HCV", "HIV", "HCV", "HIV；HCV"]]
-
-
-def test_gold_is_split_at_its_own_marks_and_not_stripped():
-    assert gold_parts("D1|D2+D3") == ("D1", "D2", "D3")
-    assert gold_parts(" a | b") == (" a ", " b")
-    assert gold_parts("a") == ("a",)
 
 
 @given(

@@ -35,6 +35,7 @@ def ids(*sets: str) -> list[set[str]]:
     ("text", "parts"),
     [
         ("a|b", ("a", "b")),
+        ("D1|D2+D3", ("D1", "D2", "D3")),
         ("a+b lesion", ("a", "b lesion")),
         ("a | b", ("a ", " b")),
         ("nad+", ("nad", "")),

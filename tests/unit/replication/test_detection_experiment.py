@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import json
 
 import pytest
 from tiny_models import tiny_encoder_folder
 
 from biograft.errors import ConfigError
-from biograft.replication import Experiment, ExperimentJob, run_experiment
 from biograft.replication.linking import write_biosyn
 
 TEXTS = {
@@ -56,7 +54,7 @@ def pubtator(split):
 
 
 @pytest.fixture
-def run(write, tmp_path):
+def run(tmp_path, measure):
     """Run the experiment on two toy sets; return its rows and the folder of its work."""
     linking = tmp_path / "data/entity_linking"
     for folder in ("ncbi_disease/biosyn", "bc5cdr/biosyn_disease"):
@@ -72,22 +70,12 @@ def run(write, tmp_path):
                 file.write(pubtator(split))
     texts = [text for split in TEXTS.values() for text in split]
     encoder = tiny_encoder_folder(tmp_path / "tiny", texts, hidden=16, layers=1)
-    said = []
 
-    def measure(text=DETECTION):
-        job = ExperimentJob(
-            experiment=Experiment.load(write("detection.toml", text)),
-            work=tmp_path / "work",
-            data=tmp_path / "data",
-            out=tmp_path / "results.json",
-            inputs={"encoder": encoder},
-            say=said.append,
-        )
-        run_experiment(job)
-        return json.loads(job.out.read_text("utf-8"))["rows"], job.work
+    def measured(text=DETECTION):
+        return measure(text, encoder)
 
-    measure.said = said
-    return measure
+    measured.said = measure.said
+    return measured
 
 
 def test_detectors_are_trained_and_measured(run):

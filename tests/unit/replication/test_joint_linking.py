@@ -10,7 +10,6 @@ from safetensors.torch import load_file
 from tiny_models import tiny_encoder_folder
 
 from biograft.errors import ConfigError
-from biograft.replication import Experiment, ExperimentJob, run_experiment
 from biograft.replication.linking import TOY_MENTIONS, TOY_NAMES, write_biosyn
 from biograft.replication.linking_dictionaries import procedures_with_terms
 
@@ -32,27 +31,17 @@ protocols = ["ontology", "published"]
 
 
 @pytest.fixture
-def run(write, tmp_path):
+def run(tmp_path, measure):
     """Run the experiment on two toy sets; return its rows and the folder of its work."""
     for folder in ("ncbi_disease/biosyn", "bc5cdr/biosyn_disease"):
         write_biosyn(tmp_path / "data/entity_linking" / folder)
     encoder = tiny_encoder_folder(tmp_path / "tiny", TEXTS)
-    said = []
 
-    def measure(text=JOINT):
-        job = ExperimentJob(
-            experiment=Experiment.load(write("joint.toml", text)),
-            work=tmp_path / "work",
-            data=tmp_path / "data",
-            out=tmp_path / "results.json",
-            inputs={"encoder": encoder},
-            say=said.append,
-        )
-        run_experiment(job)
-        return json.loads(job.out.read_text("utf-8"))["rows"], job.work
+    def measured(text=JOINT):
+        return measure(text, encoder)
 
-    measure.said = said
-    return measure
+    measured.said = measure.said
+    return measured
 
 
 def test_the_average_is_measured_with_the_weight_of_dev(run):
