@@ -21,17 +21,20 @@ from biograft.progress import Progress
 
 if TYPE_CHECKING:
     from biograft.linking import IndexConfig
+    from biograft.linking.dense.encoders import NameEncoder
 
 
 def index(
     kb: Store,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="INDEX", help="Folder to write.")],
     encoder: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="NAME_OR_DIR", help="Encoder for dense search; default: lexical search only."
+            metavar="NAME_OR_DIR|none",
+            help="Encoder for dense search, or none. Default: static-english (without torch), "
+            "for a store with English names, at most 500,000 names in all.",
         ),
-    ] = "",
+    ] = None,
     pooling: Annotated[
         str | None,
         typer.Option(
@@ -79,17 +82,23 @@ def index(
     """
     from biograft.kb import KnowledgeBase
     from biograft.linking import build_index, update_index
-    from biograft.linking.dense.encoders import load_encoder
+    from biograft.linking.dense.encoders import default_encoder, load_encoder
 
     dense_options = {
         "--pooling": pooling, "--max-length": max_length, "--approximate": approximate or None,
         "--storage": storage if storage != "float32" else None,
         "--similarity": similarity if similarity != "cosine" else None,
     }  # fmt: skip
-    if not encoder:
-        _refuse(dense_options, "applies to dense search; name an --encoder too")
     base, progress = KnowledgeBase.open(kb), Progress(enabled=not quiet)
-    loaded = load_encoder(encoder, pooling=pooling, max_length=max_length) if encoder else None
+    loaded: NameEncoder | None = None
+    if encoder not in (None, "none"):
+        loaded = load_encoder(encoder, pooling=pooling, max_length=max_length)
+    elif encoder is None and not update:
+        loaded = default_encoder(base, split_languages(lang))
+        fixed = {"--pooling": pooling, "--max-length": max_length}
+        _refuse(fixed, "applies to a transformers model; name it with --encoder")
+    if loaded is None:
+        _refuse(dense_options, "applies to dense search; name an --encoder too")
     if update:
         fixed = {
             "--approximate": approximate or None, "--storage": dense_options["--storage"],
@@ -100,7 +109,7 @@ def index(
         manifest = update_index(base, out, loaded, progress=progress)
     else:
         dense = None
-        if encoder:
+        if loaded is not None:
             dense = {"storage": storage, "similarity": similarity, "approximate": approximate}
         config = _index_config(lang, steps, dense)
         manifest = build_index(base, out, loaded, config, overwrite=overwrite, progress=progress)

@@ -163,15 +163,20 @@ class FusedSearch:
 def fuse_scores(pool: CandidatePool, weights: Mapping[str, float]) -> Scores:
     """Compute the weighted mean of the generators' scores, weights summing to 1: (texts, names).
 
-    A name that equals the text keeps its lexical score, so that it always comes first.
+    A generator that scores no name for a text, since its encoder cannot read the text, has no
+    weight there. A name that equals the text keeps its lexical score, so that it always comes
+    first.
     """
     if len(pool.generators) == 1:
         only: Scores = pool.scores[0]
         return only
     fused = np.zeros(pool.rows.shape, np.float32)
+    total = np.zeros((len(pool), 1), np.float32)
     for name, scores in zip(pool.generators, pool.scores, strict=True):
-        fused += np.float32(weights[name]) * np.where(np.isfinite(scores), scores, 0)
-    fused = np.minimum(fused, MAX_SIMILARITY)
+        scored = np.isfinite(scores)
+        fused += np.float32(weights[name]) * np.where(scored, scores, 0)
+        total += np.float32(weights[name]) * scored.any(axis=1, keepdims=True)
+    fused = np.minimum(fused / np.where(total > 0, total, 1), MAX_SIMILARITY)
     if LEXICAL in pool.generators:
         lexical = pool.scores[pool.generators.index(LEXICAL)]
         fused = np.where(lexical >= SAME_NAME, lexical, fused)

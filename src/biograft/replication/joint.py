@@ -9,7 +9,7 @@ unless an experiment says otherwise.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from biograft.config import check_choice
 from biograft.evaluation import LinkQuery, StoreIds, resolve_gold
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import Linker, build_index
+from biograft.linking.dense.encoders import load_encoder
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import INDEX, open_index
 from biograft.linking.recipes import LinkerRecipe, LinkerTrainingData, finetune
@@ -45,7 +46,8 @@ class JointSettings:
     for a set whose published dictionary has none); each of several is measured. Without ``refit``
     the encoders of dev, trained on train alone, link test, too. ``appositions`` looks up a mention
     by the name it stands beside. Unless ``together``, each set has encoders of its own, as folds
-    that share documents must.
+    that share documents must. ``student`` names a second encoder in tables, which is distilled
+    from the average and runs without torch; ``student_changes`` change its recipe.
     """
 
     system: str
@@ -57,6 +59,8 @@ class JointSettings:
     refit: bool = True
     together: bool = True
     appositions: bool = False
+    student: str = ""
+    student_changes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in self.protocols:
@@ -104,28 +108,49 @@ class _Joint:
     work: Path
     """The folder of its encoders and of its store for training."""
 
-    @property
-    def systems(self) -> tuple[str, str]:
-        """The names of dense search alone, and beside lexical search."""
-        return self.settings.system, f"{self.settings.system} + lexical"
-
     def measure(self, split: str) -> None:
         """Link a split of every set with the average of the encoders of all seeds."""
+        self._measure(split, self.settings.system, self.encoder)
+        if self.settings.student:
+            self._measure(split, self.settings.student, self.student)
+
+    def _measure(self, split: str, system: str, make_encoder: Callable[[str], Path]) -> None:
+        """Link what has not been linked by a system: by it alone, and beside lexical search."""
         results = self.job.results()
         missing = [
             task
             for chosen in self.sets
             for task in self._tasks(chosen, split)
-            if not all(results.has({**task.key, "config": name}) for name in self.systems)
+            if not all(results.has({**task.key, "config": name}) for name in _names(system))
         ]
         if not missing:
             return
-        trained_for = split if self.settings.refit else "dev"
-        encoders = [self.finetune(trained_for, seed) for seed in self.job.experiment.seeds]
-        encoder = self.average(trained_for, encoders) if len(encoders) > 1 else encoders[0]
+        encoder = make_encoder(split if self.settings.refit else "dev")
         for task in missing:
-            for name, row in self._link(task, encoder).items():
+            for name, row in self._link(task, encoder, system).items():
                 self.job.add(results, {**task.key, "config": name}, row)
+
+    def encoder(self, split: str) -> Path:
+        """Return the encoder that is trained for a split: the average of all seeds."""
+        encoders = [self.finetune(split, seed) for seed in self.job.experiment.seeds]
+        return self.average(split, encoders) if len(encoders) > 1 else encoders[0]
+
+    def student(self, split: str) -> Path:
+        """Distil the encoder of a split, if that is not done, on the names of all ontologies."""
+        out = self.work / f"for-{split}" / "student"
+        if not (out / "done").exists():
+            start = str(self.encoder(split))
+            data = LinkerTrainingData(
+                kb=self._store(),
+                train=[],
+                out=out,
+                resume=(out / "run.json").exists(),
+                progress=Progress(),
+            )
+            changes = self.settings.student_changes
+            finetune(LinkerRecipe.load("linker-static", changes, encoder=start), data)
+            (out / "done").touch()
+        return out / "encoder"
 
     def _tasks(self, chosen: LinkingSet, split: str) -> Iterator[LinkingTask]:
         settings = parse_settings(self.job.experiment, JointSettings, chosen.name)
@@ -181,17 +206,18 @@ class _Joint:
             build_store(BuildConfig(sources=tuple(sources.values())), folder / "kb")
         return KnowledgeBase.open(folder / "kb")
 
-    def _link(self, task: LinkingTask, encoder: Path) -> dict[str, Row]:
+    def _link(self, task: LinkingTask, encoder: Path, system: str) -> dict[str, Row]:
         """Return the rows of dense search alone and beside lexical search."""
         data, work, started = self.job.data, self.job.work, time.perf_counter()
         kb = task.open_store(data, work)
         search = open_index(kb, self._index(task, kb, encoder)).search
-        weight = self._lexical_weight(task, search, kb)
+        alone, beside_lexical = _names(system)
+        weight = self._lexical_weight(task, search, kb, beside_lexical)
         dense = [generator for generator in search.generators if generator.name == "dense"]
         fused = FusedSearch(search.generators, {"lexical": weight, "dense": 1 - weight})
         config = replace(PLAIN, appositions=self.settings.appositions)
         rows = {}
-        for name, used in zip(self.systems, (FusedSearch(dense), fused), strict=True):
+        for name, used in ((alone, FusedSearch(dense)), (beside_lexical, fused)):
             rows[name] = {
                 **task.measure(Linker(kb, used, config=config), data, work),
                 "seeds": list(self.job.experiment.seeds),
@@ -200,16 +226,18 @@ class _Joint:
                 "changes": list(self.settings.changes),
                 "seconds": time.perf_counter() - started,
             }
-        rows[self.systems[1]]["lexical_weight"] = weight
+        rows[beside_lexical]["lexical_weight"] = weight
         return rows
 
-    def _lexical_weight(self, task: LinkingTask, search: FusedSearch, kb: KnowledgeBase) -> float:
+    def _lexical_weight(
+        self, task: LinkingTask, search: FusedSearch, kb: KnowledgeBase, system: str
+    ) -> float:
         """Fit the weight of lexical search on dev; for test, take that one."""
         if task.split == "dev":
             _, queries = task.read_queries(self.job.data, kb)
             resolved = resolve_gold(queries, StoreIds(kb)).queries
             return fit_lexical_weight(kb, search, resolved).lexical
-        key = {**replace(task, split="dev").key, "config": self.systems[1]}
+        key = {**replace(task, split="dev").key, "config": system}
         rows = self.job.results().rows
         return next(
             float(row["lexical_weight"])
@@ -219,8 +247,6 @@ class _Joint:
 
     def _index(self, task: LinkingTask, kb: KnowledgeBase, encoder: Path) -> Path:
         """Make an index; names that the encoder has encoded for another one are not again."""
-        from biograft.nn import TextEncoder
-
         folder = encoder.parent / f"index-{encoder.name}"
         used = folder / "-".join((task.set, task.dictionary, task.split))
         if not used.exists():
@@ -231,8 +257,13 @@ class _Joint:
             if others:
                 copy_index(others[0], kb, used)
             else:
-                build_index(kb, used, TextEncoder.from_pretrained(encoder), progress=Progress())
+                build_index(kb, used, load_encoder(encoder), progress=Progress())
         return used
+
+
+def _names(system: str) -> tuple[str, str]:
+    """Return the names of dense search alone, and beside lexical search."""
+    return system, f"{system} + lexical"
 
 
 def _read_apart(

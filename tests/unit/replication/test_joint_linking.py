@@ -10,6 +10,8 @@ from safetensors.torch import load_file
 from tiny_models import tiny_encoder_folder
 
 from biograft.errors import ConfigError
+from biograft.linking.dense.encoders import load_encoder
+from biograft.linking.static import StaticEncoder
 from biograft.replication.linking import TOY_MENTIONS, TOY_NAMES, write_biosyn
 from biograft.replication.linking_dictionaries import procedures_with_terms
 
@@ -84,6 +86,21 @@ def test_each_set_may_have_encoders_of_its_own(run):
     ]
     assert all(folder.is_dir() for folder in folders)
     assert not (work / "for-dev").exists()
+
+
+def test_a_student_of_the_average_is_measured_beside_it(run):
+    student = (
+        'student = "Small"\nstudent_changes = ["config.width=8", "config.training.epochs=1"]\n'
+    )
+    rows, work = run(f"{JOINT}{student}".replace("[0, 1]", "[0]"))
+    assert {row["config"] for row in rows} == {
+        "Tiny", "Tiny + lexical", "Small", "Small + lexical",
+    }  # fmt: skip
+    assert len(rows) == 2 * 2 * 2 * 4
+    assert isinstance(load_encoder(work / "for-test/student/encoder"), StaticEncoder)
+    assert not {row["lexical_weight"] for row in rows if row["config"] == "Small + lexical"} - {
+        row["lexical_weight"] for row in rows if row["split"] == "dev" and "lexical_weight" in row
+    }
 
 
 def test_procedures_have_the_terms_of_earlier_splits(tmp_path):

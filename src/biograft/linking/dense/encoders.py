@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -10,9 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.errors import ConfigError, MissingExtraError
+from biograft.kb import KnowledgeBase
 from biograft.linking.static.encoder import STATIC_ENCODER, StaticEncoder
 from biograft.nn.settings import EncoderSettings
 from biograft.progress import Progress
+
+SHIPPED = {"static-english": Path(__file__).parents[1] / "static" / "english"}
+"""Encoders that come with biograft, by name."""
+DEFAULT_ENCODER = "static-english"
+MAX_DEFAULT_NAMES = 500_000
+"""Stores with more names are searched lexically unless an encoder is asked for."""
 
 
 class NameEncoder(Protocol):
@@ -57,19 +64,22 @@ def load_encoder(
     max_length: int | None = None,
     lower: bool | None = None,
 ) -> NameEncoder:
-    """Load an encoder: a static one from its folder, else a transformers model.
+    """Load an encoder: one of :data:`SHIPPED`, a static one, else a transformers model.
 
     ``pooling``, ``max_length`` and ``lower`` are settings of transformers models only.
     """
     given: Mapping[str, object] = {"pooling": pooling, "max_length": max_length, "lower": lower}
-    if STATIC_ENCODER.is_at(Path(name_or_folder)):
+    folder = SHIPPED.get(str(name_or_folder), Path(name_or_folder))
+    if STATIC_ENCODER.is_at(folder):
         for setting, value in given.items():
             if value is not None:
                 raise ConfigError(
                     f"{setting}: {name_or_folder} is a static encoder, whose settings were fixed "
                     "by its training; leave it out"
                 )
-        return StaticEncoder.from_pretrained(name_or_folder)
+        encoder = StaticEncoder.from_pretrained(folder)
+        encoder.name = str(name_or_folder)
+        return encoder
     try:
         from biograft.nn import TextEncoder
     except ModuleNotFoundError as error:
@@ -77,3 +87,14 @@ def load_encoder(
     return TextEncoder.from_pretrained(
         name_or_folder, pooling=pooling, max_length=max_length, lower=lower
     )
+
+
+def default_encoder(kb: KnowledgeBase, languages: Collection[str] = ()) -> NameEncoder | None:
+    """Return the encoder of an index for which none is named: the English one of biograft.
+
+    None for a store without English names, or with so many names that vectors take much space.
+    """
+    n_english = kb.info()["n_names_by_language"].get("en", 0)
+    if not n_english or kb.n_names > MAX_DEFAULT_NAMES or (languages and "en" not in languages):
+        return None
+    return load_encoder(DEFAULT_ENCODER)

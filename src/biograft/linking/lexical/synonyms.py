@@ -32,6 +32,8 @@ SMALL_WORDS = frozenset("of the in with by to and or a an due for from on".split
 MIN_CONCEPTS = 2
 """Number of concepts that must show a substitution."""
 MIN_RATIO = 0.02
+MIN_SINGLE_RATIO = 0.1
+"""Least ratio with which a mention of one word is replaced: it has no other word to keep."""
 _CHOICES = (8, 4)
 """Number of substitutions tried for a word: for the first and for the second word."""
 _MAX_WORDS = 8
@@ -154,8 +156,11 @@ class WordSynonyms:
         originals = set(words)
         for key, ratio, bag in (*once, *twice):
             # of several words, at least one must be from the mention
-            shares_word = len(words) == 1 or not originals.isdisjoint(bag)
-            if ratio > variants.get(key, 0.0) and shares_word:
+            if len(words) == 1:
+                allowed = ratio >= MIN_SINGLE_RATIO
+            else:
+                allowed = not originals.isdisjoint(bag)
+            if allowed and ratio > variants.get(key, 0.0):
                 variants[key] = ratio
         variants.pop(0, None)  # all words dropped
         return variants

@@ -32,6 +32,7 @@ from biograft.linking.static.encoder import (
     Vectors,
     quantise,
 )
+from biograft.linking.static.scripts import learned_scripts
 from biograft.linking.static.tokens import Rows, Starts, WordPieceTokenizer, read_tokenizer
 from biograft.nn import TextEncoder
 from biograft.nn.batches import pad
@@ -81,13 +82,17 @@ class StaticNetwork(nn.Module):
         return functional.normalize(vectors, dim=1)
 
     def export(
-        self, tokenizer: WordPieceTokenizer, settings: EncoderSettings, name: str
+        self,
+        tokenizer: WordPieceTokenizer,
+        settings: EncoderSettings,
+        name: str,
+        scripts: Sequence[str] = (),
     ) -> StaticEncoder:
         """Make the encoder; its table is rounded to 8 bits."""
         arrays = {key: value.detach().cpu().numpy() for key, value in self.named_parameters()}
         table, scales = quantise(arrays.pop("table"))
         weights = StaticWeights(table=table, scales=scales, **arrays)
-        return StaticEncoder(tokenizer, weights, settings, name)
+        return StaticEncoder(tokenizer, weights, settings, name, scripts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +329,8 @@ def distil_encoder(
     )
     trained = train(task, config.training, run, resume=resume, progress=progress)
     settings = EncoderSettings(pooling=POOLING, max_length=config.max_length, lower=teacher.lower)
-    encoder = network.export(tokenizer, settings, str(out / "encoder"))
+    scripts = learned_scripts(names.texts)
+    encoder = network.export(tokenizer, settings, str(out / "encoder"), scripts)
     encoder.save_pretrained(out / "encoder", overwrite=True)
     sample = np.random.default_rng(config.training.seed).permutation(len(names))[:_SAMPLE]
     found = encoder.encode([names.texts[row] for row in sample])

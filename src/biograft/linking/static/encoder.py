@@ -23,17 +23,18 @@ from biograft.arrays import check_length, check_range, open_array
 from biograft.artifacts import ArtifactKind, hash_file, new_folder
 from biograft.config import from_mapping
 from biograft.errors import BiograftError, ConfigError
+from biograft.linking.static.scripts import is_readable
 from biograft.linking.static.tokens import Rows, Starts, TokenizerSettings, WordPieceTokenizer
 from biograft.nn.settings import EncoderSettings, prepare_text
 from biograft.progress import Progress
 
 STATIC_ENCODER = ArtifactKind(
     format="biograft-static-encoder",
-    version=1,
+    version=2,
     called="static encoder",
     remedy="train it again, or copy it again from where it is whole",
     absent="train one with `biograft finetune linker-static`",
-    keys=("settings", "tokenizer", "n_tokens", "n_words", "files"),
+    keys=("settings", "tokenizer", "scripts", "n_tokens", "n_words", "files"),
 )
 TOKENS = "tokens.json"
 POOLING = "attention"
@@ -99,9 +100,12 @@ class StaticEncoder:
         weights: StaticWeights,
         settings: EncoderSettings,
         name: str,
+        scripts: Sequence[str] = (),
     ) -> None:
         weights.check(len(tokenizer))
         self.tokenizer, self.weights, self.settings, self.name = tokenizer, weights, settings, name
+        self.scripts = tuple(scripts)
+        """The scripts that it learned to read (``LATIN``); empty means all."""
         self.folder: Path | None = None
         """The folder it was loaded from, if any."""
         self.origins = dict.fromkeys(("pooling", "max_length", "lower"), "files")
@@ -125,7 +129,11 @@ class StaticEncoder:
                     raise ValueError(f"{name}: its hash is not the recorded one")
             settings = from_mapping(EncoderSettings, manifest["settings"], "settings.")
             encoder = cls(
-                _read_tokenizer(path, manifest), _read_weights(path), settings, str(folder)
+                _read_tokenizer(path, manifest),
+                _read_weights(path),
+                settings,
+                str(folder),
+                _read_scripts(manifest),
             )
             if settings.pooling != POOLING:
                 raise ValueError(f"settings.pooling: expected {POOLING}")
@@ -140,7 +148,9 @@ class StaticEncoder:
         return int(self.weights.projection.shape[1])
 
     def prepare(self, text: str) -> str:
-        """Normalise whitespace, and lowercase if so set."""
+        """Normalise whitespace, and lowercase if so set; a text of another script becomes empty."""
+        if self.scripts and not is_readable(text, self.scripts):
+            return ""
         return prepare_text(text, lower=self.settings.lower)
 
     def encode(
@@ -217,6 +227,7 @@ class StaticEncoder:
         return {
             "settings": asdict(self.settings),
             "tokenizer": asdict(self.tokenizer.settings),
+            "scripts": list(self.scripts),
             "n_tokens": len(self.tokenizer.vocabulary),
             "n_words": len(self.tokenizer.words),
             "dim": self.dim,
@@ -242,6 +253,13 @@ def _read_weights(folder: Path) -> StaticWeights:
         for name, (kind, n_axes) in kinds.items()
     }
     return StaticWeights(**arrays)
+
+
+def _read_scripts(manifest: dict[str, Any]) -> list[str]:
+    scripts = manifest["scripts"]
+    if not isinstance(scripts, list) or not all(isinstance(script, str) for script in scripts):
+        raise ValueError(f"scripts: expected a list of names, found {scripts!r}")
+    return scripts
 
 
 def _read_tokenizer(folder: Path, manifest: dict[str, Any]) -> WordPieceTokenizer:

@@ -13,6 +13,7 @@ from biograft.linking.lexical import LexicalConfig, LexicalIndex
 from biograft.linking.lexical.synonyms import (
     MIN_CONCEPTS,
     MIN_RATIO,
+    MIN_SINGLE_RATIO,
     WordSynonyms,
     learn_substitutions,
     words_of,
@@ -139,6 +140,15 @@ def test_the_only_word_may_be_substituted():
     assert indices.tolist() == [0, 0]
 
 
+def test_an_only_word_is_not_replaced_by_one_that_seldom_means_the_same():
+    made = WordSynonyms.learn(
+        ["depression", "disease"], np.zeros(0, np.int64), np.zeros(0, np.int64)
+    )
+    made = WordSynonyms({"depression": [(0.05, "disease")]}, made.keys, made.forms)
+    _, forms, _ = made.find(["depression"])
+    assert forms.tolist() == [0]
+
+
 def test_a_word_is_left_out_of_a_mention(store, index):
     assert next(iter(found(store, index, "alzheimer disease"))) == "alzheimer disease"
     assert next(iter(found(store, index, "graves"))) == "graves disease"
@@ -196,7 +206,7 @@ def slowly(substitutions, forms, query):
                         made.append(((bag - {word}) | ({other} - {""}), ratio * other_ratio))
             level = made
             for bag, ratio in made:
-                stays = len(own) == 1 or own & bag
+                stays = ratio >= MIN_SINGLE_RATIO if len(own) == 1 else own & bag
                 if bag and stays:
                     best[bag] = max(best.get(bag, 0.0), ratio)
     found = {}

@@ -136,7 +136,7 @@ DAMAGES = {
     ),
     "no length": lambda f: damage_json(f, MANIFEST, lambda c: c["settings"].update(max_length=0)),
     "unknown setting": lambda f: damage_json(f, MANIFEST, lambda c: c["tokenizer"].update(a=1)),
-    "another version": lambda f: damage_json(f, MANIFEST, lambda c: c.update(version=2)),
+    "another version": lambda f: damage_json(f, MANIFEST, lambda c: c.update(version=3)),
     "a key is missing": lambda f: damage_json(f, MANIFEST, lambda c: c.pop("tokenizer")),
 }
 
@@ -187,3 +187,25 @@ def test_weights_that_do_not_belong_together_are_refused(random_encoder):
     parts["expand"] = parts["expand"][:-1]
     with pytest.raises(ValueError, match="expand"):
         StaticEncoder(encoder.tokenizer, StaticWeights(**parts), encoder.settings, "x")
+
+
+def test_a_text_of_a_script_that_was_not_learned_has_no_vector(random_encoder, tmp_path):
+    encoder = random_encoder()
+    encoder.scripts = ("LATIN",)
+    encoder.save_pretrained(tmp_path / "E")
+    loaded = load_encoder(tmp_path / "E")
+    texts = ["heart attack", "心脏病", "2型 attack", "Ⅱ型DM", "β attack", "?", "инфаркт"]
+    assert [bool(loaded.prepare(text)) for text in texts] == [
+        True,
+        False,
+        True,
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert [bool(vector.any()) for vector in loaded.encode(texts)] == [
+        bool(loaded.prepare(text)) for text in texts
+    ]
+    assert random_encoder().encode(["心脏病"]).any()  # no scripts: all are read
+    assert loaded.fingerprint() != random_encoder().fingerprint()
