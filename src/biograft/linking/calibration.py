@@ -95,13 +95,13 @@ class Calibration:
     def apply(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return candidates, best first, with their probabilities.
 
-        The probability of the first is calibrated. The rest is distributed over the others by
-        the softmax of their scores, none above the first. That is an upper bound, since none of
-        them may be correct.
+        The probability of the first is calibrated, and shared with those that its name belongs to
+        as much. The rest is distributed over the others by the softmax of their scores, none above
+        the first. That is an upper bound, since none of them may be correct.
         """
         if not candidates:
             return []
-        first = float(self(candidates[0].score))
+        first = float(self(candidates[0].score)) / (1 + len(candidates[0].tied))
         rest = np.array([candidate.score for candidate in candidates[1:]], np.float64)
         weights = np.exp(SHARPNESS * (rest - rest.max(initial=-np.inf)))
         others = np.minimum((1 - first) * weights / max(weights.sum(), 1.0), first)

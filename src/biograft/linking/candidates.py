@@ -58,6 +58,8 @@ class Candidate:
     score: float
     probability: float | None = None
     evidence: tuple[Evidence, ...] = ()
+    tied: tuple[str, ...] = ()
+    """Of a first candidate: ids of other concepts with the same name, of the same kind."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the candidate as plain values."""
@@ -79,6 +81,11 @@ class LinkedMention:
     candidates: tuple[Candidate, ...] = ()
     concept: str | None = None
     """Id of the concept; None means NIL."""
+
+    @property
+    def ambiguous(self) -> tuple[str, ...]:
+        """Ids of other concepts to which the name belongs as much: the choice is arbitrary."""
+        return self.candidates[0].tied if self.candidates else ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the linked mention as plain values."""

@@ -15,7 +15,9 @@ import numpy.typing as npt
 
 from biograft.errors import ConfigError, nearest
 from biograft.kb import KnowledgeBase
+from biograft.kb.tables import NAME_KINDS
 from biograft.linking.candidates import Candidate, Evidence, Generator, NameHits, Rows, Scores
+from biograft.records import NameKind
 
 Ranks = npt.NDArray[np.int32]
 
@@ -208,20 +210,38 @@ def normalise_weights(names: Sequence[str], weights: Mapping[str, float]) -> dic
     return {name: weight / total for name, weight in chosen.items()}
 
 
+PREFERENCE = (
+    NameKind.PREFERRED,
+    NameKind.SYNONYM,
+    NameKind.ABBREVIATION,
+    NameKind.RELATED,
+    NameKind.BROAD,
+    NameKind.NARROW,
+)
+"""Of concepts that share the name searched for, the one to which it stands first here is meant."""
+_RANK_OF_KIND = np.array([PREFERENCE.index(kind) for kind in NAME_KINDS], np.uint8)
+
+
 class CandidateBuilder:
-    """Builds candidates from rows of the store's names table."""
+    """Builds candidates from rows of the store's names table.
+
+    Names that equal the text are ordered by their kind: the concept that prefers the name comes
+    before one that has it as a synonym. Other ties go to the lower row.
+    """
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
-        self.concepts: npt.NDArray[np.uint32] = kb.table("names").column("concept").to_numpy()
+        names = kb.table("names")
+        self.concepts: npt.NDArray[np.uint32] = names.column("concept").to_numpy()
         """The concept of each row."""
+        self._kinds: npt.NDArray[np.uint8] = names.column("kind").to_numpy()
 
     def by_name(self, pool: CandidatePool, scores: Scores, k: int) -> list[list[Candidate]]:
-        """Return the k best names of each text, one candidate per name; ties go to the lower row.
+        """Return the k best names of each text, one candidate per name.
 
         ``scores`` are (texts, names).
         """
-        order = np.lexsort((pool.rows, -scores), axis=1)
+        order = self._order(pool.rows, scores)
         return [
             [
                 self._candidate(pool, float(scores[text, best]), text, [best])
@@ -234,9 +254,10 @@ class CandidateBuilder:
     def by_concept(self, pool: CandidatePool, scores: Scores, k: int) -> list[list[Candidate]]:
         """Return the k best concepts of each text, each scored by its best name.
 
-        The evidence lists, for every generator, the name of the concept that it ranked best.
+        The evidence lists, for every generator, the name of the concept that it ranked best. The
+        first candidate names the concepts that it was preferred to by the order of rows alone.
         """
-        order = np.lexsort((pool.rows, -scores), axis=1)
+        order = self._order(pool.rows, scores)
         results: list[list[Candidate]] = []
         for text in range(len(pool)):
             scored = np.isfinite(scores[text, order[text]]) & (pool.rows[text, order[text]] >= 0)
@@ -245,13 +266,30 @@ class CandidateBuilder:
             columns: dict[int, list[int]] = {}
             for concept, column in zip(concepts.tolist(), ranked.tolist(), strict=True):
                 columns.setdefault(concept, []).append(column)
-            results.append(
-                [
-                    self._candidate(pool, float(scores[text, names[0]]), text, names)
-                    for names in list(columns.values())[:k]
-                ]
-            )
+            built = [
+                self._candidate(pool, float(scores[text, names[0]]), text, names)
+                for names in list(columns.values())[:k]
+            ]
+            if built and built[0].score >= SAME_NAME:
+                firsts = [names[0] for names in columns.values()]
+                built[0] = replace(built[0], tied=self._tied(pool.rows[text], scores[text], firsts))
+            results.append(built)
         return results
+
+    def _order(self, rows: Rows, scores: Scores) -> Rows:
+        """Return the columns of each text, the best name first."""
+        ranks = np.where(scores >= SAME_NAME, _RANK_OF_KIND[self._kinds[rows]], 0)
+        order: Rows = np.lexsort((rows, ranks, -scores), axis=1)
+        return order
+
+    def _tied(self, rows: Rows, scores: Scores, columns: Sequence[int]) -> tuple[str, ...]:
+        """Return the ids of the concepts whose name is as good as that of the first column."""
+        ranks = _RANK_OF_KIND[self._kinds[rows[columns]]]
+        same = (scores[columns] == scores[columns[0]]) & (ranks == ranks[0])
+        return tuple(
+            self._kb.id_at(int(self.concepts[rows[columns[i]]]))
+            for i in np.flatnonzero(same)[1:].tolist()
+        )
 
     def _candidate(
         self, pool: CandidatePool, score: float, text: int, columns: Sequence[int]

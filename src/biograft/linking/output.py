@@ -108,7 +108,10 @@ def _score(candidate: Candidate) -> str:
 def _evidence(candidate: Candidate) -> str:
     ranks = ", ".join(f"{item.generator} #{item.rank}" for item in candidate.evidence)
     name = _one_line(candidate.name)
-    return ranks if name == candidate.concept_name else f"{ranks}: {name}" if ranks else name
+    found = ranks if name == candidate.concept_name else f"{ranks}: {name}" if ranks else name
+    return (
+        f"{found}; as well {', '.join(map(_one_line, candidate.tied))}" if candidate.tied else found
+    )
 
 
 def _one_line(text: str) -> str:
