@@ -21,7 +21,7 @@ LEVELS = (
     ("",),
     ("sources", "starter", "recipes"),
     ("kb",),
-    ("corpus", "graph", "metrics", "nn"),
+    ("clinical", "corpus", "graph", "metrics", "nn"),
     ("objectives", "checkpoints"),
     ("training",),
     ("pretraining",),

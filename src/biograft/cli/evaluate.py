@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from biograft.cli.evaluate_assertion import assertion
 from biograft.cli.evaluate_link import link
 from biograft.cli.evaluate_task import task
 from biograft.cli.options import (
@@ -93,7 +94,7 @@ def text(
         k=1, threshold=threshold,
         detection=detection, mention_types=split_list(mention_types),
         search=search, lexical_weight=lexical_weight, similarity=similarity,
-        abbreviations=not no_abbreviations, composites=not no_composites,
+        abbreviations=not no_abbreviations, composites=not no_composites, assertions=False,
         languages=split_languages(lang),
     )  # fmt: skip
     progress = Progress(enabled=not quiet)
@@ -126,3 +127,4 @@ def _score_cells(score: Score) -> str:
 
 
 app.command()(task)
+app.command()(assertion)

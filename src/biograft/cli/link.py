@@ -23,6 +23,7 @@ from biograft.cli.options import (
     Model,
     NoAbbreviations,
     NoAppositions,
+    NoAssertions,
     NoComposites,
     Overwrite,
     Quiet,
@@ -133,6 +134,7 @@ def link(
     no_abbreviations: NoAbbreviations = False,
     no_appositions: NoAppositions = False,
     no_composites: NoComposites = False,
+    no_assertions: NoAssertions = False,
     lang: Languages = "",
     stop_file: StopFile = None,
     as_json: Json = False,
@@ -145,7 +147,8 @@ def link(
     """Find mentions in text, and link them to concepts.
 
     In a PubTator file its own mentions are linked, elsewhere the names that the text contains.
-    With --detector a trained model finds the mentions, in PubTator files, too.
+    With --detector a trained model finds the mentions, in PubTator files, too. Each mention in
+    text is said to be present, absent, possible, historical, hypothetical, or of the family.
     """
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker, write_html
@@ -161,7 +164,7 @@ def link(
         detection=detection, mention_types=split_list(mention_types),
         search=search, lexical_weight=lexical_weight, similarity=similarity,
         abbreviations=not no_abbreviations, appositions=not no_appositions,
-        composites=not no_composites,
+        composites=not no_composites, assertions=not (no_assertions or mentions),
         languages=split_languages(lang), stop_words=stop_words_of(stop_file),
     )  # fmt: skip
     linked = _counted(linker.pipe(read_documents(inputs, form, mentions=mentions)), progress)

@@ -105,6 +105,13 @@ NoAppositions = Annotated[
         help="Do not look up a mention by the name it stands beside in brackets.",
     ),
 ]
+NoAssertions = Annotated[
+    bool,
+    typer.Option(
+        "--no-assertions",
+        help="Do not say whether a mention is negated, uncertain, historical, and so on.",
+    ),
+]
 NoComposites = Annotated[
     bool, typer.Option("--no-composites", help="Do not split composite mentions.")
 ]

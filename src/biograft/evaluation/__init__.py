@@ -19,6 +19,14 @@ if TYPE_CHECKING:
         similarity_buckets as similarity_buckets,
         sub_populations as sub_populations,
     )
+    from biograft.evaluation.assertion import (
+        AssertionDocument as AssertionDocument,
+        AssertionMistake as AssertionMistake,
+        AssertionResult as AssertionResult,
+        GoldAssertion as GoldAssertion,
+        evaluate_assertions as evaluate_assertions,
+        read_assertions as read_assertions,
+    )
     from biograft.evaluation.comparison import (
         Comparison as Comparison,
         ScoredQueries as ScoredQueries,

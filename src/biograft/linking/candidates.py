@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from biograft.clinical import Assertion
 from biograft.documents import Document
 
 Rows = npt.NDArray[np.int64]
@@ -81,6 +82,48 @@ class LinkedMention:
     candidates: tuple[Candidate, ...] = ()
     concept: str | None = None
     """Id of the concept; None means NIL."""
+    assertion: Assertion | None = None
+    """What the text says about the mention; None where the linker does not ask."""
+
+    @property
+    def status(self) -> str | None:
+        """Assertion status in one word, such as "absent"; None where it was not computed."""
+        return None if self.assertion is None else self.assertion.status
+
+    @property
+    def section(self) -> str | None:
+        """Section of the note, empty outside one; None where it was not computed."""
+        return None if self.assertion is None else self.assertion.section
+
+    @property
+    def negated(self) -> bool:
+        """Whether the text says that it is absent."""
+        return self.assertion is not None and self.assertion.negated
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether the text leaves open if it is present."""
+        return self.assertion is not None and self.assertion.uncertain
+
+    @property
+    def historical(self) -> bool:
+        """Whether it belongs to the past."""
+        return self.assertion is not None and self.assertion.historical
+
+    @property
+    def hypothetical(self) -> bool:
+        """Whether it is only something that may happen."""
+        return self.assertion is not None and self.assertion.hypothetical
+
+    @property
+    def family(self) -> bool:
+        """Whether it is about a member of the family."""
+        return self.assertion is not None and self.assertion.family
+
+    @property
+    def other_person(self) -> bool:
+        """Whether it is about another person."""
+        return self.assertion is not None and self.assertion.other_person
 
     @property
     def ambiguous(self) -> tuple[str, ...]:
@@ -88,8 +131,10 @@ class LinkedMention:
         return self.candidates[0].tied if self.candidates else ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the linked mention as plain values."""
-        return asdict(self)
+        """Return the linked mention as plain values, with its assertion where there is one."""
+        values = asdict(replace(self, assertion=None))
+        del values["assertion"]
+        return values if self.assertion is None else {**values, **self.assertion.to_json()}
 
 
 @dataclass(frozen=True, slots=True)

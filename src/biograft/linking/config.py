@@ -32,6 +32,8 @@ class LinkerConfig(Config):
     """Look up a mention that is no name by the name it stands beside: *phlorizin (P)*."""
     composites: bool = True
     """Split composite mentions into their parts."""
+    assertions: bool = True
+    """Say of each mention in text whether it is negated, uncertain, historical, and so on."""
     languages: tuple[str, ...] = ()
     """Search names in these languages only; empty means all."""
     stop_words: tuple[str, ...] = ()

@@ -12,7 +12,8 @@ A document passes through these steps; the mentions of many documents are search
 3. Candidate generation and ranking: the search retrieves names for each form, and a trained
    ranker, if there is one, orders them. A generative linker needs no search.
 4. Answer: the first candidate, or NIL if its probability (without calibration: its score) is
-   below the threshold. Without a threshold, the ranker may decide for NIL.
+   below the threshold. Without a threshold, the ranker may decide for NIL. Beside it stands what
+   the text says about the mention: negated, uncertain, historical, about somebody else.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from biograft.artifacts import MANIFEST, peek
+from biograft.clinical import Assertion, AssertionModel, RuleAssertions
 from biograft.config import from_mapping
 from biograft.corpus import NamesIndex, NamesIndexConfig
 from biograft.documents import Document, Mention
@@ -80,12 +82,14 @@ class Linker:
         names: NamesIndex | None = None,
         ranker: CandidateRanker | None = None,
         calibration: Calibration | None = None,
+        assertions: AssertionModel | None = None,
         config: LinkerConfig | None = None,
     ) -> None:
         self.kb, self.config = kb, config or LinkerConfig()
         self.search = _fuse(search, ranker)
         self.detector, self.ranker, self.calibration = detector, ranker, calibration
         self._opened_names = names
+        self._assertions = (assertions or RuleAssertions()) if self.config.assertions else None
         self._builder = CandidateBuilder(kb)
         self._cache: dict[tuple[str, Context], tuple[Candidate, ...]] = {}
         self._forms = MentionForms(
@@ -286,7 +290,13 @@ class Linker:
         ]
         answers = iter(self._candidates(forms, contexts, self.config.k))
         for document, pairs in zip(documents, queries, strict=True):
-            linked = [self._linked(mention, form, next(answers)) for mention, form in pairs]
+            spans = [(mention.start, mention.end) for mention, _ in pairs]
+            model = self._assertions
+            said = model.assert_status(document.text, spans) if model else [None] * len(spans)
+            linked = [
+                self._linked(mention, form, next(answers), assertion)
+                for (mention, form), assertion in zip(pairs, said, strict=True)
+            ]
             yield LinkedDocument(document, tuple(linked))
 
     def _queries(
@@ -333,11 +343,17 @@ class Linker:
         return NamesIndex.from_store(self.kb, NamesIndexConfig(languages=self.config.languages))
 
     def _linked(
-        self, mention: Mention, form: str, candidates: tuple[Candidate, ...]
+        self,
+        mention: Mention,
+        form: str,
+        candidates: tuple[Candidate, ...],
+        assertion: Assertion | None,
     ) -> LinkedMention:
         is_linked = bool(candidates) and not self._is_nil(candidates[0])
         concept = candidates[0].concept if is_linked else None
-        return LinkedMention(mention.start, mention.end, mention.text, form, candidates, concept)
+        return LinkedMention(
+            mention.start, mention.end, mention.text, form, candidates, concept, assertion
+        )
 
     def _is_nil(self, first: Candidate) -> bool:
         if self.threshold is None:

@@ -128,7 +128,9 @@ h1{font-size:1.3rem}h2{font-size:1.1rem;margin-top:2.5rem}
 a.m{color:inherit;text-decoration:none;border-radius:.2em;padding:0 .12em;
 background:hsl(var(--hue) 70% var(--mark));border-bottom:2px solid hsl(var(--hue) 60% var(--edge));
 print-color-adjust:exact;-webkit-print-color-adjust:exact}
-a.m.nil{background:none;border-bottom:2px dotted}
+a.m.nil{background:none;border-bottom:2px dashed}
+a.m.absent{text-decoration:line-through}a.m.possible{border-bottom-style:dotted}
+a.m+sup{font-size:.7em;opacity:.8;margin-inline-start:.15em}
 a:focus-visible{outline:3px solid Highlight}
 section.f{border-top:1px solid var(--line);padding:.4rem 0;break-inside:avoid}
 section.f:target{background:#fd03;outline:2px solid #fa08}
@@ -139,6 +141,12 @@ td.n{white-space:nowrap;font-variant-numeric:tabular-nums}
 .wide{overflow-x:auto}
 @media print{body{max-width:none;font-size:11pt}a.back{display:none}}
 """
+_LABELS = {
+    "historical": "history",
+    "hypothetical": "if",
+    "family": "family",
+    "other_person": "other person",
+}
 _COLUMNS = ("concept", "name", "score", "found by")
 _GOLDEN_ANGLE = 137.508
 """Degrees between the hues of consecutive types: far apart, however many there are."""
@@ -194,18 +202,20 @@ def to_html(documents: Iterable[LinkedDocument], kb: KnowledgeBase) -> str:
 def _document(linked: LinkedDocument, number: int, page: _Page) -> Iterator[str]:
     """Yield the text with its highlighted mentions, then the candidates of each."""
     text, done = linked.document.text, 0
-    sections: dict[tuple[tuple[str, str, str | None], ...], str] = {}
+    sections: dict[tuple[tuple[str, str, str | None, str], ...], str] = {}
     details: list[str] = []
     marked: list[str] = []
     for n, (start, end, mentions) in enumerate(_stretches(linked.mentions), 1):
-        key = tuple((mention.text, mention.form, mention.concept) for mention in mentions)
+        key = tuple(
+            (mention.text, mention.form, mention.concept, _said(mention)) for mention in mentions
+        )
         if key not in sections:
             sections[key] = f"d{number}f{len(sections) + 1}"
             details.append(_section(mentions, sections[key], f"d{number}m{n}", page))
         marked.append(escaped(text[done:start]))
         marked.append(
             f'<a {_look(mentions, page)} id="d{number}m{n}" href="#{sections[key]}" '
-            f'title="{escaped(_title(mentions))}">{escaped(text[start:end])}</a>'
+            f'title="{escaped(_title(mentions))}">{escaped(text[start:end])}</a>{_label(mentions)}'
         )
         done = end
     marked.append(escaped(text[done:]))
@@ -231,7 +241,21 @@ def _stretches(
 def _look(mentions: Sequence[LinkedMention], page: _Page) -> str:
     """Return the HTML attributes of a mention, coloured by the type of its first concept."""
     first = next((mention.concept for mention in mentions if mention.concept), None)
-    return 'class="m nil"' if first is None else f'class="m" style="--hue:{page.hue(first)}"'
+    classes = ["m", *(["nil"] if first is None else [])]
+    classes += [
+        f
+        for f, is_set in (("absent", mentions[0].negated), ("possible", mentions[0].uncertain))
+        if is_set
+    ]
+    colour = "" if first is None else f' style="--hue:{page.hue(first)}"'
+    return f'class="{" ".join(classes)}"{colour}'
+
+
+def _label(mentions: Sequence[LinkedMention]) -> str:
+    """Return the status of a mention as a label, where its looks do not say it."""
+    assertion = mentions[0].assertion
+    words = [_LABELS[flag] for flag in (assertion.flags if assertion else ()) if flag in _LABELS]
+    return f"<sup>{', '.join(words)}</sup>" if words else ""
 
 
 def _title(mentions: Sequence[LinkedMention]) -> str:
@@ -239,7 +263,17 @@ def _title(mentions: Sequence[LinkedMention]) -> str:
         f"{mention.concept} {mention.candidates[0].concept_name}" if mention.concept else "NIL"
         for mention in mentions
     )
-    return "; ".join(links)
+    return "; ".join([*links, *filter(None, [_said(mentions[0])])])
+
+
+def _said(mention: LinkedMention) -> str:
+    """Describe what the text says about a mention, and by which words."""
+    if mention.assertion is None or not mention.assertion.flags:
+        return ""
+    flags = " and ".join(flag.replace("_", " ") for flag in mention.assertion.flags)
+    words = ", ".join(dict.fromkeys(_one_line(t.text) for t in mention.assertion.triggers))
+    section = f"section {mention.section}" if mention.section and not words else ""
+    return f"{flags} ({words or section})"
 
 
 def _section(mentions: Sequence[LinkedMention], anchor: str, back: str, page: _Page) -> str:
@@ -248,8 +282,9 @@ def _section(mentions: Sequence[LinkedMention], anchor: str, back: str, page: _P
     for mention in mentions:
         form = f" → <bdi>{escaped(mention.form)}</bdi>" if mention.form != mention.text else ""
         answer = escaped(mention.concept or "NIL")
+        said = f', <span class="d">{escaped(_said(mention))}</span>' if _said(mention) else ""
         parts.append(
-            f"<h3><bdi>{escaped(mention.text)}</bdi>{form}: {answer} "
+            f"<h3><bdi>{escaped(mention.text)}</bdi>{form}: {answer}{said} "
             f'<a class="back" href="#{back}" aria-label="back to the text">↑</a></h3>'
         )
         rows = "".join(_row(candidate, page) for candidate in mention.candidates)

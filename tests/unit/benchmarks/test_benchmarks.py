@@ -33,3 +33,12 @@ def test_two_processes_pack_what_one_does():
     assert result["equal"]
     assert result["n_tokens"] > 100_000
     assert set(result["tokens_per_second"]) == {"1", "2"}
+
+
+@pytest.mark.slow
+def test_assertion_speed_ends_with_one_json_object():
+    command = [sys.executable, str(BENCHMARKS / "assertion_speed.py"), "--quick", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["sentences_per_second"] > 1000
+    assert result["languages"]["zh"]["negation"]["f1"] > 96

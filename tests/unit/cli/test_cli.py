@@ -35,7 +35,7 @@ def test_command_names():
         "kb": ("build", "formats", "info", "show", "search", "export"),
         "graph": ("embed", "evaluate", "neighbours"),
         "corpus": ("convert", "formats", "annotate", "segment", "tasks"),
-        "evaluate": ("link", "task", "text"),
+        "evaluate": ("assertion", "link", "task", "text"),
         "recipe": ("list", "show"),
         "checkpoint": ("import", "export", "average"),
         "probe": ("cloze", "attention", "similarity"),

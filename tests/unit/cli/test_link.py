@@ -189,3 +189,15 @@ def test_wrong_encodings_and_folders_are_refused(run, write, tmp_path):
 def test_a_very_long_text_is_not_a_path(run):
     (document,) = documents(run("the flu " * 5000, "--json"))
     assert len(document["mentions"]) == 5000
+
+
+def test_assertions_can_be_left_out(run):
+    (with_status,) = documents(run("No fever.", "--json"))
+    assert with_status["mentions"][0]["status"] == "absent"
+    (without,) = documents(run("No fever.", "--json", "--no-assertions"))
+    assert "status" not in without["mentions"][0]
+
+
+def test_a_line_that_is_a_mention_has_no_status(run):
+    (line,) = documents(run("-", "--mentions", "--json", stdin="fever\n"))
+    assert "status" not in line["mentions"][0]

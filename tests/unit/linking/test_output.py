@@ -180,3 +180,20 @@ def test_characters_that_no_page_can_hold(kb, linker, tmp_path):
 def test_equal_documents_make_equal_pages(kb, linker):
     text = "cold metformin heart attack"
     assert to_html([linker(text)], kb) == to_html([linker(text)], kb)
+
+
+def test_the_page_shows_what_the_text_says_of_a_mention(kb, linker):
+    source = to_html(
+        [linker("No breast cancer. Possible heart attack. Mother had ovarian cancer.")], kb
+    )
+    assert re.search(r'class="m absent"[^>]*title="[^"]*negated \(No\)"', source)
+    assert 'class="m possible"' in source
+    assert "ovarian cancer</a><sup>family</sup>" in source
+    assert "uncertain (Possible)" in source
+
+
+def test_a_page_without_assertions_has_no_marks_of_them(kb):
+    source = to_html([Linker.open(kb, assertions=False)("No breast cancer.")], kb)
+    assert 'class="m" style' in source
+    assert "<sup>" not in source
+    assert "negated" not in source

@@ -1,0 +1,27 @@
+"""Clinical text: what a note says about its mentions.
+
+>>> from biograft.clinical import assert_status
+>>> assert_status("No evidence of pneumonia.", [(15, 24)])[0].status
+'absent'
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from biograft.lazy import lazify
+
+if TYPE_CHECKING:
+    from biograft.clinical.assertion import (
+        STATUSES as STATUSES,
+        Assertion as Assertion,
+        AssertionModel as AssertionModel,
+        RuleAssertions as RuleAssertions,
+        Trigger as Trigger,
+        assert_documents as assert_documents,
+        assert_status as assert_status,
+    )
+    from biograft.clinical.rules import FLAGS as FLAGS, AssertionRules as AssertionRules
+
+
+__getattr__, __dir__, __all__ = lazify(__name__)

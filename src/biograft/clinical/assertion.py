@@ -1,0 +1,257 @@
+"""Assertion status: whether a mention is negated, uncertain, historical, about somebody else.
+
+Negation detection (NegEx) and context (ConText) by rules, for clinical notes and articles, English
+and Chinese:
+
+>>> text = "No fever or chills, but cough. Mother had asthma."
+>>> [assertion.status for assertion in assert_status(text, [(3, 8), (12, 18), (24, 29), (42, 48)])]
+['absent', 'absent', 'present', 'family']
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from biograft.clinical.events import Section, find_events, find_sections, lower
+from biograft.clinical.rules import FLAGS, LANGUAGES, AssertionRules
+from biograft.clinical.scope import (
+    AFFIRMED,
+    FAMILY,
+    HISTORICAL,
+    HYPOTHETICAL,
+    NEGATED,
+    OTHER_PERSON,
+    UNCERTAIN,
+    Found,
+    Scan,
+)
+from biograft.documents import Document
+from biograft.errors import ConfigError
+from biograft.text import HAN
+
+STATUSES = (
+    "present", "absent", "possible", "historical", "hypothetical", "family", "other_person"
+)  # fmt: skip
+"""The statuses, of which each assertion has one."""
+_ORDER = (
+    (FAMILY, "family"),
+    (OTHER_PERSON, "other_person"),
+    (HYPOTHETICAL, "hypothetical"),
+    (NEGATED, "absent"),
+    (UNCERTAIN, "possible"),
+    (HISTORICAL, "historical"),
+)
+"""The flag that decides the status, first to last."""
+_ANY_HAN = re.compile(f"[{HAN}]")
+_AROUND = 12
+"""Characters around a mention that decide its language."""
+_EXPLICIT = (
+    1 << UNCERTAIN | 1 << HISTORICAL | 1 << HYPOTHETICAL | 1 << FAMILY | 1 << OTHER_PERSON
+    | 1 << AFFIRMED
+)  # fmt: skip
+"""What a trigger says instead of the default of a section."""
+
+
+class Trigger(NamedTuple):
+    """Evidence of an assertion: the text that decided a flag."""
+
+    start: int
+    end: int
+    text: str
+    flag: str
+    rule: str
+
+
+class Assertion(NamedTuple):
+    """What the text says about a mention."""
+
+    negated: bool = False
+    uncertain: bool = False
+    historical: bool = False
+    hypothetical: bool = False
+    family: bool = False
+    other_person: bool = False
+    status: str = "present"
+    """The flags in one word, see ``STATUSES``."""
+    section: str = ""
+    """Name of the section of the note, empty where no heading is known."""
+    triggers: tuple[Trigger, ...] = ()
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Names of the flags that are set."""
+        return tuple(flag for flag, is_set in zip(FLAGS, self, strict=False) if is_set)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the assertion as plain values."""
+        return {**self._asdict(), "triggers": [trigger._asdict() for trigger in self.triggers]}
+
+
+PRESENT = Assertion()
+
+
+class AssertionModel(Protocol):
+    """Anything that asserts the status of mentions: the rules, or a model of your own."""
+
+    def assert_status(self, text: str, spans: Sequence[tuple[int, int]]) -> list[Assertion]:
+        """Return one assertion for each span."""
+
+
+class RuleAssertions:
+    """Assertion status by rules.
+
+    >>> RuleAssertions("en").assert_status("Denies fever.", [(7, 12)])[0].negated
+    True
+    """
+
+    def __init__(
+        self, language: str | None = None, rules: AssertionRules | str | Path | None = None
+    ) -> None:
+        if isinstance(rules, str | Path):
+            rules = AssertionRules.load(rules)
+        if language is not None and language not in LANGUAGES:
+            raise ConfigError(
+                f"language: expected one of {', '.join(LANGUAGES)}, or None, found {language!r}"
+            )
+        if rules is not None and language is not None and rules.language != language:
+            raise ConfigError(
+                f"{rules.where}: has rules of language {rules.language!r}, expected {language!r}"
+            )
+        self._language, self._rules = language, rules
+
+    def assert_status(self, text: str, spans: Sequence[tuple[int, int]]) -> list[Assertion]:
+        """Return one assertion for each span, in the order given."""
+        for start, end in spans:
+            if not 0 <= start <= end <= len(text):
+                raise ConfigError(
+                    f"spans: ({start}, {end}) is not within the text of {len(text)} characters"
+                )
+        if self._rules is not None:
+            return _apply(self._rules, text, spans)
+        if self._language is not None:
+            return _apply(AssertionRules.shipped(self._language), text, spans)
+        return self._by_script(text, spans)
+
+    def _by_script(self, text: str, spans: Sequence[tuple[int, int]]) -> list[Assertion]:
+        """Use for each span the rules of the language around it."""
+        if text.isascii() or not _ANY_HAN.search(text):
+            return _apply(AssertionRules.shipped("en"), text, spans)
+        chinese = [_is_chinese(text, start, end) for start, end in spans]
+        results: list[Assertion] = [PRESENT] * len(spans)
+        for language, is_chinese in (("en", False), ("zh", True)):
+            rows = [row for row, value in enumerate(chinese) if value is is_chinese]
+            if rows:
+                found = _apply(AssertionRules.shipped(language), text, [spans[row] for row in rows])
+                for row, assertion in zip(rows, found, strict=True):
+                    results[row] = assertion
+        return results
+
+
+def _is_chinese(text: str, start: int, end: int) -> bool:
+    """Whether a mention, or else the letter before it, or after it, is Chinese."""
+    if _ANY_HAN.search(text, start, end):
+        return True
+    before = text[max(0, start - _AROUND) : start][::-1]
+    nearest = next(filter(str.isalpha, before + text[end : end + _AROUND]), "")
+    return _ANY_HAN.match(nearest) is not None
+
+
+def assert_status(
+    text: str,
+    spans: Sequence[tuple[int, int]],
+    language: str | None = "en",
+    rules: AssertionRules | str | Path | None = None,
+) -> list[Assertion]:
+    """Return the assertion status of each span of a text.
+
+    ``language`` is "en" or "zh"; None decides by the script around each span. ``rules`` replaces
+    the shipped rules by those of a file.
+
+    >>> [a.negated for a in assert_status("无发热、咳嗽，伴头痛", [(1, 3), (4, 6), (8, 10)], "zh")]
+    [True, True, False]
+    """
+    if rules is None:
+        return _by_language(language).assert_status(text, spans)
+    # the file says which language its rules are for
+    return RuleAssertions(None if language == "en" else language, rules).assert_status(text, spans)
+
+
+@functools.cache
+def _by_language(language: str | None) -> RuleAssertions:
+    return RuleAssertions(language)
+
+
+def assert_documents(
+    documents: Iterable[Document],
+    language: str | None = None,
+    rules: AssertionRules | str | Path | None = None,
+) -> Iterator[tuple[Document, list[Assertion]]]:
+    """Yield each document with the assertions of its mentions, in their order.
+
+    Without ``language``, that of the document, or else the script of its text decides.
+    """
+    models: dict[str | None, RuleAssertions] = {}
+    for document in documents:
+        own = language or (document.language if document.language in LANGUAGES else None)
+        if own not in models:
+            models[own] = RuleAssertions(own, rules)
+        spans = [(mention.start, mention.end) for mention in document.mentions]
+        yield document, models[own].assert_status(document.text, spans)
+
+
+def _apply(rules: AssertionRules, text: str, spans: Sequence[tuple[int, int]]) -> list[Assertion]:
+    if not spans:
+        return []
+    low = lower(text)
+    sections, headings = find_sections(text, low, rules)
+    if len(spans) == 1:
+        events = find_events(low, rules, headings, spans)
+        scan = Scan(low, events, chinese=rules.language == "zh")
+        return [_conclude(scan.run(spans)[0], text, sections)]
+    order = sorted(range(len(spans)), key=spans.__getitem__)
+    ordered = [spans[row] for row in order]
+    events = find_events(low, rules, headings, ordered)
+    scan = Scan(low, events, chinese=rules.language == "zh")
+    results = [PRESENT] * len(spans)
+    for row, found in zip(order, scan.run(ordered), strict=True):
+        results[row] = _conclude(found, text, sections)
+    return results
+
+
+def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion:
+    """Make the assertion of what was found, with the default of its section."""
+    bits, section = found.bits, ""
+    if not bits and not sections:
+        return PRESENT
+    if sections:
+        position = bisect_right(sections, found.start, key=lambda each: each.start) - 1
+        if position >= 0:
+            _, section, defaults = sections[position]
+            for flag in defaults:
+                if (flag == HYPOTHETICAL and bits) or bits & _EXPLICIT:
+                    continue
+                bits |= 1 << flag
+    bits &= ~(1 << AFFIRMED)
+    if not bits:
+        return PRESENT if not section else Assertion(section=section)
+    triggers = tuple(
+        [
+            Trigger(t.start, t.end, text[t.start : t.end], FLAGS[t.flag], t.rule.name)
+            for t in found.triggers
+        ]
+    )
+    return Assertion(*_VALUES[bits], section, triggers)
+
+
+def _values(bits: int) -> tuple[bool, bool, bool, bool, bool, bool, str]:
+    """Return the flags of a bit mask, and its status."""
+    flags = [bool(bits & 1 << flag) for flag in range(len(FLAGS))]
+    return (*flags, next((name for flag, name in _ORDER if flags[flag]), "present"))  # type: ignore[return-value]
+
+
+_VALUES = [_values(bits) for bits in range(1 << len(FLAGS))]

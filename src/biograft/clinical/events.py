@@ -1,0 +1,213 @@
+"""Events of a text: the triggers, words and punctuation that decide about scope, in text order."""
+
+from __future__ import annotations
+
+import re
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from biograft.clinical.phrases import PhraseTokens
+from biograft.clinical.rules import AssertionRules, CompiledRule, EventKind
+
+Event: TypeAlias = tuple[int, int, CompiledRule]
+"""Start, end, and the rule of what stands there."""
+
+HEADING_END = CompiledRule("heading", EventKind.LINE)
+"""Ends the statement before a heading, and the heading itself."""
+BULLET = re.compile(r"[ \t]*(?:[-*•·–]|\[.?\]|\(?\d{1,2}[.)、]|[a-z][.)])(?=\D)")
+_LAST_WORD = re.compile(r"[\w.]*\w$")
+_WRAPPED = re.compile(r"(?:,|\b(?:and|or|nor|of|with|the|a|for|to|no|in|on)|[、，])\s*$")
+_FULL_STOP = re.compile(r"\.(?=[\s)”\"]|$)")
+_LONG_TEXT = 400
+"""Characters from which on sentences without a mention are left out."""
+_NOWHERE = (sys.maxsize, sys.maxsize)
+_BEFORE_INITIALS = frozenset("by with of from and or for to no in dr the as against".split())
+_MIN_WRAPPED = 50
+"""Characters of a line that may have been wrapped; shorter lines are statements."""
+_LONGEST_WORD = 16
+
+
+class Section(NamedTuple):
+    """A part of a note: where its content starts, its name, and the flags that it implies."""
+
+    start: int
+    name: str
+    flags: tuple[int, ...]
+
+
+def lower(text: str) -> str:
+    """Return the text in lower case, every character at its offset."""
+    low = text.lower()
+    if len(low) == len(text):
+        return low
+    return "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
+
+
+def find_sections(
+    text: str, low: str, rules: AssertionRules
+) -> tuple[list[Section], list[tuple[int, int]]]:
+    """Return the sections of a text, and the spans of their headings."""
+    sections: list[Section] = []
+    spans: list[tuple[int, int]] = []
+    if ":" not in low and "：" not in low and "\n" not in low:
+        return sections, spans
+    for match in rules.heading.finditer(low):
+        if match["name"] is not None:
+            name, flags = rules.section_of(match["name"])
+            sections.append(Section(match.end(), name, flags))
+            spans.append((match.start("name"), match.end()))
+            if flags and (end := _section_end(low, match.end())) is not None:
+                sections.append(Section(end, "", ()))
+        elif text[match.start("other") : match.end("other")].isupper():
+            sections.append(Section(match.end(), "", ()))
+    sections.sort()
+    return _without_early_ends(sections), spans
+
+
+def _section_end(low: str, start: int) -> int | None:
+    """Return where a blank line ends the section that starts here."""
+    begin = re.compile(r"\s*").match(low, start)
+    blank = low.find("\n\n", begin.end() if begin else start)
+    return None if blank < 0 else blank
+
+
+def _without_early_ends(sections: list[Section]) -> list[Section]:
+    """Drop the blank lines that come after the next heading."""
+    kept: list[Section] = []
+    for section in sections:
+        if section.name or not kept or kept[-1].name:
+            kept.append(section)
+    return kept
+
+
+def find_events(
+    low: str,
+    rules: AssertionRules,
+    headings: list[tuple[int, int]],
+    spans: Sequence[tuple[int, int]],
+) -> list[Event]:
+    """Return the events of a text in lower case; no phrase reaches into a span, or out of one."""
+    trie, marks, starts = rules.trie, rules.marks, rules.starts
+    stretches = _stretches(low, spans, rules)
+    root, tokens = trie.root, PhraseTokens(low, stretches, characters=trie.characters)
+    texts, places = tokens.texts, tokens.spans
+    limits = iter(spans)
+    mention, next_start, inside, done = (0, 0), 0, 0, 0
+    events: list[Event] = []
+    for index, text in enumerate(texts):
+        if (text not in root and text not in marks and not "0" <= text < ":") or index < done:
+            continue
+        start, end = places[index]
+        longest, known = None, starts.get(text)
+        if known is not None and texts[index + 1] not in known[0]:
+            rule = known[1]
+        else:
+            while next_start <= start:
+                inside = mention[1]
+                mention = next(limits, _NOWHERE)
+                next_start = mention[0]
+            limit = inside if start < inside else next_start
+            longest = trie.match(low, tokens, index, limit)
+            rule = None
+        if longest is not None:
+            last, rule = longest
+            end, done = places[last][1], last + 1
+        elif rule is None and text in marks and _counts(low, start, marks[text], rules):
+            rule = marks[text]
+        if rule is not None and not _is_second_part(low, start):
+            events.append((start, end, rule))
+    return _apart_from(headings, events) if headings else events
+
+
+def _stretches(
+    low: str, spans: Sequence[tuple[int, int]], rules: AssertionRules
+) -> list[tuple[int, int]]:
+    """Return the sentences of a long text that have a span; no scope goes beyond a full stop."""
+    if len(low) < _LONG_TEXT or not spans:
+        return [(0, len(low))]
+    stops = [
+        found.end()
+        for found in _FULL_STOP.finditer(low)
+        if _counts(low, found.start(), rules.marks["."], rules)
+    ]
+    stretches: list[tuple[int, int]] = []
+    for start, end in spans:
+        if stretches and end <= stretches[-1][1]:
+            continue
+        before, after = bisect_right(stops, start), bisect_left(stops, end)
+        begin = stops[before - 1] if before else 0
+        last = stops[after] if after < len(stops) else len(low)
+        if stretches and begin < stretches[-1][1]:
+            begin = stretches[-1][1]
+        stretches.append((begin, last))
+    return stretches
+
+
+def _is_second_part(low: str, start: int) -> bool:
+    """Whether a hyphen joins the word before: *L-NIL*."""
+    return low[start - 1 : start] == "-" and low[start - 2 : start - 1].isalnum()
+
+
+def _counts(low: str, start: int, rule: CompiledRule, rules: AssertionRules) -> bool:
+    """Whether a punctuation mark ends or parts anything."""
+    if rule.kind is EventKind.PERIOD:
+        if low[start + 1 : start + 2].strip(' \t\n)"”’'):
+            return False
+        return _ends_sentence(low, start, rules)
+    if rule.kind is EventKind.LINE:
+        return not _is_wrapped(low, start)
+    if rule.kind is EventKind.DASH:
+        apart = low[start - 1 : start].isspace() and low[start + 1 : start + 2].isspace()
+        return apart and not _is_bullet(low, start)
+    return True
+
+
+def _is_bullet(low: str, start: int) -> bool:
+    return not low[low.rfind("\n", 0, start) + 1 : start].strip()
+
+
+def _ends_sentence(low: str, dot: int, rules: AssertionRules) -> bool:
+    found = _LAST_WORD.search(low, max(0, dot - _LONGEST_WORD), dot)
+    if found is None:
+        return True
+    word = found[0]
+    if word in rules.abbreviations:
+        return dot + 1 >= len(low)
+    if word.isdigit():  # the number of a list item
+        return bool(low[low.rfind("\n", 0, dot) + 1 : found.start()].strip())
+    if len(word) != 1 or not word.isalpha():
+        return True
+    before = _LAST_WORD.search(low, max(0, dot - _LONGEST_WORD), max(0, found.start() - 1))
+    return before is not None and before[0] not in _BEFORE_INITIALS  # *hepatitis B.*, *by E. coli*
+
+
+def _is_wrapped(low: str, end: int) -> bool:
+    """Whether a line goes on in the next."""
+    start = low.rfind("\n", 0, end) + 1
+    line = low[start:end].rstrip()
+    following = low[end + 1 : low.find("\n", end + 1) if low.find("\n", end + 1) >= 0 else None]
+    if not following.strip() or not line or line[-1] in ".:;!?。；：！？":
+        return False
+    if BULLET.match(following) or ":" in following[:30] or "：" in following[:12]:
+        return False
+    return len(line) >= _MIN_WRAPPED or bool(_WRAPPED.search(line))
+
+
+def _apart_from(headings: list[tuple[int, int]], events: list[Event]) -> list[Event]:
+    """Put ends around headings, and drop the events in them."""
+    return list(_merge(headings, events))
+
+
+def _merge(headings: list[tuple[int, int]], events: list[Event]) -> Iterator[Event]:
+    position = 0
+    for start, end in headings:
+        while position < len(events) and events[position][0] < start:
+            yield events[position]
+            position += 1
+        yield start, start, HEADING_END
+        yield end, end, HEADING_END
+        while position < len(events) and events[position][0] < end:
+            position += 1
+    yield from events[position:]

@@ -1,0 +1,187 @@
+"""Phrases of rules: their notation, and a trie that finds thousands of them in a text.
+
+A phrase is written in lower case. ``(a|b)`` stands for one of several wordings, ``{name}`` for one
+of a named list, a ``?`` after either makes it optional, ``#`` is a number and ``####`` a year:
+
+>>> expand("no (new|old)? {thing}", {"thing": ("mass", "cyst")})
+['no new mass', 'no new cyst', 'no old mass', 'no old cyst', 'no mass', 'no cyst']
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+Node: TypeAlias = dict[str, Any]
+
+
+class PhraseRule(Protocol):
+    """What a phrase stands for, and where it counts."""
+
+    @property
+    def condition(self) -> str:
+        """Name of the condition, empty if there is none."""
+
+    def holds(self, low: str, start: int, end: int) -> bool:
+        """Whether the phrase counts between two offsets."""
+
+
+R = TypeVar("R", bound=PhraseRule)
+
+_ITEM = re.compile(
+    r"\(([^()]*\|[^()]*|[^()?]+(?=\)\?))\)(\?)?|\{(\w+)\}(\?)?"
+    r"|([^{}]+?(?=\([^()]*\||\([^()?]+\)\?|\{|$))"
+)
+_WORDS = re.compile(r"\d+(?:[.,]\d+)*(?!\w)|\w+(?:['’]\w+)*|[^\w\s]|\n")
+_CHARACTERS = re.compile(r"\d+(?:\.\d+)?|\S|\n")
+_PLACEHOLDERS = re.compile(r"####|#")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_MAX_FILLERS = 3
+_PLACES = frozenset({"#", "####"})
+_RULES = ""
+"""Key of a node whose phrase is complete."""
+
+
+def expand(phrase: str, lists: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return all wordings of a phrase; raises ``ValueError`` for what is no phrase."""
+    parts: list[Sequence[str]] = []
+    position = 0
+    for item in _ITEM.finditer(phrase):
+        if item.start() != position:
+            break
+        position = item.end()
+        parts.append(_options(item, lists))
+    if position != len(phrase) or not phrase.strip():
+        raise ValueError(f"not a phrase: {phrase!r}")
+    return [" ".join("".join(words).split()) for words in product(*parts)]
+
+
+def _options(item: re.Match[str], lists: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    group, optional, name, optional_list, plain = item.groups()
+    if plain is not None:
+        return (plain,)
+    if name is not None:
+        if name not in lists:
+            raise ValueError(f"unknown list {{{name}}}; known: {', '.join(sorted(lists))}")
+        options = list(lists[name])
+    else:
+        options = group.split("|")
+    return [*options, ""] if optional or optional_list else options
+
+
+class PhraseTokens:
+    """Words, numbers and punctuation of some stretches of a text in lower case, with offsets."""
+
+    __slots__ = ("spans", "texts")
+
+    def __init__(self, low: str, stretches: Iterable[tuple[int, int]], *, characters: bool) -> None:
+        find = (_CHARACTERS if characters else _WORDS).finditer
+        self.spans = [found.span() for begin, end in stretches for found in find(low, begin, end)]
+        self.texts = [low[start:end] for start, end in self.spans]
+        self.texts.append("")  # what follows the last
+
+
+class PhraseTrie(Generic[R]):
+    """Finds the longest phrase that begins at a token.
+
+    Tokens are words, numbers and punctuation, or else (``characters``) single characters. Between
+    the words of a phrase may stand hyphens and up to three ``fillers``.
+    """
+
+    def __init__(self, *, characters: bool, fillers: Collection[str] = ()) -> None:
+        self.root: Node = {}
+        self.characters = characters
+        self._fillers = frozenset(fillers) | ({"-"} if not characters else set())
+
+    def add(self, phrase: str, rule: R | None) -> list[R | None]:
+        """Add a phrase, and return all rules that it has now; None says to pass it over."""
+        pattern = _CHARACTERS if self.characters else _WORDS
+        node = self.root
+        for part in re.split(f"({_PLACEHOLDERS.pattern})", phrase):
+            tokens = [part] if _PLACEHOLDERS.fullmatch(part) else pattern.findall(part)
+            for token in tokens:
+                node = node.setdefault(token, {})
+        rules: list[R | None] = node.setdefault(_RULES, [])
+        rules.append(rule)
+        return rules
+
+    def starts(self) -> dict[str, tuple[frozenset[str], R | None]]:
+        """Return the tokens whose rule, if any, is known unless one of some tokens follows.
+
+        Left out are tokens with a condition, and those that a number may follow.
+        """
+        known = {}
+        for token, node in self.root.items():
+            rules: list[R | None] = node.get(_RULES, [])
+            if not node.keys() & _PLACES and all(r is None or not r.condition for r in rules):
+                following = frozenset(node).union(self._fillers, "\n") - {_RULES}
+                known[token] = following, rules[0] if rules else None
+        return known
+
+    def match(
+        self, low: str, tokens: PhraseTokens, first: int, limit: int
+    ) -> tuple[int, R | None] | None:
+        """Return the last token and the rule of the longest phrase up to offset ``limit``."""
+        texts, spans, fillers = tokens.texts, tokens.spans, self._fillers
+        best: tuple[int, R | None] | None = None
+        branches = [(self.root, first, 0)]  # a filler may also be a word of a phrase
+        while branches:
+            node, position, skipped = branches.pop()
+            while position < len(spans) and spans[position][1] <= limit:
+                token = texts[position]
+                child = _child(node, token)
+                may_skip = token in fillers and skipped < _MAX_FILLERS and position > first
+                if child is not None:
+                    if may_skip:
+                        branches.append((node, position + 1, skipped + 1))
+                    node = child
+                    if best is None or position > best[0]:
+                        best = _complete(node, low, spans[first][0], tokens, position) or best
+                elif may_skip:
+                    skipped += 1
+                elif token != "\n" or position == first or not texts[position + 1].isalnum():
+                    break
+                position += 1
+        return best
+
+
+def _complete(
+    node: Node, low: str, start: int, tokens: PhraseTokens, position: int
+) -> tuple[int, Any] | None:
+    """Return the rule of a complete phrase, if its condition holds."""
+    for rule in node.get(_RULES, ()):
+        if rule is None or rule.holds(low, start, tokens.spans[position][1]):
+            return position, rule
+    return None
+
+
+def _child(node: Node, token: str) -> Node | None:
+    """Return the node that a token leads to, by itself or as a number."""
+    child: Node | None = node.get(token)
+    if child is None and token[0].isdigit():
+        child = (node.get("####") if _YEAR.fullmatch(token) else None) or node.get("#")
+    return child
+
+
+def compile_words(words: Iterable[str]) -> str:
+    """Write the regular expression of some words as a trie of their characters.
+
+    >>> compile_words(["no", "not"])
+    'no(?:t)?'
+    """
+    root: Node = {}
+    for word in words:
+        node = root
+        for char in word:
+            node = node.setdefault(char, {})
+        node[_RULES] = True
+    return _write(root) or "(?!)"
+
+
+def _write(node: Node) -> str:
+    branches = [re.escape(char) + _write(node[char]) for char in sorted(node) if char != _RULES]
+    if _RULES in node:
+        return f"(?:{'|'.join(branches)})?" if branches else ""
+    return f"(?:{'|'.join(branches)})" if len(branches) > 1 else "".join(branches)

@@ -1,0 +1,254 @@
+"""Assertion rules: triggers and where their scope ends, read from a TOML file.
+
+The package ships ``rules/en.toml`` and ``rules/zh.toml``; a file of your own has the same keys
+(``docs/clinical.md``). An error names the file and the rule.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from biograft.clinical.phrases import PhraseTrie, compile_words, expand
+from biograft.config import Choice, Config, from_mapping, load_toml
+from biograft.errors import ConfigError
+
+T = TypeVar("T")
+FLAGS = ("negated", "uncertain", "historical", "hypothetical", "family", "other_person")
+"""What may be asserted of a mention, in the order of the fields of an ``Assertion``."""
+KINDS = ("trigger", "affirm", "ignore", "verb", "preposition", "stop", "and", "or", "seen")
+DIRECTIONS = ("forward", "backward", "either", "both")
+SCOPES = ("next", "phrase", "list", "clause", "sentence")
+WHERE = ("", "end", "attached")
+SHIPPED = Path(__file__).with_name("rules")
+LANGUAGES = ("en", "zh")
+
+
+class EventKind(IntEnum):
+    """What a place in the text does to the scopes around it."""
+
+    TRIGGER = 0
+    AFFIRM = 1
+    VERB = 2
+    PREPOSITION = 3
+    STOP = 4
+    AND = 5
+    OR = 6
+    SEEN = 7
+    COMMA = 8
+    OPEN = 9
+    CLOSE = 10
+    COLON = 11
+    END = 12
+    PERIOD = 13
+    LINE = 14
+    DASH = 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleEntry(Config):
+    """A ``[[rule]]`` of the file."""
+
+    name: str
+    kind: Annotated[str, Choice(*KINDS)]
+    phrases: tuple[str, ...]
+    flags: tuple[Annotated[str, Choice(*FLAGS)], ...] = ()
+    """What a trigger asserts; for ``stop``: which flags it ends, empty for all."""
+    direction: Annotated[str, Choice(*DIRECTIONS)] = "forward"
+    scope: Annotated[str, Choice(*SCOPES)] = "list"
+    where: Annotated[str, Choice(*WHERE)] = ""
+    """``end``: the phrase counts only where its statement ends after it, *Fever: no*;
+    ``attached``: only where it touches the next word, and not the one before, *-fever*."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SectionEntry(Config):
+    """A ``[[section]]`` of the file."""
+
+    name: str
+    headings: tuple[str, ...]
+    flags: tuple[Annotated[str, Choice(*FLAGS)], ...] = ()
+    """What holds of a mention in the section unless a trigger says otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleFile(Config):
+    """A whole file."""
+
+    language: Annotated[str, Choice(*LANGUAGES)]
+    rule: tuple[Any, ...]
+    """Tables of ``RuleEntry``."""
+    section: tuple[Any, ...] = ()
+    """Tables of ``SectionEntry``."""
+    lists: Mapping[str, Any] | None = None
+    fillers: tuple[str, ...] = ()
+    """Words that may stand between the words of any phrase."""
+    abbreviations: tuple[str, ...] = ()
+    """Words whose full stop ends no sentence."""
+
+
+class CompiledRule:
+    """A rule as the scan needs it."""
+
+    __slots__ = ("condition", "direction", "flags", "kind", "name", "rank")
+
+    def __init__(
+        self, name: str, kind: EventKind, rank: int = 0, entry: RuleEntry | None = None
+    ) -> None:
+        self.name, self.kind, self.rank = name, kind, rank
+        self.flags = tuple(FLAGS.index(flag) for flag in entry.flags) if entry else ()
+        self.direction = entry.direction if entry else "forward"
+        self.condition = entry.where if entry else ""
+
+    def holds(self, low: str, start: int, end: int) -> bool:
+        """Whether its condition holds for a phrase between two offsets."""
+        if not self.condition:
+            return True
+        if self.condition == "end":
+            return _AT_END.match(low, end) is not None
+        return _ATTACHED.match(low, end) is not None and (start == 0 or low[start - 1] in " \t(,;/")
+
+
+_MARKS = {
+    EventKind.COMMA: ",，",
+    EventKind.OPEN: "(（[",
+    EventKind.CLOSE: ")）]",
+    EventKind.COLON: ":：",
+    EventKind.END: ";；。！？!?",
+    EventKind.PERIOD: ".",
+    EventKind.LINE: "\n",
+    EventKind.DASH: "-–—",
+}
+_AT_END = re.compile(r"[ \t]*(?:[,;.)\]，；。、）\n]|$|[ \t]{2})")
+_ATTACHED = re.compile(r"[^\W\d]")
+
+
+class AssertionRules:
+    """The rules of a language, compiled."""
+
+    def __init__(self, values: Mapping[str, Any], where: str = "rules") -> None:
+        try:
+            entries = from_mapping(RuleFile, values)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from None
+        rules = _read_entries(RuleEntry, "rule", entries.rule, where)
+        sections = _read_entries(SectionEntry, "section", entries.section, where)
+        self.where, self.language = where, entries.language
+        self.abbreviations = frozenset(entries.abbreviations)
+        self._lists = self._read_lists(entries.lists or {})
+        self.marks = {
+            mark: CompiledRule(mark, kind) for kind, marks in _MARKS.items() for mark in marks
+        }
+        self.trie: PhraseTrie[CompiledRule] = PhraseTrie(
+            characters=self.language == "zh", fillers=entries.fillers
+        )
+        for entry in sorted(rules, key=lambda entry: not entry.where):
+            self._add(entry)
+        self.starts = self.trie.starts()
+        self.sections: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self.heading = self._compile_headings(sections)
+
+    @classmethod
+    def load(cls, path: str | Path) -> AssertionRules:
+        """Read and compile a rule file.
+
+        >>> AssertionRules.load("my-rules.toml")  # doctest: +SKIP
+        """
+        return cls(load_toml(Path(path)), str(path))
+
+    @classmethod
+    def shipped(cls, language: str) -> AssertionRules:
+        """Return the rules of the package for a language, compiled once."""
+        return _load_shipped(language)
+
+    def section_of(self, heading: str) -> tuple[str, tuple[int, ...]]:
+        """Return the name of a section, and the flags that it implies."""
+        return self.sections[" ".join(heading.split())]
+
+    def _read_lists(self, lists: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+        read: dict[str, tuple[str, ...]] = {}
+        for name, words in lists.items():
+            if not isinstance(words, Sequence) or isinstance(words, str) or not words:
+                raise ConfigError(f"{self.where}: lists.{name}: expected a list of words")
+            read[name] = tuple(map(str, words))
+        return read
+
+    def _add(self, entry: RuleEntry) -> None:
+        """Enter all wordings of the phrases of a rule in the trie."""
+        where = f"{self.where}: rule {entry.name!r}"
+        if entry.kind == "trigger" and not entry.flags:
+            raise ConfigError(f"{where}: flags: a trigger asserts at least one of {FLAGS}")
+        if not entry.phrases:
+            raise ConfigError(f"{where}: phrases: expected at least one")
+        rule = None
+        if entry.kind != "ignore":
+            rule = CompiledRule(
+                entry.name, EventKind[entry.kind.upper()], SCOPES.index(entry.scope), entry
+            )
+        for phrase in entry.phrases:
+            try:
+                wordings = expand(phrase.lower(), self._lists)
+            except ValueError as error:
+                raise ConfigError(f"{where}: {error}") from None
+            for wording in filter(None, wordings):
+                same = self.trie.add(wording, rule)
+                self._refuse_two(entry, wording, same)
+
+    def _refuse_two(
+        self, entry: RuleEntry, wording: str, rules: Sequence[CompiledRule | None]
+    ) -> None:
+        """Refuse a phrase that another rule has under the same condition."""
+        for other in rules[:-1]:
+            name, condition = (other.name, other.condition) if other else ("", "")
+            if (
+                name != entry.name
+                and condition == entry.where
+                and (other or entry.kind != "ignore")
+            ):
+                raise ConfigError(
+                    f"{self.where}: rule {entry.name!r}: phrase {wording!r} is also in "
+                    f"{f'rule {name!r}' if name else 'a rule to ignore'}; keep one"
+                )
+
+    def _compile_headings(self, sections: Sequence[SectionEntry]) -> re.Pattern[str]:
+        for section in sections:
+            flags = tuple(FLAGS.index(flag) for flag in section.flags)
+            for heading in section.headings:
+                for wording in expand(heading.lower(), self._lists):
+                    self.sections[wording] = (section.name, flags)
+        known = compile_words(self.sections).replace(r"\ ", r"[ \t]+")
+        return re.compile(
+            r"(?:^|(?<=[.;。；]\s)|(?<=[。；]))[ \t#*]*(?:[\d一二三四五六七八九十]{1,2}[.)、]\s?)?"
+            rf"(?P<name>{known})[ \t*]*(?:[:：]|[ \t]-[ \t]|$|\n)"
+            r"|^[ \t]*(?=(?P<other>[a-z][a-z /&,-]{2,40}:))",
+            re.MULTILINE,
+        )
+
+
+def _read_entries(cls: type[T], kind: str, tables: Sequence[Any], where: str) -> list[T]:
+    """Check the tables of a file; an error names the one that is wrong."""
+    entries = []
+    for number, table in enumerate(tables, 1):
+        name = table.get("name") if isinstance(table, Mapping) else None
+        label = f"{where}: {kind} {repr(name) if name else number}"
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{label}: expected a table, found {table!r}")
+        try:
+            entries.append(from_mapping(cls, table))
+        except ConfigError as error:
+            raise ConfigError(f"{label}: {error}") from None
+    return entries
+
+
+@functools.cache
+def _load_shipped(language: str) -> AssertionRules:
+    if language not in LANGUAGES:
+        raise ConfigError(
+            f"language: expected one of {', '.join(LANGUAGES)}, or None, found {language!r}"
+        )
+    return AssertionRules.load(SHIPPED / f"{language}.toml")

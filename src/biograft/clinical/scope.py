@@ -1,0 +1,376 @@
+"""Scope: which triggers reach which mentions, in one pass over the events of a text.
+
+A trigger that looks forward stays active until something ends its scope, and holds for each
+mention on the way. A mention stays open until something closes it, and takes the triggers after it
+that look backward. What ends a scope depends on its rank:
+
+========  ==========================================================================
+next      the mention that directly follows
+phrase    up to a comma, a verb or a preposition
+list      through commas, *and*, *or*, up to a verb, a preposition or a new clause
+clause    through verbs and prepositions, up to a new clause or a word such as *but*
+sentence  up to the end of the sentence
+========  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from biograft.clinical.events import BULLET, Event
+from biograft.clinical.rules import FLAGS, CompiledRule, EventKind
+
+NEGATED, UNCERTAIN, HISTORICAL, HYPOTHETICAL, FAMILY, OTHER_PERSON = range(len(FLAGS))
+AFFIRMED = len(FLAGS)
+"""Bit of a mention that a trigger says to be present."""
+NEXT, PHRASE, LIST, CLAUSE, SENTENCE = range(5)
+_LAST_WORDS = re.compile(
+    r"\s*(?:[.,;:!?)\]\n，。；、）]|$|(?:by|on|with|via|at|this|as|but|and|due|given|in|today)\b)"
+)
+"""What follows a trigger that looks backward: *PE ruled out by CT*."""
+_NEXT_GAP, _ZH_NEXT_GAP = 24, 2
+_VERB_GAP = 28
+"""Characters between a verb and its complement: *was therefore completely excluded*."""
+_MODALS = ("may ", "might ", "could ")
+"""Words that a trigger of uncertainty may begin with: verbs of a clause all the same."""
+_SEGMENT_GAP = 12
+_BESIDE = " \t\"'”’*()（）"
+"""Characters that may stand between a mention and what is said of it alone."""
+_JOINED_GAP = 40
+"""Characters of the rest of a list before a colon: *nausea and severe vomiting: denied*."""
+_ZH_ITEM = 4
+"""Characters of an item of a Chinese list after a comma; a longer one is a new clause."""
+_OUTSIDE_CLAUSE = frozenset(
+    {
+        EventKind.COMMA,
+        EventKind.END,
+        EventKind.PERIOD,
+        EventKind.LINE,
+        EventKind.STOP,
+        EventKind.AFFIRM,
+    }
+)
+
+_SENTENCE_ENDS = frozenset({EventKind.PERIOD, EventKind.LINE})
+
+_LIST_ENDS = _OUTSIDE_CLAUSE | {EventKind.AND, EventKind.OR}
+
+
+class Active:
+    """A trigger whose scope is open."""
+
+    __slots__ = ("end", "flag", "rank", "rule", "segment", "start")
+
+    def __init__(self, flag: int, rule: CompiledRule, start: int, end: int, segment: int) -> None:
+        self.flag, self.rule, self.rank = flag, rule, rule.rank
+        self.start, self.end, self.segment = start, end, segment
+
+
+class Found:
+    """A mention with what was found about it so far."""
+
+    __slots__ = ("bits", "end", "segment", "shielded", "start", "triggers")
+
+    def __init__(self, start: int, end: int, segment: int, *, shielded: bool) -> None:
+        self.start, self.end, self.segment, self.shielded = start, end, segment, shielded
+        self.bits = 0
+        self.triggers: list[Active] = []
+
+    def add(self, trigger: Active) -> None:
+        """Take a trigger; the last one of a flag stays."""
+        self.drop(trigger.flag)
+        self.bits |= 1 << trigger.flag
+        self.triggers.append(trigger)
+
+    def drop(self, flag: int) -> None:
+        """Forget what was found about a flag."""
+        if self.bits & 1 << flag:
+            self.bits &= ~(1 << flag)
+            self.triggers = [other for other in self.triggers if other.flag != flag]
+
+    def drop_earlier(self, first: int, second: int) -> None:
+        """Keep of two flags the one whose trigger is nearer."""
+        starts = {trigger.flag: trigger.start for trigger in self.triggers}
+        if starts[first] != starts[second]:
+            self.drop(first if starts[first] < starts[second] else second)
+
+    def reached_by_comma(self) -> bool:
+        """Whether a negation came over a comma, and so is weaker than what stands beside it."""
+        return any(
+            trigger.flag == NEGATED and trigger.segment < self.segment and trigger.end <= self.start
+            for trigger in self.triggers
+        )
+
+
+class Scan:
+    """One pass over a text."""
+
+    def __init__(self, low: str, events: Sequence[Event], *, chinese: bool) -> None:
+        self.low, self.events, self.chinese = low, events, chinese
+        self.next_gap = _ZH_NEXT_GAP if chinese else _NEXT_GAP
+        self.active: list[Active] = []
+        self.saved: list[tuple[list[Active], list[Found]]] = []
+        self.carried: list[Active] = []
+        self.open: list[Found] = []
+        self.closing: list[Found] = []
+        self.verb_end = self.last_end = -1
+        self.segment = 0
+        self.separator: tuple[int, int] | None = None
+        self.joined = self.shield = self.affirmed = False
+
+    def run(self, spans: Sequence[tuple[int, int]]) -> list[Found]:
+        """Return what is found about each span, in text order."""
+        found: list[Found] = []
+        steps = _STEPS
+        waiting = iter(spans)
+        span = next(waiting, None)
+        for index, (start, end, rule) in enumerate(self.events):
+            while span is not None and span[0] <= start:
+                found.append(self._mention(*span))
+                span = next(waiting, None)
+            if found and span is None and rule.kind in _SENTENCE_ENDS and not self.open:
+                break
+            if found and start < found[-1].end and end - start < found[-1].end - found[-1].start:
+                continue  # part of the mention
+            steps[rule.kind](self, index, start, end, rule)
+        while span is not None:
+            found.append(self._mention(*span))
+            span = next(waiting, None)
+        return found
+
+    # ---- mentions
+
+    def _mention(self, start: int, end: int) -> Found:
+        mention = Found(start, end, self.segment, shielded=self.shield)
+        if self.active:
+            self._take(mention)
+        if self.affirmed:
+            mention.bits |= 1 << AFFIRMED
+        self.open.append(mention)
+        self.last_end = max(end, self.last_end)
+        return mention
+
+    def _take(self, mention: Found) -> None:
+        for trigger in self.active:
+            if trigger.end > mention.start:
+                continue
+            gap = 0 if trigger.rule.condition == "attached" else self.next_gap
+            if trigger.rank == NEXT and mention.start - trigger.end > gap:
+                continue
+            mention.add(trigger)
+        bits = mention.bits
+        if bits & 1 << NEGATED:
+            mention.drop(UNCERTAIN)
+        for flag in (NEGATED, UNCERTAIN):
+            if mention.bits & 1 << HYPOTHETICAL and mention.bits & 1 << flag:
+                mention.drop_earlier(flag, HYPOTHETICAL)
+        if any(trigger.rank == NEXT for trigger in self.active):
+            self.active = [trigger for trigger in self.active if trigger.rank != NEXT]
+
+    # ---- triggers
+
+    def _trigger(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        direction = rule.direction
+        if direction == "either":
+            direction = "backward" if self._looks_back(start, end, rule) else "forward"
+        if direction != "forward":
+            self._backward(start, end, rule)
+        if direction != "backward":
+            self._forward(start, end, rule)
+
+    def _looks_back(self, start: int, end: int, rule: CompiledRule) -> bool:
+        """Whether a trigger of either direction belongs to what is before it."""
+        is_last = _LAST_WORDS.match(self.low, end) is not None
+        if self.open:
+            return is_last
+        near = bool(self.closing) and start - self.verb_end <= _VERB_GAP
+        return near and (is_last or UNCERTAIN not in rule.flags)
+
+    def _forward(self, start: int, end: int, rule: CompiledRule) -> None:
+        if self.separator is not None and self.active:
+            since, until = self.separator
+            if start - until <= _SEGMENT_GAP:
+                self.active = [t for t in self.active if t.start > since or t.flag >= FAMILY]
+        if any(t.flag in rule.flags and t.rank > rule.rank for t in self.active):
+            return  # *neither the patient nor his wife reported*
+        self.active = [t for t in self.active if t.flag not in rule.flags]
+        self.active += [Active(flag, rule, start, end, self.segment) for flag in rule.flags]
+        self.affirmed = False
+
+    def _backward(self, start: int, end: int, rule: CompiledRule) -> None:
+        for mention in self._targets(start, rule):
+            for flag in rule.flags:
+                if flag == HISTORICAL and mention.bits & 1 << FAMILY:
+                    continue  # the past of somebody else
+                if flag == NEGATED:
+                    mention.drop(UNCERTAIN)
+                elif flag == UNCERTAIN and mention.bits & 1 << NEGATED:
+                    if not mention.reached_by_comma():
+                        continue
+                    mention.drop(NEGATED)
+                mention.add(Active(flag, rule, start, end, self.segment))
+        self.open, self.closing = [], []
+
+    def _targets(self, start: int, rule: CompiledRule) -> list[Found]:
+        """Return the open mentions that a trigger after them reaches."""
+        reached = self.open
+        if not reached:
+            reached = self.closing if start - self.verb_end <= _VERB_GAP else []
+        if not reached:
+            return []
+        last = reached[-1]
+        if rule.rank == NEXT:
+            near = not self.low[last.end : start].strip(_BESIDE)
+            if rule.condition == "end" and self.joined and start - last.end <= _JOINED_GAP:
+                return [m for m in reached if m.segment == last.segment and not m.shielded]
+            return [last] if near and start >= last.end else []
+        if not self.low[last.end : start].strip(" ,，") and last.end <= start:
+            return [last] if not self.joined else [m for m in reached if m.segment == last.segment]
+        reached = [m for m in reached if not m.shielded and m.end <= start]
+        if rule.rank == PHRASE or not self.joined or self.shield:
+            reached = [m for m in reached if m.segment == self.segment]
+        return reached
+
+    def _affirm(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        if rule.direction == "backward":
+            for mention in self._targets(start, rule):
+                if rule.rank == NEXT or mention.reached_by_comma():
+                    mention.drop(NEGATED)
+                    mention.bits |= 1 << AFFIRMED
+            return
+        ended = rule.flags or (NEGATED, UNCERTAIN, HISTORICAL)
+        self.active = [t for t in self.active if t.flag not in ended or t.rank == SENTENCE]
+        self.affirmed = True
+        self._verb(index, start, end, rule)
+
+    # ---- words that end scopes
+
+    def _verb(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        self._end_scopes(rule)
+        if self.open:
+            self.closing, self.open = self.open, []
+        elif start - self.verb_end > _VERB_GAP:
+            self.closing = []
+        self.verb_end = end
+        self.shield = False
+
+    def _preposition(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        self._end_scopes(rule)
+        self.shield = True
+
+    def _stop(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        self._end_scopes(rule)
+        if rule.rank >= CLAUSE and not rule.flags:
+            self._close_mentions()
+
+    def _end_scopes(self, rule: CompiledRule) -> None:
+        if self.active:
+            rank, flags = rule.rank, rule.flags
+            self.active = [
+                t for t in self.active if t.rank > rank or (flags and t.flag not in flags)
+            ]
+
+    def _close_mentions(self) -> None:
+        self.open, self.closing = [], []
+        self.shield = self.joined = self.affirmed = False
+        self.separator = None
+
+    # ---- lists
+
+    def _and(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        self.joined = True
+        self.separator = (start, end)
+        if self.active and self._begins_clause(index):
+            self.active = [t for t in self.active if t.rank > CLAUSE]
+            self.affirmed = False
+
+    def _or(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        self.joined, self.separator = True, None
+
+    def _seen(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        """Pass over *were seen* after a list."""
+
+    def _comma(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        self.segment += 1
+        self.separator = (start, end)
+        self.shield = self.joined = False
+        if self.active:
+            ended = CLAUSE if self._begins_clause(index) else PHRASE
+            self.active = [t for t in self.active if t.rank > ended]
+
+    def _begins_clause(self, index: int) -> bool:
+        """Whether a clause of its own, with a verb, follows a comma or *and*."""
+        if self.chinese:
+            return self._begins_chinese_clause(index)
+        events, joined = self.events, self.events[index][2].kind is EventKind.AND
+        for position in range(index + 1, len(events)):
+            rule = events[position][2]
+            if rule.kind is EventKind.VERB or self.low.startswith(_MODALS, events[position][0]):
+                following = events[position + 1][2].kind if position + 1 < len(events) else None
+                return not joined or following is not EventKind.SEEN
+            if rule.kind is EventKind.AND and not joined:
+                joined = True
+            elif rule.kind in _LIST_ENDS or (
+                rule.kind is EventKind.TRIGGER and rule.direction == "forward"
+            ):
+                return False
+        return False
+
+    def _begins_chinese_clause(self, index: int) -> bool:
+        begin = self.events[index][1]
+        if index + 1 == len(self.events):
+            return len(self.low) - begin > _ZH_ITEM
+        start, _, rule = self.events[index + 1]
+        if rule.kind is EventKind.OR or rule.kind is EventKind.AND:
+            return start - begin > _ZH_ITEM
+        return rule.kind not in _OUTSIDE_CLAUSE or start - begin > _ZH_ITEM
+
+    # ---- punctuation
+
+    def _open(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        self.saved.append((list(self.active), list(self.open)))
+
+    def _close(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        if self.saved:
+            self.active, before = self.saved.pop()
+            self.open = before + [m for m in self.open if m not in before]
+
+    def _colon(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        """End what a heading of one line does not begin with: *Denies: fever* goes on."""
+        since = max(self.last_end, self.separator[0] if self.separator else -1)
+        self.active = [t for t in self.active if t.end > since or t.rank == SENTENCE]
+        self._close_mentions()
+
+    def _end(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        self.active = [t for t in self.active if t.rank == SENTENCE]
+        self._close_mentions()
+
+    def _dash(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        """End what comes before a dash with spaces around it."""
+        self.active = [t for t in self.active if t.rank > CLAUSE or t.end >= start - 2]
+        self._close_mentions()
+
+    def _period(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        self.active, self.carried, self.saved = [], [], []
+        self._close_mentions()
+
+    def _line(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        """End a line; what leads a list of bullets goes on in its items."""
+        led = index > 0 and self.events[index - 1][2].kind is EventKind.COLON
+        if led and not self.low[self.events[index - 1][1] : start].strip():
+            self.carried = list(self.active)
+        is_item = start < end and BULLET.match(self.low, end) is not None
+        self.active = list(self.carried) if is_item else []
+        if not is_item:
+            self.carried = []
+        self.saved = []
+        self._close_mentions()
+
+
+_STEPS = (
+    Scan._trigger, Scan._affirm, Scan._verb, Scan._preposition, Scan._stop, Scan._and, Scan._or,
+    Scan._seen, Scan._comma, Scan._open, Scan._close, Scan._colon, Scan._end, Scan._period,
+    Scan._line, Scan._dash,
+)  # fmt: skip
+"""What an event does, by its kind."""

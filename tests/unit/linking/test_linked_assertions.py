@@ -1,0 +1,59 @@
+"""What the linker says of mentions, beside their concepts."""
+
+from __future__ import annotations
+
+import pytest
+
+from biograft.clinical import Assertion
+from biograft.linking import FusedSearch, Linker, LinkerConfig
+
+TEXT = "No breast cancer; possible heart attack in 2015.\nFamily history: ovarian cancer.\n"
+
+
+@pytest.fixture
+def linked(kb):
+    return Linker.open(kb)(TEXT).mentions
+
+
+def test_each_mention_has_its_status(linked):
+    assert [mention.status for mention in linked] == ["absent", "possible", "family"]
+    assert [mention.section for mention in linked] == ["", "", "family history"]
+    breast, heart, ovarian = linked
+    assert breast.negated
+    assert (heart.uncertain, heart.historical, heart.negated) == (True, True, False)
+    assert (ovarian.family, ovarian.hypothetical, ovarian.other_person) == (True, False, False)
+
+
+def test_the_json_has_the_status_and_the_flags(linked):
+    values = linked[0].to_json()
+    assert values["status"] == "absent"
+    assert values["negated"] is True
+    assert values["uncertain"] is False
+    assert values["section"] == ""
+    assert [trigger["text"] for trigger in values["triggers"]] == ["No"]
+    assert values["concept"] == "D2"
+
+
+def test_without_assertions_the_json_is_as_before_and_the_links_are_the_same(kb, linked):
+    plain = Linker.open(kb, assertions=False)(TEXT).mentions
+    assert [mention.status for mention in plain] == [None] * 3
+    assert not any(mention.negated or mention.section for mention in plain)
+    assert list(plain[0].to_json()) == ["start", "end", "text", "form", "candidates", "concept"]
+    before = [(m.start, m.end, m.form, m.candidates, m.concept) for m in plain]
+    assert before == [(m.start, m.end, m.form, m.candidates, m.concept) for m in linked]
+
+
+class AllUncertain:
+    """A model of one method."""
+
+    def assert_status(self, text, spans):
+        return [Assertion(uncertain=True, status="possible") for _ in spans]
+
+
+def test_a_model_of_ones_own_takes_the_place_of_the_rules(kb):
+    search = Linker.open(kb).search
+    assert isinstance(search, FusedSearch)
+    linker = Linker(kb, search, assertions=AllUncertain())
+    assert {mention.status for mention in linker(TEXT).mentions} == {"possible"}
+    off = Linker(kb, search, assertions=AllUncertain(), config=LinkerConfig(assertions=False))
+    assert {mention.status for mention in off(TEXT).mentions} == {None}
