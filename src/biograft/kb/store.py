@@ -33,7 +33,6 @@ from biograft.kb.tables import ID_KINDS, NAME_KINDS, SCHEMAS, STORE, Table, firs
 from biograft.records import IS_A, IdKind
 from biograft.text import normalise
 
-
 _TRIPLE = ("relation", "tail", "source")
 DIRECTIONS = ("out", "in", "both")
 _PRIMARY, _ALTERNATE, _XREF = map(ID_KINDS.index, (IdKind.PRIMARY, IdKind.ALTERNATE, IdKind.XREF))
@@ -182,9 +181,7 @@ class KnowledgeBase:
         return min(rows, default=None)
 
     def by_id(self, identifier: str) -> list[Concept]:
-        """Return all concepts with this primary or alternate id, in a fixed order.
-
-        There may be several: some dictionaries give one alternate id to more than one concept.
+        """Return all concepts with this primary or alternate id (several may share one).
 
         >>> [concept.id for concept in kb.by_id("MESH:D003924")]
         ['D003924']
@@ -289,7 +286,7 @@ class KnowledgeBase:
     def rows_by_name(self, text: str, *, language: str | None = None) -> list[int]:
         """Return the rows of the concepts that ``find`` returns, without making objects.
 
-        >>> [kb.id_at(row) for row in kb.rows_by_name("type 2 diabetes")]
+        >>> kb.ids_at(kb.rows_by_name("type 2 diabetes"))
         ['D003924']
         """
         return list(self._names_by_text(text, language))
@@ -339,8 +336,7 @@ class KnowledgeBase:
     ) -> list[ConceptRelation]:
         """Return the relations of a concept: as head (``out``), as tail (``in``), or both.
 
-        ``limit`` is the maximum number of each relation and direction; only these are read, so
-        that concepts with a million relations can be shown.
+        ``limit`` is the maximum number of each relation and direction; only these are read.
 
         >>> [r.tail_name for r in kb.relations("D003924", relation="is-a", direction="out")]
         ['Diabetes Mellitus']
@@ -354,10 +350,7 @@ class KnowledgeBase:
         return [self._relation_at(position) for position in found]
 
     def count_relations(self, identifier: str) -> list[RelationCount]:
-        """Count the relations of a concept by name and direction.
-
-        A relation of a concept to itself counts once, as ``out``.
-        """
+        """Count the relations by name and direction; one to itself counts once, as ``out``."""
         counts = []
         for direction, rows in self._relation_rows(self.row(identifier), "both").items():
             codes = self._columns["relations.relation"].take(rows)
