@@ -32,9 +32,9 @@ class _Edges:
             )
             order.sort()
             targets = targets[(order & np.uint64(0xFFFFFFFF)).astype(np.intp)]
-        self.ends = np.zeros(n + 1, np.int64)
+        self.ends: Any = np.zeros(n + 1, np.int64)
         np.cumsum(np.bincount(origins, minlength=n), out=self.ends[1:])
-        self.targets = np.ascontiguousarray(targets, np.uint32)
+        self.targets: Any = np.ascontiguousarray(targets, np.uint32)
         self._end_of, self._target_at = memoryview(self.ends), memoryview(self.targets)
 
     def of(self, row: int) -> Sequence[int]:
@@ -84,7 +84,7 @@ class _Edges:
             level = following
         return queue
 
-    def _next_level(self, level: list[int], seen: Rows, first: Rows) -> list[int]:
+    def _next_level(self, level: list[int], seen: Any, first: Rows) -> list[int]:
         """Return the targets of a level that were not seen, in order; ``first`` is scratch."""
         if len(level) < _NARROW:
             marked, following = memoryview(seen), []
@@ -103,7 +103,7 @@ class _Edges:
         first[targets[::-1]] = positions[::-1]  # the last value written is that of the first
         targets = targets[first[targets] == positions]
         seen[targets] = True
-        return targets.tolist()
+        return list(targets.tolist())
 
 
 class Hierarchy:

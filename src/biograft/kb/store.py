@@ -342,10 +342,8 @@ class KnowledgeBase:
         ['Diabetes Mellitus']
         """
         row, found = self.row(identifier), []
-        for rows in self._relation_rows(row, direction).values():
+        for rows in self._relation_rows(row, direction, relation).values():
             codes = self._columns["relations.relation"].take(rows)
-            if relation is not None:
-                rows, codes = rows[self._is(codes, relation)], codes[self._is(codes, relation)]
             found += (rows if limit is None else rows[first_of_each(codes, limit)]).tolist()
         return [self._relation_at(position) for position in found]
 
@@ -361,7 +359,9 @@ class KnowledgeBase:
             ]
         return counts
 
-    def _relation_rows(self, row: int, direction: str) -> dict[str, npt.NDArray[Any]]:
+    def _relation_rows(
+        self, row: int, direction: str, relation: str | None = None
+    ) -> dict[str, npt.NDArray[Any]]:
         """Return the rows of a concept's relations by direction, each relation once."""
         if direction not in DIRECTIONS:
             raise NotFoundError(
@@ -377,12 +377,11 @@ class KnowledgeBase:
             if direction == "both":
                 into = into[self._columns["relations.head"].take(into) != row]
             rows["in"] = into
-        return rows
-
-    def _is(self, codes: npt.NDArray[Any], relation: str) -> npt.NDArray[np.bool_]:
-        if relation not in self.relation_names:
-            return np.zeros(len(codes), bool)
-        return np.asarray(codes == self.relation_names.index(relation))
+        if relation is None:
+            return rows
+        labels, codes = self.relation_names, self._columns["relations.relation"]
+        code = labels.index(relation) if relation in labels else -1
+        return {way: each[codes.take(each) == code] for way, each in rows.items()}
 
     def outgoing(self, row: int) -> list[tuple[str, str, str]]:
         """Return (relation, tail id, source) of the relations whose head is in this row."""
@@ -402,9 +401,7 @@ class KnowledgeBase:
         """
         ends = {"out": self._columns["relations.tail"], "in": self._columns["relations.head"]}
         related: list[int] = []
-        for way, rows in self._relation_rows(self.row(identifier), direction).items():
-            if relation is not None:
-                rows = rows[self._is(self._columns["relations.relation"].take(rows), relation)]
+        for way, rows in self._relation_rows(self.row(identifier), direction, relation).items():
             related += ends[way].take(rows).tolist()
         return self.ids_at(dict.fromkeys(related))
 
