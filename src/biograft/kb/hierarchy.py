@@ -21,6 +21,11 @@ _NARROW = 64
 """A level of fewer concepts is walked in plain Python."""
 
 
+def _view(numbers: Any) -> memoryview:
+    """View an array for reading single values as Python integers."""
+    return memoryview(numbers)
+
+
 class _Edges:
     """Directed edges in compressed form: the targets of row r are those between its two ends."""
 
@@ -35,7 +40,7 @@ class _Edges:
         self.ends: Any = np.zeros(n + 1, np.int64)
         np.cumsum(np.bincount(origins, minlength=n), out=self.ends[1:])
         self.targets: Any = np.ascontiguousarray(targets, np.uint32)
-        self._end_of, self._target_at = memoryview(self.ends), memoryview(self.targets)
+        self._end_of, self._target_at = _view(self.ends), _view(self.targets)
 
     def of(self, row: int) -> Sequence[int]:
         """Return the targets of one row."""
