@@ -13,17 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from biograft.kb.tables import view
+
 Rows = npt.NDArray[Any]
 
 _MANY = 2_000
 """A walk that has met more concepts continues level by level in arrays."""
 _NARROW = 64
 """A level of fewer concepts is walked in plain Python."""
-
-
-def _view(numbers: Any) -> memoryview:
-    """View an array for reading single values as Python integers."""
-    return memoryview(numbers)
 
 
 class _Edges:
@@ -40,7 +37,7 @@ class _Edges:
         self.ends: Any = np.zeros(n + 1, np.int64)
         np.cumsum(np.bincount(origins, minlength=n), out=self.ends[1:])
         self.targets: Any = np.ascontiguousarray(targets, np.uint32)
-        self._end_of, self._target_at = _view(self.ends), _view(self.targets)
+        self._end_of, self._target_at = view(self.ends), view(self.targets)
 
     def of(self, row: int) -> Sequence[int]:
         """Return the targets of one row."""

@@ -293,7 +293,8 @@ class KnowledgeBase:
 
     def _names_by_text(self, text: str, language: str | None) -> dict[int, tuple[int, bool]]:
         """Return the first name of each concept that matches, and whether it is equal."""
-        concepts, found = self._values["names.concept"], {}
+        concepts = self._values["names.concept"]
+        found: dict[int, tuple[int, bool]] = {}
         rows = self._name_rows(text)
         if language is not None:
             tags = self._values["names.language"]

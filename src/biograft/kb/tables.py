@@ -22,7 +22,6 @@ manifest maps codes to labels under ``vocabularies``.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -136,12 +135,17 @@ def _to_arrow(column: Any, kind: pa.DataType) -> pa.Array:
     return column if column.type == kind else column.cast(kind)
 
 
+def view(numbers: Any) -> memoryview:
+    """View an array for reading single values as Python integers."""
+    return memoryview(numbers)
+
+
 class NumberColumn:
     """A column of numbers in a memory-mapped table."""
 
     def __init__(self, chunks: list[npt.NDArray[Any]]) -> None:
         self._chunks = chunks or [np.zeros(0, np.uint32)]
-        self._views = [memoryview(chunk) for chunk in self._chunks]
+        self._views = [view(chunk) for chunk in self._chunks]
         self._starts = _starts(self._chunks)
 
     def __len__(self) -> int:
@@ -152,7 +156,7 @@ class NumberColumn:
         return self._views[chunk][row - self._starts[chunk]]
 
     @property
-    def values(self) -> Sequence[int]:
+    def values(self) -> Any:
         """The column for reading single rows, as Python integers."""
         return self._views[0] if len(self._views) == 1 else self
 
@@ -167,7 +171,7 @@ class NumberColumn:
     def take(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the values of some rows."""
         if len(self._chunks) == 1:
-            return self._chunks[0][rows]
+            return np.asarray(self._chunks[0][rows])
         found = np.empty(len(rows), self._chunks[0].dtype)
         chunks = np.searchsorted(self._starts, rows, "right") - 1
         for chunk, values in enumerate(self._chunks):
@@ -194,7 +198,7 @@ class TextColumn:
 
     def __init__(self, arrays: list[pa.Array]) -> None:
         chunks = [_text_chunk(array) for array in arrays] or [(np.zeros(1, np.int64), _EMPTY)]
-        self._chunks = [(memoryview(offsets), data) for offsets, data in chunks]
+        self._chunks = [(view(offsets), data) for offsets, data in chunks]
         self._starts = _starts([offsets[:-1] for offsets, _ in self._chunks])
 
     def __getitem__(self, row: int) -> str:
