@@ -460,7 +460,7 @@ class KnowledgeBase:
     # ---- rows
 
     def _at(self, column: str, position: int) -> int:
-        return self._values[column][position]
+        return int(self._values[column][position])
 
     def _range(self, table: str, row: int) -> range:
         ends = self._values[f"concepts.{table}_end"]
