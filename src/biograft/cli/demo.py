@@ -70,7 +70,8 @@ def _show(base: KnowledgeBase, store: Path) -> None:
 
     typer.echo(f"\n$ biograft kb show {store} D009203 -k 3")
     concept = base["D009203"]
-    print_concept(concept, base.relations(concept.id), 3)
+    relations = base.relations(concept.id, limit=3)
+    print_concept(concept, relations, base.count_relations(concept.id), 3)
     for query in _QUERIES:
         typer.echo(f"\n$ biograft kb search {store} '{query}' -k 3")
         print_matches(search_names(base, query, limit=3), query)

@@ -21,7 +21,15 @@ from biograft.errors import ConfigError
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
-    from biograft.kb import BuildConfig, BuildReport, Concept, ConceptRelation, Match, SourceReport
+    from biograft.kb import (
+        BuildConfig,
+        BuildReport,
+        Concept,
+        ConceptRelation,
+        Match,
+        RelationCount,
+        SourceReport,
+    )
 
 _MAX_EXAMPLES = 3
 
@@ -313,15 +321,25 @@ def show(
     base = KnowledgeBase.open(store)
     concepts = [] if identifier in base else base.by_xref(identifier)
     for concept in concepts or [base[identifier]]:
-        related = base.relations(concept.id)
+        related = base.relations(concept.id, limit=limit or None)
+        counts = base.count_relations(concept.id)
         if as_json:
-            print_json({**concept.to_json(), "relations": [asdict(r) for r in related]})
+            listed = {
+                "n_relations": [asdict(count) for count in counts],
+                "relations": [asdict(relation) for relation in related],
+            }
+            print_json({**concept.to_json(), **listed})
         else:
-            print_concept(concept, related, limit)
+            print_concept(concept, related, counts, limit)
 
 
-def print_concept(concept: Concept, relations: Iterable[ConceptRelation], limit: int) -> None:
-    """Print a concept with its relations, up to ``limit`` of a kind."""
+def print_concept(
+    concept: Concept,
+    relations: Iterable[ConceptRelation],
+    counts: Iterable[RelationCount],
+    limit: int,
+) -> None:
+    """Print a concept with its relations, up to ``limit`` of a kind, and the count of the rest."""
     types = ", ".join(f"{t.code} {t.label}".strip() for t in concept.types)
     typer.echo(f"{concept.id}  {concept.name}" + (f"  [{types}]" if types else ""))
     by_language: dict[str, list[str]] = {}
@@ -333,8 +351,13 @@ def print_concept(concept: Concept, relations: Iterable[ConceptRelation], limit:
         typer.echo(f"  def  {definition.text}")
     if concept.ids:
         typer.echo("  ids  " + ", ".join(f"{i.id} ({i.kind})" for i in concept.ids))
+    n = {_key(count.relation, count.direction): count.n for count in counts}
     for key, others in _by_kind(concept, relations).items():
-        typer.echo(f"  {key} {_some(others, limit)}")
+        typer.echo(f"  {key} {_some(others, limit, n[key])}")
+
+
+def _key(relation: str, direction: str) -> str:
+    return f"{relation} ->" if direction == "out" else f"<- {relation}"
 
 
 def _by_kind(concept: Concept, relations: Iterable[ConceptRelation]) -> dict[str, list[str]]:
@@ -342,16 +365,17 @@ def _by_kind(concept: Concept, relations: Iterable[ConceptRelation]) -> dict[str
     grouped: dict[str, list[str]] = {}
     for relation in relations:
         if relation.head == concept.id:
-            key, other = f"{relation.relation} ->", f"{relation.tail_name} ({relation.tail})"
+            key, other = _key(relation.relation, "out"), f"{relation.tail_name} ({relation.tail})"
         else:
-            key, other = f"<- {relation.relation}", f"{relation.head_name} ({relation.head})"
+            key, other = _key(relation.relation, "in"), f"{relation.head_name} ({relation.head})"
         grouped.setdefault(key, []).append(other)
     return grouped
 
 
-def _some(items: list[str], limit: int) -> str:
-    first = items[:limit] if limit else items
-    more = f"; and {len(items) - len(first):,} more" if len(items) > len(first) else ""
+def _some(items: list[str], limit: int, n: int | None = None) -> str:
+    """Join the first items; ``n`` is the number of all, where only some are given."""
+    first, n = items[:limit] if limit else items, len(items) if n is None else n
+    more = f"; and {n - len(first):,} more" if n > len(first) else ""
     return "; ".join(first) + more
 
 

@@ -8,21 +8,21 @@ from biograft.lazy import lazify
 
 if TYPE_CHECKING:
     from biograft.kb.build import build_starter as build_starter, build_store as build_store
-    from biograft.kb.config import BuildConfig as BuildConfig, NameRules as NameRules
-    from biograft.kb.export import EXPORTS as EXPORTS, export_store as export_store
-    from biograft.kb.manifest import BuildReport as BuildReport, SourceReport as SourceReport
-    from biograft.kb.search import search_names as search_names
-    from biograft.kb.store import (
+    from biograft.kb.concept import (
         Concept as Concept,
         ConceptRelation as ConceptRelation,
         Definition as Definition,
         Identifier as Identifier,
-        KnowledgeBase as KnowledgeBase,
         Match as Match,
         Name as Name,
+        RelationCount as RelationCount,
         SemanticType as SemanticType,
-        fingerprint as fingerprint,
     )
+    from biograft.kb.config import BuildConfig as BuildConfig, NameRules as NameRules
+    from biograft.kb.export import EXPORTS as EXPORTS, export_store as export_store
+    from biograft.kb.manifest import BuildReport as BuildReport, SourceReport as SourceReport
+    from biograft.kb.search import search_names as search_names
+    from biograft.kb.store import KnowledgeBase as KnowledgeBase, fingerprint as fingerprint
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

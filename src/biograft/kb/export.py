@@ -11,7 +11,8 @@ from typing import IO, Any
 
 from biograft.artifacts import new_file
 from biograft.errors import NotFoundError, nearest
-from biograft.kb.store import Concept, KnowledgeBase
+from biograft.kb.concept import Concept
+from biograft.kb.store import KnowledgeBase
 from biograft.progress import Progress
 from biograft.records import IdKind
 

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from biograft.kb.store import KnowledgeBase, Match
+from biograft.kb.concept import Match
+from biograft.kb.store import KnowledgeBase
 from biograft.text import APOSTROPHES, normalise
 
 MAX_CANDIDATES = 20_000

@@ -4,110 +4,39 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from biograft.artifacts import hash_file
 from biograft.errors import NotFoundError, StoreError
 from biograft.ids import canonical_id
+from biograft.kb.concept import (
+    Concept,
+    ConceptRelation,
+    Definition,
+    Identifier,
+    Match,
+    Name,
+    RelationCount,
+    SemanticType,
+)
+from biograft.kb.hierarchy import Hierarchy
 from biograft.kb.keys import find_entries, hash_text
 from biograft.kb.manifest import read_manifest
-from biograft.kb.tables import ID_KINDS, NAME_KINDS, SCHEMAS, STORE, Table
+from biograft.kb.tables import ID_KINDS, NAME_KINDS, SCHEMAS, STORE, Table, first_of_each
 from biograft.records import IS_A, IdKind
 from biograft.text import normalise
 
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A name of a concept."""
-
-    text: str
-    language: str
-    kind: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """A definition of a concept."""
-
-    text: str
-    language: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class SemanticType:
-    """A semantic type: its code, label and tree number in the hierarchy of types."""
-
-    code: str
-    label: str = ""
-    tree: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Identifier:
-    """An additional id of a concept: an alternate id or a cross-reference."""
-
-    id: str
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConceptRelation:
-    """A relation between two concepts, by their ids and names."""
-
-    head: str
-    relation: str
-    tail: str
-    source: str
-    head_name: str = ""
-    tail_name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Concept:
-    """A concept with its names, definitions, types and ids; relations are looked up apart."""
-
-    id: str
-    name: str
-    names: tuple[Name, ...] = ()
-    definitions: tuple[Definition, ...] = ()
-    types: tuple[SemanticType, ...] = ()
-    ids: tuple[Identifier, ...] = ()
-
-    @property
-    def definition(self) -> str:
-        """The first definition, or an empty text."""
-        return self.definitions[0].text if self.definitions else ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the concept as plain values."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A name that matches a query, and how it matches."""
-
-    concept: str
-    concept_name: str
-    name: str
-    language: str
-    how: str
-    """``exact``, ``normalised``, ``prefix`` or ``words``."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the match as plain values."""
-        return asdict(self)
-
-
+_TRIPLE = ("relation", "tail", "source")
 DIRECTIONS = ("out", "in", "both")
-_OWN = (IdKind.PRIMARY, IdKind.ALTERNATE)
+_PRIMARY, _ALTERNATE, _XREF = map(ID_KINDS.index, (IdKind.PRIMARY, IdKind.ALTERNATE, IdKind.XREF))
+_OWN = (_PRIMARY, _ALTERNATE)
 """Kinds of ids that belong to a concept, unlike cross-references."""
 
 
@@ -135,6 +64,7 @@ class KnowledgeBase:
             for field in schema
             if not pa.types.is_large_string(field.type)
         }
+        self._values = {name: column.values for name, column in self._columns.items()}
         self._id = self._tables["concepts"].texts("id")
         self._text = self._tables["names"].texts("text")
         self._definition = self._tables["definitions"].texts("text")
@@ -235,19 +165,28 @@ class KnowledgeBase:
 
     def find_row(self, identifier: str) -> int | None:
         """Return the row of a concept by its primary id, else by an alternate id, else None."""
-        rows = self._rows_by_id(identifier, _OWN)
-        return rows[0] if rows else None
+        canonical, n = canonical_id(identifier), len(self)
+        alternates = []
+        for entry in self._id_entries(canonical):
+            if entry < n:
+                if self._has_id(self._id[entry], canonical):
+                    return entry
+            elif self._values["ids.kind"][entry - n] == _ALTERNATE:
+                alternates.append(entry - n)
+        rows = (
+            self._values["ids.concept"][position]
+            for position in alternates
+            if self._has_id(self._other_id[position], canonical)
+        )
+        return min(rows, default=None)
 
     def by_id(self, identifier: str) -> list[Concept]:
-        """Return all concepts with this primary or alternate id, in a fixed order.
-
-        There may be several: some dictionaries give one alternate id to more than one concept.
+        """Return all concepts with this primary or alternate id (several may share one).
 
         >>> [concept.id for concept in kb.by_id("MESH:D003924")]
         ['D003924']
         """
-        rows = self._rows_by_id(identifier, _OWN)
-        return [self.concept_at(row) for row in rows]
+        return [self.concept_at(row) for row in self._rows_by_id(identifier, _OWN)]
 
     def rows_of(self, ids: Iterable[str]) -> tuple[int, ...]:
         """Return the rows of all concepts with any of these ids, in ascending order."""
@@ -259,25 +198,37 @@ class KnowledgeBase:
 
     def by_xref(self, identifier: str) -> list[Concept]:
         """Return the concepts that carry a cross-reference."""
-        return [self.concept_at(row) for row in self._rows_by_id(identifier, (IdKind.XREF,))]
+        return [self.concept_at(row) for row in self._rows_by_id(identifier, (_XREF,))]
 
-    def _rows_by_id(self, identifier: str, kinds: Iterable[str]) -> list[int]:
+    def _rows_by_id(self, identifier: str, kinds: Collection[int]) -> list[int]:
         """Return rows by an id of certain kinds, primary ids first."""
-        canonical = canonical_id(identifier)
-        codes = {ID_KINDS.index(IdKind(kind)) for kind in kinds}
+        canonical, n = canonical_id(identifier), len(self)
         rows = []
-        for entry in find_entries(self._index("ids_index"), hash_text(canonical)):
-            position = entry - len(self)
-            text = self._id[entry] if position < 0 else self._other_id[position]
-            row = entry if position < 0 else self._at("ids.concept", position)
-            kind = 0 if position < 0 else self._at("ids.kind", position)
-            if kind in codes and canonical_id(text) == canonical:
-                rows.append((kind, row))
+        for entry in self._id_entries(canonical):
+            own = entry < n
+            kind = _PRIMARY if own else self._values["ids.kind"][entry - n]
+            if kind not in kinds:
+                continue
+            text = self._id[entry] if own else self._other_id[entry - n]
+            if self._has_id(text, canonical):
+                rows.append((kind, entry if own else self._values["ids.concept"][entry - n]))
         return list(dict.fromkeys(row for _, row in sorted(rows)))
+
+    def _id_entries(self, canonical: str) -> list[int]:
+        """Return rows of ``concepts``, then of ``ids``, that may have an id."""
+        return find_entries(self._values["ids_index.entry"], hash_text(canonical))
+
+    @staticmethod
+    def _has_id(text: str, canonical: str) -> bool:
+        return text == canonical or canonical_id(text) == canonical
 
     def id_at(self, row: int) -> str:
         """Return the primary id of a row."""
         return self._id[row]
+
+    def ids_at(self, rows: Iterable[int]) -> list[str]:
+        """Return the primary ids of some rows."""
+        return [self._id[row] for row in rows]
 
     def name_at(self, row: int) -> str:
         """Return the preferred name of the concept in a row; its id if it has no name.
@@ -285,8 +236,9 @@ class KnowledgeBase:
         >>> kb.name_at(kb.row("D003924"))
         'Diabetes Mellitus, Type 2'
         """
-        names = self._range("names", row)
-        return self._text[names.start] if names else self._id[row]
+        ends = self._values["concepts.names_end"]
+        first = ends[row - 1] if row else 0
+        return self._text[first] if first < ends[row] else self._id[row]
 
     def concept_at(self, row: int) -> Concept:
         """Return the concept in a row."""
@@ -328,23 +280,44 @@ class KnowledgeBase:
         >>> [(match.concept, match.how) for match in kb.find("type 2 diabetes")]
         [('D003924', 'exact')]
         """
-        exact: list[int] = []
-        normalised: list[int] = []
-        for row in self.name_rows(text):
-            (exact if self._text[row] == text else normalised).append(row)
-        matches: dict[int, Match] = {}
-        for how, rows in (("exact", exact), ("normalised", normalised)):
-            for row in rows:
-                concept = self._at("names.concept", row)
-                tag = self.languages[self._at("names.language", row)]
-                if concept not in matches and language in (None, tag):
-                    matches[concept] = self.match(row, how)
-        return list(matches.values())
+        found = self._names_by_text(text, language)
+        return [self.match(row, "exact" if same else "normalised") for row, same in found.values()]
+
+    def rows_by_name(self, text: str, *, language: str | None = None) -> list[int]:
+        """Return the rows of the concepts that ``find`` returns, without making objects.
+
+        >>> kb.ids_at(kb.rows_by_name("type 2 diabetes"))
+        ['D003924']
+        """
+        return list(self._names_by_text(text, language))
+
+    def _names_by_text(self, text: str, language: str | None) -> dict[int, tuple[int, bool]]:
+        """Return the first name of each concept that matches, and whether it is equal."""
+        concepts = self._values["names.concept"]
+        found: dict[int, tuple[int, bool]] = {}
+        rows = self._name_rows(text)
+        if language is not None:
+            tags = self._values["names.language"]
+            rows = [(row, same) for row, same in rows if self.languages[tags[row]] == language]
+        for wanted in (True, False):
+            for row, same in rows:
+                if same is wanted:
+                    found.setdefault(concepts[row], (row, same))
+        return found
 
     def name_rows(self, text: str) -> list[int]:
         """Return the rows of the names that are equal to a text once normalised, in order."""
-        key, index = normalise(text), self._index("names_index")
-        return [r for r in find_entries(index, hash_text(key)) if normalise(self._text[r]) == key]
+        return [row for row, _ in self._name_rows(text)]
+
+    def _name_rows(self, text: str) -> list[tuple[int, bool]]:
+        """Return the rows of the names with the key of a text, and whether they are equal to it."""
+        key, names = normalise(text), self._text
+        found = []
+        for row in find_entries(self._values["names_index.entry"], hash_text(key)):
+            name = names[row]
+            if name == text or normalise(name) == key:
+                found.append((row, name == text))
+        return found
 
     def match(self, name_row: int, how: str) -> Match:
         """Return a row of the table of names as a match."""
@@ -355,37 +328,68 @@ class KnowledgeBase:
     # ---- relations
 
     def relations(
-        self, identifier: str, *, relation: str | None = None, direction: str = "both"
+        self,
+        identifier: str,
+        *,
+        relation: str | None = None,
+        direction: str = "both",
+        limit: int | None = None,
     ) -> list[ConceptRelation]:
         """Return the relations of a concept: as head (``out``), as tail (``in``), or both.
+
+        ``limit`` is the maximum number of each relation and direction; only these are read.
 
         >>> [r.tail_name for r in kb.relations("D003924", relation="is-a", direction="out")]
         ['Diabetes Mellitus']
         """
+        row, found = self.row(identifier), []
+        for rows in self._relation_rows(row, direction, relation).values():
+            codes = self._columns["relations.relation"].take(rows)
+            found += (rows if limit is None else rows[first_of_each(codes, limit)]).tolist()
+        return [self._relation_at(position) for position in found]
+
+    def count_relations(self, identifier: str) -> list[RelationCount]:
+        """Count the relations by name and direction; one to itself counts once, as ``out``."""
+        counts = []
+        for direction, rows in self._relation_rows(self.row(identifier), "both").items():
+            codes = self._columns["relations.relation"].take(rows)
+            n = np.bincount(codes, minlength=1)
+            counts += [
+                RelationCount(self.relation_names[code], direction, int(n[code]))
+                for code in np.flatnonzero(n).tolist()
+            ]
+        return counts
+
+    def _relation_rows(
+        self, row: int, direction: str, relation: str | None = None
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Return the rows of a concept's relations by direction, each relation once."""
         if direction not in DIRECTIONS:
             raise NotFoundError(
                 f"direction: expected one of {', '.join(DIRECTIONS)}, found {direction!r}"
             )
-        row = self.row(identifier)
-        positions: list[int] = []
+        rows = {}
         if direction != "in":
-            positions += self._range("relations", row)
+            owned = self._range("relations", row)
+            rows["out"] = np.arange(owned.start, owned.stop)
         if direction != "out":
-            positions += [
-                self._at("incoming.relation_row", k) for k in self._range("incoming", row)
-            ]
-        relations = [self._relation_at(position) for position in dict.fromkeys(positions)]
-        return [r for r in relations if relation in (None, r.relation)]
+            span = self._range("incoming", row)
+            into = self._columns["incoming.relation_row"].slice(span.start, span.stop)
+            if direction == "both":
+                into = into[self._columns["relations.head"].take(into) != row]
+            rows["in"] = into
+        if relation is None:
+            return rows
+        labels, codes = self.relation_names, self._columns["relations.relation"]
+        code = labels.index(relation) if relation in labels else -1
+        return {way: each[codes.take(each) == code] for way, each in rows.items()}
 
     def outgoing(self, row: int) -> list[tuple[str, str, str]]:
         """Return (relation, tail id, source) of the relations whose head is in this row."""
+        relation, tail, source = (self._values[f"relations.{c}"] for c in _TRIPLE)
         return [
-            (
-                self.relation_names[self._at("relations.relation", position)],
-                self._id[self._at("relations.tail", position)],
-                self.sources[self._at("relations.source", position)],
-            )
-            for position in self._range("relations", row)
+            (self.relation_names[relation[k]], self._id[tail[k]], self.sources[source[k]])
+            for k in self._range("relations", row)
         ]
 
     def neighbours(
@@ -396,55 +400,11 @@ class KnowledgeBase:
         >>> kb.neighbours("D003924", relation="located-in")
         ['D010179']
         """
-        own = self._id[self.row(identifier)]
-        relations = self.relations(identifier, relation=relation, direction=direction)
-        return list(dict.fromkeys(r.tail if r.head == own else r.head for r in relations))
-
-    def parents(self, identifier: str) -> list[str]:
-        """Return the ids of the direct is-a parents."""
-        return self.neighbours(identifier, relation=IS_A, direction="out")
-
-    def children(self, identifier: str) -> list[str]:
-        """Return the ids of the direct is-a children."""
-        return self.neighbours(identifier, relation=IS_A, direction="in")
-
-    def ancestors(self, identifier: str) -> list[str]:
-        """Return the ids of all is-a ancestors, nearest first, each once.
-
-        >>> kb.ancestors("D003924")[0]
-        'D003920'
-        """
-        return [self._id[row] for row in self._climb(self.row(identifier), self._parent_rows)]
-
-    def descendants(self, identifier: str) -> list[str]:
-        """Return the ids of all is-a descendants, nearest first, each once."""
-        return [self._id[row] for row in self._climb(self.row(identifier), self._child_rows)]
-
-    def _climb(self, row: int, step: Any) -> list[int]:
-        """Search breadth first and visit each concept once, so that cycles end."""
-        seen = {row}
-        queue = [row]
-        for current in queue:
-            for following in step(current):
-                if following not in seen:
-                    seen.add(following)
-                    queue.append(following)
-        return queue[1:]
-
-    def _parent_rows(self, row: int) -> list[int]:
-        return self._related_rows(self._range("relations", row), "relations.tail")
-
-    def _child_rows(self, row: int) -> list[int]:
-        return self._related_rows(self._incoming_rows(row), "relations.head")
-
-    def _incoming_rows(self, row: int) -> list[int]:
-        return [self._at("incoming.relation_row", k) for k in self._range("incoming", row)]
-
-    def _related_rows(self, positions: Iterable[int], end: str) -> list[int]:
-        if IS_A not in self.relation_names:
-            return []
-        is_a = self.relation_names.index(IS_A)
-        return [self._at(end, k) for k in positions if self._at("relations.relation", k) == is_a]
+        ends = {"out": self._columns["relations.tail"], "in": self._columns["relations.head"]}
+        related: list[int] = []
+        for way, rows in self._relation_rows(self.row(identifier), direction, relation).items():
+            related += ends[way].take(rows).tolist()
+        return self.ids_at(dict.fromkeys(related))
 
     def _relation_at(self, position: int) -> ConceptRelation:
         head, tail = self._at("relations.head", position), self._at("relations.tail", position)
@@ -457,17 +417,54 @@ class KnowledgeBase:
             self.name_at(tail),
         )
 
+    # ---- hierarchy
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """The is-a relations by row, read when first asked for."""
+        rows = np.zeros(0, np.intp)
+        if IS_A in self.relation_names:
+            codes = self._columns["relations.relation"].all()
+            rows = np.flatnonzero(codes == self.relation_names.index(IS_A))
+        heads, tails = (self._columns[f"relations.{end}"].take(rows) for end in ("head", "tail"))
+        return Hierarchy(heads, tails, len(self))
+
+    def is_a(self, concept: str, ancestor: str) -> bool:
+        """Whether a concept is the same as another, or below it along is-a relations.
+
+        >>> kb.is_a("D003924", "D003920"), kb.is_a("D003920", "D003924")
+        (True, False)
+        """
+        return self.hierarchy.is_a(self.row(concept), self.row(ancestor))
+
+    def parents(self, identifier: str) -> list[str]:
+        """Return the ids of the direct is-a parents."""
+        return self.ids_at(self.hierarchy.parents(self.row(identifier)))
+
+    def children(self, identifier: str) -> list[str]:
+        """Return the ids of the direct is-a children."""
+        return self.ids_at(self.hierarchy.children(self.row(identifier)))
+
+    def ancestors(self, identifier: str) -> list[str]:
+        """Return the ids of all is-a ancestors, nearest first, each once.
+
+        >>> kb.ancestors("D003924")[0]
+        'D003920'
+        """
+        return self.ids_at(self.hierarchy.ancestors(self.row(identifier)))
+
+    def descendants(self, identifier: str) -> list[str]:
+        """Return the ids of all is-a descendants, nearest first, each once."""
+        return self.ids_at(self.hierarchy.descendants(self.row(identifier)))
+
     # ---- rows
 
     def _at(self, column: str, position: int) -> int:
-        return self._columns[column][position]
+        return int(self._values[column][position])
 
     def _range(self, table: str, row: int) -> range:
-        ends = self._columns[f"concepts.{table}_end"]
+        ends = self._values[f"concepts.{table}_end"]
         return range(ends[row - 1] if row else 0, ends[row])
-
-    def _index(self, table: str) -> Any:
-        return self._columns[f"{table}.entry"].all()
 
 
 def _inode(folder: Path) -> tuple[int, int] | None:

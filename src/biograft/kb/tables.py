@@ -135,11 +135,17 @@ def _to_arrow(column: Any, kind: pa.DataType) -> pa.Array:
     return column if column.type == kind else column.cast(kind)
 
 
+def view(numbers: Any) -> memoryview:
+    """View an array for reading single values as Python integers."""
+    return memoryview(numbers)
+
+
 class NumberColumn:
     """A column of numbers in a memory-mapped table."""
 
     def __init__(self, chunks: list[npt.NDArray[Any]]) -> None:
         self._chunks = chunks or [np.zeros(0, np.uint32)]
+        self._views = [view(chunk) for chunk in self._chunks]
         self._starts = _starts(self._chunks)
 
     def __len__(self) -> int:
@@ -147,7 +153,12 @@ class NumberColumn:
 
     def __getitem__(self, row: int) -> int:
         chunk = bisect.bisect_right(self._starts, row) - 1
-        return int(self._chunks[chunk][row - self._starts[chunk]])
+        return self._views[chunk][row - self._starts[chunk]]
+
+    @property
+    def values(self) -> Any:
+        """The column for reading single rows, as Python integers."""
+        return self._views[0] if len(self._views) == 1 else self
 
     def slice(self, start: int, end: int) -> npt.NDArray[Any]:
         """Return some rows, without a copy if they lie in one chunk."""
@@ -157,27 +168,47 @@ class NumberColumn:
             return self._chunks[chunk][start - first : end - first]
         return self.all()[start:end]
 
+    def take(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the values of some rows."""
+        if len(self._chunks) == 1:
+            return np.asarray(self._chunks[0][rows])
+        found = np.empty(len(rows), self._chunks[0].dtype)
+        chunks = np.searchsorted(self._starts, rows, "right") - 1
+        for chunk, values in enumerate(self._chunks):
+            here = chunks == chunk
+            found[here] = values[rows[here] - self._starts[chunk]]
+        return found
+
     def all(self) -> npt.NDArray[Any]:
         """Return the whole column as one array (a copy if it is in several chunks)."""
         return self._chunks[0] if len(self._chunks) == 1 else np.concatenate(self._chunks)
+
+
+def first_of_each(values: npt.NDArray[Any], n: int) -> npt.NDArray[np.intp]:
+    """Return the indices of the first ``n`` occurrences of each value, in order."""
+    order = np.argsort(values, kind="stable")
+    starts = np.flatnonzero(np.diff(values[order], prepend=-1))
+    sizes = np.diff(starts, append=len(values))
+    rank = np.arange(len(values)) - np.repeat(starts, sizes)
+    return np.sort(order[rank < n])
 
 
 class TextColumn:
     """A column of texts in a memory-mapped table."""
 
     def __init__(self, arrays: list[pa.Array]) -> None:
-        self._chunks = [_text_chunk(array) for array in arrays]
-        self._starts = _starts([offsets[:-1] for offsets, _ in self._chunks]) or [0]
+        chunks = [_text_chunk(array) for array in arrays] or [(np.zeros(1, np.int64), _EMPTY)]
+        self._chunks = [(view(offsets), data) for offsets, data in chunks]
+        self._starts = _starts([offsets[:-1] for offsets, _ in self._chunks])
 
     def __getitem__(self, row: int) -> str:
-        return self.raw(row).decode()
-
-    def raw(self, row: int) -> bytes:
-        """Return the UTF-8 bytes of one row."""
         chunk = bisect.bisect_right(self._starts, row) - 1
         offsets, data = self._chunks[chunk]
         position = row - self._starts[chunk]
-        return bytes(data[offsets[position] : offsets[position + 1]])
+        return str(data[offsets[position] : offsets[position + 1]], "utf-8")
+
+
+_EMPTY = memoryview(b"")
 
 
 def _text_chunk(array: pa.Array) -> tuple[npt.NDArray[np.int64], memoryview]:

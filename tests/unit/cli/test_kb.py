@@ -270,7 +270,9 @@ def test_show_counts_what_it_leaves_out(run_main, store):
 
 def test_show_prints_one_json_object(run_main, store):
     (concept,) = run_main("kb", "show", store, "D1", "--json").json
-    assert set(concept) == {"id", "name", "names", "definitions", "types", "ids", "relations"}
+    assert set(concept) == {
+        "id", "name", "names", "definitions", "types", "ids", "n_relations", "relations",
+    }  # fmt: skip
     name = {"text": "Influenza", "language": "en", "kind": "preferred", "source": "a.jsonl"}
     assert concept["names"][0] == name
     assert concept["relations"][0] == {

@@ -1,0 +1,143 @@
+"""The is-a hierarchy of a store by row: parents, children, ancestors, descendants.
+
+Ancestors are found by climbing: a concept has few, even in a hierarchy of millions of concepts
+with several parents each (decision 027). Cycles end because each concept is visited once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.kb.tables import view
+
+Rows = npt.NDArray[Any]
+
+_MANY = 2_000
+"""A walk that has met more concepts continues level by level in arrays."""
+_NARROW = 64
+"""A level of fewer concepts is walked in plain Python."""
+
+
+class _Edges:
+    """Directed edges in compressed form: the targets of row r are those between its two ends."""
+
+    def __init__(self, origins: Rows, targets: Rows, n: int) -> None:
+        """Group edges by origin; the order within a group is kept."""
+        if len(origins) and (origins[1:] < origins[:-1]).any():
+            order = (origins.astype(np.uint64) << np.uint64(32)) | np.arange(
+                len(origins), dtype=np.uint64
+            )
+            order.sort()
+            targets = targets[(order & np.uint64(0xFFFFFFFF)).astype(np.intp)]
+        self.ends: Any = np.zeros(n + 1, np.int64)
+        np.cumsum(np.bincount(origins, minlength=n), out=self.ends[1:])
+        self.targets: Any = np.ascontiguousarray(targets, np.uint32)
+        self._end_of, self._target_at = view(self.ends), view(self.targets)
+
+    def of(self, row: int) -> Sequence[int]:
+        """Return the targets of one row."""
+        return self._target_at[self._end_of[row] : self._end_of[row + 1]]
+
+    def reach(self, row: int) -> list[int]:
+        """Return all rows that can be reached from one, nearest first, each once."""
+        ends, targets = self._end_of, self._target_at
+        seen = {row}
+        queue = [row]
+        for current in queue:
+            for target in targets[ends[current] : ends[current + 1]]:
+                if target not in seen:
+                    seen.add(target)
+                    queue.append(target)
+            if len(queue) > _MANY:
+                return self._reach_many(row)
+        return queue[1:]
+
+    def leads(self, row: int, goal: int) -> bool:
+        """Whether one row is another, or leads to it."""
+        if row == goal:
+            return True
+        ends, targets = self._end_of, self._target_at
+        seen = {row}
+        queue = [row]
+        for current in queue:
+            for target in targets[ends[current] : ends[current + 1]]:
+                if target == goal:
+                    return True
+                if target not in seen:
+                    seen.add(target)
+                    queue.append(target)
+        return False
+
+    def _reach_many(self, row: int) -> list[int]:
+        """Do as ``reach``, one level after the other."""
+        seen = np.zeros(len(self.ends) - 1, bool)
+        first = np.empty(len(seen), np.int64)
+        seen[row] = True
+        queue: list[int] = []
+        level = [row]
+        while level:
+            following = self._next_level(level, seen, first)
+            queue += following
+            level = following
+        return queue
+
+    def _next_level(self, level: list[int], seen: Any, first: Rows) -> list[int]:
+        """Return the targets of a level that were not seen, in order; ``first`` is scratch."""
+        if len(level) < _NARROW:
+            marked, following = memoryview(seen), []
+            for current in level:
+                for target in self.of(current):
+                    if not marked[target]:
+                        marked[target] = True
+                        following.append(target)
+            return following
+        rows = np.array(level)
+        starts, sizes = self.ends[rows], self.ends[rows + 1] - self.ends[rows]
+        shift = np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+        targets = self.targets[shift + np.arange(len(shift))]
+        targets = targets[~seen[targets]]
+        positions = np.arange(len(targets))
+        first[targets[::-1]] = positions[::-1]  # the last value written is that of the first
+        targets = targets[first[targets] == positions]
+        seen[targets] = True
+        return list(targets.tolist())
+
+
+class Hierarchy:
+    """The is-a relations of a store; concepts are given by row."""
+
+    def __init__(self, heads: Rows, tails: Rows, n_concepts: int) -> None:
+        self._heads, self._tails, self._n = heads, tails, n_concepts
+
+    @cached_property
+    def _up(self) -> _Edges:
+        return _Edges(self._heads, self._tails, self._n)
+
+    @cached_property
+    def _down(self) -> _Edges:
+        return _Edges(self._tails, self._heads, self._n)
+
+    def parents(self, row: int) -> Sequence[int]:
+        """Return the direct parents."""
+        return self._up.of(row)
+
+    def children(self, row: int) -> Sequence[int]:
+        """Return the direct children."""
+        return self._down.of(row)
+
+    def ancestors(self, row: int) -> list[int]:
+        """Return all ancestors, nearest first, each once."""
+        return self._up.reach(row)
+
+    def descendants(self, row: int) -> list[int]:
+        """Return all descendants, nearest first, each once."""
+        return self._down.reach(row)
+
+    def is_a(self, row: int, ancestor: int) -> bool:
+        """Whether a concept is the same as another or below it."""
+        return self._up.leads(row, ancestor)
