@@ -221,6 +221,10 @@ class KnowledgeBase:
             raise NotFoundError(f"no table is called {name!r}; known: {', '.join(self._tables)}")
         return self._tables[name].to_arrow()
 
+    def numbers(self, table: str, column: str) -> Any:
+        """Return a column of numbers of a table, memory-mapped."""
+        return self._columns[f"{table}.{column}"].all()
+
     # ---- concepts by id
 
     def row(self, identifier: str) -> int:
@@ -246,8 +250,7 @@ class KnowledgeBase:
         >>> [concept.id for concept in kb.by_id("MESH:D003924")]
         ['D003924']
         """
-        rows = self._rows_by_id(identifier, _OWN)
-        return [self.concept_at(row) for row in rows]
+        return [self.concept_at(row) for row in self._rows_by_id(identifier, _OWN)]
 
     def rows_of(self, ids: Iterable[str]) -> tuple[int, ...]:
         """Return the rows of all concepts with any of these ids, in ascending order."""
@@ -266,7 +269,7 @@ class KnowledgeBase:
         canonical = canonical_id(identifier)
         codes = {ID_KINDS.index(IdKind(kind)) for kind in kinds}
         rows = []
-        for entry in find_entries(self._index("ids_index"), hash_text(canonical)):
+        for entry in find_entries(self.numbers("ids_index", "entry"), hash_text(canonical)):
             position = entry - len(self)
             text = self._id[entry] if position < 0 else self._other_id[position]
             row = entry if position < 0 else self._at("ids.concept", position)
@@ -343,7 +346,7 @@ class KnowledgeBase:
 
     def name_rows(self, text: str) -> list[int]:
         """Return the rows of the names that are equal to a text once normalised, in order."""
-        key, index = normalise(text), self._index("names_index")
+        key, index = normalise(text), self.numbers("names_index", "entry")
         return [r for r in find_entries(index, hash_text(key)) if normalise(self._text[r]) == key]
 
     def match(self, name_row: int, how: str) -> Match:
@@ -465,9 +468,6 @@ class KnowledgeBase:
     def _range(self, table: str, row: int) -> range:
         ends = self._columns[f"concepts.{table}_end"]
         return range(ends[row - 1] if row else 0, ends[row])
-
-    def _index(self, table: str) -> Any:
-        return self._columns[f"{table}.entry"].all()
 
 
 def _inode(folder: Path) -> tuple[int, int] | None:

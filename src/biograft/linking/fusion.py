@@ -208,7 +208,7 @@ class CandidateBuilder:
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
-        self.concepts: npt.NDArray[np.uint32] = kb.table("names").column("concept").to_numpy()
+        self.concepts: npt.NDArray[np.uint32] = kb.numbers("names", "concept")
         """The concept of each row."""
 
     def by_name(self, pool: CandidatePool, scores: Scores, k: int) -> list[list[Candidate]]:
