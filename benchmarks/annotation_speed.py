@@ -207,7 +207,7 @@ def _build_store(names: Sequence[str], folder: Path) -> KnowledgeBase:
     return KnowledgeBase.open(folder / "kb")
 
 
-def _text(path: Path | None, n_bytes: int) -> bytes:
+def make_text(path: Path | None, n_bytes: int) -> bytes:
     """Return whole lines of a file, or lines made of names, one word in five from a name."""
     if path is None:
         words = " was found in the patients who had no other cause of it and then".split()
@@ -238,7 +238,7 @@ def run(options: argparse.Namespace) -> None:
     """Measure each number of names in a process of its own, and print."""
     n_bytes = 1_000_000 if options.quick else options.mb * 1_000_000
     if options.one:
-        print(json.dumps(measure(options.one, _text(options.text, n_bytes), options)))
+        print(json.dumps(measure(options.one, make_text(options.text, n_bytes), options)))
         return
     sizes = ["73000"] if options.quick else options.names.split(",")
     results = {}

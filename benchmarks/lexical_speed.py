@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from machine import peak_gib
 from sklearn.feature_extraction.text import TfidfVectorizer
 from synthetic_names import make_mentions, make_names
 from timing import interleave, on_one_core
@@ -26,7 +25,7 @@ K = 30
 NAMES_PER_CONCEPT = 4
 _BATCH = 256
 _NCBI = "entity_linking/ncbi_disease/biosyn"
-_WARM_UP = 8
+WARM_UP = 8
 """Mentions searched before timing, because compiled loops are loaded at first use."""
 
 
@@ -83,7 +82,7 @@ def _best(rows: npt.NDArray[Any], scores: npt.NDArray[Any], k: int) -> npt.NDArr
 def compare_lexical(options: dict[str, Any]) -> dict[str, Any]:
     """Search synthetic names with biograft and with scikit-learn."""
     with tempfile.TemporaryDirectory(dir=options["folder"]) as folder:
-        return _compare(_synthetic(Path(folder), options), Path(folder), options["runs"])
+        return _compare(synthetic_names(Path(folder), options), Path(folder), options["runs"])
 
 
 def compare_on_ncbi(options: dict[str, Any]) -> dict[str, Any]:
@@ -94,32 +93,14 @@ def compare_on_ncbi(options: dict[str, Any]) -> dict[str, Any]:
         return _compare(_ncbi(options), Path(folder), options["runs"])
 
 
-def measure_large(options: dict[str, Any]) -> dict[str, Any]:
-    """Build, save, open and search the index of millions of names."""
-    with tempfile.TemporaryDirectory(dir=options["folder"]) as folder:
-        vocabulary = _synthetic(Path(folder), options)
-        base = _build_store(vocabulary.source, Path(folder))
-        with_store = peak_gib()
-        index, ours = _build_index(base, Path(folder) / "index")
-        index.search(vocabulary.mentions[:_WARM_UP], K)
-        (timed,) = interleave(options["runs"], lambda: index.search(vocabulary.mentions, K))
-        return {
-            **ours,
-            "n_names": base.n_names,
-            "n_mentions": len(vocabulary.mentions),
-            "mentions_per_second": len(vocabulary.mentions) / timed.seconds,
-            "peak_gib_before_index": with_store,
-        }
-
-
 def measure_scispacy(options: dict[str, Any]) -> dict[str, Any]:
     """Search with scispaCy's generator, by another interpreter, the NCBI names if there."""
     if not options["scispacy_python"]:
         return {"skipped": "not measured: no --scispacy-python given"}
     with tempfile.TemporaryDirectory(dir=options["folder"]) as folder:
         real = _has_ncbi(options)
-        vocabulary = _ncbi(options) if real else _synthetic(Path(folder), options)
-        base = _build_store(vocabulary.source, Path(folder))
+        vocabulary = _ncbi(options) if real else synthetic_names(Path(folder), options)
+        base = build_biosyn_store(vocabulary.source, Path(folder))
         concepts = [
             {
                 "concept_id": concept.id,
@@ -143,7 +124,7 @@ def measure_scispacy(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compare(vocabulary: Vocabulary, folder: Path, n_runs: int) -> dict[str, Any]:
-    base = _build_store(vocabulary.source, folder)
+    base = build_biosyn_store(vocabulary.source, folder)
     names: list[str] = base.table("names")["text"].to_pylist()
     index, ours = _build_index(base, folder / "index")
     start = time.perf_counter()
@@ -151,7 +132,7 @@ def _compare(vocabulary: Vocabulary, folder: Path, n_runs: int) -> dict[str, Any
     seconds_to_fit = time.perf_counter() - start
     mentions = vocabulary.mentions
     some = mentions[: max(1, len(mentions) // 4)]  # the slowest way
-    index.search(mentions[:_WARM_UP], K)
+    index.search(mentions[:WARM_UP], K)
     fast, sparse, slow = interleave(
         n_runs,
         lambda: index.search(mentions, K),
@@ -197,13 +178,15 @@ def _build_index(base: KnowledgeBase, folder: Path) -> tuple[LexicalIndex, dict[
     return LexicalIndex.open(folder, base), {"build_seconds": seconds, "index_bytes": n_bytes}
 
 
-def _build_store(source: Path, folder: Path) -> KnowledgeBase:
+def build_biosyn_store(source: Path, folder: Path) -> KnowledgeBase:
+    """Build a store of a BioSyn dictionary."""
     config = BuildConfig(sources=(SourceConfig(path=source, format="biosyn"),))
     build_store(config, folder / "kb")
     return KnowledgeBase.open(folder / "kb")
 
 
-def _synthetic(folder: Path, options: dict[str, Any]) -> Vocabulary:
+def synthetic_names(folder: Path, options: dict[str, Any]) -> Vocabulary:
+    """Write synthetic names as a dictionary, and make mentions of them."""
     names = make_names(options["names"])
     source = folder / "dictionary.txt"
     with source.open("w", encoding="utf-8") as file:

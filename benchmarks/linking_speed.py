@@ -6,12 +6,18 @@ and medians are compared. Names are synthetic (see synthetic_names.py) unless a 
 lexical        LexicalIndex.search against scikit-learn's tf-idf of trigrams, product, top k
 encode         TextEncoder against the evaluation of SapBERT as published (25 tokens, 32 bits)
 search         ExactSearch against faiss.IndexFlatIP, batches of 256 queries, faiss with BLAS
-lexical_large  4 million names: time to build, bytes, memory, speed                     (--full)
+annotate       annotation of text, in MB per second of a processor
+lexical_1m     1 million names: building and searching the index, a cold start, memory
+lexical_73k, lexical_large  the same with 73,000 and 4 million names                    (--full)
+lexical_15m    the same with 15 million names            (--parts lexical_15m; takes hours)
 search_large   1 million vectors                                                        (--full)
 ncbi           lexical, on the NCBI dictionary and the mentions of its train split        (--full)
 scispacy       scispaCy 0.6.2's candidate generator on the same                          (--full)
 
-    python benchmarks/linking_speed.py --quick --json       under a minute
+A cold start is a fresh process of `biograft link` that links one sentence, with the index on disk;
+unique memory is what such a process shares with no other, alone and with eight at once.
+
+    python benchmarks/linking_speed.py --quick --json       some minutes, most for a million names
     python benchmarks/linking_speed.py --full --json >benchmarks/results/linking_speed.json
     python benchmarks/linking_speed.py --parts scispacy --scispacy-python other/bin/python
 """
@@ -35,18 +41,27 @@ PARTS = {
     "lexical": "lexical_speed:compare_lexical",
     "encode": "dense_speed:compare_encoding",
     "search": "dense_speed:compare_search",
-    "lexical_large": "lexical_speed:measure_large",
+    "annotate": "index_sizes:measure_annotation",
+    "lexical_1m": "index_sizes:measure_size",
+    "lexical_73k": "index_sizes:measure_size",
+    "lexical_large": "index_sizes:measure_size",
+    "lexical_15m": "index_sizes:measure_size",
     "search_large": "dense_speed:compare_search",
     "ncbi": "lexical_speed:compare_on_ncbi",
     "scispacy": "lexical_speed:measure_scispacy",
 }
-USUAL_PARTS = ("lexical", "encode", "search")
-RATIOS = {
+USUAL_PARTS = ("lexical", "encode", "search", "annotate", "lexical_1m")
+HUGE_PARTS = ("lexical_15m",)
+"""Parts that run only if they are asked for."""
+FIGURES = {
     "lexical_over_sklearn": ("lexical", "over_sklearn"),
     "encode_over_published": ("encode", "over_published"),
     "search_over_faiss_flat": ("search", "over_faiss_flat"),
+    "lexical_1m_mentions_s": ("lexical_1m", "mentions_per_second"),
+    "cold_start_s": ("lexical_1m", "cold_start_seconds"),
+    "annotate_mb_s": ("annotate", "whole_mb_per_second"),
 }
-"""The ratios that scripts rely on: the part that measures each, and its key there."""
+"""The figures that scripts rely on: the part that measures each, and its key there."""
 QUICK = {
     "names": 73_000,
     "mentions": 1000,
@@ -57,20 +72,23 @@ QUICK = {
 }
 USUAL = {**QUICK, "mentions": 5000, "texts": 4096, "vectors": 300_000, "queries": 1024}
 LARGE = {
+    "lexical_1m": {"names": 1_000_000, "mentions": 2000},
+    "lexical_73k": {"names": 73_000, "mentions": 2000},
     "lexical_large": {"names": 4_000_000, "mentions": 2000},
+    "lexical_15m": {"names": 15_000_000, "mentions": 1000},
     "search_large": {"vectors": 1_000_000},
 }
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Run the parts one after the other and put the ratios first."""
+    """Run the parts one after the other and put the figures first."""
     parts = {}
     for name in options.parts:
         parts[name] = _run_apart(name, _part_options(name, options))
         if not options.json:
             print(name, json.dumps(parts[name], indent=1), file=sys.stderr)
     result: dict[str, Any] = {
-        ratio: parts.get(p, {}).get(key) for ratio, (p, key) in RATIOS.items()
+        figure: parts.get(p, {}).get(key) for figure, (p, key) in FIGURES.items()
     }
     missing = {name: part["skipped"] for name, part in parts.items() if "skipped" in part}
     missing |= {name: "not requested" for name in PARTS if name not in parts}
@@ -150,7 +168,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--step", choices=PARTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.size = dict(options.size)
-    options.parts = options.parts or list(PARTS if options.full else USUAL_PARTS)
+    options.parts = options.parts or [
+        name for name in (PARTS if options.full else USUAL_PARTS) if name not in HUGE_PARTS
+    ]
     return options
 
 

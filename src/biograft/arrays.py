@@ -58,12 +58,17 @@ def check_range(name: str, array: Array, low: float, high: float) -> None:
 
 def check_ends(name: str, ends: Array, last: int, *, first: int = 0) -> None:
     """Refuse positions that do not ascend from ``first`` to ``last``."""
-    if not ends.size or (ends.flat[0], ends.flat[-1]) != (first, last):
-        found = f"{ends.flat[0]} to {ends.flat[-1]}" if ends.size else "none"
-        raise ValueError(f"{name}: expected positions from {first} to {last}, found {found}")
+    check_outer_ends(name, ends, last, first=first)
     flat = ends.reshape(-1)
     if not bool((flat[1:] >= flat[:-1]).all()):
         raise ValueError(f"{name}: expected positions that never go back")
+
+
+def check_outer_ends(name: str, ends: Array, last: int, *, first: int = 0) -> None:
+    """Refuse positions of which the first and the last are others; those between are not read."""
+    if not ends.size or (ends.flat[0], ends.flat[-1]) != (first, last):
+        found = f"{ends.flat[0]} to {ends.flat[-1]}" if ends.size else "none"
+        raise ValueError(f"{name}: expected positions from {first} to {last}, found {found}")
 
 
 def _times(shape: Iterable[int]) -> str:

@@ -78,7 +78,7 @@ class Annotator:
             names = NamesIndex.from_store(kb, NamesIndexConfig(languages=self.config.languages))
         stop_rows = (row for word in self.config.stop_words for row in kb.name_rows(word))
         self._names = names.without(stop_rows)
-        self._concepts: npt.NDArray[np.uint32] = kb.table("names").column("concept").to_numpy()
+        self._concepts: npt.NDArray[np.uint32] = kb.numbers("names", "concept")
         self._forms = MentionForms(kb, abbreviations=self.config.abbreviations, composites=False)
         self._results: dict[str, LookupResult] = {}
         self._wrong_case: set[str] = set()

@@ -36,7 +36,7 @@ class NameRanker:
 
     def __init__(self, search: Search, base: KnowledgeBase, name: str = "search") -> None:
         self._search, self._base, self._name = search, base, name
-        self._concepts: npt.NDArray[np.uint32] = base.table("names").column("concept").to_numpy()
+        self._concepts: npt.NDArray[np.uint32] = base.numbers("names", "concept")
 
     def rank(self, queries: Sequence[LinkQuery], k: int) -> list[list[list[Candidate]]]:
         """Search each distinct part once."""

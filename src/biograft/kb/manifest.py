@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from biograft.artifacts import hash_file, peek
-from biograft.kb.config import BuildConfig
 from biograft.kb.tables import SCHEMAS, STORE, VOCABULARIES, Table, file_name
-from biograft.sources import ReadLog
 
 if TYPE_CHECKING:
     from biograft.kb.assembly import Assembly
+    from biograft.kb.config import BuildConfig
+    from biograft.sources import ReadLog
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,9 @@ class KnowledgeBase:
             raise NotFoundError(f"no table is called {name!r}; known: {', '.join(self._tables)}")
         return self._tables[name].to_arrow()
 
-    # ---- concepts by id
+    def numbers(self, table: str, column: str) -> Any:
+        """Return a column of numbers of a table, memory-mapped."""
+        return self._columns[f"{table}.{column}"].all()
 
     def row(self, identifier: str) -> int:
         """Return the row of a concept by any of its own ids, or raise ``NotFoundError``."""

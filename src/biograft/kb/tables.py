@@ -211,6 +211,15 @@ class TextColumn:
 _EMPTY = memoryview(b"")
 
 
+def _number_chunk(array: pa.Array) -> npt.NDArray[Any]:
+    """Return the numbers of an array where they lie; Arrow's own ``to_numpy`` imports pandas."""
+    _, data = array.buffers()
+    if array.null_count:
+        raise ValueError(f"expected numbers in all rows, found {array.null_count} without one")
+    numbers = np.frombuffer(data or b"", np.dtype(str(array.type)))
+    return numbers[array.offset : array.offset + len(array)]
+
+
 def _text_chunk(array: pa.Array) -> tuple[npt.NDArray[np.int64], memoryview]:
     _, offsets, data = array.buffers()
     positions = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
@@ -246,7 +255,7 @@ class Table:
 
     def numbers(self, column: str) -> NumberColumn:
         """Return a column of numbers."""
-        return NumberColumn([batch.column(column).to_numpy() for batch in self._batches])
+        return NumberColumn([_number_chunk(batch.column(column)) for batch in self._batches])
 
     def texts(self, column: str) -> TextColumn:
         """Return a column of texts."""

@@ -231,10 +231,9 @@ class CandidateBuilder:
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
-        names = kb.table("names")
-        self.concepts: npt.NDArray[np.uint32] = names.column("concept").to_numpy()
+        self.concepts: npt.NDArray[np.uint32] = kb.numbers("names", "concept")
         """The concept of each row."""
-        self._kinds: npt.NDArray[np.uint8] = names.column("kind").to_numpy()
+        self._kinds: npt.NDArray[np.uint8] = kb.numbers("names", "kind")
 
     def by_name(self, pool: CandidatePool, scores: Scores, k: int) -> list[list[Candidate]]:
         """Return the k best names of each text, one candidate per name.

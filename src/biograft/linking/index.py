@@ -20,7 +20,7 @@ import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from biograft.artifacts import ArtifactKind, new_folder, sole_writer
 from biograft.corpus import NamesIndex, NamesIndexConfig
@@ -31,11 +31,13 @@ from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Generator
 from biograft.linking.config import LinkerConfig
 from biograft.linking.dense.config import DENSE_INDEX, DenseConfig
-from biograft.linking.dense.encoders import NameEncoder, load_encoder
-from biograft.linking.dense.index import DenseIndex
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical.index import LexicalConfig, LexicalIndex
 from biograft.progress import Progress
+
+if TYPE_CHECKING:  # a lexical index is opened without what dense search needs
+    from biograft.linking.dense.encoders import NameEncoder
+    from biograft.linking.dense.index import DenseIndex
 
 WEIGHTS = ArtifactKind(
     format="biograft-lexical-weight",
@@ -142,6 +144,8 @@ def build_index(
         LexicalIndex.build(kb, config.lexical, progress).save(work / LEXICAL)
         _save_names(kb, config.lexical, work, progress)
         if encoder is not None:
+            from biograft.linking.dense.index import DenseIndex
+
             aside = _aside(folder)
             dense = DenseIndex.build(
                 kb, encoder, aside, config.dense, overwrite=True, progress=progress
@@ -161,6 +165,8 @@ def build_encoder_index(
     similarity: str = "cosine",
 ) -> Path:
     """Build the index of a store with the encoder in a folder; return the index folder."""
+    from biograft.linking.dense.encoders import load_encoder
+
     config = IndexConfig(dense=DenseConfig(similarity=similarity))
     build_index(kb, folder, load_encoder(encoder), config, progress=progress)
     return folder
@@ -191,6 +197,8 @@ def _update(
         LexicalIndex.build(kb, config, progress).save(work / LEXICAL)
         _save_names(kb, config, work, progress)
         if DENSE in parts:
+            from biograft.linking.dense.index import DenseIndex
+
             aside = _aside(folder)
             shutil.rmtree(aside, ignore_errors=True)
             shutil.copytree(folder / DENSE, aside, copy_function=_link_or_copy)
@@ -234,6 +242,8 @@ def open_index(
     if LEXICAL in kinds:
         generators[LEXICAL] = LexicalIndex.open(folder / LEXICAL, kb)
     if DENSE in kinds:
+        from biograft.linking.dense.index import DenseIndex
+
         dense = DenseIndex.open(folder / DENSE, kb, similarity=config.similarity)
         generators[DENSE] = dense
     own = config.similarity in (None, (manifest["encoder"] or {}).get("similarity"))

@@ -74,7 +74,7 @@ def _right_at(
     texts = [form for form, _ in forms]
     owners = np.repeat(np.arange(len(queries)), [len(query.parts) for query in queries])
     gold = [kb.rows_of(query.gold) for query in queries]
-    concepts = kb.table("names").column("concept").to_numpy()
+    concepts = kb.numbers("names", "concept")
     distinct = list(dict.fromkeys(texts))
     row_of = {text: row for row, text in enumerate(distinct)}
     first = np.zeros((len(GRID), len(distinct)), np.int64)

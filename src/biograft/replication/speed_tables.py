@@ -78,13 +78,29 @@ def _comparisons(parts: Result) -> Iterator[tuple[str, float, str, float]]:
 
 def linking_speed_large(result: Result) -> str:
     """Return what a lexical index of millions of names takes."""
-    part = result["parts"].get("lexical_large")
-    if part is None:
+    names = ("lexical_73k", "lexical_1m", "lexical_large", "lexical_15m")
+    parts = [part for name in names if "n_names" in (part := result["parts"].get(name, {}))]
+    if not parts:
         return "Not measured in this run."
-    values = [f"{part['n_names'] / 1e6:.1f} million", f"{part['build_seconds']:.0f} s"]
-    values += [f"{part['index_bytes'] / 2**20:,.0f} MiB", f"{part['peak_gib']:.1f} GiB"]
-    head = ["names", "build", "on disk", "peak memory", "mentions per second"]
-    return markdown(head, [[*values, f"{part['mentions_per_second']:,.0f}"]])
+    rows = [
+        [
+            f"{part['n_names']:,}",
+            f"{part['build_seconds']:.0f} s",
+            f"{part['index_bytes'] / 2**20:,.0f} MiB",
+            f"{part.get('build_peak_gib', part.get('peak_gib', 0)):.1f} GiB",
+            f"{part['mentions_per_second']:,.0f}",
+            _or_none(part.get("cold_start_seconds"), ".2f", " s"),
+            _or_none(part.get("unique_mib"), ".0f", " MiB"),
+            _or_none(part.get("unique_mib_of_eight"), ".0f", " MiB"),
+        ]
+        for part in parts
+    ]
+    head = ["names", "build", "on disk", "peak memory", "mentions per second", "cold start"]
+    return markdown([*head, "unique memory", "of eight, each"], rows)
+
+
+def _or_none(value: float | None, form: str, unit: str) -> str:
+    return "–" if value is None else f"{value:{form}}{unit}"
 
 
 _MODELS = {"transe": "TransE", "transr": "TransR"}

@@ -24,6 +24,13 @@ def test_a_small_run_ends_with_one_json_object():
     assert result["lexical_over_sklearn"] > 0
     assert result["encode_over_published"] > 0
     assert set(result["not_measured"]) >= {"lexical_large", "search_large", "ncbi", "scispacy"}
+    assert result["lexical_1m_mentions_s"] > 0
+    assert result["annotate_mb_s"] > 0
+    assert result["cold_start_s"] > 0
+    sizes = result["parts"]["lexical_1m"]
+    assert sizes["n_names"] == 800
+    if sizes["unique_mib"] is not None:  # where the system tells it
+        assert 0 < sizes["unique_mib_of_eight"] < sizes["unique_mib"]
     lexical, encode = result["parts"]["lexical"], result["parts"]["encode"]
     assert (lexical["n_names"], lexical["n_mentions"]) == (800, 40)
     assert min(lexical["found"], lexical["sklearn_found"]) > 0.8

@@ -53,7 +53,7 @@ class Selection:
 
 def select_names(kb: KnowledgeBase, config: NamesConfig) -> Selection:
     """Select the names of a store that may be generated, and normalise them."""
-    concepts = kb.table("names").column("concept").to_numpy().astype(np.int64)
+    concepts = kb.numbers("names", "concept").astype(np.int64)
     texts, numbers = _normalise_names(kb, config, selected_rows(kb, config))
     if config.shared == "fewest":
         _drop_shared(numbers, concepts)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_ends, check_length, check_range, open_array
+from biograft.arrays import check_length, check_outer_ends, check_range, open_array
 from biograft.artifacts import ArtifactKind, file_sizes, new_folder
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
@@ -45,14 +45,15 @@ MAX_LENGTH = 500
 """Texts are truncated to this number of characters; no name is nearly as long."""
 _KINDS: dict[str, type[np.generic]] = {
     "keys": np.uint64,
-    "posting_starts": np.int64,
     "gram_ends": np.int64,
     "rarity": np.float32,
     "inverse_norm": np.float32,
     "block_starts": np.int64,
-    "shortest": np.float32,
-    "longest": np.float32,
-    "repeats": np.int64,
+    "largest": np.float32,
+    "table_rows": np.int64,
+    "table": np.uint8,
+    "list_starts": np.int64,
+    "list_impacts": np.uint8,
     "row_starts": np.int64,
 }
 """The type of each array, if not ``uint32``."""
@@ -91,7 +92,7 @@ class IndexArrays:
 
         def array(name: str) -> npt.NDArray[Any]:
             # copy-on-write, though nothing is written: compiled loops need writable arrays
-            kind, n_axes = _KINDS.get(name, np.uint32), 2 if name == "posting_starts" else 1
+            kind, n_axes = _KINDS.get(name, np.uint32), 2 if name == "table" else 1
             return np.asarray(open_array(folder / f"{name}.npy", kind, n_axes=n_axes, mode="c"))
 
         arrays = cls(
@@ -104,11 +105,27 @@ class IndexArrays:
         return arrays
 
     def _check(self, n_names: int) -> None:
+        """Check what is small; of the rest, what a search reads is checked then."""
         check_weights(self.weights)
         check_vocabulary(self.vocabulary, len(self.weights.rarity))
         check_length("row_starts", self.row_starts, len(self.weights.inverse_norm) + 1)
-        check_ends("row_starts", self.row_starts, len(self.rows))
-        check_range("rows", self.rows, 0, n_names - 1)
+        check_outer_ends("row_starts", self.row_starts, len(self.rows))
+        if len(self.rows) > n_names:
+            raise ValueError(f"rows: expected at most {n_names}, found {len(self.rows)}")
+
+    def find_rows(
+        self, forms: npt.NDArray[np.int64], n_names: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the name rows of some forms, one form after the other, and their counts."""
+        first = self.row_starts[forms]
+        counts = self.row_starts[forms + 1] - first
+        check_range("row_starts", counts, 0, len(self.rows))
+        check_range("row_starts", first, 0, len(self.rows))
+        check_range("row_starts", first + counts, 0, len(self.rows))
+        offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows = self.rows[np.repeat(first, counts) + offsets].astype(np.int64)
+        check_range("rows", rows, 0, n_names - 1)
+        return rows, counts
 
 
 def build_arrays(
@@ -183,7 +200,7 @@ def _group_rows(
 
 LEXICAL_INDEX = ArtifactKind(
     format="biograft-lexical",
-    version=3,
+    version=4,
     called="lexical index",
     remedy="run `biograft index` again",
     absent="make one with `biograft index`",
@@ -212,13 +229,14 @@ class LexicalIndex:
         config: LexicalConfig,
         arrays: IndexArrays,
         substitution: WordSynonyms | None = None,
+        folder: Path | None = None,
     ) -> None:
+        self._folder = folder
         self.kb, self.config, self._substitution = kb, config, substitution
         self._arrays = arrays
         self._vocabulary, self._weights = arrays.vocabulary, arrays.weights
         self._steps = Steps.parse(config.steps)
         self._unknown = float(np.log(1 + self.n_forms) + 1)
-        self._names = kb.table("names").column("text")
 
     @property
     def n_forms(self) -> int:
@@ -271,7 +289,7 @@ class LexicalIndex:
             )
         except (OSError, ValueError) as error:
             raise LEXICAL_INDEX.damaged(folder, error) from error
-        return cls(kb, config, arrays, substitution)
+        return cls(kb, config, arrays, substitution, folder)
 
     @staticmethod
     def config_of(folder: Path) -> LexicalConfig:
@@ -282,6 +300,12 @@ class LexicalIndex:
         """Find the k nearest names of each text, exactly."""
         if k < 1:
             raise ConfigError(f"k: expected at least 1, found {k}")
+        try:
+            return self._search_texts(texts, k)
+        except ValueError as error:
+            raise self._damaged(error) from error
+
+    def _search_texts(self, texts: Sequence[str], k: int) -> NameHits:
         distinct = list(dict.fromkeys(text[:MAX_LENGTH] for text in texts))
         forms = [self._steps(text) for text in distinct]
         chunks = [forms[a : a + _CHUNK] for a in range(0, len(forms), _CHUNK)]
@@ -297,6 +321,12 @@ class LexicalIndex:
 
     def score(self, texts: Sequence[str], rows: Rows) -> Scores:
         """Score the given names for each text, as a search would: (texts, names)."""
+        try:
+            return self._score_texts(texts, rows)
+        except ValueError as error:
+            raise self._damaged(error) from error
+
+    def _score_texts(self, texts: Sequence[str], rows: Rows) -> Scores:
         forms = [self._steps(text[:MAX_LENGTH]) for text in texts]
         name_forms = np.where(rows >= 0, self._form_of_row[rows], -1)
         cosines = score_texts(
@@ -313,9 +343,13 @@ class LexicalIndex:
                 same = name_forms[query] == synonym
                 scores[query, same] = np.maximum(scores[query, same], np.float32(score))
         for query, column in zip(*np.nonzero(scores > SIMILAR * _EQUAL), strict=True):
-            name = self._names[int(rows[query, column])].as_py()
+            name = self.kb.name(int(rows[query, column])).text
             scores[query, column] = self._equality(texts[query], forms[query], name)
         return scores
+
+    def _damaged(self, error: ValueError) -> Exception:
+        """Return the error for what a search has read; one in memory has no file to be damaged."""
+        return LEXICAL_INDEX.damaged(self._folder, error) if self._folder else error
 
     def _equality(self, text: str, form: str, name: str) -> float:
         """Score a name with the n-grams of the text: equal but for case, equal in form, or not."""
@@ -325,9 +359,9 @@ class LexicalIndex:
 
     @cached_property
     def _form_of_row(self) -> npt.NDArray[np.int64]:
-        forms = np.full(len(self._names) + 1, -1, np.int64)
-        counts = np.diff(self._arrays.row_starts)
-        forms[self._arrays.rows] = np.repeat(np.arange(self.n_forms), counts)
+        forms = np.full(self.kb.n_names + 1, -1, np.int64)
+        rows, counts = self._arrays.find_rows(np.arange(self.n_forms), self.kb.n_names)
+        forms[rows] = np.repeat(np.arange(self.n_forms), counts)
         return forms
 
     def _search_forms(self, forms: list[str], k: int) -> NameHits:
@@ -361,24 +395,18 @@ class LexicalIndex:
 
     def _to_rows(self, forms: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> NameHits:
         """Replace each form by its names, and keep the first k."""
-        n_queries, k = forms.shape
-        starts = self._arrays.row_starts
-        hit = forms >= 0
-        if not hit.any():  # also in an empty store, which has no form 0
-            return NameHits(forms, scores)
-        safe = np.where(hit, forms, 0)
-        counts = np.where(hit, starts[safe + 1] - starts[safe], 0)  # (queries, k)
-        first = np.cumsum(counts, axis=1) - counts
-        counts = np.clip(k - first, 0, counts)
-        flat = counts.ravel()
-        inside = np.arange(flat.sum()) - np.repeat(np.cumsum(flat) - flat, flat)
-        query = np.repeat(np.repeat(np.arange(n_queries), k), flat)
-        column = np.repeat(first.ravel(), flat) + inside
-        rows = np.full((n_queries, k), -1, np.int64)
-        out = np.full((n_queries, k), -np.inf, np.float32)
-        rows[query, column] = self._arrays.rows[np.repeat(starts[safe].ravel(), flat) + inside]
-        out[query, column] = np.repeat(scores.ravel(), flat)
-        return NameHits(rows, out)
+        query, column = np.nonzero(forms >= 0)  # line by line
+        out_rows = np.full(forms.shape, -1, np.int64)
+        out = np.full(forms.shape, -np.inf, np.float32)
+        rows, counts = self._arrays.find_rows(forms[query, column], self.kb.n_names)
+        source = np.repeat(np.arange(len(query)), counts)
+        n_before = np.searchsorted(query[source], np.arange(len(forms)))  # names of lines above
+        position = np.arange(len(rows)) - n_before[query[source]]
+        kept = position < forms.shape[1]
+        query, column, position = query[source[kept]], column[source[kept]], position[kept]
+        out_rows[query, position] = rows[kept]
+        out[query, position] = scores[query, column]
+        return NameHits(out_rows, out)
 
     def _prefer_equal(self, texts: list[str], forms: list[str], hits: NameHits) -> None:
         """Move names equal to the text to the front, then names of an equal form (in place)."""
@@ -386,7 +414,7 @@ class LexicalIndex:
         for query in np.flatnonzero(equal[:, 0]):
             n = int(equal[query].sum())
             for column in range(n):
-                name = self._names[int(hits.rows[query, column])].as_py()
+                name = self.kb.name(int(hits.rows[query, column])).text
                 hits.scores[query, column] = self._equality(texts[query], forms[query], name)
             order = np.lexsort((hits.rows[query, :n], -hits.scores[query, :n]))
             hits.rows[query, :n] = hits.rows[query, order]

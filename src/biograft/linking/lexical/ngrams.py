@@ -1,4 +1,4 @@
-"""Character n-grams: the vocabulary, postings and TF-IDF weights of a lexical index (numba).
+"""Character n-grams: the vocabulary, TF-IDF weights and blocks of a lexical index (numba).
 
 The n-grams of a text, with a space on either side, are all trigrams of characters. Chinese,
 Japanese and Korean characters carry more information each, so that windows of such characters
@@ -8,7 +8,6 @@ character, so that distinct n-grams have distinct numbers.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_ends, check_length, check_range
+from biograft.arrays import check_ends, check_length, check_outer_ends, check_range
 
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
@@ -157,24 +156,6 @@ def reorder_texts(grams: U32, ends: I64, order: I64) -> tuple[U32, I64]:
     return moved, new_ends
 
 
-@numba.njit(nogil=True, cache=True)
-def invert(grams: U32, ends: I64, n_keys: int) -> tuple[U32, I64]:
-    """Invert the n-grams of texts into postings; return them and the start of each list."""
-    starts = np.zeros(n_keys + 1, np.int64)
-    for gram in grams:
-        starts[gram + 1] += 1
-    for key in range(n_keys):
-        starts[key + 1] += starts[key]
-    free = starts[:-1].copy()
-    postings = np.empty(len(grams), np.uint32)
-    for text in range(len(ends) - 1):
-        for i in range(ends[text], ends[text + 1]):
-            gram = grams[i]
-            postings[free[gram]] = text
-            free[gram] += 1
-    return postings, starts
-
-
 def build_vocabulary(texts: TextCodes) -> tuple[NgramVocabulary, int, int]:
     """Build the vocabulary of all texts; also return the number of n-grams, distinct and total."""
     size = _FIRST_SIZE
@@ -194,88 +175,156 @@ def encode_texts(texts: TextCodes, vocabulary: NgramVocabulary, total: int) -> t
 
 
 F32 = npt.NDArray[np.float32]
+U8 = npt.NDArray[np.uint8]
+ROUNDING = 1e-4
+"""Tolerance for rounding errors of scores."""
 
-_BLOCKS, _MIN_BLOCK = 128, 4096
-"""Number of blocks, and minimum number of texts in a block."""
-_MAX_REPEATS = 4
-"""Texts are grouped by how often their most frequent n-gram occurs, up to this number."""
+_SMALL_BLOCK, _BLOCK = 8, 16
+"""Texts of a block; with few texts, blocks are small, since bounding them costs little."""
+_FEW_TEXTS = 2_000_000
+_IN_MANY = 0.1
+"""An n-gram in more than this ratio of the blocks has a row in the table instead of a list."""
+MAX_IMPACT = 255
+_RANK_BITS = 21
 
 
 class Weights(NamedTuple):
-    """The TF-IDF index: n-grams of texts, postings of n-grams, and bounds for blocks of texts."""
+    """The TF-IDF index: the n-grams of texts, and the impact of each n-gram on blocks of texts.
 
-    postings: U32  # texts of each n-gram, once for each occurrence
-    posting_starts: I64  # (n-grams, blocks + 1): start of each block in each list
+    The impact of an n-gram on a text is its weight in the text's normalised vector. On a block it
+    is the largest impact on one of its texts, rounded up to a multiple of ``largest / 255``.
+    """
+
     grams: U32  # n-grams of each text, ascending, once for each occurrence
     gram_ends: I64  # (texts + 1,)
     rarity: F32  # (n-grams,)
     inverse_norm: F32  # (texts,)
     ranks: U32  # (texts,): original index; of texts with equal scores the lower wins
     block_starts: I64  # (blocks + 1,)
-    shortest: F32  # (blocks,): minimum norm of a text
-    longest: F32  # (blocks,): maximum norm
-    repeats: I64  # (blocks,): maximum frequency of an n-gram in a text
+    largest: F32  # (n-grams,): largest impact on a text
+    table_rows: I64  # (n-grams,): row of an n-gram in ``table``; -1 if it has a list
+    table: U8  # (n-grams in many blocks, blocks): impacts
+    list_starts: I64  # (n-grams + 1,): the lists of n-grams in few blocks
+    list_blocks: U32  # ascending in each list
+    list_impacts: U8
 
 
 def weigh(grams: U32, ends: I64, n_grams: int) -> Weights:
     """Compute the TF-IDF weights of texts, given by ascending n-grams, and form blocks."""
     n_texts = len(ends) - 1
-    rarity = np.log((1 + n_texts) / (1 + count_texts(grams, ends, n_grams))) + 1
-    lengths, repeats = _measure(grams, ends, rarity.astype(np.float32))
-    order = np.lexsort((lengths, np.minimum(repeats, _MAX_REPEATS)))
+    frequency = count_texts(grams, ends, n_grams)
+    rarity = (np.log((1 + n_texts) / (1 + frequency)) + 1).astype(np.float32)
+    order = _cluster(grams, ends, frequency)
     grams, ends = reorder_texts(grams, ends, order)
-    lengths, repeats = lengths[order], repeats[order]
-    bounds = _bound_blocks(lengths, repeats)
-    postings, starts = invert(grams, ends, n_grams)
-    nonzero = lengths > 0
-    return Weights(
-        postings,
-        _cut_lists(postings, starts, bounds[0]),
-        grams,
-        ends,
-        rarity.astype(np.float32),
-        np.divide(1, lengths, where=nonzero, out=np.zeros_like(lengths)),
-        order.astype(np.uint32),
-        *bounds,
-    )
+    lengths = _measure(grams, ends, rarity)
+    inverse_norm = np.divide(1, lengths, where=lengths > 0, out=np.zeros_like(lengths))
+    size = _SMALL_BLOCK if n_texts < _FEW_TEXTS else _BLOCK
+    block_starts = np.append(np.arange(0, n_texts, size), n_texts).astype(np.int64)
+    n_blocks = len(block_starts) - 1
+    largest, counts = _survey(grams, ends, block_starts, rarity, inverse_norm)
+    in_table = counts > _IN_MANY * n_blocks
+    table_rows = np.where(in_table, np.cumsum(in_table) - 1, -1)
+    list_starts = np.zeros(n_grams + 1, np.int64)
+    np.cumsum(np.where(in_table, 0, counts), out=list_starts[1:])
+    table = np.zeros((int(in_table.sum()), n_blocks), np.uint8)
+    list_blocks = np.zeros(list_starts[-1], np.uint32)
+    list_impacts = np.zeros(list_starts[-1], np.uint8)
+    weights = Weights(
+        grams, ends, rarity, inverse_norm, order.astype(np.uint32), block_starts,
+        largest, table_rows, table, list_starts, list_blocks, list_impacts,
+    )  # fmt: skip
+    _fill_impacts(weights)
+    return weights
+
+
+def _cluster(grams: U32, ends: I64, frequency: I64) -> I64:
+    """Return an order of texts in which those with the same rare n-grams are neighbours."""
+    ranks = np.empty(len(frequency), np.int64)
+    ranks[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
+    return np.argsort(_rarest(grams, ends, ranks), kind="stable")
 
 
 @numba.njit(nogil=True, cache=True)
-def _measure(grams: U32, ends: I64, rarity: F32) -> tuple[F32, I64]:
-    """Compute the norm of every text, and the frequency of its most frequent n-gram."""
-    lengths, repeats = np.zeros(len(ends) - 1, np.float32), np.zeros(len(ends) - 1, np.int64)
+def _rarest(grams: U32, ends: I64, ranks: I64) -> I64:
+    """Pack the ranks of the three rarest distinct n-grams of each text into a number."""
+    last = (1 << _RANK_BITS) - 1
+    keys = np.empty(len(ends) - 1, np.int64)
+    for text in range(len(keys)):
+        a, b, c = last, last, last  # ascending
+        for i in range(ends[text], ends[text + 1]):
+            if i > ends[text] and grams[i] == grams[i - 1]:
+                continue
+            rank = min(ranks[grams[i]], last)
+            if rank < a:
+                a, b, c = rank, a, b
+            elif rank < b:
+                b, c = rank, b
+            elif rank < c:
+                c = rank
+        keys[text] = ((a << _RANK_BITS) | b) << _RANK_BITS | c
+    return keys
+
+
+@numba.njit(nogil=True, cache=True)
+def _measure(grams: U32, ends: I64, rarity: F32) -> F32:
+    """Compute the norm of every text."""
+    lengths = np.zeros(len(ends) - 1, np.float32)
     for text in range(len(ends) - 1):
         total, run = 0.0, 0
         for i in range(ends[text], ends[text + 1]):
             run += 1
             if i + 1 == ends[text + 1] or grams[i + 1] != grams[i]:
                 total += (run * rarity[grams[i]]) ** 2
-                repeats[text] = max(repeats[text], run)
                 run = 0
         lengths[text] = np.sqrt(total)
-    return lengths, repeats
-
-
-def _bound_blocks(lengths: F32, repeats: I64) -> tuple[I64, F32, F32, I64]:
-    """Cut ordered texts into blocks of similar ones; compute the bounds of each block."""
-    size = max(_MIN_BLOCK, -(-len(lengths) // _BLOCKS))
-    kinds = np.searchsorted(np.minimum(repeats, _MAX_REPEATS), np.arange(_MAX_REPEATS + 2))
-    starts = np.concatenate([np.arange(*ends, size) for ends in itertools.pairwise(kinds)])
-    block_starts = np.append(starts, len(lengths)).astype(np.int64)
-    if not len(starts):
-        return block_starts, lengths, lengths, repeats
-    shortest, longest = (f.reduceat(lengths, starts) for f in (np.minimum, np.maximum))
-    return block_starts, shortest, longest, np.maximum.reduceat(repeats, starts)
+    return lengths
 
 
 @numba.njit(nogil=True, cache=True)
-def _cut_lists(postings: U32, starts: I64, block_starts: I64) -> I64:
-    """Find the start of each block in each list of postings."""
-    cuts = np.empty((len(starts) - 1, len(block_starts)), np.int64)
-    for gram in range(len(cuts)):
-        texts = postings[starts[gram] : starts[gram + 1]]
-        cuts[gram] = starts[gram] + np.searchsorted(texts, block_starts)
-    return cuts
+def _survey(
+    grams: U32, ends: I64, block_starts: I64, rarity: F32, inverse_norm: F32
+) -> tuple[F32, I64]:
+    """Find the largest impact of each n-gram, and count the blocks in which it occurs."""
+    largest, counts = np.zeros(len(rarity), np.float32), np.zeros(len(rarity), np.int64)
+    last_block = np.full(len(rarity), -1, np.int64)
+    for block in range(len(block_starts) - 1):
+        for text in range(block_starts[block], block_starts[block + 1]):
+            run = 0
+            for i in range(ends[text], ends[text + 1]):
+                gram = grams[i]
+                run = run + 1 if i > ends[text] and grams[i - 1] == gram else 1
+                largest[gram] = max(largest[gram], run * rarity[gram] * inverse_norm[text])
+                if last_block[gram] != block:
+                    last_block[gram] = block
+                    counts[gram] += 1
+    return largest, counts
+
+
+@numba.njit(nogil=True, cache=True)
+def _fill_impacts(weights: Weights) -> None:
+    """Write the impact of each n-gram on each block, rounded up, into the table and the lists."""
+    free = weights.list_starts[:-1].copy()
+    last_block = np.full(len(weights.rarity), -1, np.int64)
+    ends, starts = weights.gram_ends, weights.block_starts
+    for block in range(len(starts) - 1):
+        for text in range(starts[block], starts[block + 1]):
+            run = 0
+            for i in range(ends[text], ends[text + 1]):
+                gram = weights.grams[i]
+                run = run + 1 if i > ends[text] and weights.grams[i - 1] == gram else 1
+                exact = run * weights.rarity[gram] * weights.inverse_norm[text]
+                ratio = exact / weights.largest[gram]
+                impact = np.uint8(min(int(ratio * MAX_IMPACT) + 1, MAX_IMPACT))
+                row = weights.table_rows[gram]
+                if row >= 0:
+                    weights.table[row, block] = max(weights.table[row, block], impact)
+                    continue
+                if last_block[gram] != block:
+                    last_block[gram] = block
+                    weights.list_blocks[free[gram]] = block
+                    free[gram] += 1
+                at = free[gram] - 1
+                weights.list_impacts[at] = max(weights.list_impacts[at], impact)
 
 
 def check_vocabulary(vocabulary: NgramVocabulary, n_grams: int) -> None:
@@ -291,56 +340,24 @@ def check_vocabulary(vocabulary: NgramVocabulary, n_grams: int) -> None:
 
 
 def check_weights(weights: Weights) -> None:
-    """Refuse n-grams, texts and blocks that are inconsistent."""
+    """Refuse arrays that are inconsistent.
+
+    What is as large as the texts is not read here: the search checks what it reads of it.
+    """
     n_texts, n_grams = len(weights.inverse_norm), len(weights.rarity)
-    n_blocks = len(weights.shortest)
-    check_length("block_starts", weights.block_starts, n_blocks + 1)
+    n_blocks = len(weights.block_starts) - 1
     check_ends("block_starts", weights.block_starts, n_texts)
-    check_length("posting_starts", weights.posting_starts, n_grams, n_blocks + 1)
     check_length("gram_ends", weights.gram_ends, n_texts + 1)
-    check_ends("gram_ends", weights.gram_ends, len(weights.grams))
-    check_length("postings", weights.postings, len(weights.grams))
-    check_range("grams", weights.grams, 0, n_grams - 1)
+    check_outer_ends("gram_ends", weights.gram_ends, len(weights.grams))
     check_length("ranks", weights.ranks, n_texts)
-    check_range("ranks", weights.ranks, 0, n_texts - 1)
-    _check_postings(weights)
-    rarest = float(np.log(1 + n_texts) + 1)
-    # a weight that rounds to 0 would make a text appear twice
-    check_range("rarity", weights.rarity, 1, rarest)
-    check_range("inverse_norm", weights.inverse_norm, 0, 1)
-    _check_blocks(weights, rarest * len(weights.grams))
-
-
-def _check_postings(weights: Weights) -> None:
-    starts = weights.posting_starts
-    if starts.size or weights.postings.size:
-        check_ends("posting_starts", starts, len(weights.postings))
-    if not _lie_in_blocks(weights.postings, starts, weights.block_starts):
-        raise ValueError("postings: texts outside of their blocks")
-
-
-def _check_blocks(weights: Weights, largest: float) -> None:
-    n_blocks = len(weights.shortest)
-    for name, bounds in (("longest", weights.longest), ("repeats", weights.repeats)):
-        check_length(name, bounds, n_blocks)
-    check_range("shortest", weights.shortest, 0, largest)
-    check_range("longest", weights.longest, 0, largest)
-    check_range("repeats", weights.repeats, 0, len(weights.postings))
-    starts = weights.posting_starts
-    used = (starts[:, 1:] > starts[:, :-1]).any(axis=0)
-    check_range("shortest", weights.shortest[used], 1, largest)
-    check_range("repeats", weights.repeats[used], 1, len(weights.postings))
-
-
-@numba.njit(nogil=True, cache=True)
-def _lie_in_blocks(postings: U32, starts: I64, block_starts: I64) -> bool:
-    """Return whether each part of each list holds texts of its block only."""
-    for gram in range(starts.shape[0]):
-        for block in range(starts.shape[1] - 1):
-            first, end = block_starts[block], block_starts[block + 1]
-            fits = True
-            for i in range(starts[gram, block], starts[gram, block + 1]):
-                fits &= first <= postings[i] < end  # no branch, so that it is vectorised
-            if not fits:
-                return False
-    return True
+    # a weight of 0 would be that of no n-gram
+    check_range("rarity", weights.rarity, 1, float(np.log(1 + n_texts) + 1))
+    check_length("largest", weights.largest, n_grams)
+    check_range("largest", weights.largest, 0, 1 + ROUNDING)
+    check_length("table_rows", weights.table_rows, n_grams)
+    n_rows = int(weights.table_rows.max(initial=-1)) + 1
+    check_range("table_rows", weights.table_rows, -1, n_grams - 1)
+    check_length("table", weights.table, n_rows, n_blocks)
+    check_length("list_starts", weights.list_starts, n_grams + 1)
+    check_ends("list_starts", weights.list_starts, len(weights.list_blocks))
+    check_length("list_impacts", weights.list_impacts, len(weights.list_blocks))

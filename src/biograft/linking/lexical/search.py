@@ -1,16 +1,15 @@
-"""Exact top-k search by TF-IDF cosine over n-grams, with pruning (as in MaxScore and WAND).
+"""Exact top-k search by TF-IDF cosine over n-grams, with bounds for blocks of texts.
 
-Texts are sorted by norm and divided into blocks, and the score of all texts of a block is bounded
-at once. By Cauchy and Schwarz, a score is at most the norm of the part of the query's vector that
-the text's n-grams make up. If no n-gram occurs twice in the text, each adds its squared weight
-divided by both norms, which bounds the score of a text much longer than the query; the total
-weight of a much shorter text is small itself. N-grams that occur r times in a text multiply the
-second bound by r, so that such texts have blocks of their own.
+Texts with the same rare n-grams lie beside each other, in small blocks. For each block the index
+holds the largest impact of every n-gram on one of its texts (block-max, as in Ding and Suel, 2011,
+and in BMP of Mallia et al., 2024). The sum of these impacts, weighted by the query, is an upper
+bound of all scores in the block. A query first bounds all blocks. Then it scores the texts of the
+blocks with the highest bounds, from their own n-grams, until no other block can hold one of the
+best k. All texts of a block are scored in the same order of additions as in a full comparison, so
+that the results are the same, ties included.
 
-Blocks are searched in order of their bounds. In a block, the lists of the query's n-grams are
-read from the rarest on. As soon as the k-th best score exceeds what the remaining n-grams can
-contribute, no new text can enter: the long lists of common n-grams are not read, and the texts
-that may still win are scored from their own n-grams.
+Loops compiled by numba check no index. What is read of the large arrays is checked here as it is
+read, so that an index is opened without reading all of it; damage is a ``ValueError``.
 """
 
 from __future__ import annotations
@@ -23,6 +22,8 @@ import numpy as np
 from biograft.linking.lexical.ngrams import (
     F32,
     I64,
+    MAX_IMPACT,
+    ROUNDING,
     U32,
     NgramVocabulary,
     TextCodes,
@@ -31,18 +32,35 @@ from biograft.linking.lexical.ngrams import (
     grams_of,
 )
 
-_PROBE = 0.5
-"""The k-th best score is updated whenever the remaining bound has shrunk by this factor."""
-_COST = 200
-"""Cost of scoring one text in full, in entries of lists read."""
-_SLACK = 1e-5
-"""Tolerance for rounding errors of scores."""
+_TILE = 8192
+"""Blocks bounded at once, whose bounds stay in the cache."""
+_GROUP = 64
+"""Blocks of a group; groups are visited by their highest bound."""
+_LEVELS = 256
+"""Groups are sorted by their highest bound, rounded down to one of these levels."""
+_FIRST_GROUPS = 8
+"""Groups whose best block is scored first, for an early minimum of the best k scores."""
+
+
+class _Query(NamedTuple):
+    """The n-grams of a query."""
+
+    grams: U32
+    components: F32  # of the query's normalised vector
+    weights: F32  # (n-grams of all texts,): contribution of an occurrence, times the text's norm
+
+
+class _Best(NamedTuple):
+    """The best texts so far: higher scores first, ties by the lower rank."""
+
+    texts: I64
+    scores: F32
 
 
 @numba.njit(nogil=True)
 def _weigh_query(
     queries: TextCodes, q: int, vocabulary: NgramVocabulary, rarity: F32, unknown: float, added: F32
-) -> tuple[U32, F32]:
+) -> _Query:
     """Return the known n-grams of a query and their weights, normalised to a norm of 1.
 
     The contribution of each occurrence in a text is written to ``added``, which is zero before.
@@ -70,22 +88,32 @@ def _weigh_query(
         weights[:m] /= np.sqrt(square)
     for k in range(m):
         added[grams[k]] = weights[k] * rarity[grams[k]]
-    return grams[:m], weights[:m]
+    return _Query(grams[:m], weights[:m], added)
 
 
 @numba.njit(nogil=True)
 def _score(text: int, query: F32, weights: Weights) -> float:
     """Compute the cosine of one text, always summing in the same order."""
+    start, end = weights.gram_ends[text], weights.gram_ends[text + 1]
+    if not 0 <= start <= end <= len(weights.grams):
+        raise ValueError("gram_ends: positions out of range")
     total = np.float32(0)
-    for i in range(weights.gram_ends[text], weights.gram_ends[text + 1]):
-        total += query[weights.grams[i]]
+    n_grams = np.uint32(len(query))
+    for i in range(start, end):
+        gram = weights.grams[i]
+        if gram >= n_grams:
+            raise ValueError("grams: numbers out of range")
+        total += query[gram]
     cosine: float = total * weights.inverse_norm[text]
+    if not 0 <= cosine <= 1 + ROUNDING:
+        raise ValueError("inverse_norm: numbers out of range")
     return cosine
 
 
 @numba.njit(nogil=True)
-def _insert(text: int, score: float, texts: I64, scores: F32, n: int, ranks: U32) -> int:
+def _insert(text: int, score: float, best: _Best, n: int, ranks: U32) -> int:
     """Insert a text into the sorted top k: higher scores first, ties by the lower rank."""
+    texts, scores = best.texts, best.scores
     k = len(texts)
     if n == k and (
         score < scores[k - 1] or (score == scores[k - 1] and ranks[text] > ranks[texts[k - 1]])
@@ -102,158 +130,88 @@ def _insert(text: int, score: float, texts: I64, scores: F32, n: int, ranks: U32
 
 
 @numba.njit(nogil=True)
-def _kth_best(
-    base: int, partial: F32, touched: U32, n: int, k: int, query: F32, weights: Weights
-) -> float:
-    """Score in full the k texts with the best partial scores; return the lowest of the scores."""
-    texts, values = np.empty(k, np.int64), np.empty(k, np.float32)
-    n_best, minimum = 0, np.float32(-1)
-    for i in range(n):
-        text = base + touched[i]
-        value = partial[touched[i]] * weights.inverse_norm[text]
-        if value > minimum:
-            n_best = _insert(text, value, texts, values, n_best, weights.ranks)
-            if n_best == k:
-                minimum = values[k - 1]
-    worst = 2.0
-    for i in range(k):
-        worst = min(worst, _score(texts[i], query, weights))
-    return worst
+def _bound_blocks(query: _Query, weights: Weights, bounds: F32, heights: F32) -> None:
+    """Compute an upper bound of the scores in each block, and the highest of each group."""
+    n_blocks = len(weights.block_starts) - 1
+    next_entry = weights.list_starts[query.grams]
+    for tile in range(0, n_blocks, _TILE):
+        end = min(tile + _TILE, n_blocks)
+        own = bounds[tile:end]
+        own[:] = ROUNDING
+        for j, gram in enumerate(query.grams):
+            step = np.float32(query.components[j] * weights.largest[gram] / MAX_IMPACT)
+            row = weights.table_rows[gram]
+            if row >= 0:
+                impacts = weights.table[row][tile:end]
+                for block in range(end - tile):
+                    own[block] += step * np.float32(impacts[block])
+                continue
+            at, last = next_entry[j], weights.list_starts[gram + 1]
+            while at < last and weights.list_blocks[at] < end:
+                bounds[weights.list_blocks[at]] += step * np.float32(weights.list_impacts[at])
+                at += 1
+            next_entry[j] = at
+        for first in range(tile, end, _GROUP):
+            height = np.float32(0)
+            for block in range(first, min(first + _GROUP, end)):
+                height = max(height, bounds[block])
+            heights[first // _GROUP] = height
 
 
 @numba.njit(nogil=True)
-def _add_list(
-    start: int, end: int, base: int, step: float, postings: U32, partial: F32, touched: U32, n: int
-) -> int:
-    """Add the contribution of an n-gram to all its texts, and record those that are new."""
-    for i in range(start, end):
-        text = np.uint64(postings[i]) - np.uint64(base)  # unsigned: no index from the end
-        touched[n] = text
-        n += partial[text] == 0
-        partial[text] += step
+def _sort_groups(heights: F32) -> I64:
+    """Return the groups by the level of their highest bound, the highest first."""
+    starts = np.zeros(_LEVELS + 1, np.int64)
+    for height in heights:
+        starts[_LEVELS - _level(height)] += 1
+    for level in range(_LEVELS):
+        starts[level + 1] += starts[level]
+    order = np.empty(len(heights), np.int64)
+    for group in range(len(heights) - 1, -1, -1):
+        level = _LEVELS - _level(heights[group])
+        starts[level] -= 1
+        order[starts[level]] = group
+    return order
+
+
+@numba.njit(nogil=True, inline="always")
+def _level(bound: float) -> int:
+    """Round a bound, which may exceed 1, down to a level from 0 on."""
+    return int(np.float32(bound) * np.float32(_LEVELS)) if bound < 1 else _LEVELS
+
+
+@numba.njit(nogil=True)
+def _search_block(block: int, query: F32, weights: Weights, best: _Best, n: int) -> int:
+    """Score the texts of a block; return how many of the best there are."""
+    k = len(best.texts)
+    for text in range(weights.block_starts[block], weights.block_starts[block + 1]):
+        score = _score(text, query, weights)
+        if score > 0 and (n < k or score >= best.scores[k - 1]):
+            n = _insert(text, score, best, n, weights.ranks)
     return n
 
 
 @numba.njit(nogil=True)
-def _raise_list(start: int, end: int, base: int, step: float, postings: U32, partial: F32) -> None:
-    """Add the contribution of an n-gram to those of its texts that have a partial score."""
-    for i in range(start, end):
-        text = np.uint64(postings[i]) - np.uint64(base)
-        partial[text] += step * np.float32(partial[text] != 0)  # cheaper than a branch
-
-
-@numba.njit(nogil=True)
-def _survivors(
-    base: int,
-    partial: F32,
-    touched: U32,
-    n: int,
-    threshold: float,
-    length: float,
-    potential: float,
-    inverse_norm: F32,
-) -> int:
-    """Keep the texts that can still reach the threshold; reset the others.
-
-    The rest of the query has the norm ``length``; it adds at most ``potential`` divided by the
-    norm of a text.
-    """
-    n_left = 0
-    for i in range(n):
-        text = touched[i]
-        inverse = inverse_norm[base + text]
-        may_win = partial[text] * inverse + min(length, potential * inverse) + _SLACK >= threshold
-        touched[n_left] = text
-        n_left += may_win
-        partial[text] *= np.float32(may_win)
-    return n_left
-
-
-class _Query(NamedTuple):
-    """The n-grams of a query, the rarest first."""
-
-    grams: U32
-    components: F32  # of the query's normalised vector
-    weights: F32  # (n-grams of all texts,): contribution of an occurrence, times the text's norm
-
-
-@numba.njit(nogil=True)
-def _collect(
-    block: int,
-    minimum: float,
-    query: _Query,
-    k: int,
-    partial: F32,
-    touched: U32,
-    weights: Weights,
-) -> int:
-    """Read the lists of the query's n-grams in a block, rarest first; count texts that may win."""
-    base, starts, postings = weights.block_starts[block], weights.posting_starts, weights.postings
-    n, probed, threshold, read = 0, 2.0, minimum, 1 << 62
-    square, potential, volume = 0.0, 0.0, 0
-    for j, gram in enumerate(query.grams):
-        length = starts[gram, block + 1] - starts[gram, block]
-        if length:
-            square += np.float64(query.components[j]) ** 2
-            potential += query.weights[gram]
-            volume += length
-    potential *= weights.repeats[block]
-    for j, gram in enumerate(query.grams):
-        start, end = starts[gram, block], starts[gram, block + 1]
-        if start == end:
-            continue
-        length = np.sqrt(max(square, 0.0))
-        bound = min(length, potential / weights.shortest[block]) + _SLACK
-        if minimum < 0 and n >= k and bound < _PROBE * probed and volume > n + _COST * k:
-            probed = bound
-            kth = _kth_best(base, partial, touched, n, k, query.weights, weights)
-            threshold = max(threshold, kth)
-        step = query.weights[gram]
-        if bound < threshold:
-            if read >= n:
-                read = 0
-                n = _survivors(
-                    base, partial, touched, n, threshold, length, potential, weights.inverse_norm
-                )
-            if n * _COST < volume:
-                return n
-            read += end - start
-            _raise_list(start, end, base, step, postings, partial)
-        else:
-            n = _add_list(start, end, base, step, postings, partial, touched, n)
-        square -= np.float64(query.components[j]) ** 2
-        potential -= step * weights.repeats[block]
-        volume -= end - start
-    if minimum < 0 and n > k:
-        kth = _kth_best(base, partial, touched, n, k, query.weights, weights)
-        threshold = max(threshold, kth)
-    return _survivors(base, partial, touched, n, threshold, 0.0, 0.0, weights.inverse_norm)
-
-
-@numba.njit(nogil=True)
-def _search_query(
-    query: _Query, partial: F32, touched: U32, weights: Weights, texts: I64, scores: F32
-) -> None:
+def _search_query(query: _Query, weights: Weights, bounds: F32, heights: F32, best: _Best) -> None:
     """Search the blocks in order of their bounds, until no other can improve the top k."""
-    square, potential, of_length = 0.0, 0.0, 0.0
-    for j, gram in enumerate(query.grams):
-        square += np.float64(query.components[j]) ** 2
-        potential += query.weights[gram]
-        of_length = max(of_length, query.components[j] / weights.rarity[gram])
-    bounds = np.minimum(potential * weights.repeats / weights.shortest, of_length * weights.longest)
-    n_best, minimum = 0, -1.0
-    for block in np.argsort(-bounds, kind="mergesort"):
-        if min(bounds[block], np.sqrt(square)) + _SLACK < minimum:
+    _bound_blocks(query, weights, bounds, heights)
+    n, k = 0, len(best.texts)
+    order = _sort_groups(heights)
+    for group in order[:_FIRST_GROUPS]:
+        first = group * _GROUP
+        block = first + np.argmax(bounds[first : first + _GROUP])
+        n = _search_block(block, query.weights, weights, best, n)
+        bounds[block] = -1  # it is not searched again
+    minimum, lowest = best.scores[k - 1], np.float32(ROUNDING)  # of blocks without its n-grams
+    for group in order:
+        if heights[group] < minimum:
+            if _level(heights[group]) < _level(minimum):
+                break
             continue
-        n = _collect(block, minimum, query, len(texts), partial, touched, weights)
-        for i in range(n):
-            text = weights.block_starts[block] + touched[i]
-            partial[touched[i]] = 0
-            score = _score(text, query.weights, weights)
-            if score >= minimum:
-                n_best = _insert(text, score, texts, scores, n_best, weights.ranks)
-                if n_best == len(texts):
-                    minimum = scores[n_best - 1]
+        for block in range(group * _GROUP, min((group + 1) * _GROUP, len(bounds))):
+            if bounds[block] > lowest and bounds[block] >= minimum:
+                n = _search_block(block, query.weights, weights, best, n)
+                minimum = best.scores[k - 1]
 
 
 @numba.njit(nogil=True, cache=True)
@@ -261,20 +219,16 @@ def search_texts(
     queries: TextCodes, vocabulary: NgramVocabulary, weights: Weights, unknown: float, k: int
 ) -> tuple[I64, F32]:
     """Find the k nearest texts of each query; padded with -1 and -inf."""
-    n_queries = len(queries.starts) - 1
+    n_queries, n_blocks = len(queries.starts) - 1, len(weights.block_starts) - 1
     texts = np.full((n_queries, k), -1, np.int64)
     scores = np.full((n_queries, k), -np.inf, np.float32)
-    widest = np.max(np.diff(weights.block_starts)) if len(weights.shortest) else 0
-    partial = np.zeros(widest, np.float32)
-    touched = np.empty(widest + 1, np.uint32)
+    bounds = np.empty(n_blocks, np.float32)
+    heights = np.empty(-(-n_blocks // _GROUP), np.float32)
     added = np.zeros(len(weights.rarity), np.float32)
     for q in range(n_queries):
-        grams, components = _weigh_query(queries, q, vocabulary, weights.rarity, unknown, added)
-        lengths = weights.posting_starts[grams, -1] - weights.posting_starts[grams, 0]
-        order = np.argsort(lengths)
-        query = _Query(grams[order], components[order], added)
-        _search_query(query, partial, touched, weights, texts[q], scores[q])
-        added[grams] = 0
+        query = _weigh_query(queries, q, vocabulary, weights.rarity, unknown, added)
+        _search_query(query, weights, bounds, heights, _Best(texts[q], scores[q]))
+        added[query.grams] = 0
     return texts, scores
 
 
@@ -286,9 +240,9 @@ def score_texts(
     scores = np.zeros(texts.shape, np.float32)
     added = np.zeros(len(weights.rarity), np.float32)
     for q in range(len(queries.starts) - 1):
-        grams, _ = _weigh_query(queries, q, vocabulary, weights.rarity, unknown, added)
+        query = _weigh_query(queries, q, vocabulary, weights.rarity, unknown, added)
         for i in range(texts.shape[1]):
             if texts[q, i] >= 0:
                 scores[q, i] = _score(texts[q, i], added, weights)
-        added[grams] = 0
+        added[query.grams] = 0
     return scores

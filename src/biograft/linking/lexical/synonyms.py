@@ -139,6 +139,7 @@ class WordSynonyms:
         bag = np.repeat(np.arange(len(bags)), n_forms)
         offset = np.arange(len(bag)) - np.repeat(np.cumsum(n_forms) - n_forms, n_forms)
         matches = self.forms[first[bag] + offset].astype(np.int64)
+        check_range("bag_forms", matches, 0, len(self.forms) - 1)
         query_of = np.array(queries, np.int64)[bag] if len(bag) else np.zeros(0, np.int64)
         return query_of, matches, np.array(ratios, np.float32)[bag]
 
@@ -201,7 +202,10 @@ class WordSynonyms:
 
     @classmethod
     def load(cls, folder: Path, n_forms: int) -> WordSynonyms:
-        """Load the substitutions and map the bags; ``ValueError`` if ``n_forms`` does not fit."""
+        """Load the substitutions and map the bags; ``ValueError`` if ``n_forms`` does not fit.
+
+        The bags are not read; what is found in them is checked then.
+        """
         try:
             content = json.loads((folder / cls.FILES[0]).read_text(encoding="utf-8"))
             substitutions = {
@@ -213,8 +217,5 @@ class WordSynonyms:
         keys = open_array(folder / cls.FILES[1], np.uint64)
         forms = open_array(folder / cls.FILES[2], np.uint32)
         check_length("bag_keys", keys, n_forms)
-        if not bool((keys[1:] >= keys[:-1]).all()):
-            raise ValueError("bag_keys: expected ascending keys")
         check_length("bag_forms", forms, n_forms)
-        check_range("bag_forms", forms, 0, n_forms - 1)
         return cls(substitutions, keys, forms)

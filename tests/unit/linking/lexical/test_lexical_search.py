@@ -58,13 +58,6 @@ def plain_vector(text: str, frequency: Counter[int], n: int) -> dict[int, float]
     return {gram: value / length for gram, value in raw.items()}
 
 
-def raw_vector(texts: list[str], position: int) -> dict[int, float]:
-    frequency = Counter(gram for text in texts for gram in counted(text))
-    n = len(texts)
-    counts = counted(texts[position])
-    return {g: c * (log((1 + n) / (1 + frequency[g])) + 1) for g, c in counts.items()}
-
-
 def counted(text: str) -> Counter[int]:
     codes, starts = join_texts([text])
     out = np.zeros(3 * len(codes) + 3, np.uint64)
@@ -87,12 +80,20 @@ def random_texts(n: int, seed: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("n", "k", "seed", "block"),
-    [(400, 1, 0, 7), (400, 7, 1, 1), (60, 100, 2, 16), (1500, 5, 3, 100), (400, 5, 4, 4096)],
+    ("n", "k", "seed", "block", "in_many"),
+    [
+        (400, 1, 0, 7, 0.1),
+        (400, 7, 1, 1, 0.1),
+        (60, 100, 2, 16, 0.1),
+        (1500, 5, 3, 2, 0.5),
+        (400, 5, 4, 4096, 0.1),
+        (1500, 30, 5, 3, 1.0),
+        (900, 3, 6, 4, -1.0),
+    ],
 )
-def test_the_nearest_are_those_of_comparing_all_pairs(n, k, seed, block, monkeypatch):
-    monkeypatch.setattr(weighing, "_BLOCKS", 10_000)
-    monkeypatch.setattr(weighing, "_MIN_BLOCK", block)
+def test_the_nearest_are_those_of_comparing_all_pairs(n, k, seed, block, in_many, monkeypatch):
+    monkeypatch.setattr(weighing, "_SMALL_BLOCK", block)
+    monkeypatch.setattr(weighing, "_IN_MANY", in_many)
     texts = random_texts(n, seed)
     setting = Setting(texts)
     rng = random.Random(seed)
@@ -112,20 +113,53 @@ def test_the_nearest_are_those_of_comparing_all_pairs(n, k, seed, block, monkeyp
         assert np.isneginf(scores[row][len(order) :]).all()
 
 
-def test_blocks_hold_all_texts_in_order_of_their_length(monkeypatch):
-    monkeypatch.setattr(weighing, "_MIN_BLOCK", 16)
+@pytest.mark.parametrize("in_many", [-1.0, 0.1, 1.0])
+def test_no_score_in_a_block_exceeds_its_bound(in_many, monkeypatch):
+    monkeypatch.setattr(weighing, "_SMALL_BLOCK", 3)
+    monkeypatch.setattr(weighing, "_IN_MANY", in_many)
     texts = [*random_texts(200, 4), "", "   "]
-    weights = Setting(texts).weights
+    setting = Setting(texts)
+    weights = setting.weights
     assert sorted(weights.ranks.tolist()) == list(range(len(texts)))
-    assert weights.block_starts[[0, -1]].tolist() == [0, len(texts)]
-    lengths = [sqrt(sum(v**2 for v in raw_vector(texts, t).values())) for t in weights.ranks]
-    for block, (start, end) in enumerate(itertools.pairwise(weights.block_starts.tolist())):
-        assert lengths[start:end] == pytest.approx(sorted(lengths[start:end]), rel=1e-5)
-        assert weights.shortest[block] == pytest.approx(min(lengths[start:end]), rel=1e-5)
-        assert weights.longest[block] == pytest.approx(max(lengths[start:end]), rel=1e-5)
-        counts = [max(counted(texts[t]).values(), default=0) for t in weights.ranks[start:end]]
-        assert weights.repeats[block] == max(counts)
-    assert len(set(weights.repeats.tolist())) > 2
+    assert weights.block_starts.tolist() == [*range(0, len(texts), 3), len(texts)]
+    impacts = np.zeros((len(weights.rarity), len(weights.block_starts) - 1))
+    for gram, row in enumerate(weights.table_rows.tolist()):
+        listed = slice(*weights.list_starts[gram : gram + 2].tolist())
+        impacts[gram, weights.list_blocks[listed]] = weights.list_impacts[listed]
+        if row >= 0:
+            impacts[gram] = weights.table[row]
+        impacts[gram] *= weights.largest[gram] / 255
+    for text in range(len(texts)):
+        grams = weights.grams[weights.gram_ends[text] : weights.gram_ends[text + 1]]
+        block = text // 3
+        for gram, times in Counter(grams.tolist()).items():
+            exact = times * weights.rarity[gram] * weights.inverse_norm[text]
+            assert exact <= impacts[gram, block] * (1 + 1e-6)
+    assert (impacts > 0).sum() < impacts.size / 2
+
+
+def test_texts_with_the_same_rare_grams_are_neighbours():
+    setting = Setting([*random_texts(200, 5), ""])
+    weights = setting.weights
+    ends = weights.gram_ends.tolist()
+    of_texts = [sorted(set(weights.grams[a:b].tolist())) for a, b in itertools.pairwise(ends)]
+    frequency = Counter(itertools.chain.from_iterable(of_texts))
+    rarest = [sorted((frequency[gram], gram) for gram in grams)[:3] for grams in of_texts]
+    last = (len(of_texts), 0)
+    assert sorted([*grams, last, last, last][:3] for grams in rarest) == [
+        [*grams, last, last, last][:3] for grams in rarest
+    ]
+
+
+@pytest.mark.parametrize("n_chunks", [1, 3, 40])
+def test_answers_do_not_depend_on_how_queries_are_divided(n_chunks):
+    texts = random_texts(300, 9)
+    setting, queries = Setting(texts), random_texts(40, 10)
+    found, scores = setting.search(queries, 5)
+    size = -(-len(queries) // n_chunks)
+    parts = [setting.search(queries[a : a + size], 5) for a in range(0, len(queries), size)]
+    assert np.concatenate([part[0] for part in parts]).tolist() == found.tolist()
+    assert np.concatenate([part[1] for part in parts]).tolist() == scores.tolist()
 
 
 def test_a_text_is_nearest_to_itself():

@@ -1,0 +1,111 @@
+"""An index of many synthetic names: build, search, a fresh process that links, and its memory."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import annotation_speed
+from lexical_speed import WARM_UP, K, build_biosyn_store, synthetic_names
+from timing import interleave
+
+from biograft.linking import open_index
+
+_SENTENCE = "Patients with {name} were treated for {other}, without any sign of {third}."
+_WORKERS = 8
+_LINK = """
+import json, sys
+from biograft.linking import Linker
+
+linker = Linker.open(sys.argv[1], sys.argv[2])
+found = len(linker(sys.argv[3]).mentions)
+print(found, flush=True)
+sys.stdin.readline()  # until all workers have linked
+fields = dict(line.split(":") for line in open("/proc/self/smaps_rollup").readlines()[1:])
+private = sum(int(fields[f"Private_{kind}"].split()[0]) for kind in ("Clean", "Dirty"))
+print(json.dumps(private / 1024), flush=True)
+sys.stdin.read()  # until all are measured
+"""
+"""Links one sentence; then gives the memory, in MiB, that this process shares with no other."""
+
+
+def measure_size(options: dict[str, Any]) -> dict[str, Any]:
+    """Build the index by `biograft index`, search it, and link a sentence in fresh processes."""
+    with tempfile.TemporaryDirectory(dir=options["folder"]) as name:
+        folder = Path(name)
+        vocabulary = synthetic_names(folder, options)
+        kb = build_biosyn_store(vocabulary.source, folder)
+        paths = [str(folder / "kb"), str(folder / "index")]
+        start = time.perf_counter()
+        _run(["index", paths[0], "-o", paths[1], "--quiet"])
+        build_seconds = time.perf_counter() - start
+        build_peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+        texts = dict(zip(("name", "other", "third"), vocabulary.origins, strict=False))
+        sentence = _SENTENCE.format(**texts)
+        linking = ["link", sentence, "--kb", paths[0], "--index", paths[1]]
+        _run(linking)  # compiles what no process before it needed
+        cold = [_seconds(linking) for _ in range(options["runs"])]
+        search = open_index(kb, paths[1]).search.generators[0]
+        search.search(vocabulary.mentions[:WARM_UP], K)
+        (timed,) = interleave(options["runs"], lambda: search.search(vocabulary.mentions, K))
+        return {
+            "n_names": kb.n_names,
+            "n_mentions": len(vocabulary.mentions),
+            "build_seconds": build_seconds,
+            "build_peak_gib": build_peak,
+            "index_bytes": sum(f.stat().st_size for f in (folder / "index").rglob("*.npy")),
+            "mentions_per_second": len(vocabulary.mentions) / timed.seconds,
+            "cold_start_seconds": statistics.median(cold),
+            "unique_mib": _unique_memory(1, *paths, sentence),
+            "unique_mib_of_eight": _unique_memory(_WORKERS, *paths, sentence),
+        }
+
+
+def measure_annotation(options: dict[str, Any]) -> dict[str, Any]:
+    """Annotate a megabyte of text with 73,000 names; times are of the processor."""
+    settings = argparse.Namespace(runs=options["runs"], quickumls_python="")
+    text = annotation_speed.make_text(None, 1_000_000)
+    return annotation_speed.measure(min(options["names"], 73_000), text, settings)
+
+
+def _run(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "biograft", *arguments]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def _seconds(arguments: list[str]) -> float:
+    start = time.perf_counter()
+    _run(arguments)
+    return time.perf_counter() - start
+
+
+def _unique_memory(n_workers: int, *arguments: str) -> float | None:
+    """Return the median of the unique memory of workers that have all linked the sentence."""
+    if not Path("/proc/self/smaps_rollup").exists():
+        return None
+    command = [sys.executable, "-c", _LINK, *arguments]
+    workers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(n_workers)
+    ]
+    for worker in workers:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+    sizes = []
+    for worker in workers:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdin.write("\n")
+        worker.stdin.flush()
+        sizes.append(float(json.loads(worker.stdout.readline())))
+    for worker in workers:
+        worker.communicate()
+    return statistics.median(sizes)
