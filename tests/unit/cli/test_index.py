@@ -32,10 +32,11 @@ def run(*arguments):
 
 
 def test_lexical_index(store, tmp_path):
-    done = run(store, "-o", tmp_path / "I")
+    lexical = ("-o", tmp_path / "I", "--encoder", "none")
+    done = run(store, *lexical)
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("4 names indexed (lexical) in ")
-    done = run(store, "-o", tmp_path / "I", "--overwrite", "--json", "--lang", "eng", "--steps", "")
+    done = run(store, *lexical, "--overwrite", "--json", "--lang", "eng", "--steps", "")
     value = json.loads(done.stdout)
     assert (value["parts"], value["n_names"]) == (["lexical"], 4)
     manifest = json.loads((tmp_path / "I" / "lexical" / "manifest.json").read_text())
@@ -110,10 +111,11 @@ def test_similarity_is_kept_with_the_index(store, tiny_encoder, tmp_path, run_ma
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        (["--pooling", "mean"], ConfigError, "--pooling: applies to dense search"),
-        (["--approximate"], ConfigError, "--approximate: applies to dense search"),
-        (["--storage", "int8"], ConfigError, "--storage: applies to dense search"),
-        (["--similarity", "dot"], ConfigError, "--similarity: applies to dense search"),
+        (["--pooling", "mean"], ConfigError, "--pooling: applies to a transformers model"),
+        (["--pooling", "mean", "--encoder", "none"], ConfigError, "--pooling: applies to dense"),
+        (["--approximate", "--encoder", "none"], ConfigError, "--approximate: applies to dense"),
+        (["--storage", "int8", "--lang", "zh"], ConfigError, "--storage: applies to dense search"),
+        (["--similarity", "dot", "--encoder", "none"], ConfigError, "--similarity: applies to"),
         (["--steps", "nope"], ConfigError, "no step is called 'nope'"),
         (["--lang", "xx"], ConfigError, "no names in 'xx'"),
         (["--encoder", "./none"], NotFoundError, "no such folder"),

@@ -72,7 +72,8 @@ def linker_of(kb):
 
 
 def answer(linker, text):
-    return linker._linked(*request_of(text), tuple(linker.link_mentions([text])[0])).concept
+    candidates = tuple(linker.link_mentions([text])[0])
+    return linker._linked(*request_of(text), candidates, None).concept
 
 
 def request_of(text):
