@@ -81,7 +81,8 @@ def _rows(mention: LinkedMention, label: str, n_candidates: int) -> Iterable[tup
     text = _one_line(mention.text)
     if mention.form != mention.text:
         text += f" ({_one_line(mention.form)})"
-    text = cut(text, _MAX_WIDTH["mention"])
+    status = f" [{mention.status}]" if mention.status not in (None, "present") else ""
+    text = cut(text, _MAX_WIDTH["mention"]) + status
     if mention.concept is None:
         best = mention.candidates[0].concept_name if mention.candidates else ""
         name = f"nearest: {_one_line(best)}" if best else "nothing found"

@@ -197,3 +197,9 @@ def test_a_page_without_assertions_has_no_marks_of_them(kb):
     assert 'class="m" style' in source
     assert "<sup>" not in source
     assert "negated" not in source
+
+
+def test_the_table_says_what_is_not_present(kb):
+    lines = table(Linker.open(kb)("No heart attack. Breast cancer was found."))
+    assert "heart attack [absent]" in lines[1]
+    assert "[" not in lines[2]
