@@ -84,22 +84,24 @@ class MaskedLM:
 def load_masked_lm(name_or_folder: str | Path, *, seed: int = 0) -> MaskedLM:
     """Load a masked language model; a missing head is initialised by the seed."""
     folder = find_encoder(name_or_folder)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model, tokenizer, missing = load_model(AutoModelForMaskedLM, folder)
+    model, tokenizer, missing = load_model(AutoModelForMaskedLM, folder, seed=seed)
     body = {key for key in missing if key.startswith(f"{model.base_model_prefix}.")}
     refuse_missing(folder, body)
     return MaskedLM(model, tokenizer, new_head=bool(missing - body))
 
 
-def load_model(kind: Any, folder: Path, config: Any = None) -> tuple[Any, Any, Set[str]]:
+def load_model(
+    kind: Any, folder: Path, config: Any = None, *, seed: int = 0
+) -> tuple[Any, Any, Set[str]]:
     """Load a model and its tokenizer; also return the names of missing weights.
 
     ``kind`` is an Auto class of transformers; ``config`` replaces the configuration of the folder.
+    Missing weights are drawn by the seed, so that a saved copy is the same in every process.
     """
     config = config or load_config(folder, "encoder")
     try:
-        with quiet_transformers():
+        with quiet_transformers(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
             model, report = kind.from_pretrained(
                 folder,
                 local_files_only=True,
@@ -225,7 +227,7 @@ def write_encoder(folder: Path, model: Any, tokenizer: Any, settings: EncoderSet
     """Write model, tokenizer and settings into a folder."""
     with quiet_transformers():
         model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+    save_tokenizer(tokenizer, folder)
     write_settings(folder, settings)
     for name, content in _sentence_transformers(model.config.hidden_size, settings).items():
         path = folder / name
@@ -287,6 +289,19 @@ def hash_model(described: Mapping[str, Any], model: Any) -> str:
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         digest.update(memoryview(flat.view(torch.uint8).numpy()))
     return digest.hexdigest()
+
+
+def save_tokenizer(tokenizer: Any, folder: Path) -> None:
+    """Write a tokenizer into a folder, without the padding and truncation of its last call.
+
+    With them, the file would depend on what the process had encoded before.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None:
+        backend.no_padding()
+        backend.no_truncation()
+    with quiet_transformers():
+        tokenizer.save_pretrained(folder)
 
 
 def describe_tokenizer(tokenizer: Any) -> Any:

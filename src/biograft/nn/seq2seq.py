@@ -34,6 +34,7 @@ from biograft.nn.pretrained import (
     load_model,
     quiet_transformers,
     refuse_missing,
+    save_tokenizer,
 )
 from biograft.nn.scratch_configs import NewDecoder
 
@@ -197,7 +198,7 @@ class Seq2SeqModel:
             if getattr(self.model.config, _SHARED, False):
                 weights[_OF_DECODER] = weights[_OF_DECODER].clone()  # else it is left out
             self.model.save_pretrained(work, state_dict=weights)
-            self.tokenizer.save_pretrained(work)
+            save_tokenizer(self.tokenizer, work)
 
     def fingerprint(self) -> str:
         """Compute the SHA-256 of everything that decides the generated names."""

@@ -20,7 +20,12 @@ from biograft.kb import KnowledgeBase
 from biograft.nn.knowledge import KnowledgeBertForMaskedLM
 from biograft.nn.knowledge.entities import TableEntity, entity_table
 from biograft.nn.knowledge_layers import NEIGHBOURS, KnowledgeLayerConfig
-from biograft.nn.pretrained import hash_encoder, load_masked_lm, quiet_transformers
+from biograft.nn.pretrained import (
+    hash_encoder,
+    load_masked_lm,
+    quiet_transformers,
+    save_tokenizer,
+)
 from biograft.nn.settings import EncoderSettings
 from biograft.objectives.examples import EntityGraph
 from biograft.pretraining.recipe import KnowledgeConfig, PretrainingRecipe
@@ -225,4 +230,4 @@ def save_model(lm: Any, tokenizer: Any, folder: Path) -> None:
     """Save a model with its tokenizer and, if it has any, its entities."""
     with new_folder(folder, overwrite=True) as work, torch.no_grad(), quiet_transformers():
         lm.save_pretrained(work)
-        tokenizer.save_pretrained(work)
+        save_tokenizer(tokenizer, work)

@@ -370,12 +370,13 @@ class TestFingerprint:
         assert len(seen) == 4
 
     def test_a_pooler_at_random_does_not(self, folder):
-        """A checkpoint without a pooler gets another one at each loading; none of ours reads it."""
+        """Nothing of ours reads the pooler, and a checkpoint may lack it."""
         weights = load_file(folder / "model.safetensors")
         without_pooler = {k: v for k, v in weights.items() if "pooler" not in k}
         save_file(without_pooler, folder / "model.safetensors", metadata={"format": "pt"})
         first, second = (TextEncoder.from_pretrained(folder) for _ in range(2))
-        assert not torch.equal(first.model.pooler.dense.weight, second.model.pooler.dense.weight)
+        with torch.no_grad():
+            second.model.pooler.dense.weight += 1
         assert first.fingerprint() == second.fingerprint()
 
 

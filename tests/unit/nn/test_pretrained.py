@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 from tiny_models import tiny_encoder_folder
 from transformers import AutoModelForSeq2SeqLM, BertTokenizer
 
@@ -110,3 +112,39 @@ def test_a_folder_without_tokenizer_is_refused(tmp_path):
     (tmp_path / "E").mkdir()
     with pytest.raises(InputError):
         load_tokenizer(tmp_path / "E")
+
+
+def without_pooler(folder: Path) -> Path:
+    """Take the pooler's weights away, as in many published encoders."""
+    tiny_encoder_folder(folder, ["flu", "heart attack"])
+    path = folder / "model.safetensors"
+    weights = {key: value for key, value in load_file(path).items() if "pooler." not in key}
+    save_file(weights, path, {"format": "pt"})
+    return folder
+
+
+def test_an_encoder_without_pooler_is_saved_the_same_whatever_was_drawn_before(tmp_path):
+    folder = without_pooler(tmp_path / "E")
+    for name in "ab":
+        torch.rand(3)
+        TextEncoder.from_pretrained(folder).save_pretrained(tmp_path / name)
+    first, second = (load_file(tmp_path / name / "model.safetensors") for name in "ab")
+    assert "pooler.dense.weight" in first
+    assert all(torch.equal(first[key], second[key]) for key in first)
+
+
+def test_loading_leaves_the_random_numbers_of_the_process_alone(tmp_path):
+    folder = without_pooler(tmp_path / "E")
+    before = torch.get_rng_state()
+    TextEncoder.from_pretrained(folder)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_saved_tokenizer_does_not_depend_on_what_was_encoded_before(tmp_path):
+    tiny_encoder_folder(tmp_path / "E", ["flu", "heart attack"])
+    encoder = TextEncoder.from_pretrained(tmp_path / "E")
+    encoder.save_pretrained(tmp_path / "a")
+    encoder.encode(["flu", "heart attack"])
+    encoder.save_pretrained(tmp_path / "b")
+    first, second = (tmp_path / name / "tokenizer.json" for name in "ab")
+    assert first.read_bytes() == second.read_bytes()
