@@ -70,9 +70,10 @@ def learn_substitutions(forms: Sequence[str], of_row: I64, concepts: I64) -> Sub
     for (word, other), n in pairs.items():
         if n >= MIN_CONCEPTS and n / word_counts[word] >= MIN_RATIO:
             substitutions[word].append((n / word_counts[word], other))
-    # the highest ratio first, then alphabetically
+    # words alphabetically; of each the highest ratio first
     return {
-        word: sorted(others, key=lambda e: (-e[0], e[1])) for word, others in substitutions.items()
+        word: sorted(others, key=lambda e: (-e[0], e[1]))
+        for word, others in sorted(substitutions.items())
     }
 
 
