@@ -87,6 +87,10 @@ class MissingExtraError(BiograftError):
         self.extra = extra
 
 
+class EncoderWarning(UserWarning):
+    """The pooling of an encoder is stated nowhere, and the default may be wrong."""
+
+
 def shorten(text: str) -> str:
     """Cut a text to what fits in a message."""
     return text if len(text) <= SHOWN_TEXT else text[: SHOWN_TEXT - 3] + "..."

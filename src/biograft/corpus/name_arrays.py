@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from biograft.arrays import check_ends, check_length, check_range, open_array
 from biograft.corpus.name_rules import NamesIndexConfig, choose_names
@@ -25,6 +24,9 @@ from biograft.corpus.vocabulary import Int32s, Uints, Vocabulary, VocabularyBuil
 from biograft.kb.keys import text_buffers
 from biograft.progress import Progress
 from biograft.trie import build_levels, check_nodes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _KINDS: dict[str, type[np.generic]] = {
     "slots": np.uint64,
@@ -115,6 +117,8 @@ def blocks_of_texts(names: Iterable[str], rows: Sequence[int] | Ints | None) -> 
 
 def blocks_of_column(column: pa.ChunkedArray, rows: Ints) -> Iterator[NameBlock]:
     """Yield blocks of some rows of a column of names, without making an object of each."""
+    import pyarrow as pa
+
     every = len(rows) == len(column)
     for start in range(0, len(rows), _BLOCK):
         own = rows[start : start + _BLOCK]

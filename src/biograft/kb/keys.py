@@ -17,13 +17,15 @@ import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from biograft.text import APOSTROPHES, normalise
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 U64 = npt.NDArray[np.uint64]
 U8 = npt.NDArray[np.uint8]

@@ -7,15 +7,15 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from biograft.artifacts import hash_file
 from biograft.errors import NotFoundError, StoreError
 from biograft.ids import canonical_id
+from biograft.kb.arrow_file import TEXT
 from biograft.kb.concept import (
     Concept,
     ConceptRelation,
@@ -32,6 +32,9 @@ from biograft.kb.manifest import read_manifest
 from biograft.kb.tables import ID_KINDS, NAME_KINDS, SCHEMAS, STORE, Table, first_of_each
 from biograft.records import IS_A, IdKind
 from biograft.text import normalise
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _TRIPLE = ("relation", "tail", "source")
 DIRECTIONS = ("out", "in", "both")
@@ -59,10 +62,10 @@ class KnowledgeBase:
         self.relation_names: list[str] = vocabularies["relations"]
         self.types = [SemanticType(*entry) for entry in vocabularies["types"]]
         self._columns = {
-            f"{table}.{field.name}": self._tables[table].numbers(field.name)
-            for table, schema in SCHEMAS.items()
-            for field in schema
-            if not pa.types.is_large_string(field.type)
+            f"{table}.{column}": self._tables[table].numbers(column)
+            for table, columns in SCHEMAS.items()
+            for column, kind in columns.items()
+            if kind != TEXT
         }
         self._values = {name: column.values for name, column in self._columns.items()}
         self._id = self._tables["concepts"].texts("id")
@@ -91,7 +94,7 @@ class KnowledgeBase:
         STORE.check_files(folder, manifest)
         try:
             return cls(folder, manifest)
-        except (pa.ArrowException, ValueError) as error:
+        except ValueError as error:
             raise StoreError(f"{folder}: damaged ({error}); build the store again") from error
 
     def __repr__(self) -> str:
@@ -491,9 +494,6 @@ def fingerprint(
     return digest.hexdigest()
 
 
-_INDEXED = ("concepts", "ids", "names")
-
-
 def store_fingerprint(kb: KnowledgeBase) -> str:
     """Hash the tables that an index depends on; equal content gives equal hashes."""
-    return fingerprint(kb, _INDEXED)
+    return fingerprint(kb, ("concepts", "ids", "names"))

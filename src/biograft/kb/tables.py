@@ -23,16 +23,19 @@ from __future__ import annotations
 
 import bisect
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from biograft.arrays import check_ends
 from biograft.artifacts import ArtifactKind
 from biograft.errors import StoreError
+from biograft.kb.arrow_file import TEXT, TextChunk, open_arrow
 from biograft.records import IdKind, NameKind
+
+if TYPE_CHECKING:  # it is slow to import, and only builds and whole tables need it
+    import pyarrow as pa
 
 STORE = ArtifactKind(
     format="biograft-kb",
@@ -42,47 +45,24 @@ STORE = ArtifactKind(
     absent="build one with `biograft kb build`",
 )
 
-LARGE_TEXT = pa.large_string()
-
-SCHEMAS: dict[str, pa.Schema] = {
-    "names": pa.schema(
-        [
-            ("concept", pa.uint32()),
-            ("text", LARGE_TEXT),
-            ("language", pa.uint16()),
-            ("kind", pa.uint8()),
-            ("source", pa.uint16()),
-        ]
-    ),
-    "definitions": pa.schema(
-        [
-            ("concept", pa.uint32()),
-            ("text", LARGE_TEXT),
-            ("language", pa.uint16()),
-            ("source", pa.uint16()),
-        ]
-    ),
-    "types": pa.schema([("concept", pa.uint32()), ("type", pa.uint32())]),
-    "ids": pa.schema([("concept", pa.uint32()), ("id", LARGE_TEXT), ("kind", pa.uint8())]),
-    "relations": pa.schema(
-        [
-            ("head", pa.uint32()),
-            ("relation", pa.uint16()),
-            ("tail", pa.uint32()),
-            ("source", pa.uint16()),
-        ]
-    ),
-    "incoming": pa.schema([("relation_row", pa.uint32())]),
-    "names_index": pa.schema([("entry", pa.uint64())]),
-    "ids_index": pa.schema([("entry", pa.uint64())]),
-}
+SCHEMAS: dict[str, dict[str, str]] = {
+    "names": {
+        "concept": "uint32", "text": TEXT, "language": "uint16", "kind": "uint8", "source": "uint16"
+    },
+    "definitions": {"concept": "uint32", "text": TEXT, "language": "uint16", "source": "uint16"},
+    "types": {"concept": "uint32", "type": "uint32"},
+    "ids": {"concept": "uint32", "id": TEXT, "kind": "uint8"},
+    "relations": {"head": "uint32", "relation": "uint16", "tail": "uint32", "source": "uint16"},
+    "incoming": {"relation_row": "uint32"},
+    "names_index": {"entry": "uint64"},
+    "ids_index": {"entry": "uint64"},
+}  # fmt: skip
+"""The columns of each table, with their Arrow types."""
 
 GROUPED = ("names", "definitions", "types", "ids", "relations", "incoming")
 """Tables whose rows are grouped by concept, with their ends in ``concepts``."""
 
-SCHEMAS["concepts"] = pa.schema(
-    [("id", LARGE_TEXT), *((f"{table}_end", pa.uint32()) for table in GROUPED)]
-)
+SCHEMAS["concepts"] = {"id": TEXT, **{f"{table}_end": "uint32" for table in GROUPED}}
 
 NAME_KINDS = tuple(NameKind)
 ID_KINDS = tuple(IdKind)
@@ -98,13 +78,17 @@ class TableWriter:
     """Writes one table, batch after batch."""
 
     def __init__(self, folder: Path, table: str) -> None:
-        self.table, self.schema = table, SCHEMAS[table]
+        import pyarrow as pa
+
+        self.table, self.schema = table, _arrow_schema(table)
         self.n_rows = 0
         self._sink = pa.OSFile(str(folder / file_name(table)), "wb")
         self._writer = pa.ipc.new_file(self._sink, self.schema)
 
     def write(self, columns: dict[str, Any]) -> None:
         """Append a batch; columns are Arrow arrays, polars series or numpy arrays."""
+        import pyarrow as pa
+
         arrays = [_to_arrow(columns[field.name], field.type) for field in self.schema]
         batch = pa.record_batch(arrays, schema=self.schema)
         if batch.num_rows:
@@ -123,7 +107,15 @@ class TableWriter:
         self.close()
 
 
+def _arrow_schema(table: str) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in SCHEMAS[table].items()])
+
+
 def _to_arrow(column: Any, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
     if not isinstance(column, pa.Array | pa.ChunkedArray | np.ndarray):
         import polars as pl  # only builds pass series, and they have polars loaded
 
@@ -196,8 +188,8 @@ def first_of_each(values: npt.NDArray[Any], n: int) -> npt.NDArray[np.intp]:
 class TextColumn:
     """A column of texts in a memory-mapped table."""
 
-    def __init__(self, arrays: list[pa.Array]) -> None:
-        chunks = [_text_chunk(array) for array in arrays] or [(np.zeros(1, np.int64), _EMPTY)]
+    def __init__(self, chunks: list[TextChunk]) -> None:
+        chunks = chunks or [TextChunk(np.zeros(1, np.int64), memoryview(b""))]
         self._chunks = [(view(offsets), data) for offsets, data in chunks]
         self._starts = _starts([offsets[:-1] for offsets, _ in self._chunks])
 
@@ -206,24 +198,6 @@ class TextColumn:
         offsets, data = self._chunks[chunk]
         position = row - self._starts[chunk]
         return str(data[offsets[position] : offsets[position + 1]], "utf-8")
-
-
-_EMPTY = memoryview(b"")
-
-
-def _number_chunk(array: pa.Array) -> npt.NDArray[Any]:
-    """Return the numbers of an array where they lie; Arrow's own ``to_numpy`` imports pandas."""
-    _, data = array.buffers()
-    if array.null_count:
-        raise ValueError(f"expected numbers in all rows, found {array.null_count} without one")
-    numbers = np.frombuffer(data or b"", np.dtype(str(array.type)))
-    return numbers[array.offset : array.offset + len(array)]
-
-
-def _text_chunk(array: pa.Array) -> tuple[npt.NDArray[np.int64], memoryview]:
-    _, offsets, data = array.buffers()
-    positions = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    return positions, memoryview(data or b"")
 
 
 def _starts(chunks: list[Any]) -> list[int]:
@@ -238,45 +212,48 @@ class Table:
     """One memory-mapped table of a store."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.path = path = folder / file_name(name)
+        self.path, self.name = folder / file_name(name), name
         try:
-            self._file = pa.ipc.open_file(pa.memory_map(str(path)))
-            self._batches = [self._file.get_batch(k) for k in range(self._file.num_record_batches)]
-            for batch in self._batches:
-                batch.validate()  # that its buffers are as long as it says
-        except (OSError, pa.ArrowException) as error:
+            self._file = open_arrow(self.path)
+        except (OSError, ValueError) as error:
             raise StoreError(
-                f"{path}: missing or damaged ({error}); build the store again"
+                f"{self.path}: missing or damaged ({error}); build the store again"
             ) from error
         self._checked = False
-        if self._file.schema != SCHEMAS[name]:
-            raise StoreError(f"{path}: unexpected columns; build the store again")
-        self.n_rows: int = sum(batch.num_rows for batch in self._batches)
+        if self._file.types != SCHEMAS[name]:
+            raise StoreError(f"{self.path}: unexpected columns; build the store again")
+        self.n_rows = self._file.n_rows
 
     def numbers(self, column: str) -> NumberColumn:
         """Return a column of numbers."""
-        return NumberColumn([_number_chunk(batch.column(column)) for batch in self._batches])
+        return NumberColumn(cast("list[npt.NDArray[Any]]", self._file.chunks[column]))
 
     def texts(self, column: str) -> TextColumn:
         """Return a column of texts."""
-        return TextColumn([batch.column(column) for batch in self._batches])
+        return TextColumn(self._text_chunks(column))
+
+    def _text_chunks(self, column: str) -> list[TextChunk]:
+        return cast("list[TextChunk]", self._file.chunks[column])
 
     def _check_texts(self) -> None:
         """Refuse texts out of their file, which Arrow would read all the same."""
-        for field in self._file.schema:
-            if not pa.types.is_large_string(field.type):
-                continue
-            for batch in self._batches:
-                offsets, data = _text_chunk(batch.column(field.name))
+        for column, kind in SCHEMAS[self.name].items():
+            for offsets, data in self._text_chunks(column) if kind == TEXT else ():
                 first, last = max(int(offsets[0]), 0), min(int(offsets[-1]), len(data))
                 try:
-                    check_ends(field.name, offsets, last, first=first)
+                    check_ends(column, offsets, last, first=first)
                 except ValueError as error:
                     raise STORE.damaged(self.path, error) from error
 
     def to_arrow(self) -> pa.Table:
         """Return the whole table as an Arrow table, still memory-mapped."""
+        import pyarrow as pa
+
         if not self._checked:
             self._check_texts()
             self._checked = True
-        return pa.Table.from_batches(self._batches, self._file.schema)
+        try:
+            with pa.memory_map(str(self.path)) as source:
+                return pa.ipc.open_file(source).read_all()
+        except (OSError, pa.ArrowException) as error:
+            raise STORE.damaged(self.path, error) from error

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from biograft.artifacts import ArtifactKind
-from biograft.errors import ConfigError, StoreError
+from biograft.errors import ConfigError, EncoderWarning, StoreError
 
 SETTINGS = ArtifactKind(
     format="biograft-encoder",
@@ -27,10 +27,6 @@ SETTINGS = ArtifactKind(
 )
 _KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 _OLD_MODES = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
-
-
-class EncoderWarning(UserWarning):
-    """The pooling of an encoder is stated nowhere, and the default may be wrong."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

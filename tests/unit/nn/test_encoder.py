@@ -10,9 +10,14 @@ from safetensors.torch import load_file, save_file
 from tiny_models import tiny_encoder_folder
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertForMaskedLM
 
-from biograft.errors import ConfigError, NotFoundError, OutputError, StoreError
+from biograft.errors import (
+    ConfigError,
+    EncoderWarning,
+    NotFoundError,
+    OutputError,
+    StoreError,
+)
 from biograft.nn import POOLINGS, EncoderSettings, TextEncoder
-from biograft.nn.settings import EncoderWarning
 
 TEXTS = [
     "heart attack",
