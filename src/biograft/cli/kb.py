@@ -1,4 +1,4 @@
-"""``biograft kb``: build, formats, info, show, search, export."""
+"""``biograft kb``: build, formats, info, show, search, export, diff."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from biograft.cli.kb_diff import diff
 from biograft.cli.options import (
     Json,
     Overwrite,
@@ -34,10 +35,13 @@ if TYPE_CHECKING:
 _MAX_EXAMPLES = 3
 
 app = typer.Typer(
-    help="Build, inspect, search and export a knowledge base.",
+    help="Build, inspect, search, export and compare knowledge bases.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+app.command()(diff)
 
 
 @app.command()

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
         SemanticType as SemanticType,
     )
     from biograft.kb.config import BuildConfig as BuildConfig, NameRules as NameRules
+    from biograft.kb.diff import (
+        CHANGES as CHANGES,
+        Change as Change,
+        StoreDiff as StoreDiff,
+        diff_stores as diff_stores,
+    )
     from biograft.kb.export import EXPORTS as EXPORTS, export_store as export_store
     from biograft.kb.manifest import BuildReport as BuildReport, SourceReport as SourceReport
     from biograft.kb.search import search_names as search_names

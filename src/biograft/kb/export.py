@@ -28,9 +28,20 @@ def export_store(
     """Write a store to a file (gzipped for ``.gz``) or to stdout; return the line count."""
     if form not in EXPORTS:
         raise NotFoundError(f"no export format is called {form!r}; {nearest(form, EXPORTS)}")
-    lines = EXPORTS[form](base)
+    return write_lines(EXPORTS[form](base), target, form, overwrite=overwrite, progress=progress)
+
+
+def write_lines(
+    lines: Iterator[str],
+    target: Path | None,
+    what: str,
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> int:
+    """Write lines to a file (gzipped for ``.gz``) or to stdout; return their number."""
     progress = progress or Progress(enabled=False)
-    progress.start(f"writing {form}")
+    progress.start(f"writing {what}")
     try:
         if target is None:
             return _write(lines, sys.stdout.buffer, progress)

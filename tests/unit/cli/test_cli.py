@@ -32,7 +32,7 @@ COMMANDS = [path for path, command in TREE.items() if not hasattr(command, "comm
 
 def test_command_names():
     groups = {
-        "kb": ("build", "formats", "info", "show", "search", "export"),
+        "kb": ("build", "formats", "info", "show", "search", "export", "diff"),
         "graph": ("embed", "evaluate", "neighbours"),
         "corpus": ("convert", "formats", "annotate", "segment", "tasks"),
         "evaluate": ("assertion", "link", "task", "text"),

@@ -1,4 +1,4 @@
-"""``biograft kb``: build, formats, info, show, search, export."""
+"""``biograft kb``: build, formats, info, show, search, export, diff."""
 
 from __future__ import annotations
 
@@ -386,3 +386,64 @@ def test_show_finds_a_concept_by_a_cross_reference(run_main, tmp_path):
     (shown,) = run_main("kb", "show", tmp_path / "K", "X:1", "--json").json
     assert shown["id"] == "A"
     assert run_main("kb", "show", tmp_path / "K", "X:2").code == 2
+
+
+# ---- kb diff
+
+
+@pytest.fixture
+def later(run_main, write, tmp_path) -> Path:
+    concepts = [
+        {**SOURCE[0], "name": "Flu", "ids": ["D3"], "relations": {}},
+        SOURCE[1],
+        {"id": "D4", "name": "Cough"},
+    ]
+    source = write("b.jsonl", "".join(json.dumps(concept) + "\n" for concept in concepts))
+    assert run_main("kb", "build", source, "-o", tmp_path / "KB2").code == 0
+    return tmp_path / "KB2"
+
+
+def test_diff_prints_counts_and_examples(run_main, store, later):
+    done = run_main("kb", "diff", store, later)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "concepts                 3 -> 3",
+        "names                    8 -> 9",
+        "added                    1  new concepts",
+        "                            D4 Cough",
+        "retired                  0  concepts that are gone",
+        "merged                   1  concepts merged into another",
+        "                            D3 Fever -> D1 (by alternate id)",
+        "replaced                 0  concepts replaced by a new one",
+        "renamed                  1  other preferred names",
+        "                            D1 Influenza -> Flu",
+        "name-added               1  names gained",
+        "                            D1 Flu: + Flu (en)",
+        "name-removed             0  names lost",
+        "moved                    1  concepts with other parents",
+        "                            D1 Flu: - D2",
+        "types-changed            0  concepts with other types",
+    ]
+
+
+def test_diff_as_json_with_an_exit_code(run_main, store, later):
+    done = run_main("kb", "diff", store, later, "--only", "merged", "--json", "--exit-code")
+    assert done.code == 1
+    (value,) = done.json
+    assert value["counts"] == {"merged": 1}
+    assert value["examples"]["merged"][0]["new"] == ["D1"]
+    assert run_main("kb", "diff", store, store, "--exit-code").code == 0
+
+
+def test_diff_writes_a_new_file_only(run_main, store, later, tmp_path):
+    out = tmp_path / "changes.tsv"
+    assert run_main("kb", "diff", store, later, "-o", out).err == f"5 changes written to {out}\n"
+    assert len(out.read_text().splitlines()) == 6
+    assert run_main("kb", "diff", store, later, "-o", out).code == 2
+    assert run_main("kb", "diff", store, later, "-o", out, "--overwrite").code == 0
+
+
+def test_diff_refuses_a_file_before_comparing(run_main, store, tmp_path):
+    done = run_main("kb", "diff", store, store, "-o", tmp_path / "c.csv")
+    assert (done.code, done.out) == (2, "")
+    assert "ends in .tsv, .jsonl" in done.err
