@@ -1,7 +1,7 @@
 """The arrays of a names index: vocabulary, trie of tokens, and the rows of the names at each node.
 
-Names are sequences of tokens. Tokens that begin a name have the first numbers, so that token ``t``
-leads from the root of the trie to node ``1 + t``.
+Names are sequences of normal forms of tokens. Forms that begin a name have the first numbers, so
+that form ``t`` leads from the root of the trie to node ``1 + t``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,13 @@ import numpy.typing as npt
 
 from biograft.arrays import check_ends, check_length, check_range, open_array
 from biograft.corpus.name_rules import NamesIndexConfig, choose_names
+from biograft.corpus.token_forms import (
+    NUMERALS,
+    changed_forms,
+    hash_surfaces,
+    numeral_tokens,
+    read_numerals,
+)
 from biograft.corpus.tokens import Codes, Ints, find_tokens, join_texts
 from biograft.corpus.vocabulary import Int32s, Uints, Vocabulary, VocabularyBuilder
 from biograft.kb.keys import text_buffers
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
 _KINDS: dict[str, type[np.generic]] = {
     "slots": np.uint64,
     "word_ends": np.int64,
+    "forms": np.int32,
     "cased_ends": np.int64,
     "cased_bytes": np.uint8,
 }
@@ -43,14 +51,18 @@ class NameArrays(NamedTuple):
     slots: npt.NDArray[np.uint64]
     word_ends: Ints
     letters: Codes
+    forms: Int32s
+    """The number of the normal form of each token of the vocabulary; -1 if no name has it."""
     tokens: Uints
-    """The token that leads to each node."""
+    """The form that leads to each node."""
     children: Uints
     """Where the children of each node begin, one more than there are nodes."""
     row_starts: Uints
     """Where the rows of the names that end at each node begin, one more than there are nodes."""
     rows: Uints
     """Rows of names, ascending within a node; a row has an *entry* here for each of its names."""
+    surfaces: Uints
+    """A hash of the tokens of each entry, as written: names of a node may differ in them."""
     cased: Uints
     """Entries of the names that match only as written, ascending."""
     cased_ends: Ints
@@ -78,6 +90,8 @@ class NameArrays(NamedTuple):
         Vocabulary(self.slots, self.word_ends, self.letters).check()
         n_words, n_nodes = len(self.word_ends) - 1, len(self.tokens)
         check_nodes(self.children, n_nodes)
+        check_length("forms", self.forms, n_words)
+        check_range("forms", self.forms, -1, max(n_words - 1, 0))
         check_range("tokens", self.tokens, 0, max(n_words - 1, 0))
         n_first = int(self.children[1]) - 1
         if not np.array_equal(self.tokens[1 : 1 + n_first], np.arange(n_first)):
@@ -85,6 +99,7 @@ class NameArrays(NamedTuple):
         check_length("row_starts", self.row_starts, n_nodes + 1)
         check_ends("row_starts", self.row_starts, len(self.rows))
         check_range("rows", self.rows, 0, n_rows - 1)
+        check_length("surfaces", self.surfaces, len(self.rows))
         check_range("cased", self.cased, 0, len(self.rows) - 1)
         if not bool((self.cased[1:] > self.cased[:-1]).all()):
             raise ValueError("cased: expected entries that rise")
@@ -148,16 +163,20 @@ class _Names:
         self.config = config
         self.skipped: Counter[str] = Counter()
         self.vocabulary = VocabularyBuilder()
+        self.vocabulary.add(numeral_tokens())
         self.n = 0
         self.words: list[Int32s] = [np.zeros(0, np.int32)]
         self.lengths: list[Ints] = [np.zeros(0, np.int64)]
         self.rows: list[Ints] = [np.zeros(0, np.int64)]
+        self.surfaces: list[Uints] = [np.zeros(0, np.uint32)]
         self.as_written: dict[int, str] = {}
 
     def add(self, block: NameBlock) -> None:
         """Add the names of a block that are searched."""
         choice = choose_names(block.codes, block.text_at, self.config, self.skipped)
-        words = self.vocabulary.add(find_tokens(block.codes))
+        tokens = find_tokens(block.codes)
+        words = self.vocabulary.add(tokens)
+        read_numerals(words)
         is_word = words >= 0
         name_of = np.cumsum(~is_word)[is_word]  # separators have the number -1
         lengths = np.bincount(name_of, minlength=len(block.rows))
@@ -170,6 +189,7 @@ class _Names:
         self.words.append(words[is_word][kept[name_of]])
         self.lengths.append(lengths[kept])
         self.rows.append(block.rows[kept])
+        self.surfaces.append(hash_surfaces(tokens.hashes)[kept])
         self.n += int(kept.sum())
 
 
@@ -190,13 +210,16 @@ def build_arrays(
     words, rows = np.concatenate(names.words), np.concatenate(names.rows)
     ends = np.cumsum(np.concatenate(names.lengths))
     names.words.clear()
-    vocabulary, numbers = _order_words(names.vocabulary, words, ends)
+    vocabulary, forms, numbers = _normalise_words(names.vocabulary, words, ends)
     tokens, children, at = build_levels(numbers[words], ends)
     order = np.lexsort((rows, at))
     row_starts = np.zeros(len(tokens) + 1, np.int64)
     np.cumsum(np.bincount(at, minlength=len(tokens)), out=row_starts[1:])
+    surfaces = np.concatenate(names.surfaces)[order]
     trie = (array.astype(np.uint32) for array in (tokens, children, row_starts, rows[order]))
-    parts: Iterable[Any] = (*vocabulary, *trie, *_cased(names.as_written, order))
+    parts: Iterable[Any] = (
+        *vocabulary, forms, *trie, surfaces, *_cased(names.as_written, order)
+    )  # fmt: skip
     arrays = NameArrays(*parts)
     for array in arrays:
         array.setflags(write=False)  # as those of a file: compiled loops tell them apart
@@ -204,16 +227,42 @@ def build_arrays(
     return arrays, +names.skipped
 
 
-def _order_words(builder: VocabularyBuilder, words: Int32s, ends: Ints) -> tuple[Vocabulary, Ints]:
-    """Number the tokens anew, those that begin names first; also return the new numbers."""
-    is_first = np.zeros(builder.n_words, np.bool_)
-    is_first[words[np.concatenate([np.zeros(1, np.int64), ends[:-1]])[: len(ends)]]] = True
+def _normalise_words(
+    builder: VocabularyBuilder, words: Int32s, ends: Ints
+) -> tuple[Vocabulary, Int32s, Ints]:
+    """Number the forms of tokens, those that begin names first.
+
+    Return the vocabulary, with all forms; the form of each of its tokens; and that of each token
+    by its number in ``builder``.
+    """
     used = np.zeros(builder.n_words, np.bool_)
     used[words] = True
-    order = np.concatenate([np.flatnonzero(is_first), np.flatnonzero(used & ~is_first)])
-    numbers = np.zeros(builder.n_words, np.int64)
+    used[: len(NUMERALS)] = True
+    kept = np.flatnonzero(used)  # the numerals stay the first
+    changed, forms = changed_forms(builder.texts(kept))
+    added = builder.add(find_tokens(join_texts(forms)))
+    form_of = np.arange(builder.n_words)
+    form_of[kept[changed]] = added[added >= 0]
+    is_first, has_names = np.zeros((2, builder.n_words), np.bool_)
+    is_first[form_of[words[_starts(ends)]]] = True
+    has_names[form_of[words]] = True
+    order = np.concatenate([np.flatnonzero(is_first), np.flatnonzero(has_names & ~is_first)])
+    numbers = np.full(builder.n_words, -1, np.int64)
     numbers[order] = np.arange(len(order))
-    return builder.finish(order), numbers
+    kept = np.concatenate([kept, np.flatnonzero(has_names & ~_flags(kept, builder.n_words))])
+    own = numbers[form_of]
+    return builder.finish(kept), own[kept].astype(np.int32), own
+
+
+def _starts(ends: Ints) -> Ints:
+    """Return where each sequence begins."""
+    return np.concatenate([np.zeros(1, np.int64), ends[:-1]])[: len(ends)]
+
+
+def _flags(positions: Ints, n: int) -> npt.NDArray[np.bool_]:
+    flags = np.zeros(n, np.bool_)
+    flags[positions] = True
+    return flags
 
 
 def _cased(as_written: dict[int, str], order: Ints) -> tuple[Uints, Ints, npt.NDArray[np.uint8]]:

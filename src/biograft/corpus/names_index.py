@@ -1,9 +1,10 @@
 """Dictionary matching: find all names of a store in text.
 
-Names and text are compared by their normalised tokens (see :mod:`biograft.corpus.tokens`), so
-case, hyphens, accents and character width do not matter, and a name also matches with a plural
-*s* at its last word. :mod:`biograft.corpus.name_rules` says which names are searched. The arrays
-of an index lie on disk; they are memory-mapped, and shared by all processes.
+Names and text are compared by the normal forms of their tokens (:mod:`biograft.corpus.tokens`,
+:mod:`biograft.corpus.token_forms`): case, hyphens, accents, character width, plurals, possessives,
+British spelling, Greek letters and Roman numerals do not matter. Of names that differ in these,
+those written as the text count. :mod:`biograft.corpus.name_rules` says which names are searched.
+The arrays of an index lie on disk; they are memory-mapped, and shared by all processes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import compress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,10 +27,11 @@ from biograft.corpus.name_arrays import (
     build_arrays,
     walk,
 )
-from biograft.corpus.name_rules import NamesIndexConfig, with_case
+from biograft.corpus.name_rules import FUNCTION_WORDS, NamesIndexConfig, with_case
 from biograft.corpus.spans import Ints, Spans, select_disjoint
+from biograft.corpus.token_forms import TokenForms, surface_of
 from biograft.corpus.tokens import find_tokens, join_texts
-from biograft.corpus.vocabulary import Int32s, look_up
+from biograft.corpus.vocabulary import Int32s, Vocabulary
 from biograft.errors import StoreError
 from biograft.kb import KnowledgeBase
 from biograft.languages import language_code
@@ -36,7 +39,7 @@ from biograft.progress import Progress
 
 NAMES_INDEX = ArtifactKind(
     format="biograft-names",
-    version=1,
+    version=2,
     called="names index",
     remedy="run `biograft index` again",
     absent="make one with `biograft index`",
@@ -91,6 +94,7 @@ class NamesIndex:
         """Counts of names that are not searched, by reason."""
         self._excluded = excluded
         self._cache: dict[int, _Pattern] = {}
+        self._forms = TokenForms(Vocabulary(*arrays[:3]), arrays.forms)
 
     @classmethod
     def build(
@@ -209,9 +213,7 @@ class NamesIndex:
     def _search_in(self, texts: Sequence[str]) -> PatternMatches:
         arrays = self.arrays
         tokens = find_tokens(join_texts(texts))
-        words, stems = look_up(
-            *arrays[:3], tokens.letters, tokens.ends, tokens.hashes, tokens.stems
-        )
+        words, stems = self._forms.of(tokens)
         pattern, begin, stop = self._walk(words, stems)
         start, end = tokens.first[begin], tokens.last[stop]
         same = (begin[1:] == begin[:-1]) & (stop[1:] == stop[:-1])
@@ -227,49 +229,77 @@ class NamesIndex:
 
     def _walk(self, words: Int32s, stems: Int32s) -> Ints:
         """Return the node, and the first and last token, of each match: (3, matches)."""
+        trie = (self.arrays.tokens, self.arrays.children, self.arrays.row_starts)
         found: Ints = np.empty((3, len(words) + 16), np.int64)
-        n = walk(words, stems, *self.arrays[3:6], found)
+        n = walk(words, stems, *trie, found)
         if n > found.shape[1]:
             found = np.empty((3, n), np.int64)
-            walk(words, stems, *self.arrays[3:6], found)
+            walk(words, stems, *trie, found)
         return found[:, :n]
 
     def rows_of(self, pattern: int, text: str) -> tuple[int, ...]:
-        """Return the rows of the names of a pattern that match a text in its case."""
+        """Return the rows of the names of a pattern that match a text in its case.
+
+        If some are written as the text but for case and punctuation, only these. A text that is
+        excluded, or a function word such as *his*, matches no other form of it.
+        """
+        if text.lower() in FUNCTION_WORDS:
+            return ()
         known = self._cache.get(pattern)
         if known is None:
             if len(self._cache) > _CACHE_SIZE:
                 self._cache.clear()
             known = self._cache[pattern] = self._read_pattern(pattern)
-        if known.cases is None:
-            return known.rows
-        cased = with_case(text)
-        return tuple(
-            row
-            for row, case in zip(known.rows, known.cases, strict=True)
-            if case is None or cased in (case, f"{case}s")
-        )
+        rows, surfaces = known.rows, known.surfaces
+        if known.cases is not None:
+            cased = with_case(text)
+            fit = [case is None or cased in (case, f"{case}s") for case in known.cases]
+            rows = tuple(compress(rows, fit))
+            surfaces = surfaces and list(compress(surfaces, fit))
+        if not surfaces or not (known.excluded or len(rows) > 1):
+            return rows
+        own = surface_of(text)
+        exact = tuple(compress(rows, [each == own for each in surfaces]))
+        return exact if exact or own in known.excluded else rows
 
     def _read_pattern(self, pattern: int) -> _Pattern:
         first, end = self.arrays.row_starts[pattern : pattern + 2].tolist()
         rows = self.arrays.rows[first:end].tolist()
+        surfaces = self.arrays.surfaces[first:end].tolist()
         cases: list[str | None] = [None] * len(rows)
         low, high = np.searchsorted(self.arrays.cased, np.array([first, end], np.uint32)).tolist()
         for k in range(low, high):
             begin, stop = self.arrays.cased_ends[k : k + 2].tolist()
             text = self.arrays.cased_bytes[begin:stop].tobytes()
             cases[int(self.arrays.cased[k]) - first] = text.decode(errors="replace")
+        distinct, excluded = len(set(surfaces)), frozenset[int]()
         if not self._excluded.isdisjoint(rows):
+            excluded = frozenset(
+                surface
+                for row, surface in zip(rows, surfaces, strict=True)
+                if row in self._excluded
+            )
             kept = [k for k, row in enumerate(rows) if row not in self._excluded]
             rows, cases = [rows[k] for k in kept], [cases[k] for k in kept]
-        return _Pattern(tuple(rows), cases if any(case is not None for case in cases) else None)
+            surfaces = [surfaces[k] for k in kept]
+        return _Pattern(
+            tuple(rows),
+            cases if any(case is not None for case in cases) else None,
+            surfaces if distinct > 1 else None,
+            excluded,
+        )
 
 
 class _Pattern(NamedTuple):
-    """The names of a node: their rows, and the case of each that matches only as written."""
+    """The names of a node."""
 
     rows: tuple[int, ...]
     cases: list[str | None] | None
+    """The case of each that matches only as written; None if there is none."""
+    surfaces: list[int] | None
+    """The hash of each as written; None if they are equal."""
+    excluded: frozenset[int]
+    """Hashes of names that never match."""
 
 
 def _batches(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:

@@ -2,7 +2,8 @@
 
 Text is case folded, stripped of accents, and its traditional Chinese characters become simplified
 ones (OpenCC, character by character, so that offsets stay). Hyphens and whitespace separate words,
-an apostrophe within a word is dropped, and other punctuation is a token of its own. A word in
+an apostrophe within a word is dropped, and other punctuation is a token of its own. A Greek letter
+that stands alone is its name, a word of its own: *TNFα* has the tokens of *TNF-alpha*. A word in
 *s* that may be a plural has a second hash, that of its stem.
 """
 
@@ -18,6 +19,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from biograft.corpus.word_forms import GREEK
 from biograft.text import APOSTROPHES, HAN_RANGES
 
 
@@ -206,6 +208,12 @@ _CLASSES = {
 }  # fmt: skip
 
 
+_GREEK_RANGE = (0x370, 0x400)
+_SPELLED = 0xF0000
+"""Codes for private use from here on stand for Greek letters that are spelled out."""
+_MU = 0x3BC
+
+
 class _Folding:
     """The folded form of each character with its kind, filled in on first use.
 
@@ -250,6 +258,9 @@ def _pack(kind: int, value: int) -> int:
 def _fold(char: str) -> str:
     if char in APOSTROPHES:
         return "'"
+    if _SPELLED <= ord(char) < _SPELLED + _GREEK_RANGE[1]:
+        name = GREEK.get(chr(ord(char) - _SPELLED))
+        return f" {name} " if name else char
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
     return simplify(folded)
 
@@ -297,4 +308,33 @@ def join_texts(texts: Sequence[str]) -> Codes:
 
 def find_tokens(codes: Codes) -> Tokens:
     """Find the tokens of texts that were joined by ``join_texts``; no token crosses a separator."""
-    return _FOLDING.scan(codes)
+    return _FOLDING.scan(_spell_greek(codes))
+
+
+def _spell_greek(codes: Codes) -> Codes:
+    """Mark the Greek letters that stand alone, but not the one of units: *μg*."""
+    is_greek = (codes >= _GREEK_RANGE[0]) & (codes < _GREEK_RANGE[1])
+    at = np.flatnonzero(is_greek)
+    if not len(at):
+        return codes
+    padded = np.zeros(len(codes) + 2, np.uint32)
+    padded[1:-1] = codes
+    near_greek = np.zeros(len(codes) + 2, np.bool_)
+    near_greek[1:-1] = is_greek
+    lower = _greek_letters()[codes[at] - _GREEK_RANGE[0]]
+    after = padded[at + 2] | 0x20
+    is_unit = (lower == _MU) & (after >= ord("a")) & (after <= ord("z"))
+    chosen = (lower > 0) & ~near_greek[at] & ~near_greek[at + 2] & ~is_unit
+    spelled = codes.copy()
+    spelled[at[chosen]] = lower[chosen] + _SPELLED
+    return spelled
+
+
+@cache
+def _greek_letters() -> Codes:
+    """Return the lower-case letter of each Greek code that has a name, 0 for others."""
+    letters = np.zeros(_GREEK_RANGE[1] - _GREEK_RANGE[0], np.uint32)
+    for code in range(*_GREEK_RANGE):
+        if chr(code).lower() in GREEK:
+            letters[code - _GREEK_RANGE[0]] = ord(chr(code).lower())
+    return letters

@@ -166,6 +166,13 @@ class VocabularyBuilder:
         )  # fmt: skip
         return words
 
+    def texts(self, words: Ints) -> list[str]:
+        """Return the letters of some of the tokens."""
+        used = int(self._word_ends[self.n_words])
+        text = self._letters[:used].tobytes().decode("utf-32-le", "surrogatepass")
+        firsts, ends = self._word_ends[words].tolist(), self._word_ends[words + 1].tolist()
+        return [text[first:end] for first, end in zip(firsts, ends, strict=True)]
+
     def finish(self, order: Ints) -> Vocabulary:
         """Return the vocabulary of some of the tokens, in this order."""
         n = len(order)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from biograft.corpus.tokens import simplify
+from biograft.corpus.word_forms import GREEK, ROMAN_NUMBERS, british, singular
 from biograft.errors import ConfigError, nearest
 from biograft.text import APOSTROPHES, HAN
 
@@ -63,89 +64,6 @@ def _read_han(text: str) -> int | None:
     return 10 * _DIGITS.get(tens, 1) + _DIGITS.get(ones, 0)
 
 
-_SINGULARS = frozenset(
-    """
-    always ascites atlas biceps caries chaos cosmos diabetes facies forceps gas herpes lens measles
-    menses mumps news pancreas pons pubes quadriceps rabies rickets scabies series shingles species
-    tabes triceps yaws
-    """.split()
-)
-_NO_OSIS = frozenset(
-    """
-    celluloses composes doses fructoses glucoses hoses lactoses maltoses noses overdoses poses
-    purposes riboses roses sucroses
-    """.split()
-)
-
-
-def singular(word: str) -> str:
-    """Return the singular of an English plural; words that only look like one are unchanged.
-
-    >>> [singular(w) for w in "diagnoses diseases abscesses arteries viruses diabetes".split()]
-    ['diagnosis', 'disease', 'abscess', 'artery', 'virus', 'diabetes']
-    """
-    plain = word.isascii() and word.isalpha() and len(word) > 3 and word.endswith("s")
-    if not plain or word.endswith(("ss", "us", "is")) or word in _SINGULARS:
-        return word
-    if word.endswith("es"):
-        return _singular_of_es(word)
-    return word[:-1]
-
-
-def _singular_of_es(word: str) -> str:
-    if word.endswith("ies"):
-        return f"{word[:-3]}y" if len(word) > 4 else word[:-1]
-    if word.endswith("itides"):
-        return f"{word[:-3]}s"
-    greek = word.endswith(("stases", "lyses", "theses"))
-    if greek or (word.endswith("oses") and word not in _NO_OSIS):
-        return f"{word[:-2]}is"
-    hissing = word.endswith(("sses", "xes", "ches", "shes"))
-    latin = word.endswith("uses") and not word.endswith(("auses", "ouses", "fuses"))
-    if (hissing and not word.endswith("aches")) or latin:
-        return word[:-2]
-    return word[:-1]
-
-
-_DIGRAPH = re.compile(
-    # ae becomes e, but not in aero-, -ael and the Latin ending
-    r"ae(?=[a-z])(?!r[oi]|l)"
-    # oe only where it is one sound: not in gastroenteritis, leukoencephalopathy
-    r"|oe(?=soph|stro|stra|dem|t(?:us|al))|(?<=c)oe(?=l[io])|(?<=rrh|.pn)oe(?=[ai])"
-    r"|(?<=m)oe(?=[bo])",
-    re.IGNORECASE,
-)
-_AMERICAN = tuple(
-    (re.compile(pattern, re.IGNORECASE), american)
-    for pattern, american in (
-        (r"(tum|col|behavi|hum|od|harb|fav|vap|lab|neighb)ou(r)", r"\1o\2"),
-        (r"(cent|fib|lit|met|tit|goit|calib)re(s?)\b", r"\1er\2"),
-        (r"(?<=[a-z]i)s(?=ations?\b)", "z"),
-        (r"(sul)ph", r"\1f"),
-        (r"(leu)c(?=ocyt|open|oenc|em)", r"\1k"),
-        (r"(alumin)i(um)\b", r"\1\2"),
-    )
-)
-
-
-def british(word: str) -> str:
-    """Convert British spelling to American: haemorrhage, oesophagus, tumour, fibre, sulphate."""
-    for joined, parted in (("æ", "ae"), ("œ", "oe"), ("Æ", "Ae"), ("Œ", "Oe")):
-        word = word.replace(joined, parted)
-    word = _DIGRAPH.sub(_as_e, word)
-    for pattern, american in _AMERICAN:
-        word = pattern.sub(american, word)
-    return word
-
-
-def _as_e(match: re.Match[str]) -> str:
-    return "E" if match[0][0].isupper() else "e"
-
-
-_NUMBERS = {
-    name: str(value)
-    for value, name in enumerate("i ii iii iv v vi vii viii ix x xi xii xiii".split(), 1)
-}
 _NEEDS_KIND = frozenset("ivx")
 """Single letters: numerals only after one of the words below."""
 _NUMBERED_KINDS = frozenset(
@@ -164,7 +82,7 @@ def roman(text: str) -> str:
     parts, done, before = [], 0, ""
     for match in _TOKENS.finditer(text):
         word = match[0]
-        number = _NUMBERS.get(word.lower()) if word in (word.lower(), word.upper()) else None
+        number = ROMAN_NUMBERS.get(word.lower()) if word in (word.lower(), word.upper()) else None
         if number and (word.lower() not in _NEEDS_KIND or before in _NUMBERED_KINDS):
             parts += [text[done : match.start()], number]
             done = match.end()
@@ -199,12 +117,6 @@ _NO_APOSTROPHES = str.maketrans(dict.fromkeys(APOSTROPHES))
 _ASCII_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation, " ")) | _NO_APOSTROPHES
 _OTHER_PUNCTUATION = _PunctuationTable()
 
-_GREEK = {
-    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta",
-    "η": "eta", "θ": "theta", "ι": "iota", "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu",
-    "ξ": "xi", "ο": "omicron", "π": "pi", "ρ": "rho", "σ": "sigma", "ς": "sigma", "τ": "tau",
-    "υ": "upsilon", "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega",
-}  # fmt: skip
 _CACHE_SIZE = 1 << 18
 """Number of words whose form is cached."""
 _STOPWORDS = frozenset("of the in with by to for from on nos and or".split())
@@ -230,7 +142,7 @@ def greek(text: str) -> str:
     characters = []
     for i, char in enumerate(text):
         before, after = text[i - 1 : i], text[i + 1 : i + 2]
-        name = _GREEK.get("μ" if char == "µ" else char.lower())
+        name = GREEK.get("μ" if char == "µ" else char.lower())
         if name is None or _is_greek(before) or _is_greek(after):
             characters.append(char)
             continue

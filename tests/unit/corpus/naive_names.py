@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from biograft.corpus.name_rules import (
     _SEARCHED,
+    FUNCTION_WORDS,
     NamesIndexConfig,
     _judge_name,
     _needs_case,
@@ -20,6 +23,7 @@ from biograft.corpus.tokens import (
     _fold,
     _kind,
 )
+from biograft.corpus.word_forms import GREEK, ROMAN_NUMBERS, word_form
 
 Token = tuple[str, int, int]
 
@@ -28,8 +32,18 @@ def naive_tokens(text: str) -> list[Token]:
     """The folded letters of each token, and its offsets in the text."""
     chars: list[tuple[str, int, int]] = []
     base = SPACE
-    for position, char in enumerate(text.replace(NAME_SEPARATOR, " ")):
-        for folded in _fold(char):
+    text = text.replace(NAME_SEPARATOR, " ")
+    for position, char in enumerate(text):
+        alone = not re.search(
+            "[\u0370-\u03ff]",
+            text[max(position - 1, 0) : position] + text[position + 1 : position + 2],
+        )
+        is_unit = char in "μΜ" and re.match("[A-Za-z]", text[position + 1 : position + 2])
+        if "\u0370" <= char < "\u0400" and char.lower() in GREEK and alone and not is_unit:
+            parts = f" {GREEK[char.lower()]} "
+        else:
+            parts = _fold(char)
+        for folded in parts:
             kind = _kind(folded)
             if kind == INVISIBLE:
                 continue
@@ -60,8 +74,31 @@ def stem(letters: str) -> str:
     return letters[:-1] if is_plural and before.isascii() and before.isalnum() else ""
 
 
+KINDS = "type grade stage class phase factor group".split()
+HAN = dict(zip("一二三四五六七八九", "123456789", strict=True))
+
+
+def forms(letters: list[str]) -> list[str]:
+    """The normal form of each token; the kinds that are numbered are looked at as written."""
+    result = []
+    for n, word in enumerate(letters):
+        before, after = letters[n - 1] if n else "", letters[n + 1] if n + 1 < len(letters) else ""
+        is_kind = before in [*KINDS, *(f"{kind}s" for kind in KINDS if kind != "class"), "classes"]
+        if word in ("i", "v", "x") and (is_kind or after in [*"型期级度"]):
+            result.append(ROMAN_NUMBERS[word])
+        elif word in HAN and after in [*"型期级度"] and before not in [*HAN, "十"]:
+            result.append(HAN[word])
+        else:
+            result.append(word_form(word) if word.isalnum() else word)
+    return result
+
+
 def written(name: str) -> tuple[str, str]:
     return with_case(name), with_case(name) + "s"
+
+
+def own_letters(text: str) -> list[str]:
+    return [letters for letters, _, _ in naive_tokens(text)]
 
 
 def naive_matches(
@@ -69,25 +106,30 @@ def naive_matches(
 ) -> list[tuple[int, int, tuple[int, ...]]]:
     """All matches: by start, the longer first, of one span an exact one before that of a plural."""
     rows_of: dict[tuple[str, ...], list[int]] = {}
+    letters_of = [[letters for letters, _, _ in naive_tokens(name)] for name in names]
     for row, name in enumerate(names):
-        key = tuple(letters for letters, _, _ in naive_tokens(name))
-        if key and _judge_name(name, config) == _SEARCHED:
-            rows_of.setdefault(key, []).append(row)
+        if letters_of[row] and _judge_name(name, config) == _SEARCHED:
+            rows_of.setdefault(tuple(forms(letters_of[row])), []).append(row)
     tokens = naive_tokens(text)
+    every = forms([token[0] for token in tokens])
     found = []
     for i in range(len(tokens)):
         for j in range(i, len(tokens)):
             letters = [token[0] for token in tokens[i : j + 1]]
             start, end = tokens[i][1], tokens[j][2]
-            for is_stem, last in enumerate((letters[-1], stem(letters[-1]))):
+            if text[start:end].lower() in FUNCTION_WORDS:
+                continue
+            stemmed = word_form(stem(letters[-1]))
+            for is_stem, last in enumerate(dict.fromkeys([every[j], stemmed])):
                 rows = [
                     row
-                    for row in rows_of.get((*letters[:-1], last), ())
+                    for row in rows_of.get((*every[i:j], last), ())
                     if not _needs_case(names[row], config)
                     or with_case(text[start:end]) in written(names[row])
                 ]
+                exact = [row for row in rows if letters_of[row] == own_letters(text[start:end])]
                 if rows:
-                    found.append((start, -end, is_stem, rows[0], tuple(rows)))
+                    found.append((start, -end, is_stem, rows[0], tuple(exact or rows)))
     return [(start, -end, rows) for start, end, _, _, rows in sorted(found)]
 
 
