@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -46,7 +47,7 @@ def test_columns_are_those_of_pyarrow(tmp_path_factory, parts):
         found = [
             str(data[start:end], "utf-8")
             for offsets, data in chunks
-            for start, end in zip(offsets[:-1], offsets[1:], strict=True)
+            for start, end in pairwise(offsets)
         ]
         assert found == values
 
