@@ -6,6 +6,8 @@ import sys
 import time
 from typing import TextIO
 
+from biograft.compiled import announce
+
 _REDRAW_SECONDS = 0.2
 
 
@@ -19,6 +21,8 @@ class Progress:
     def __init__(self, *, enabled: bool = True, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self.enabled = enabled and self._stream.isatty()
+        if enabled:
+            announce(self._stream)
         self._stage, self._started, self._drawn, self._rows = "", 0.0, 0.0, 0
         self._done_before = 0.0
         self.seconds: dict[str, float] = {}

@@ -13,11 +13,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from biograft.arrays import check_ends, check_length, check_range, open_array
+from biograft.compiled import njit
 from biograft.corpus.name_rules import NamesIndexConfig, choose_names
 from biograft.corpus.token_forms import (
     NUMERALS,
@@ -279,7 +279,7 @@ def _cased(as_written: dict[int, str], order: Ints) -> tuple[Uints, Ints, npt.ND
     return entries[by_entry].astype(np.uint32), ends, joined
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(work=lambda words, *_: 10 * len(words))
 def walk(  # noqa: C901 - the loop that all text passes through
     words: Int32s, stems: Int32s, tokens: Uints, children: Uints, row_starts: Uints, out: Ints
 ) -> int:
@@ -321,7 +321,7 @@ def walk(  # noqa: C901 - the loop that all text passes through
     return n
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _child(tokens: Uints, first: Any, end: Any, word: Any) -> Any:
     """Return the child by a token among the nodes of a range, 0 if there is none."""
     if first == 1:  # of the root, which has the first tokens in their order

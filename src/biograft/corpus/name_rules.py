@@ -16,10 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from biograft.compiled import njit
 from biograft.corpus.tokens import Codes, Hashes, is_invisible, separates_words
 from biograft.errors import ConfigError
 from biograft.sources.files import read_lines
@@ -227,7 +227,7 @@ def _listed_hashes() -> Hashes:
     return np.sort(_hash_words(words, len(_LISTED)))
 
 
-@numba.njit(cache=True)
+@njit()
 def _hash_words(codes: Codes, n: int) -> Hashes:
     hashes = np.zeros(n, np.uint64)
     word = 0
@@ -239,7 +239,7 @@ def _hash_words(codes: Codes, n: int) -> Hashes:
     return hashes
 
 
-@numba.njit(cache=True)
+@njit()
 def _judge(
     codes: Codes, table: Codes, listed: Hashes, n: int, min_length: int, acronym_length: int
 ) -> U8:
@@ -272,7 +272,7 @@ def _judge(
     return verdicts
 
 
-@numba.njit(cache=True, inline="always")
+@njit(inline="always")
 def _is_listed(key: Any, listed: Hashes) -> Any:
     at = np.searchsorted(listed, key)
     return at < len(listed) and listed[at] == key

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from biograft.compiled import njit
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -45,7 +46,7 @@ def select_disjoint(spans: Spans, scores: Floats) -> Ints:
     return rows
 
 
-@numba.njit(cache=True)
+@njit()
 def _disjoint(start: Ints, end: Ints, n_characters: int) -> Flags:
     """Take spans in order unless an end is covered by a taken one, which is at least as long."""
     taken = np.zeros(n_characters, np.bool_)

@@ -15,10 +15,10 @@ from functools import cache
 from threading import Lock
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from biograft.compiled import njit
 from biograft.corpus.word_forms import GREEK
 from biograft.text import APOSTROPHES, HAN_RANGES
 
@@ -82,7 +82,7 @@ class Tokens(NamedTuple):
     """Its end there, exclusive."""
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(work=lambda codes, *_: len(codes))
 def _count_folded(codes: Codes, table: Codes, several: Codes) -> int:
     """Count the folded characters of a text; -1 if the table lacks one."""
     total = 0
@@ -94,21 +94,21 @@ def _count_folded(codes: Codes, table: Codes, several: Codes) -> int:
     return total
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _mix(state: Any) -> Any:
     """Finish a hash; it is never 0."""
     mixed = (state ^ (state >> _HALF)) * _STEP
     return (mixed ^ (mixed >> _HALF)) | np.uint64(1)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _is_plural(n_letters: int, before: Any, latest: Any) -> bool:
     """Whether a word may be an English plural: two or more of a-z, 0-9 and then an *s*."""
     is_letter = ord("a") <= before <= ord("z") and before != _S
     return n_letters > 2 and latest == _S and (is_letter or ord("0") <= before <= ord("9"))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(work=lambda codes, *_: 2 * len(codes))
 def _scan(  # noqa: C901, PLR0912, PLR0915 - one pass over the characters
     codes: Codes, table: Codes, several: Codes, total: int
 ) -> tuple[Codes, Ints, Hashes, Hashes, Ints, Ints]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from biograft.arrays import check_ends, check_length, check_range
+from biograft.compiled import njit
 from biograft.corpus.tokens import Codes, Hashes, Ints, Tokens
 
 Uints = npt.NDArray[np.uint32]
@@ -49,7 +49,7 @@ class Vocabulary(NamedTuple):
             raise ValueError(f"slots: expected {_MAX_LOAD} a token, found {n_slots} of {n_words}")
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _find(
     slots: Hashes, word_ends: Ints, known: Codes, key: Any, letters: Codes, start: Any,
     end: Any,
@@ -74,7 +74,7 @@ def _find(
     return -1
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _insert(slots: Hashes, key: Any, word: int) -> None:
     """Put a new token into the table."""
     mask = np.uint64(len(slots) - 1)
@@ -84,7 +84,7 @@ def _insert(slots: Hashes, key: Any, word: int) -> None:
     slots[at] = (key >> _HALF << _HALF) | np.uint64(word + 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(work=lambda *arrays: 10 * len(arrays[4]))
 def look_up(
     slots: Hashes, word_ends: Ints, known: Codes, letters: Codes, ends: Ints, hashes: Hashes,
     stems: Hashes,
@@ -105,7 +105,7 @@ def look_up(
     return words, stem_words
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _add(
     slots: Hashes, word_ends: Ints, known: Codes, keys: Hashes, n_words: int, letters: Codes,
     ends: Ints, hashes: Hashes,
@@ -132,7 +132,7 @@ def _add(
     return words, n_words
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _fill_slots(keys: Hashes, n_slots: int) -> Hashes:
     """Build the table of distinct tokens by their hashes."""
     slots = np.zeros(n_slots, np.uint64)
@@ -160,6 +160,7 @@ class VocabularyBuilder:
         self._letters = _with_space(self._letters, used + len(tokens.letters))
         self._word_ends = _with_space(self._word_ends, most + 1)
         self._keys = _with_space(self._keys, most)
+        words: Int32s
         words, self.n_words = _add(
             self._slots, self._word_ends, self._letters, self._keys, self.n_words,
             tokens.letters, tokens.ends, tokens.hashes,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from biograft.compiled import njit
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
@@ -75,7 +76,7 @@ def stationary_distribution(graph: Adjacency) -> tuple[Floats, Floats]:
     return np.where(in_bipartite, 0.0, ratio), np.where(in_bipartite, 2 * ratio, ratio)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _components(ends: Longs, neighbours: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """Number the connected components, and find which of them are bipartite."""
     n = len(ends) - 1

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from biograft.compiled import njit
 from biograft.config import Choice, Config, Range
 from biograft.errors import ConfigError
 from biograft.graph.adjacency import Adjacency, Floats, Ints, Longs, stationary_distribution
@@ -22,7 +22,7 @@ from biograft.graph.pepr_exact import N_STEPS, first_steps, solve, solve_at_neig
 Selection = npt.NDArray[np.int64]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def select_top_k(
     scores: Floats, margins: Floats, steps: Floats, rows: Ints, ends: Longs, k: int
 ) -> tuple[Selection, npt.NDArray[np.bool_]]:
@@ -52,7 +52,7 @@ def select_top_k(
     return selected, certain
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _best(scores: Floats, rows: Ints, taken: npt.NDArray[np.bool_], first: int, stop: int) -> int:
     best = -1
     for at in range(first, stop):
@@ -64,7 +64,7 @@ def _best(scores: Floats, rows: Ints, taken: npt.NDArray[np.bool_], first: int, 
     return best
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _are_twins(scores: Floats, steps: Floats, a: int, b: int) -> bool:
     return scores[a] == scores[b] and bool(np.all(steps[a] == steps[b]))
 

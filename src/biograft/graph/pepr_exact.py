@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from biograft.compiled import njit
 from biograft.graph.adjacency import Adjacency, Floats, Ints, Longs
 
 _MAX_ROUNDS = 5000
@@ -24,13 +24,14 @@ def solve(graph: Adjacency, right: Floats, *, damping: float, tolerance: float) 
     if not graph.n_linked:
         return np.zeros(0)
     max_root_degree = np.sqrt(float(graph.degrees[0]))
-    return _solve(
+    y: Floats = _solve(
         graph.ends,
         graph.neighbours,
         right.copy(),
         1 - damping,
         tolerance * damping / max_root_degree,
     )
+    return y
 
 
 def solve_at_neighbours(
@@ -43,11 +44,11 @@ def solve_at_neighbours(
     degrees = graph.ends[own_neighbours + 1] - graph.ends[own_neighbours]
     # positions are ordered by degree, so the first neighbour has the largest
     threshold = tolerance * damping / np.sqrt(float(degrees[0]))
-    y = _solve(graph.ends, graph.neighbours, right, 1 - damping, threshold)
+    y: Floats = _solve(graph.ends, graph.neighbours, right, 1 - damping, threshold)
     return y[own_neighbours] * degrees
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _solve(ends: Longs, neighbours: Ints, r: Floats, c: float, threshold: float) -> Floats:
     """Run conjugate gradients until the residual is small; ``r`` is overwritten."""
     y, p, q = np.zeros_like(r), np.zeros_like(r), np.empty_like(r)
@@ -66,7 +67,7 @@ def _solve(ends: Longs, neighbours: Ints, r: Floats, c: float, threshold: float)
     return y
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _residual_norm(ends: Longs, r: Floats) -> float:
     """Return r D^-1 r."""
     total = 0.0
@@ -75,7 +76,7 @@ def _residual_norm(ends: Longs, r: Floats) -> float:
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _multiply(ends: Longs, neighbours: Ints, p: Floats, q: Floats, c: float) -> float:
     """Set q to (D - c W) p and return p q."""
     product = 0.0
@@ -86,7 +87,7 @@ def _multiply(ends: Longs, neighbours: Ints, p: Floats, q: Floats, c: float) -> 
     return product
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "nsz", "contract"})
+@njit(fastmath={"reassoc", "nsz", "contract"})
 def sum_at(positions: Ints, values: Floats) -> float:
     """Sum the values at some positions."""
     total = values[0] * 0
@@ -102,7 +103,7 @@ _SPARSE = 4
 """A third step that reaches less than 1 / 4 of the graph is cleared by its list."""
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def first_steps(
     ends: Longs, neighbours: Ints, inverse: npt.NDArray[Any], sources: Ints, out: Floats
 ) -> None:
@@ -137,7 +138,7 @@ def first_steps(
         start = stop
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _second(
     ends: Longs,
     neighbours: Ints,
@@ -161,7 +162,7 @@ def _second(
     return n_listed, volume
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _third(
     ends: Longs,
     neighbours: Ints,
@@ -179,7 +180,7 @@ def _third(
         three[w] *= inverse[w]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _third_listed(
     ends: Longs,
     neighbours: Ints,
@@ -203,7 +204,7 @@ def _third_listed(
     return n_touched
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _clear(
     two: npt.NDArray[Any], three: npt.NDArray[Any], listed: Ints, touched: Ints, n_touched: int
 ) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from biograft.compiled import njit
 from biograft.graph.embedding.config import SamplingConfig
 from biograft.graph.embedding.parallel import run_parallel
 from biograft.graph.triples import Triples
@@ -78,7 +78,7 @@ def triple_keys(triples: Triples) -> I64:
     return head * triples.n_entities + triples.tails
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def splitmix64(number: np.uint64) -> np.uint64:
     """Turn a counter into 64 pseudo-random bits (SplitMix64)."""
     number = number + _GOLDEN
@@ -87,7 +87,7 @@ def splitmix64(number: np.uint64) -> np.uint64:
     return number ^ (number >> _S31)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _slot(known: I64, key: Any) -> Any:
     mask = len(known) - 1
     index: Any = np.int64(splitmix64(np.uint64(key)) & np.uint64(mask))
@@ -96,13 +96,13 @@ def _slot(known: I64, key: Any) -> Any:
     return index
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _fill(known: I64, keys: Any) -> None:
     for key in keys:
         known[_slot(known, key)] = key
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def is_known(sampler: NegativeSampler, head: int, relation: int, tail: int) -> bool:
     """Whether a triple is a training triple; always False if unfiltered."""
     if len(sampler.known) == 1:
@@ -111,7 +111,7 @@ def is_known(sampler: NegativeSampler, head: int, relation: int, tail: int) -> b
     return bool(sampler.known[_slot(sampler.known, key)] == key)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _is_negative(
     sampler: NegativeSampler, triple: tuple[int, int, int], side: int, entity: int
 ) -> bool:
@@ -122,7 +122,7 @@ def _is_negative(
     return entity != tail and not is_known(sampler, head, relation, entity)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def sample_negative(
     sampler: NegativeSampler, triple: tuple[int, int, int], counter: np.uint64
 ) -> tuple[int, int]:
@@ -163,7 +163,7 @@ def sample_negatives(
     return entities, sides
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _sample_negatives(
     first: int,
     last: int,

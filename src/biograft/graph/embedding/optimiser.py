@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from biograft.compiled import njit
 from biograft.graph.embedding.config import BOUNDS, OPTIMISERS, OptimiserConfig
 from biograft.graph.embedding.parallel import run_parallel
 from biograft.graph.embedding.transe import FAST, Floats
@@ -73,7 +73,7 @@ def make_update_rule(config: OptimiserConfig, step: int, bound: str) -> UpdateRu
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def group_rows(slots: I32, group_of: I32) -> RowGroups:
     """Group slots by row; ``group_of`` (-1 for every row) is scratch space, restored at the end."""
     rows = np.empty(len(slots), np.int32)
@@ -100,7 +100,7 @@ def group_rows(slots: I32, group_of: I32) -> RowGroups:
     return RowGroups(rows[:n_rows], starts, order)
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def _sum_gradients(slots: Floats, groups: RowGroups, group: int) -> Any:
     """Sum the gradients of a row into the first of its slots, in their order."""
     total = slots[groups.order[groups.starts[group]]]
@@ -111,7 +111,7 @@ def _sum_gradients(slots: Floats, groups: RowGroups, group: int) -> Any:
     return total
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def _normalise(row: Floats, bound: int) -> None:
     if bound == FREE:
         return
@@ -125,7 +125,7 @@ def _normalise(row: Floats, bound: int) -> None:
         row[a] *= scale
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def _adam(row: Floats, gradient: Floats, first: Floats, second: Floats, rule: UpdateRule) -> None:
     kind = row.dtype.type
     beta1, beta2 = kind(rule.beta1), kind(rule.beta2)
@@ -138,7 +138,7 @@ def _adam(row: Floats, gradient: Floats, first: Floats, second: Floats, rule: Up
         row[a] -= rate * first[a] / (np.sqrt(second[a]) * root + epsilon)
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def _adagrad(row: Floats, gradient: Floats, second: Floats, rule: UpdateRule) -> None:
     rate, epsilon = row.dtype.type(rule.rate), row.dtype.type(rule.epsilon)
     if rule.kind == ADAGRAD:
@@ -155,7 +155,7 @@ def _adagrad(row: Floats, gradient: Floats, second: Floats, rule: UpdateRule) ->
         row[a] -= scale * gradient[a]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _step_touched(
     first: int,
     last: int,
@@ -176,7 +176,7 @@ def _step_touched(
         _normalise(table[row], rule.bound)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _step_all(
     first: int,
     last: int,

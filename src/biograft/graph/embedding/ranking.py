@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from biograft.compiled import njit
 from biograft.errors import InputError
 from biograft.graph.embedding.config import NORMS, ModelConfig
 from biograft.graph.embedding.parallel import run_parallel
@@ -161,7 +161,7 @@ def _prepare(
     return table, translation
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _project_all(
     first: int, last: int, vectors: Floats, matrix: Floats, clamp: bool, out: Floats
 ) -> None:
@@ -171,7 +171,7 @@ def _project_all(
             clip_norm(out[k])
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def _bounded_distance(origin: Floats, other: Floats, norm: int, limit: Any) -> Any:
     """Return the distance of two vectors (squared but for L1), or a bound above the limit."""
     total = origin.dtype.type(0)
@@ -190,7 +190,7 @@ def _bounded_distance(origin: Floats, other: Floats, norm: int, limit: Any) -> A
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _count(
     first: int,
     last: int,

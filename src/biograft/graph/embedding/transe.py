@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from biograft.compiled import njit
 from biograft.graph.embedding.config import LOSSES, NORMS, LossConfig, ModelConfig
 
 L1, L2, L2_SQUARED = 0, 1, 2
@@ -107,7 +107,7 @@ def make_buffers(tables: Tables, n_triples: int, n_negatives: int) -> GradientBu
     )
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def distance(head: Floats, relation: Floats, tail: Floats, norm: int) -> Any:
     """Return the distance from head plus relation to tail."""
     total = head.dtype.type(0)
@@ -121,7 +121,7 @@ def distance(head: Floats, relation: Floats, tail: Floats, norm: int) -> Any:
     return np.sqrt(total) if norm == L2 else total
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def add_gradients(
     triple: tuple[Floats, Floats, Floats],
     out: tuple[Floats, Floats, Floats],
@@ -152,20 +152,20 @@ def add_gradients(
         by_tail[a] -= gradient
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def log_sigmoid(x: float) -> Any:
     """Return the logarithm of the logistic function, without overflow."""
     return min(x, 0.0) - np.log1p(np.exp(-abs(x)))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def sigmoid(x: float) -> Any:
     """Return the logistic function, without overflow."""
     small = np.exp(-abs(x))
     return 1.0 / (1.0 + small) if x >= 0 else small / (1.0 + small)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def loss_gradients(scores: Floats, gradients: Floats, n_triples: int, rules: LossRules) -> Any:
     """Write the gradients by the scores (the true triple's first) and return the loss of a triple.
 
@@ -177,7 +177,7 @@ def loss_gradients(scores: Floats, gradients: Floats, n_triples: int, rules: Los
     return _self_adversarial(scores, gradients, n_triples, rules)
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def _margin(scores: Floats, gradients: Floats, n_triples: int, rules: LossRules) -> Any:
     n_negatives = len(scores) - 1
     scale = 1.0 / (n_triples * n_negatives)
@@ -192,7 +192,7 @@ def _margin(scores: Floats, gradients: Floats, n_triples: int, rules: LossRules)
     return scale * total
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def _self_adversarial(scores: Floats, gradients: Floats, n_triples: int, rules: LossRules) -> Any:
     n_negatives = len(scores) - 1
     scale = 0.5 / n_triples
@@ -209,7 +209,7 @@ def _self_adversarial(scores: Floats, gradients: Floats, n_triples: int, rules: 
     return scale * loss
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def set_active_rows(batch: TripleBatch, buffers: GradientBuffers, i: int) -> Any:
     """Set the rows that a triple has gradients for, and return whether it has any.
 
@@ -224,7 +224,7 @@ def set_active_rows(batch: TripleBatch, buffers: GradientBuffers, i: int) -> Any
     return active
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def transe(
     first: int,
     last: int,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from biograft.compiled import njit
 from biograft.graph.embedding.parallel import run_parallel
 from biograft.graph.embedding.transe import (
     FAST,
@@ -30,7 +30,7 @@ from biograft.graph.embedding.transe import (
 _ROWS_AT_ONCE = 8
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def project(vector: Floats, matrix: Floats, out: Floats) -> None:
     """Multiply a row vector with a relation's matrix, four rows at a time."""
     n_rows, width = matrix.shape
@@ -50,7 +50,7 @@ def project(vector: Floats, matrix: Floats, out: Floats) -> None:
             out[b] += vector[a] * matrix[a, b]
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def project_backward(gradient: Floats, matrix: Floats, out: Floats) -> None:
     """Backpropagate the gradient of a projected vector to the vector."""
     for a in range(matrix.shape[0]):
@@ -60,7 +60,7 @@ def project_backward(gradient: Floats, matrix: Floats, out: Floats) -> None:
         out[a] = total
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def clip_norm(vector: Floats) -> Any:
     """Scale a vector to norm 1 if it is longer; return the norm it had, or 0 if unchanged."""
     total = vector.dtype.type(0)
@@ -74,7 +74,7 @@ def clip_norm(vector: Floats) -> Any:
     return length
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def clip_norm_backward(gradient: Floats, clipped: Floats, length: Any) -> None:
     """Backpropagate the gradient of a clipped vector to the vector, in place."""
     if length == 0:
@@ -95,7 +95,7 @@ def batch_gradients(
     return float(buffers.losses[: len(batch.heads)].sum())
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def _score_projected(
     tables: Tables, batch: TripleBatch, rules: LossRules, buffers: GradientBuffers, i: int
 ) -> None:
@@ -118,7 +118,7 @@ def _score_projected(
             scores[1 + k] = -distance(ends[0], relation, ends[2 + k], rules.norm)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit()
 def _transr(
     first: int,
     last: int,
@@ -165,7 +165,7 @@ def projection_gradients(
     run_parallel(_sum_matrices, tables.entity.shape[1], tables, starts, buffers, out)
 
 
-@numba.njit(fastmath=FAST, cache=True, nogil=True)
+@njit(fastmath=FAST)
 def _sum_matrices(
     top: int, bottom: int, tables: Tables, starts: I64, buffers: GradientBuffers, out: Floats
 ) -> None:

@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from biograft.arrays import Mode, check_ends, check_length, check_range, open_array
+from biograft.compiled import njit
 from biograft.errors import MissingExtraError, StoreError
 from biograft.linking.dense.config import DENSE_INDEX
 
@@ -328,7 +328,7 @@ class _BestRows:
         self._lowest, self._pending = self._scores.min(axis=1), []
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def _find_higher(scores: Vectors, lowest: Vectors) -> tuple[Rows, Rows]:
     """Find the scores above the lowest of their query; return the query and column of each."""
     n_queries, n_columns = scores.shape

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from biograft.arrays import check_ends, check_length, check_outer_ends, check_range
+from biograft.compiled import njit
 
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
@@ -52,7 +52,7 @@ def join_texts(texts: Sequence[str]) -> TextCodes:
     return TextCodes(codes, starts)
 
 
-@numba.njit(inline="always")
+@njit(inline="always")
 def _is_dense(code: int) -> bool:
     """Return whether a character belongs to a script whose characters are syllables or words."""
     return (
@@ -63,7 +63,7 @@ def _is_dense(code: int) -> bool:
     )
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def grams_of(codes: U32, start: int, end: int, out: U64) -> int:
     """Write the n-grams of the text between two spaces at ``start`` and ``end``; count them."""
     n = 0
@@ -84,7 +84,7 @@ def grams_of(codes: U32, start: int, end: int, out: U64) -> int:
     return n
 
 
-@numba.njit(inline="always")
+@njit(inline="always")
 def find_slot(keys: U64, key: np.uint64) -> np.int64:
     """Return the slot of a key in the hash table, or the empty slot where it belongs."""
     mask = np.uint64(len(keys) - 1)
@@ -95,7 +95,7 @@ def find_slot(keys: U64, key: np.uint64) -> np.int64:
     return np.int64(slot)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def _index_grams(codes: U32, starts: I64, keys: U64, numbers: U32, limit: int) -> tuple[int, int]:
     """Assign ids to n-grams in order of appearance; return -1 if the table gets too full."""
     widest = 0
@@ -117,7 +117,7 @@ def _index_grams(codes: U32, starts: I64, keys: U64, numbers: U32, limit: int) -
     return n_keys, total
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def _encode_texts(codes: U32, starts: I64, keys: U64, numbers: U32, out: U32, ends: I64) -> None:
     """Write the ids of the n-grams of every text, in ascending order."""
     widest = 0
@@ -134,7 +134,7 @@ def _encode_texts(codes: U32, starts: I64, keys: U64, numbers: U32, out: U32, en
         ends[text + 1] = end
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def count_texts(grams: U32, ends: I64, n_keys: int) -> I64:
     """Count the texts that contain each n-gram (document frequency)."""
     frequency = np.zeros(n_keys, np.int64)
@@ -145,7 +145,7 @@ def count_texts(grams: U32, ends: I64, n_keys: int) -> I64:
     return frequency
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def reorder_texts(grams: U32, ends: I64, order: I64) -> tuple[U32, I64]:
     """Reorder texts that are given by their n-grams."""
     moved, new_ends = np.empty_like(grams), np.zeros_like(ends)
@@ -244,7 +244,7 @@ def _cluster(grams: U32, ends: I64, frequency: I64) -> I64:
     return np.argsort(_rarest(grams, ends, ranks), kind="stable")
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def _rarest(grams: U32, ends: I64, ranks: I64) -> I64:
     """Pack the ranks of the three rarest distinct n-grams of each text into a number."""
     last = (1 << _RANK_BITS) - 1
@@ -265,7 +265,7 @@ def _rarest(grams: U32, ends: I64, ranks: I64) -> I64:
     return keys
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def _measure(grams: U32, ends: I64, rarity: F32) -> F32:
     """Compute the norm of every text."""
     lengths = np.zeros(len(ends) - 1, np.float32)
@@ -280,7 +280,7 @@ def _measure(grams: U32, ends: I64, rarity: F32) -> F32:
     return lengths
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def _survey(
     grams: U32, ends: I64, block_starts: I64, rarity: F32, inverse_norm: F32
 ) -> tuple[F32, I64]:
@@ -300,7 +300,7 @@ def _survey(
     return largest, counts
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def _fill_impacts(weights: Weights) -> None:
     """Write the impact of each n-gram on each block, rounded up, into the table and the lists."""
     free = weights.list_starts[:-1].copy()

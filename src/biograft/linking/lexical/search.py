@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from biograft.compiled import njit
 from biograft.linking.lexical.ngrams import (
     F32,
     I64,
@@ -31,6 +31,7 @@ from biograft.linking.lexical.ngrams import (
     find_slot,
     grams_of,
 )
+from biograft.linking.lexical.plain_search import score_few, search_few
 
 _TILE = 8192
 """Blocks bounded at once, whose bounds stay in the cache."""
@@ -57,7 +58,12 @@ class _Best(NamedTuple):
     scores: F32
 
 
-@numba.njit(nogil=True)
+def _work(queries: TextCodes, _: NgramVocabulary, weights: Weights, *__: object) -> int:
+    """Estimate the steps of a search by numpy: they depend on the blocks that are bounded."""
+    return (len(queries.starts) - 1) * (400 + len(weights.block_starts) // 100)
+
+
+@njit()
 def _weigh_query(
     queries: TextCodes, q: int, vocabulary: NgramVocabulary, rarity: F32, unknown: float, added: F32
 ) -> _Query:
@@ -77,11 +83,11 @@ def _weigh_query(
             times += 1
         slot = find_slot(vocabulary.keys, keys[k])
         if vocabulary.keys[slot] == 0:
-            square += (times * unknown) ** 2
+            square += (times * unknown) * (times * unknown)
         else:
             grams[m] = vocabulary.numbers[slot]
             weights[m] = times * rarity[grams[m]]
-            square += weights[m] ** 2
+            square += np.float64(weights[m]) * np.float64(weights[m])
             m += 1
         k += times
     if square > 0:
@@ -91,7 +97,7 @@ def _weigh_query(
     return _Query(grams[:m], weights[:m], added)
 
 
-@numba.njit(nogil=True)
+@njit()
 def _score(text: int, query: F32, weights: Weights) -> float:
     """Compute the cosine of one text, always summing in the same order."""
     start, end = weights.gram_ends[text], weights.gram_ends[text + 1]
@@ -110,7 +116,7 @@ def _score(text: int, query: F32, weights: Weights) -> float:
     return cosine
 
 
-@numba.njit(nogil=True)
+@njit()
 def _insert(text: int, score: float, best: _Best, n: int, ranks: U32) -> int:
     """Insert a text into the sorted top k: higher scores first, ties by the lower rank."""
     texts, scores = best.texts, best.scores
@@ -129,7 +135,7 @@ def _insert(text: int, score: float, best: _Best, n: int, ranks: U32) -> int:
     return min(n + 1, k)
 
 
-@numba.njit(nogil=True)
+@njit()
 def _bound_blocks(query: _Query, weights: Weights, bounds: F32, heights: F32) -> None:
     """Compute an upper bound of the scores in each block, and the highest of each group."""
     n_blocks = len(weights.block_starts) - 1
@@ -158,7 +164,7 @@ def _bound_blocks(query: _Query, weights: Weights, bounds: F32, heights: F32) ->
             heights[first // _GROUP] = height
 
 
-@numba.njit(nogil=True)
+@njit()
 def _sort_groups(heights: F32) -> I64:
     """Return the groups by the level of their highest bound, the highest first."""
     starts = np.zeros(_LEVELS + 1, np.int64)
@@ -174,13 +180,13 @@ def _sort_groups(heights: F32) -> I64:
     return order
 
 
-@numba.njit(nogil=True, inline="always")
+@njit(inline="always")
 def _level(bound: float) -> int:
     """Round a bound, which may exceed 1, down to a level from 0 on."""
     return int(np.float32(bound) * np.float32(_LEVELS)) if bound < 1 else _LEVELS
 
 
-@numba.njit(nogil=True)
+@njit()
 def _search_block(block: int, query: F32, weights: Weights, best: _Best, n: int) -> int:
     """Score the texts of a block; return how many of the best there are."""
     k = len(best.texts)
@@ -191,7 +197,7 @@ def _search_block(block: int, query: F32, weights: Weights, best: _Best, n: int)
     return n
 
 
-@numba.njit(nogil=True)
+@njit()
 def _search_query(query: _Query, weights: Weights, bounds: F32, heights: F32, best: _Best) -> None:
     """Search the blocks in order of their bounds, until no other can improve the top k."""
     _bound_blocks(query, weights, bounds, heights)
@@ -214,7 +220,7 @@ def _search_query(query: _Query, weights: Weights, bounds: F32, heights: F32, be
                 minimum = best.scores[k - 1]
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(work=_work, plain=search_few)
 def search_texts(
     queries: TextCodes, vocabulary: NgramVocabulary, weights: Weights, unknown: float, k: int
 ) -> tuple[I64, F32]:
@@ -232,7 +238,7 @@ def search_texts(
     return texts, scores
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(work=_work, plain=score_few)
 def score_texts(
     queries: TextCodes, vocabulary: NgramVocabulary, weights: Weights, unknown: float, texts: I64
 ) -> F32:

@@ -15,12 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from biograft.arrays import check_length, check_range, open_array
 from biograft.artifacts import ArtifactKind, hash_file, new_folder
+from biograft.compiled import njit
 from biograft.config import from_mapping
 from biograft.errors import BiograftError, ConfigError
 from biograft.linking.static.scripts import is_readable
@@ -275,7 +275,7 @@ def _read_tokenizer(folder: Path, manifest: dict[str, Any]) -> WordPieceTokenize
     return WordPieceTokenizer(content[0], content[1], settings)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def _pool(
     rows: Rows,
     starts: Starts,

@@ -7,10 +7,10 @@ hard negatives.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from biograft.compiled import njit
 from biograft.linking.lexical.ngrams import build_vocabulary, count_texts, encode_texts, join_texts
 from biograft.probing.similarity.report import QueryNames, Scores
 from biograft.progress import Progress
@@ -31,7 +31,7 @@ def lexical_similarity(names: QueryNames, progress: Progress | None = None) -> S
     return scores
 
 
-@numba.njit(cache=True)
+@njit()
 def _cosines(grams: _U32, ends: _I64, weights: _F64, rows: _I64) -> _F64:
     """Compare the first text of each row with the others of the row."""
     n_rows, n_columns = rows.shape
@@ -50,7 +50,7 @@ def _cosines(grams: _U32, ends: _I64, weights: _F64, rows: _I64) -> _F64:
     return scores
 
 
-@numba.njit(cache=True)
+@njit()
 def _product(grams: _U32, ends: _I64, weights: _F64, a: int, b: int) -> float:
     """Return the dot product of the weighted counts of two texts with ascending n-grams."""
     i, j, total = ends[a], ends[b], 0.0

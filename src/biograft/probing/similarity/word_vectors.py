@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from biograft.compiled import njit
 from biograft.corpus.segmentation.words import CHINESE, RjiebaWordSegmenter, Unit, runs
 from biograft.corpus.shards import Shards
 from biograft.errors import ConfigError, InputError, MissingExtraError
@@ -275,7 +275,7 @@ def _sum_by_key(keys: _I64, values: _F64) -> tuple[_I64, _F64]:
     return keys[first], np.add.reduceat(values, first) if len(first) else values
 
 
-@numba.njit(cache=True)
+@njit()
 def _count_pairs(
     token_ids: _I32, line_starts: _I64, begin: int, end: int, n: int
 ) -> tuple[_I64, _F64]:
@@ -295,7 +295,7 @@ def _count_pairs(
     return keys[:k], values[:k]
 
 
-@numba.njit(cache=True)
+@njit()
 def update(
     rows: _I32, columns: _I32, values: _F64, vectors: _F64, squares: _F64, order: _I64
 ) -> float:
