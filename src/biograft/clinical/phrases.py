@@ -37,6 +37,7 @@ _ITEM = re.compile(
 _WORDS = re.compile(r"\d+(?:[.,]\d+)*(?!\w)|\w+(?:['’]\w+)*|[^\w\s]|\n")
 _CHARACTERS = re.compile(r"\d+(?:\.\d+)?|\S|\n")
 _PLACEHOLDERS = re.compile(r"####|#")
+_AT_PLACEHOLDERS = re.compile(r"(####|#)")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _MAX_FILLERS = 3
 _PLACES = frozenset({"#", "####"})
@@ -99,7 +100,7 @@ class PhraseTrie(Generic[R]):
         """Add a phrase, and return all rules that it has now; None says to pass it over."""
         pattern = _CHARACTERS if self.characters else _WORDS
         node = self.root
-        for part in re.split(f"({_PLACEHOLDERS.pattern})", phrase):
+        for part in _AT_PLACEHOLDERS.split(phrase):
             tokens = [part] if _PLACEHOLDERS.fullmatch(part) else pattern.findall(part)
             for token in tokens:
                 node = node.setdefault(token, {})

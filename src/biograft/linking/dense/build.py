@@ -12,12 +12,10 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from biograft.artifacts import new_file, new_folder, sole_writer
 from biograft.errors import ConfigError, OutputError, StoreError, nearest
@@ -27,6 +25,9 @@ from biograft.linking.dense.config import DENSE_INDEX, DenseConfig, write_manife
 from biograft.linking.dense.encoders import NameEncoder
 from biograft.linking.dense.search import GraphSearch, Rows, Vectors, VectorTable, load_faiss
 from biograft.progress import Progress
+
+if TYPE_CHECKING:  # an index is opened without it
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ def collect_texts(
 
     Names that are empty after preparation are excluded.
     """
+    import pyarrow as pa
+
     names = kb.table("names")
     rows = np.arange(names.num_rows)
     if languages:
@@ -67,6 +70,8 @@ def collect_texts(
 
 def find_texts(texts: pa.Array, known: pa.Array) -> Rows:
     """Return the index of each text in ``known``; -1 if it is not there."""
+    import pyarrow.compute as pc
+
     return _indices(pc.index_in(texts, value_set=known))
 
 
@@ -81,11 +86,15 @@ def _codes(kb: KnowledgeBase, languages: Sequence[str]) -> list[int]:
 
 
 def _combined(column: pa.ChunkedArray) -> pa.Array:
+    import pyarrow as pa
+
     combined = column.combine_chunks()
     return combined.combine_chunks() if isinstance(combined, pa.ChunkedArray) else combined
 
 
 def _indices(indices: pa.Array) -> Rows:
+    import pyarrow.compute as pc
+
     filled: npt.NDArray[np.generic] = pc.fill_null(indices, -1).to_numpy(zero_copy_only=False)
     return filled.astype(np.int64)
 
@@ -180,6 +189,8 @@ class IndexBuilder:
 
     def _fill(self, vectors: VectorTable, rows: Rows, texts: pa.Array) -> None:
         """Write one shard: vectors of an earlier index are copied, other texts encoded."""
+        import pyarrow as pa
+
         matches = np.full(len(rows), -1, dtype=np.int64)
         if self.encoded is not None:
             matches = find_texts(texts, self.encoded.texts)
@@ -193,6 +204,8 @@ class IndexBuilder:
         self, folder: Path, names: DistinctNames, vectors: VectorTable, provenance: dict[str, Any]
     ) -> None:
         """Write the rest of an index, the manifest last."""
+        import pyarrow as pa
+
         table = pa.table({"text": names.texts})
         with (
             pa.OSFile(str(folder / TEXTS), "wb") as sink,

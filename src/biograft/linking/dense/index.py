@@ -6,11 +6,10 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from biograft.arrays import check_ends, check_range
 from biograft.config import check_choice, from_mapping
@@ -48,6 +47,9 @@ from biograft.linking.dense.search import (
     rescore,
 )
 from biograft.progress import Progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SAMPLED_VECTORS = 10_000
 """Vectors of names whose lengths are averaged."""
@@ -326,6 +328,8 @@ def _check_encoder(folder: Path, manifest: dict[str, Any], encoder: NameEncoder)
 
 
 def _read_texts(folder: Path) -> pa.Array:
+    import pyarrow as pa
+
     try:
         with pa.memory_map(str(folder / TEXTS)) as source:
             column = pa.ipc.open_file(source).read_all()["text"]

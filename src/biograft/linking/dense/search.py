@@ -328,7 +328,11 @@ class _BestRows:
         self._lowest, self._pending = self._scores.min(axis=1), []
 
 
-@njit()
+def _find_higher_in_few(scores: Vectors, lowest: Vectors) -> tuple[Rows, Rows]:
+    return np.nonzero(scores > lowest[:, None])
+
+
+@njit(work=lambda scores, _: scores.size // 1000, plain=_find_higher_in_few)
 def _find_higher(scores: Vectors, lowest: Vectors) -> tuple[Rows, Rows]:
     """Find the scores above the lowest of their query; return the query and column of each."""
     n_queries, n_columns = scores.shape

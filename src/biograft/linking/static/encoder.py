@@ -275,7 +275,7 @@ def _read_tokenizer(folder: Path, manifest: dict[str, Any]) -> WordPieceTokenize
     return WordPieceTokenizer(content[0], content[1], settings)
 
 
-@njit()
+@njit(work=lambda rows, *_: 4 * len(rows))
 def _pool(
     rows: Rows,
     starts: Starts,
@@ -292,9 +292,8 @@ def _pool(
             largest = max(largest, importance[rows[position]])
         total = np.float32(0)
         for position in range(first, end):
-            total += np.exp(importance[rows[position]] - largest)
+            total += np.float32(np.exp(np.float64(importance[rows[position]] - largest)))
         for position in range(first, end):
             row = rows[position]
-            weight = np.exp(importance[row] - largest) / total * scales[row]
-            for column in range(table.shape[1]):
-                pooled[text, column] += weight * np.float32(table[row, column])
+            weight = np.float32(np.exp(np.float64(importance[row] - largest)))
+            pooled[text] += weight / total * scales[row] * table[row].astype(np.float32)
