@@ -343,21 +343,22 @@ def print_concept(
     counts: Iterable[RelationCount],
     limit: int,
 ) -> None:
-    """Print a concept with its relations, up to ``limit`` of a kind, and the count of the rest."""
+    """Print a concept: up to ``limit`` names a language, the relations given, their counts."""
     types = ", ".join(f"{t.code} {t.label}".strip() for t in concept.types)
     typer.echo(f"{concept.id}  {concept.name}" + (f"  [{types}]" if types else ""))
     by_language: dict[str, list[str]] = {}
     for name in concept.names:
         by_language.setdefault(name.language, []).append(name.text)
     for language, names in by_language.items():
-        typer.echo(f"  {language:4} {_some(list(dict.fromkeys(names)), limit)}")
+        distinct = list(dict.fromkeys(names))
+        typer.echo(f"  {language:4} {_some(distinct[: limit or None], len(distinct))}")
     for definition in concept.definitions:
         typer.echo(f"  def  {definition.text}")
     if concept.ids:
         typer.echo("  ids  " + ", ".join(f"{i.id} ({i.kind})" for i in concept.ids))
     n = {_key(count.relation, count.direction): count.n for count in counts}
     for key, others in _by_kind(concept, relations).items():
-        typer.echo(f"  {key} {_some(others, limit, n[key])}")
+        typer.echo(f"  {key} {_some(others, n[key])}")
 
 
 def _key(relation: str, direction: str) -> str:
@@ -376,9 +377,8 @@ def _by_kind(concept: Concept, relations: Iterable[ConceptRelation]) -> dict[str
     return grouped
 
 
-def _some(items: list[str], limit: int, n: int | None = None) -> str:
-    """Join the first items; ``n`` is the number of all, where only some are given."""
-    first, n = items[:limit] if limit else items, len(items) if n is None else n
+def _some(first: list[str], n: int) -> str:
+    """Join the first items of ``n``, and say how many more there are."""
     more = f"; and {n - len(first):,} more" if n > len(first) else ""
     return "; ".join(first) + more
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from biograft.config import Choice, Config, Range
 from biograft.errors import ConfigError
 from biograft.graph.adjacency import Adjacency, Floats, Ints, Longs, stationary_distribution
 from biograft.graph.pepr_exact import N_STEPS, first_steps, solve, solve_at_neighbours
+from biograft.graph.pepr_hubs import find_hubs, walk_through_hubs
 
 Selection = npt.NDArray[np.int64]
 
@@ -76,6 +77,9 @@ _COVERAGE = 0.99
 _MIN_ERROR_FACTOR = 0.05
 _FLOAT32_ERROR = 2e-7
 """Relative error of sums in single precision, measured against double precision."""
+
+_DECIMALS = 14
+"""To which steps in double precision are rounded, so that equal ones stay equal."""
 
 Stationary = tuple[Floats, Floats]
 
@@ -169,6 +173,13 @@ def _error_scale(correction: Floats, ends: Longs) -> Floats:
     return size
 
 
+def _round_like(steps: Floats, numbers: npt.NDArray[Any]) -> Floats:
+    """Round steps to the precision of other numbers: sums in another order become equal."""
+    if numbers.dtype == np.float32:
+        return steps.astype(np.float32).astype(np.float64)
+    return np.round(steps, _DECIMALS)
+
+
 EXPONENTS = {"columns": 0.0, "symmetric": 0.5, "rows": 1.0}
 """Normalisations of the adjacency A = D^-t W D^(t - 1), and their exponent t."""
 _MAX_ROUNDS = N_STEPS + 1
@@ -227,6 +238,7 @@ class PageRank:
         self._stationary = stationary_distribution(graph)
         self._rows = graph.row_of[: graph.n_linked]
         self._inverse = np.float32(1) / self._degrees.astype(np.float32)
+        self._links = find_hubs(graph)
         self.global_scores = self._global_scores(start)
 
     @cached_property
@@ -245,8 +257,14 @@ class PageRank:
         target = np.concatenate(exact) if exact else np.zeros(0)
         return fit_tail(steps, target, neighbours, ends, self._stationary, self.config.damping)
 
+    @cached_property
+    def _hub_steps(self) -> Floats:
+        return walk_through_hubs(self._links)
+
     def prepare(self) -> None:
         """Compute what ranking needs before several threads use it."""
+        if not self.config.exact:
+            _ = self._hub_steps
         if not (self.config.exact or self.config.rounds):
             _ = self.tail_correction
 
@@ -312,7 +330,12 @@ class PageRank:
         counts = self.graph.ends[positions + 1] - self.graph.ends[positions]
         steps = np.zeros((int(counts.sum()), N_STEPS))
         inverse = 1 / self._degrees if self.config.rounds else self._inverse
-        first_steps(self.graph.ends, self.graph.neighbours, inverse, positions, steps)
+        first_steps(self._links, inverse, positions, steps)
+        if self._links.n_hubs:
+            ends = self.graph.ends
+            edges = [np.arange(ends[position], ends[position + 1]) for position in positions]
+            steps[:, 1:] += self._hub_steps[np.concatenate(edges)]
+            steps = _round_like(steps, inverse)
         return steps
 
     def _estimate(self, steps: Floats, neighbours: Ints, ends: Longs) -> tuple[Floats, Floats]:

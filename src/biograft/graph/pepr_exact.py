@@ -8,7 +8,7 @@ with residual r the error of p(u) is at most sqrt(D_u) sqrt(r D^-1 r) / damping.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -103,78 +103,97 @@ _SPARSE = 4
 """A third step that reaches less than 1 / 4 of the graph is cleared by its list."""
 
 
+class Links(NamedTuple):
+    """A graph whose hubs have the first positions, for walks that do not pass a hub."""
+
+    starts: Longs
+    """The neighbours of u that are no hubs are ``neighbours[starts[u] : ends[u + 1]]``."""
+    ends: Longs
+    neighbours: Ints
+    n_hubs: int
+
+
 @njit()
 def first_steps(
-    ends: Longs, neighbours: Ints, inverse: npt.NDArray[Any], sources: Ints, out: Floats
+    links: Links,
+    inverse: npt.NDArray[Any],
+    sources: Ints,
+    out: Floats,
 ) -> None:
     """Fill ``out`` (neighbours of all sources, steps 1 to 5) with the mass after each step.
 
-    ``inverse`` is one over the degree; its type sets the precision.
+    Walks that start at a hub, end there or pass one are left out after the first step. ``inverse``
+    is one over the degree; its type sets the precision.
     """
+    starts, ends, neighbours, n_hubs = links
     n = len(ends) - 1
     two, three, four = np.zeros_like(inverse), np.zeros_like(inverse), np.zeros_like(inverse)
     listed, touched = np.empty(n, np.int32), np.empty(n, np.int32)
     start = 0
     for source in sources:
         stop = start + ends[source + 1] - ends[source]
-        n_listed, volume = _second(ends, neighbours, inverse, source, two, listed)
+        for k in range(start, stop):
+            out[k, 0] = inverse[source]
+        if source < n_hubs:
+            start = stop
+            continue
+        n_listed, volume = _second(links, inverse, source, two, listed)
         n_touched = -1
         if volume < n // _SPARSE:
-            n_touched = _third_listed(ends, neighbours, two, listed[:n_listed], three, touched)
+            n_touched = _third_listed(links, two, listed[:n_listed], three, touched)
         else:
-            _third(ends, neighbours, inverse, two, listed[:n_listed], three)
+            _third(links, inverse, two, listed[:n_listed], three)
         for k in range(n_listed):
             v = listed[k]
-            four[v] = sum_at(neighbours[ends[v] : ends[v + 1]], three) * inverse[v]
-        own_neighbours = neighbours[ends[source] : ends[source + 1]]
-        for k in range(len(own_neighbours)):
-            u = own_neighbours[k]
-            out[start + k, 0] = inverse[source]
-            out[start + k, 1] = two[u]
-            out[start + k, 2] = three[u] * (ends[u + 1] - ends[u])
-            out[start + k, 3] = sum_at(neighbours[ends[u] : ends[u + 1]], three)
-            out[start + k, 4] = sum_at(neighbours[ends[u] : ends[u + 1]], four)
+            four[v] = sum_at(neighbours[starts[v] : ends[v + 1]], three) * inverse[v]
+        at = start + starts[source] - ends[source]
+        for u in neighbours[starts[source] : ends[source + 1]]:
+            out[at, 1] = two[u]
+            out[at, 2] = three[u] * (ends[u + 1] - ends[u])
+            out[at, 3] = sum_at(neighbours[starts[u] : ends[u + 1]], three)
+            out[at, 4] = sum_at(neighbours[starts[u] : ends[u + 1]], four)
+            at += 1
         _clear(two, three, listed[:n_listed], touched, n_touched)
         start = stop
 
 
 @njit()
 def _second(
-    ends: Longs,
-    neighbours: Ints,
+    links: Links,
     inverse: npt.NDArray[Any],
     source: int,
     two: npt.NDArray[Any],
     listed: Ints,
 ) -> tuple[int, int]:
     """Take two steps; list the positions reached and sum their degrees."""
+    starts, ends, neighbours, _ = links
     n_listed, volume = 0, 0
-    for k in range(ends[source], ends[source + 1]):
+    for k in range(starts[source], ends[source + 1]):
         u = neighbours[k]
         mass = inverse[source] * inverse[u]
-        for m in range(ends[u], ends[u + 1]):
+        for m in range(starts[u], ends[u + 1]):
             v = neighbours[m]
             if two[v] == 0:
                 listed[n_listed] = v
                 n_listed += 1
-                volume += ends[v + 1] - ends[v]
+                volume += ends[v + 1] - starts[v]
             two[v] += mass
     return n_listed, volume
 
 
 @njit()
 def _third(
-    ends: Longs,
-    neighbours: Ints,
+    links: Links,
     inverse: npt.NDArray[Any],
     two: npt.NDArray[Any],
     listed: Ints,
     three: npt.NDArray[Any],
 ) -> None:
     """Take the third step, each mass divided by the degree of its end."""
+    starts, ends, neighbours, _ = links
     for v in listed:
         mass = two[v] * inverse[v]
-        for m in range(ends[v], ends[v + 1]):
+        for m in range(starts[v], ends[v + 1]):
             three[neighbours[m]] += mass
     for w in range(len(three)):
         three[w] *= inverse[w]
@@ -182,18 +201,18 @@ def _third(
 
 @njit()
 def _third_listed(
-    ends: Longs,
-    neighbours: Ints,
+    links: Links,
     two: npt.NDArray[Any],
     listed: Ints,
     three: npt.NDArray[Any],
     touched: Ints,
 ) -> int:
     """Take the third step where few positions are reached, and list them."""
+    starts, ends, neighbours, _ = links
     n_touched = 0
     for v in listed:
         mass = two[v] / (ends[v + 1] - ends[v])
-        for m in range(ends[v], ends[v + 1]):
+        for m in range(starts[v], ends[v + 1]):
             w = neighbours[m]
             if three[w] == 0:
                 touched[n_touched] = w
