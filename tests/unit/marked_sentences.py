@@ -13,6 +13,7 @@ LETTERS = {
     "y": "hypothetical",
     "f": "family",
     "o": "other_person",
+    "c": "conditional",
 }
 _MENTION = re.compile(r"\[([^\[\]/]+)(?:/([a-z]+))?\]")
 

@@ -21,6 +21,7 @@ from biograft.clinical.events import Section, find_events, find_sections, lower
 from biograft.clinical.rules import FLAGS, LANGUAGES, AssertionRules
 from biograft.clinical.scope import (
     AFFIRMED,
+    CONDITIONAL,
     FAMILY,
     HISTORICAL,
     HYPOTHETICAL,
@@ -35,7 +36,8 @@ from biograft.errors import ConfigError
 from biograft.text import HAN
 
 STATUSES = (
-    "present", "absent", "possible", "historical", "hypothetical", "family", "other_person"
+    "present", "absent", "possible", "conditional", "historical", "hypothetical", "family",
+    "other_person",
 )  # fmt: skip
 """The statuses, of which each assertion has one."""
 _ORDER = (
@@ -44,6 +46,7 @@ _ORDER = (
     (HYPOTHETICAL, "hypothetical"),
     (NEGATED, "absent"),
     (UNCERTAIN, "possible"),
+    (CONDITIONAL, "conditional"),
     (HISTORICAL, "historical"),
 )
 """The flag that decides the status, first to last."""
@@ -52,9 +55,15 @@ _AROUND = 12
 """Characters around a mention that decide its language."""
 _EXPLICIT = (
     1 << UNCERTAIN | 1 << HISTORICAL | 1 << HYPOTHETICAL | 1 << FAMILY | 1 << OTHER_PERSON
-    | 1 << AFFIRMED
+    | 1 << CONDITIONAL | 1 << AFFIRMED
 )  # fmt: skip
 """What a trigger says instead of the default of a section."""
+_WEAK = (HYPOTHETICAL, CONDITIONAL)
+"""Defaults of sections that any trigger replaces."""
+_NOT_THERE = 1 << NEGATED | 1 << HYPOTHETICAL
+"""What is not there at all is not there under a condition either: *no pain on exertion*."""
+_REACTION = re.compile(r"[(（:：=→>–—][^;；.。\n]*$|\s-\s[^;；.。\n]*$")
+"""What stands before a reaction, after the substance: *penicillin (hives)*, *latex: rash*."""
 
 
 class Trigger(NamedTuple):
@@ -76,6 +85,7 @@ class Assertion(NamedTuple):
     hypothetical: bool = False
     family: bool = False
     other_person: bool = False
+    conditional: bool = False
     status: str = "present"
     """The flags in one word, see ``STATUSES``."""
     section: str = ""
@@ -211,12 +221,12 @@ def _apply(rules: AssertionRules, text: str, spans: Sequence[tuple[int, int]]) -
     sections, headings = find_sections(text, low, rules)
     if len(spans) == 1:
         events = find_events(low, rules, headings, spans)
-        scan = Scan(low, events, chinese=rules.language == "zh")
+        scan = Scan(low, events, rules)
         return [_conclude(scan.run(spans)[0], text, sections)]
     order = sorted(range(len(spans)), key=spans.__getitem__)
     ordered = [spans[row] for row in order]
     events = find_events(low, rules, headings, ordered)
-    scan = Scan(low, events, chinese=rules.language == "zh")
+    scan = Scan(low, events, rules)
     results = [PRESENT] * len(spans)
     for row, found in zip(order, scan.run(ordered), strict=True):
         results[row] = _conclude(found, text, sections)
@@ -225,15 +235,19 @@ def _apply(rules: AssertionRules, text: str, spans: Sequence[tuple[int, int]]) -
 
 def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion:
     """Make the assertion of what was found, with the default of its section."""
+    if found.bits & _NOT_THERE:
+        found.drop(CONDITIONAL)
     bits, section = found.bits, ""
     if not bits and not sections:
         return PRESENT
     if sections:
         position = bisect_right(sections, found.start, key=lambda each: each.start) - 1
         if position >= 0:
-            _, section, defaults = sections[position]
+            start, section, defaults = sections[position]
             for flag in defaults:
-                if (flag == HYPOTHETICAL and bits) or bits & _EXPLICIT:
+                if (flag in _WEAK and bits) or bits & _EXPLICIT:
+                    continue
+                if flag == CONDITIONAL and not _REACTION.search(text, start, found.start):
                     continue
                 bits |= 1 << flag
     bits &= ~(1 << AFFIRMED)
@@ -248,7 +262,7 @@ def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion
     return Assertion(*_VALUES[bits], section, triggers)
 
 
-def _values(bits: int) -> tuple[bool, bool, bool, bool, bool, bool, str]:
+def _values(bits: int) -> tuple[bool, bool, bool, bool, bool, bool, bool, str]:
     """Return the flags of a bit mask, and its status."""
     flags = [bool(bits & 1 << flag) for flag in range(len(FLAGS))]
     return (*flags, next((name for flag, name in _ORDER if flags[flag]), "present"))  # type: ignore[return-value]

@@ -19,7 +19,9 @@ from biograft.config import Choice, Config, from_mapping, load_toml
 from biograft.errors import ConfigError
 
 T = TypeVar("T")
-FLAGS = ("negated", "uncertain", "historical", "hypothetical", "family", "other_person")
+FLAGS = (
+    "negated", "uncertain", "historical", "hypothetical", "family", "other_person", "conditional"
+)  # fmt: skip
 """What may be asserted of a mention, in the order of the fields of an ``Assertion``."""
 KINDS = ("trigger", "affirm", "ignore", "verb", "preposition", "stop", "and", "or", "seen")
 DIRECTIONS = ("forward", "backward", "either", "both")
@@ -88,6 +90,8 @@ class RuleFile(Config):
     lists: Mapping[str, Any] | None = None
     fillers: tuple[str, ...] = ()
     """Words that may stand between the words of any phrase."""
+    modifiers: tuple[str, ...] = ()
+    """Words of what is there, *mild*: after a comma they end a negation."""
     abbreviations: tuple[str, ...] = ()
     """Words whose full stop ends no sentence."""
 
@@ -140,6 +144,7 @@ class AssertionRules:
         sections = _read_entries(SectionEntry, "section", entries.section, where)
         self.where, self.language = where, entries.language
         self.abbreviations = frozenset(entries.abbreviations)
+        self.modifier = self._compile_modifiers(entries.modifiers)
         self._lists = self._read_lists(entries.lists or {})
         self.marks = {
             mark: CompiledRule(mark, kind) for kind, marks in _MARKS.items() for mark in marks
@@ -169,6 +174,13 @@ class AssertionRules:
     def section_of(self, heading: str) -> tuple[str, tuple[int, ...]]:
         """Return the name of a section, and the flags that it implies."""
         return self.sections[" ".join(heading.split())]
+
+    def _compile_modifiers(self, words: Sequence[str]) -> re.Pattern[str]:
+        """Compile what makes the item after a comma a finding: its first word, in Chinese any."""
+        known = compile_words(words)
+        if self.language == "zh":
+            return re.compile(rf"[^，。；,;\n]{{0,12}}?{known}")
+        return re.compile(rf"\s+{known}(?![\w-])")
 
     def _read_lists(self, lists: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         read: dict[str, tuple[str, ...]] = {}

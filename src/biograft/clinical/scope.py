@@ -19,9 +19,11 @@ import re
 from collections.abc import Sequence
 
 from biograft.clinical.events import BULLET, Event
-from biograft.clinical.rules import FLAGS, CompiledRule, EventKind
+from biograft.clinical.rules import FLAGS, AssertionRules, CompiledRule, EventKind
 
-NEGATED, UNCERTAIN, HISTORICAL, HYPOTHETICAL, FAMILY, OTHER_PERSON = range(len(FLAGS))
+(
+    NEGATED, UNCERTAIN, HISTORICAL, HYPOTHETICAL, FAMILY, OTHER_PERSON, CONDITIONAL
+) = range(len(FLAGS))  # fmt: skip
 AFFIRMED = len(FLAGS)
 """Bit of a mention that a trigger says to be present."""
 NEXT, PHRASE, LIST, CLAUSE, SENTENCE = range(5)
@@ -37,6 +39,8 @@ _MODALS = ("may ", "might ", "could ")
 _SEGMENT_GAP = 12
 _BESIDE = " \t\"'”’*()（）"
 """Characters that may stand between a mention and what is said of it alone."""
+_SLASHED = re.compile(rf"(?:[{re.escape(_BESIDE)}]|/ ?\w+)*")
+"""What may stand between it and a mention that shares its statement: *nausea/vomiting*."""
 _JOINED_GAP = 40
 """Characters of the rest of a list before a colon: *nausea and severe vomiting: denied*."""
 _ZH_ITEM = 4
@@ -52,6 +56,9 @@ _OUTSIDE_CLAUSE = frozenset(
     }
 )
 
+_FINDING_ENDS = (_OUTSIDE_CLAUSE - {EventKind.COMMA}) | {
+    EventKind.TRIGGER, EventKind.VERB, EventKind.PREPOSITION,
+}  # fmt: skip
 _SENTENCE_ENDS = frozenset({EventKind.PERIOD, EventKind.LINE})
 
 _LIST_ENDS = _OUTSIDE_CLAUSE | {EventKind.AND, EventKind.OR}
@@ -106,8 +113,9 @@ class Found:
 class Scan:
     """One pass over a text."""
 
-    def __init__(self, low: str, events: Sequence[Event], *, chinese: bool) -> None:
-        self.low, self.events, self.chinese = low, events, chinese
+    def __init__(self, low: str, events: Sequence[Event], rules: AssertionRules) -> None:
+        self.low, self.events, self.rules = low, events, rules
+        self.chinese = chinese = rules.language == "zh"
         self.next_gap = _ZH_NEXT_GAP if chinese else _NEXT_GAP
         self.active: list[Active] = []
         self.saved: list[tuple[list[Active], list[Found]]] = []
@@ -117,7 +125,7 @@ class Scan:
         self.verb_end = self.last_end = -1
         self.segment = 0
         self.separator: tuple[int, int] | None = None
-        self.joined = self.shield = self.affirmed = False
+        self.joined = self.shield = self.affirmed = self.seen = False
 
     def run(self, spans: Sequence[tuple[int, int]]) -> list[Found]:
         """Return what is found about each span, in text order."""
@@ -183,7 +191,8 @@ class Scan:
         """Whether a trigger of either direction belongs to what is before it."""
         is_last = _LAST_WORDS.match(self.low, end) is not None
         if self.open:
-            return is_last
+            beside = not self.low[self.open[-1].end : start].strip(" \t")
+            return is_last or (beside and rule.flags == (NEGATED,))
         near = bool(self.closing) and start - self.verb_end <= _VERB_GAP
         return near and (is_last or UNCERTAIN not in rule.flags)
 
@@ -203,8 +212,9 @@ class Scan:
             for flag in rule.flags:
                 if flag == HISTORICAL and mention.bits & 1 << FAMILY:
                     continue  # the past of somebody else
-                if flag == NEGATED:
+                if flag == NEGATED:  # *screening for depression was negative*
                     mention.drop(UNCERTAIN)
+                    mention.drop(HYPOTHETICAL)
                 elif flag == UNCERTAIN and mention.bits & 1 << NEGATED:
                     if not mention.reached_by_comma():
                         continue
@@ -221,16 +231,19 @@ class Scan:
             return []
         last = reached[-1]
         if rule.rank == NEXT:
-            near = not self.low[last.end : start].strip(_BESIDE)
             if rule.condition == "end" and self.joined and start - last.end <= _JOINED_GAP:
                 return [m for m in reached if m.segment == last.segment and not m.shielded]
-            return [last] if near and start >= last.end else []
+            return [m for m in reached if self._beside(m, start)]
         if not self.low[last.end : start].strip(" ,，") and last.end <= start:
             return [last] if not self.joined else [m for m in reached if m.segment == last.segment]
         reached = [m for m in reached if not m.shielded and m.end <= start]
         if rule.rank == PHRASE or not self.joined or self.shield:
             reached = [m for m in reached if m.segment == self.segment]
         return reached
+
+    def _beside(self, mention: Found, start: int) -> bool:
+        """Whether only other words of its kind are between: *nausea/vomiting: denied*."""
+        return _SLASHED.fullmatch(self.low, mention.end, start) is not None
 
     def _affirm(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
         if rule.direction == "backward":
@@ -273,23 +286,36 @@ class Scan:
 
     def _close_mentions(self) -> None:
         self.open, self.closing = [], []
-        self.shield = self.joined = self.affirmed = False
+        self.verb_end = -1
+        self.shield = self.joined = self.affirmed = self.seen = False
         self.separator = None
 
     # ---- lists
 
     def _and(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
+        if self.open and self._follows_clause(start) and self._begins_clause(index):
+            self.open = []
         self.joined = True
         self.separator = (start, end)
         if self.active and self._begins_clause(index):
             self.active = [t for t in self.active if t.rank > CLAUSE]
             self.affirmed = False
+        elif self.active and not self.chinese and self._begins_finding(index):
+            self._end_negation()
+
+    def _follows_clause(self, start: int) -> bool:
+        """Whether a clause with a verb ends at the comma before."""
+        comma = self.separator
+        return (
+            self.verb_end >= 0 and comma is not None and self.low[comma[0] : start].strip() == ","
+        )
 
     def _or(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
         self.joined, self.separator = True, None
 
     def _seen(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
-        """Pass over *were seen* after a list."""
+        """End a list: *no mass seen, small cyst*."""
+        self.seen = True
 
     def _comma(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
         self.segment += 1
@@ -298,6 +324,29 @@ class Scan:
         if self.active:
             ended = CLAUSE if self._begins_clause(index) else PHRASE
             self.active = [t for t in self.active if t.rank > ended]
+            if self.active and (self.seen or self._begins_finding(index)):
+                self._end_negation()
+        self.seen = False
+
+    def _end_negation(self) -> None:
+        """End the negations that go through lists."""
+        self.active = [t for t in self.active if t.rank > LIST or NEGATED not in t.rule.flags]
+
+    def _begins_finding(self, index: int) -> bool:
+        """Whether a finding that is there follows a comma or *and*: *no fever, mild cough*.
+
+        The last item of a list may be such a finding, *no fever, mild cough, or chills* not.
+        """
+        if not self.rules.modifier.match(self.low, self.events[index][1]):
+            return False
+        if self.chinese:
+            return True
+        for _, _, rule in self.events[index + 1 :]:
+            if rule.kind is EventKind.OR:
+                return False
+            if rule.kind in _FINDING_ENDS:
+                break
+        return True
 
     def _begins_clause(self, index: int) -> bool:
         """Whether a clause of its own, with a verb, follows a comma or *and*."""

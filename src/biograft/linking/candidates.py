@@ -126,6 +126,11 @@ class LinkedMention:
         return self.assertion is not None and self.assertion.other_person
 
     @property
+    def conditional(self) -> bool:
+        """Whether it is there under a condition only, such as exertion."""
+        return self.assertion is not None and self.assertion.conditional
+
+    @property
     def ambiguous(self) -> tuple[str, ...]:
         """Ids of other concepts to which the name belongs as much: the choice is arbitrary."""
         return self.candidates[0].tied if self.candidates else ()
