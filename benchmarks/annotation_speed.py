@@ -35,6 +35,7 @@ from synthetic_names import make_names
 from biograft.annotation import AnnotationConfig, Annotator
 from biograft.annotation.work import annotate_chunk, find_files, read_chunks
 from biograft.corpus import NamesIndex
+from biograft.corpus.inputs import Inputs
 from biograft.kb import BuildConfig, KnowledgeBase, build_store
 from biograft.linking import build_index
 from biograft.replication.results import describe_commit, describe_machine
@@ -66,7 +67,7 @@ def measure(n_names: int, text: bytes, options: argparse.Namespace) -> dict[str,
         annotator = Annotator.open(store, AnnotationConfig(index=folder / "index"))
         seconds = time.perf_counter() - started
         lines = text.decode().splitlines()
-        chunks = list(read_chunks(find_files([folder / "text.txt"])))
+        chunks = list(read_chunks(find_files(Inputs([folder / "text.txt"]))))
         others = _bare_automata(names)
         plain = text.decode()
 

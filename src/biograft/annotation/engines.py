@@ -7,9 +7,11 @@ queue, so that memory does not grow with the input.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from biograft.annotation.work import (
     read_chunks,
     read_finished,
 )
+from biograft.corpus.inputs import InputConfig
 from biograft.corpus.shards import read_report, shard_path
 from biograft.errors import MissingExtraError
 from biograft.workers import Finished, Workers, run_in_order
@@ -107,11 +110,17 @@ def _plan_chunks(
 
 def _file_columns(file: TextFile) -> dict[str, str]:
     """Return a file as columns of a table."""
-    return {"path": str(file.path), "form": file.form, "display_path": file.display_path}
+    return {
+        "path": str(file.path),
+        "form": file.form,
+        "display_path": file.display_path,
+        "reading": json.dumps(asdict(file.reading)),
+    }
 
 
 def _file(row: dict[str, Any]) -> TextFile:
-    return TextFile(Path(str(row["path"])), str(row["form"]), str(row["display_path"]))
+    reading = InputConfig(**json.loads(str(row["reading"])))
+    return TextFile(Path(str(row["path"])), str(row["form"]), str(row["display_path"]), reading)
 
 
 def _run_ray_data(ray: Any, job: Job, rows: list[dict[str, Any]], workers: int) -> None:
@@ -141,8 +150,8 @@ def _read(row: dict[str, Any], job: Job) -> Iterator[dict[str, Any]]:
     file = _file(row)
     for chunk in read_chunks([file], int(row["chunk_bytes"]), int(row["index"])):
         if read_finished(job.out, chunk.index) is None:
-            position = {"index": chunk.index, "first": chunk.first}
-            yield {**_file_columns(file), **position, "data": chunk.data}
+            position = {"index": chunk.index, "first": chunk.first, "rejected": chunk.rejected}
+            yield {**_file_columns(chunk.file), **position, "data": chunk.data}
 
 
 class _RayActor:
@@ -155,6 +164,9 @@ class _RayActor:
         keys = list(batch)
         for values in zip(*batch.values(), strict=True):
             row = dict(zip(keys, values, strict=True))
-            chunk = Chunk(int(row["index"]), _file(row), int(row["first"]), bytes(row["data"]))
+            chunk = Chunk(
+                int(row["index"]), _file(row), int(row["first"]), bytes(row["data"]),
+                str(row["rejected"]),
+            )  # fmt: skip
             annotate_chunk(self._annotator, chunk, self._job.out)
         return {"index": batch["index"]}

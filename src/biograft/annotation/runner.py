@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from biograft.annotation.work import (
     read_chunks,
 )
 from biograft.artifacts import MANIFEST, ArtifactKind, file_sizes, hash_file, new_file, sole_writer
+from biograft.corpus.inputs import InputConfig, Inputs
 from biograft.corpus.shards import SHARDS, shard_path
 from biograft.errors import ConfigError, OutputError
 from biograft.kb import KnowledgeBase
@@ -96,8 +97,8 @@ class ExecutionConfig:
     workers: int = 0
     """Number of processes; 0: one per core."""
     resume: bool = False
-    form: str = ""
-    """Format of all files; empty: by their suffixes."""
+    reading: InputConfig = field(default_factory=lambda: InputConfig(lines=True))
+    """How the files are read; a line of plain text is a document."""
     chunk_bytes: int = CHUNK_BYTES
     """Size of the text of a shard."""
 
@@ -128,17 +129,24 @@ def annotate_corpus(
     progress, out = progress or Progress(enabled=False), Path(out)
     engine = ENGINES.load(execution.engine)
     base = KnowledgeBase.open(kb)
-    files = find_files(texts, execution.form)
+    inputs = Inputs(texts, execution.reading)
+    files = find_files(inputs)
+    if execution.engine != "local" and any(file.input.is_local for file in files):
+        raise ConfigError(
+            f"--engine {execution.engine}: standard input and zip archives can only be read by "
+            "the local engine; save or unpack them first"
+        )
     job = Job(Path(kb).absolute(), out.absolute(), config)
     made_of = _fingerprint_inputs(base, job, files, execution)
     with sole_writer(out):
         _open_output(out, made_of, resume=execution.resume)
         work = engine(job, files, execution.workers or n_cores(), execution.chunk_bytes)
-        return _annotate(work, out, made_of, progress)
+        notes = {"skipped": list(map(str, inputs.skipped)), "notes": inputs.notes}
+        return _annotate(work, out, {"made_of": made_of, **notes}, progress)
 
 
 def _annotate(
-    work: Iterator[dict[str, Any]], out: Path, made_of: dict[str, Any], progress: Progress
+    work: Iterator[dict[str, Any]], out: Path, origin: dict[str, Any], progress: Progress
 ) -> dict[str, Any]:
     """Run the engine, count concepts, and write the manifest."""
     started = time.perf_counter()
@@ -154,7 +162,7 @@ def _annotate(
     progress.finish()
     sizes = {name: size for name, size in file_sizes(out).items() if name.endswith(".parquet")}
     content = {
-        "made_of": made_of,
+        **origin,
         "n_shards": n_shards,
         "n_documents": report.counts["documents"],
         "n_spans": report.counts["spans"],
@@ -176,9 +184,9 @@ def _fingerprint_inputs(
         "index": hash_file(index / MANIFEST) if index and (index / MANIFEST).exists() else None,
         "settings": job.config.to_json(),
         "chunk_bytes": execution.chunk_bytes,
+        "reading": asdict(execution.reading),
         "inputs": [
-            {"file": file.path.name, "bytes": file.path.stat().st_size, "format": file.form}
-            for file in files
+            {"file": file.path.name, "bytes": file.n_bytes, "format": file.form} for file in files
         ],
     }
 

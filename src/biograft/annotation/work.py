@@ -6,19 +6,21 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
 from biograft.annotation.config import AnnotationConfig
 from biograft.annotation.pipeline import Annotator
 from biograft.corpus.cleaning import Cleaner
+from biograft.corpus.inputs import InputConfig, InputFile, Inputs, read_input
 from biograft.corpus.shards import AnnotatedDocument, read_report, shard_path, write_shard
+from biograft.corpus.virtual_files import working_encoding
 from biograft.documents import Document
-from biograft.errors import ConfigError, InputError, StoreError, shorten
+from biograft.errors import EncodingError, InputError, StoreError, shorten
 from biograft.languages import language_code
-from biograft.sources.files import MAX_LINE_BYTES, is_empty, open_bytes, refuse_utf16
-from biograft.sources.log import RejectionExample, Rejections
+from biograft.sources.files import MAX_LINE_BYTES, is_empty, open_bytes, read_head
+from biograft.sources.log import ReadLog, RejectionExample, Rejections
 
 
 @dataclass
@@ -63,17 +65,31 @@ class AnnotationReport:
 
 CHUNK_BYTES = 8 << 20
 """Text of one shard: large enough for columnar storage, small enough for a worker's memory."""
-FORMATS = ("text", "jsonl")
+LINES, JSON_LINES = "text", "jsonl"
+"""Formats whose lines are split into chunks; other documents become JSON lines first."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """An input file and its format."""
+    """An input file, its format, and how it is read."""
 
     path: Path
     form: str
     display_path: str
     """The path as given, for messages."""
+    reading: InputConfig = field(default_factory=lambda: InputConfig(lines=True))
+
+    @property
+    def input(self) -> InputFile:
+        """The file as one of documents."""
+        return InputFile(self.path, self.form, self.reading, self.path.name)
+
+    @property
+    def n_bytes(self) -> int:
+        """Its size, or that of all files of a folder."""
+        if self.path.is_dir():
+            return sum(each.stat().st_size for each in self.path.rglob("*") if each.is_file())
+        return self.path.stat().st_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,34 +101,37 @@ class Chunk:
     first: int
     """The first line, from 1."""
     data: bytes
+    rejected: str = "{}"
+    """Records that the reader of documents has rejected, as JSON."""
 
 
-def find_files(paths: Sequence[str | Path], form: str = "") -> list[TextFile]:
-    """List the files of paths; folders give their files sorted by name."""
-    if form not in ("", *FORMATS):
-        raise ConfigError(f"--format: expected one of {', '.join(FORMATS)}, found {form!r}")
-    files: list[TextFile] = []
-    for each in map(Path, paths):
-        if each.is_dir():
-            inside = sorted(path for path in each.iterdir() if path.is_file())
-            inside = [path for path in inside if not path.name.startswith(".")]
-            if not inside:
-                raise InputError("is a folder without files", path=each, remedy="check the path")
-        else:
-            inside = [each]
-        files += [TextFile(path.absolute(), form or _form_of(path), str(path)) for path in inside]
-    for file in files:
-        if not file.path.exists():
-            raise InputError("does not exist", path=file.path, remedy="check the path")
-        if not is_empty(file.path):
-            with open_bytes(file.path) as opened:
-                refuse_utf16(opened.read(2), file.path)
+def find_files(inputs: Inputs) -> list[TextFile]:
+    """List the files of inputs with their formats."""
+    files = []
+    for each in inputs.files():
+        path = each.path if each.is_local else each.path.absolute()
+        files.append(TextFile(path, each.form, str(each.path), each.config))
+        if each.form == LINES and not is_empty(each.source):
+            _refuse_other_encoding(each)
     return files
 
 
-def _form_of(path: Path) -> str:
-    name = path.name.lower().removesuffix(".gz")
-    return "jsonl" if name.endswith((".jsonl", ".ndjson")) else "text"
+def _refuse_other_encoding(file: InputFile) -> None:
+    """Refuse a file of which most lines are not UTF-8; single ones are rejected later."""
+    lines = [line for line in read_head(file.source).split(b"\n") if line.strip()]
+    if sum(map(_is_utf8, lines)) * 2 < len(lines):
+        raise EncodingError(
+            "is not UTF-8", path=file.path,
+            remedy=f"give --encoding {working_encoding(file.path)}, if that is its encoding",
+        )  # fmt: skip
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        return error.end == len(line)  # cut at the end of the head
+    return True
 
 
 def read_chunks(
@@ -120,17 +139,60 @@ def read_chunks(
 ) -> Iterator[Chunk]:
     """Read all files as chunks of about ``size`` bytes, with indices from ``index``."""
     for file in files:
-        if is_empty(file.path):
-            continue
-        first = 1
-        with open_bytes(file.path) as raw:
-            stream: IO[bytes] = io.BufferedReader(raw) if isinstance(raw, io.RawIOBase) else raw
-            while data := stream.read(size):
-                if not data.endswith(b"\n"):
-                    data += _rest_of_line(stream)
-                yield Chunk(index, file, first, data)
-                first += data.count(b"\n")
-                index += 1
+        chunks = _line_chunks if file.form in (LINES, JSON_LINES) else _document_chunks
+        for chunk in _unless_broken(chunks(file, size), file):
+            yield replace(chunk, index=index)
+            index += 1
+
+
+def _unless_broken(chunks: Iterator[Chunk], file: TextFile) -> Iterator[Chunk]:
+    """Yield the chunks of a file; of one that breaks off, what was read, and a rejection."""
+    try:
+        yield from chunks
+    except InputError as error:
+        if not file.reading.skip_errors:
+            raise
+        rejected = Rejections()
+        example = RejectionExample(file.display_path, error.line or 0, error.text or "")
+        rejected.add(f"the file breaks off: {error.problem}", example)
+        plain = replace(file, path=Path(str(file.path)), form=JSON_LINES)
+        yield Chunk(0, plain, 1, b"", json.dumps(rejected.to_json()))
+
+
+def _line_chunks(file: TextFile, size: int) -> Iterator[Chunk]:
+    source = file.input.source
+    if is_empty(source):
+        return
+    file = replace(file, path=Path(str(file.path)))
+    first = 1
+    with open_bytes(source) as raw:
+        stream: IO[bytes] = io.BufferedReader(raw) if isinstance(raw, io.RawIOBase) else raw
+        while data := stream.read(size):
+            if not data.endswith(b"\n"):
+                data += _rest_of_line(stream)
+            yield Chunk(0, file, first, data)
+            first += data.count(b"\n")
+
+
+def _document_chunks(file: TextFile, size: int) -> Iterator[Chunk]:
+    """Read the documents of any other format, and yield their texts as JSON lines."""
+    as_json = replace(file, path=Path(str(file.path)), form=JSON_LINES)
+    log, n_bytes, first = ReadLog(Path(file.display_path)), 0, 1
+    lines: list[bytes] = []
+
+    def chunk() -> Chunk:
+        return Chunk(0, as_json, first, b"".join(lines), json.dumps(log.rejected.to_json()))
+
+    for document in read_input(file.input, log):
+        value = {"id": document.id, "text": document.text, "language": document.language}
+        lines.append(f"{json.dumps(value)}\n".encode())
+        n_bytes += len(lines[-1])
+        if n_bytes >= size:
+            yield chunk()
+            first += len(lines)
+            lines, n_bytes, log.rejected = [], 0, Rejections()
+    if lines or log.rejected.counts:
+        yield chunk()
 
 
 def _rest_of_line(stream: IO[bytes]) -> bytes:
@@ -178,7 +240,7 @@ def _document(data: bytes, file: TextFile, line: int) -> Document:
     except UnicodeDecodeError as error:
         raise _InvalidRecordError("is not UTF-8") from error
     name = f"{file.path.name}:{line}"
-    return Document(name, text) if file.form == "text" else _parse_json(text, name)
+    return Document(name, text) if file.form == LINES else _parse_json(text, name)
 
 
 def _parse_json(line: str, name: str) -> Document:
@@ -222,6 +284,7 @@ class Job:
 def annotate_chunk(annotator: Annotator, chunk: Chunk, out: Path) -> dict[str, Any]:
     """Annotate a chunk into its shard, and return its report."""
     report = AnnotationReport()
+    report.add({"counts": {}, "cleaned": {}, "rejected": json.loads(chunk.rejected)})
     documents = read_records(chunk, report)
     if annotator.config.cleaning is not None:
         cleaner = Cleaner(annotator.config.cleaning)

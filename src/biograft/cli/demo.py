@@ -158,7 +158,7 @@ def _link(linker: Linker, out: Path) -> None:
         typer.echo(f"\n$ biograft link '{document.document.text}' {options}")
         typer.echo("\n".join(table(document)))
     lines = r"\n".join(_MENTIONS)
-    typer.echo(f"\n$ printf '{lines}' | biograft link - --mentions -k 2 {options}")
+    typer.echo(f"\n$ printf '{lines}' | biograft link - --terms -k 2 {options}")
     mentions = [
         Document(f"stdin:{n}", m, (Mention(0, len(m), m),)) for n, m in enumerate(_MENTIONS, 1)
     ]

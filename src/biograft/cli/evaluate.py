@@ -13,6 +13,7 @@ from biograft.cli.options import (
     Calibration,
     Detection,
     Detector,
+    Encoding,
     Index,
     Json,
     Kb,
@@ -53,7 +54,15 @@ app.command()(link)
 def text(
     kb: Kb,
     gold: Annotated[str, typer.Option(metavar="PATH", help="Gold standard: a file of texts.")],
-    form: Annotated[str, typer.Option("--format", metavar="F", help="pubtator or sample.")],
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="F",
+            help="sample, or one of `biograft corpus formats`; default: recognise it by content.",
+        ),
+    ] = "",
+    encoding: Encoding = "utf-8",
     index: Index = None,
     model: Model = None,
     calibration: Calibration = None,
@@ -88,7 +97,7 @@ def text(
     from biograft.linking import Linker
 
     base = KnowledgeBase.open(kb)
-    gold_set = read_gold_texts(gold, form, types=split_list(types), limit=limit)
+    gold_set = read_gold_texts(gold, form, types=split_list(types), limit=limit, encoding=encoding)
     linker = Linker.open(
         base, index, model, calibration, detector,
         k=1, threshold=threshold,

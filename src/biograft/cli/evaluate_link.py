@@ -58,8 +58,8 @@ def link(
         typer.Option(
             "--format",
             metavar="F",
-            help="biosyn, pubtator, aap, xlbel, cometa, cometa-specific, procedures, babelon or "
-            "sample.",
+            help="biosyn, pubtator, documents (any of `biograft corpus formats`), aap, xlbel, "
+            "cometa, cometa-specific, procedures, babelon or sample.",
         ),
     ],
     scorer: Annotated[

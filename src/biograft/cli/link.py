@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from biograft.cli.link_inputs import LinkInputs
 from biograft.cli.options import (
+    REJECTED,
     Calibration,
+    Column,
     Detection,
     Detector,
+    Encoding,
+    IdColumn,
     Index,
+    InputFormat,
     Json,
     Kb,
     Languages,
@@ -29,100 +35,50 @@ from biograft.cli.options import (
     Quiet,
     Search,
     Similarity,
+    SkipErrors,
     StopFile,
     Threshold,
     split_languages,
     split_list,
     stop_words_of,
 )
-from biograft.errors import ConfigError, InputError
+from biograft.errors import ConfigError
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
-    from biograft.documents import Document
     from biograft.linking import LinkedDocument
-
-FORMATS = ("text", "pubtator")
-_FILE_ENDINGS = (".txt", ".pubtator", ".gz", ".md", ".csv", ".tsv", ".json", ".jsonl")
-"""An argument without whitespace that ends so must be a file."""
-
-
-def read_documents(inputs: Sequence[str], form: str, *, mentions: bool) -> Iterator[Document]:
-    """Read the documents of all inputs; with ``mentions`` each line is one mention."""
-    from biograft.documents import Document
-
-    if form not in ("", *FORMATS):
-        raise ConfigError(f"--format: expected one of {', '.join(FORMATS)}, found {form!r}")
-    if mentions and form == "pubtator":
-        raise ConfigError("--mentions: is for plain lines; PubTator files name their own mentions")
-    for number, given in enumerate(inputs, 1):
-        path = _path_of(given)
-        if path is not None and not mentions and _is_pubtator(path, form):
-            from biograft.corpus import read_pubtator
-
-            yield from read_pubtator(path)
-            continue
-        name = "stdin" if given == "-" else str(path) if path else f"text {number}"
-        text = _read_text(given, path)
-        if mentions:
-            yield from _mention_lines(name, text)
-        else:
-            yield Document(name, text)
-
-
-def _path_of(given: str) -> Path | None:
-    """Return the file that an argument names, if any; what looks like a file must exist."""
-    if given == "-" or not given.strip():
-        return None
-    path = Path(given)
-    try:
-        exists = path.exists()
-    except (OSError, ValueError):  # too long, or with characters that no file name has: a text
-        return None
-    if not exists and given.endswith(_FILE_ENDINGS) and not any(map(str.isspace, given)):
-        raise InputError("does not exist", path=given, remedy="check the path")
-    return path if exists else None
-
-
-def _is_pubtator(path: Path, form: str) -> bool:
-    name = path.name.removesuffix(".gz")
-    return form == "pubtator" or (not form and name.lower().endswith(".pubtator"))
-
-
-def _read_text(given: str, path: Path | None) -> str:
-    from biograft.sources.files import decode, read_text
-
-    if given == "-":
-        return decode(sys.stdin.buffer.read(), Path("stdin"), 1, "utf-8")
-    if path is None:
-        return given
-    return read_text(path) if path.is_dir() or path.stat().st_size else ""
-
-
-def _mention_lines(name: str, text: str) -> Iterator[Document]:
-    from biograft.documents import Document, Mention
-
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            yield Document(f"{name}:{number}", line, (Mention(0, len(line), line),))
 
 
 def link(
     inputs: Annotated[
         list[str],
-        typer.Argument(metavar="TEXT|-|FILE...", help="A text, '-' for standard input, or files."),
+        typer.Argument(
+            metavar="TEXT|-|FILE...",
+            help="A text, '-' for standard input, files, folders or zip archives.",
+        ),
     ],
     kb: Kb,
     index: Index = None,
     model: Model = None,
     calibration: Calibration = None,
-    form: Annotated[
-        str,
-        typer.Option("--format", metavar="text|pubtator", help="Format; default: by file name."),
-    ] = "",
+    form: InputFormat = "",
+    encoding: Encoding = "utf-8",
+    column: Column = "",
+    id_column: IdColumn = "",
     mentions: Annotated[
-        bool, typer.Option("--mentions", help="Treat each line as one mention.")
+        str | None,
+        typer.Option(
+            "--mentions",
+            metavar="given|find|both",
+            help="Link the mentions that annotated files have, find mentions in their texts "
+            "instead, or both. Default: given where a document has some, else find.",
+        ),
+    ] = None,
+    terms: Annotated[
+        bool,
+        typer.Option("--terms", help="Treat each line, or row of a table, as one term to link."),
     ] = False,
+    skip_errors: SkipErrors = False,
     k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Candidates per mention.")] = 5,
     threshold: Threshold = None,
     search: Search = None,
@@ -146,15 +102,23 @@ def link(
 ) -> None:
     """Find mentions in text, and link them to concepts.
 
-    In a PubTator file its own mentions are linked, elsewhere the names that the text contains.
-    With --detector a trained model finds the mentions, in PubTator files, too. Each mention in
-    text is said to be present, absent, possible, historical, hypothetical, or of the family.
+    Files may be plain text, any format of `biograft corpus formats`, or tables; each is recognised
+    by its content. Of annotated files the given mentions are linked, elsewhere the names that the
+    text contains; with --detector a trained model finds the mentions. Each mention in text is said
+    to be present, absent, possible, historical, hypothetical, or of the family. The exit status is
+    1 if records or files were left out.
     """
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker, write_html
 
-    if mentions and detector is not None:
-        raise ConfigError("--mentions: takes each line as a mention; leave --detector out")
+    if terms and (detector is not None or mentions is not None):
+        other = "--detector" if detector is not None else "--mentions"
+        raise ConfigError(f"--terms: takes each line as a mention; leave {other} out")
+    reading: dict[str, str | bool] = {
+        "format": form, "encoding": encoding, "column": column, "id_column": id_column,
+        "skip_errors": skip_errors,
+    }  # fmt: skip
+    texts = LinkInputs(inputs, reading, terms)
     progress = Progress(enabled=not quiet)
     base = KnowledgeBase.open(kb)
     progress.start("open")
@@ -164,11 +128,11 @@ def link(
         detection=detection, mention_types=split_list(mention_types),
         search=search, lexical_weight=lexical_weight, similarity=similarity,
         abbreviations=not no_abbreviations, appositions=not no_appositions,
-        composites=not no_composites, assertions=not (no_assertions or mentions),
+        composites=not no_composites, assertions=not (no_assertions or terms), mentions=mentions,
         languages=split_languages(lang), stop_words=stop_words_of(stop_file),
     )  # fmt: skip
-    linked = _counted(linker.pipe(read_documents(inputs, form, mentions=mentions)), progress)
-    if mentions and not as_json:
+    linked = _counted(linker.pipe(texts.documents()), progress)
+    if terms and not as_json:
         linked = _print_candidates(linked, k)
     else:
         linked = _print(linked, as_json=as_json)
@@ -177,6 +141,8 @@ def link(
         typer.echo(f"page written to {html}", err=True)
     for _ in linked:  # without --html nothing has consumed them yet
         pass
+    if texts.report():
+        raise typer.Exit(REJECTED)
 
 
 def _counted(linked: Iterable[LinkedDocument], progress: Progress) -> Iterator[LinkedDocument]:

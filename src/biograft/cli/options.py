@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from biograft.errors import ConfigError
 from biograft.languages import language_code
+
+if TYPE_CHECKING:
+    from biograft.corpus.inputs import Inputs
+
+REJECTED = 1
+"""Exit status when records or files were left out and all others were read."""
 
 _KB = "Folder of the knowledge base."
 _KB_OPTION = typer.Option("--kb", metavar="KB", help=_KB)
@@ -126,6 +132,43 @@ StopFile = Annotated[
 ]
 """Read by ``stop_words_of``."""
 
+InputFormat = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="Format of the files: text, table, or one of `biograft corpus formats`; default: "
+        "recognise each by its content.",
+    ),
+]
+Encoding = Annotated[
+    str,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of the files, such as gb18030, utf-16 or latin-1; XML states its own.",
+    ),
+]
+Column = Annotated[
+    str,
+    typer.Option(
+        "--column",
+        metavar="NAME",
+        help="For CSV, TSV and JSON lines: the column of the texts, by name or as #1; a row is "
+        "a document.",
+    ),
+]
+IdColumn = Annotated[
+    str,
+    typer.Option("--id-column", metavar="NAME", help="With --column: the column of the ids."),
+]
+SkipErrors = Annotated[
+    bool,
+    typer.Option(
+        "--skip-errors", help="Leave out files that cannot be read, and report them at the end."
+    ),
+]
+
 Types = Annotated[
     str,
     typer.Option("--types", metavar="Disease,...", help="Gold mentions of these types only."),
@@ -218,6 +261,20 @@ def warn_left_out(counts: Mapping[str, int], what: str, where: str = "") -> None
     """Warn how many rows of a file were left out, by reason."""
     for reason, n in counts.items():
         typer.echo(f"warning: {where}{n:,} {what} left out: {reason}", err=True)
+
+
+def report_inputs(inputs: Inputs) -> bool:
+    """Report on stderr what was left out of inputs; return whether anything was."""
+    for note in inputs.notes:
+        typer.echo(f"warning: {note}", err=True)
+    for what, faults in (("left out", inputs.log.rejected), ("corrected", inputs.log.doubtful)):
+        for reason, n in faults.counts.items():
+            typer.echo(f"warning: {n:,} records {what}: {reason}", err=True)
+            for example in faults.examples[reason][:1]:
+                typer.echo(f"  {example.path}:{example.line}: {example.text}", err=True)
+    for error in inputs.skipped:
+        typer.echo(f"skipped: {error}", err=True)
+    return bool(inputs.log.rejected.counts or inputs.skipped)
 
 
 def warn_without_text(n: int, n_queries: int, where: str = "") -> None:

@@ -9,10 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from biograft.corpus.formats import read_documents
+from biograft.corpus.formats import DOCUMENT_FORMATS, read_documents
+from biograft.corpus.inputs import TABLE, TEXT, InputConfig, Inputs, read_input
+from biograft.corpus.virtual_files import UTF_8
 from biograft.documents import Document
-from biograft.errors import ConfigError, FormatError
-from biograft.registry import Registry
+from biograft.errors import ConfigError, FormatError, InputError
+from biograft.registry import Registry, load_object
+from biograft.sources.files import is_empty
 from biograft.sources.log import ReadLog
 
 NIL_MARKS = frozenset({"", "-1", "cui-less", "-"})
@@ -113,6 +116,10 @@ GOLD_FORMATS: Registry[GoldReader] = Registry(
         "babelon": (
             f"{_HOME}:read_babelon",
             "Babelon: translated names of an ontology's concepts; tab-separated with a header",
+        ),
+        "documents": (
+            f"{_HOME}:read_document_queries",
+            "annotated documents with concepts: BioC, brat, JSON lines, ... (`corpus formats`)",
         ),
         "sample": (f"{_HOME}:read_sample", _SAMPLE),
     },
@@ -227,20 +234,8 @@ def _filter(queries: Iterable[LinkQuery], config: GoldConfig, log: ReadLog) -> I
             yield query
 
 
-class DocumentReader(Protocol):
-    """Reads the documents of one format; rejected rows go to the log."""
-
-    def __call__(self, path: str, log: ReadLog) -> Iterator[Document]:
-        """Read documents in the order of the file."""
-
-
-TEXT_FORMATS: Registry[DocumentReader] = Registry(
-    "gold format",
-    {
-        "pubtator": (f"{_HOME}:read_pubtator_documents", _PUBTATOR),
-        "sample": (f"{_HOME}:read_sample_documents", _SAMPLE),
-    },
-)
+TEXT_FORMATS = ("pubtator", "sample")
+"""Gold formats that are texts with all their mentions, besides the other document formats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,25 +247,52 @@ class GoldTexts:
 
 
 def read_gold_texts(
-    path: str | Path, form: str, *, types: Collection[str] = (), limit: int = 0
+    path: str | Path,
+    form: str = "",
+    *,
+    types: Collection[str] = (),
+    limit: int = 0,
+    encoding: str = UTF_8,
 ) -> GoldTexts:
     """Read the documents of a gold standard, the first ``limit`` of them if that is not 0.
 
+    They may have any document format, which is recognised by content unless it is named.
     If ``types`` are given, only mentions of these types are kept. Documents without mentions are
     kept, too, since answers in them are wrong.
     """
-    if form in GOLD_FORMATS and form not in TEXT_FORMATS:
+    if form not in TEXT_FORMATS and (form in GOLD_FORMATS or form in (TEXT, TABLE)):
         raise ConfigError(
             f"format: {form!r} has no texts with all their mentions marked; expected one that "
-            f"has: {', '.join(TEXT_FORMATS)}"
+            f"has: {', '.join(sorted({*TEXT_FORMATS, *DOCUMENT_FORMATS}))}"
         )
     log = ReadLog(Path(path))
-    documents_read = islice(TEXT_FORMATS.load(form)(str(path), log), limit or None)
+    if form == "sample" or str(path) == "starter":
+        read = load_object(f"{_HOME}:read_sample_documents")(str(path), log)
+    else:
+        read = read_annotated(path, log, form, encoding)
+    documents_read = islice(read, limit or None)
     documents = tuple(_of_types(documents_read, types, log))
     if not any(document.mentions for document in documents):
         message = f"no mention is left of {len(documents):,} documents of format {form!r}"
         raise empty_gold_error(message, log, path)
     return GoldTexts(documents, log)
+
+
+def read_annotated(
+    path: str | Path, log: ReadLog, form: str = "", encoding: str = UTF_8
+) -> Iterator[Document]:
+    """Read annotated documents of any format; refuse plain text."""
+    inputs = Inputs([path], InputConfig(format=form, encoding=encoding), log)
+    for file in inputs.files():
+        if not file.path.is_dir() and is_empty(file.path):
+            raise InputError("is empty", path=file.path, remedy="check the path")
+        if file.form == TEXT:
+            raise FormatError(
+                "no reader of documents knows this content",
+                path=file.path,
+                remedy=f"expected one of {', '.join(DOCUMENT_FORMATS)}",
+            )
+        yield from read_input(file, log)
 
 
 def _of_types(

@@ -14,7 +14,7 @@ from typing import Any
 from biograft.corpus.formats.pubtator import read_pubtator
 from biograft.documents import Document, Mention
 from biograft.errors import EncodingError, FormatError, InputError
-from biograft.evaluation.gold import GoldConfig, LinkQuery, gold_ids
+from biograft.evaluation.gold import GoldConfig, LinkQuery, gold_ids, read_annotated
 from biograft.metrics.linking import split_composite
 from biograft.sources import babelon
 from biograft.sources.files import MAX_LINE_BYTES, decode, is_empty, open_tar, read_lines
@@ -178,14 +178,15 @@ def read_procedures(path: str, config: GoldConfig, log: ReadLog) -> Iterator[Lin
 
 
 def read_pubtator_queries(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
-    """Read queries in the order of the documents."""
-    for document in read_pubtator_documents(path, log):
+    """Read queries in the order of the documents; mentions unlike the text are rejected."""
+    for document in read_pubtator(Path(path), log):
         yield from queries_of(document)
 
 
-def read_pubtator_documents(path: str, log: ReadLog) -> Iterator[Document]:
-    """Read the documents; mentions that differ from the text are rejected."""
-    yield from read_pubtator(Path(path), log)
+def read_document_queries(path: str, config: GoldConfig, log: ReadLog) -> Iterator[LinkQuery]:
+    """Read queries of annotated documents, whose format is recognised by content."""
+    for document in read_annotated(path, log):
+        yield from queries_of(document)
 
 
 STARTER = "starter"

@@ -16,6 +16,10 @@ DETECTIONS = ("names", "model", "both")
 """Ways to find mentions in text."""
 
 
+MENTIONS = ("given", "find", "both")
+"""What to do with the mentions that documents have."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LinkerConfig(Config):
     """Settings of a linker."""
@@ -38,6 +42,10 @@ class LinkerConfig(Config):
     """Search names in these languages only; empty means all."""
     stop_words: tuple[str, ...] = ()
     """Names that the linker never takes for a mention when it detects mentions itself."""
+    mentions: Annotated[str, Choice(*MENTIONS)] | None = None
+    """Link the mentions that documents have (``given``), ``find`` mentions in their texts instead,
+    or ``both``: those found count where they overlap none given. None: link the given mentions of
+    documents that have some, and find those of the others; a detector finds all."""
     detection: Annotated[str, Choice(*DETECTIONS)] | None = None
     """How mentions are found in text: by the ``names`` of the store, by a trained ``model``, or by
     ``both``: names are mentions where they overlap none of the model. None: by the model, if there

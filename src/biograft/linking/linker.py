@@ -37,10 +37,11 @@ from biograft.linking.candidates import Candidate, Generator, LinkedDocument, Li
 from biograft.linking.config import LinkerConfig
 from biograft.linking.detection import (
     DictionaryDetector,
+    GivenMentions,
     MentionDetector,
-    ModelDetector,
     UnionDetector,
     in_text_order,
+    open_detector,
 )
 from biograft.linking.fusion import (
     CandidateBuilder,
@@ -139,7 +140,7 @@ class Linker:
         return cls(
             kb,
             opened.search if opened else None,
-            detector=_open_detector(detector, config),
+            detector=open_detector(detector, config),
             names=opened.names if opened else None,
             ranker=ranker,
             calibration=Calibration.load(calibration) if calibration is not None else stored,
@@ -241,7 +242,10 @@ class Linker:
     @property
     def detection(self) -> str:
         """How mentions are found in text: by ``names``, by the ``model``, or by ``both``."""
-        return self.config.detection or ("names" if self.detector is None else "model")
+        if self.config.detection or self.detector is None:
+            return self.config.detection or "names"
+        with_names = self.config.mentions == "both" and isinstance(self.detector, GivenMentions)
+        return "both" if with_names else "model"
 
     @property
     def threshold(self) -> float | None:
@@ -325,7 +329,8 @@ class Linker:
 
     def _are_given(self, document: Document) -> bool:
         """Return whether the mentions of a document are those that it has."""
-        return self.detector is None and bool(document.mentions)
+        own = bool(document.mentions) and self.config.mentions != "find"
+        return self.detector is None and own
 
     @cached_property
     def _detector(self) -> MentionDetector:
@@ -434,15 +439,6 @@ class Linker:
         build = self._builder.by_concept if by_concept else self._builder.by_name
         weights = self.search.weights if self.search else {}
         return build(pool, fuse_scores(pool, weights), k)
-
-
-def _open_detector(folder: str | Path | None, config: LinkerConfig) -> ModelDetector | None:
-    """Open the trained detector of a folder, if one is given."""
-    if folder is not None:
-        return ModelDetector.open(folder, config.mention_types)
-    if config.mention_types:
-        raise ConfigError("mention_types: only a trained detector finds mentions of some types")
-    return None
 
 
 def _best_scores(search: FusedSearch, texts: Sequence[str]) -> list[float]:

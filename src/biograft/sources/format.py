@@ -68,7 +68,8 @@ class SourceConfig:
     """For triples: relations whose tail is a synonym of their head."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", Path(self.path))
+        if not isinstance(self.path, Path):
+            object.__setattr__(self, "path", Path(self.path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from one_writer import held_elsewhere
 from biograft.annotation import AnnotationConfig, annotate_corpus
 from biograft.annotation.runner import ENGINES, ExecutionConfig, read_frequencies
 from biograft.corpus.cleaning import CleaningConfig
+from biograft.corpus.formats import write_documents
 from biograft.corpus.shards import Shards
+from biograft.documents import Document, Mention
 from biograft.errors import BiograftError, ConfigError, NotFoundError, OutputError, StoreError
 
 CHUNK = 2000
@@ -76,6 +78,19 @@ class TestOutput:
         manifest = run(kb_folder, write("empty.txt", ""), tmp_path / "out")
         assert (manifest["n_shards"], manifest["n_documents"]) == (0, 0)
         assert list(Shards.open(tmp_path / "out")) == []
+
+
+@pytest.mark.parametrize("form", ["pubtator", "bioc-xml", "bioc-json", "conll", "brat"])
+def test_no_annotation_gets_into_a_shard(kb_folder, tmp_path, form):
+    """Files of these formats were read as plain lines, their annotations included."""
+    text = "Has breast cancer. A cold is treated."
+    mention = Mention(4, 17, "breast cancer", ("GOLD7",), "GoldType", id="T1")
+    write_documents([Document("7", text, (mention,))], tmp_path / "in", form)
+    run(kb_folder, tmp_path / "in", tmp_path / "out")
+    (document,) = Shards.open(tmp_path / "out")
+    assert document.text.replace(" ", "") == text.replace(" ", "")
+    assert {span.concept for span in document.spans} <= {"D2", "D4", "D5"}
+    assert b"Gold" not in (tmp_path / "out" / "part-00000.parquet").read_bytes()
 
 
 class TestEngine:

@@ -4,14 +4,19 @@ import json
 import pytest
 
 from biograft.annotation.work import AnnotationReport, find_files, read_chunks, read_records
+from biograft.corpus.inputs import InputConfig, Inputs
 from biograft.documents import Document
 from biograft.errors import BiograftError, ConfigError, InputError
 from biograft.sources.files import MAX_LINE_BYTES
 
 
-def read(paths, size=1 << 20, form=""):
+def files_of(paths, **reading):
+    return find_files(Inputs(paths, InputConfig(lines=True, **reading)))
+
+
+def read(paths, size=1 << 20, **reading):
     report = AnnotationReport()
-    chunks = list(read_chunks(find_files(paths, form), size))
+    chunks = list(read_chunks(files_of(paths, **reading), size))
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
     return [d for chunk in chunks for d in read_records(chunk, report)], report
 
@@ -48,7 +53,7 @@ class TestLines:
 
     def test_a_too_long_line_is_not_kept_in_memory(self, write):
         path = write("a.txt", b"x" * (4 * MAX_LINE_BYTES) + b"\nlast")
-        chunks = list(read_chunks(find_files([path]), 1000))
+        chunks = list(read_chunks(files_of([path]), 1000))
         assert max(len(chunk.data) for chunk in chunks) < 2 * MAX_LINE_BYTES
         assert [d.text for d in read([path], 1000)[0]] == ["last"]
 
@@ -86,13 +91,49 @@ class TestJson:
 
 def test_unreadable_inputs_are_refused(write, tmp_path):
     with pytest.raises(InputError, match="does not exist"):
-        find_files([tmp_path / "none.txt"])
+        files_of([tmp_path / "none.txt"])
     with pytest.raises(ConfigError, match="--format"):
-        find_files([write("a.txt", "x")], "xml")
-    with pytest.raises(BiograftError, match="UTF-16"):
-        find_files([write("b.txt", "x".encode("utf-16"))])
+        files_of([write("a.txt", "x")], format="xml")
+    with pytest.raises(BiograftError, match=r"UTF-16; give --encoding utf-16"):
+        files_of([write("b.txt", "x".encode("utf-16"))])
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="without files"):
-        find_files([tmp_path / "empty"])
+        files_of([tmp_path / "empty"])
     with pytest.raises(InputError, match="zip archive"):
-        find_files([write("c.txt", b"PK\x03\x04xxxx")])
+        files_of([write("c.txt", b"PK\x03\x04xxxx")])
+
+
+PUBTATOR = "7|t|Flu season\n7|a|High fever.\n7\t0\t3\tFlu\tDisease\tD1\n\n8|t|Cold\n8|a|\n\n"
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_annotated_documents_give_their_texts_and_no_annotation(write, size):
+    """PubTator files were read as plain lines, annotations included."""
+    documents, report = read([write("a.txt", PUBTATOR)], size)
+    assert documents == [Document("7", "Flu season High fever."), Document("8", "Cold")]
+    assert report.counts["records"] == 2
+
+
+def test_what_the_reader_of_documents_rejects_is_in_the_report(write):
+    path = write("a.pubtator", PUBTATOR + "nonsense\n")
+    inputs = Inputs([path], InputConfig(lines=True))
+    chunks = list(read_chunks(find_files(inputs), 1 << 20))
+    ((reason, entry),) = json.loads(chunks[-1].rejected).items()
+    assert "another document" in reason
+    assert entry["examples"][0]["line"] == 8
+
+
+def test_other_encodings(write):
+    path = write("a.txt", "肺癌\n流感\n".encode("gb18030"))
+    assert [d.text for d in read([path], encoding="gb18030")[0]] == ["肺癌", "流感"]
+    with pytest.raises(BiograftError, match="give --encoding gb18030"):
+        files_of([path])
+
+
+def test_a_file_that_breaks_off_is_skipped_on_demand(write):
+    packed = gzip.compress(b"".join(b"line %d\n" % i for i in range(3000)))
+    paths = [write("a.txt.gz", packed[:-20]), write("b.txt", "good\n")]
+    with pytest.raises(InputError, match="cut short"):
+        read(paths)
+    documents, _ = read(paths, skip_errors=True)
+    assert documents[-1].text == "good"

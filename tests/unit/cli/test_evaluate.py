@@ -13,7 +13,6 @@ from biograft.errors import (
     BiograftError,
     ConfigError,
     FormatError,
-    NotFoundError,
     OutputError,
     StoreError,
 )
@@ -326,7 +325,7 @@ def test_text_reads_the_shipped_sample(text):
     ("options", "error", "message"),
     [
         (["--format", "biosyn"], ConfigError, "'biosyn' .*pubtator, sample"),
-        (["--format", "pubtater"], NotFoundError, "did you mean 'pubtator'"),
+        (["--format", "pubtater"], ConfigError, "did you mean 'pubtator'"),
         (["--types", "Gene"], FormatError, "2 documents"),
         (["--gold", "none.txt"], BiograftError, "does not exist"),
         (["--kb", "none"], StoreError, "none"),

@@ -183,7 +183,7 @@ def test_an_encoder_is_trained_and_indexed(inputs, run, train, tmp_path):
     counts = f"dense {1 - weight:.3g}, lexical {weight:.3g}"
     assert f"weights learned with the encoder: {counts}" in made.stdout
     whole = ("--kb", inputs / "kb", "--index", tmp_path / "index", "--json")
-    linked = json.loads(run("link", "failing kidneys", "--mentions", *whole).stdout)
+    linked = json.loads(run("link", "failing kidneys", "--terms", *whole).stdout)
     first = linked["mentions"][0]["candidates"][0]
     assert first["score"] == pytest.approx(
         sum({"dense": 1 - weight, "lexical": weight}[e["generator"]] * e["score"]

@@ -86,7 +86,7 @@ def test_similarity_is_kept_with_the_index(store, tiny_encoder, tmp_path, run_ma
     options = ("--encoder", folder, "--pooling", "cls", "--similarity", "dot", "--json")
     done = run_main("index", store, "-o", tmp_path / "I", *options)
     assert done.json[0]["encoder"]["similarity"] == "dot"
-    link = ("link", "influenca", "--kb", store, "--index", tmp_path / "I", "--json", "--mentions")
+    link = ("link", "influenca", "--kb", store, "--index", tmp_path / "I", "--json", "--terms")
     for options, generator in (((), "dense-dot"), (("--similarity", "cosine"), "dense")):
         [document] = run_main(*link, *options).json
         evidence = document["mentions"][0]["candidates"][0]["evidence"]

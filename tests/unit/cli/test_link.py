@@ -84,19 +84,19 @@ def test_empty_inputs(run, write):
     assert documents(run(write("empty.txt", ""), "--json"))[0]["mentions"] == []
 
 
-def test_lines_as_mentions(run):
-    done = run("-", "--mentions", "-k", 1, stdin="influensa\n\nFEVERS\n")
+def test_lines_as_terms(run):
+    done = run("-", "--terms", "-k", 1, stdin="influensa\n\nFEVERS\n")
     lines = done.stdout.splitlines()
     assert [line.split()[:3] for line in lines[1:]] == [
         ["stdin:1", "influensa", "D1"],
         ["stdin:3", "FEVERS", "D2"],
     ]
-    found = documents(run("-", "--mentions", "--json", stdin="flu and fever\n"))
+    found = documents(run("-", "--terms", "--json", stdin="flu and fever\n"))
     assert [(m["form"], m["concept"]) for m in found[0]["mentions"]] == [
         ("flu", "D1"),
         ("fever", "D2"),
     ]
-    (whole,) = documents(run("flu and fever", "--mentions", "--json", "--no-composites"))[0][
+    (whole,) = documents(run("flu and fever", "--terms", "--json", "--no-composites"))[0][
         "mentions"
     ]
     assert whole["form"] == "flu and fever"
@@ -119,7 +119,7 @@ def test_abbreviations_and_the_threshold(run):
     text = "influenza (IF). IF"
     assert len(documents(run(text, "--json"))[0]["mentions"]) == 3
     assert len(documents(run(text, "--json", "--no-abbreviations"))[0]["mentions"]) == 1
-    done = run("influensa", "--mentions", "--json", "--threshold", 0.95)
+    done = run("influensa", "--terms", "--json", "--threshold", 0.95)
     assert documents(done)[0]["mentions"][0]["concept"] is None
 
 
@@ -154,22 +154,27 @@ def test_a_trained_detector_finds_the_mentions(run, write, word_detector):
     path = write("a.pubtator", PUBTATOR)
     (document,) = documents(run(path, "--json", "--detector", word_detector))
     assert [m["text"] for m in document["mentions"]] == ["Flu", "season", "High", "fevr", "."]
-    refused = run("flu", "--mentions", "--detector", word_detector).exception
+    refused = run("flu", "--terms", "--detector", word_detector).exception
     assert isinstance(refused, ConfigError)
-    assert "--mentions" in str(refused)
+    assert "--terms" in str(refused)
+    refused = run(path, "--mentions", "given", "--detector", word_detector).exception
+    assert "leave the detector out" in str(refused)
+    both = run(path, "--json", "--mentions", "both", "--detector", word_detector)
+    assert len(documents(both)[0]["mentions"]) == 5
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
         (["none.txt"], InputError, "none.txt: does not exist; check the path"),
-        (["flu", "--format", "brat"], ConfigError, "--format: expected"),
+        (["flu", "--format", "brut"], ConfigError, "did you mean 'brat'"),
         (["flu", "--threshold", "nan"], ConfigError, "threshold: expected a number"),
         (["flu", "--lang", "xx"], ConfigError, "no names in 'xx'"),
         (["flu", "--index", "none"], StoreError, "none: "),
         (["flu", "--model", "none"], StoreError, "none: "),
         (["flu", "--calibration", "none"], StoreError, "none: "),
-        (["flu", "--mentions", "--format", "pubtator"], ConfigError, "--mentions: "),
+        (["flu", "--terms", "--mentions", "find"], ConfigError, "--terms: "),
+        (["flu", "--mentions", "all"], ConfigError, "mentions: expected"),
     ],
 )
 def test_refused_in_one_line(run, arguments, error, message):
@@ -183,7 +188,70 @@ def test_wrong_encodings_and_folders_are_refused(run, write, tmp_path):
     path = write("latin.txt", "fièvre".encode("latin-1"))
     assert isinstance(run(path).exception, EncodingError)
     assert isinstance(run("-", stdin=b"\xff\xfe").exception, EncodingError)
-    assert isinstance(run(tmp_path).exception, InputError)
+    (tmp_path / "none").mkdir()
+    assert isinstance(run(tmp_path / "none").exception, InputError)
+
+
+def test_the_advised_encoding_works(run, write):
+    """An encoding was advised, and no option took it."""
+    path = write("note.txt", "流感。否认发热。".encode("gb18030"))
+    assert "--encoding gb18030" in str(run(path).exception)
+    (document,) = documents(run(path, "--json", "--encoding", "gb18030"))
+    assert document["mentions"][0]["concept"] == "D1"
+
+
+def test_given_and_found_mentions(run, write):
+    path = write("a.txt", PUBTATOR.replace("High", "Fever, high") + "8|t|fever\n8|a|\n\n")
+    # the second given mention, a misspelt one, moves with the text
+    text = path.read_text().replace("16\t20", "23\t27")
+    path.write_text(text)
+    found = {
+        how: [
+            [mention["text"] for mention in document["mentions"]]
+            for document in documents(run(path, "--json", *(["--mentions", how] if how else [])))
+        ]
+        for how in ("", "given", "find", "both")
+    }
+    assert found == {
+        "": [["Flu", "fevr"], ["fever"]],
+        "given": [["Flu", "fevr"], []],
+        "find": [["Flu", "Fever"], ["fever"]],
+        "both": [["Flu", "Fever", "fevr"], ["fever"]],
+    }
+
+
+def test_json_lines_and_documents_on_standard_input(run):
+    line = {"id": "n1", "text": "High fevr", "mentions": [{"start": 5, "end": 9}]}
+    (document,) = documents(run("-", "--json", stdin=json.dumps(line) + "\n"))
+    assert (document["id"], document["mentions"][0]["concept"]) == ("n1", "D2")
+    assert documents(run("-", "--json", stdin=PUBTATOR))[0]["id"] == "7"
+
+
+def test_tables(run, write):
+    path = write("notes.csv", "pid,note\n1,flu\n2,fever\n")
+    assert "--column" in str(run(path).exception)
+    done = documents(run(path, "--json", "--column", "note", "--id-column", "pid"))
+    assert [(d["id"], d["mentions"][0]["concept"]) for d in done] == [("1", "D1"), ("2", "D2")]
+    terms = write("terms.tsv", "code\tterm\nA\tinfluensa\n")
+    (term,) = documents(run(terms, "--json", "--terms", "--column", "term"))
+    assert (term["text"], term["mentions"][0]["concept"]) == ("influensa", "D1")
+    refused = run(write("a.txt", PUBTATOR), "--terms").exception
+    assert "recognised as pubtator" in str(refused)
+
+
+def test_a_folder_with_a_broken_file(run, write):
+    folder = write("in/a.txt", "flu").parent
+    broken = write("in/b.txt", b"caf\xe9")
+    write("in/c.pubtator", PUBTATOR + "nonsense\n")
+    assert str(broken) in str(run(folder).exception)
+    done = run(folder, "--json", "--skip-errors")
+    assert done.exit_code == 1
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [
+        str(folder / "a.txt"),
+        "7",
+    ]
+    assert f"skipped: {broken}:1" in done.stderr
+    assert "warning: 1 records left out: belongs to another document" in done.stderr
 
 
 def test_a_very_long_text_is_not_a_path(run):
@@ -199,5 +267,5 @@ def test_assertions_can_be_left_out(run):
 
 
 def test_a_line_that_is_a_mention_has_no_status(run):
-    (line,) = documents(run("-", "--mentions", "--json", stdin="fever\n"))
+    (line,) = documents(run("-", "--terms", "--json", stdin="fever\n"))
     assert "status" not in line["mentions"][0]

@@ -36,7 +36,12 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
     """Read the documents of a folder, sorted by path; the path without suffix is the id."""
     if not path.is_dir():
         raise InputError("is a file, brat has folders", path=path, remedy="name the folder")
-    files = (each for each in path.rglob("*") if each.name.endswith((".txt", ".txt.gz")))
+    files = (
+        each
+        for each in path.rglob("*")
+        if each.name.endswith((".txt", ".txt.gz"))
+        and not any(part.startswith(".") for part in each.relative_to(path).parts)
+    )
     texts = {each.relative_to(path).as_posix().removesuffix(".gz")[:-4]: each for each in files}
     if not texts:
         raise InputError("holds no .txt file", path=path, remedy="name a folder of brat")

@@ -6,13 +6,15 @@
      "relations": [{"type": "treats", "of": "mentions", "arguments": [["Arg1", "T1"]], "id": ""}],
      "passages": [{"start": 0, "end": 11, "kind": "title"}]}
 
-Empty values are omitted; a mention needs only ``start`` and ``end``. A mention with gaps has
-``fragments``, such as ``[[0, 4], [12, 18]]``, a composite mention ``parts``.
+Only ``text`` is required; a document without ``id`` is named by its file and line, and a number is
+an id, too. Empty values are omitted; a mention needs only ``start`` and ``end``. A mention with
+gaps has ``fragments``, such as ``[[0, 4], [12, 18]]``, a composite mention ``parts``.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -29,17 +31,23 @@ from biograft.corpus.formats.fields import (
 )
 from biograft.corpus.formats.format import ALL_FEATURES, DocumentFormat
 from biograft.documents import Document, Mention, Passage, Relation
+from biograft.sources.files import HEAD_BYTES
 from biograft.sources.format import Probe
 from biograft.sources.json_files import read_objects
 from biograft.sources.log import ReadLog
 
 _KEYS = {"id", "text", "mentions", "language", "relations", "passages"}
 _OF = ("mentions", "concepts")
+_TEXT_KEY = re.compile(r'"text"\s*:\s*"')
 
 
 def recognise(probe: Probe) -> bool:
-    """JSON lines with the keys ``id`` and ``text``."""
-    return {"id", "text"} <= first_object(probe).keys()
+    """JSON lines with a key ``text``."""
+    first = next(iter(probe.lines(1)), "")
+    is_cut = len(probe.head) >= HEAD_BYTES and "\n" not in probe.text.strip()
+    if is_cut and first.lstrip().startswith("{"):  # a long document
+        return _TEXT_KEY.search(first) is not None
+    return isinstance(first_object(probe).get("text"), str)
 
 
 def read(path: Path, log: ReadLog) -> Iterator[Document]:
@@ -47,7 +55,7 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
     for row in read_objects(path, log):
         value = row.value
         try:
-            document = Document(field(value, "id", str), field(value, "text", str))
+            document = Document(_id(value, path, row.line), field(value, "text", str))
             checker = OffsetChecker(document.text, log, path)
             mentions = [
                 _mention(each, checker, row.line) for each in fields(value, "mentions", dict)
@@ -65,6 +73,13 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
         for key in value.keys() - _KEYS:
             log.filter(key)
         yield document
+
+
+def _id(value: dict[str, Any], path: Path, line: int) -> str:
+    identifier = value.get("id")
+    if isinstance(identifier, int) and not isinstance(identifier, bool):
+        return str(identifier)
+    return f"{path.name}:{line}" if identifier is None else field(value, "id", str)
 
 
 def _mention(value: dict[str, Any], checker: OffsetChecker, line: int) -> Mention | None:

@@ -45,7 +45,7 @@ def read_pubtator(
     rejected; the log counts both. Malformed lines are rejected, or raise a ``FormatError`` if no
     log is given.
     """
-    path = Path(path)
+    path = path if isinstance(path, Path) else Path(path)
     parser = _PubTatorParser(path, log or ReadLog(path), language, strict=log is None)
     parser.log.opened(path)
     for number, line in read_lines(path):

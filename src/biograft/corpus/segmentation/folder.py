@@ -29,6 +29,7 @@ import numpy.typing as npt
 from biograft.arrays import check_ends, check_length, check_range, open_array
 from biograft.artifacts import ArtifactKind, file_sizes, hash_file, new_file, new_folder
 from biograft.config import from_mapping
+from biograft.corpus.inputs import InputConfig, files_below, read_texts
 from biograft.corpus.segmentation.config import SegmentationConfig
 from biograft.corpus.segmentation.cut_points import (
     CutPoint,
@@ -40,7 +41,6 @@ from biograft.corpus.segmentation.heads import HeadSegmenter, SegmentedEntity, w
 from biograft.corpus.segmentation.phrases import (
     MinedPhrases,
     mine_phrases,
-    read_corpus,
     write_phrases,
 )
 from biograft.corpus.segmentation.segmenter import ChineseSegmenter
@@ -286,27 +286,29 @@ class Segmentation:
         return segmenter
 
 
-def build_segmentation(
+def build_segmentation(  # noqa: PLR0913 - all but three have defaults
     base: KnowledgeBase,
     texts: Sequence[Path],
     out: Path,
     config: SegmentationConfig | None = None,
     *,
+    reading: InputConfig | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Segment all names of a store in one language and write the result to a folder.
 
-    Phrases are mined from ``texts`` (one document per line) and from the names. Returns the
-    manifest of the folder.
+    Phrases are mined from ``texts`` (a document a line, or any document format) and from the names.
+    Returns the manifest of the folder.
     """
+    reading = reading or InputConfig(lines=True)
     config, progress = config or SegmentationConfig(), progress or Progress(enabled=False)
     names = LanguageNames.of(base, config.language)
     reviewed = read_cut_points(config.cut_points) if config.cut_points else None
     with new_folder(out, overwrite=overwrite) as folder:
         progress.start("phrases")
         mined = mine_phrases(
-            (text for source in (read_corpus(texts), names.texts) for text in source),
+            (text for source in (read_texts(texts, reading), names.texts) for text in source),
             config.phrases,
             language=config.language,
             names=names.texts,
@@ -371,7 +373,7 @@ def _origin(config: SegmentationConfig, texts: Sequence[Path]) -> dict[str, Any]
     return {
         "config": _plain(config),
         "cut_points_sha256": hash_file(config.cut_points) if config.cut_points else None,
-        "texts": [{"name": text.name, "sha256": hash_file(text)} for text in texts],
+        "texts": [{"name": file.name, "sha256": hash_file(file)} for file in files_below(texts)],
     }
 
 

@@ -16,7 +16,7 @@ from biograft.corpus.name_rules import FUNCTION_WORDS
 from biograft.corpus.segmentation.quality import MIN_POSITIVES, PhraseForest
 from biograft.corpus.segmentation.run_counts import EDGE, RunCounts, UnitIds, count_runs
 from biograft.corpus.segmentation.words import CHINESE, is_number, join, runs
-from biograft.errors import ConfigError, FormatError, InputError
+from biograft.errors import ConfigError, FormatError
 from biograft.sources.files import read_lines
 
 Ints = npt.NDArray[np.int64]
@@ -101,18 +101,6 @@ class MinedPhrases:
         if EDGE in unit_ids:
             return 0
         return int(self._counts.count(np.array([unit_ids], np.int64))[0])
-
-
-def read_corpus(paths: Iterable[Path]) -> Iterator[str]:
-    """Read the documents of text files, one per line, gzipped or plain."""
-    for path in paths:
-        empty = True
-        for _, line in read_lines(path):
-            if line.strip():
-                empty = False
-                yield line
-        if empty:
-            raise InputError("holds no text", path=path, remedy="expected one document per line")
 
 
 def mine_phrases(

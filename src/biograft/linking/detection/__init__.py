@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
+    from biograft.linking.detection.choice import open_detector as open_detector
     from biograft.linking.detection.detector import (
         GivenMentions as GivenMentions,
         MentionDetector as MentionDetector,

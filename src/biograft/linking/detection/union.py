@@ -17,4 +17,7 @@ class UnionDetector:
     def detect(self, documents: Sequence[Document]) -> list[list[Mention]]:
         """Find the mentions of documents by both detectors."""
         found = zip(self._first.detect(documents), self._second.detect(documents), strict=True)
-        return [in_text_order([*first, *outside(second, first)]) for first, second in found]
+        return [
+            in_text_order([*first, *outside(second, in_text_order(first))])
+            for first, second in found
+        ]

@@ -74,11 +74,11 @@ def test_conll_fills_gaps_and_keeps_the_longest_of_overlapping_mentions(own, tmp
 
 
 def test_rejected_records_are_reported_and_refused_with_strict(write, tmp_path):
-    path = write("a.jsonl", '{"id": "1", "text": "a"}\n{"id": 2}\n')
+    path = write("a.jsonl", '{"id": "1", "text": "a"}\n{"id": "2"}\n')
     report = convert(path, tmp_path / "out", "bioc-xml").to_json()
     (entry,) = report["rejected"].values()
     assert (entry["n"], entry["examples"][0]["line"]) == (1, 2)
-    with pytest.raises(OutputError, match=r"a.jsonl: records were rejected \(1 id"):
+    with pytest.raises(OutputError, match=r"a.jsonl: records were rejected \(1 text"):
         convert(path, tmp_path / "strict", "bioc-xml", strict=True)
 
 

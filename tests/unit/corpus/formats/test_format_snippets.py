@@ -281,18 +281,21 @@ class TestJsonl:
         rows = [
             {"id": "1", "text": "a b c", "note": 1,
              "mentions": [{"start": 0, "end": 1}, {"fragments": [[0, 1], [4, 5]]}]},
-            {"id": 2, "text": "x"},
+            {"id": 2.5, "text": "x"},
             {"id": "3", "text": "x", "mentions": [{"start": True, "end": 1}]},
             {"id": "4", "text": "x", "relations": [{"type": "t", "of": "things"}]},
             {"id": "5", "text": "x", "relations": [{"type": "t", "arguments": [["a"]]}]},
             {"id": "6", "text": "x", "passages": [{"start": 0, "end": 9}]},
             {"id": "7", "text": "x", "mentions": ["x"]},
+            {"id": 8, "text": "y"},
+            {"text": "z"},
         ]  # fmt: skip
         documents, log = read_as("", "\n".join(map(json.dumps, rows)) + "\n[]\n")
         fragments = ((0, 1), (4, 5))
         expected = (Mention(0, 1, "a"), Mention(0, 5, "a c", fragments=fragments))
-        assert documents == [Document("1", "a b c", expected)]
-        assert sorted(chain(*rejected(log).values())) == [2, 3, 4, 5, 6, 7, 8]
+        assert documents[0] == Document("1", "a b c", expected)
+        assert [d.id for d in documents[1:]] == ["8", f"{log.path.name}:9"]
+        assert sorted(chain(*rejected(log).values())) == [2, 3, 4, 5, 6, 7, 10]
         assert log.filtered == {"note": 1}
 
 

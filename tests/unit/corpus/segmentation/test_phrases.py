@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import random
 import tracemalloc
@@ -19,9 +18,8 @@ from biograft.corpus.segmentation import (
     run_counts as counting,
     write_phrases,
 )
-from biograft.corpus.segmentation.phrases import read_corpus
 from biograft.corpus.segmentation.words import runs
-from biograft.errors import ConfigError, FormatError, InputError
+from biograft.errors import ConfigError, FormatError
 
 ALL = PhraseConfig(min_count=2, max_length=4, min_cohesion=0.0, min_entropy=0.0)
 
@@ -283,13 +281,6 @@ def test_a_malformed_line_of_phrases_is_reported(write):
     path = write("phrases.tsv", "糖尿病\t12\t4.5\t1\t2\t3\t\n肝炎\tmany\n")
     with pytest.raises(FormatError, match=r"phrases.tsv:2: expected 7 columns"):
         read_phrases(path)
-
-
-def test_the_corpus_is_read_plain_and_gzipped(write):
-    plain, packed = write("a.txt", "一\n\n二\n"), write("b.txt.gz", gzip.compress("三\n".encode()))
-    assert list(read_corpus([plain, packed])) == ["一", "二", "三"]
-    with pytest.raises(InputError, match="holds no text"):
-        list(read_corpus([write("c.txt", "\n \n")]))
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_an_index_is_made_updated_and_searched_without_torch(kb, random_encoder,
     assert code == 0, err
     mentions = tmp_path / "mentions.txt"
     mentions.write_text("heart attack\n2型糖尿病\n", encoding="utf-8")
-    options = ("--kb", kb.folder, "--index", tmp_path / "I", "--mentions", "--json", "-k", "1")
+    options = ("--kb", kb.folder, "--index", tmp_path / "I", "--terms", "--json", "-k", "1")
     code, out, err = run("link", mentions, *options)
     assert code == 0, err
     assert [concept in line for concept, line in zip(("D4", "D1"), out.splitlines(), strict=True)]

@@ -1,0 +1,468 @@
+"""Inputs: files, folders, zip archives and standard input as documents, whatever their format.
+
+The format of a file is recognised by its content, or named. What is recognised as annotated
+documents, JSON, XML or a table is never read as plain text unasked: its annotations and markup
+would be taken for text.
+
+>>> list(Inputs(["notes/", "corpus.xml.gz", "-"]))  # doctest: +SKIP
+[Document(id='notes/1.txt', text='No fever.', ...), ...]
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from biograft.config import Config
+from biograft.corpus.formats.format import DocumentFormat
+from biograft.corpus.formats.registry import DOCUMENT_FORMATS
+from biograft.corpus.formats.tokenised import is_tag
+from biograft.corpus.virtual_files import (
+    STDIN,
+    UTF_8,
+    VirtualFile,
+    is_zip,
+    standard_input,
+    transcoded,
+    working_encoding,
+    zip_members,
+)
+from biograft.documents import Document
+from biograft.errors import (
+    ConfigError,
+    EncodingError,
+    FormatError,
+    InputError,
+    UnrecognisedError,
+    nearest,
+)
+from biograft.sources.files import exists, is_empty, read_head, read_lines, read_text, refuse_utf16
+from biograft.sources.format import Probe
+from biograft.sources.json_files import peek_object, read_objects
+from biograft.sources.log import ReadLog
+
+TEXT, TABLE = "text", "table"
+"""Formats beside those of documents: plain text, and a column of a table (CSV, TSV, JSON lines)."""
+_TAGGED = ("char-tags", "conll", "conll-iob1", "conll-iobes")
+"""Formats that plain lines resemble by chance: "Hepatitis B" looks like a token and its tag."""
+_MIN_TAGGED = 10
+"""Lines that all end with a tag and are no chance."""
+_ALIKE = (frozenset(_TAGGED), frozenset({"cmedqaner", "cehrner", "jsonl"}))
+"""Formats of which one may be named where another is recognised."""
+_BY_SUFFIX = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".pubtator": "pubtator",
+    ".conll": "conll",
+}
+"""The format of files whose first lines are broken, so that their content shows none."""
+_MARKUP = re.compile(r"\s*(?:<\?xml|<!DOCTYPE|\{\s*[\"}]|\[\s*[\{\[\"])", re.IGNORECASE)
+_TABLE_SUFFIXES = (".csv", ".tsv")
+_STRUCTURED_SUFFIXES = (".json", ".xml", ".ann", *_TABLE_SUFFIXES)
+_BINARY = {
+    b"%PDF": "a PDF",
+    b"\xd0\xcf\x11\xe0": "an Office document",
+    b"{\\rtf": "a document in RTF",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputConfig(Config):
+    """How inputs are read."""
+
+    format: str = ""
+    """``text``, ``table`` or a document format, of all files; empty: recognised by content."""
+    encoding: str = UTF_8
+    """Encoding of all files; XML files state their own."""
+    column: str = ""
+    """For tables (CSV, TSV, JSON lines): the column or key that holds the texts."""
+    id_column: str = ""
+    """For tables: the column that holds the ids of documents; empty: numbers of lines."""
+    lines: bool = False
+    """Whether each line of plain text is a document, or the whole file."""
+    skip_errors: bool = False
+    """Leave out files that cannot be read, and count them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known = (TEXT, TABLE, *DOCUMENT_FORMATS)
+        if self.format and self.format not in known:
+            raise ConfigError(
+                f"--format: no format is called {self.format!r}; {nearest(self.format, known)}"
+            )
+        if self.format == TABLE and not self.column:
+            raise ConfigError("--format table: name the column that holds the texts (--column)")
+        if self.column and self.format not in ("", TABLE, "jsonl"):
+            raise ConfigError(
+                f"--column: is for tables, not for {self.format}; leave one of them out"
+            )
+        if self.id_column and not self.column:
+            raise ConfigError("--id-column: name the column that holds the texts, too (--column)")
+        try:
+            b"".decode(self.encoding)
+            codecs.getincrementaldecoder(self.encoding)
+        except LookupError as error:
+            raise ConfigError(f"--encoding: no encoding is called {self.encoding!r}") from error
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether files are read as they are."""
+        return codecs.lookup(self.encoding).name == UTF_8
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file, or a folder of brat, and how it is read."""
+
+    path: Path
+    form: str
+    config: InputConfig
+    name: str = ""
+    """The name in the ids of documents without one; empty: the path."""
+
+    @property
+    def source(self) -> Path:
+        """The path that readers take: of UTF-8."""
+        if self.config.is_utf8 or self.path.is_dir() or _states_encoding(self.path):
+            return self.path
+        return transcoded(self.path, self.config.encoding)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it can only be read here and now: standard input, or a member of a zip."""
+        return isinstance(self.path, VirtualFile)
+
+
+@dataclass
+class Inputs:
+    """The documents of files, folders, zip archives, and standard input (``-``).
+
+    Iterate to read them. Rejected records are in the ``log``, skipped files in ``skipped``.
+    """
+
+    paths: Sequence[str | Path]
+    config: InputConfig = field(default_factory=InputConfig)
+    log: ReadLog = field(default_factory=lambda: ReadLog(Path("input")))
+    skipped: list[InputError] = field(default_factory=list)
+    """The errors of the files that were left out."""
+    notes: list[str] = field(default_factory=list)
+    """Remarks, such as that a file looks like another format than the one named."""
+
+    def __iter__(self) -> Iterator[Document]:
+        for file in self.files():
+            with self._skipping():
+                yield from read_input(file, self.log)
+
+    def files(self) -> Iterator[InputFile]:
+        """Find the files, and recognise the format of each."""
+        for given in self.paths:
+            path = standard_input() if str(given) == STDIN else Path(given)
+            if not exists(path):
+                raise InputError("does not exist", path=path, remedy="check the path")
+            with self._skipping():
+                for each in _walk(path):
+                    with self._skipping():
+                        yield InputFile(each, self._form_of(each), self.config)
+
+    @contextlib.contextmanager
+    def _skipping(self) -> Iterator[None]:
+        try:
+            yield
+        except InputError as error:
+            if not self.config.skip_errors:
+                raise
+            self.skipped.append(error)
+
+    def _form_of(self, path: Path) -> str:
+        with _advising(path, self.config):
+            form, note = recognise(path, self.config)
+        if note:
+            self.notes.append(f"{path}: {note}")
+        return form
+
+
+def _walk(path: Path) -> Iterator[Path]:
+    """Yield the files of a path: below a folder sorted by name, of a zip its members."""
+    if path.is_dir():
+        yield from _walk_folder(path)
+    elif is_zip(path):
+        yield from zip_members(path)
+    else:
+        yield path
+
+
+def _walk_folder(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder; texts with annotations of brat as the folder itself."""
+    files = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not any(p.startswith(".") for p in path.relative_to(folder).parts)
+    )
+    if not files:
+        raise InputError("is a folder without files", path=folder, remedy="check the path")
+    of_brat = (".txt", ".ann", ".conf") if any(_suffix(path) == ".ann" for path in files) else ()
+    if of_brat:
+        yield folder
+    for path in files:
+        if _suffix(path) not in of_brat:
+            yield path
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def recognise(path: Path, config: InputConfig) -> tuple[str, str]:
+    """Return the format of a file or brat folder, and a remark on it, if any.
+
+    Raise an ``InputError`` for what is not what the configuration names, and for content that is
+    neither text nor known.
+    """
+    if path.is_dir():
+        if not config.is_utf8:
+            raise ConfigError(f"{path}: --encoding: brat is read as UTF-8; convert its files first")
+        if config.column or config.format not in ("", "brat"):
+            raise _mismatch(path, "brat", config)
+        return "brat", ""
+    if is_empty(path):
+        return TABLE if config.column else TEXT, ""
+    if config.format == "brat":
+        raise InputError("is a file, brat has folders", path=path, remedy="name the folder")
+    raw = read_head(path)
+    for magic, what in _BINARY.items():
+        if raw.startswith(magic):
+            raise UnrecognisedError(f"is {what}", path=path, remedy="convert it to text first")
+    if config.is_utf8:
+        refuse_utf16(raw, path)
+    file = InputFile(path, "", config)
+    head = raw if config.is_utf8 else read_head(file.source)
+    return _decide(Probe(path, head), config)
+
+
+def _decide(probe: Probe, config: InputConfig) -> tuple[str, str]:
+    """Decide between the format that is named and the one that is recognised."""
+    found = _recognised(probe)
+    if config.column:
+        if found and found not in ("jsonl", *_TAGGED):
+            raise _mismatch(probe.path, found, config)
+        return TABLE, ""
+    if config.format == TEXT:
+        return TEXT, f"looks like {found}; read as plain text, as --format says" if found else ""
+    if config.format:
+        alike = any({found, config.format} <= group for group in _ALIKE)
+        if found and not alike and not DOCUMENT_FORMATS.load(config.format).recognise(probe):
+            raise _mismatch(probe.path, found, config)
+        return config.format, ""
+    if found:
+        return found, ""
+    suffix = _suffix(probe.path)
+    if suffix in _BY_SUFFIX:
+        return _BY_SUFFIX[suffix], ""
+    if suffix in _TABLE_SUFFIXES:
+        raise UnrecognisedError(
+            "is a table",
+            path=probe.path,
+            remedy="name the column that holds the texts (--column), or read it as plain text "
+            "(--format text)",
+        )
+    if suffix in _STRUCTURED_SUFFIXES or _MARKUP.match(probe.text):
+        raise UnrecognisedError(
+            "no reader of documents knows this content",
+            path=probe.path,
+            text=next(iter(probe.lines(1)), ""),
+            remedy="name its format (--format), the key of the texts of JSON lines (--column), or "
+            "read it as plain text (--format text)",
+        )
+    return TEXT, ""
+
+
+def _recognised(probe: Probe) -> str:
+    """Return the format of documents that a probe shows; empty for text and what is unknown."""
+    for name, form in DOCUMENT_FORMATS.load_all():
+        if form.recognise(probe) and (name not in _TAGGED or _is_tagged(probe)):
+            return name
+    return ""
+
+
+def _is_tagged(probe: Probe) -> bool:
+    """Whether lines end with tags, not by chance: types behind tags, or many lines alike."""
+    last = [line.split()[-1] for line in probe.lines(1000)]
+    if any(len(cell) > 2 and cell[1] in "-_" and is_tag(cell) for cell in last):
+        return True
+    return len(last) >= _MIN_TAGGED and all(map(is_tag, last))
+
+
+def _mismatch(path: Path, found: str, config: InputConfig) -> InputError:
+    if config.column:
+        return InputError(
+            f"is recognised as {found}, which has no columns",
+            path=path,
+            remedy="leave --column out",
+        )
+    return InputError(
+        f"is recognised as {found}, not as {config.format}",
+        path=path,
+        remedy=f"leave --format out, or give --format {found}",
+    )
+
+
+def _states_encoding(path: Path) -> bool:
+    """Whether a file is XML, which states its own encoding."""
+    head = read_head(path)[:200]
+    return head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<?xml")
+
+
+def read_input(file: InputFile, log: ReadLog | None = None) -> Iterator[Document]:
+    """Read the documents of one file; records that are wrong are counted in the log."""
+    log = log or ReadLog(file.path)
+    with _advising(file.path, file.config):
+        if not file.path.is_dir() and is_empty(file.path):
+            yield from () if file.config.lines or file.form == TABLE else [Document(_id(file), "")]
+        elif file.form == TEXT:
+            yield from _lines(file) if file.config.lines else [_whole(file)]
+        elif file.form == TABLE:
+            yield from _rows(file, log)
+        else:
+            form: DocumentFormat = DOCUMENT_FORMATS.load(file.form)
+            yield from form.read(file.source, log)
+
+
+@contextlib.contextmanager
+def _advising(path: Path, config: InputConfig) -> Iterator[None]:
+    """Name an encoding that can be read in the errors of one that cannot."""
+    try:
+        yield
+    except EncodingError as error:
+        works = working_encoding(path)
+        remedy = (
+            "convert it to UTF-8 first"
+            if works == config.encoding or path.is_dir()
+            else f"give --encoding {works}, if that is its encoding"
+        )
+        raise EncodingError(
+            error.problem, path=error.path, line=error.line, text=error.text, remedy=remedy
+        ) from error
+
+
+def _id(file: InputFile) -> str:
+    return file.name or str(file.path)
+
+
+def _whole(file: InputFile) -> Document:
+    """Read a file as one document."""
+    text = read_text(file.source)
+    _refuse_nul(text, file.path)
+    return Document(_id(file), text)
+
+
+def _refuse_nul(text: str, path: Path) -> None:
+    if (position := text.find("\0")) >= 0:
+        raise FormatError(
+            "holds a NUL byte",
+            path=path,
+            line=1 + text.count("\n", 0, position),
+            remedy="the file is damaged or not text",
+        )
+
+
+def _lines(file: InputFile) -> Iterator[Document]:
+    """Read each line that is not empty as a document."""
+    for number, line in read_lines(file.source):
+        if line.strip():
+            yield Document(f"{_id(file)}:{number}", line)
+
+
+def _rows(file: InputFile, log: ReadLog) -> Iterator[Document]:
+    """Read a column of a table, one document a row; rows without text are left out."""
+    config = file.config
+    for line, cells in _cells(file, log):
+        text = cells[config.column]
+        if not text.strip():
+            log.filter("a row without text")
+            continue
+        identifier = cells[config.id_column] if config.id_column else ""
+        yield Document(identifier or f"{_id(file)}:{line}", text)
+
+
+def _cells(file: InputFile, log: ReadLog) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the wanted cells of each row of a CSV, a TSV, or JSON lines."""
+    source, config = file.source, file.config
+    wanted = [config.column, *([config.id_column] if config.id_column else [])]
+    first = next((line for _, line in read_lines(source) if line.strip()), "")
+    if peek_object(first) or first.lstrip().startswith("{"):
+        for row in read_objects(source, log):
+            cells = {key: row.value.get(key) for key in wanted}
+            if not isinstance(cells[config.column], str):
+                log.reject(f"the key {config.column!r} holds no text", row.line, row.text)
+                continue
+            yield row.line, {key: "" if v is None else str(v) for key, v in cells.items()}
+        return
+    yield from _table_cells(source, wanted, log)
+
+
+def _table_cells(
+    source: Path, wanted: Sequence[str], log: ReadLog
+) -> Iterator[tuple[int, dict[str, str]]]:
+    from biograft.sources.format import SourceConfig
+    from biograft.sources.table import read_cells
+
+    log.opened(source)
+    positions: dict[str, int] = {}
+    n_cells = 0
+    for line, cells in read_cells(SourceConfig(path=source), quoted_tsv=True):
+        if not positions:
+            header = [cell.strip() for cell in cells]
+            positions = {name: _position(name, header, source, line) for name in wanted}
+            n_cells = len(cells)
+            if not all(name.startswith("#") for name in wanted):
+                continue
+        log.read()
+        if len(cells) != n_cells:
+            log.reject(
+                f"{len(cells)} cells, expected {n_cells}", line, "\t".join(cells), path=source
+            )
+            continue
+        yield line, {name: cells[position] for name, position in positions.items()}
+
+
+def _position(name: str, header: Sequence[str], path: Path, line: int) -> int:
+    """Return the position of a column by its name in the header, or by its number (``#1``)."""
+    if name.startswith("#") and name[1:].isdecimal() and 0 < int(name[1:]) <= len(header):
+        return int(name[1:]) - 1
+    if header.count(name) != 1:
+        raise FormatError(
+            f"column {name!r} occurs {header.count(name)} times in the header",
+            path=path,
+            line=line,
+            text=",".join(header),
+            remedy=nearest(name, header),
+        )
+    return header.index(name)
+
+
+def read_texts(
+    paths: Iterable[str | Path], config: InputConfig | None = None, log: ReadLog | None = None
+) -> Iterator[str]:
+    """Read the texts of corpora, a document a line of plain text; each file must have some."""
+    config = config or InputConfig(lines=True)
+    inputs = Inputs(list(paths), config, log or ReadLog(Path("input")))
+    for file in inputs.files():
+        empty = True
+        for document in read_input(file, inputs.log):
+            if document.text.strip():
+                empty = False
+                yield document.text
+        if empty:
+            raise InputError("holds no text", path=file.path, remedy="expected text to read")
+
+
+def files_below(paths: Iterable[str | Path]) -> list[Path]:
+    """Return the files of paths, those below folders sorted by name, to record what was read."""
+    files: list[Path] = []
+    for path in map(Path, paths):
+        files += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    return files

@@ -1,0 +1,269 @@
+"""Inputs: what a file is taken for, and what is refused instead of read as plain text."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+import zipfile
+
+import pytest
+
+from biograft.corpus.formats import DOCUMENT_FORMATS, write_documents
+from biograft.corpus.inputs import InputConfig, Inputs, read_texts
+from biograft.corpus.virtual_files import working_encoding
+from biograft.documents import Document, Mention
+from biograft.errors import BiograftError, ConfigError, FormatError, InputError
+
+PUBTATOR = "7|t|Flu season\n7|a|High fever.\n7\t0\t3\tFlu\tDisease\tD1\n\n"
+ANNOTATED = Document("7", "嘴里起了个泡。", (Mention(0, 1, "嘴", ("D1",), "body", id="T1"),))
+CHINESE = "患者有糖尿病。\n否认高血压。\n"
+
+
+def documents(*paths, **config):
+    return list(Inputs(paths, InputConfig(**config)))
+
+
+def texts(*paths, **config):
+    return [document.text for document in documents(*paths, **config)]
+
+
+def refusal(*paths, **config):
+    with pytest.raises(BiograftError) as caught:
+        documents(*paths, **config)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    def give(data):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    return give
+
+
+class TestFormats:
+    @pytest.mark.parametrize(
+        "form", [n for n, f in DOCUMENT_FORMATS.load_all() if f.write and n not in ("brat", "ddi")]
+    )
+    @pytest.mark.parametrize("name", ["a.txt", "a", "a.gz", "stdin"])
+    def test_every_document_format_is_recognised_by_content(self, form, name, tmp_path, stdin):
+        path = tmp_path / "written"
+        write_documents([ANNOTATED], path, form)
+        data = path.read_bytes()
+        given = tmp_path / name
+        given.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        if name == "stdin":
+            stdin(data)
+            given = "-"
+        (document,) = documents(given, lines=True)
+        assert document.text.replace(" ", "").strip() == ANNOTATED.text
+        assert [mention.text for mention in document.mentions] == ["嘴"]
+
+    def test_plain_text_is_a_document_a_file_or_a_line(self, write):
+        path = write("a.txt", "\ufeffone\r\n\ntwo\n")
+        assert documents(path) == [Document(str(path), "one\r\n\ntwo\n")]
+        assert [(d.id, d.text) for d in documents(path, lines=True)] == [
+            (f"{path}:1", "one"),
+            (f"{path}:3", "two"),
+        ]
+
+    @pytest.mark.parametrize(
+        "text",
+        ["Hepatitis B", "Hepatitis B\nHepatitis E\n", "[Article in French]\nx", "<5 mg", "a\tb"],
+    )
+    def test_plain_text_that_resembles_a_format(self, write, text):
+        """'Hepatitis B' has the form of a token and its tag."""
+        assert texts(write("a.txt", text)) == [text]
+
+    def test_many_untyped_tags_are_tags(self, write):
+        (document,) = documents(write("a.txt", "flu B\nis O\n" * 6))
+        assert len(document.mentions) == 6
+
+    def test_a_named_format_must_be_that_of_the_file(self, write):
+        path = write("a.txt", PUBTATOR)
+        assert refusal(path, format="bioc-xml").endswith(
+            "a.txt: is recognised as pubtator, not as bioc-xml; leave --format out, or give "
+            "--format pubtator"
+        )
+        inputs = Inputs([path], InputConfig(format="text"))
+        assert [document.text for document in inputs] == [PUBTATOR]
+        assert inputs.notes == [
+            f"{path}: looks like pubtator; read as plain text, as --format says"
+        ]
+        assert "did you mean 'pubtator'" in refusal(path, format="pubtater")
+
+    @pytest.mark.parametrize(
+        ("name", "data", "message"),
+        [
+            ("a.txt", '{"note": "flu"}\n', "no reader of documents knows"),
+            ("a.txt", '<?xml version="1.0"?><x>flu</x>', "no reader of documents knows"),
+            ("a.json", "flu", "no reader of documents knows"),
+            ("a.csv", "id,note\n1,flu\n", "is a table; name the column"),
+            ("a.pubtator", "flu\n", "holds no title line"),
+            ("a.pdf", b"%PDF-1.4", "is a PDF; convert it"),
+            ("a.txt", b"flu\nfe\x00ver", "a.txt:2: holds a NUL byte"),
+        ],
+    )
+    def test_what_is_no_plain_text_is_refused(self, write, name, data, message):
+        assert message in refusal(write(name, data))
+
+    @pytest.mark.parametrize("data", [b"", b" \n\t\n", gzip.compress(b"", mtime=0)])
+    def test_empty_files_are_documents_without_text_and_no_lines(self, write, data):
+        path = write("a.txt", data)
+        assert [text.strip() for text in texts(path)] == [""]
+        assert texts(path, lines=True) == []
+
+    def test_a_long_first_json_line(self, write):
+        line = json.dumps({"id": "1", "text": "flu " * 50_000})
+        assert len(texts(write("a.txt", f"{line}\n"))) == 1
+
+
+class TestEncodings:
+    @pytest.mark.parametrize("encoding", ["gb18030", "utf-16", "utf-16-le", "big5", "utf-8-sig"])
+    @pytest.mark.parametrize("packed", [False, True])
+    def test_named_encodings_of_text_and_documents(self, write, encoding, packed):
+        pack = gzip.compress if packed else bytes
+        path = write("a.txt", pack("糖尿病\n高血壓\n".encode(encoding)))
+        assert texts(path, encoding=encoding) == ["糖尿病\n高血壓\n"]
+        assert texts(path, encoding=encoding, lines=True) == ["糖尿病", "高血壓"]
+        path = write("b.txt", pack('{"text": "糖尿病"}\n'.encode(encoding)))
+        assert texts(path, encoding=encoding) == ["糖尿病"]
+
+    def test_xml_states_its_own_encoding(self, write):
+        path = write("a.xml", (
+            '<?xml version="1.0" encoding="UTF-8"?><collection><document><id>1</id><passage>'
+            "<offset>0</offset><text>糖尿病</text></passage></document></collection>"
+        ))  # fmt: skip
+        assert texts(path, encoding="gb18030") == ["糖尿病"]
+
+    @pytest.mark.parametrize(
+        ("text", "encoding"),
+        [
+            (CHINESE, "gb18030"),
+            ("Type 2 diabetes of long standing, hypertension: " * 30 + "糖尿病", "gb18030"),
+            ("fièvre élevée", "cp1252"),
+            (CHINESE, "utf-16"),
+        ],
+    )
+    def test_another_encoding_gives_one_line_with_one_that_works(self, write, text, encoding):
+        path = write("a.txt", f"first\n{text}".encode(encoding))
+        message = refusal(path)
+        assert f"give --encoding {encoding}" in message
+        assert encoding == "utf-16" or "a.txt:2: byte 0x" in message
+        assert working_encoding(path) == encoding
+        assert texts(path, encoding=encoding) == [f"first\n{text}"]
+
+    def test_a_wrong_encoding_that_is_named(self, write):
+        path = write("a.txt", "one\nfièvre é\n".encode("latin-1"))
+        message = refusal(path, encoding="gb18030")
+        assert "a.txt:2: byte" in message
+        assert "is not gb18030" in message
+        assert "give --encoding cp1252" in message
+        assert "no encoding is called 'nope'" in refusal(path, encoding="nope")
+
+
+class TestTables:
+    @pytest.mark.parametrize(
+        ("name", "data"),
+        [
+            ("a.csv", 'pid,note\n1,"flu, then\nfever"\n2,\n3,cold\n'),
+            ("a.tsv", 'pid\tnote\n1\t"flu, then\nfever"\n2\t\n3\tcold\n'),
+            ("a.txt", '{"pid": 1, "note": "flu, then\\nfever"}\n{"pid": 2, "note": ""}\n'
+                      '{"pid": 3, "note": "cold"}\n'),
+        ],
+    )  # fmt: skip
+    def test_a_row_is_a_document(self, write, name, data):
+        inputs = Inputs([write(name, data)], InputConfig(column="note", id_column="pid"))
+        assert [(d.id, d.text) for d in inputs] == [("1", "flu, then\nfever"), ("3", "cold")]
+        assert inputs.log.filtered == {"a row without text": 1}
+
+    def test_ids_are_lines_and_columns_may_be_numbers(self, write):
+        path = write("a.csv", "1,flu\n2,cold\n")
+        assert [(d.id, d.text) for d in documents(path, column="#2")] == [
+            (f"{path}:1", "flu"),
+            (f"{path}:2", "cold"),
+        ]
+
+    def test_wrong_columns(self, write):
+        path = write("a.csv", "id,note\n1,flu\n")
+        assert "did you mean 'note'" in refusal(path, column="notes")
+        assert "has no columns" in refusal(write("b.txt", PUBTATOR), column="note")
+        for wrong in ({"format": "table"}, {"id_column": "x"}, {"column": "x", "format": "brat"}):
+            with pytest.raises(ConfigError):
+                InputConfig(**wrong)
+
+    def test_rows_of_another_length_are_counted(self, write):
+        inputs = Inputs([write("a.csv", "id,note\n1,flu\n2\n")], InputConfig(column="note"))
+        assert len(list(inputs)) == 1
+        assert inputs.log.rejected.counts == {"1 cells, expected 2": 1}
+
+
+class TestFolders:
+    @pytest.fixture
+    def folder(self, write):
+        write("in/b/2.txt", "two")
+        write("in/a.pubtator", PUBTATOR)
+        write("in/b/1.txt.gz", gzip.compress(b"one"))
+        write("in/.hidden/x.txt", "hidden")
+        return write("in/b/3.txt", "three").parent.parent
+
+    def test_files_of_all_formats_sorted_by_path(self, folder):
+        assert texts(folder) == ["Flu season High fever.", "one", "two", "three"]
+
+    def test_one_broken_file(self, folder, write):
+        broken = write("in/b/2.txt", b"caf\xe9")
+        assert str(broken) in refusal(folder)
+        inputs = Inputs([folder], InputConfig(skip_errors=True))
+        assert [d.text for d in inputs] == ["Flu season High fever.", "one", "three"]
+        assert [error.path for error in inputs.skipped] == [broken]
+
+    def test_texts_of_brat_keep_their_annotations(self, folder, write):
+        write("in/b/3.ann", "T1\tDisease 0 5\tthree\n")
+        found = documents(folder)
+        assert [d.text for d in found] == ["one", "two", "three", "Flu season High fever."]
+        assert [m.type for m in found[2].mentions] == ["Disease"]
+
+    def test_nothing_there(self, tmp_path):
+        assert "does not exist" in refusal(tmp_path / "none")
+        (tmp_path / "empty").mkdir()
+        assert "folder without files" in refusal(tmp_path / "empty")
+
+    def test_zip_archives(self, tmp_path):
+        path = tmp_path / "a.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("b.txt", "two")
+            archive.writestr("a.pubtator", PUBTATOR)
+            archive.writestr("__MACOSX/x", "junk")
+        assert [d.text for d in documents(path)] == ["Flu season High fever.", "two"]
+        assert documents(path)[1].id == str(path / "b.txt")
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr("b.ann", "T1\tDisease 0 3\ttwo\n")
+        assert "zip of brat files" in refusal(path)
+
+
+def test_standard_input_of_other_content(stdin):
+    stdin("糖尿病".encode("gb18030"))
+    assert refusal("-").startswith("stdin:1: byte 0xcc is not utf-8")
+    stdin(b"")
+    assert documents("-") == [Document("stdin", "")]
+
+
+def test_texts_of_a_corpus(write):
+    plain, packed = write("a.txt", "一\n\n二\n"), write("b.txt.gz", gzip.compress("三\n".encode()))
+    assert list(read_texts([plain, packed, write("c", PUBTATOR)])) == [
+        *("一", "二", "三"),
+        "Flu season High fever.",
+    ]
+    with pytest.raises(InputError, match="holds no text"):
+        list(read_texts([write("c.txt", "\n \n")]))
+
+
+def test_rejected_records_are_counted(write):
+    inputs = Inputs([write("a.txt", PUBTATOR + "nonsense\n")])
+    assert len(list(inputs)) == 1
+    assert inputs.log.rejected.counts.total() == 1
+    with pytest.raises(FormatError):
+        documents(write("b.pubtator", "nonsense\n"))
