@@ -47,7 +47,7 @@ def numeral_tokens() -> Tokens:
     return find_tokens(join_texts(NUMERALS))
 
 
-@njit()
+@njit(work=lambda words, *_: 4 * len(words))
 def read_numerals(words: Int32s) -> None:
     """Replace numerals by digits where a kind is numbered: *type I*, *factor X*, 二型, II 型.
 
@@ -67,7 +67,7 @@ def read_numerals(words: Int32s) -> None:
             words[n] = word - _FIRST_HAN  # the digits come first
 
 
-@njit()
+@njit(work=lambda words, *_: 4 * len(words))
 def _to_forms(words: Int32s, stems: Int32s, forms: Int32s) -> int:
     """Replace tokens by the numbers of their forms; return how many tokens are unknown."""
     n_unknown = 0
@@ -80,7 +80,7 @@ def _to_forms(words: Int32s, stems: Int32s, forms: Int32s) -> int:
     return n_unknown
 
 
-@njit()
+@njit(work=lambda *arrays: 8 * len(arrays[4]))
 def _look_up_known(
     keys: Hashes, values: Int32s, hashes: Hashes, ends: Ints, words: Int32s, new: Ints
 ) -> int:
@@ -102,7 +102,7 @@ def _look_up_known(
     return n_new
 
 
-@njit()
+@njit(work=lambda *arrays: 4 * len(arrays[2]))
 def _fill(keys: Hashes, values: Int32s, hashes: Hashes, forms: Int32s) -> None:
     mask = np.uint64(len(keys) - 1)
     for n in range(len(hashes)):
@@ -112,7 +112,7 @@ def _fill(keys: Hashes, values: Int32s, hashes: Hashes, forms: Int32s) -> None:
         keys[at], values[at] = hashes[n], forms[n]
 
 
-@njit()
+@njit(work=lambda words, *_: 4 * len(words))
 def hash_surfaces(hashes: Hashes) -> npt.NDArray[np.uint32]:
     """Return a hash of the tokens of each name, as written; a token 0 separates names."""
     surfaces = np.zeros(len(hashes) + 1, np.uint32)

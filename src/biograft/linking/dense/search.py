@@ -329,7 +329,8 @@ class _BestRows:
 
 
 def _find_higher_in_few(scores: Vectors, lowest: Vectors) -> tuple[Rows, Rows]:
-    return np.nonzero(scores > lowest[:, None])
+    queries, columns = np.nonzero(scores > lowest[:, None])
+    return queries.astype(np.int64), columns.astype(np.int64)
 
 
 @njit(work=lambda scores, _: scores.size // 1000, plain=_find_higher_in_few)
