@@ -343,7 +343,7 @@ def print_concept(
     counts: Iterable[RelationCount],
     limit: int,
 ) -> None:
-    """Print a concept: up to ``limit`` names a language, the relations given, their counts."""
+    """Print a concept: up to ``limit`` names per language, and the relations given of all."""
     types = ", ".join(f"{t.code} {t.label}".strip() for t in concept.types)
     typer.echo(f"{concept.id}  {concept.name}" + (f"  [{types}]" if types else ""))
     by_language: dict[str, list[str]] = {}

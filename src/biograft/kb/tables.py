@@ -122,8 +122,9 @@ def _to_arrow(column: Any, kind: pa.DataType) -> pa.Array:
         column = column.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    if not isinstance(column, pa.Array):
-        return pa.array(column, kind)
+    if not isinstance(column, pa.Array):  # ``pa.array`` would import pandas, a second's work
+        numbers = np.ascontiguousarray(column, str(kind))
+        return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
     return column if column.type == kind else column.cast(kind)
 
 

@@ -200,9 +200,7 @@ def _update(
             from biograft.linking.dense.index import DenseIndex
 
             aside = _aside(folder)
-            shutil.rmtree(aside, ignore_errors=True)
-            shutil.copytree(folder / DENSE, aside, copy_function=_link_or_copy)
-            dense = DenseIndex.update(aside, kb, encoder, progress=progress)
+            dense = DenseIndex.update(folder / DENSE, kb, encoder, out=aside, progress=progress)
             described = _describe(dense)
             learned = _learned(encoder, dense.config.similarity)
             weights = _scaled(learned, dense) or weights
@@ -357,11 +355,3 @@ def _aside(folder: Path) -> Path:
     """Return the folder beside an index in which its vectors are computed."""
     real = Path(os.path.realpath(folder))
     return real.with_name(f"{real.name}.{DENSE}")
-
-
-def _link_or_copy(source: str, target: str) -> None:
-    """Hard-link a file that will only be read; copy it where links are not supported."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)

@@ -23,7 +23,15 @@ from biograft.kb import KnowledgeBase
 from biograft.kb.store import store_fingerprint
 from biograft.linking.dense.config import DENSE_INDEX, DenseConfig, write_manifest
 from biograft.linking.dense.encoders import NameEncoder
-from biograft.linking.dense.search import GraphSearch, Rows, Vectors, VectorTable, load_faiss
+from biograft.linking.dense.search import (
+    SCALES,
+    VECTORS,
+    GraphSearch,
+    Rows,
+    Vectors,
+    VectorTable,
+    load_faiss,
+)
 from biograft.progress import Progress
 
 if TYPE_CHECKING:  # an index is opened without it
@@ -169,6 +177,7 @@ class IndexBuilder:
             with contextlib.suppress(StoreError):
                 vectors = VectorTable.open(partial / _CONTENT, self.config.storage, writable=True)
                 if (vectors.n_rows, vectors.dim) == (n_texts, self.encoder.dim):
+                    _keep_vectors(partial / _CONTENT)
                     return vectors, n_done
         if partial.exists():
             shutil.rmtree(partial)
@@ -253,6 +262,15 @@ def _refuse_foreign(folder: Path, overwrite: bool) -> None:
         )
     if not DENSE_INDEX.is_at(folder):
         raise OutputError(f"{folder}: not a dense index, so it is not replaced by one")
+
+
+def _keep_vectors(content: Path) -> None:
+    """Remove what an interrupted build wrote beside the vectors; it may be half-written."""
+    for path in content.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name not in (VECTORS, SCALES):
+            path.unlink()
 
 
 def _read_state(partial: Path, provenance: dict[str, Any]) -> int | None:

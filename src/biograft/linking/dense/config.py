@@ -53,7 +53,6 @@ DENSE_INDEX = ArtifactKind(
 
 def write_manifest(folder: Path, content: dict[str, Any]) -> None:
     """Write the manifest of a finished folder, with the size and hash of every file."""
-    (folder / DENSE_INDEX.file).unlink(missing_ok=True)  # left by an interrupted build
     files = {
         name: {"bytes": size, "sha256": hash_file(folder / name)}
         for name, size in file_sizes(folder).items()

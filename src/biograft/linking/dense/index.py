@@ -138,10 +138,14 @@ class DenseIndex:
         kb: KnowledgeBase,
         encoder: NameEncoder | None = None,
         *,
+        out: str | Path | None = None,
         progress: Progress | None = None,
     ) -> DenseIndex:
-        """Update an index to the current state of its store, encoding only new texts."""
-        folder = Path(folder)
+        """Update an index to the current state of its store, encoding only new texts.
+
+        With ``out`` the updated index is written there, replacing one, and ``folder`` stays.
+        """
+        folder, out = Path(folder), Path(out or folder)
         manifest = DENSE_INDEX.read(folder)
         DENSE_INDEX.check_files(folder, manifest)
         encoder = encoder or load_encoder(folder / ENCODER)
@@ -151,8 +155,8 @@ class DenseIndex:
         encoded = EncodedNames(_read_texts(folder), vectors, manifest["encoder"])
         builder = IndexBuilder(kb, encoder, config, encoded)
         builder.progress = progress or builder.progress
-        builder.build(folder, overwrite=True)
-        return cls.open(folder, kb, encoder)
+        builder.build(out, overwrite=True)
+        return cls.open(out, kb, encoder)
 
     @functools.cached_property
     def encoder(self) -> NameEncoder:
