@@ -21,6 +21,10 @@ if TYPE_CHECKING:
         assert_documents as assert_documents,
         assert_status as assert_status,
     )
+    from biograft.clinical.measurements import (
+        Measurement as Measurement,
+        find_measurements as find_measurements,
+    )
     from biograft.clinical.rules import FLAGS as FLAGS, AssertionRules as AssertionRules
 
 

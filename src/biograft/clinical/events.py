@@ -20,6 +20,8 @@ BULLET = re.compile(r"[ \t]*(?:[-*•·–]|\[.?\]|\(?\d{1,2}[.)、]|[a-z][.)])(
 _LAST_WORD = re.compile(r"[\w.]*\w$")
 _WRAPPED = re.compile(r"(?:,|\b(?:and|or|nor|of|with|the|a|for|to|no|in|on)|[、，])\s*$")
 _FULL_STOP = re.compile(r"\.(?=[\s)”\"]|$)")
+_HEADING_MARKS = ("\n", ":", "：", "【")
+"""Without any of them, a text has no heading."""
 _LONG_TEXT = 400
 """Characters from which on sentences without a mention are left out."""
 _NOWHERE = (sys.maxsize, sys.maxsize)
@@ -51,7 +53,7 @@ def find_sections(
     """Return the sections of a text, and the spans of their headings."""
     sections: list[Section] = []
     spans: list[tuple[int, int]] = []
-    if ":" not in low and "：" not in low and "\n" not in low:
+    if not any(mark in low for mark in _HEADING_MARKS):
         return sections, spans
     for match in rules.heading.finditer(low):
         if match["name"] is not None:

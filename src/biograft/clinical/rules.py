@@ -128,6 +128,10 @@ _MARKS = {
     EventKind.LINE: "\n",
     EventKind.DASH: "-–—",
 }
+_HEADING_NUMBER = (
+    r"(?:(?:[\d一二三四五六七八九十]{1,2}(?:\.\d)?|[ivx]{1,4})[.)、]\s?"
+    r"|[(（][\d一二三四五六七八九十]{1,2}[)）]\s?)?"
+)
 _AT_END = re.compile(r"[ \t]*(?:[,;.)\]，；。、）\n]|$|[ \t]{2})")
 _ATTACHED = re.compile(r"[^\W\d]")
 
@@ -235,8 +239,9 @@ class AssertionRules:
                     self.sections[wording] = (section.name, flags)
         known = compile_words(self.sections).replace(r"\ ", r"[ \t]+")
         return re.compile(
-            r"(?:^|(?<=[.;。；]\s)|(?<=[。；]))[ \t#*]*(?:[\d一二三四五六七八九十]{1,2}[.)、]\s?)?"
-            rf"(?P<name>{known})[ \t*]*(?:[:：]|[ \t]-[ \t]|$|\n)"
+            rf"(?:^|(?<=[.;。；]\s)|(?<=[。；]))[ \t#*_=<>\[【]*{_HEADING_NUMBER}[*_]*"
+            rf"(?P<name>{known})"
+            r"[ \t*_\]】>]*(?:[:：][*_]*|[ \t]-[ \t]|=*$|\n|(?<=[】\]]))"
             r"|^[ \t]*(?=(?P<other>[a-z][a-z /&,-]{2,40}:))",
             re.MULTILINE,
         )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from biograft.clinical import Assertion
+from biograft.clinical import Assertion, Measurement
 from biograft.documents import Document
 
 Rows = npt.NDArray[np.int64]
@@ -84,6 +84,8 @@ class LinkedMention:
     """Id of the concept; None means NIL."""
     assertion: Assertion | None = None
     """What the text says about the mention; None where the linker does not ask."""
+    measurements: tuple[Measurement, ...] = ()
+    """Values and doses beside the mention, as the text has them."""
 
     @property
     def status(self) -> str | None:
@@ -137,8 +139,9 @@ class LinkedMention:
 
     def to_json(self) -> dict[str, Any]:
         """Return the linked mention as plain values, with its assertion where there is one."""
-        values = asdict(replace(self, assertion=None))
+        values = asdict(replace(self, assertion=None, measurements=()))
         del values["assertion"]
+        values["measurements"] = [each._asdict() for each in self.measurements]
         return values if self.assertion is None else {**values, **self.assertion.to_json()}
 
 

@@ -26,7 +26,13 @@ from typing import Any
 import numpy as np
 
 from biograft.artifacts import MANIFEST, peek
-from biograft.clinical import Assertion, AssertionModel, RuleAssertions
+from biograft.clinical import (
+    Assertion,
+    AssertionModel,
+    Measurement,
+    RuleAssertions,
+    find_measurements,
+)
 from biograft.config import from_mapping
 from biograft.corpus import NamesIndex, NamesIndexConfig
 from biograft.documents import Document, Mention
@@ -297,9 +303,10 @@ class Linker:
             spans = [(mention.start, mention.end) for mention, _ in pairs]
             model = self._assertions
             said = model.assert_status(document.text, spans) if model else [None] * len(spans)
+            values = find_measurements(document.text, spans)
             linked = [
-                self._linked(mention, form, next(answers), assertion)
-                for (mention, form), assertion in zip(pairs, said, strict=True)
+                self._linked(mention, form, next(answers), assertion, beside)
+                for (mention, form), assertion, beside in zip(pairs, said, values, strict=True)
             ]
             yield LinkedDocument(document, tuple(linked))
 
@@ -353,12 +360,12 @@ class Linker:
         form: str,
         candidates: tuple[Candidate, ...],
         assertion: Assertion | None,
+        measurements: tuple[Measurement, ...],
     ) -> LinkedMention:
         is_linked = bool(candidates) and not self._is_nil(candidates[0])
         concept = candidates[0].concept if is_linked else None
-        return LinkedMention(
-            mention.start, mention.end, mention.text, form, candidates, concept, assertion
-        )
+        start, end, text = mention.start, mention.end, mention.text
+        return LinkedMention(start, end, text, form, candidates, concept, assertion, measurements)
 
     def _is_nil(self, first: Candidate) -> bool:
         if self.threshold is None:

@@ -68,3 +68,30 @@ def test_reactions_among_the_allergies_are_conditional():
     spans = [(text.index(word), text.index(word) + len(word)) for word in words]
     found = RuleAssertions("en").assert_status(text, spans)
     assert [each.conditional for each in found] == [False, True, True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("heading", "section"),
+    [
+        ("PMH:", "past medical history"),
+        ("## Past Medical Hx\n", "past medical history"),
+        ("**Family Hx**:", "family history"),
+        ("== Family History ==\n", "family history"),
+        ("3. PAST MEDICAL HISTORY:", "past medical history"),
+        ("[Family History]\n", "family history"),
+        ("III. Plan:", "plan"),
+        ("A/P\n", "assessment and plan"),
+        ("【家族史】", "family history"),
+        ("（三）既往史：", "past medical history"),
+        ("一、主诉：", "chief complaint"),
+        ("出院带药：", "medications"),
+        ("诊断：", "diagnosis"),
+        ("辅助检查：", "laboratory and imaging"),
+        ("Weather report:", ""),
+    ],
+)
+def test_headings_of_many_spellings_have_one_name(heading, section):
+    (found,) = RuleAssertions().assert_status(
+        f"{heading} gout", [(len(heading) + 1, len(heading) + 5)]
+    )
+    assert found.section == section

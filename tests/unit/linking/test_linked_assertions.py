@@ -38,9 +38,18 @@ def test_without_assertions_the_json_is_as_before_and_the_links_are_the_same(kb,
     plain = Linker.open(kb, assertions=False)(TEXT).mentions
     assert [mention.status for mention in plain] == [None] * 3
     assert not any(mention.negated or mention.section for mention in plain)
-    assert list(plain[0].to_json()) == ["start", "end", "text", "form", "candidates", "concept"]
+    assert list(plain[0].to_json()) == [
+        "start", "end", "text", "form", "candidates", "concept", "measurements"
+    ]  # fmt: skip
     before = [(m.start, m.end, m.form, m.candidates, m.concept) for m in plain]
     assert before == [(m.start, m.end, m.form, m.candidates, m.concept) for m in linked]
+
+
+def test_values_beside_mentions_are_part_of_the_result(kb):
+    text = "No diabetes, ovarian cancer 12 mm."
+    found = Linker.open(kb)(text).mentions
+    values = {m.text: [each["text"] for each in m.to_json()["measurements"]] for m in found}
+    assert values["ovarian cancer"] == ["12 mm"]
 
 
 class AllUncertain:
