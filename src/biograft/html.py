@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from html import escape
 from unicodedata import category
 
@@ -19,13 +19,15 @@ _WHITESPACE = "\t\n\r"
 
 def make_page(about: str, heading: str, style: str, body: Iterable[str]) -> str:
     """Build a page of parts that are HTML already; its title names biograft."""
-    parts = [
-        f"{_HEAD}<title>biograft: {about}</title>\n<style>{style}</style>\n</head>",
-        f"<body>\n<h1>{heading}</h1>",
-        *body,
-        "</body>\n</html>\n",
-    ]
-    return "\n".join(parts)
+    return "\n".join([*page_parts(about, heading, style, body), ""])
+
+
+def page_parts(about: str, heading: str, style: str, body: Iterable[str]) -> Iterator[str]:
+    """Give the lines of a page one after the other, for one that is too long to be kept."""
+    yield f"{_HEAD}<title>biograft: {about}</title>\n<style>{style}</style>\n</head>"
+    yield f"<body>\n<h1>{heading}</h1>"
+    yield from body
+    yield "</body>\n</html>"
 
 
 def escaped(text: str) -> str:

@@ -31,3 +31,39 @@ def canonical_id(identifier: str) -> str:
     if key in _DROPPED:
         return local.strip()
     return f"{_SPELLINGS.get(key, prefix)}:{local.strip()}"
+
+
+_VOCABULARIES = {
+    **dict.fromkeys(("mesh", "msh"), "MESH"),
+    **dict.fromkeys(("umls", "umls_cui", "umlscui", "cui"), "UMLS"),
+    **dict.fromkeys(("loinc", "lnc"), "LOINC"),
+    **dict.fromkeys(("hpo", "hp"), "HP"),
+    **dict.fromkeys(("meddra", "mdr"), "MEDDRA"),
+}
+"""Names of vocabularies of which several are in use, or which ids have no prefix of."""
+_SHAPES = (
+    ("UMLS", re.compile(r"C\d{7}")),
+    ("MESH", re.compile(r"[CDQ](?:\d{6}|\d{9})")),
+)
+
+
+def vocabulary_name(name: str) -> str:
+    """Return the one name of a vocabulary, given its prefix of ids or its UMLS abbreviation.
+
+    >>> [vocabulary_name(name) for name in ("MSH", "SNOMEDCT_US", "HPO")]
+    ['MESH', 'SNOMEDCT', 'HP']
+    """
+    key = _RELEASE.sub("", name.strip().lower())
+    return _VOCABULARIES.get(key) or _SPELLINGS.get(key) or key.upper()
+
+
+def vocabulary_of(identifier: str) -> str:
+    """Return the vocabulary of an id, by its prefix or shape; empty if it has neither.
+
+    >>> [vocabulary_of(i) for i in ("MSH:D003924", "D003924", "C0011860", "HP:1", "E11")]
+    ['MESH', 'MESH', 'UMLS', 'HP', '']
+    """
+    prefix, colon, _ = identifier.partition(":")
+    if colon:
+        return vocabulary_name(prefix)
+    return next((name for name, shape in _SHAPES if shape.fullmatch(identifier)), "")

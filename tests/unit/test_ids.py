@@ -1,6 +1,6 @@
 import pytest
 
-from biograft.ids import canonical_id
+from biograft.ids import canonical_id, vocabulary_of
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,24 @@ from biograft.ids import canonical_id
 def test_one_identifier_has_one_spelling(identifier, canonical):
     assert canonical_id(identifier) == canonical
     assert canonical_id(canonical) == canonical
+
+
+@pytest.mark.parametrize(
+    ("identifier", "vocabulary"),
+    [
+        ("D003924", "MESH"),
+        ("C000657245", "MESH"),
+        ("C535434", "MESH"),
+        ("C0011860", "UMLS"),
+        ("MSH:D003924", "MESH"),
+        ("SNOMEDCT_US:44054006", "SNOMEDCT"),
+        ("SNOMEDCT_US_2026_03_01:44054006", "SNOMEDCT"),
+        ("LNC:2345-7", "LOINC"),
+        ("HP:0001250", "HP"),
+        ("44054006", ""),
+        ("E11.9", ""),
+        ("", ""),
+    ],
+)
+def test_vocabulary_of_an_id(identifier, vocabulary):
+    assert vocabulary_of(identifier) == vocabulary

@@ -14,6 +14,7 @@ import typer
 
 import biograft
 from biograft.errors import BiograftError, EncoderWarning
+from biograft.terminal import visible
 
 _COMMANDS = {
     "kb": "kb:app",
@@ -90,7 +91,7 @@ def main() -> None:
             warnings.showwarning = _print_warning
             make_app(sys.argv[1] if len(sys.argv) > 1 else "")(prog_name="biograft")
     except BiograftError as error:
-        typer.echo(f"biograft: {error}", err=True)
+        typer.echo(f"biograft: {visible(str(error))}", err=True)
         sys.exit(2)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO):

@@ -18,6 +18,7 @@ from biograft.cli.options import (
     split_columns,
     warn_left_out,
 )
+from biograft.terminal import visible
 
 if TYPE_CHECKING:
     from biograft.corpus.formats import Conversion
@@ -76,7 +77,7 @@ def _print_conversion(conversion: Conversion, source: Path, out: Path) -> None:
         for reason, n in faults.counts.most_common():
             typer.echo(f"  {what}  {n:,}  {reason}")
             for example in faults.examples[reason][:_MAX_EXAMPLES]:
-                typer.echo(f"            {example.path}:{example.line}: {example.text}")
+                typer.echo(visible(f"            {example.path}:{example.line}: {example.text}"))
     for kind, n in conversion.losses.most_common():
         typer.echo(f"  lost      {n:,}  {kind}")
     typer.echo(f"written     {out} ({conversion.target})")
@@ -165,7 +166,7 @@ def tasks(
     warn_left_out(rejected.counts, "rows")
     for examples in rejected.examples.values():
         for example in examples[:1]:
-            typer.echo(f"  {example.path}:{example.line}: {example.text}", err=True)
+            typer.echo(visible(f"  {example.path}:{example.line}: {example.text}"), err=True)
     if rejected.counts:
         raise typer.Exit(REJECTED)
 

@@ -148,8 +148,8 @@ def _build_index(base: KnowledgeBase, folder: Path, encoder: Path | None = None)
 def _link(linker: Linker, out: Path) -> None:
     """Link two texts, and mentions that are spelled like no name."""
     from biograft.documents import Document, Mention
-    from biograft.linking import write_html
-    from biograft.linking.output import candidates_table, table
+    from biograft.linking import write_linked
+    from biograft.linking.outputs.lines import candidates_table, table
 
     options = f"--kb {linker.kb.folder} --index {out / 'index'}"
     documents = [Document(f"text {n}", text) for n, text in enumerate(_TEXTS, 1)]
@@ -163,7 +163,7 @@ def _link(linker: Linker, out: Path) -> None:
         Document(f"stdin:{n}", m, (Mention(0, len(m), m),)) for n, m in enumerate(_MENTIONS, 1)
     ]
     typer.echo("\n".join(candidates_table(linker.pipe(mentions), 2)))
-    write_html(linked, linker.kb, out / "demo.html", overwrite=True)
+    write_linked(linked, out / "demo.html", "html", linker.kb, overwrite=True)
 
 
 def _evaluate(base: KnowledgeBase, linkers: list[tuple[str, Linker]]) -> None:

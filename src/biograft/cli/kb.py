@@ -20,6 +20,7 @@ from biograft.cli.options import (
 )
 from biograft.errors import ConfigError
 from biograft.progress import Progress
+from biograft.terminal import visible
 
 if TYPE_CHECKING:
     from biograft.kb import (
@@ -238,7 +239,9 @@ def _print_source(source: SourceReport) -> None:
         for reason, entry in faults.items():
             typer.echo(f"  {what}  {entry['n']:,}  {reason}")
             for example in entry["examples"][:_MAX_EXAMPLES]:
-                typer.echo(f"            {example['file']}:{example['line']}: {example['text']}")
+                typer.echo(
+                    visible(f"            {example['file']}:{example['line']}: {example['text']}")
+                )
     for note in source.notes:
         typer.echo(f"  note      {note}")
 
@@ -345,20 +348,21 @@ def print_concept(
 ) -> None:
     """Print a concept: up to ``limit`` names per language, and the relations given of all."""
     types = ", ".join(f"{t.code} {t.label}".strip() for t in concept.types)
-    typer.echo(f"{concept.id}  {concept.name}" + (f"  [{types}]" if types else ""))
+    typer.echo(visible(f"{concept.id}  {concept.name}" + (f"  [{types}]" if types else "")))
     by_language: dict[str, list[str]] = {}
     for name in concept.names:
         by_language.setdefault(name.language, []).append(name.text)
     for language, names in by_language.items():
         distinct = list(dict.fromkeys(names))
-        typer.echo(f"  {language:4} {_some(distinct[: limit or None], len(distinct))}")
+        some = _some(distinct[: limit or None], len(distinct))
+        typer.echo(visible(f"  {language:4} {some}"))
     for definition in concept.definitions:
-        typer.echo(f"  def  {definition.text}")
+        typer.echo(visible(f"  def  {definition.text}"))
     if concept.ids:
-        typer.echo("  ids  " + ", ".join(f"{i.id} ({i.kind})" for i in concept.ids))
+        typer.echo(visible("  ids  " + ", ".join(f"{i.id} ({i.kind})" for i in concept.ids)))
     n = {_key(count.relation, count.direction): count.n for count in counts}
     for key, others in _by_kind(concept, relations).items():
-        typer.echo(f"  {key} {_some(others, n[key])}")
+        typer.echo(visible(f"  {key} {_some(others, n[key])}"))
 
 
 def _key(relation: str, direction: str) -> str:
@@ -416,7 +420,8 @@ def print_matches(matches: list[Match], text: str) -> None:
     width = max((len(match.concept) for match in matches), default=0)
     for match in matches:
         own = "" if match.name == match.concept_name else f"  = {match.concept_name}"
-        typer.echo(f"{match.concept:{width}}  {match.name}{own}  ({match.how}, {match.language})")
+        line = f"{match.concept:{width}}  {match.name}{own}  ({match.how}, {match.language})"
+        typer.echo(visible(line))
 
 
 @app.command()

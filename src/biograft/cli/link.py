@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biograft.cli.link_inputs import LinkInputs
+from biograft.cli.link_output import (
+    AllIds,
+    IncludeText,
+    OutputFile,
+    Prefer,
+    To,
+    choose_output,
+    write_output,
+)
 from biograft.cli.options import (
     REJECTED,
     Calibration,
@@ -79,7 +86,16 @@ def link(
         typer.Option("--terms", help="Treat each line, or row of a table, as one term to link."),
     ] = False,
     skip_errors: SkipErrors = False,
-    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Candidates per mention.")] = 5,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "-k",
+            metavar="N",
+            min=1,
+            help="Candidates per mention; default: 5, of a mention that equals a name only those "
+            "with that name.",
+        ),
+    ] = None,
     threshold: Threshold = None,
     search: Search = None,
     lexical_weight: LexicalWeight = None,
@@ -94,9 +110,11 @@ def link(
     lang: Languages = "",
     stop_file: StopFile = None,
     as_json: Json = False,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the result as a web page, too.")
-    ] = None,
+    to: To = "",
+    out: OutputFile = None,
+    prefer: Prefer = "",
+    all_ids: AllIds = False,
+    include_text: IncludeText = False,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> None:
@@ -109,7 +127,7 @@ def link(
     1 if records or files were left out.
     """
     from biograft.kb import KnowledgeBase
-    from biograft.linking import Linker, write_html
+    from biograft.linking import Linker
 
     if terms and (detector is not None or mentions is not None):
         other = "--detector" if detector is not None else "--mentions"
@@ -119,12 +137,13 @@ def link(
         "skip_errors": skip_errors,
     }  # fmt: skip
     texts = LinkInputs(inputs, reading, terms)
+    to = choose_output(to, out, as_json=as_json)
     progress = Progress(enabled=not quiet)
     base = KnowledgeBase.open(kb)
     progress.start("open")
     linker = Linker.open(
         base, index, model, calibration, detector,
-        k=k, threshold=threshold,
+        **({} if k is None else {"k": k}), threshold=threshold,
         detection=detection, mention_types=split_list(mention_types),
         search=search, lexical_weight=lexical_weight, similarity=similarity,
         abbreviations=not no_abbreviations, appositions=not no_appositions,
@@ -132,15 +151,11 @@ def link(
         languages=split_languages(lang), stop_words=stop_words_of(stop_file),
     )  # fmt: skip
     linked = _counted(linker.pipe(texts.documents()), progress)
-    if terms and not as_json:
-        linked = _print_candidates(linked, k)
-    else:
-        linked = _print(linked, as_json=as_json)
-    if html is not None:
-        write_html(linked, base, html, overwrite=overwrite)
-        typer.echo(f"page written to {html}", err=True)
-    for _ in linked:  # without --html nothing has consumed them yet
-        pass
+    write_output(
+        linked, base, to, out,
+        overwrite=overwrite, terms=terms, all_candidates=k is not None,
+        prefer=split_list(prefer), all_ids=all_ids, include_text=include_text,
+    )  # fmt: skip
     if texts.report():
         raise typer.Exit(REJECTED)
 
@@ -152,32 +167,3 @@ def _counted(linked: Iterable[LinkedDocument], progress: Progress) -> Iterator[L
         progress.advance(1)
         yield document
     progress.finish()
-
-
-def _print_candidates(linked: Iterable[LinkedDocument], k: int) -> Iterator[LinkedDocument]:
-    """Print all mentions as one table, with their candidates, and pass them on."""
-    from biograft.linking.output import candidates_table
-
-    documents = list(linked)
-    typer.echo(_encodable("\n".join(candidates_table(documents, k))))
-    yield from documents
-
-
-def _print(linked: Iterable[LinkedDocument], *, as_json: bool) -> Iterator[LinkedDocument]:
-    """Print each document as soon as it is linked, and pass it on."""
-    from biograft.linking.output import table
-
-    for number, document in enumerate(linked):
-        if as_json:
-            lines = [json.dumps(document.to_json(), ensure_ascii=False)]
-        else:
-            lines = table(document)
-            if number or document.document.id != "text 1":
-                lines = [*([""] if number else []), document.document.id, *lines]
-        sys.stdout.write(_encodable("\n".join(lines)) + "\n")
-        yield document
-
-
-def _encodable(text: str) -> str:
-    """Escape lone surrogates, which no output encoding has."""
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         update_index as update_index,
     )
     from biograft.linking.linker import Linker as Linker
-    from biograft.linking.output import write_html as write_html
+    from biograft.linking.outputs import write_linked as write_linked
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 from biograft.clinical import Assertion, Measurement
 from biograft.documents import Document
+
+_DECIMALS = 6
+"""Of scores in JSON: as many as a 32-bit float has."""
 
 Rows = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
@@ -48,6 +51,15 @@ class Evidence:
     rank: int
     score: float
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the evidence as plain values."""
+        return {
+            "generator": self.generator,
+            "name": self.name,
+            "rank": self.rank,
+            "score": round(self.score, _DECIMALS),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -61,10 +73,25 @@ class Candidate:
     evidence: tuple[Evidence, ...] = ()
     tied: tuple[str, ...] = ()
     """Of a first candidate: ids of other concepts with the same name, of the same kind."""
+    types: tuple[str, ...] = ()
+    """Codes of the semantic types of the concept."""
+    ids: tuple[str, ...] = ()
+    """All ids of the concept, where they are asked for."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the candidate as plain values."""
-        return asdict(self)
+        probability = None if self.probability is None else round(self.probability, _DECIMALS)
+        values = {
+            "concept": self.concept,
+            "concept_name": self.concept_name,
+            "types": list(self.types),
+            "name": self.name,
+            "score": round(self.score, _DECIMALS),
+            "probability": probability,
+            "evidence": [item.to_json() for item in self.evidence],
+            "tied": list(self.tied),
+        }
+        return {**values, "ids": list(self.ids)} if self.ids else values
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +113,31 @@ class LinkedMention:
     """What the text says about the mention; None where the linker does not ask."""
     measurements: tuple[Measurement, ...] = ()
     """Values and doses beside the mention, as the text has them."""
+
+    @property
+    def answer(self) -> Candidate | None:
+        """The candidate that the mention is linked to; None means NIL."""
+        return self.candidates[0] if self.concept is not None and self.candidates else None
+
+    @property
+    def name(self) -> str | None:
+        """Preferred name of the concept; None means NIL."""
+        return None if self.answer is None else self.answer.concept_name
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Codes of the semantic types of the concept."""
+        return () if self.answer is None else self.answer.types
+
+    @property
+    def score(self) -> float | None:
+        """Score of the first candidate, also of one below the threshold."""
+        return self.candidates[0].score if self.candidates else None
+
+    @property
+    def probability(self) -> float | None:
+        """Probability of the first candidate; None without a calibration."""
+        return self.candidates[0].probability if self.candidates else None
 
     @property
     def status(self) -> str | None:
@@ -139,9 +191,17 @@ class LinkedMention:
 
     def to_json(self) -> dict[str, Any]:
         """Return the linked mention as plain values, with its assertion where there is one."""
-        values = asdict(replace(self, assertion=None, measurements=()))
-        del values["assertion"]
-        values["measurements"] = [each._asdict() for each in self.measurements]
+        values = {
+            "start": self.start,
+            "end": self.end,
+            "text": self.text,
+            "form": self.form,
+            "concept": self.concept,
+            "name": self.name,
+            "types": list(self.types),
+            "measurements": [each._asdict() for each in self.measurements],
+            "candidates": [candidate.to_json() for candidate in self.candidates],
+        }
         return values if self.assertion is None else {**values, **self.assertion.to_json()}
 
 

@@ -234,6 +234,8 @@ class CandidateBuilder:
         self.concepts: npt.NDArray[np.uint32] = kb.numbers("names", "concept")
         """The concept of each row."""
         self._kinds: npt.NDArray[np.uint8] = kb.numbers("names", "kind")
+        self._types: npt.NDArray[np.uint32] = kb.numbers("types", "type")
+        self._types_end: npt.NDArray[np.uint32] = kb.numbers("concepts", "types_end")
 
     def by_name(self, pool: CandidatePool, scores: Scores, k: int) -> list[list[Candidate]]:
         """Return the k best names of each text, one candidate per name.
@@ -302,7 +304,14 @@ class CandidateBuilder:
             name=self._kb.name(int(rows[columns[0]])).text,
             score=score,
             evidence=tuple(self._evidence(pool, text, columns)),
+            types=self._types_of(concept),
         )
+
+    def _types_of(self, concept: int) -> tuple[str, ...]:
+        """Return the codes of a concept's semantic types."""
+        first = int(self._types_end[concept - 1]) if concept else 0
+        codes = self._types[first : int(self._types_end[concept])].tolist()
+        return tuple(self._kb.types[code].code for code in codes)
 
     def _evidence(
         self, pool: CandidatePool, text: int, columns: Sequence[int]

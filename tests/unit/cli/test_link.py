@@ -9,7 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from biograft.cli import app
-from biograft.errors import BiograftError, ConfigError, EncodingError, InputError, StoreError
+from biograft.errors import (
+    ConfigError,
+    EncodingError,
+    InputError,
+    NotFoundError,
+    OutputError,
+    StoreError,
+)
 from biograft.kb import BuildConfig, build_store
 from biograft.sources import SourceConfig
 
@@ -133,15 +140,42 @@ def test_a_mention_is_looked_up_by_the_name_it_stands_beside(run, write):
     assert forms == [["Flu", "Flu"], ["Flu", "Q7"]]
 
 
-def test_html(run, tmp_path):
-    done = run("flu", "fever", "--html", tmp_path / "p.html")
+TEXTUAL = ("table", "csv", "tsv", "jsonl", "html", "fhir", "omop", "pubtator", "bioc")
+
+
+@pytest.mark.parametrize("to", [*TEXTUAL, "parquet", "brat"])
+def test_every_output_is_written_once_and_whole(run, tmp_path, to):
+    out = tmp_path / "out"
+    done = run("the flu", "no fever", "--to", to, "-o", out)
     assert done.exit_code == 0, done.output
-    page = (tmp_path / "p.html").read_text(encoding="utf-8")
-    assert page.count('<a class="m"') >= 2
-    assert "page written" in done.stderr
-    assert "1-" not in done.stderr
-    assert isinstance(run("flu", "--html", tmp_path / "p.html").exception, BiograftError)
-    assert run("flu", "--html", tmp_path / "p.html", "--overwrite").exit_code == 0
+    assert done.stdout == ""
+    assert f"written     {out} ({to})" in done.stderr
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".out")] == []
+    assert isinstance(run("flu", "--to", to, "-o", out).exception, OutputError)
+    assert run("flu", "--to", to, "-o", out, "--overwrite").exit_code == 0
+
+
+@pytest.mark.parametrize("to", [name for name in TEXTUAL if name != "omop"])
+def test_a_file_has_what_standard_output_has(run, tmp_path, to):
+    printed = run("the flu", "no fever", "--to", to)
+    run("the flu", "no fever", "--to", to, "-o", tmp_path / "out")
+    assert (tmp_path / "out").read_bytes().decode() == printed.stdout
+    assert "flu" in printed.stdout
+
+
+def test_json_is_the_same_as_to_jsonl(run):
+    assert run("flu", "--json").stdout == run("flu", "--to", "jsonl").stdout
+    assert run("flu", "--json", "--to", "csv").exception is not None
+
+
+def test_losses_are_said(run):
+    assert "lost        1  assertion status" in run("no fever", "--to", "pubtator").stderr
+
+
+def test_a_number_of_candidates_is_respected(run):
+    (alone,) = documents(run("fever", "--json"))[0]["mentions"]
+    (asked,) = documents(run("fever", "--json", "-k", 2))[0]["mentions"]
+    assert (len(alone["candidates"]), len(asked["candidates"])) == (1, 1)
 
 
 def test_with_an_index(run, store, tmp_path):
@@ -175,6 +209,11 @@ def test_a_trained_detector_finds_the_mentions(run, write, word_detector):
         (["flu", "--calibration", "none"], StoreError, "none: "),
         (["flu", "--terms", "--mentions", "find"], ConfigError, "--terms: "),
         (["flu", "--mentions", "all"], ConfigError, "mentions: expected"),
+        (["flu", "--to", "nope"], NotFoundError, "no output is called 'nope'"),
+        (["flu", "--to", "parquet"], ConfigError, "--to parquet: is no text; name the file"),
+        (["flu", "--to", "brat"], ConfigError, "--to brat: is no text; name the folder"),
+        (["flu", "--json", "--to", "csv"], ConfigError, "--json: is the same as --to jsonl"),
+        (["flu", "--prefer", ":"], ConfigError, "prefer: expected names of vocabularies"),
     ],
 )
 def test_refused_in_one_line(run, arguments, error, message):

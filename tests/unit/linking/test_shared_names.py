@@ -8,7 +8,7 @@ import pytest
 
 from biograft.documents import Document
 from biograft.linking import Calibration, Linker
-from biograft.linking.output import table
+from biograft.linking.outputs.lines import table
 
 STORE = [
     {"id": "HP:1", "name": "Inflammation of the large intestine",

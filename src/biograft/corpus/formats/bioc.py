@@ -296,12 +296,17 @@ def _json_object(value: Any) -> dict[str, Any]:
 def write_json(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:
     """Write a BioC JSON collection, one document per line."""
     with new_file(path, overwrite=overwrite) as file:
-        head = json.dumps(_JSON_HEAD)
-        file.write(f'{head[:-1]}, "documents": ['.encode())
-        for index, document in enumerate(documents):
-            line = json.dumps(to_bioc(document), ensure_ascii=False)
-            file.write(encode_text(f",\n{line}" if index else f"\n{line}", document))
-        file.write(b"\n]}\n")
+        for chunk in json_chunks(documents):
+            file.write(chunk)
+
+
+def json_chunks(documents: Iterable[Document]) -> Iterator[bytes]:
+    """Give a BioC JSON collection, document by document."""
+    yield f'{json.dumps(_JSON_HEAD)[:-1]}, "documents": ['.encode()
+    for index, document in enumerate(documents):
+        line = json.dumps(to_bioc(document), ensure_ascii=False)
+        yield encode_text(f",\n{line}" if index else f"\n{line}", document)
+    yield b"\n]}\n"
 
 
 _XML_HEAD = (

@@ -184,9 +184,14 @@ def write_pubtator(
     """
     with new_file(Path(path), overwrite=overwrite) as file:
         for document in documents:
-            check(document)
-            lines = [*document_lines(split_title_abstract(document)[0]), ""]
-            file.write("".join(f"{line}\n" for line in lines).encode())
+            file.write(document_text(document).encode())
+
+
+def document_text(document: Document) -> str:
+    """Return all lines of a document, with the empty one that ends it."""
+    check(document)
+    lines = [*document_lines(split_title_abstract(document)[0]), ""]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def document_lines(document: Document) -> Iterator[str]:

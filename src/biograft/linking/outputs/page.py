@@ -1,124 +1,15 @@
-"""Output of linked documents: an aligned table for the terminal, and an HTML page."""
+"""Page: the text with its findings marked, and the candidates of each; no script, no network."""
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
-from biograft.artifacts import new_file
-from biograft.html import escaped, make_page
-from biograft.kb import Concept, KnowledgeBase
+from biograft.html import escaped, page_parts
+from biograft.kb import Concept
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
-
-HEAD = ("position", "mention", "concept", "name", "score", "found by")
-_MAX_WIDTH = {"mention": 40, "name": 44, "found by": 60}
-
-
-def width(text: str) -> int:
-    """Count the terminal columns of a text: two for wide characters, none for combining marks.
-
-    >>> width("flu"), width("流感")
-    (3, 4)
-    """
-    return sum(map(_char_width, text))
-
-
-def _char_width(char: str) -> int:
-    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
-
-
-def cut(text: str, max_width: int) -> str:
-    """Truncate a text to a number of columns, ending in three dots."""
-    if width(text) <= max_width:
-        return text
-    characters, left = [], max_width - 3
-    for char in text:
-        left -= _char_width(char)
-        if left < 0:
-            break
-        characters.append(char)
-    return "".join(characters) + "..."
-
-
-def align(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align rows in columns; the last column is not padded."""
-    if not rows:
-        return []
-    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell + " " * (wide - width(cell)) for cell, wide in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
-
-
-def table(linked: LinkedDocument) -> list[str]:
-    """Return the lines of a document: one mention per line, with its span and answer."""
-    rows = [
-        row
-        for mention in linked.mentions
-        for row in _rows(mention, f"{mention.start}-{mention.end}", 1)
-    ]
-    return align([HEAD, *rows]) if rows else ["no mention"]
-
-
-def candidates_table(documents: Iterable[LinkedDocument], n_candidates: int) -> list[str]:
-    """Return the lines of documents of one mention each, with several candidates."""
-    rows = [
-        row
-        for linked in documents
-        for mention in linked.mentions
-        for row in _rows(mention, linked.document.id, n_candidates)
-    ]
-    return align([HEAD, *rows]) if rows else ["no mention"]
-
-
-def _rows(mention: LinkedMention, label: str, n_candidates: int) -> Iterable[tuple[str, ...]]:
-    text = _one_line(mention.text)
-    if mention.form != mention.text:
-        text += f" ({_one_line(mention.form)})"
-    status = f" [{mention.status}]" if mention.status not in (None, "present") else ""
-    text = cut(text, _MAX_WIDTH["mention"]) + status
-    if mention.concept is None:
-        best = mention.candidates[0].concept_name if mention.candidates else ""
-        name = f"nearest: {_one_line(best)}" if best else "nothing found"
-        score = _score(mention.candidates[0]) if best else ""
-        yield label, text, "NIL", cut(name, _MAX_WIDTH["name"]), score, ""
-        return
-    for index, candidate in enumerate(mention.candidates[:n_candidates]):
-        yield (
-            "" if index else label,
-            "" if index else text,
-            candidate.concept,
-            cut(_one_line(candidate.concept_name), _MAX_WIDTH["name"]),
-            _score(candidate),
-            cut(_evidence(candidate), _MAX_WIDTH["found by"]),
-        )
-
-
-def _score(candidate: Candidate) -> str:
-    if candidate.probability is None:
-        return f"{candidate.score:.3f}"
-    return f"{candidate.score:.3f} (p {candidate.probability:.2f})"
-
-
-def _evidence(candidate: Candidate) -> str:
-    ranks = ", ".join(f"{item.generator} #{item.rank}" for item in candidate.evidence)
-    name = _one_line(candidate.name)
-    found = ranks if name == candidate.concept_name else f"{ranks}: {name}" if ranks else name
-    return (
-        f"{found}; as well {', '.join(map(_one_line, candidate.tied))}" if candidate.tied else found
-    )
-
-
-def _one_line(text: str) -> str:
-    """Replace line breaks and control characters by spaces."""
-    return "".join(" " if unicodedata.category(char) in ("Cc", "Cs") else char for char in text)
-
+from biograft.linking.outputs.output import Documents, Output, OutputRun
+from biograft.linking.outputs.report import without_dissimilar
+from biograft.terminal import visible
 
 _STYLE = """
 :root{color-scheme:light dark;--line:#8884;--mark:88%;--edge:38%}
@@ -139,6 +30,8 @@ h3{font-size:1rem;margin:.3rem 0}table{border-collapse:collapse;width:100%;font-
 th,td{text-align:start;vertical-align:top;padding:.15rem .6rem .15rem 0}
 td.n{white-space:nowrap;font-variant-numeric:tabular-nums}
 .d,.e{opacity:.8;font-size:.85rem}.legend span{margin-inline-end:1rem}
+footer.legend{position:sticky;bottom:0;padding:.4rem 0;background:Canvas;
+border-top:1px solid var(--line)}
 .wide{overflow-x:auto}
 @media print{body{max-width:none;font-size:11pt}a.back{display:none}}
 """
@@ -156,8 +49,8 @@ _GOLDEN_ANGLE = 137.508
 class _Page:
     """Cached concepts, and the colour of each semantic type."""
 
-    def __init__(self, kb: KnowledgeBase) -> None:
-        self.kb = kb
+    def __init__(self, run: OutputRun) -> None:
+        self.run, self.kb = run, run.kb
         self.hues: dict[str, int] = {}
         self._concepts: dict[str, Concept | None] = {}
 
@@ -168,6 +61,12 @@ class _Page:
             self._concepts[identifier] = None if row is None else self.kb.concept_at(row)
         return self._concepts[identifier]
 
+    def ids(self, identifier: str) -> str:
+        """Return the id of a concept that is reported, or all of them."""
+        chosen = self.run.ids.chosen(identifier)
+        others = self.run.ids.all(identifier) if self.run.config.all_ids else ()
+        return ", ".join(dict.fromkeys((chosen, *others)))
+
     def hue(self, identifier: str) -> int:
         """Return the hue of a concept's type; types get hues in order of appearance."""
         concept = self.concept(identifier)
@@ -176,28 +75,21 @@ class _Page:
         return self.hues.setdefault(label, round(len(self.hues) * _GOLDEN_ANGLE + 200) % 360)
 
 
-def write_html(
-    documents: Iterable[LinkedDocument],
-    kb: KnowledgeBase,
-    path: str | Path,
-    *,
-    overwrite: bool = False,
-) -> None:
-    """Write linked documents as one HTML page."""
-    with new_file(Path(path), overwrite=overwrite) as file:
-        file.write(to_html(documents, kb).encode())
+def page_chunks(documents: Documents, run: OutputRun) -> Iterator[str]:
+    """Give a page, document by document; the legend, which knows all types, comes last."""
+    for part in page_parts("linked text", "Linked text", _STYLE, _body(documents, run)):
+        yield f"{part}\n"
 
 
-def to_html(documents: Iterable[LinkedDocument], kb: KnowledgeBase) -> str:
-    """Render linked documents as one HTML page."""
-    page = _Page(kb)
-    body = [part for n, linked in enumerate(documents, 1) for part in _document(linked, n, page)]
+def _body(documents: Documents, run: OutputRun) -> Iterator[str]:
+    page = _Page(run)
+    for number, linked in enumerate(documents, 1):
+        yield from _document(linked, number, page)
     legend = "".join(
         f'<span><a class="m" style="--hue:{hue}">{escaped(label)}</a></span>'
         for label, hue in page.hues.items()
     )
-    key = f'<p class="legend">{legend}<span><a class="m nil">NIL</a></span></p>'
-    return make_page("linked text", "Linked text", _STYLE, [key, *body])
+    yield f'<footer class="legend">{legend}<span><a class="m nil">NIL</a></span></footer>'
 
 
 def _document(linked: LinkedDocument, number: int, page: _Page) -> Iterator[str]:
@@ -206,7 +98,10 @@ def _document(linked: LinkedDocument, number: int, page: _Page) -> Iterator[str]
     sections: dict[tuple[tuple[str, str, str | None, str], ...], str] = {}
     details: list[str] = []
     marked: list[str] = []
-    for n, (start, end, mentions) in enumerate(_stretches(linked.mentions), 1):
+    shown = linked.mentions
+    if not page.run.config.all_candidates:
+        shown = tuple(map(without_dissimilar, shown))
+    for n, (start, end, mentions) in enumerate(_stretches(shown), 1):
         key = tuple(
             (mention.text, mention.form, mention.concept, _said(mention)) for mention in mentions
         )
@@ -214,9 +109,10 @@ def _document(linked: LinkedDocument, number: int, page: _Page) -> Iterator[str]
             sections[key] = f"d{number}f{len(sections) + 1}"
             details.append(_section(mentions, sections[key], f"d{number}m{n}", page))
         marked.append(escaped(text[done:start]))
+        title, marks = escaped(_title(mentions, page)), _label(mentions)
         marked.append(
             f'<a {_look(mentions, page)} id="d{number}m{n}" href="#{sections[key]}" '
-            f'title="{escaped(_title(mentions))}">{escaped(text[start:end])}</a>{_label(mentions)}'
+            f'title="{title}">{escaped(text[start:end])}</a>{marks}'
         )
         done = end
     marked.append(escaped(text[done:]))
@@ -259,9 +155,11 @@ def _label(mentions: Sequence[LinkedMention]) -> str:
     return f"<sup>{', '.join(words)}</sup>" if words else ""
 
 
-def _title(mentions: Sequence[LinkedMention]) -> str:
+def _title(mentions: Sequence[LinkedMention], page: _Page) -> str:
     links = (
-        f"{mention.concept} {mention.candidates[0].concept_name}" if mention.concept else "NIL"
+        f"{page.ids(mention.concept)} {mention.candidates[0].concept_name}"
+        if mention.concept
+        else "NIL"
         for mention in mentions
     )
     return "; ".join([*links, *filter(None, [_said(mentions[0])])])
@@ -272,7 +170,7 @@ def _said(mention: LinkedMention) -> str:
     if mention.assertion is None or not mention.assertion.flags:
         return ""
     flags = " and ".join(flag.replace("_", " ") for flag in mention.assertion.flags)
-    words = ", ".join(dict.fromkeys(_one_line(t.text) for t in mention.assertion.triggers))
+    words = ", ".join(dict.fromkeys(visible(t.text) for t in mention.assertion.triggers))
     section = f"section {mention.section}" if mention.section and not words else ""
     return f"{flags} ({words or section})"
 
@@ -282,7 +180,7 @@ def _section(mentions: Sequence[LinkedMention], anchor: str, back: str, page: _P
     parts = [f'<section class="f" id="{anchor}">']
     for mention in mentions:
         form = f" → <bdi>{escaped(mention.form)}</bdi>" if mention.form != mention.text else ""
-        answer = escaped(mention.concept or "NIL")
+        answer = escaped(page.ids(mention.concept) if mention.concept else "NIL")
         said = f', <span class="d">{escaped(_said(mention))}</span>' if _said(mention) else ""
         parts.append(
             f"<h3><bdi>{escaped(mention.text)}</bdi>{form}: {answer}{said} "
@@ -309,8 +207,11 @@ def _row(candidate: Candidate, page: _Page) -> str:
         for item in candidate.evidence
     )
     return (
-        f'<tr><td class="n">{escaped(candidate.concept)}</td>'
+        f'<tr><td class="n">{escaped(page.ids(candidate.concept))}</td>'
         f'<td><bdi>{escaped(candidate.concept_name)}</bdi><div class="d" dir="auto">'
         f'{escaped(definition)}</div></td><td class="n">{score}</td>'
         f'<td class="e">{evidence}</td></tr>'
     )
+
+
+OUTPUT = Output(chunks=page_chunks)

@@ -1,4 +1,4 @@
-"""Lines for a terminal: columns under one another, whatever the script."""
+"""The page: its text is whole, its links lead somewhere, nothing in it runs."""
 
 from __future__ import annotations
 
@@ -9,53 +9,9 @@ import pytest
 
 from biograft.documents import Document, Mention
 from biograft.errors import OutputError
-from biograft.linking import Linker, write_html
+from biograft.linking import Linker, write_linked
 from biograft.linking.candidates import LinkedDocument, LinkedMention
-from biograft.linking.output import align, candidates_table, cut, table, to_html, width
-
-
-@pytest.mark.parametrize(
-    ("text", "columns"),
-    [("flu", 3), ("流感", 4), ("e\u0301", 1), ("😀", 2), ("Ｔ", 2), ("", 0), ("a\u200db", 2)],
-)
-def test_width(text, columns):
-    assert width(text) == columns
-
-
-def test_columns_stand_under_one_another():
-    assert align([("流感", "a"), ("flu", "b"), ("x", "")]) == ["流感  a", "flu   b", "x"]
-    assert align([]) == []
-
-
-def test_a_text_is_cut_to_columns_not_characters():
-    assert cut("abcdef", 6) == "abcdef"
-    assert cut("abcdefg", 6) == "abc..."
-    assert cut("流感流感", 7) == "流感..."
-
-
-def test_a_document_and_its_answers(kb):
-    lines = table(Linker.open(kb)("2型糖尿病 cold; heart attack (HA)"))
-    assert [line.split()[0] for line in lines] == ["position", "0-5", "6-10", "12-24", "26-28"]
-    assert "HA (heart attack)" in lines[4]
-    assert lines[3].endswith("lexical #1: heart attack")
-    assert table(Linker.open(kb)("")) == ["no mention"]
-
-
-def test_candidates_and_nil(kb):
-    linker = Linker.open(kb, threshold=0.9)
-    inputs = [Document(str(n), m, (Mention(0, len(m), m),)) for n, m in enumerate(["cold", "hart"])]
-    lines = candidates_table(linker.pipe(inputs), 2)
-    assert [line.split()[0] for line in lines] == ["position", "0", "D7", "1"]
-    assert "NIL" in lines[3]
-    assert "nearest: Myocardial Infarction" in lines[3]
-
-
-def test_a_text_cannot_command_the_terminal(kb):
-    document = Document("1", "a\x1b[31m\nb", (Mention(0, 8, "a\x1b[31m\nb"),))
-    lines = table(Linker.open(kb)(document))
-    assert len(lines) == 2
-    assert "\x1b" not in lines[1]
-
+from biograft.linking.outputs import link_chunks
 
 VOID = {"meta", "br"}
 
@@ -101,8 +57,12 @@ def linker(kb):
     return Linker.open(kb)
 
 
+def page(kb, *linked):
+    return "".join(link_chunks(linked, "html", kb))
+
+
 def page_of(kb, *linked):
-    return Page(to_html(linked, kb))
+    return Page(page(kb, *linked))
 
 
 @pytest.mark.parametrize(
@@ -117,36 +77,36 @@ def page_of(kb, *linked):
 )
 def test_the_text_is_whole_and_every_mention_marked(kb, linker, text):
     linked = linker(text)
-    page = page_of(kb, linked)
-    assert page.texts == [text]
-    assert page.marks == [(m.start, m.text) for m in linked.mentions]
+    shown = page_of(kb, linked)
+    assert shown.texts == [text]
+    assert shown.marks == [(m.start, m.text) for m in linked.mentions]
 
 
 def test_links_lead_to_the_candidates_and_back(kb, linker):
     documents = list(linker.pipe(["cold and cold and heart attack", "cold"]))
-    page = page_of(kb, *documents)
-    assert len(page.ids) == len(set(page.ids)) == 4 + 3
-    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
-    assert page.links[0] == page.links[1] != page.links[2]
+    shown = page_of(kb, *documents)
+    assert len(shown.ids) == len(set(shown.ids)) == 4 + 3
+    assert {link.removeprefix("#") for link in shown.links} <= set(shown.ids)
+    assert shown.links[0] == shown.links[1] != shown.links[2]
 
 
 def test_nothing_comes_from_elsewhere_and_nothing_runs(kb, linker):
-    source = to_html([linker("cold")], kb)
+    source = page(kb, linker("cold"))
     assert Page(source).tags.isdisjoint({"script", "img", "link", "iframe", "object"})
     assert "default-src 'none'" in source
     assert not re.search(r"https?:|@import|url\(", source)
 
 
 def test_what_the_store_says_is_escaped(kb, linker, store_of):
-    source = to_html([linker("type 2 diabetes")], kb)
+    source = page(kb, linker("type 2 diabetes"))
     assert "Too much sugar in the &lt;blood&gt;." in source
     evil = store_of([{"id": 'x"><b>', "name": "<i>cold</i>", "type": "<u>"}], "evil")
-    page = page_of(evil, Linker.open(evil)("i cold i <i>cold</i>"))
-    assert page.tags.isdisjoint({"b", "i", "u"})
+    shown = page_of(evil, Linker.open(evil)("i cold i <i>cold</i>"))
+    assert shown.tags.isdisjoint({"b", "i", "u"})
 
 
 def test_probabilities_evidence_and_forms_are_written(kb, linker):
-    source = to_html([linker("heart attack (HA), HA")], kb)
+    source = page(kb, linker("heart attack (HA), HA"))
     assert "lexical #1 (1.000) <bdi>heart attack</bdi>" in source
     assert "<bdi>HA</bdi> → <bdi>heart attack</bdi>: D4" in source
     assert "<span><a" in source
@@ -156,36 +116,34 @@ def test_probabilities_evidence_and_forms_are_written(kb, linker):
 def test_parts_of_a_mention_and_overlapping_mentions_share_a_mark(kb, linker):
     text = "breast and ovarian cancer"
     document = Document("<1>", text, (Mention(0, 25, text), Mention(11, 25, text[11:])))
-    page = page_of(kb, linker(document))
-    assert page.marks == [(0, text)]
-    assert page.titles == ["D2 Breast Neoplasms; D3 Ovarian Neoplasms; D3 Ovarian Neoplasms"]
+    shown = page_of(kb, linker(document))
+    assert shown.marks == [(0, text)]
+    assert shown.titles == ["D2 Breast Neoplasms; D3 Ovarian Neoplasms; D3 Ovarian Neoplasms"]
 
 
 def test_nil_is_marked_as_such(kb):
     linked = LinkedDocument(Document("1", "zzz"), (LinkedMention(0, 3, "zzz", "zzz"),))
-    source = to_html([linked], kb)
+    source = page(kb, linked)
     assert '<a class="m nil" id="d1m1" href="#d1f1" title="NIL">zzz</a>' in source
 
 
 def test_characters_that_no_page_can_hold(kb, linker, tmp_path):
-    write_html([linker("\x00\x1b cold \ud83d")], kb, tmp_path / "p.html")
+    write_linked([linker("\x00\x1b cold \ud83d")], tmp_path / "p.html", "html", kb)
     content = (tmp_path / "p.html").read_bytes().decode("utf-8")
     assert "\ufffd\ufffd <a" in content
     assert "cold</a> \ufffd" in content
     with pytest.raises(OutputError, match="exists already"):
-        write_html([], kb, tmp_path / "p.html")
-    write_html([], kb, tmp_path / "p.html", overwrite=True)
+        write_linked([], tmp_path / "p.html", "html", kb)
+    write_linked([], tmp_path / "p.html", "html", kb, overwrite=True)
 
 
 def test_equal_documents_make_equal_pages(kb, linker):
     text = "cold metformin heart attack"
-    assert to_html([linker(text)], kb) == to_html([linker(text)], kb)
+    assert page(kb, linker(text)) == page(kb, linker(text))
 
 
 def test_the_page_shows_what_the_text_says_of_a_mention(kb, linker):
-    source = to_html(
-        [linker("No breast cancer. Possible heart attack. Mother had ovarian cancer.")], kb
-    )
+    source = page(kb, linker("No breast cancer. Possible heart attack. Mother had ovarian cancer."))
     assert re.search(r'class="m absent"[^>]*title="[^"]*negated \(No\)"', source)
     assert 'class="m possible"' in source
     assert "ovarian cancer</a><sup>family</sup>" in source
@@ -193,13 +151,7 @@ def test_the_page_shows_what_the_text_says_of_a_mention(kb, linker):
 
 
 def test_a_page_without_assertions_has_no_marks_of_them(kb):
-    source = to_html([Linker.open(kb, assertions=False)("No breast cancer.")], kb)
+    source = page(kb, Linker.open(kb, assertions=False)("No breast cancer."))
     assert 'class="m" style' in source
     assert "<sup>" not in source
     assert "negated" not in source
-
-
-def test_the_table_says_what_is_not_present(kb):
-    lines = table(Linker.open(kb)("No heart attack. Breast cancer was found."))
-    assert "heart attack [absent]" in lines[1]
-    assert "[" not in lines[2]

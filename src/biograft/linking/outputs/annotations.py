@@ -1,0 +1,98 @@
+"""PubTator, BioC and brat: findings as annotations, by the writers of :mod:`biograft.corpus`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from biograft.corpus.formats.bioc import json_chunks
+from biograft.corpus.formats.format import Feature, FormatAdapter
+from biograft.corpus.formats.pubtator import document_text
+from biograft.corpus.formats.registry import DOCUMENT_FORMATS, write_adapted
+from biograft.documents import Document, Mention
+from biograft.linking.candidates import LinkedDocument, LinkedMention
+from biograft.linking.outputs.findings import reported
+from biograft.linking.outputs.output import Documents, Output, OutputRun
+
+STATUS = "assertion status"
+"""The loss of saying that a mention is absent, possible and so on; the formats have no place."""
+
+
+def to_document(linked: LinkedDocument, losses: Counter[str] | None = None) -> Document:
+    """Convert a linked document: the mentions with the concepts they are linked to.
+
+    The parts of a composite become one mention with several concepts. Its type is that of the
+    first concept, or else the one that the mention was given with. ``losses`` counts the mentions
+    whose status is not present.
+
+    >>> to_document(linker("No flu.")).mentions[0].concepts  # doctest: +SKIP
+    ('D007251',)
+    """
+    given = {(mention.start, mention.end): mention for mention in linked.document.mentions}
+    by_span: dict[tuple[int, int], list[LinkedMention]] = {}
+    for mention in linked.mentions:
+        by_span.setdefault((mention.start, mention.end), []).append(mention)
+        if losses is not None and mention.status not in (None, "present"):
+            losses[STATUS] += 1
+    mentions = []
+    for span, parts in by_span.items():
+        original = given.get(span) or Mention(*span, parts[0].text)
+        types = next((part.types for part in parts if part.types), (original.type,))
+        concepts = dict.fromkeys(part.concept for part in parts if part.concept is not None)
+        forms = tuple(part.form for part in parts) if len(parts) > 1 else ()
+        mentions.append(replace(original, concepts=tuple(concepts), type=types[0], parts=forms))
+    return replace(linked.document, mentions=tuple(mentions))
+
+
+def _adapted(documents: Documents, run: OutputRun, form: str) -> Iterator[Document]:
+    """Convert and adapt the documents to a format; count what is lost."""
+    adapter = FormatAdapter(DOCUMENT_FORMATS.load(form))
+    for number, linked in enumerate(reported(documents, run), 1):
+        document = to_document(linked, run.losses)
+        identifier = _IDENTIFIERS[form](document.id) or f"text {number}"
+        if identifier != document.id:
+            run.losses[str(Feature.DOCUMENT_IDS)] += bool(document.id)
+            document = replace(document, id=identifier)
+        yield adapter.adapt(document)
+    run.losses.update(adapter.losses)
+
+
+def _pubtator_id(identifier: str) -> str:
+    return re.sub(r"[|\t\n\r\0]", "_", identifier).strip()
+
+
+def _brat_id(identifier: str) -> str:
+    """Return a name for the files of a document: its path, or the file name of an absolute one."""
+    path = PurePosixPath(re.sub(r"[\0\\\n\r]", "_", identifier))
+    parts = path.parts[-1:] if path.is_absolute() else path.parts
+    name = "/".join(part for part in parts if part not in ("/", ".."))
+    return name.removesuffix(".txt")
+
+
+_IDENTIFIERS: dict[str, Callable[[str], str]] = {
+    "pubtator": _pubtator_id,
+    "bioc-json": str,
+    "brat": _brat_id,
+}
+"""How each format spells the id of a document."""
+
+
+def _pubtator(documents: Documents, run: OutputRun) -> Iterator[str]:
+    yield from map(document_text, _adapted(documents, run, "pubtator"))
+
+
+def _bioc(documents: Documents, run: OutputRun) -> Iterator[str]:
+    for chunk in json_chunks(_adapted(documents, run, "bioc-json")):
+        yield chunk.decode()
+
+
+def _brat(documents: Documents, run: OutputRun, path: Path, overwrite: bool) -> None:
+    write_adapted(_adapted(documents, run, "brat"), path, "brat", overwrite=overwrite)
+
+
+PUBTATOR = Output(chunks=_pubtator)
+BIOC = Output(chunks=_bioc)
+BRAT = Output(write=_brat, needs="folder")

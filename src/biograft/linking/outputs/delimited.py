@@ -1,0 +1,65 @@
+"""CSV and TSV: one row a finding, safe to open in a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from biograft.linking.outputs.findings import COLUMNS, finding_rows
+from biograft.linking.outputs.output import Documents, Output, OutputRun
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A cell that begins so is a formula, or a command, to a spreadsheet."""
+SEPARATOR = "|"
+"""Between the items of a list in a cell."""
+
+
+def neutral(text: str) -> str:
+    """Return a cell that no spreadsheet runs as a formula: one that begins like it is quoted.
+
+    >>> neutral("=1+1"), neutral("fever")
+    ("'=1+1", 'fever')
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def cell(value: Any) -> str:
+    """Return a value as text: lists joined, true and false in lower case, nothing if there is none.
+
+    >>> cell(["T047", "T191"]), cell(True), cell(-0.5), cell(None)
+    ('T047|T191', 'true', '-0.5', '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return neutral(SEPARATOR.join(value))
+    return neutral(value) if isinstance(value, str) else str(value)
+
+
+def delimited_rows(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> str:
+    """Return rows as lines; cells with quotes, delimiters or line ends are quoted."""
+    return "".join(_line([cell(value) for value in row], delimiter) for row in rows)
+
+
+def _line(cells: Sequence[str], delimiter: str) -> str:
+    """Return a line; the writer quotes both characters of its own line end, which is replaced."""
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerow(cells)
+    return text.getvalue()[:-2] + "\n"
+
+
+def _output(delimiter: str) -> Output:
+    def chunks(documents: Documents, run: OutputRun) -> Iterator[str]:
+        yield delimited_rows([list(COLUMNS)], delimiter)
+        for rows in finding_rows(documents, run):
+            yield delimited_rows(([row[column] for column in COLUMNS] for row in rows), delimiter)
+
+    return Output(chunks=chunks)
+
+
+CSV = _output(",")
+TSV = _output("\t")

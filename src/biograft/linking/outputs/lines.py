@@ -1,0 +1,98 @@
+"""Lines of text: an aligned table for the terminal, and JSON lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
+from biograft.linking.outputs.findings import found_by, reported
+from biograft.linking.outputs.output import Documents, Output, OutputRun
+from biograft.terminal import align, cut, visible
+
+HEAD = ("position", "mention", "concept", "name", "score", "found by")
+_MAX_WIDTH = {"mention": 40, "name": 44, "found by": 60}
+_BLOCK = 500
+"""Documents of one mention each whose columns are aligned together."""
+
+
+def table(linked: LinkedDocument) -> list[str]:
+    """Return the lines of a document: one mention per line, with its span and answer."""
+    rows = [
+        row
+        for mention in linked.mentions
+        for row in _rows(mention, f"{mention.start}-{mention.end}", 1)
+    ]
+    return align([HEAD, *rows]) if rows else ["no mention"]
+
+
+def candidates_table(
+    documents: Iterable[LinkedDocument], n_candidates: int | None = None
+) -> Iterator[str]:
+    """Give the lines of documents of one mention each, with their first candidates, or all."""
+    documents, head = iter(documents), [HEAD]
+    while block := list(islice(documents, _BLOCK)):
+        rows = [
+            row
+            for linked in block
+            for mention in linked.mentions
+            for row in _rows(mention, visible(linked.document.id), n_candidates)
+        ]
+        yield from align([*head, *rows]) if rows else ()
+        head = head if not rows else []
+    if head:
+        yield "no mention"
+
+
+def _rows(
+    mention: LinkedMention, label: str, n_candidates: int | None
+) -> Iterable[tuple[str, ...]]:
+    text = visible(mention.text)
+    if mention.form != mention.text:
+        text += f" ({visible(mention.form)})"
+    status = f" [{mention.status}]" if mention.status not in (None, "present") else ""
+    text = cut(text, _MAX_WIDTH["mention"]) + status
+    if mention.concept is None:
+        best = mention.candidates[0].concept_name if mention.candidates else ""
+        name = f"nearest: {visible(best)}" if best else "nothing found"
+        score = _score(mention.candidates[0]) if best else ""
+        yield label, text, "NIL", cut(name, _MAX_WIDTH["name"]), score, ""
+        return
+    for index, candidate in enumerate(mention.candidates[:n_candidates]):
+        tied = f"; as well {', '.join(candidate.tied)}" if candidate.tied else ""
+        yield (
+            "" if index else label,
+            "" if index else text,
+            visible(candidate.concept),
+            cut(visible(candidate.concept_name), _MAX_WIDTH["name"]),
+            _score(candidate),
+            cut(visible(found_by(candidate) + tied), _MAX_WIDTH["found by"]),
+        )
+
+
+def _score(candidate: Candidate) -> str:
+    if candidate.probability is None:
+        return f"{candidate.score:.3f}"
+    return f"{candidate.score:.3f} (p {candidate.probability:.2f})"
+
+
+def _tables(documents: Documents, run: OutputRun) -> Iterator[str]:
+    """Give the table of each document, under its id unless it is the only text."""
+    if run.config.terms:
+        yield from (f"{line}\n" for line in candidates_table(reported(documents, run)))
+        return
+    for number, linked in enumerate(reported(documents, run)):
+        lines = table(linked)
+        if number or linked.document.id != "text 1":
+            lines = [*([""] if number else []), visible(linked.document.id), *lines]
+        yield "".join(f"{line}\n" for line in lines)
+
+
+def _json_lines(documents: Documents, run: OutputRun) -> Iterator[str]:
+    for linked in reported(documents, run):
+        yield json.dumps(linked.to_json(), ensure_ascii=False) + "\n"
+
+
+TABLE = Output(chunks=_tables)
+JSONL = Output(chunks=_json_lines)

@@ -1,0 +1,61 @@
+"""What an output is: a writer of linked documents, with its settings and what it leaves out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from biograft.config import Config
+from biograft.kb import KnowledgeBase
+from biograft.linking.candidates import LinkedDocument
+from biograft.linking.outputs.report import ConceptIds
+
+Documents: TypeAlias = Iterable[LinkedDocument]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputConfig(Config):
+    """What a user can choose about an output."""
+
+    prefer: tuple[str, ...] = ()
+    """Vocabularies whose ids are given where a concept has one, the first preferred."""
+    all_ids: bool = False
+    """Give all ids of each concept, too."""
+    all_candidates: bool = False
+    """Give all candidates of a mention that equals a name, not only those with that name."""
+    terms: bool = False
+    """Each document is one term: a table shows all its candidates."""
+    include_text: bool = False
+    """FHIR: the text of each document; OMOP: the text around each finding (``snippet``)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputRun:
+    """One use of an output: its settings, and counts of what it could not hold."""
+
+    kb: KnowledgeBase
+    ids: ConceptIds
+    config: OutputConfig = field(default_factory=OutputConfig)
+    losses: Counter[str] = field(default_factory=Counter)
+    time: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """When the documents are linked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """An output; text is made in chunks, other content is written to a file or folder."""
+
+    chunks: Callable[[Documents, OutputRun], Iterator[str]] | None = None
+    write: Callable[[Documents, OutputRun, Path, bool], None] | None = None
+    """Writes to a path; the last argument allows overwriting."""
+    needs: str = ""
+    """What ``write`` needs as its path: a file, or a folder."""
+
+
+def encoded(text: str) -> bytes:
+    """Encode as UTF-8; halves of surrogate pairs, which it cannot hold, become escapes."""
+    return text.encode("utf-8", "backslashreplace")

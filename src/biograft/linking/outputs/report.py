@@ -1,0 +1,112 @@
+"""What is reported of a link: ids of preferred vocabularies, and candidates worth reading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from biograft.errors import ConfigError
+from biograft.ids import canonical_id, vocabulary_name, vocabulary_of
+from biograft.kb import KnowledgeBase
+from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
+
+_OF_FORMAT = {"snomed": "SNOMEDCT", "omop": "OMOP"}
+"""The vocabulary of ids that have no prefix, in a store that was built from one format only."""
+_NAME = re.compile(r"\w[\w.-]*")
+_CACHE_SIZE = 1 << 16
+
+
+class ConceptIds:
+    """The ids of concepts: those of preferred vocabularies where a concept has one, and all.
+
+    >>> ConceptIds(kb, ["MSH"]).chosen("C0011860")  # doctest: +SKIP
+    'D003924'
+    """
+
+    def __init__(self, kb: KnowledgeBase, prefer: Iterable[str] = ()) -> None:
+        self.prefer = tuple(map(_vocabulary, prefer))
+        self._kb = kb
+        formats = {source.get("format") for source in kb.info()["sources"]}
+        self._default = _OF_FORMAT.get(formats.pop() or "", "") if len(formats) == 1 else ""
+        self.all = lru_cache(_CACHE_SIZE)(self._all)
+        self.chosen = lru_cache(_CACHE_SIZE)(self._chosen)
+
+    def vocabulary(self, identifier: str) -> str:
+        """Return the vocabulary of an id, such as MESH; empty if it is not known."""
+        return vocabulary_of(identifier) or self._default
+
+    def _all(self, concept: str) -> tuple[str, ...]:
+        """Return all ids of a concept, its own first, in the spelling of canonical ids."""
+        row = self._kb.find_row(concept)
+        others = () if row is None else self._kb.concept_at(row).ids
+        return tuple(dict.fromkeys((concept, *(canonical_id(other.id) for other in others))))
+
+    def _chosen(self, concept: str) -> str:
+        """Return the id of the first preferred vocabulary that has one, else the own id."""
+        ids = self.all(concept) if self.prefer else ()
+        for vocabulary in self.prefer:
+            for identifier in ids:
+                if self.vocabulary(identifier) == vocabulary:
+                    return identifier
+        return concept
+
+    def has_preferred(self, concept: str) -> bool:
+        """Whether a concept has an id of a preferred vocabulary."""
+        return self.vocabulary(self.chosen(concept)) in self.prefer
+
+
+def _vocabulary(name: str) -> str:
+    if not _NAME.fullmatch(name.strip()):
+        raise ConfigError(f"prefer: expected names of vocabularies such as MSH, found {name!r}")
+    return vocabulary_name(name)
+
+
+def report_document(
+    linked: LinkedDocument, ids: ConceptIds, *, all_ids: bool, all_candidates: bool
+) -> LinkedDocument:
+    """Return a document as it is reported: with the ids and the candidates asked for."""
+    mentions = []
+    for mention in linked.mentions:
+        shown = mention if all_candidates else without_dissimilar(mention)
+        if ids.prefer or all_ids:
+            candidates = tuple(_with_ids(each, ids, all_ids=all_ids) for each in shown.candidates)
+            concept = None if mention.concept is None else ids.chosen(mention.concept)
+            shown = replace(shown, candidates=candidates, concept=concept)
+        mentions.append(shown)
+    return replace(linked, mentions=tuple(mentions))
+
+
+def _with_ids(candidate: Candidate, ids: ConceptIds, *, all_ids: bool) -> Candidate:
+    return replace(
+        candidate,
+        concept=ids.chosen(candidate.concept),
+        tied=tuple(map(ids.chosen, candidate.tied)),
+        ids=ids.all(candidate.concept) if all_ids else (),
+    )
+
+
+def without_dissimilar(mention: LinkedMention) -> LinkedMention:
+    """Of a mention that equals the name of its first candidate, keep candidates of that name.
+
+    Whoever reads them has no use for names that are only similar. Concepts that share the name
+    stay.
+    """
+    form, candidates = mention.form.casefold(), mention.candidates
+    if len(candidates) < 2 or candidates[0].name.casefold() != form:
+        return mention
+    equal = tuple(candidate for candidate in candidates if candidate.name.casefold() == form)
+    return replace(mention, candidates=equal)
+
+
+def count_without_preferred(
+    documents: Iterable[LinkedDocument], ids: ConceptIds, counts: dict[str, int]
+) -> Iterator[LinkedDocument]:
+    """Count the findings whose concept has no id of a preferred vocabulary; pass all on."""
+    reason = f"findings whose concept has no id of {', '.join(ids.prefer)}: its own id is given"
+    for linked in documents:
+        n = sum(m.concept is not None and not ids.has_preferred(m.concept) for m in linked.mentions)
+        if n:
+            counts[reason] = counts.get(reason, 0) + n
+        yield linked

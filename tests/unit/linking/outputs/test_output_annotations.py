@@ -1,0 +1,81 @@
+"""PubTator, BioC and brat: findings read back as annotations."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from biograft.corpus.formats import read_documents
+from biograft.documents import Document, Mention
+from biograft.linking import Linker, write_linked
+from biograft.linking.outputs.annotations import STATUS, to_document
+
+TEXT = "A title. No heart attack,\nbut a cold and type 2 diabetes (T2D)."
+FORMATS = [("pubtator", "pubtator"), ("bioc", "bioc-json"), ("brat", "brat")]
+
+
+@pytest.mark.parametrize(("to", "form"), FORMATS)
+def test_findings_read_back(kb, tmp_path, to, form):
+    documents = list(Linker.open(kb).pipe([Document("a", TEXT), Document("b", "no name")]))
+    losses = write_linked(documents, tmp_path / "out", to, kb)
+    assert losses[STATUS] == 1
+    first, second = read_documents(tmp_path / "out", form)
+    assert (first.id, second.id) == ("a", "b")
+    assert [(m.start, m.end, m.concepts, m.type) for m in first.mentions] == [
+        (m.start, m.end, (m.concept,), m.types[0]) for m in documents[0].mentions
+    ]
+    assert second.mentions == ()
+
+
+@pytest.mark.parametrize(
+    ("to", "form", "names"),
+    [
+        ("pubtator", "pubtator", ["a_b", "text 2", "/data/notes/1.txt", "notes/1.txt", "../1"]),
+        ("bioc", "bioc-json", ["a|b", "text 2", "/data/notes/1.txt", "notes/1.txt", "../1"]),
+        ("brat", "brat", ["1", "1-2", "a|b", "notes/1", "text 2"]),
+    ],
+)
+def test_any_id_of_a_document_can_be_written(kb, tmp_path, to, form, names):
+    ids = ["a|b", "", "/data/notes/1.txt", "notes/1.txt", "../1"]
+    linked = Linker.open(kb).pipe([Document(name, "cold") for name in ids])
+    write_linked(linked, tmp_path / "out", to, kb)
+    assert [document.id for document in read_documents(tmp_path / "out", form)] == names
+
+
+def test_parts_of_a_composite_are_one_mention(kb):
+    text = "breast and ovarian cancer"
+    linked = Linker.open(kb)(Document("1", text, (Mention(0, 25, text, type="X", id="T9"),)))
+    (mention,) = to_document(linked).mentions
+    assert mention.concepts == ("D2", "D3")
+    assert mention.parts == ("breast cancer", "ovarian cancer")
+    assert (mention.type, mention.id) == ("disease", "T9")
+
+
+def test_a_mention_without_a_concept_keeps_its_type(kb):
+    linked = Linker.open(kb, threshold=0.9)(Document("1", "zzz", (Mention(0, 3, "zzz", type="X"),)))
+    losses = Counter()
+    (mention,) = to_document(linked, losses).mentions
+    assert (mention.concepts, mention.type, losses) == ((), "X", Counter())
+
+
+def test_gaps_of_a_mention_are_kept(kb):
+    gaps = Mention(0, 16, "breast cancer", fragments=((0, 6), (10, 16)))
+    linked = Linker.open(kb)(Document("1", "breast or cancer", (gaps,)))
+    assert to_document(linked).mentions[0].fragments == gaps.fragments
+
+
+def test_a_document_that_cannot_be_written_leaves_nothing(kb, tmp_path):
+    linker = Linker.open(kb)
+
+    def documents():
+        yield linker("cold")
+        raise RuntimeError("stop")
+
+    for to, _ in FORMATS:
+        with pytest.raises(RuntimeError):
+            write_linked(documents(), tmp_path / to, to, kb)
+    assert (
+        list(tmp_path.glob(".*")) + [tmp_path / to for to, _ in FORMATS if (tmp_path / to).exists()]
+        == []
+    )

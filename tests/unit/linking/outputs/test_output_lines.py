@@ -1,0 +1,84 @@
+"""The table of the terminal, and JSON lines."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from biograft.documents import Document, Mention
+from biograft.linking import Linker
+from biograft.linking.outputs import link_chunks
+from biograft.linking.outputs.lines import candidates_table, table
+
+
+def test_a_document_and_its_answers(kb):
+    lines = table(Linker.open(kb)("2型糖尿病 cold; heart attack (HA)"))
+    assert [line.split()[0] for line in lines] == ["position", "0-5", "6-10", "12-24", "26-28"]
+    assert "HA (heart attack)" in lines[4]
+    assert lines[3].endswith("lexical #1: heart attack")
+    assert table(Linker.open(kb)("")) == ["no mention"]
+
+
+def test_candidates_and_nil(kb):
+    linker = Linker.open(kb, threshold=0.9)
+    inputs = [Document(str(n), m, (Mention(0, len(m), m),)) for n, m in enumerate(["cold", "hart"])]
+    lines = list(candidates_table(linker.pipe(inputs), 2))
+    assert [line.split()[0] for line in lines] == ["position", "0", "D7", "1"]
+    assert "NIL" in lines[3]
+    assert "nearest: Myocardial Infarction" in lines[3]
+
+
+def test_a_text_cannot_command_the_terminal(kb):
+    document = Document("1", "a\x1b[31m\nb", (Mention(0, 8, "a\x1b[31m\nb"),))
+    lines = table(Linker.open(kb)(document))
+    assert len(lines) == 2
+    assert "\x1b" not in lines[1]
+
+
+def test_the_table_says_what_is_not_present(kb):
+    lines = table(Linker.open(kb)("No heart attack. Breast cancer was found."))
+    assert "heart attack [absent]" in lines[1]
+    assert "[" not in lines[2]
+
+
+def test_json_has_names_types_and_no_similar_names_beside_an_equal_one(kb):
+    linked = Linker.open(kb)("Breast cancer, type 2 diabetes.")
+    (line,) = link_chunks([linked], "jsonl", kb)
+    first, _ = json.loads(line)["mentions"]
+    assert (first["concept"], first["name"], first["types"]) == (
+        "D2",
+        "Breast Neoplasms",
+        ["disease"],
+    )
+    assert [each["concept"] for each in first["candidates"]] == ["D2"]
+    (line,) = link_chunks([linked], "jsonl", kb, all_candidates=True)
+    assert len(json.loads(line)["mentions"][0]["candidates"]) == len(linked.mentions[0].candidates)
+    assert len(linked.mentions[0].candidates) > 1
+
+
+def test_concepts_that_share_the_name_stay_beside_an_equal_one(kb):
+    (line,) = link_chunks([Linker.open(kb)("cold")], "jsonl", kb)
+    (mention,) = json.loads(line)["mentions"]
+    assert [each["concept"] for each in mention["candidates"]] == ["D6", "D7"]
+
+
+def test_candidates_of_a_misspelt_mention_stay(kb):
+    document = Document("1", "brest cancer", (Mention(0, 12, "brest cancer"),))
+    (line,) = link_chunks([Linker.open(kb)(document)], "jsonl", kb)
+    assert len(json.loads(line)["mentions"][0]["candidates"]) > 1
+
+
+def test_half_a_surrogate_pair_is_valid_json(kb, tmp_path):
+    from biograft.linking import write_linked
+
+    write_linked([Linker.open(kb)("cold \ud83d")], tmp_path / "a.jsonl", "jsonl", kb)
+    assert json.loads((tmp_path / "a.jsonl").read_bytes())["text"] == "cold \ud83d"
+
+
+@pytest.mark.parametrize("n", [0, 1, 501])
+def test_a_table_of_many_mentions_has_one_head(kb, n):
+    linked = Linker.open(kb)(Document("x", "cold", (Mention(0, 4, "cold"),)))
+    lines = list(candidates_table([linked] * n, 1))
+    assert len(lines) == (n + 1 if n else 1)
+    assert sum(line.startswith("position") for line in lines) == (n > 0)

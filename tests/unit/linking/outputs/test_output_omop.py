@@ -1,0 +1,106 @@
+"""OMOP: the rows of note_nlp have the columns, types and lengths of the data model."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+
+from biograft.documents import Document
+from biograft.linking import Linker
+from biograft.linking.outputs import link_chunks
+
+FIELDS = {
+    "note_nlp_id": r"[1-9]\d{0,9}",
+    "note_id": r"[1-9]\d{0,9}",
+    "section_concept_id": r"\d{0,10}",
+    "snippet": r"(?s).{0,250}",
+    "offset": r".{0,50}",
+    "lexical_variant": r"(?s).{1,250}",
+    "note_nlp_concept_id": r"\d{0,10}",
+    "note_nlp_source_concept_id": r"\d{0,10}",
+    "nlp_system": r".{0,250}",
+    "nlp_date": r"\d{4}-\d\d-\d\d",
+    "nlp_datetime": r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d",
+    "term_exists": r"[YN]?",
+    "term_temporal": r"(past|present)?",
+    "term_modifiers": r".{0,2000}",
+}
+"""The fields of NOTE_NLP in CDM 5.4, and what their values look like."""
+STORE = [
+    {"id": "OMOP:201826", "name": "Diabetes"},
+    {"id": "D003139", "name": "Cold", "ids": [{"id": "OMOP:260427", "kind": "xref"}]},
+    {"id": "44054006", "name": "Fever"},
+]
+TEXT = "Diabetes. No fever. Possible cold. History of cold. Mother had cold. Return if fever."
+
+
+@pytest.fixture
+def base(store_of):
+    return store_of(STORE, "OMOP")
+
+
+def rows_of(base, *documents, **settings):
+    linked = Linker.open(base).pipe(documents)
+    text = "".join(link_chunks(linked, "omop", base, **settings))
+    rows = list(csv.DictReader(io.StringIO(text)))
+    for row in rows:
+        assert tuple(row) == tuple(FIELDS)
+        for name, value in row.items():
+            assert re.fullmatch(FIELDS[name], value), (name, value)
+    return rows
+
+
+def test_what_the_text_says(base):
+    rows = rows_of(base, Document("7", TEXT))
+    assert [(row["lexical_variant"], row["term_exists"], row["term_temporal"]) for row in rows] == [
+        ("Diabetes", "Y", "present"),
+        ("fever", "N", "present"),
+        ("cold", "N", "present"),
+        ("cold", "Y", "past"),
+        ("cold", "N", "present"),
+        ("fever", "N", "present"),
+    ]
+    assert "negated=yes,subject=patient" in rows[1]["term_modifiers"]
+    assert "subject=family" in rows[4]["term_modifiers"]
+    assert "conditional=yes" in rows[5]["term_modifiers"]
+    assert [int(row["note_nlp_id"]) for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert TEXT[int(rows[1]["offset"]) :].startswith("fever")
+
+
+def test_only_ids_of_omop_are_concept_ids(base):
+    rows = rows_of(base, Document("7", "Diabetes, cold, fever"))
+    assert [row["note_nlp_concept_id"] for row in rows] == ["201826", "0", "0"]
+    assert [row["note_nlp_source_concept_id"] for row in rows] == ["201826", "0", "0"]
+    assert "concept=MESH:D003139,name=Cold" in rows[1]["term_modifiers"]
+    assert "concept=44054006" in rows[2]["term_modifiers"]
+    rows = rows_of(base, Document("7", "cold"), prefer=["OMOP"])
+    assert rows[0]["note_nlp_concept_id"] == "260427"
+
+
+def test_note_ids_never_collide(base):
+    names = ["7", "a note", "2", "2000000002", "0", "99999999999"]
+    rows = rows_of(base, *(Document(name, "cold") for name in names))
+    ids = [int(row["note_id"]) for row in rows]
+    assert ids == [7, 2000000002, 2, 2000000004, 2000000005, 2000000006]
+    assert "document=a note" in rows[1]["term_modifiers"]
+    assert "document" not in rows[0]["term_modifiers"]
+
+
+def test_the_text_around_a_finding_only_on_request(base):
+    text = f"Mr Smith, =1+1\nhas a cold.{'x' * 400}"
+    (row,) = rows_of(base, Document("7", text))
+    assert row["snippet"] == ""
+    assert "Smith" not in str(row)
+    (row,) = rows_of(base, Document("7", text), include_text=True)
+    assert "has a cold" in row["snippet"]
+    assert row["snippet"].startswith("Mr Smith")
+
+
+def test_without_assertions_nothing_is_claimed(base):
+    linked = Linker.open(base, assertions=False)("No cold.")
+    (row,) = csv.DictReader(io.StringIO("".join(link_chunks([linked], "omop", base))))
+    assert (row["term_exists"], row["term_temporal"]) == ("", "")
+    assert "negated" not in row["term_modifiers"]

@@ -1,0 +1,97 @@
+"""CSV, TSV and Parquet: one row a finding, readable by other tools, harmless in a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, strategies as st
+
+from biograft.documents import Document, Mention
+from biograft.linking import Linker, write_linked
+from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
+from biograft.linking.outputs import COLUMNS, link_chunks
+from biograft.linking.outputs.delimited import cell, delimited_rows, neutral
+
+TEXT = 'PMH: ovarian cancer.\nNo "heart attack", but cold; mother had breast cancer. zzz'
+
+
+@pytest.fixture
+def linked(kb):
+    mention = Mention(TEXT.index("zzz"), len(TEXT), "zzz")
+    linker = Linker.open(kb, threshold=0.9)
+    found = linker(Document("a,b", TEXT))
+    nil = linker(Document("a,b", TEXT, (mention,)))
+    return LinkedDocument(found.document, (*found.mentions, *nil.mentions))
+
+
+@pytest.mark.parametrize(("to", "delimiter"), [("csv", ","), ("tsv", "\t")])
+def test_rows_read_back(kb, linked, to, delimiter):
+    text = "".join(link_chunks([linked, linked], to, kb))
+    rows = list(csv.DictReader(io.StringIO(text), delimiter=delimiter))
+    assert tuple(rows[0]) == tuple(COLUMNS)
+    assert rows[: len(rows) // 2] == rows[len(rows) // 2 :]
+    for row, mention in zip(rows, linked.mentions, strict=False):
+        assert row["document"] == "a,b"
+        assert TEXT[int(row["start"]) : int(row["end"])] == row["text"] == mention.text
+        assert row["concept"] == (mention.concept or "")
+        assert row["name"] == (mention.name or "")
+        assert row["status"] == mention.status
+        assert row["negated"] == str(mention.negated).lower()
+    by_text = {row["text"]: row for row in rows}
+    assert by_text["heart attack"]["status"] == "absent"
+    assert by_text["breast cancer"]["family"] == "true"
+    assert by_text["ovarian cancer"]["section"]
+    assert by_text["cold"]["types"] == "disease"
+    assert by_text["heart attack"]["found_by"] == "lexical #1: heart attack"
+    assert by_text["zzz"]["concept"] == ""
+
+
+def test_parquet_has_types_and_lists(kb, linked, tmp_path):
+    write_linked([linked, linked], tmp_path / "a.parquet", "parquet", kb, all_ids=True)
+    frame = pl.read_parquet(tmp_path / "a.parquet")
+    assert tuple(frame.columns) == tuple(COLUMNS)
+    assert frame.height == 2 * len(linked.mentions)
+    row = frame.filter(pl.col("text") == "breast cancer").row(0, named=True)
+    assert (row["concept"], row["types"], row["ids"]) == ("D2", ["disease"], ["D2"])
+    assert (row["family"], row["score"], row["probability"]) == (True, 1.0, None)
+    assert frame.schema["start"] == pl.Int64
+    assert frame.filter(pl.col("text") == "zzz")["concept"].to_list() == [None, None]
+
+
+def test_parquet_without_findings_and_in_groups(kb, linked, tmp_path, monkeypatch):
+    monkeypatch.setattr("biograft.linking.outputs.parquet._ROWS", 2)
+    write_linked([], tmp_path / "none.parquet", "parquet", kb)
+    assert pl.read_parquet(tmp_path / "none.parquet").columns == list(COLUMNS)
+    write_linked([linked] * 3, tmp_path / "some.parquet", "parquet", kb)
+    assert pq.ParquetFile(tmp_path / "some.parquet").num_row_groups >= 3
+    assert pl.read_parquet(tmp_path / "some.parquet").height == 3 * len(linked.mentions)
+
+
+def test_without_assertions_nothing_is_claimed(kb):
+    linked = Linker.open(kb, assertions=False)("No cold.")
+    (row,) = csv.DictReader(io.StringIO("".join(link_chunks([linked], "csv", kb))))
+    assert (row["status"], row["negated"], row["section"]) == ("", "", "")
+
+
+@pytest.mark.parametrize("start", list("=+-@\t\r"))
+def test_a_cell_is_never_a_formula(kb, start):
+    text = f'{start}HYPERLINK("http://x","y")'
+    candidate = Candidate(text, text, text, -0.5, tied=(text,), types=(text,))
+    mention = LinkedMention(0, len(text), text, text, (candidate,), text)
+    for to, delimiter in (("csv", ","), ("tsv", "\t"), ("omop", ",")):
+        output = "".join(link_chunks([LinkedDocument(Document(text, text), (mention,))], to, kb))
+        reader = csv.DictReader(io.StringIO(output, newline=""), delimiter=delimiter)
+        cells = [value for row in reader for value in row.values()]
+        assert [value for value in cells if value.startswith(start) and value != "-0.5"] == []
+    assert cell(-0.5) == "-0.5"
+
+
+@given(st.lists(st.lists(st.text(), min_size=2, max_size=2), max_size=4))
+def test_quoted_cells_read_back(rows):
+    lines = delimited_rows(rows)
+    read = list(csv.reader(io.StringIO(lines, newline="")))
+    assert read == [[neutral(value) for value in row] for row in rows]

@@ -1,0 +1,51 @@
+"""Lines for a terminal: columns under one another, and nothing that acts on it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from biograft.terminal import align, cut, visible, width
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("flu", 3), ("流感", 4), ("e\u0301", 1), ("😀", 2), ("Ｔ", 2), ("", 0), ("a\u200db", 2)],
+)
+def test_width(text, columns):
+    assert width(text) == columns
+
+
+def test_columns_stand_under_one_another():
+    assert align([("流感", "a"), ("flu", "b"), ("x", "")]) == ["流感  a", "flu   b", "x"]
+    assert align([]) == []
+
+
+def test_a_text_is_cut_to_columns_not_characters():
+    assert cut("abcdef", 6) == "abcdef"
+    assert cut("abcdefg", 6) == "abc..."
+    assert cut("流感流感", 7) == "流感..."
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("流感 e\u0301 👨\u200d👩", "流感 e\u0301 👨\u200d👩"),
+        ("a\tb\nc\rd", "a b c d"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("\x9b31m", "\\x9b31m"),
+        ("a\u202egnp.exe\u2066", "a\\u202egnp.exe\\u2066"),
+        ("\ud83d\u2028", "\\ud83d\\u2028"),
+    ],
+)
+def test_what_acts_on_a_terminal_is_visible(text, shown):
+    assert visible(text) == shown
+
+
+@given(st.text(st.characters(categories=("Cc", "Cf", "Cs", "Lo", "Ll", "Zs"))))
+def test_visible_text_is_one_line_that_can_be_encoded(text):
+    shown = visible(text)
+    shown.encode()
+    assert len(shown.splitlines()) <= 1
+    assert "\x1b" not in shown
+    assert visible(shown) == shown
