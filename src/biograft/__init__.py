@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from biograft.documents import Document as Document
     from biograft.errors import BiograftError as BiograftError
+    from biograft.frames import link_frame as link_frame
     from biograft.kb import (
         BuildConfig as BuildConfig,
         Concept as Concept,

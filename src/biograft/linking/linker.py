@@ -18,7 +18,7 @@ A document passes through these steps; the mentions of many documents are search
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,9 @@ from biograft.clinical import (
 from biograft.config import from_mapping
 from biograft.corpus import NamesIndex, NamesIndexConfig
 from biograft.documents import Document, Mention
-from biograft.errors import ConfigError, StoreError, shorten
+from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
+from biograft.linking.batches import check_mentions, link_in_processes, make_batches
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Candidate, Generator, LinkedDocument, LinkedMention
 from biograft.linking.config import LinkerConfig
@@ -68,8 +69,6 @@ _CACHE_SIZE = 1 << 14
 """Forms whose candidates are kept for the next batch; mentions repeat themselves."""
 BATCH = 32
 """Documents whose mentions are searched together."""
-_MAX_CHARACTERS = 1 << 20
-"""Characters of text after which a batch is full, whatever the number of documents."""
 
 
 class Linker:
@@ -97,6 +96,7 @@ class Linker:
         self.detector, self.ranker, self.calibration = detector, ranker, calibration
         self._opened_names = names
         self._assertions = (assertions or RuleAssertions()) if self.config.assertions else None
+        self._reopen: Callable[[], Linker] | None = None
         self._builder = CandidateBuilder(kb)
         self._cache: dict[tuple[str, Context], tuple[Candidate, ...]] = {}
         self._forms = MentionForms(
@@ -143,7 +143,7 @@ class Linker:
         if index is not None or needs_search(ranker):
             opened = open_search(kb, index, config)
         stored = opened.calibration if opened and model is None else None
-        return cls(
+        linker = cls(
             kb,
             opened.search if opened else None,
             detector=open_detector(detector, config),
@@ -152,6 +152,9 @@ class Linker:
             calibration=Calibration.load(calibration) if calibration is not None else stored,
             config=config,
         )
+        paths = (kb.folder, index, model, calibration, detector)
+        linker._reopen = partial(cls.open, *paths, **settings)
+        return linker
 
     @classmethod
     def from_pretrained(
@@ -275,15 +278,24 @@ class Linker:
         return next(self.pipe([text]))
 
     def pipe(
-        self, documents: Iterable[Document | str], batch_size: int = BATCH
+        self, documents: Iterable[Document | str], batch_size: int = BATCH, n_process: int = 1
     ) -> Iterator[LinkedDocument]:
-        """Link a stream of documents, a batch at a time.
+        """Link a stream of documents, a batch at a time, in their order.
+
+        With ``n_process`` above 1, so many processes link them; each opens the linker again, so
+        give it an index, which they share. A script that does so needs the usual
+        ``if __name__ == "__main__":``.
 
         >>> for linked in linker.pipe(["flu", "no flu"]): ...  # doctest: +SKIP
         """
-        if batch_size < 1:
-            raise ConfigError(f"batch_size: expected at least 1, found {batch_size}")
-        for batch in _batches(documents, batch_size):
+        for name, value in (("batch_size", batch_size), ("n_process", n_process)):
+            if value < 1:
+                raise ConfigError(f"{name}: expected at least 1, found {value}")
+        batches = make_batches(documents, batch_size)
+        if n_process > 1:
+            yield from link_in_processes(self._reopen, batches, n_process)
+            return
+        for batch in batches:
             yield from self._link(batch)
 
     def _link(self, documents: Sequence[Document]) -> Iterator[LinkedDocument]:
@@ -383,7 +395,7 @@ class Linker:
         >>> [c.concept for c in linker.link_mentions(["hart atack"])[0]]  # doctest: +SKIP
         ['D009203', 'D006323']
         """
-        texts = _check_mentions(texts)
+        texts = check_mentions(texts)
         return [
             list(candidates)
             for candidates in self._candidates(texts, (), self.config.k if k is None else k)
@@ -406,7 +418,7 @@ class Linker:
         >>> linker.split(["ovarian and breast cancer"])  # doctest: +SKIP
         [('ovarian cancer', 'breast cancer')]
         """
-        return self._forms.split(_check_mentions(mentions))
+        return self._forms.split(check_mentions(mentions))
 
     def _candidates(
         self,
@@ -460,37 +472,3 @@ def _fuse(search: Generator | None, ranker: CandidateRanker | None) -> FusedSear
     if search is None and needs_search(ranker):
         raise ConfigError("search: none given, and there is no ranker that finds names by itself")
     return search if isinstance(search, FusedSearch) or search is None else FusedSearch([search])
-
-
-def _check_mentions(texts: Sequence[str]) -> list[str]:
-    """Return mentions as a list; refuse a single string, and rows that are no text."""
-    if isinstance(texts, str):
-        raise ConfigError(
-            f"mentions: expected a list of texts, found the text {shorten(texts)!r}; put it in a "
-            "list"
-        )
-    mentions = list(texts)
-    for row, text in enumerate(mentions):
-        if not isinstance(text, str):
-            raise ConfigError(f"mentions: row {row}: expected a text, found {text!r}")
-    return mentions
-
-
-def _batches(documents: Iterable[Document | str], size: int) -> Iterator[list[Document]]:
-    """Collect documents until there are ``size`` of them, or much text."""
-    if isinstance(documents, str | Document):
-        raise ConfigError("documents: expected several, found one; call linker(text)")
-    batch: list[Document] = []
-    n_characters = 0
-    for row, document in enumerate(documents):
-        if not isinstance(document, str | Document):
-            raise ConfigError(
-                f"documents: row {row}: expected a text or Document, found {document!r}"
-            )
-        batch.append(document if isinstance(document, Document) else Document("", document))
-        n_characters += len(batch[-1].text)
-        if len(batch) >= size or n_characters >= _MAX_CHARACTERS:
-            yield batch
-            batch, n_characters = [], 0
-    if batch:
-        yield batch

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from biograft.config import Config
 from biograft.kb import KnowledgeBase
@@ -54,6 +54,11 @@ class Output:
     """Writes to a path; the last argument allows overwriting."""
     needs: str = ""
     """What ``write`` needs as its path: a file, or a folder."""
+
+
+def storable(value: Any) -> Any:
+    """Return a value that Arrow can hold: halves of surrogate pairs in a text become escapes."""
+    return encoded(value).decode() if isinstance(value, str) else value
 
 
 def encoded(text: str) -> bytes:

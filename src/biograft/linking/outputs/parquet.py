@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from biograft.artifacts import new_file
 from biograft.linking.outputs.findings import COLUMNS, finding_rows
-from biograft.linking.outputs.output import Documents, Output, OutputRun, encoded
+from biograft.linking.outputs.output import Documents, Output, OutputRun, storable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,15 +48,10 @@ def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     import pyarrow as pa
 
     columns = {
-        name: pa.array([_writable(row[name]) for row in rows], schema.field(name).type)
+        name: pa.array([storable(row[name]) for row in rows], schema.field(name).type)
         for name in schema.names
     }
     return pa.table(columns, schema=schema)
-
-
-def _writable(value: Any) -> Any:
-    """Return a value that Arrow takes: halves of surrogate pairs become escapes."""
-    return encoded(value).decode() if isinstance(value, str) else value
 
 
 OUTPUT = Output(write=write, needs="file")

@@ -52,7 +52,7 @@ def write_linked(
     >>> write_linked(linker.pipe(texts), "findings.csv", "csv", linker.kb)  # doctest: +SKIP
     Counter()
     """
-    output, run = OUTPUTS.load(to), _new_run(kb, settings)
+    output, run = OUTPUTS.load(to), new_run(kb, settings)
     documents = _counted(documents, run)
     if output.write is not None:
         output.write(documents, run, Path(path), overwrite)
@@ -74,15 +74,16 @@ def link_chunks(
 
     >>> "".join(link_chunks(linker.pipe(texts), "tsv", linker.kb))  # doctest: +SKIP
     """
-    output, run = OUTPUTS.load(to), _new_run(kb, settings, losses)
+    output, run = OUTPUTS.load(to), new_run(kb, settings, losses)
     if output.chunks is None:
         raise ConfigError(f"{to}: is no text; name the {output.needs} to write (-o)")
     return output.chunks(_counted(documents, run), run)
 
 
-def _new_run(
+def new_run(
     kb: KnowledgeBase, settings: dict[str, Any], losses: Counter[str] | None = None
 ) -> OutputRun:
+    """Check the settings of an output, which are the fields of :class:`OutputConfig`."""
     config = from_mapping(OutputConfig, settings)
     return OutputRun(
         kb=kb,

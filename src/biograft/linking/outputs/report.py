@@ -30,31 +30,37 @@ class ConceptIds:
         self._kb = kb
         formats = {source.get("format") for source in kb.info()["sources"]}
         self._default = _OF_FORMAT.get(formats.pop() or "", "") if len(formats) == 1 else ""
-        self.all = lru_cache(_CACHE_SIZE)(self._all)
-        self.chosen = lru_cache(_CACHE_SIZE)(self._chosen)
+        self._vocabularies = lru_cache(_CACHE_SIZE)(self._read)
 
     def vocabulary(self, identifier: str) -> str:
         """Return the vocabulary of an id, such as MESH; empty if it is not known."""
         return vocabulary_of(identifier) or self._default
 
-    def _all(self, concept: str) -> tuple[str, ...]:
+    def all(self, concept: str) -> tuple[str, ...]:
         """Return all ids of a concept, its own first, in the spelling of canonical ids."""
-        row = self._kb.find_row(concept)
-        others = () if row is None else self._kb.concept_at(row).ids
-        return tuple(dict.fromkeys((concept, *(canonical_id(other.id) for other in others))))
+        return tuple(self._vocabularies(concept))
 
-    def _chosen(self, concept: str) -> str:
+    def chosen(self, concept: str) -> str:
         """Return the id of the first preferred vocabulary that has one, else the own id."""
-        ids = self.all(concept) if self.prefer else ()
-        for vocabulary in self.prefer:
-            for identifier in ids:
-                if self.vocabulary(identifier) == vocabulary:
-                    return identifier
-        return concept
+        return self._preferred(concept) or concept
 
     def has_preferred(self, concept: str) -> bool:
         """Whether a concept has an id of a preferred vocabulary."""
-        return self.vocabulary(self.chosen(concept)) in self.prefer
+        return self._preferred(concept) is not None
+
+    def _preferred(self, concept: str) -> str | None:
+        ids = self._vocabularies(concept) if self.prefer else {}
+        found = (each for name in self.prefer for each, own in ids.items() if own == name)
+        return next(found, None)
+
+    def _read(self, concept: str) -> dict[str, str]:
+        """Return the ids of a concept, its own first, each with its vocabulary."""
+        row = self._kb.find_row(concept)
+        others = () if row is None else self._kb.concept_at(row).ids
+        ids = {concept: self.vocabulary(concept)}
+        for other in others:  # with their prefixes, which canonical ids may lack
+            ids.setdefault(canonical_id(other.id), self.vocabulary(other.id))
+        return ids
 
 
 def _vocabulary(name: str) -> str:

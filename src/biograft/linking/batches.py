@@ -1,0 +1,124 @@
+"""Batches of a linker's input, checked, and linked in other processes where that is asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from biograft.documents import Document
+from biograft.errors import BiograftError, ConfigError, shorten
+from biograft.linking.candidates import LinkedDocument
+from biograft.workers import Workers, n_cores, run_in_order
+
+_MAX_CHARACTERS = 1 << 20
+"""Characters of text after which a batch is full, whatever the number of documents."""
+
+
+def check_mentions(texts: Sequence[str]) -> list[str]:
+    """Return mentions as a list; refuse a single string, and rows that are no text."""
+    if isinstance(texts, str):
+        raise ConfigError(
+            f"mentions: expected a list of texts, found the text {shorten(texts)!r}; put it in a "
+            "list"
+        )
+    mentions = list(texts)
+    for row, text in enumerate(mentions):
+        if not isinstance(text, str):
+            raise ConfigError(f"mentions: row {row}: expected a text, found {text!r}")
+    return mentions
+
+
+def make_batches(documents: Iterable[Document | str], size: int) -> Iterator[list[Document]]:
+    """Collect documents until there are ``size`` of them, or much text."""
+    if isinstance(documents, str | Document):
+        raise ConfigError("documents: expected several, found one; call linker(text)")
+    batch: list[Document] = []
+    n_characters = 0
+    for row, document in enumerate(documents):
+        if not isinstance(document, str | Document):
+            raise ConfigError(
+                f"documents: row {row}: expected a text or Document, found {document!r}"
+            )
+        batch.append(document if isinstance(document, Document) else Document("", document))
+        n_characters += len(batch[-1].text)
+        if len(batch) >= size or n_characters >= _MAX_CHARACTERS:
+            yield batch
+            batch, n_characters = [], 0
+    if batch:
+        yield batch
+
+
+class _Job(NamedTuple):
+    first_row: int
+    documents: list[Document]
+
+
+class _Failed(NamedTuple):
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Reopened:
+    """Opens the linker of a worker, which uses its part of the cores."""
+
+    reopen: Callable[[], Any]
+    n_threads: int
+
+    def open(self) -> Any:
+        """Open it; compiled code that is not loaded yet reads the environment."""
+        for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+            os.environ.setdefault(name, str(self.n_threads))
+        linker = self.reopen()
+        if numba := sys.modules.get("numba"):
+            numba.set_num_threads(min(self.n_threads, numba.get_num_threads()))
+        return linker
+
+
+def link_in_processes(
+    reopen: Callable[[], Any] | None, batches: Iterable[list[Document]], n_process: int
+) -> Iterator[LinkedDocument]:
+    """Link batches in processes that each open the linker again; results keep their order.
+
+    The processes are spawned, since a fork of one that runs threads may hang. The files of an
+    index are mapped into memory, which all processes share.
+    """
+    if reopen is None:
+        raise ConfigError(
+            "n_process: other processes must be able to open the linker again; make it by "
+            "Linker.open, or leave n_process out"
+        )
+    workers = Workers(
+        n=n_process,
+        place="n_process",
+        remedy="use fewer processes; a script links below `if __name__ == '__main__':`",
+        fork=False,
+    )
+    opener = _Reopened(reopen, max(1, n_cores() // n_process))
+    for linked in run_in_order(_link_batch, _jobs(batches), opener, workers):
+        if isinstance(linked, _Failed):
+            raise BiograftError(linked.message)
+        yield from linked
+
+
+def _jobs(batches: Iterable[list[Document]]) -> Iterator[_Job]:
+    row = 0
+    for batch in batches:
+        yield _Job(row, batch)
+        row += len(batch)
+
+
+def _link_batch(linker: Any, job: _Job) -> list[LinkedDocument] | _Failed:
+    """Link a batch; an error comes back as one line, since not every exception can be sent."""
+    try:
+        return list(linker.pipe(job.documents, batch_size=len(job.documents)))
+    except BiograftError as error:
+        return _Failed(str(error))
+    except Exception as error:
+        rows = f"{job.first_row} to {job.first_row + len(job.documents) - 1}"
+        return _Failed(
+            f"documents: rows {rows}: a worker failed ({type(error).__name__}: "
+            f"{shorten(str(error))}); link them in this process to see where (n_process=1)"
+        )
