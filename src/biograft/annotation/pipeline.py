@@ -105,12 +105,13 @@ class Annotator:
         batch = self._find_spans([document.text for document in documents])
         self._look_up_rest(batch.forms)
         spans = self._select(batch, len(documents), counts)
+        counts["documents"] += len(documents)
+        counts["characters"] += sum(len(document.text) for document in documents)
+        counts["spans"] += sum(map(len, spans))
+        language = self.config.language
         for document, linked in zip(documents, spans, strict=True):
-            counts["documents"] += 1
-            counts["characters"] += len(document.text)
-            counts["spans"] += len(linked)
-            language = document.language or self.config.language
-            yield AnnotatedDocument(document.id, document.text, tuple(linked), language)
+            own = document.language or language
+            yield AnnotatedDocument(document.id, document.text, tuple(linked), own)
 
     # ---- spans to be linked
 
@@ -231,9 +232,12 @@ class Annotator:
             rows = rows[best]
         linked: list[list[LinkedSpan]] = [[] for _ in range(n_documents)]
         columns = [column.tolist() for column in (rows, *batch.spans.take(rows))]
+        hows = Counter(
+            "abbreviation" if batch.abbreviated[row] else answers[row].how for row in columns[0]
+        )
+        counts.update({f"by {how}": n for how, n in hows.items()})
         for row, document, start, end in zip(*columns, strict=True):
-            concept, score, how = answers[row]
-            counts["by abbreviation" if batch.abbreviated[row] else f"by {how}"] += 1
+            concept, score, _ = answers[row]
             linked[document].append(LinkedSpan(start, end, concept, score))
         return linked
 

@@ -48,6 +48,8 @@ class Abbreviation:
 
 def find_abbreviations(text: str) -> list[Abbreviation]:
     """Find the abbreviations that a text defines, in the order of their brackets."""
+    if not any(bracket in text for bracket in _OPENING):
+        return []
     candidates = (_in_bracket(text, match) for match in _BRACKET.finditer(text))
     return [abbreviation for abbreviation in candidates if abbreviation is not None]
 

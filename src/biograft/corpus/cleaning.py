@@ -127,7 +127,8 @@ class Cleaner:
 
     def clean_text(self, text: str) -> str:
         """Clean a text."""
-        config = self.config
+        config, given = self.config, text
+        is_plain = text.isascii() and text.isprintable()
         if config.html and "<" in text:
             text = self._replace("tags", _NOT_TEXT, " ", text)
             text = self._replace("tags", _TAG, _tag_replacement, text)
@@ -137,9 +138,12 @@ class Cleaner:
             text = self._replace("urls", _URL, " ", text)
         if config.emails and "@" in text:
             text = self._replace("emails", _EMAIL, " ", text)
-        if config.symbols and not (text.isascii() and text.isprintable()):
+        if text is not given:
+            is_plain = text.isascii() and text.isprintable()
+        if config.symbols and not is_plain:
             text = self._replace("symbols", _SYMBOLS, "", text)
-        if "  " in text or not (text.isascii() and text.isprintable()):
+            is_plain = text.isascii() and text.isprintable()
+        if "  " in text or not is_plain:
             text = self._replace("whitespace", _WHITESPACE, " ", text)
         return text.strip()
 

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biograft.arrays import check_ends, check_length, check_range, open_array
+from biograft.arrays import (
+    check_ends,
+    check_length,
+    check_outer_ends,
+    check_range,
+    open_array,
+)
 from biograft.compiled import njit
 from biograft.corpus.name_rules import NamesIndexConfig, choose_names
 from biograft.corpus.token_forms import (
@@ -30,7 +36,7 @@ from biograft.corpus.tokens import Codes, Ints, find_tokens, join_texts
 from biograft.corpus.vocabulary import Int32s, Uints, Vocabulary, VocabularyBuilder
 from biograft.kb.keys import text_buffers
 from biograft.progress import Progress
-from biograft.trie import build_levels, check_nodes
+from biograft.trie import build_levels
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,30 +81,29 @@ class NameArrays(NamedTuple):
             np.save(folder / f"{name}.npy", array, allow_pickle=False)
 
     @classmethod
-    def open(cls, folder: Path, n_rows: int) -> NameArrays:
-        """Memory-map the arrays of a folder; ``ValueError`` if they are damaged."""
+    def open(cls, folder: Path) -> NameArrays:
+        """Memory-map the arrays of a folder; ``ValueError`` if they do not belong together."""
 
         def array(name: str) -> npt.NDArray[Any]:
             return np.asarray(open_array(folder / f"{name}.npy", _KINDS.get(name, np.uint32)))
 
         arrays = cls(*map(array, cls._fields))
-        arrays._check(n_rows)
+        arrays._check()
         return arrays
 
-    def _check(self, n_rows: int) -> None:
-        """Refuse numbers that lead out of the arrays."""
+    def _check(self) -> None:
+        """Refuse arrays that do not belong together.
+
+        What is as large as the names is not read here: a search checks what it reads of it.
+        """
         Vocabulary(self.slots, self.word_ends, self.letters).check()
         n_words, n_nodes = len(self.word_ends) - 1, len(self.tokens)
-        check_nodes(self.children, n_nodes)
+        check_length("children", self.children, n_nodes + 1)
+        check_outer_ends("children", self.children, n_nodes, first=1)
+        check_range("children", self.children[1:2], 1, n_nodes)
         check_length("forms", self.forms, n_words)
-        check_range("forms", self.forms, -1, max(n_words - 1, 0))
-        check_range("tokens", self.tokens, 0, max(n_words - 1, 0))
-        n_first = int(self.children[1]) - 1
-        if not np.array_equal(self.tokens[1 : 1 + n_first], np.arange(n_first)):
-            raise ValueError("tokens: those that begin names are not the first")
         check_length("row_starts", self.row_starts, n_nodes + 1)
-        check_ends("row_starts", self.row_starts, len(self.rows))
-        check_range("rows", self.rows, 0, n_rows - 1)
+        check_outer_ends("row_starts", self.row_starts, len(self.rows))
         check_length("surfaces", self.surfaces, len(self.rows))
         check_range("cased", self.cased, 0, len(self.rows) - 1)
         if not bool((self.cased[1:] > self.cased[:-1]).all()):
@@ -280,7 +285,7 @@ def _cased(as_written: dict[int, str], order: Ints) -> tuple[Uints, Ints, npt.ND
 
 
 @njit(work=lambda words, *_: 10 * len(words))
-def walk(  # noqa: C901 - the loop that all text passes through
+def walk(  # noqa: C901, PLR0912 - the loop that all text passes through
     words: Int32s, stems: Int32s, tokens: Uints, children: Uints, row_starts: Uints, out: Ints
 ) -> int:
     """Find all names in a sequence of tokens; return their number.
@@ -312,6 +317,8 @@ def walk(  # noqa: C901 - the loop that all text passes through
                     out[0, n], out[1, n], out[2, n] = node, begin, at
                 n += 1
             first, end = np.int64(children[node]), np.int64(children[node + 1])
+            if not node < first <= end <= len(tokens):
+                raise ValueError("children: nodes out of range")
             at += 1
         if n - earlier > 1 and n <= out.shape[1]:
             for k in range((n - earlier) >> 1):

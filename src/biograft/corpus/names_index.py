@@ -88,11 +88,12 @@ class NamesIndex:
         config: NamesIndexConfig,
         skipped: Counter[str] | None = None,
         excluded: frozenset[int] = frozenset(),
+        opened: _Opened | None = None,
     ) -> None:
         self.arrays, self.config = arrays, config
         self.skipped = skipped or Counter()
         """Counts of names that are not searched, by reason."""
-        self._excluded = excluded
+        self._excluded, self._opened = excluded, opened
         self._cache: dict[int, _Pattern] = {}
         self._forms = TokenForms(Vocabulary(*arrays[:3]), arrays.forms)
 
@@ -152,11 +153,12 @@ class NamesIndex:
             raise StoreError(f"{folder}: was built from other names; {NAMES_INDEX.remedy}")
         NAMES_INDEX.check_files(folder, manifest)
         try:
-            arrays = NameArrays.open(folder, manifest["n_rows"])
+            arrays = NameArrays.open(folder)
             config = from_mapping(NamesIndexConfig, manifest["config"])
         except (OSError, ValueError) as error:
             raise NAMES_INDEX.damaged(folder, error) from error
-        return cls(arrays, config, Counter(manifest.get("skipped", {})))
+        opened = _Opened(folder, int(manifest["n_rows"]))
+        return cls(arrays, config, Counter(manifest.get("skipped", {})), opened=opened)
 
     @property
     def n_names(self) -> int:
@@ -165,7 +167,8 @@ class NamesIndex:
 
     def without(self, rows: Iterable[int]) -> NamesIndex:
         """Return the same index without the names of some rows, such as stop words."""
-        return NamesIndex(self.arrays, self.config, self.skipped, self._excluded.union(rows))
+        excluded = self._excluded.union(rows)
+        return NamesIndex(self.arrays, self.config, self.skipped, excluded, self._opened)
 
     # ---- finding names
 
@@ -204,7 +207,10 @@ class NamesIndex:
         """Find all matches of names as columns, without an object per match."""
         parts = []
         for done, batch in _batches(texts):
-            text, *columns = self._search_in(batch)
+            try:
+                text, *columns = self._search_in(batch)
+            except (ValueError, IndexError) as error:
+                raise self._damaged(error) from error
             parts.append((text + done, *columns))
         if not parts:
             return PatternMatches(*(np.zeros(0, np.int64) for _ in PatternMatches._fields))
@@ -237,6 +243,9 @@ class NamesIndex:
             walk(words, stems, *trie, found)
         return found[:, :n]
 
+    def _damaged(self, error: Exception) -> Exception:
+        return error if self._opened is None else NAMES_INDEX.damaged(self._opened.folder, error)
+
     def rows_of(self, pattern: int, text: str) -> tuple[int, ...]:
         """Return the rows of the names of a pattern that match a text in its case.
 
@@ -265,6 +274,8 @@ class NamesIndex:
     def _read_pattern(self, pattern: int) -> _Pattern:
         first, end = self.arrays.row_starts[pattern : pattern + 2].tolist()
         rows = self.arrays.rows[first:end].tolist()
+        if self._opened is not None and (not rows or max(rows) >= self._opened.n_rows):
+            raise self._damaged(ValueError("rows: numbers out of range"))
         surfaces = self.arrays.surfaces[first:end].tolist()
         cases: list[str | None] = [None] * len(rows)
         low, high = np.searchsorted(self.arrays.cased, np.array([first, end], np.uint32)).tolist()
@@ -288,6 +299,13 @@ class NamesIndex:
             surfaces if distinct > 1 else None,
             excluded,
         )
+
+
+class _Opened(NamedTuple):
+    """Where an index lies, and how many rows there are that its names may have."""
+
+    folder: Path
+    n_rows: int
 
 
 class _Pattern(NamedTuple):

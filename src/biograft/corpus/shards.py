@@ -17,7 +17,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -48,8 +48,7 @@ _REPORT = b"biograft"
 _BATCH_ROWS = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedSpan:
+class LinkedSpan(NamedTuple):
     """A span of text and the concept it is linked to."""
 
     start: int
@@ -80,13 +79,9 @@ def to_table(documents: Iterable[AnnotatedDocument]) -> pa.Table:
     ends = [0]
     for document in rows:
         ends.append(ends[-1] + len(document.spans))
+    columns_of_spans = zip(*spans, strict=True) if spans else ([] for _ in SPAN)
     values = pa.StructArray.from_arrays(
-        [
-            pa.array([span.start for span in spans], pa.int32()),
-            pa.array([span.end for span in spans], pa.int32()),
-            pa.array([span.concept for span in spans], pa.string()),
-            pa.array([span.score for span in spans], pa.float32()),
-        ],
+        [pa.array(c, field.type) for c, field in zip(columns_of_spans, SPAN, strict=True)],
         fields=list(SPAN),
     )
     columns = [

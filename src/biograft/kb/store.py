@@ -69,7 +69,8 @@ class KnowledgeBase:
         }
         self._values = {name: column.values for name, column in self._columns.items()}
         self._id = self._tables["concepts"].texts("id")
-        self._text = self._tables["names"].texts("text")
+        self.name_texts = self._tables["names"].texts("text")
+        """The text of each row of the table of names."""
         self._definition = self._tables["definitions"].texts("text")
         self._other_id = self._tables["ids"].texts("id")
 
@@ -243,7 +244,7 @@ class KnowledgeBase:
         """
         ends = self._values["concepts.names_end"]
         first = ends[row - 1] if row else 0
-        return self._text[first] if first < ends[row] else self._id[row]
+        return self.name_texts[first] if first < ends[row] else self._id[row]
 
     def concept_at(self, row: int) -> Concept:
         """Return the concept in a row."""
@@ -262,7 +263,7 @@ class KnowledgeBase:
     def name(self, position: int) -> Name:
         """Return the name in a row of the table of names."""
         return Name(
-            self._text[position],
+            self.name_texts[position],
             self.languages[self._at("names.language", position)],
             str(NAME_KINDS[self._at("names.kind", position)]),
             self.sources[self._at("names.source", position)],
@@ -316,7 +317,7 @@ class KnowledgeBase:
 
     def _name_rows(self, text: str) -> list[tuple[int, bool]]:
         """Return the rows of the names with the key of a text, and whether they are equal to it."""
-        key, names = normalise(text), self._text
+        key, names = normalise(text), self.name_texts
         found = []
         for row in find_entries(self._values["names_index.entry"], hash_text(key)):
             name = names[row]
@@ -328,7 +329,7 @@ class KnowledgeBase:
         """Return a row of the table of names as a match."""
         concept = self._at("names.concept", name_row)
         tag = self.languages[self._at("names.language", name_row)]
-        return Match(self._id[concept], self.name_at(concept), self._text[name_row], tag, how)
+        return Match(self._id[concept], self.name_at(concept), self.name_texts[name_row], tag, how)
 
     # ---- relations
 

@@ -7,8 +7,9 @@ candidate pool, and takes the weighted mean. :class:`CandidateBuilder` turns nam
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -242,15 +243,7 @@ class CandidateBuilder:
 
         ``scores`` are (texts, names).
         """
-        order = self._order(pool.rows, scores)
-        return [
-            [
-                self._candidate(pool, float(scores[text, best]), text, [best])
-                for best in order[text, :k].tolist()
-                if pool.rows[text, best] >= 0 and np.isfinite(scores[text, best])
-            ]
-            for text in range(len(pool))
-        ]
+        return self._build(pool, scores, self._group(pool, scores, by_concept=False), k)
 
     def by_concept(self, pool: CandidatePool, scores: Scores, k: int) -> list[list[Candidate]]:
         """Return the k best concepts of each text, each scored by its best name.
@@ -258,23 +251,70 @@ class CandidateBuilder:
         The evidence lists, for every generator, the name of the concept that it ranked best. The
         first candidate names the concepts that it was preferred to by the order of rows alone.
         """
-        order = self._order(pool.rows, scores)
-        results: list[list[Candidate]] = []
-        for text in range(len(pool)):
-            scored = np.isfinite(scores[text, order[text]]) & (pool.rows[text, order[text]] >= 0)
-            ranked = order[text][scored]
-            concepts = self.concepts[pool.rows[text, ranked]]
-            columns: dict[int, list[int]] = {}
-            for concept, column in zip(concepts.tolist(), ranked.tolist(), strict=True):
-                columns.setdefault(concept, []).append(column)
-            built = [
-                self._candidate(pool, float(scores[text, names[0]]), text, names)
-                for names in list(columns.values())[:k]
-            ]
+        groups = self._group(pool, scores, by_concept=True)
+        results = self._build(pool, scores, groups, k)
+        starts = np.searchsorted(groups.text, np.arange(len(pool) + 1)).tolist()
+        for text, built in enumerate(results):
             if built and built[0].score >= SAME_NAME:
-                firsts = [names[0] for names in columns.values()]
+                firsts = groups.column[starts[text] : starts[text + 1]]
                 built[0] = replace(built[0], tied=self._tied(pool.rows[text], scores[text], firsts))
-            results.append(built)
+        return results
+
+    def _group(self, pool: CandidatePool, scores: Scores, *, by_concept: bool) -> _NameGroups:
+        """Group the names of each text by their concept, the best first; or each name alone."""
+        rows, order = pool.rows, self._order(pool.rows, scores)
+        found = np.isfinite(scores) & (rows >= 0)
+        text, place = np.nonzero(np.take_along_axis(found, order, axis=1))
+        column = order[text, place]
+        first = group = np.arange(len(text))
+        if by_concept:
+            keys = text * (len(self._kb) + 1) + self.concepts[rows[text, column]]
+            _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+            by_first = np.argsort(first)
+            position = np.empty(len(first), np.int64)
+            position[by_first] = np.arange(len(first))
+            first, group = first[by_first], position[number]
+        best = np.full((len(pool.generators), len(first)), -1, np.int64)
+        for generator, ranks in enumerate(pool.ranks):
+            own = ranks[text, column]
+            ranked = np.flatnonzero(own > 0)
+            ranked = ranked[np.lexsort((own[ranked], group[ranked]))]
+            groups, at = np.unique(group[ranked], return_index=True)
+            best[generator, groups] = column[ranked[at]]
+        return _NameGroups(text[first], column[first], best)
+
+    def _build(
+        self, pool: CandidatePool, scores: Scores, groups: _NameGroups, k: int
+    ) -> list[list[Candidate]]:
+        """Build the candidates of the first k groups of each text."""
+        number = np.arange(len(groups.text)) - np.searchsorted(groups.text, groups.text)
+        text, column, best = (part[..., number < k] for part in groups)
+        rows = pool.rows[text, column]
+        evidence: list[list[Evidence]] = [[] for _ in rows]
+        text_at, id_at, name_at = self._kb.name_texts.__getitem__, self._kb.id_at, self._kb.name_at
+        for name, own, found, ranks in zip(
+            pool.generators, best, pool.scores, pool.ranks, strict=True
+        ):
+            kept = np.flatnonzero(own >= 0)
+            at = (text[kept], own[kept])
+            values = (kept, pool.rows[at], ranks[at], found[at])
+            for n, row, rank, score in zip(*(each.tolist() for each in values), strict=True):
+                evidence[n].append(Evidence(name, text_at(row), rank, score))
+        results: list[list[Candidate]] = [[] for _ in range(len(pool))]
+        columns = (text, self.concepts[rows], rows, scores[text, column])
+        for n, concept, row, score, reasons in zip(
+            *(each.tolist() for each in columns), evidence, strict=True
+        ):
+            results[n].append(
+                Candidate(
+                    concept=id_at(concept),
+                    concept_name=name_at(concept),
+                    name=text_at(row),
+                    score=score,
+                    evidence=tuple(reasons),
+                    types=self._types_of(concept),
+                )
+            )
         return results
 
     def _order(self, rows: Rows, scores: Scores) -> Rows:
@@ -283,7 +323,7 @@ class CandidateBuilder:
         order: Rows = np.lexsort((rows, ranks, -scores), axis=1)
         return order
 
-    def _tied(self, rows: Rows, scores: Scores, columns: Sequence[int]) -> tuple[str, ...]:
+    def _tied(self, rows: Rows, scores: Scores, columns: Rows) -> tuple[str, ...]:
         """Return the ids of the concepts whose name is as good as that of the first column."""
         ranks = _RANK_OF_KIND[self._kinds[rows[columns]]]
         same = (scores[columns] == scores[columns[0]]) & (ranks == ranks[0])
@@ -292,45 +332,19 @@ class CandidateBuilder:
             for i in np.flatnonzero(same)[1:].tolist()
         )
 
-    def _candidate(
-        self, pool: CandidatePool, score: float, text: int, columns: Sequence[int]
-    ) -> Candidate:
-        """Build the candidate of some names of a concept, given by column, the best name first."""
-        rows = pool.rows[text]
-        concept = int(self.concepts[rows[columns[0]]])
-        return Candidate(
-            concept=self._kb.id_at(concept),
-            concept_name=self._kb.name_at(concept),
-            name=self._kb.name(int(rows[columns[0]])).text,
-            score=score,
-            evidence=tuple(self._evidence(pool, text, columns)),
-            types=self._types_of(concept),
-        )
-
     def _types_of(self, concept: int) -> tuple[str, ...]:
         """Return the codes of a concept's semantic types."""
         first = int(self._types_end[concept - 1]) if concept else 0
         codes = self._types[first : int(self._types_end[concept])].tolist()
         return tuple(self._kb.types[code].code for code in codes)
 
-    def _evidence(
-        self, pool: CandidatePool, text: int, columns: Sequence[int]
-    ) -> Iterator[Evidence]:
-        for index, generator in enumerate(pool.generators):
-            column = _best_ranked(pool.ranks[index, text], columns)
-            if column is not None:
-                yield Evidence(
-                    generator,
-                    self._kb.name(int(pool.rows[text, column])).text,
-                    int(pool.ranks[index, text, column]),
-                    float(pool.scores[index, text, column]),
-                )
 
+class _NameGroups(NamedTuple):
+    """The names of texts, grouped: by text, the group of the best name first."""
 
-def _best_ranked(ranks: Rows | Ranks, columns: Sequence[int]) -> int | None:
-    """Return the column whose name a generator ranked best; None if it found none of them."""
-    ranked = [(int(ranks[column]), column) for column in columns if ranks[column] > 0]
-    return min(ranked)[1] if ranked else None
+    text: Rows  # (groups,)
+    column: Rows  # (groups,): of the best name
+    best: Rows  # (generators, groups): column of the name that a generator ranked best, or -1
 
 
 def best_per_concept(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -211,6 +211,8 @@ class MentionForms:
         appositions count, too.
         """
         defined = LongForms.of(text) if self._abbreviations else LongForms()
+        if not mentions and not spans:
+            return defined
         beside = self._beside(text, spans, defined) if self._appositions else ()
         found = LongForms([*beside, *defined.items()])
         if not self._abbreviations:

@@ -117,7 +117,7 @@ class SynonymSubstitution:
         for span, (_, concept, name) in zip(document.spans, chosen, strict=True):
             before = document.text[position : span.start]
             written += len(before)
-            spans.append(replace(span, start=written, end=written + len(name), concept=concept))
+            spans.append(span._replace(start=written, end=written + len(name), concept=concept))
             parts += [before, name]
             written, position = written + len(name), span.end
         text = "".join([*parts, document.text[position:]])

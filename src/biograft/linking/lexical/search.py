@@ -39,8 +39,9 @@ _GROUP = 64
 """Blocks of a group; groups are visited by their highest bound."""
 _LEVELS = 256
 """Groups are sorted by their highest bound, rounded down to one of these levels."""
-_FIRST_GROUPS = 8
-"""Groups whose best block is scored first, for an early minimum of the best k scores."""
+_FIRST_GROUPS, _BLOCKS_FOR = 8, 2
+"""Groups whose best blocks are scored first, for an early minimum of the best k scores: at least so
+many, and one for so many of the k."""
 
 
 class _Query(NamedTuple):
@@ -203,11 +204,13 @@ def _search_query(query: _Query, weights: Weights, bounds: F32, heights: F32, be
     _bound_blocks(query, weights, bounds, heights)
     n, k = 0, len(best.texts)
     order = _sort_groups(heights)
-    for group in order[:_FIRST_GROUPS]:
-        first = group * _GROUP
-        block = first + np.argmax(bounds[first : first + _GROUP])
-        n = _search_block(block, query.weights, weights, best, n)
-        bounds[block] = -1  # it is not searched again
+    n_first = min(max(_FIRST_GROUPS, k // _BLOCKS_FOR), len(order))
+    height = heights[order[n_first - 1]] if n_first else np.float32(0)
+    for group in order[:n_first]:
+        for block in range(group * _GROUP, min((group + 1) * _GROUP, len(bounds))):
+            if bounds[block] >= height:
+                n = _search_block(block, query.weights, weights, best, n)
+                bounds[block] = -1  # it is not searched again
     minimum, lowest = best.scores[k - 1], np.float32(ROUNDING)  # of blocks without its n-grams
     for group in order:
         if heights[group] < minimum:
