@@ -14,6 +14,7 @@ from biograft.records import Record
 from biograft.sources import Item, ReadLog, SourceConfig, read_source
 
 DATA = Path(os.environ.get("BIOGRAFT_DATA") or Path(__file__).parents[2] / "shared" / "data")
+os.environ["BIOGRAFT_LANG"] = "en"  # whatever the locale of the machine
 VENDORED = Path(__file__).parent / "data"
 """Small files that are part of the repository, used where ``DATA`` lacks them."""
 

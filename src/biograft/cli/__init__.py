@@ -8,13 +8,19 @@ import os
 import signal
 import sys
 import warnings
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 import biograft
 from biograft.errors import BiograftError, EncoderWarning
 from biograft.terminal import visible
+
+if TYPE_CHECKING:
+    from biograft.cli.translation import Catalogue
+
+_LANGUAGE_VARIABLES = ("BIOGRAFT_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
+"""The first that is set decides on the language."""
 
 _COMMANDS = {
     "kb": "kb:app",
@@ -82,22 +88,45 @@ def _root(
     pass
 
 
+def _open_catalogue() -> Catalogue | None:
+    """Open the texts of help and errors in the language of the environment; None for English."""
+    settings = (os.environ.get(name) for name in _LANGUAGE_VARIABLES)
+    if not next((setting for setting in settings if setting), "").lower().startswith("zh"):
+        return None
+    try:
+        "中".encode(sys.stderr.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return None  # the terminal could not show it
+    from biograft.cli.translation import Catalogue
+
+    return Catalogue.open("zh")
+
+
 def main() -> None:
     """Run the command line; errors of the user are one line on stderr, with exit code 2."""
     signal.signal(signal.SIGTERM, _terminate)
+    catalogue = _open_catalogue()
+
+    def fail(error: Exception | str, code: int = 2) -> NoReturn:
+        message = str(error) if catalogue is None else catalogue.error(error)
+        typer.echo(f"biograft: {visible(message)}", err=True)
+        sys.exit(code)
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default", EncoderWarning)
             warnings.showwarning = _print_warning
-            make_app(sys.argv[1] if len(sys.argv) > 1 else "")(prog_name="biograft")
+            app = make_app(sys.argv[1] if len(sys.argv) > 1 else "")
+            if catalogue is None:
+                app(prog_name="biograft")
+            else:
+                catalogue.run(app, "biograft")
     except BiograftError as error:
-        typer.echo(f"biograft: {visible(str(error))}", err=True)
-        sys.exit(2)
+        fail(error)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO):
             raise
-        typer.echo(f"biograft: the output cannot be written ({error.strerror})", err=True)
-        sys.exit(2)
+        fail(f"the output cannot be written ({error.strerror})")
     except (KeyboardInterrupt, SystemExit) as error:
         # typer silently turns a closed pipe into exit code 1, an interrupt into 130
         if isinstance(error.__context__, BrokenPipeError):
@@ -106,8 +135,7 @@ def main() -> None:
             return
         if isinstance(error, SystemExit) and error.code != 130:
             raise
-        typer.echo("biograft: interrupted; nothing half-written was kept", err=True)
-        sys.exit(130)
+        fail("interrupted; nothing half-written was kept", 130)
 
 
 def _print_warning(

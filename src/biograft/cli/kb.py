@@ -90,10 +90,18 @@ def build(
     merge: Annotated[
         str,
         typer.Option(
-            metavar="none|ids|xrefs",
-            help="Merge concepts of several sources by alternate ids, or by cross-references too.",
+            metavar="none|ids|xrefs|xrefs-all",
+            help="Merge concepts of several sources by alternate ids, or by cross-references too: "
+            "by those that are one to one to a concept that shares a name, or by all that are one "
+            "to one between two sources.",
         ),
     ] = "none",
+    unmerged: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the links that were not used to merge, with reasons (TSV)."
+        ),
+    ] = None,
     keep_suppressed: Annotated[
         bool, typer.Option("--keep-suppressed", help="Keep suppressed and obsolete entries.")
     ] = False,
@@ -174,6 +182,8 @@ def build(
     }
     config = _build_config(sources, reading, values)
     report = build_store(config, out, overwrite=overwrite, progress=Progress(enabled=not quiet))
+    if unmerged is not None:
+        report.write_unmerged(unmerged, overwrite=overwrite)
     if as_json:
         print_json(report.to_json())
     else:

@@ -30,11 +30,11 @@ from biograft.kb.concepts import (
     Concepts,
     add_alternates,
     filter_types,
-    merge_concepts,
     number_concepts,
 )
 from biograft.kb.config import BuildConfig
 from biograft.kb.manifest import BuildReport, SourceReport, is_store, table_sizes, write_manifest
+from biograft.kb.merging import OTHER_NAMES, SEVERAL, merge_concepts
 from biograft.kb.tables import GROUPED, Table, TableWriter
 from biograft.languages import language_code
 from biograft.progress import Progress
@@ -140,6 +140,7 @@ def _build(
             for log, form in zip(sources.logs, sources.formats, strict=True)
         ),
         warnings=tuple(warnings),
+        unmerged=tuple(concepts.unmerged.rows()),
         seconds=dict(progress.seconds),
     )
     write_manifest(folder, config, report, assembly)
@@ -248,6 +249,12 @@ def _warnings(assembly: Assembly, concepts: Concepts) -> list[str]:
         warnings.append(
             f"{concepts.n_ambiguous:,} links were ambiguous (within one source, or not one to one) "
             "and not used to merge"
+        )
+    near = concepts.unmerged["reason"].is_in([SEVERAL, OTHER_NAMES]).sum()
+    if near:
+        warnings.append(
+            f"{near:,} cross-references were not used to merge: one of several to a vocabulary, or "
+            "to a concept of other names (--merge xrefs-all uses them, --unmerged lists them)"
         )
     return warnings
 

@@ -1,8 +1,8 @@
-"""Concepts of a build: rows by id, merging across sources, and filters by semantic type."""
+"""Concepts of a build: rows by id, and filters by semantic type."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ DROPPED = np.uint32(0xFFFFFFFF)
 """The row of a concept that a filter left out."""
 
 
+UNMERGED = {"first": pl.String, "second": pl.String, "reason": pl.String}
+
+
 @dataclass
 class Concepts:
     """All concepts, and the mapping from source ids to them."""
@@ -28,6 +31,9 @@ class Concepts:
     """The primary id of every row."""
     n_merged: int = 0
     n_ambiguous: int = 0
+    """Number of links between concepts that were not one to one."""
+    unmerged: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=UNMERGED))
+    """Links that were not used to merge, with the reason."""
     n_dropped: int = 0
     alternates: pl.DataFrame | None = None
     """Columns ``key`` and ``row`` of the unambiguous alternate ids."""
@@ -119,78 +125,6 @@ def renumber(concepts: Concepts, leaders: npt.NDArray[np.uint32]) -> Concepts:
     return replace(concepts, by_id=by_id, ids=concepts.ids.filter(pl.Series(is_leader)))
 
 
-def merge_concepts(concepts: Concepts, records: CollectedRecords, by: str) -> Concepts:
-    """Merge concepts of different sources that share ids (``ids``) or cross-references (``xrefs``).
-
-    Concepts of one source are never merged: links that are not one to one between their two
-    sources, and groups with two concepts of one source, are counted as ambiguous and not used.
-    """
-    if not len(concepts.ids):
-        return concepts
-    links = _links(concepts, records, by)
-    certain = _one_to_one(links)
-    n_ambiguous = links.height - certain.height
-    n = len(concepts.ids)
-    leaders = _components(n, certain["a"].to_numpy(), certain["b"].to_numpy())
-    files = _files_of(concepts, records)
-    clash = (
-        files.with_columns(leader=pl.Series(leaders).gather(files["row"]))
-        .group_by("leader", "source")
-        .len()
-        .filter(pl.col("len") > 1)["leader"]
-        .unique()
-    )
-    split = np.isin(leaders, clash.to_numpy())
-    leaders[split] = np.arange(n, dtype=np.uint32)[split]
-    merged = renumber(concepts, leaders)
-    merged.n_merged += n - len(merged.ids)
-    merged.n_ambiguous = n_ambiguous + len(clash)
-    return merged
-
-
-def _links(concepts: Concepts, records: CollectedRecords, by: str) -> pl.DataFrame:
-    """Return pairs of rows to merge: ``a`` of source ``file_a``, ``b`` of source ``file_b``."""
-    kinds = [ID_KINDS.index(IdKind.ALTERNATE)]
-    if by == "xrefs":
-        kinds.append(ID_KINDS.index(IdKind.XREF))
-    primary = concepts.by_id.select("row", "key")
-    additional = pl.concat(
-        [
-            pl.DataFrame(
-                {
-                    "row": concepts.rows_of(frame["concept"]),
-                    "key": canonical_ids(frame["id"]),
-                    "kind": frame["kind"],
-                }
-            )
-            for frame in records.frames("ids")
-        ]
-        or [pl.DataFrame(schema={"row": pl.UInt32, "key": pl.String, "kind": pl.UInt8})]
-    ).filter(pl.col("kind").is_in(kinds) & pl.col("row").is_not_null())
-    # a shared third-party xref proves nothing; a shared alternate id does
-    alternates = additional.filter(pl.col("kind") == kinds[0]).select("row", "key")
-    targets = pl.concat([primary, alternates])
-    pairs = additional.select("row", "key").join(targets, on="key", suffix="_b")
-    files = _files_of(concepts, records).group_by("row").agg(pl.col("source").min())
-    return (
-        pairs.select(a=pl.min_horizontal("row", "row_b"), b=pl.max_horizontal("row", "row_b"))
-        .filter(pl.col("a") != pl.col("b"))
-        .unique(maintain_order=True)
-        .join(files.rename({"row": "a", "source": "file_a"}), on="a", maintain_order="left")
-        .join(files.rename({"row": "b", "source": "file_b"}), on="b", maintain_order="left")
-    )
-
-
-def _one_to_one(links: pl.DataFrame) -> pl.DataFrame:
-    """Keep links whose ends have no other partner in the other's source."""
-    partners = (
-        pl.col("b").n_unique().over("a", "file_b") == 1,
-        pl.col("a").n_unique().over("b", "file_a") == 1,
-        pl.col("file_a") != pl.col("file_b"),
-    )
-    return links.filter(*partners)
-
-
 def canonical_ids(ids: pl.Series) -> pl.Series:
     """Convert a column of ids to their canonical spelling."""
     prefixed = ids.str.contains(":", literal=True)
@@ -198,42 +132,6 @@ def canonical_ids(ids: pl.Series) -> pl.Series:
         return ids
     distinct = ids.filter(prefixed).unique()
     return ids.replace(distinct, pl.Series([canonical_id(i) for i in distinct], dtype=pl.String))
-
-
-def _files_of(concepts: Concepts, records: CollectedRecords) -> pl.DataFrame:
-    """Return which sources contain which row, each pair once."""
-    source_of_file = [records.logs.index(log) for log in records.logs]
-    parts = []
-    for table in ("concepts", "names"):
-        for frame in records.frames(table):
-            pairs = pl.DataFrame(
-                {"row": concepts.rows_of(frame["concept"]), "source": frame["file"]}
-            )
-            parts.append(pairs.unique(maintain_order=True))
-    return (
-        pl.concat(parts)
-        .with_columns(
-            pl.col("source").replace_strict(
-                list(range(len(source_of_file))), source_of_file, return_dtype=pl.UInt16
-            )
-        )
-        .unique(maintain_order=True)
-    )
-
-
-def _components(
-    n: int, a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]
-) -> npt.NDArray[np.uint32]:
-    """Return the lowest node of each node's connected component (label propagation)."""
-    leaders = np.arange(n, dtype=np.uint32)
-    while True:
-        lowest = np.minimum(leaders[a], leaders[b])
-        before = leaders.copy()
-        np.minimum.at(leaders, a, lowest)
-        np.minimum.at(leaders, b, lowest)
-        leaders = leaders[leaders]
-        if np.array_equal(before, leaders):
-            return leaders
 
 
 def filter_types(concepts: Concepts, records: CollectedRecords, types: tuple[str, ...]) -> Concepts:

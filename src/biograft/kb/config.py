@@ -9,7 +9,7 @@ from biograft.config import Choice, Config, check_fields
 from biograft.errors import ConfigError
 from biograft.sources import SourceConfig
 
-MERGES = ("none", "ids", "xrefs")
+MERGES = ("none", "ids", "xrefs", "xrefs-all")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,9 @@ class BuildConfig(Config):
     sources: tuple[SourceConfig, ...]
     merge: Annotated[str, Choice(*MERGES)] = "none"
     """Merge concepts of different sources that share alternate ids (``ids``) or also
-    cross-references (``xrefs``). Equal primary ids are always one concept."""
+    cross-references (``xrefs``), with ``xrefs-all`` also those that may mean something near: one of
+    several to a vocabulary, or to a concept of other names. Equal primary ids are always one
+    concept."""
     types: tuple[str, ...] = ()
     """Keep concepts that have one of these semantic types or a type below one."""
     languages: tuple[str, ...] = ()

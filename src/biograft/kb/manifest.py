@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from biograft.artifacts import hash_file, peek
+from biograft.artifacts import hash_file, new_file, peek
 from biograft.kb.tables import SCHEMAS, STORE, VOCABULARIES, Table, file_name
 
 if TYPE_CHECKING:
@@ -65,6 +65,14 @@ class BuildReport:
     dropped: dict[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
+    unmerged: tuple[tuple[str, str, str], ...] = ()
+    """Links between concepts that were not used to merge: both ids and the reason."""
+
+    def write_unmerged(self, path: Path, *, overwrite: bool = False) -> None:
+        """Write the links that were not used to merge as a table."""
+        with new_file(path, overwrite=overwrite) as file:
+            for row in (("first", "second", "reason"), *self.unmerged):
+                file.write(("\t".join(row) + "\n").encode())
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values."""

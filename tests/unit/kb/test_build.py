@@ -165,7 +165,9 @@ class TestSources:
         assert [r.source for r in built.base.relations("A")] == ["one.jsonl"]
         assert built.report.merged["relations"] == 1
 
-    @pytest.mark.parametrize(("merge", "n"), [("none", 2), ("ids", 2), ("xrefs", 1)])
+    @pytest.mark.parametrize(
+        ("merge", "n"), [("none", 2), ("ids", 2), ("xrefs", 2), ("xrefs-all", 1)]
+    )
     def test_merged_concepts_share_all_facts_and_are_found_by_either_id(self, build, merge, n):
         built = build(
             [concept("A", "a", parents=["P"]), concept("P", "p")],

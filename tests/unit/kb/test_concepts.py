@@ -12,10 +12,10 @@ from biograft.kb.concepts import (
     DROPPED,
     canonical_ids,
     close_types,
-    merge_concepts,
     number_concepts,
     renumber,
 )
+from biograft.kb.merging import MANY, OTHER_NAMES, SEVERAL, merge_concepts
 from biograft.records import ConceptRecord, IdRecord, NameRecord
 from biograft.sources import ReadLog
 
@@ -145,6 +145,49 @@ def test_ids_and_xrefs_merge_concepts(collect, by, first, second, merged_groups,
     assert concepts.n_merged == len(first) + len(second) - len(merged_groups)
 
 
+UTI = [
+    ConceptRecord("D1"),
+    NameRecord("D1", "Urinary Tract Infections", kind="preferred"),
+    NameRecord("D1", "Tract Infection, Urinary"),
+]
+CYSTITIS = [
+    NameRecord("DOID:2", "acute cystitis", kind="preferred"),
+    NameRecord("DOID:2", "urinary tract infection"),
+]
+
+
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [
+        ([*CYSTITIS, IdRecord("DOID:2", "MSH:D1", XREF)], OTHER_NAMES),
+        ([NameRecord("DOID:2", "urinary tract infection"), IdRecord("DOID:2", "MSH:D1", XREF)], ""),
+        ([CYSTITIS[1], NameRecord("DOID:2", "UTI"), IdRecord("DOID:2", "MSH:D1", XREF)], ""),
+        ([NameRecord("DOID:2", "尿路感染", "zh"), IdRecord("DOID:2", "MSH:D1", XREF)], ""),
+        ([*CYSTITIS, IdRecord("DOID:2", "MSH:D1", ALT)], ""),
+        ([IdRecord("DOID:2", "MSH:D1", XREF), IdRecord("DOID:2", "MSH:D7", XREF)], SEVERAL),
+        ([IdRecord("DOID:2", "MSH:D1", XREF), IdRecord("DOID:2", "HP:7", XREF)], ""),
+    ],
+)
+def test_cross_references_to_something_near_do_not_merge(collect, second, reason):
+    """Urinary tract infections were merged with acute cystitis."""
+    second = [ConceptRecord("DOID:2"), *second]
+    concepts = merged(collect(UTI, second), "xrefs")
+    assert concepts.n_merged == (not reason)
+    assert concepts.unmerged.rows() == ([("D1", "DOID:2", reason)] if reason else [])
+    assert concepts.n_ambiguous == 0
+    assert merged(collect(UTI, second), "xrefs-all").n_merged == 1
+
+
+def test_links_that_are_not_one_to_one_are_listed(collect):
+    concepts = merged(
+        collect(
+            records_of([("A", [(XREF, "B"), (XREF, "C")])]), records_of([("B", []), ("C", [])])
+        ),
+        "xrefs-all",
+    )
+    assert sorted(concepts.unmerged.rows()) == [("A", "B", MANY), ("A", "C", MANY)]
+
+
 def test_a_chain_that_would_join_two_concepts_of_one_source_is_left_apart(collect):
     concepts = merged(
         collect(
@@ -173,7 +216,7 @@ def plain_merge(sources, by):
         c: {canonical_id(i) for kind, i in f if kind == ALT} for c, f in additional.items()
     }
     claims = {
-        c: {canonical_id(i) for kind, i in f if kind == ALT or by == "xrefs"}
+        c: {canonical_id(i) for kind, i in f if kind == ALT or by != "ids"}
         for c, f in additional.items()
     }
     links = [
@@ -193,6 +236,9 @@ def plain_merge(sources, by):
         for a, b in links
         if a[1] != b[1] and len(partners(a, b[1])) == 1 and len(partners(b, a[1])) == 1
     ]
+    n_ambiguous = len(links) - len(certain)
+    if by == "xrefs":
+        certain = [pair for pair in certain if not only_one_of_several(*pair, additional, primary)]
     leader = {c: c for c in concepts}
 
     def find(c):
@@ -210,7 +256,28 @@ def plain_merge(sources, by):
             result += [[c] for c, _ in group]
         else:
             result.append(sorted(c for c, _ in group))
-    return sorted(result), len(links) - len(certain) + n_clashes
+    return sorted(result), n_ambiguous + n_clashes
+
+
+def only_one_of_several(a, b, additional, primary):
+    """Whether only cross-references link two concepts, one of them one of several."""
+    several = False
+    for one, other in ((a[0], b[0]), (b[0], a[0])):
+        alternates = {canonical_id(i) for kind, i in additional[other] if kind == ALT}
+        targets = primary[other] | alternates
+        for kind, i in additional[one]:
+            if canonical_id(i) not in targets:
+                continue
+            if kind == ALT:
+                return False
+            vocabulary, colon, _ = i.partition(":")
+            same = {
+                canonical_id(x)
+                for k, x in additional[one]
+                if k == XREF and colon and x.startswith(f"{vocabulary}:")
+            }
+            several |= len(same) > 1
+    return several
 
 
 def random_sources(seed, *, shared):
@@ -236,7 +303,7 @@ def random_sources(seed, *, shared):
     return sources
 
 
-@pytest.mark.parametrize("by", ["ids", "xrefs"])
+@pytest.mark.parametrize("by", ["ids", "xrefs", "xrefs-all"])
 @pytest.mark.parametrize("seed", range(25))
 def test_merging_agrees_with_a_plain_union_find(collect, by, seed):
     sources = random_sources(seed, shared=False)

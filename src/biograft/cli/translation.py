@@ -1,0 +1,188 @@
+"""The help and the errors of the command line in other languages than English.
+
+A catalogue (``messages/zh.toml``) maps English texts to those of a language; what it lacks stays
+English. Output of commands, JSON above all, is never translated.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+from unicodedata import east_asian_width
+
+import typer
+from typer.exceptions import TyperException
+from typer.main import get_command
+
+from biograft.errors import InputError
+
+_MAX_WIDTH, _MAX_LEFT = 80, 28
+_SPACE = re.compile(r"\s+")
+_PARAGRAPH = re.compile(r"\n\s*\n")
+_EXTRA = re.compile(r"  \[([^\[\]]+)\]$")
+_UNIT = re.compile(r"\s+|[^\s\u2e80-\uffef]+|[\u2e80-\uffef]")
+_NO_LINE_STARTS = frozenset("，。；：、！？）》”’…")
+
+
+class Catalogue:
+    """The texts of a language."""
+
+    def __init__(self, texts: Mapping[str, Mapping[str, str]]) -> None:
+        self._help = texts["help"]
+        self._usage, self._errors = _Templates(texts["usage"]), _Templates(texts["errors"])
+
+    @classmethod
+    def open(cls, language: str) -> Catalogue:
+        """Open the catalogue of a language, such as ``zh``."""
+        text = (files("biograft.cli") / "messages" / f"{language}.toml").read_text("utf-8")
+        return cls(tomllib.loads(text))
+
+    def help(self, text: str) -> str:
+        """Translate a text of help, paragraph by paragraph."""
+        paragraphs = (_SPACE.sub(" ", each).strip() for each in _PARAGRAPH.split(text))
+        return "\n\n".join(self._help.get(each, each) for each in paragraphs)
+
+    def error(self, error: Exception | str) -> str:
+        """Translate an error or its message; the place and the text in it stay as they are."""
+        if not isinstance(error, InputError):
+            return self._errors.translate(str(error))
+        place = f"{error.path}:{error.line}" if error.line else str(error.path)
+        found = f"（实为：{error.text[:80]!r}）" if error.text is not None else ""
+        advice = f"；{self._errors.translate(error.remedy)}" if error.remedy else ""
+        return f"{place}：{self._errors.translate(error.problem)}{found}{advice}"
+
+    def run(self, app: typer.Typer, prog_name: str) -> None:
+        """Run a program with translated help and errors of usage."""
+        command: Any = get_command(app)
+        for each in _walk(command):
+            each.get_help, each.get_usage = _Help(self, each).text, _Help(self, each).usage
+        try:
+            code = command.main(prog_name=prog_name, standalone_mode=False)
+        except typer.Abort:
+            sys.exit(1)
+        except TyperException as error:
+            self._show(error)
+            sys.exit(getattr(error, "exit_code", 2))
+        if isinstance(code, int) and code:
+            sys.exit(code)
+
+    def _show(self, error: Any) -> None:
+        context = getattr(error, "ctx", None)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+            return
+        if context is not None:
+            hint = self.usage(f"Try '{context.command_path} --help' for help.")
+            typer.echo(f"{context.get_usage()}\n{hint}\n", err=True)
+        message = self.usage(_SPACE.sub(" ", error.format_message()))
+        typer.echo(self.usage("Error: {}").format(message), err=True)
+
+    def usage(self, text: str) -> str:
+        """Translate a part of the help, or an error of usage."""
+        return self._usage.translate(text)
+
+    def extra(self, help_text: str) -> str:
+        """Translate what stands in brackets behind the help of an option."""
+        found = _EXTRA.search(help_text)
+        if not found:
+            return help_text
+        parts = "；".join(self.usage(part) for part in found[1].split("; "))
+        return f"{help_text[: found.start()]} [{parts}]"
+
+
+class _Templates:
+    """Texts with places ``{}`` for any text; of those that fit the longest counts."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        self._patterns = [
+            (re.compile("(.+?)".join(map(re.escape, key.split("{}"))), re.DOTALL), value)
+            for key, value in sorted(texts.items(), key=lambda item: -len(item[0]))
+            if "{}" in key
+        ]
+
+    def translate(self, text: str) -> str:
+        if text in self._texts:
+            return self._texts[text]
+        for pattern, value in self._patterns:
+            if found := pattern.fullmatch(text):
+                return value.format(*found.groups())
+        return text
+
+
+def _walk(command: Any) -> Iterator[Any]:
+    yield command
+    for inner in getattr(command, "commands", {}).values():
+        yield from _walk(inner)
+
+
+class _Help:
+    """The help of one command; lines are broken by the width of their characters."""
+
+    def __init__(self, catalogue: Catalogue, command: Any) -> None:
+        self._catalogue, self._command = catalogue, command
+        self._width = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 2
+
+    def usage(self, context: Any) -> str:
+        """Return the line that shows how the command is called."""
+        pieces = " ".join(self._command.collect_usage_pieces(context))
+        head = f"{self._catalogue.usage('Usage:')}{context.command_path}"
+        return "\n".join(_wrap(f"{head} {pieces}", self._width, " " * 6))
+
+    def text(self, context: Any) -> str:
+        """Return the help of the command."""
+        lines = [self.usage(context), ""]
+        for paragraph in self._catalogue.help(self._command.help or "").split("\n\n"):
+            lines += [*_wrap(f"  {paragraph}", self._width, "  "), ""]
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self._command.get_params(context):
+            parameter.help = self._catalogue.help(parameter.help or "")
+            record = parameter.get_help_record(context)
+            if record is not None:
+                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                sections[kind].append((record[0], self._catalogue.extra(record[1])))
+        inner = getattr(self._command, "commands", {})
+        sections["Commands"] = [
+            (name, self._catalogue.help(each.help or "").split("\n\n")[0])
+            for name, each in inner.items()
+            if not each.hidden
+        ]
+        for title, rows in sections.items():
+            if rows:
+                lines += [f"{self._catalogue.usage(title)}：", *self._table(rows), ""]
+        return "\n".join(lines).rstrip()
+
+    def _table(self, rows: Sequence[tuple[str, str]]) -> Iterator[str]:
+        column = min(max(_width_of(left) for left, _ in rows), _MAX_LEFT) + 4
+        for left, text in rows:
+            lines = list(_wrap(text, self._width - column, ""))
+            first = f"  {left}"
+            if _width_of(first) > column - 2:
+                yield first
+            else:
+                padded = first + " " * (column - _width_of(first))
+                yield padded + (lines.pop(0) if lines else "")
+            yield from (" " * column + line for line in lines)
+
+
+def _width_of(text: str) -> int:
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def _wrap(text: str, width: int, indent: str) -> Iterator[str]:
+    """Break a text into lines of a width: at spaces, and between Chinese characters."""
+    line = ""
+    for unit in _UNIT.findall(text):
+        fits = _width_of(line + unit) <= width or unit in _NO_LINE_STARTS
+        if fits or not line.strip():
+            line += unit
+        else:
+            yield line.rstrip()
+            line = indent + unit.lstrip()
+    if line.strip():
+        yield line.rstrip()

@@ -1,0 +1,148 @@
+"""The command line in Chinese: what is translated, what stays, who chooses."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+
+from biograft.cli import app, translation
+from biograft.cli.translation import Catalogue
+from biograft.errors import ConfigError, FormatError, InputError
+
+FILE = Path(translation.__file__).parent / "messages" / "zh.toml"
+CATALOGUE = Catalogue.open("zh")
+MAIN = (
+    *("index", "link", "pretrain", "finetune"),
+    *("kb build", "kb diff", "kb info", "kb search", "kb show"),
+    *("corpus annotate", "corpus convert", "corpus segment"),
+    *("evaluate assertion", "evaluate link", "evaluate task", "evaluate text"),
+)
+
+
+def walk(command, path=()):
+    yield " ".join(path), command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from walk(inner, (*path, name))
+
+
+TREE = dict(walk(typer.main.get_command(app)))
+
+
+def paragraphs(text):
+    return [re.sub(r"\s+", " ", each).strip() for each in re.split(r"\n\s*\n", text or "")]
+
+
+def english(texts):
+    return [text for text in texts if CATALOGUE.help(text) == text]
+
+
+@pytest.mark.parametrize("path", TREE)
+def test_the_one_line_help_of_every_command_is_translated(path):
+    assert english(paragraphs(TREE[path].help)[:1]) == []
+
+
+@pytest.mark.parametrize("path", MAIN)
+def test_the_help_and_all_options_of_the_main_commands_are_translated(path):
+    command = TREE[path]
+    texts = [text for p in command.params for text in paragraphs(p.help)]
+    assert english([*paragraphs(command.help), *texts]) == []
+
+
+def test_no_translation_is_left_of_a_text_that_is_gone():
+    texts = {
+        text
+        for command in TREE.values()
+        for each in (command.help, *(p.help for p in command.params))
+        for text in paragraphs(each)
+    }
+    known = tomllib.loads(FILE.read_text("utf-8"))["help"]
+    assert set(known) - texts - {"Show this message and exit."} == set()
+
+
+@pytest.fixture
+def chinese(monkeypatch):
+    monkeypatch.setenv("BIOGRAFT_LANG", "zh")
+
+
+def test_help(run_main, chinese):
+    done = run_main("link", "--help")
+    assert done.code == 0
+    assert done.out.startswith("用法：biograft link [OPTIONS]")
+    assert "知识库所在的文件夹。 [必填]" in done.out
+    lines = done.out.splitlines()
+    assert max(map(translation._width_of, lines)) <= 80
+    for parameter in TREE["link"].params:
+        assert parameter.param_type_name == "argument" or parameter.opts[-1] in done.out
+    assert "  build    用任意格式的本体文件建立知识库。" in run_main("kb").err
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_chinese"),
+    [
+        ({"LANG": "zh_CN.UTF-8"}, True),
+        ({"LC_ALL": "zh_TW.UTF-8", "LANG": "C"}, True),
+        ({"BIOGRAFT_LANG": "en", "LANG": "zh_CN.UTF-8"}, False),
+        ({"LC_ALL": "C", "LANG": "zh_CN.UTF-8"}, False),
+        ({"BIOGRAFT_LANG": "zh", "LANG": "de_DE.UTF-8"}, True),
+        ({}, False),
+    ],
+)
+def test_the_locale_chooses(run_main, monkeypatch, variables, is_chinese):
+    for name in ("BIOGRAFT_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert run_main("kb", "--help").out.startswith("用法：" if is_chinese else "Usage: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("link", "flu"), "错误：缺少选项 '--kb'。"),
+        (("link", "flu", "--nope"), "错误：没有选项 --nope"),
+        (("kb", "search", "KB", "x", "-k", "y"), "'-k' / '--limit' 的值无效"),
+        (("kb", "build", "none.csv", "-o", "KB"), "biograft: none.csv：不存在；请检查路径"),
+    ],
+)
+def test_errors(run_main, chinese, arguments, message):
+    done = run_main(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_messages_of_files():
+    error = InputError(
+        "byte 0xcc is not utf-8", path="a.txt", line=3, text="x",
+        remedy="give --encoding gb18030, if that is its encoding",
+    )  # fmt: skip
+    assert CATALOGUE.error(error) == (
+        "a.txt:3：字节 0xcc 不符合 utf-8 编码（实为：'x'）；若其编码是 gb18030，请加 "
+        "--encoding gb18030"
+    )
+    assert CATALOGUE.error(FormatError("is strange", path="a")) == "a：is strange"
+    assert CATALOGUE.error(ConfigError("k: expected at least 1")) == "k: expected at least 1"
+
+
+def test_what_the_catalogue_lacks_stays_english():
+    assert Catalogue({"help": {"a b": "甲"}, "usage": {}, "errors": {}}).help("a\nb\n\nc") == (
+        "甲\n\nc"
+    )
+
+
+def test_json_is_never_translated(run_main, write, tmp_path, monkeypatch):
+    source = write("a.csv", "id,name\nD1,flu\n")
+    columns = "id=id,name=name"
+    outputs = {}
+    for language in ("en", "zh"):
+        monkeypatch.setenv("BIOGRAFT_LANG", language)
+        store = tmp_path / language
+        built = run_main("kb", "build", source, "--columns", columns, "-o", store, "--json", "-q")
+        linked = run_main("link", "the flu", "--kb", store, "--json", "-q")
+        assert (built.code, linked.code) == (0, 0)
+        outputs[language] = sorted(json.loads(built.out)), json.loads(linked.out)
+    assert outputs["en"] == outputs["zh"]
