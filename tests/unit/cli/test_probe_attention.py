@@ -146,7 +146,7 @@ def test_a_file_of_sentences(call, kb, write, tmp_path):
 
 def test_rejected_rows_are_warned_about(call, kb, write):
     good = {"id": "1", "text": "He has fever now", "mentions": [{"start": 7, "end": 12}]}
-    file = write("d.jsonl", json.dumps(good) + "\n" + '{"id": 1, "text": "x"}\n')
+    file = write("d.jsonl", json.dumps(good) + "\n" + '{"id": "2", "text": 5}\n')
     done = call("--replace", "--file", file, "--kb", kb, "--json")
     assert json.loads(done.stdout)["n_sentences"] == 1
     assert f"warning: {file}: 1 rows left out" in done.stderr
