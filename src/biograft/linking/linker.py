@@ -12,7 +12,8 @@ A document passes through these steps; the mentions of many documents are search
 3. Candidate generation and ranking: the search retrieves names for each form, and a trained
    ranker, if there is one, orders them. A generative linker needs no search.
 4. Answer: the first candidate, or NIL if its probability (without calibration: its score) is
-   below the threshold. Without a threshold, the ranker may decide for NIL. Beside it stands what
+   below the threshold; the default is that of the ranker, or of the search. What a document names
+   without doubt decides about its short forms. Beside it stands what
    the text says about the mention: negated, uncertain, historical, about somebody else.
 """
 
@@ -36,8 +37,10 @@ from biograft.clinical import (
 from biograft.config import from_mapping
 from biograft.corpus import NamesIndex, NamesIndexConfig
 from biograft.documents import Document, Mention
-from biograft.errors import ConfigError, StoreError, shorten
+from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
+from biograft.linking.agreement import Candidates, agree
+from biograft.linking.batches import BATCH, batches, check_mentions
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Candidate, Generator, LinkedDocument, LinkedMention
 from biograft.linking.config import LinkerConfig
@@ -46,7 +49,6 @@ from biograft.linking.detection import (
     GivenMentions,
     MentionDetector,
     UnionDetector,
-    in_text_order,
     open_detector,
 )
 from biograft.linking.fusion import (
@@ -57,19 +59,18 @@ from biograft.linking.fusion import (
     fuse_scores,
 )
 from biograft.linking.index import build_encoder_index, open_search
+from biograft.linking.lookups import Lookup, LookupBuilder
 from biograft.linking.mentions import MentionForms
+from biograft.linking.nil import default_threshold
 from biograft.linking.queries import Context, Query, label_examples
 from biograft.linking.rankers import MODELS, CandidateRanker, load_ranker, needs_search
+from biograft.linking.short_forms import KnownShortForms
 from biograft.progress import Progress
 
 _CHUNK = 512
 """Forms searched at once: enough to keep all cores busy, few enough for memory."""
 _CACHE_SIZE = 1 << 14
 """Forms whose candidates are kept for the next batch; mentions repeat themselves."""
-BATCH = 32
-"""Documents whose mentions are searched together."""
-_MAX_CHARACTERS = 1 << 20
-"""Characters of text after which a batch is full, whatever the number of documents."""
 
 
 class Linker:
@@ -106,6 +107,8 @@ class Linker:
             similarity=partial(_best_scores, self.search) if self.search else None,
             appositions=self.config.appositions,
         )
+        self._short_forms = KnownShortForms(kb) if self.config.short_forms else None
+        self._lookups = LookupBuilder(self._forms, self._short_forms)
         if (detector is None) != (self.detection == "names"):
             raise ConfigError(
                 f"detection: {self.detection!r} "
@@ -255,7 +258,10 @@ class Linker:
 
     @property
     def threshold(self) -> float | None:
-        """Answers below it are NIL: that of the configuration, else that of the calibration."""
+        """Answers below it are NIL: that of the configuration, else that of the calibration.
+
+        Without either, :meth:`threshold_of` gives a default for each text.
+        """
         if self.config.threshold is not None or self.calibration is None:
             return self.config.threshold
         return self.calibration.threshold
@@ -283,48 +289,54 @@ class Linker:
         """
         if batch_size < 1:
             raise ConfigError(f"batch_size: expected at least 1, found {batch_size}")
-        for batch in _batches(documents, batch_size):
+        for batch in batches(documents, batch_size):
             yield from self._link(batch)
 
     def _link(self, documents: Sequence[Document]) -> Iterator[LinkedDocument]:
         """Link the documents of a batch, looking up each form once."""
-        queries = [
-            self._queries(document, found)
+        lookups = [
+            self._look_up(document, found)
             for document, found in zip(documents, self._mentions(documents), strict=True)
         ]
-        forms = [form for pairs in queries for _, form in pairs]
+        forms = [each.form for own in lookups for each in own]
         contexts = [
-            Context(document.text, mention.start, mention.end)
-            for document, pairs in zip(documents, queries, strict=True)
-            for mention, _ in pairs
+            Context(document.text, each.mention.start, each.mention.end)
+            for document, own in zip(documents, lookups, strict=True)
+            for each in own
         ]
         answers = iter(self._candidates(forms, contexts, self.config.k))
-        for document, pairs in zip(documents, queries, strict=True):
-            spans = [(mention.start, mention.end) for mention, _ in pairs]
+        for document, own in zip(documents, lookups, strict=True):
+            decided = self._decide(document, own, [next(answers) for _ in own])
+            spans = [(each.mention.start, each.mention.end) for each in own]
             model = self._assertions
             said = model.assert_status(document.text, spans) if model else [None] * len(spans)
             values = find_measurements(document.text, spans)
             linked = [
-                self._linked(mention, form, next(answers), assertion, beside)
-                for (mention, form), assertion, beside in zip(pairs, said, values, strict=True)
+                self._linked(lookup, candidates, reason, assertion, beside)
+                for lookup, (candidates, reason), assertion, beside in zip(
+                    own, decided, said, values, strict=True
+                )
             ]
             yield LinkedDocument(document, tuple(linked))
 
-    def _queries(
-        self, document: Document, mentions: Sequence[Mention]
-    ) -> list[tuple[Mention, str]]:
+    def _decide(
+        self, document: Document, lookups: Sequence[Lookup], answers: Sequence[Candidates]
+    ) -> list[tuple[Candidates, str]]:
+        """Let the certain mentions of a document decide about short forms; return why, too."""
+        known = self._short_forms
+        if known is None or self.ranker is not None or not self._finds_names(document):
+            return [(candidates, "") for candidates in answers]
+        return agree(lookups, answers, lambda form, id_: known.agrees(form, self.kb.row(id_)))
+
+    def _look_up(self, document: Document, mentions: Sequence[Mention]) -> list[Lookup]:
         """Return the mentions of a document with the texts to look up for each."""
-        long_forms = self._forms.long_forms(
-            document.text,
-            (mention.text for mention in mentions),
-            (span for mention in mentions for span in mention.spans if not mention.fragments),
-        )
-        if self.detection != "model" and not self._are_given(document):
-            more = self._forms.short_mentions(document.text, mentions, long_forms)
-            mentions = [*mentions, *more]
-        mentions = in_text_order(mentions)
-        parts = self._forms.split([self._forms.expand(m.text, long_forms) for m in mentions])
-        return [(mention, form) for mention, of in zip(mentions, parts, strict=True) for form in of]
+        if self._finds_names(document):
+            return self._lookups.of_found(document, mentions)
+        return self._lookups.of_given(document, mentions)
+
+    def _finds_names(self, document: Document) -> bool:
+        """Return whether the mentions of a document are names that were found in its text."""
+        return self.detection != "model" and not self._are_given(document)
 
     def _mentions(self, documents: Sequence[Document]) -> list[list[Mention]]:
         searched = [document for document in documents if not self._are_given(document)]
@@ -344,7 +356,9 @@ class Linker:
         if self.detector is not None and self.detection == "model":
             return self.detector
         stop_rows = (row for word in self.config.stop_words for row in self.kb.name_rows(word))
-        names = DictionaryDetector(self.names.without(stop_rows))
+        names = DictionaryDetector(
+            self.names.without(stop_rows), coordinations=self.config.coordinations
+        )
         return names if self.detector is None else UnionDetector(self.detector, names)
 
     @cached_property
@@ -356,24 +370,42 @@ class Linker:
 
     def _linked(
         self,
-        mention: Mention,
-        form: str,
-        candidates: tuple[Candidate, ...],
+        lookup: Lookup,
+        candidates: Candidates,
+        reason: str,
         assertion: Assertion | None,
         measurements: tuple[Measurement, ...],
     ) -> LinkedMention:
-        is_linked = bool(candidates) and not self._is_nil(candidates[0])
+        mention = lookup.mention
+        is_linked = bool(candidates) and not self._is_nil(lookup.form, candidates[0])
         concept = candidates[0].concept if is_linked else None
-        start, end, text = mention.start, mention.end, mention.text
-        return LinkedMention(start, end, text, form, candidates, concept, assertion, measurements)
+        return LinkedMention(
+            mention.start,
+            mention.end,
+            mention.text,
+            lookup.form,
+            candidates,
+            concept,
+            assertion,
+            measurements,
+        )
 
-    def _is_nil(self, first: Candidate) -> bool:
-        if self.threshold is None:
-            # some rankers have a score below which NIL is more probable than any concept
-            nil_below: float = getattr(self.ranker, "nil_below", float("-inf"))
-            return self.calibration is None and first.score < nil_below
+    def _is_nil(self, form: str, first: Candidate) -> bool:
+        threshold = self.threshold_of(form)
         confidence = first.score if first.probability is None else first.probability
-        return confidence < self.threshold
+        return threshold is not None and confidence < threshold
+
+    def threshold_of(self, form: str) -> float | None:
+        """Return the threshold of NIL for a text: :attr:`threshold`, or else the default.
+
+        The default is that of a ranker, which may have none, or that of a search.
+        """
+        if self.threshold is not None or self.calibration is not None:
+            return self.threshold
+        if self.ranker is not None:
+            below: float = getattr(self.ranker, "nil_below", float("-inf"))
+            return below
+        return default_threshold(form, self.search.weights if self.search else ())
 
     # ---- mentions
 
@@ -383,7 +415,7 @@ class Linker:
         >>> [c.concept for c in linker.link_mentions(["hart atack"])[0]]  # doctest: +SKIP
         ['D009203', 'D006323']
         """
-        texts = _check_mentions(texts)
+        texts = check_mentions(texts)
         return [
             list(candidates)
             for candidates in self._candidates(texts, (), self.config.k if k is None else k)
@@ -406,7 +438,7 @@ class Linker:
         >>> linker.split(["ovarian and breast cancer"])  # doctest: +SKIP
         [('ovarian cancer', 'breast cancer')]
         """
-        return self._forms.split(_check_mentions(mentions))
+        return self._forms.split(check_mentions(mentions))
 
     def _candidates(
         self,
@@ -460,37 +492,3 @@ def _fuse(search: Generator | None, ranker: CandidateRanker | None) -> FusedSear
     if search is None and needs_search(ranker):
         raise ConfigError("search: none given, and there is no ranker that finds names by itself")
     return search if isinstance(search, FusedSearch) or search is None else FusedSearch([search])
-
-
-def _check_mentions(texts: Sequence[str]) -> list[str]:
-    """Return mentions as a list; refuse a single string, and rows that are no text."""
-    if isinstance(texts, str):
-        raise ConfigError(
-            f"mentions: expected a list of texts, found the text {shorten(texts)!r}; put it in a "
-            "list"
-        )
-    mentions = list(texts)
-    for row, text in enumerate(mentions):
-        if not isinstance(text, str):
-            raise ConfigError(f"mentions: row {row}: expected a text, found {text!r}")
-    return mentions
-
-
-def _batches(documents: Iterable[Document | str], size: int) -> Iterator[list[Document]]:
-    """Collect documents until there are ``size`` of them, or much text."""
-    if isinstance(documents, str | Document):
-        raise ConfigError("documents: expected several, found one; call linker(text)")
-    batch: list[Document] = []
-    n_characters = 0
-    for row, document in enumerate(documents):
-        if not isinstance(document, str | Document):
-            raise ConfigError(
-                f"documents: row {row}: expected a text or Document, found {document!r}"
-            )
-        batch.append(document if isinstance(document, Document) else Document("", document))
-        n_characters += len(batch[-1].text)
-        if len(batch) >= size or n_characters >= _MAX_CHARACTERS:
-            yield batch
-            batch, n_characters = [], 0
-    if batch:
-        yield batch
