@@ -13,7 +13,7 @@ from biograft.corpus import (
     read_pubtator,
     write_pubtator,
 )
-from biograft.linking.mentions import split_composite
+from biograft.linking.composites import split_composite
 from biograft.linking.normalisation import DEFAULT_STEPS
 from biograft.sources import ReadLog
 

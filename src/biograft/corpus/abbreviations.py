@@ -3,7 +3,8 @@
 Schwartz and Hearst (A simple algorithm for identifying abbreviation definitions in biomedical text,
 PSB 2003): the characters of a short form in brackets are matched from right to left against the
 few words before it, and the first must begin a word. In Chinese text, which does not separate
-words, the long form is the run of characters before the bracket.
+words, the long form is the longest name at the end of the run of characters before the bracket,
+or else what follows the last cue in it: 诊断为前列腺增生(BPH).
 
 Where the mentions of a text are known, an apposition, *phlorizin (P)*, needs no common characters:
 :func:`find_appositions`.
@@ -12,7 +13,7 @@ Where the mentions of a text are known, an apposition, *phlorizin (P)*, needs no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from biograft.text import HAN
@@ -25,6 +26,8 @@ _BRACKET = re.compile(rf"[(（\[]([^()（）\[\]]{{1,{_MAX_BRACKET}}})[)）\]]")
 _OPENING, _CLOSING = tuple("(（["), tuple(")）],，;；:：")
 _MAX_UNDEFINED = 5
 """Maximum characters of a short form that no bracket defines."""
+_MAX_HAN_RUN = 40
+"""Maximum characters of a Chinese long form."""
 _NOT_SHORT_FORM = re.compile(r"(?:i\.?\s?e|e\.?\s?g|n\s?=.*|p\s?[<=].*)\.?", re.IGNORECASE)
 """Text in brackets that is no short form: *i.e.*, *n = 12*."""
 _END_OF_DEFINITION = re.compile(r"[;,，；]")
@@ -32,6 +35,23 @@ _TO_LAST_END = re.compile(r".*(?:[。；！？\n()（）\[\]]|[.;!?](?=\s))", re
 """All up to the last punctuation that ends a sentence; some of it needs whitespace after it."""
 _HAN = re.compile(f"[{HAN}]")
 _HAN_RUN = re.compile(rf"[{HAN}A-Za-z0-9αβγδ\-]+$")
+_CUE = re.compile(
+    "|".join(
+        """
+        诊断为 确诊为 确诊 诊断 考虑为 考虑 怀疑为 怀疑 疑似 疑诊 提示为 提示 证实为 证实 表现为
+        称为 简称 又称 亦称 也称 即为 属于 主要是 可能是 可能为 可能 患有 患者 罹患 病人 伴有 伴发
+        合并有 合并 并发 既往有 既往 曾患 出现 发生 引起 导致 所致 造成 诱发 存在 具有 没有 包括
+        例如 以及 或者 治疗 服用 给予 应用 使用 采用 予以 接受 行 检测 检查 测定 监测
+        通过 根据 经 采取 属 一种 为 是 的 由 被 将 把 了
+        """.split()
+    )
+)
+"""Words of Chinese after which a name begins."""
+_NOT_CUES = frozenset(
+    "流行 并行 平行 运行 银行 爬行 因为 行为 神经 月经 肾经 经络 经期 痛经 绝经".split()
+)
+"""Words that have a cue in them."""
+IsName = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +66,17 @@ class Abbreviation:
     long_end: int
 
 
-def find_abbreviations(text: str) -> list[Abbreviation]:
-    """Find the abbreviations that a text defines, in the order of their brackets."""
+def find_abbreviations(text: str, is_name: IsName | None = None) -> list[Abbreviation]:
+    """Find the abbreviations that a text defines, in the order of their brackets.
+
+    ``is_name`` says where a Chinese long form begins: at the longest name before the bracket.
+
+    >>> [found.long for found in find_abbreviations("诊断为前列腺增生(BPH)")]
+    ['前列腺增生']
+    """
     if not any(bracket in text for bracket in _OPENING):
         return []
-    candidates = (_in_bracket(text, match) for match in _BRACKET.finditer(text))
+    candidates = (_in_bracket(text, match, is_name) for match in _BRACKET.finditer(text))
     return [abbreviation for abbreviation in candidates if abbreviation is not None]
 
 
@@ -100,14 +126,14 @@ def abbreviates(short: str, long: str) -> bool:
     )
 
 
-def _in_bracket(text: str, bracket: re.Match[str]) -> Abbreviation | None:
+def _in_bracket(text: str, bracket: re.Match[str], is_name: IsName | None) -> Abbreviation | None:
     """Parse a bracket as a short form after its long form, else as a long form after its short."""
     inside = _first_part(bracket[1])
     start = bracket.start(1) + len(inside) - len(inside.lstrip())
     short = inside.strip()
     if _is_short_form(short):
         before = _sentence_start(text, bracket.start())
-        long_start = _long_start(short, text, before, bracket.start())
+        long_start = _long_start(short, text, before, bracket.start(), is_name)
         if long_start is not None:
             return _abbreviation(text, (start, start + len(short)), (long_start, bracket.start()))
     end = bracket.start(1) + len(bracket[1].rstrip())
@@ -170,11 +196,11 @@ def _is_short_form(text: str) -> bool:
     )
 
 
-def _long_start(short: str, text: str, before: int, end: int) -> int | None:
+def _long_start(short: str, text: str, before: int, end: int, is_name: IsName | None) -> int | None:
     """Return the start of the long form before a bracket."""
     stop = before + len(text[before:end].rstrip())
     if stop > before and _HAN.match(text[stop - 1]):
-        return _chinese_start(short, text, before, stop)
+        return _chinese_start(short, text, before, stop, is_name)
     n_words = min(len(short) + 5, 2 * len(short))
     words = text[before:stop].rsplit(None, n_words)
     if not words:
@@ -191,15 +217,34 @@ def _is_long_form(short: str, long: str) -> bool:
     return len(long) > len(short) and short not in long.split()
 
 
-def _chinese_start(short: str, text: str, before: int, stop: int) -> int | None:
-    """Return the start of the Chinese long form: the run of characters before the bracket."""
-    run = _HAN_RUN.search(text, before, stop)
+def _chinese_start(
+    short: str, text: str, before: int, stop: int, is_name: IsName | None
+) -> int | None:
+    """Return the start of the Chinese long form in the run of characters before the bracket."""
+    run = _HAN_RUN.search(text, max(before, stop - _MAX_HAN_RUN), stop)
     if run is None or len(run[0]) < 2:
         return None
-    if not _HAN.search(short):
-        return run.start() if short.isascii() and any(map(str.isupper, short)) else None
-    at = _match_characters(short, run[0], anywhere=True)
-    return run.start() + at if at is not None and len(run[0]) - at > len(short) else None
+    if _HAN.search(short):
+        at = _match_characters(short, run[0], anywhere=True)
+        return run.start() + at if at is not None and len(run[0]) - at > len(short) else None
+    if not short.isascii() or not any(map(str.isupper, short)):
+        return None
+    if is_name is not None:
+        for start in range(run.start(), stop - 1):
+            if is_name(text[start:stop]):
+                return start
+    return run.start() + _after_cues(run[0])
+
+
+def _after_cues(run: str) -> int:
+    """Return where the text after the last cue begins, which has two characters at least."""
+    start = 0
+    for cue in _CUE.finditer(run):
+        begin, end = cue.span()
+        around = (run[begin : end + 1], run[max(begin - 1, 0) : end])
+        if len(run) - end >= 2 and _NOT_CUES.isdisjoint(around):
+            start = end
+    return start
 
 
 def _match_characters(short: str, long: str, *, anywhere: bool = False) -> int | None:
@@ -238,9 +283,9 @@ class LongForms(Mapping[str, str]):
             self._long.setdefault(short, long)
 
     @classmethod
-    def of(cls, text: str) -> LongForms:
-        """Collect the abbreviations that a text defines."""
-        return cls((found.short, found.long) for found in find_abbreviations(text))
+    def of(cls, text: str, is_name: IsName | None = None) -> LongForms:
+        """Collect the abbreviations that a text defines (``find_abbreviations``)."""
+        return cls((found.short, found.long) for found in find_abbreviations(text, is_name))
 
     def __getitem__(self, short: str) -> str:
         return self._long[short]

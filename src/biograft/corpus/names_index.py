@@ -176,6 +176,14 @@ class NamesIndex:
         """Find the names in a text: of overlapping ones the leftmost, then the longest."""
         return self.find_many([text])[0]
 
+    def among(self, texts: Sequence[str]) -> set[str]:
+        """Return the texts that are names as a whole."""
+        return {
+            text
+            for text, matches in zip(texts, self.find_many(texts), strict=True)
+            if matches and (matches[0].start, matches[0].end) == (0, len(text))
+        }
+
     def find_many(self, texts: Sequence[str]) -> list[list[NameMatch]]:
         """Find the names in each of several texts, which is faster than one by one."""
         found: list[list[NameMatch]] = [[] for _ in texts]

@@ -9,6 +9,7 @@ it is first seen, and kept in a table.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,6 +129,7 @@ def hash_surfaces(hashes: Hashes) -> npt.NDArray[np.uint32]:
     return surfaces[: n + 1]
 
 
+@lru_cache(maxsize=1 << 14)
 def surface_of(text: str) -> int:
     """Return the hash of a text's tokens, as written."""
     return int(hash_surfaces(find_tokens(join_texts([text])).hashes)[0])

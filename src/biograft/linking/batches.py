@@ -13,6 +13,8 @@ from biograft.errors import BiograftError, ConfigError, shorten
 from biograft.linking.candidates import LinkedDocument
 from biograft.workers import Workers, n_cores, run_in_order
 
+BATCH = 32
+"""Documents whose mentions are searched together."""
 _MAX_CHARACTERS = 1 << 20
 """Characters of text after which a batch is full, whatever the number of documents."""
 

@@ -29,13 +29,19 @@ class LinkerConfig(Config):
     depth: Annotated[int, AtLeast(1)] = 64
     """Number of names retrieved from each generator."""
     threshold: Annotated[float, Range()] | None = None
-    """Answers with a lower probability (without calibration: a lower score) are NIL."""
+    """Answers with a lower probability (without calibration: a lower score) are NIL; 0: none is.
+    None: the threshold of the calibration, or without one the default of the search."""
     abbreviations: bool = True
     """Expand abbreviations that are defined in the document."""
     appositions: bool = True
     """Look up a mention that is no name by the name it stands beside: *phlorizin (P)*."""
     composites: bool = True
     """Split composite mentions into their parts."""
+    short_forms: bool = True
+    """Expand clinical short forms that no text defines (*HTN*), leave headings out, and score names
+    in few capitals lower where nothing in the document supports them."""
+    coordinations: bool = True
+    """Find coordinated names in text, *left and right atrial enlargement*."""
     assertions: bool = True
     """Say of each mention in text whether it is negated, uncertain, historical, and so on."""
     languages: tuple[str, ...] = ()

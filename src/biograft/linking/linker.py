@@ -12,7 +12,8 @@ A document passes through these steps; the mentions of many documents are search
 3. Candidate generation and ranking: the search retrieves names for each form, and a trained
    ranker, if there is one, orders them. A generative linker needs no search.
 4. Answer: the first candidate, or NIL if its probability (without calibration: its score) is
-   below the threshold. Without a threshold, the ranker may decide for NIL. Beside it stands what
+   below the threshold; the default is that of the ranker, or of the search. What a document names
+   without doubt decides about its short forms. Beside it stands what
    the text says about the mention: negated, uncertain, historical, about somebody else.
 """
 
@@ -22,8 +23,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from biograft.artifacts import MANIFEST, peek
 from biograft.clinical import (
@@ -38,8 +37,15 @@ from biograft.corpus import NamesIndex, NamesIndexConfig
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
-from biograft.linking.batches import check_mentions, link_in_processes, make_batches
+from biograft.linking.agreement import Candidates, agree
+from biograft.linking.batches import (
+    BATCH,
+    check_mentions,
+    link_in_processes,
+    make_batches,
+)
 from biograft.linking.calibration import Calibration
+from biograft.linking.candidate_search import CandidateSearch
 from biograft.linking.candidates import Candidate, Generator, LinkedDocument, LinkedMention
 from biograft.linking.config import LinkerConfig
 from biograft.linking.detection import (
@@ -47,28 +53,17 @@ from biograft.linking.detection import (
     GivenMentions,
     MentionDetector,
     UnionDetector,
-    in_text_order,
     open_detector,
 )
-from biograft.linking.fusion import (
-    CandidateBuilder,
-    FusedSearch,
-    best_per_concept,
-    empty_pool,
-    fuse_scores,
-)
+from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
+from biograft.linking.lookups import Lookup, LookupBuilder
 from biograft.linking.mentions import MentionForms
+from biograft.linking.nil import default_threshold
 from biograft.linking.queries import Context, Query, label_examples
 from biograft.linking.rankers import MODELS, CandidateRanker, load_ranker, needs_search
+from biograft.linking.short_forms import KnownShortForms
 from biograft.progress import Progress
-
-_CHUNK = 512
-"""Forms searched at once: enough to keep all cores busy, few enough for memory."""
-_CACHE_SIZE = 1 << 14
-"""Forms whose candidates are kept for the next batch; mentions repeat themselves."""
-BATCH = 32
-"""Documents whose mentions are searched together."""
 
 
 class Linker:
@@ -92,20 +87,20 @@ class Linker:
         config: LinkerConfig | None = None,
     ) -> None:
         self.kb, self.config = kb, config or LinkerConfig()
-        self.search = _fuse(search, ranker)
+        self._search = CandidateSearch(kb, search, ranker, calibration)
         self.detector, self.ranker, self.calibration = detector, ranker, calibration
         self._opened_names = names
         self._assertions = (assertions or RuleAssertions()) if self.config.assertions else None
         self._reopen: Callable[[], Linker] | None = None
-        self._builder = CandidateBuilder(kb)
-        self._cache: dict[tuple[str, Context], tuple[Candidate, ...]] = {}
         self._forms = MentionForms(
             kb,
             abbreviations=self.config.abbreviations,
             composites=self.config.composites,
-            similarity=partial(_best_scores, self.search) if self.search else None,
+            similarity=self._search.score_best if self.search else None,
             appositions=self.config.appositions,
         )
+        self._short_forms = KnownShortForms(kb) if self.config.short_forms else None
+        self._lookups = LookupBuilder(self._forms, self._short_forms)
         if (detector is None) != (self.detection == "names"):
             raise ConfigError(
                 f"detection: {self.detection!r} "
@@ -235,9 +230,14 @@ class Linker:
         )
 
     @property
+    def search(self) -> FusedSearch | None:
+        """The search over the names of the store; None where the ranker needs none."""
+        return self._search.fused
+
+    @property
     def uses_context(self) -> bool:
         """Whether the trained ranker reads the text around a mention."""
-        return self.ranker is not None and self.ranker.uses_context
+        return self._search.uses_context
 
     @property
     def score_source(self) -> str:
@@ -245,8 +245,7 @@ class Linker:
 
         A calibration is only valid for the score source that it was fitted to.
         """
-        parts = [str(self.search)] if self.search else []
-        return " ".join([*parts, self.ranker.name] if self.ranker else parts)
+        return self._search.source
 
     @property
     def detection(self) -> str:
@@ -258,7 +257,10 @@ class Linker:
 
     @property
     def threshold(self) -> float | None:
-        """Answers below it are NIL: that of the configuration, else that of the calibration."""
+        """Answers below it are NIL: that of the configuration, else that of the calibration.
+
+        Without either, :meth:`threshold_of` gives a default for each text.
+        """
         if self.config.threshold is not None or self.calibration is None:
             return self.config.threshold
         return self.calibration.threshold
@@ -300,43 +302,49 @@ class Linker:
 
     def _link(self, documents: Sequence[Document]) -> Iterator[LinkedDocument]:
         """Link the documents of a batch, looking up each form once."""
-        queries = [
-            self._queries(document, found)
+        lookups = [
+            self._look_up(document, found)
             for document, found in zip(documents, self._mentions(documents), strict=True)
         ]
-        forms = [form for pairs in queries for _, form in pairs]
+        forms = [each.form for own in lookups for each in own]
         contexts = [
-            Context(document.text, mention.start, mention.end)
-            for document, pairs in zip(documents, queries, strict=True)
-            for mention, _ in pairs
+            Context(document.text, each.mention.start, each.mention.end)
+            for document, own in zip(documents, lookups, strict=True)
+            for each in own
         ]
-        answers = iter(self._candidates(forms, contexts, self.config.k))
-        for document, pairs in zip(documents, queries, strict=True):
-            spans = [(mention.start, mention.end) for mention, _ in pairs]
+        answers = iter(self._find(forms, contexts, self.config.k))
+        for document, own in zip(documents, lookups, strict=True):
+            decided = self._decide(document, own, [next(answers) for _ in own])
+            spans = [(each.mention.start, each.mention.end) for each in own]
             model = self._assertions
             said = model.assert_status(document.text, spans) if model else [None] * len(spans)
             values = find_measurements(document.text, spans)
             linked = [
-                self._linked(mention, form, next(answers), assertion, beside)
-                for (mention, form), assertion, beside in zip(pairs, said, values, strict=True)
+                self._linked(lookup, candidates, reason, assertion, beside)
+                for lookup, (candidates, reason), assertion, beside in zip(
+                    own, decided, said, values, strict=True
+                )
             ]
             yield LinkedDocument(document, tuple(linked))
 
-    def _queries(
-        self, document: Document, mentions: Sequence[Mention]
-    ) -> list[tuple[Mention, str]]:
+    def _decide(
+        self, document: Document, lookups: Sequence[Lookup], answers: Sequence[Candidates]
+    ) -> list[tuple[Candidates, str]]:
+        """Let the certain mentions of a document decide about short forms; return why, too."""
+        known = self._short_forms
+        if known is None or self.ranker is not None or not self._finds_names(document):
+            return [(candidates, "") for candidates in answers]
+        return agree(lookups, answers, lambda form, id_: known.agrees(form, self.kb.row(id_)))
+
+    def _look_up(self, document: Document, mentions: Sequence[Mention]) -> list[Lookup]:
         """Return the mentions of a document with the texts to look up for each."""
-        long_forms = self._forms.long_forms(
-            document.text,
-            (mention.text for mention in mentions),
-            (span for mention in mentions for span in mention.spans if not mention.fragments),
-        )
-        if self.detection != "model" and not self._are_given(document):
-            more = self._forms.short_mentions(document.text, mentions, long_forms)
-            mentions = [*mentions, *more]
-        mentions = in_text_order(mentions)
-        parts = self._forms.split([self._forms.expand(m.text, long_forms) for m in mentions])
-        return [(mention, form) for mention, of in zip(mentions, parts, strict=True) for form in of]
+        if self._finds_names(document):
+            return self._lookups.of_found(document, mentions)
+        return self._lookups.of_given(document, mentions)
+
+    def _finds_names(self, document: Document) -> bool:
+        """Return whether the mentions of a document are names that were found in its text."""
+        return self.detection != "model" and not self._are_given(document)
 
     def _mentions(self, documents: Sequence[Document]) -> list[list[Mention]]:
         searched = [document for document in documents if not self._are_given(document)]
@@ -356,7 +364,9 @@ class Linker:
         if self.detector is not None and self.detection == "model":
             return self.detector
         stop_rows = (row for word in self.config.stop_words for row in self.kb.name_rows(word))
-        names = DictionaryDetector(self.names.without(stop_rows))
+        names = DictionaryDetector(
+            self.names.without(stop_rows), coordinations=self.config.coordinations
+        )
         return names if self.detector is None else UnionDetector(self.detector, names)
 
     @cached_property
@@ -368,24 +378,42 @@ class Linker:
 
     def _linked(
         self,
-        mention: Mention,
-        form: str,
-        candidates: tuple[Candidate, ...],
+        lookup: Lookup,
+        candidates: Candidates,
+        reason: str,
         assertion: Assertion | None,
         measurements: tuple[Measurement, ...],
     ) -> LinkedMention:
-        is_linked = bool(candidates) and not self._is_nil(candidates[0])
+        mention = lookup.mention
+        is_linked = bool(candidates) and not self._is_nil(lookup.form, candidates[0])
         concept = candidates[0].concept if is_linked else None
-        start, end, text = mention.start, mention.end, mention.text
-        return LinkedMention(start, end, text, form, candidates, concept, assertion, measurements)
+        return LinkedMention(
+            mention.start,
+            mention.end,
+            mention.text,
+            lookup.form,
+            candidates,
+            concept,
+            assertion,
+            measurements,
+        )
 
-    def _is_nil(self, first: Candidate) -> bool:
-        if self.threshold is None:
-            # some rankers have a score below which NIL is more probable than any concept
-            nil_below: float = getattr(self.ranker, "nil_below", float("-inf"))
-            return self.calibration is None and first.score < nil_below
+    def _is_nil(self, form: str, first: Candidate) -> bool:
+        threshold = self.threshold_of(form)
         confidence = first.score if first.probability is None else first.probability
-        return confidence < self.threshold
+        return threshold is not None and confidence < threshold
+
+    def threshold_of(self, form: str) -> float | None:
+        """Return the threshold of NIL for a text: :attr:`threshold`, or else the default.
+
+        The default is that of a ranker, which may have none, or that of a search.
+        """
+        if self.threshold is not None or self.calibration is not None:
+            return self.threshold
+        if self.ranker is not None:
+            below: float = getattr(self.ranker, "nil_below", float("-inf"))
+            return below
+        return default_threshold(form, self.search.weights if self.search else ())
 
     # ---- mentions
 
@@ -398,7 +426,7 @@ class Linker:
         texts = check_mentions(texts)
         return [
             list(candidates)
-            for candidates in self._candidates(texts, (), self.config.k if k is None else k)
+            for candidates in self._find(texts, (), self.config.k if k is None else k)
         ]
 
     def rank(self, queries: Sequence[Query], k: int) -> list[list[list[Candidate]]]:
@@ -409,7 +437,7 @@ class Linker:
         """
         forms = self._forms.of_queries(queries)
         texts, contexts = [form for form, _ in forms], [context for _, context in forms]
-        answers = iter(self._candidates(texts, contexts, k, by_concept=False))
+        answers = iter(self._search.find_names(texts, contexts, k, self.config.depth))
         return [[list(next(answers)) for _ in query.parts] for query in queries]
 
     def split(self, mentions: Sequence[str]) -> list[tuple[str, ...]]:
@@ -420,55 +448,7 @@ class Linker:
         """
         return self._forms.split(check_mentions(mentions))
 
-    def _candidates(
-        self,
-        texts: Sequence[str],
-        contexts: Sequence[Context],
-        k: int,
-        *,
-        by_concept: bool = True,
+    def _find(
+        self, texts: Sequence[str], contexts: Sequence[Context], k: int
     ) -> list[tuple[Candidate, ...]]:
-        """Find the candidates of texts; equal ones are searched once."""
-        if k < 1:
-            raise ConfigError(f"k: expected at least 1, found {k}")
-        uses_context = self.uses_context and bool(contexts)
-        keys = list(zip(texts, contexts if uses_context else [Context()] * len(texts), strict=True))
-        cache = self._cache if by_concept and k == self.config.k and not uses_context else {}
-        if len(cache) > _CACHE_SIZE:
-            cache.clear()
-        distinct = [key for key in dict.fromkeys(keys) if key not in cache]
-        for start in range(0, len(distinct), _CHUNK):
-            chunk = distinct[start : start + _CHUNK]
-            ranked = self._rank_chunk(chunk, k, by_concept=by_concept)
-            if self.calibration is not None:
-                ranked = [self.calibration.apply(candidates) for candidates in ranked]
-            cache.update(zip(chunk, map(tuple, ranked), strict=True))
-        return [cache[key] for key in keys]
-
-    def _rank_chunk(
-        self, chunk: Sequence[tuple[str, Context]], k: int, *, by_concept: bool
-    ) -> list[list[Candidate]]:
-        texts = [text for text, _ in chunk]
-        depth = max(k, self.config.depth)
-        pool = self.search.collect(texts, depth) if self.search else empty_pool(len(texts))
-        if self.ranker is not None:
-            contexts = [context for _, context in chunk]
-            ranked = self.ranker.rank_candidates(texts, pool, contexts)
-            return [(best_per_concept(names) if by_concept else names)[:k] for names in ranked]
-        build = self._builder.by_concept if by_concept else self._builder.by_name
-        weights = self.search.weights if self.search else {}
-        return build(pool, fuse_scores(pool, weights), k)
-
-
-def _best_scores(search: FusedSearch, texts: Sequence[str]) -> list[float]:
-    """Return the score of the first name of each text; 0 without one."""
-    hits = search.search(texts, 1)
-    scores: list[float] = np.where(hits.rows[:, 0] >= 0, hits.scores[:, 0], 0.0).tolist()
-    return scores
-
-
-def _fuse(search: Generator | None, ranker: CandidateRanker | None) -> FusedSearch | None:
-    """Wrap a single generator; no search at all is valid with a ranker that finds names itself."""
-    if search is None and needs_search(ranker):
-        raise ConfigError("search: none given, and there is no ranker that finds names by itself")
-    return search if isinstance(search, FusedSearch) or search is None else FusedSearch([search])
+        return self._search.find(texts, contexts, k, self.config.depth)

@@ -1,6 +1,5 @@
 """The forms that are looked up for a mention.
 
-:func:`split_composite` splits composite mentions (*ovarian and breast cancer*).
 :class:`MentionForms` expands abbreviations and splits composites whose parts are more similar to
 names of the store than the whole.
 """
@@ -9,177 +8,23 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from statistics import fmean
 
 from biograft.corpus.abbreviations import LongForms, abbreviates, find_appositions
 from biograft.documents import Mention
 from biograft.kb import KnowledgeBase
+from biograft.linking.composites import Parts, Similarity, split_composites
 from biograft.linking.detection import outside
 from biograft.linking.queries import Context, Query
 from biograft.text import HAN
 
-Parts = tuple[str, ...]
-
-_AND = r"\s*,?\s+(?:and/or|and|or)\s+"
-_CONJUNCTION = re.compile(rf"{_AND}|\s+&\s+", re.IGNORECASE)
-_SEPARATOR = re.compile(rf"{_AND}|\s+&\s+|,\s+", re.IGNORECASE)
-_SLASH = re.compile(r"(?<=[^\W\d_]{2})\s?/\s?(?=[^\W\d_]{2})")
-_PLUS = re.compile(r"(?<=\w)\+(?=\w)|\s\+\s|\s*[＋；]\s*")
-_BOTH = re.compile(r"^both\s+", re.IGNORECASE)
-_PREPOSITION = re.compile(r"^(.*\s(?:of|in)\s+(?:the\s+)?)(\S.*)$", re.IGNORECASE)
-_NUMBER = re.compile(r"\d+[a-z]?|[IVX]+|[ivx]+|[A-Z]", re.ASCII)
-_COUNTED = re.compile(r"(types|grades|stages|classes|phases|factors|groups)", re.IGNORECASE)
-_WHOLE = re.compile(
-    r"(?:\w+(?:itis|oma|osis|emia|uria|algia|pathy|plegia|penia|trophy|rrhea|rrhage|tension|ia)"
-    r"|asthma|diabetes|disease|cancer|carcinoma|tumou?r|syndrome|disorder|deficiency|infection"
-    r"|failure|injury|pain|fever|lesion|defect|stroke|toxicity|nausea|edema)(?:s|es)?",
-    re.IGNORECASE,
-)
-"""Words that are the head of a name: a mention that ends in one is complete."""
-
-_HAN_CONJUNCTION = re.compile(rf"(?<=[{HAN}])(?:以及|和|与|及|或|、)(?=[{HAN}])")
-_HAN_HEADS = (
-    "综合征", "综合症", "功能障碍", "后遗症", "肿瘤", "感染", "损伤", "骨折", "出血", "溃疡",
-    "癌", "瘤", "炎", "病", "症", "痛",
-)  # fmt: skip
-
-
-Similarity = Callable[[Sequence[str]], Sequence[float]]
-"""Returns how similar the most similar name of a store is to each text: 1 for a name itself."""
-MARGIN = 0.05
-"""The parts of a composite must be more similar to names than the whole, by this much."""
-
-
-def split_composite(text: str, similarity: Similarity | None = None) -> Parts:
-    """Split a composite mention into the names it stands for; other mentions stay whole.
-
-    >>> split_composite("ovarian and breast cancer")
-    ('ovarian cancer', 'breast cancer')
-    """
-    return split_composites([text], similarity)[0]
-
-
-def split_composites(texts: Sequence[str], similarity: Similarity | None = None) -> list[Parts]:
-    """Split those of some mentions that are composite.
-
-    The reading whose parts are on average the most similar to names is taken, if they are more
-    similar than the whole; of equally good readings the first, which is the likeliest. Without
-    ``similarity`` the first is taken.
-    """
-    readings = {text: [p for p in _readings(text) if len(p) > 1 and all(p)] for text in texts}
-    if similarity is None:
-        return [found[0] if (found := readings[text]) else (text,) for text in texts]
-    needed = dict.fromkeys(
-        each
-        for text, found in readings.items()
-        if found
-        for parts in [(text,), *found]
-        for each in parts
-    )
-    known = dict(zip(needed, similarity(list(needed)), strict=True)) if needed else {}
-    return [_best_reading(text, readings[text], known) for text in texts]
-
-
-def _best_reading(text: str, readings: Sequence[Parts], known: Mapping[str, float]) -> Parts:
-    means = [fmean(known[part] for part in parts) for parts in readings]
-    if not means or max(means) <= known[text] + MARGIN:
-        return (text,)
-    return readings[means.index(max(means))]
-
-
-def _readings(text: str) -> Iterator[Parts]:
-    """Yield the ways to split a text, the likeliest first."""
-    text = text.strip()
-    if "|" in text or _PLUS.search(text):
-        yield _stripped(re.split(rf"\||{_PLUS.pattern}", text))
-    elif _HAN_CONJUNCTION.search(text):
-        yield from _han_readings(_stripped(_HAN_CONJUNCTION.split(text)))
-    elif _CONJUNCTION.search(text):
-        yield from _coordinated(_stripped(_SEPARATOR.split(_BOTH.sub("", text))))
-    elif _SLASH.search(text):
-        yield from _slashed(text)
-
-
-def _stripped(parts: list[str]) -> Parts:
-    return tuple(part.strip() for part in parts)
-
-
-def _coordinated(items: Parts) -> Iterator[Parts]:
-    """Read *A, B and C*, completing the items by the words that English leaves out."""
-    if not all(items):
-        return
-    yield from _numbered(items)
-    yield from _behind_preposition(items)
-    *before, last = items
-    complete = any(_WHOLE.fullmatch(item.split()[-1]) for item in before)
-    if complete:
-        yield items
-    words = last.split()
-    for first in range(len(words) - 1, 0, -1):  # the head that the last item shares
-        head = " ".join(words[first:])
-        yield (*(f"{item} {head}" for item in before), last)
-    if not complete:
-        yield items
-    begin = items[0].split()
-    for stop in range(len(begin) - 1, 0, -1):  # the beginning that the first item shares
-        shared = " ".join(begin[:stop])
-        yield (items[0], *(f"{shared} {item}" for item in items[1:]))
-
-
-def _numbered(items: Parts) -> Iterator[Parts]:
-    """Read *type 1 and 2 diabetes* and *hepatitis B and C*."""
-    *begin, number = items[0].split()
-    last, *end = items[-1].split()
-    numbers = [number, *items[1:-1], last]
-    if not begin or not all(map(_NUMBER.fullmatch, numbers)):
-        return
-    if _COUNTED.fullmatch(begin[-1]):
-        begin[-1] = {"classes": "class"}.get(begin[-1].lower(), begin[-1][:-1])
-    yield tuple(" ".join([*begin, item, *end]) for item in numbers)
-
-
-def _behind_preposition(items: Parts) -> Iterator[Parts]:
-    """Read *cancer of the breast and ovary*, unless what follows is complete in itself."""
-    match = _PREPOSITION.match(items[0])
-    if match and not any(_WHOLE.fullmatch(item.split()[-1]) for item in items[1:]):
-        yield (items[0], *(f"{match[1]}{item}" for item in items[1:]))
-
-
-def _slashed(text: str) -> Iterator[Parts]:
-    """Read *colon/rectal cancer*: the words around the slashes are alternatives."""
-    items = _SLASH.split(text)
-    if len(items) == 2 and " " not in text:
-        yield tuple(items)
-        return
-    begin, first = _cut(items[0], -1)
-    last, end = _cut(items[-1], 1)
-    options = [first, *items[1:-1], last]
-    if not any(" " in option for option in options):
-        yield tuple(" ".join(filter(None, [begin, option, end])) for option in options)
-    yield tuple(items)
-
-
-def _cut(text: str, at: int) -> tuple[str, str]:
-    words = text.split()
-    return " ".join(words[:at]), " ".join(words[at:])
-
-
-def _han_readings(items: Parts) -> Iterator[Parts]:
-    """Read 乳腺和卵巢癌: the items share the head of the last one."""
-    *before, last = items
-    head = next((head for head in _HAN_HEADS if last.endswith(head) and last != head), "")
-    if head and not any(item.endswith(_HAN_HEADS) for item in before):
-        yield (*(f"{item}{head}" for item in before), last)
-    yield items
-
-
 _CACHE_SIZE = 1 << 16
 """Size of the caches of forms; texts repeat themselves."""
 _WORD = re.compile(r"\w+(?:-\w+)*")
-_BEGINS, _ENDS = re.compile(r"(?<!\w)(?<!\w-)"), re.compile(r"s?(?!\w)(?!-\w)")
-"""Boundaries of a whole word, with an optional plural *s*."""
+_BEGINS = re.compile(rf"(?<![^\W{HAN}])(?<!\w-)")
+_ENDS = re.compile(rf"s?(?![^\W{HAN}])(?!-\w)")
+"""Boundaries of a whole word, with an optional plural *s*; Chinese text may adjoin."""
 
 
 class MentionForms:
@@ -197,7 +42,8 @@ class MentionForms:
         """``similarity`` is that of a search; without one only names of the store are similar."""
         self._abbreviations, self._composites = abbreviations, composites
         self._appositions = appositions
-        self._is_name = lru_cache(_CACHE_SIZE)(lambda text: bool(kb.find(text)))
+        self.is_name = lru_cache(_CACHE_SIZE)(lambda text: bool(kb.rows_by_name(text)))
+        """Whether a text is a name of the store, but for case and punctuation."""
         self._search = similarity
         self._split: dict[str, Parts] = {}
 
@@ -210,7 +56,7 @@ class MentionForms:
         abbreviate another mention of the document. With the ``spans`` of mentions, those in
         appositions count, too.
         """
-        defined = LongForms.of(text) if self._abbreviations else LongForms()
+        defined = LongForms.of(text, self.is_name) if self._abbreviations else LongForms()
         if not mentions and not spans:
             return defined
         beside = self._beside(text, spans, defined) if self._appositions else ()
@@ -218,7 +64,7 @@ class MentionForms:
         if not self._abbreviations:
             return found
         texts = list(dict.fromkeys(mentions))
-        short = [t for t in texts if " " not in t and not self._is_name(t)]
+        short = [t for t in texts if " " not in t and not self.is_name(t)]
         undefined = [t for t in short if found.expand(t) is None]
         bare = [(s, long) for s in undefined for long in texts if abbreviates(s, long)]
         return LongForms([*found.items(), *bare])
@@ -233,15 +79,15 @@ class MentionForms:
         """
         for pair in find_appositions(text, spans):
             outer, inner = pair.long, pair.short
-            if self._is_name(outer):
+            if self.is_name(outer):
                 long = defined.get(inner)
                 if long is None:
-                    usable = _is_mark(inner) and not self._is_name(inner)
+                    usable = _is_mark(inner) and not self.is_name(inner)
                 else:
                     usable = long in outer or len(long.split()) > len(inner)
                 if usable:
                     yield inner, outer
-            elif " " not in outer and inner not in defined and self._is_name(inner):
+            elif " " not in outer and inner not in defined and self.is_name(inner):
                 yield outer, inner
 
     def split(self, forms: Sequence[str]) -> list[Parts]:
@@ -255,7 +101,7 @@ class MentionForms:
         return [self._split[form] for form in forms]
 
     def _similarity(self, texts: Sequence[str]) -> list[float]:
-        similarity = [float(self._is_name(text)) for text in texts]
+        similarity = [float(self.is_name(text)) for text in texts]
         others = [row for row, value in enumerate(similarity) if not value]
         if self._search is not None and others:
             found = self._search([texts[row] for row in others])
@@ -266,7 +112,7 @@ class MentionForms:
     def expand(self, text: str, long_forms: LongForms) -> str:
         """Return the long form of a mention; a name that only ends in a short form is kept."""
         long = long_forms.expand(text)
-        if long is None or (text not in long_forms and self._is_name(text)):
+        if long is None or (text not in long_forms and self.is_name(text)):
             return text
         return long
 
@@ -304,7 +150,7 @@ class MentionForms:
         """
         spans: dict[int, int] = {}
         for short, long in long_forms.items():
-            if self._is_name(long) and _WORD.fullmatch(short):
+            if self.is_name(long) and _WORD.fullmatch(short):
                 for start, end in _whole_words(text, short):
                     spans.setdefault(start, end)
         found = (Mention(start, end, text[start:end]) for start, end in sorted(spans.items()))

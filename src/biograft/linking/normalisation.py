@@ -19,8 +19,9 @@ from biograft.corpus.word_forms import GREEK, ROMAN_NUMBERS, british, singular
 from biograft.errors import ConfigError, nearest
 from biograft.text import APOSTROPHES, HAN
 
-_WIDE = dict(zip(range(0xFF01, 0xFF5F), map(chr, range(0x21, 0x7F)), strict=True))
-_PUNCTUATION = _WIDE | str.maketrans("、。【】〔〕《》〈〉「」『』·\u3000", ',.[][]<><>""""  ')
+HALF_WIDTH = dict(zip(range(0xFF01, 0xFF5F), map(chr, range(0x21, 0x7F)), strict=True))
+"""From full-width characters to those of ASCII, for ``str.translate``."""
+_PUNCTUATION = HALF_WIDTH | str.maketrans("、。【】〔〕《》〈〉「」『』·\u3000", ',.[][]<><>""""  ')
 _DIGITS = {char: value for value, char in enumerate("一二三四五六七八九", 1)}
 _ROMAN = {
     "i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6, "vii": 7, "viii": 8, "ix": 9, "x": 10,

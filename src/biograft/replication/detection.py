@@ -161,7 +161,7 @@ class _Detected:
             kb,
             FusedSearch([open_lexical_index(task.folder(work), kb)]),
             detector=self._found(task.split, model),
-            config=LinkerConfig(detection=variant.detection),
+            config=LinkerConfig(detection=variant.detection, threshold=0.0),
         )
         return {
             **task.measure(linker, self.job.data, work),

@@ -25,6 +25,10 @@ def pairs(text):
         ("von Hippel-Lindau (VHL) and cystic fibrosis (CF)",
          [("VHL", "von Hippel-Lindau"), ("CF", "cystic fibrosis")]),
         ("患慢阻，慢性阻塞性肺疾病（COPD）", [("COPD", "慢性阻塞性肺疾病")]),
+        ("诊断为前列腺增生(BPH)，BPH", [("BPH", "前列腺增生")]),
+        ("患者确诊2型糖尿病（T2DM）十年", [("T2DM", "2型糖尿病")]),
+        ("一种流行性出血热(EHF)", [("EHF", "流行性出血热")]),
+        ("其中银行的神经症(NS)", [("NS", "神经症")]),
         ("患者有慢性阻塞性肺疾病(慢阻肺)", [("慢阻肺", "慢性阻塞性肺疾病")]),
     ],
 )  # fmt: skip
@@ -121,3 +125,11 @@ def test_offsets_slice_to_both_forms(text):
 )
 def test_abbreviates(short, long, expected):
     assert abbreviates(short, long) is expected
+
+
+def test_a_chinese_long_form_is_the_longest_name_before_the_bracket():
+    names = {"心房颤动", "阵发性心房颤动"}
+    text = "入院时见阵发性心房颤动(AF)"
+    assert [a.long for a in find_abbreviations(text)] == ["入院时见阵发性心房颤动"]
+    (found,) = find_abbreviations(text, names.__contains__)
+    assert (found.long, text[found.long_start : found.long_end]) == ("阵发性心房颤动",) * 2

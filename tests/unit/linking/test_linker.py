@@ -244,7 +244,7 @@ class Backwards:
     def rank_candidates(self, texts, pool, contexts):
         self.requests += list(zip(texts, contexts, strict=True))
         scores = -pool.scores[0]
-        return self.linker._builder.by_name(pool, scores, 100)
+        return self.linker._search.builder.by_name(pool, scores, 100)
 
 
 @pytest.mark.parametrize("uses_context", [True, False])

@@ -73,13 +73,14 @@ def linker_of(kb):
 
 def answer(linker, text):
     candidates = tuple(linker.link_mentions([text])[0])
-    return linker._linked(*request_of(text), candidates, None).concept
+    return linker._linked(request_of(text), candidates, "", None, ()).concept
 
 
 def request_of(text):
     from biograft.documents import Mention
+    from biograft.linking.lookups import Lookup
 
-    return Mention(0, len(text), text), text
+    return Lookup(Mention(0, len(text), text), text)
 
 
 def test_below_its_own_limit_a_ranker_gives_nil(linker_of):

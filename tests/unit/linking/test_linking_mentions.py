@@ -8,10 +8,9 @@ from hypothesis import given, strategies as st
 from biograft.corpus.abbreviations import find_appositions
 from biograft.documents import Document, Mention
 from biograft.linking import Linker
+from biograft.linking.composites import split_composite, split_composites
 from biograft.linking.mentions import (
     MentionForms,
-    split_composite,
-    split_composites,
 )
 
 

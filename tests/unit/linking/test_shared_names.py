@@ -27,7 +27,7 @@ STORE = [
 
 @pytest.fixture
 def linker(store_of):
-    return Linker.open(store_of(STORE))
+    return Linker.open(store_of(STORE), short_forms=False)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_names_that_are_only_alike_are_not_tied(linker):
 
 def test_tied_concepts_share_the_probability(linker):
     calibration = Calibration("platt", ((10.0, 0.0),), 10)
-    linker = Linker(linker.kb, linker.search, calibration=calibration)
+    linker = Linker(linker.kb, linker.search, calibration=calibration, config=linker.config)
     (mention,) = linker(Document("", "UR")).mentions
     alone = float(calibration(mention.candidates[0].score))
     assert mention.candidates[0].probability == pytest.approx(alone / 3)

@@ -120,7 +120,7 @@ def test_names_for_an_evaluation_and_concepts_for_a_text_agree(linker, bench):
     for query in bench.queries[::7]:
         ((names,),) = linker.rank([query], 20)
         context = Context(query.context, query.start, query.end)
-        (concepts,) = linker._candidates([query.parts[0]], [context], 20)
+        (concepts,) = linker._find([query.parts[0]], [context], 20)
         distinct = list(dict.fromkeys(candidate.concept for candidate in names))
         assert distinct == [candidate.concept for candidate in concepts]
 

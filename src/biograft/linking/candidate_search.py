@@ -1,0 +1,122 @@
+"""Candidates of texts: searched in batches, ranked, calibrated, kept for texts that come again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from biograft.errors import ConfigError
+from biograft.kb import KnowledgeBase
+from biograft.linking.calibration import Calibration
+from biograft.linking.candidates import Candidate, Generator
+from biograft.linking.fusion import (
+    CandidateBuilder,
+    FusedSearch,
+    best_per_concept,
+    empty_pool,
+    fuse_scores,
+)
+from biograft.linking.queries import Context
+from biograft.linking.rankers import CandidateRanker, needs_search
+
+_CHUNK = 512
+"""Texts searched at once: enough to keep all cores busy, few enough for memory."""
+_CACHE_SIZE = 1 << 14
+"""Texts whose candidates are kept for the next batch; mentions repeat themselves."""
+
+
+class CandidateSearch:
+    """Finds the candidates of texts by a search, a ranker, or both."""
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        search: Generator | None,
+        ranker: CandidateRanker | None = None,
+        calibration: Calibration | None = None,
+    ) -> None:
+        if search is None and needs_search(ranker):
+            raise ConfigError(
+                "search: none given, and there is no ranker that finds names by itself"
+            )
+        self.fused = (
+            search if isinstance(search, FusedSearch) or search is None else FusedSearch([search])
+        )
+        self.ranker, self.calibration = ranker, calibration
+        self.builder = CandidateBuilder(kb)
+        self._known: dict[tuple[str, Context, int, int], tuple[Candidate, ...]] = {}
+
+    @property
+    def source(self) -> str:
+        """What computes the scores: generators with their weights, and the ranker."""
+        parts = [str(self.fused)] if self.fused else []
+        return " ".join([*parts, self.ranker.name] if self.ranker else parts)
+
+    @property
+    def uses_context(self) -> bool:
+        """Whether the ranker reads the text around a mention."""
+        return self.ranker is not None and self.ranker.uses_context
+
+    def find(
+        self, texts: Sequence[str], contexts: Sequence[Context], k: int, depth: int
+    ) -> list[tuple[Candidate, ...]]:
+        """Find the k best concepts of texts among ``depth`` names; equal texts are searched once.
+
+        ``contexts`` are those of the texts, or none.
+        """
+        return self._find(texts, contexts, k, depth, by_concept=True)
+
+    def find_names(
+        self, texts: Sequence[str], contexts: Sequence[Context], k: int, depth: int
+    ) -> list[tuple[Candidate, ...]]:
+        """Find the k best names of texts, one candidate per name."""
+        return self._find(texts, contexts, k, depth, by_concept=False)
+
+    def score_best(self, texts: Sequence[str]) -> list[float]:
+        """Return the score of the best name of each text; 0 without one, or without a search."""
+        if self.fused is None:
+            return [0.0] * len(texts)
+        hits = self.fused.search(texts, 1)
+        scores: list[float] = np.where(hits.rows[:, 0] >= 0, hits.scores[:, 0], 0.0).tolist()
+        return scores
+
+    def _find(
+        self,
+        texts: Sequence[str],
+        contexts: Sequence[Context],
+        k: int,
+        depth: int,
+        *,
+        by_concept: bool,
+    ) -> list[tuple[Candidate, ...]]:
+        if k < 1:
+            raise ConfigError(f"k: expected at least 1, found {k}")
+        uses_context = self.uses_context and bool(contexts)
+        around = contexts if uses_context else [Context()] * len(texts)
+        keys = [(text, context, k, depth) for text, context in zip(texts, around, strict=True)]
+        known = self._known if by_concept and not uses_context else {}
+        if len(known) > _CACHE_SIZE:
+            known.clear()
+        new = [key for key in dict.fromkeys(keys) if key not in known]
+        for start in range(0, len(new), _CHUNK):
+            chunk = new[start : start + _CHUNK]
+            pairs = [(text, context) for text, context, _, _ in chunk]
+            ranked = self._rank(pairs, k, depth, by_concept=by_concept)
+            if self.calibration is not None:
+                ranked = [self.calibration.apply(candidates) for candidates in ranked]
+            known.update(zip(chunk, map(tuple, ranked), strict=True))
+        return [known[key] for key in keys]
+
+    def _rank(
+        self, chunk: Sequence[tuple[str, Context]], k: int, depth: int, *, by_concept: bool
+    ) -> list[list[Candidate]]:
+        texts = [text for text, _ in chunk]
+        pool = self.fused.collect(texts, max(k, depth)) if self.fused else empty_pool(len(texts))
+        if self.ranker is not None:
+            contexts = [context for _, context in chunk]
+            ranked = self.ranker.rank_candidates(texts, pool, contexts)
+            return [(best_per_concept(names) if by_concept else names)[:k] for names in ranked]
+        build = self.builder.by_concept if by_concept else self.builder.by_name
+        weights = self.fused.weights if self.fused else {}
+        return build(pool, fuse_scores(pool, weights), k)
