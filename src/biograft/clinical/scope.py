@@ -192,7 +192,7 @@ class Scan:
         is_last = _LAST_WORDS.match(self.low, end) is not None
         if self.open:
             beside = not self.low[self.open[-1].end : start].strip(" \t")
-            return is_last or (beside and rule.flags == (NEGATED,))
+            return is_last or (beside and rule.rank == PHRASE and NEGATED in rule.flags)
         near = bool(self.closing) and start - self.verb_end <= _VERB_GAP
         return near and (is_last or UNCERTAIN not in rule.flags)
 
