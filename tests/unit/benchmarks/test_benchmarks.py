@@ -45,7 +45,7 @@ def test_assertion_speed_ends_with_one_json_object():
 
 
 def test_the_tables_of_the_notes_are_those_of_the_result_file():
-    """After ``python benchmarks/notes_accuracy.py --json``, print the tables with ``--markdown``."""
+    """``notes_accuracy.py`` prints them with ``--markdown``."""
     script, results = BENCHMARKS / "notes_accuracy.py", BENCHMARKS / "results"
     command = [sys.executable, str(script), "--markdown", str(results / "notes_accuracy.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
