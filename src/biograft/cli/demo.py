@@ -47,7 +47,8 @@ def demo(
     if part == "notes":
         from biograft.cli.demo_notes import demo_notes
 
-        demo_notes(out, language)
+        _check_store(out / "notes")
+        demo_notes(out / "notes", language)
         return
     if part != "start":
         raise ConfigError(f"demo: expected start or notes, found {part!r}")
@@ -65,7 +66,7 @@ def demo(
 def _build(store: Path) -> KnowledgeBase:
     from biograft.kb import KnowledgeBase, build_starter
 
-    check_store(store)
+    _check_store(store)
     typer.echo(f"$ biograft kb build starter -o {store}")
     print_report(build_starter(store, overwrite=True))
     start = time.perf_counter()
@@ -74,7 +75,7 @@ def _build(store: Path) -> KnowledgeBase:
     return base
 
 
-def check_store(store: Path) -> None:
+def _check_store(store: Path) -> None:
     """Refuse to replace a store that no earlier demo has made."""
     from biograft.kb.manifest import is_store, read_manifest
 

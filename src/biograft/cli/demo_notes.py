@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from biograft.cli.demo import check_store
 from biograft.cli.evaluate_findings import FINDING_TYPES, print_findings
 from biograft.cli.kb import print_report
 from biograft.cli.options import split_list
@@ -22,7 +21,7 @@ _SHOWN = {"en": "ed-07", "zh": "zh-01"}
 """The note that is printed, one of those that rules are developed on."""
 
 
-def demo_notes(out: Path, language: str) -> None:
+def demo_notes(store: Path, language: str) -> None:
     """Link the held-out notes of a language, and compare the findings with the gold standard."""
     from biograft.evaluation import evaluate_findings, read_assertions
     from biograft.kb import BuildConfig, KnowledgeBase, build_store
@@ -31,8 +30,6 @@ def demo_notes(out: Path, language: str) -> None:
 
     if language not in _SHOWN:
         raise ConfigError(f"--language: expected {' or '.join(_SHOWN)}, found {language!r}")
-    store = out / "notes"
-    check_store(store)
     typer.echo(f"$ biograft kb build starter clinical-findings -o {store}")
     sources = tuple(SourceConfig(path=Path(name)) for name in ("starter", "clinical-findings"))
     print_report(build_store(BuildConfig(sources=sources), store, overwrite=True))
