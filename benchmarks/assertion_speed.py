@@ -1,6 +1,6 @@
 """Speed of assertion status: sentences per second of one core, against negspacy where it is given.
 
-The sentences are those of the synthetic notes in tests/data/notes, with their mentions. A sentence
+The sentences are those of the synthetic notes of the package, with their mentions. A sentence
 is one call of assert_status; "notes" are whole notes in one call each. Times are CPU time of one
 process, the median of several runs. The negation F1 is measured on sentences, without the note
 around them, since negspacy knows no sections.
@@ -30,7 +30,6 @@ from biograft.evaluation import AssertionDocument, read_assertions
 from biograft.metrics.precision_recall import Counts
 from biograft.replication.results import describe_commit, describe_machine
 
-NOTES = Path(__file__).parents[1] / "tests" / "data" / "notes"
 LANGUAGES = ("en", "zh")
 
 
@@ -45,9 +44,7 @@ class Marked(NamedTuple):
 def read_notes(language: str) -> list[AssertionDocument]:
     """Read the notes of a language, both halves."""
     return [
-        note
-        for half in ("dev", "test")
-        for note in read_assertions(NOTES / f"{language}-{half}.jsonl")
+        note for half in ("dev", "test") for note in read_assertions(f"notes-{language}-{half}")
     ]
 
 

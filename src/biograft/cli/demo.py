@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biograft.cli.kb import print_concept, print_matches, print_report
-from biograft.errors import MissingExtraError, OutputError
+from biograft.errors import ConfigError, MissingExtraError, OutputError
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
@@ -29,11 +29,29 @@ _STEPS, _LEARNING_RATE, _MAX_LENGTH = 150, 2e-3, 48
 
 
 def demo(
+    part: Annotated[
+        str,
+        typer.Argument(
+            metavar="[start|notes]",
+            help="start: build, train, link and evaluate; notes: find findings in clinical notes.",
+        ),
+    ] = "start",
     out: Annotated[
         Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the files of the demo.")
     ] = Path("demo"),
+    language: Annotated[
+        str, typer.Option(metavar="en|zh", help="Of notes: the language of the notes.")
+    ] = "en",
 ) -> None:
-    """Build, train, link and evaluate on built-in data."""
+    """Build, train, link and evaluate on built-in data, or find findings in clinical notes."""
+    if part == "notes":
+        from biograft.cli.demo_notes import demo_notes
+
+        _check_store(out / "notes")
+        demo_notes(out / "notes", language)
+        return
+    if part != "start":
+        raise ConfigError(f"demo: expected start or notes, found {part!r}")
     # so small an encoder is faster with one thread than with several
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     base = _build(out / "starter")
@@ -61,7 +79,7 @@ def _check_store(store: Path) -> None:
     """Refuse to replace a store that no earlier demo has made."""
     from biograft.kb.manifest import is_store, read_manifest
 
-    if is_store(store) and [s["format"] for s in read_manifest(store)["sources"]] != ["jsonl"]:
+    if is_store(store) and {s["format"] for s in read_manifest(store)["sources"]} != {"jsonl"}:
         raise OutputError(f"{store}: not made by a demo; choose another folder with -o")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biograft.cli.evaluate_assertion import assertion
+from biograft.cli.evaluate_findings import findings
 from biograft.cli.evaluate_link import link
 from biograft.cli.evaluate_task import task
 from biograft.cli.options import (
@@ -137,3 +138,4 @@ def _score_cells(score: Score) -> str:
 
 app.command()(task)
 app.command()(assertion)
+app.command()(findings)

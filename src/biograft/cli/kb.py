@@ -51,7 +51,8 @@ def build(
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="Files or folders to read; 'starter' is the built-in knowledge base; "
+            help="Files or folders to read; 'starter' is the built-in knowledge base, "
+            "'clinical-findings' has more findings; "
             "a single .toml file describes a whole build.",
         ),
     ],

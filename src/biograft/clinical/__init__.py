@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Trigger as Trigger,
         assert_documents as assert_documents,
         assert_status as assert_status,
+        status_of as status_of,
     )
     from biograft.clinical.measurements import (
         Measurement as Measurement,

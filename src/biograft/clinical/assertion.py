@@ -262,6 +262,16 @@ def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion
     return Assertion(*_VALUES[bits], section, triggers)
 
 
+def status_of(flags: Iterable[str]) -> str:
+    """Return the status of a mention in one word, of the flags that hold for it.
+
+    >>> status_of(["negated", "historical"])
+    'absent'
+    """
+    held = frozenset(flags)
+    return next((name for flag, name in _ORDER if FLAGS[flag] in held), "present")
+
+
 def _values(bits: int) -> tuple[bool, bool, bool, bool, bool, bool, bool, str]:
     """Return the flags of a bit mask, and its status."""
     flags = [bool(bits & 1 << flag) for flag in range(len(FLAGS))]

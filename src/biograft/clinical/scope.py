@@ -192,8 +192,10 @@ class Scan:
         is_last = _LAST_WORDS.match(self.low, end) is not None
         if self.open:
             beside = not self.low[self.open[-1].end : start].strip(" \t")
-            return is_last or (beside and rule.flags == (NEGATED,))
+            return is_last or (beside and rule.rank == PHRASE and NEGATED in rule.flags)
         near = bool(self.closing) and start - self.verb_end <= _VERB_GAP
+        if near and self.separator is not None and self.separator[0] > self.verb_end:
+            return is_last  # *it occurred in ten, and none died*
         return near and (is_last or UNCERTAIN not in rule.flags)
 
     def _forward(self, start: int, end: int, rule: CompiledRule) -> None:

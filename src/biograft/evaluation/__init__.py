@@ -39,6 +39,12 @@ if TYPE_CHECKING:
         TextResult as TextResult,
         evaluate_text as evaluate_text,
     )
+    from biograft.evaluation.findings import (
+        Finding as Finding,
+        FindingMistake as FindingMistake,
+        FindingsResult as FindingsResult,
+        evaluate_findings as evaluate_findings,
+    )
     from biograft.evaluation.gold import (
         GOLD_FORMATS as GOLD_FORMATS,
         TEXT_FORMATS as TEXT_FORMATS,

@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from biograft.errors import FormatError, nearest
 from biograft.metrics.precision_recall import Counts
 from biograft.sources.files import read_lines
 
-_MENTION_KEYS = frozenset(("start", "end", "text", "status", "concept", "typo"))
+_MENTION_KEYS = frozenset(("start", "end", "text", "status", "concept", "name", "typo"))
+NOTES = ("notes-en-dev", "notes-en-test", "notes-zh-dev", "notes-zh-test")
+"""Gold standards that ship with biograft: synthetic notes, half of them held out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,10 @@ class GoldAssertion:
     start: int
     end: int
     flags: frozenset[str]
+    concept: str | None = None
+    """Id of its concept, where the gold standard has it."""
+    typo: bool = False
+    """Whether it is misspelt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +104,20 @@ def _percent(value: float) -> float:
 def read_assertions(path: str | Path) -> Iterator[AssertionDocument]:
     """Read a gold standard of assertion status, one JSON object a line.
 
-    >>> list(read_assertions("notes.jsonl"))  # doctest: +SKIP
+    A name of ``NOTES`` stands for the notes that ship with biograft.
+
+    >>> len(list(read_assertions("notes-en-test")))
+    29
     """
-    path = Path(path)
+    if str(path) in NOTES and not Path(path).exists():
+        name = str(path).removeprefix("notes-")
+        with as_file(files("biograft.starter") / "notes" / f"{name}.jsonl") as shipped:
+            yield from _read_lines(shipped)
+        return
+    yield from _read_lines(Path(path))
+
+
+def _read_lines(path: Path) -> Iterator[AssertionDocument]:
     for number, line in read_lines(path):
         if not line.strip():
             continue
@@ -134,7 +152,8 @@ def _read_mention(values: Any, text: str) -> GoldAssertion:
     for flag in values["status"]:
         if flag not in FLAGS:
             raise ValueError(f"unknown status {flag!r}; {nearest(str(flag), FLAGS)}")
-    return GoldAssertion(start, end, frozenset(values["status"]))
+    concept, typo = values.get("concept"), bool(values.get("typo"))
+    return GoldAssertion(start, end, frozenset(values["status"]), concept, typo)
 
 
 def evaluate_assertions(

@@ -17,7 +17,8 @@ from biograft.sources.format import Block, Format, Item, SourceConfig, find_form
 from biograft.sources.log import ReadLog
 
 STARTER = "starter"
-"""The path that means the knowledge base shipped with the package."""
+BUILT_IN = {STARTER: "concepts", "clinical-findings": "findings"}
+"""Sources that ship with biograft, and their folders in the package."""
 
 FORMATS: Registry[Format] = Registry(
     "source format",
@@ -62,8 +63,9 @@ def resolve(config: SourceConfig) -> SourceConfig:
     """Complete a configuration: path of the starter, format by content, language codes."""
     languages = tuple(language_code(tag) for tag in config.languages)
     is_there = exists(config.path)
-    if config.path == Path(STARTER) and not is_there:
-        return replace(config, path=starter_folder(), format="jsonl", languages=languages)
+    if str(config.path) in BUILT_IN and not is_there:
+        folder = built_in_folder(str(config.path))
+        return replace(config, path=folder, format="jsonl", languages=languages)
     if not is_there:
         raise InputError("does not exist", path=config.path, remedy="check the path")
     _refuse_store(config.path)
@@ -104,9 +106,9 @@ def _refuse_store(path: Path) -> None:
         )
 
 
-def starter_folder() -> Path:
-    """Return the folder of the starter knowledge base inside the package."""
-    return Path(str(resources.files("biograft.starter"))) / "concepts"
+def built_in_folder(name: str) -> Path:
+    """Return the folder of a source that ships with biograft."""
+    return Path(str(resources.files("biograft.starter"))) / BUILT_IN[name]
 
 
 def _keep(item: Item, config: SourceConfig, log: ReadLog, unnamed: set[str]) -> Item | None:

@@ -42,3 +42,14 @@ def test_assertion_speed_ends_with_one_json_object():
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["sentences_per_second"] > 1000
     assert result["languages"]["zh"]["negation"]["f1"] > 96
+
+
+def test_the_tables_of_the_notes_are_those_of_the_result_file():
+    """``notes_accuracy.py`` prints them with ``--markdown``."""
+    script, results = BENCHMARKS / "notes_accuracy.py", BENCHMARKS / "results"
+    command = [sys.executable, str(script), "--markdown", str(results / "notes_accuracy.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    page = (BENCHMARKS.parent / "docs" / "clinical.md").read_text(encoding="utf-8")
+    first, second = done.stdout.strip().split("\n\n")
+    assert first in page
+    assert second in page

@@ -35,7 +35,7 @@ def test_command_names():
         "kb": ("build", "formats", "info", "show", "search", "export", "diff"),
         "graph": ("embed", "evaluate", "neighbours"),
         "corpus": ("convert", "formats", "annotate", "segment", "tasks"),
-        "evaluate": ("assertion", "link", "task", "text"),
+        "evaluate": ("assertion", "findings", "link", "task", "text"),
         "recipe": ("list", "show"),
         "checkpoint": ("import", "export", "average"),
         "probe": ("cloze", "attention", "similarity"),

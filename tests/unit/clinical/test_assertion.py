@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 
 import pytest
 from marked_sentences import marked_lines, parse
@@ -202,13 +201,10 @@ def test_rules_of_a_file_replace_the_shipped_ones(rule_file):
         RuleAssertions("zh", path)
 
 
-NOTES = Path(__file__).parents[2] / "data" / "notes"
-
-
 @pytest.mark.parametrize("half", ["en-dev", "en-test", "zh-dev", "zh-test"])
 def test_negation_in_the_notes(half):
     from biograft.evaluation import evaluate_assertions, read_assertions
 
-    result = evaluate_assertions(read_assertions(NOTES / f"{half}.jsonl"))
+    result = evaluate_assertions(read_assertions(f"notes-{half}"))
     assert result.flags["negated"].f1 > 0.96
     assert result.accuracy > 0.94
