@@ -7,15 +7,16 @@ lexical        LexicalIndex.search against scikit-learn's tf-idf of trigrams, pr
 encode         TextEncoder against the evaluation of SapBERT as published (25 tokens, 32 bits)
 search         ExactSearch against faiss.IndexFlatIP, batches of 256 queries, faiss with BLAS
 annotate       annotation of text, in MB per second of a processor
-lexical_1m     1 million names: building and searching the index, a cold start, memory
+lexical_1m     1 million names: building and searching the index, linking, a cold start, memory
 lexical_73k, lexical_large  the same with 73,000 and 4 million names                    (--full)
 lexical_15m    the same with 15 million names            (--parts lexical_15m; takes hours)
 search_large   1 million vectors                                                        (--full)
 ncbi           lexical, on the NCBI dictionary and the mentions of its train split        (--full)
 scispacy       scispaCy 0.6.2's candidate generator on the same                          (--full)
 
-A cold start is a fresh process of `biograft link` that links one sentence, with the index on disk;
-unique memory is what such a process shares with no other, alone and with eight at once.
+A cold start is a fresh process of `biograft link` that links one sentence, with the index on disk
+and in the file cache. Resident memory is the most that such a process has, mapped files included;
+unique memory is what it shares with no other, alone and with eight at once.
 
     python benchmarks/linking_speed.py --quick --json       some minutes, most for a million names
     python benchmarks/linking_speed.py --full --json >benchmarks/results/linking_speed.json

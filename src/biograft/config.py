@@ -71,7 +71,7 @@ def set_value(values: MutableMapping[str, Any], override: str) -> None:
 
 def from_mapping(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
     """Build a frozen dataclass from plain values, checking every key and type."""
-    hints = typing.get_type_hints(cls)
+    hints = _hints_of(cls)
     known = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
     table = where.removesuffix(".") + ": " if where.endswith(".") else where
     for key in values:
@@ -241,6 +241,11 @@ def check_fields(config: Any, prefix: str = "") -> None:
     """Check the fields of a dataclass against the constraints of their annotations."""
     for name, hint in _constrained_fields(type(config)):  # type: ignore[arg-type]
         _check_value(getattr(config, name), hint, f"{prefix}{name}")
+
+
+@functools.cache
+def _hints_of(cls: type[Any]) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
 
 
 @functools.cache

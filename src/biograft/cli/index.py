@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,7 @@ from biograft.errors import ConfigError
 from biograft.progress import Progress
 
 if TYPE_CHECKING:
+    from biograft.kb import KnowledgeBase
     from biograft.linking import IndexConfig
     from biograft.linking.dense.encoders import NameEncoder
 
@@ -114,10 +116,26 @@ def index(
         config = _index_config(lang, steps, dense)
         manifest = build_index(base, out, loaded, config, overwrite=overwrite, progress=progress)
     seconds = round(sum(progress.seconds.values()), 3)
+    _compile_for_linking(base, out, progress)
     if as_json:
         print_json({"index": str(out), **manifest, "seconds": seconds})
     else:
         _print_index(manifest, out, seconds)
+
+
+def _compile_for_linking(base: KnowledgeBase, out: Path, progress: Progress) -> None:
+    """Compile now what `biograft link` needs for long texts, since the user waits anyway."""
+    from biograft.compiled import BUDGET
+    from biograft.linking import Linker
+
+    if not base.n_names:
+        return
+    progress.start("compile for linking")
+    BUDGET.end()
+    # a transformers encoder, which would be loaded again, has no loops to compile
+    linker = Linker.open(base, out, search="lexical" if "torch" in sys.modules else None)
+    linker(f"{base.name_at(0)} was found, {base.name_at(0)}x was not.")
+    progress.finish()
 
 
 def _refuse(options: dict[str, Any], reason: str) -> None:

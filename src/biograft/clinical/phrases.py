@@ -94,19 +94,27 @@ class PhraseTrie(Generic[R]):
     def __init__(self, *, characters: bool, fillers: Collection[str] = ()) -> None:
         self.root: Node = {}
         self.characters = characters
+        self._tokens: dict[str, list[str]] = {}
         self._fillers = frozenset(fillers) | ({"-"} if not characters else set())
 
     def add(self, phrase: str, rule: R | None) -> list[R | None]:
         """Add a phrase, and return all rules that it has now; None says to pass it over."""
-        pattern = _CHARACTERS if self.characters else _WORDS
         node = self.root
-        for part in _AT_PLACEHOLDERS.split(phrase):
-            tokens = [part] if _PLACEHOLDERS.fullmatch(part) else pattern.findall(part)
-            for token in tokens:
+        for word in phrase.split(" "):
+            for token in self._tokens.get(word) or self._split(word):
                 node = node.setdefault(token, {})
         rules: list[R | None] = node.setdefault(_RULES, [])
         rules.append(rule)
         return rules
+
+    def _split(self, word: str) -> list[str]:
+        """Split a word of phrases into tokens, and keep them: phrases share most words."""
+        pattern = _CHARACTERS if self.characters else _WORDS
+        tokens: list[str] = []
+        for part in _AT_PLACEHOLDERS.split(word):
+            tokens += [part] if _PLACEHOLDERS.fullmatch(part) else pattern.findall(part)
+        self._tokens[word] = tokens
+        return tokens
 
     def starts(self) -> dict[str, tuple[frozenset[str], R | None]]:
         """Return the tokens whose rule, if any, is known unless one of some tokens follows.

@@ -138,8 +138,10 @@ def build_arrays(
     texts = join_texts(forms)
     vocabulary, n_grams, total = build_vocabulary(texts)
     grams, ends = encode_texts(texts, vocabulary, total)
+    del texts  # with millions of names these hold a gigabyte
     progress.start("inverting")
     weights = weigh(grams, ends, n_grams)
+    del grams, ends
     of_row = _renumber(of_row, weights.ranks)
     substitution = None
     if config.synonym_substitution:
