@@ -151,7 +151,7 @@ def _resource(
             "extension": extension,
             "status": "preliminary",
             "code": code,
-            "dataAbsentReason": _concept("data-absent-reason", "unknown"),
+            **_value(mention),
         }
         return {**values, "derivedFrom": [{"reference": source}]} if source else values
     values = {
@@ -162,6 +162,14 @@ def _resource(
         "subject": _NO_PATIENT,
     }
     return {**values, "evidence": [{"detail": [{"reference": source}]}]} if source else values
+
+
+def _value(mention: LinkedMention) -> Resource:
+    """Return the value of an Observation as the text has it, which is not parsed."""
+    text = _clean("; ".join(each.text for each in mention.measurements))
+    if text:
+        return {"valueString": text}
+    return {"dataAbsentReason": _concept("data-absent-reason", "unknown")}
 
 
 def _condition_status(mention: LinkedMention) -> Resource:
@@ -221,6 +229,7 @@ def _extension(mention: LinkedMention, document: str) -> Resource:
         ("text", "valueString", _clean(mention.text)),
         ("status", "valueCode", mention.status),
         ("section", "valueString", _clean(section or "")),
+        ("measurement", "valueString", _clean("; ".join(m.text for m in mention.measurements))),
         ("score", "valueDecimal", round(first.score, DECIMALS)),
         ("probability", "valueDecimal", mention.probability and round(mention.probability, 6)),
     ]

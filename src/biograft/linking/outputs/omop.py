@@ -128,6 +128,7 @@ def _modifiers(mention: LinkedMention, document: str, run: OutputRun) -> str:
             "section": mention.section,
         }
     values["concept"], values["name"] = _qualified(mention.concept, run), mention.name
+    values["measurement"] = "; ".join(each.text for each in mention.measurements)
     values["document"] = document
     pairs = (f"{key}={_value(value)}" for key, value in values.items() if value)
     return ",".join(pairs)[:_MAX_MODIFIERS]

@@ -70,6 +70,11 @@ def test_what_the_text_says(base):
     assert TEXT[int(rows[1]["offset"]) :].startswith("fever")
 
 
+def test_a_value_is_a_modifier(base):
+    (row,) = rows_of(base, Document("7", "Fever 39.1 °C, resting"))
+    assert ",measurement=39.1 °C" in row["term_modifiers"]
+
+
 def test_only_ids_of_omop_are_concept_ids(base):
     rows = rows_of(base, Document("7", "Diabetes, cold, fever"))
     assert [row["note_nlp_concept_id"] for row in rows] == ["201826", "0", "0"]
