@@ -119,6 +119,8 @@ def _left_out(mention: LinkedMention) -> str:
         reason = "findings that are neither conditions nor observations"
     elif mention.hypothetical:
         reason = "hypothetical findings"
+    elif mention.conditional:
+        reason = "conditional findings"
     elif mention.other_person:
         reason = "findings of other persons"
     elif mention.family and (mention.negated or mention.uncertain):

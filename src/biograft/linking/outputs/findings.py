@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from biograft.clinical import FLAGS
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
 from biograft.linking.outputs.output import OutputRun
 from biograft.linking.outputs.report import report_document
@@ -22,12 +23,7 @@ COLUMNS: dict[str, type] = {
     "score": float,
     "probability": float,
     "status": str,
-    "negated": bool,
-    "uncertain": bool,
-    "historical": bool,
-    "hypothetical": bool,
-    "family": bool,
-    "other_person": bool,
+    **dict.fromkeys(FLAGS, bool),
     "section": str,
     "measurements": list,
     "tied": list,
@@ -35,7 +31,6 @@ COLUMNS: dict[str, type] = {
     "ids": list,
 }
 """The columns of a table of findings, with the type of their values; lists are of texts."""
-FLAGS = ("negated", "uncertain", "historical", "hypothetical", "family", "other_person")
 
 
 def reported(documents: Iterable[LinkedDocument], run: OutputRun) -> Iterator[LinkedDocument]:

@@ -102,6 +102,7 @@ def _exists(mention: LinkedMention) -> str | None:
         mention.negated
         or mention.uncertain
         or mention.hypothetical
+        or mention.conditional
         or mention.family
         or mention.other_person
     )
@@ -123,7 +124,8 @@ def _modifiers(mention: LinkedMention, document: str, run: OutputRun) -> str:
             "negated": _yes_or_no(mention.negated),
             "subject": subject,
             "uncertain": _yes_or_no(mention.uncertain),
-            "conditional": _yes_or_no(mention.hypothetical),
+            "hypothetical": _yes_or_no(mention.hypothetical),
+            "conditional": _yes_or_no(mention.conditional),
             "historical": _yes_or_no(mention.historical),
             "section": mention.section,
         }

@@ -65,7 +65,7 @@ def test_what_the_text_says(base):
     ]
     assert "negated=yes,subject=patient" in rows[1]["term_modifiers"]
     assert "subject=family" in rows[4]["term_modifiers"]
-    assert "conditional=yes" in rows[5]["term_modifiers"]
+    assert "hypothetical=yes" in rows[5]["term_modifiers"]
     assert [int(row["note_nlp_id"]) for row in rows] == [1, 2, 3, 4, 5, 6]
     assert TEXT[int(rows[1]["offset"]) :].startswith("fever")
 
