@@ -9,6 +9,7 @@ import typer
 
 from biograft.cli.options import Json, Overwrite, Quiet, print_json, split_list
 from biograft.progress import Progress
+from biograft.terminal import visible
 
 if TYPE_CHECKING:
     from biograft.kb import Change, StoreDiff
@@ -86,7 +87,7 @@ def _print(changes: StoreDiff, limit: int) -> None:
     for kind, n in changes.counts.items():
         typer.echo(f"{kind:14} {n:>11,}  {CHANGES[kind]}")
         for change in changes.examples(kind, limit):
-            typer.echo(f"{'':28}{_line(change)}")
+            typer.echo(visible(f"{'':28}{_line(change)}"))
 
 
 def _line(change: Change) -> str:

@@ -11,6 +11,7 @@ import typer
 
 from biograft.errors import ConfigError
 from biograft.languages import language_code
+from biograft.terminal import visible
 
 if TYPE_CHECKING:
     from biograft.corpus.inputs import Inputs
@@ -271,9 +272,10 @@ def report_inputs(inputs: Inputs) -> bool:
         for reason, n in faults.counts.items():
             typer.echo(f"warning: {n:,} records {what}: {reason}", err=True)
             for example in faults.examples[reason][:1]:
-                typer.echo(f"  {example.path}:{example.line}: {example.text}", err=True)
+                line = f"  {example.path}:{example.line}: {example.text}"
+                typer.echo(visible(line), err=True)
     for error in inputs.skipped:
-        typer.echo(f"skipped: {error}", err=True)
+        typer.echo(visible(f"skipped: {error}"), err=True)
     return bool(inputs.log.rejected.counts or inputs.skipped)
 
 

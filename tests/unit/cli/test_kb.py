@@ -447,3 +447,31 @@ def test_diff_refuses_a_file_before_comparing(run_main, store, tmp_path):
     done = run_main("kb", "diff", store, store, "-o", tmp_path / "c.csv")
     assert (done.code, done.out) == (2, "")
     assert "ends in .tsv, .jsonl" in done.err
+
+
+def test_names_and_rejected_lines_cannot_command_the_terminal(run_main, write, tmp_path):
+    evil = "flu\x1b[2J\x9b31m\u202e\x07"
+    lines = [
+        {
+            "id": "D1",
+            "name": evil,
+            "definition": evil,
+            "ids": [{"id": f"X:{evil}", "kind": "xref"}],
+        },
+        {"id": "D2", "name": "cold", "relations": [{"relation": "is-a", "tail": evil}]},
+    ]
+    source = write("evil.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    store = tmp_path / "EVIL"
+    calls = [
+        ("kb", "build", source, "-o", store),
+        ("kb", "show", store, "D1"),
+        ("kb", "search", store, "flu"),
+        ("kb", "show", store, evil),
+        ("link", evil, "--kb", store),
+        ("link", f"{evil}.txt", "--kb", store),
+    ]
+    for call in calls:
+        done = run_main(*call)
+        shown = done.out + done.err
+        assert "\\x1b[2J" in shown
+        assert set("\x1b\x9b\u202e\x07").isdisjoint(shown)

@@ -119,6 +119,8 @@ def _left_out(mention: LinkedMention) -> str:
         reason = "findings that are neither conditions nor observations"
     elif mention.hypothetical:
         reason = "hypothetical findings"
+    elif mention.conditional:
+        reason = "conditional findings"
     elif mention.other_person:
         reason = "findings of other persons"
     elif mention.family and (mention.negated or mention.uncertain):
@@ -151,7 +153,7 @@ def _resource(
             "extension": extension,
             "status": "preliminary",
             "code": code,
-            "dataAbsentReason": _concept("data-absent-reason", "unknown"),
+            **_value(mention),
         }
         return {**values, "derivedFrom": [{"reference": source}]} if source else values
     values = {
@@ -162,6 +164,14 @@ def _resource(
         "subject": _NO_PATIENT,
     }
     return {**values, "evidence": [{"detail": [{"reference": source}]}]} if source else values
+
+
+def _value(mention: LinkedMention) -> Resource:
+    """Return the value of an Observation as the text has it, which is not parsed."""
+    text = _clean("; ".join(each.text for each in mention.measurements))
+    if text:
+        return {"valueString": text}
+    return {"dataAbsentReason": _concept("data-absent-reason", "unknown")}
 
 
 def _condition_status(mention: LinkedMention) -> Resource:
@@ -221,6 +231,7 @@ def _extension(mention: LinkedMention, document: str) -> Resource:
         ("text", "valueString", _clean(mention.text)),
         ("status", "valueCode", mention.status),
         ("section", "valueString", _clean(section or "")),
+        ("measurement", "valueString", _clean("; ".join(m.text for m in mention.measurements))),
         ("score", "valueDecimal", round(first.score, DECIMALS)),
         ("probability", "valueDecimal", mention.probability and round(mention.probability, 6)),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from biograft.clinical import FLAGS
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
 from biograft.linking.outputs.output import OutputRun
 from biograft.linking.outputs.report import report_document
@@ -22,19 +23,14 @@ COLUMNS: dict[str, type] = {
     "score": float,
     "probability": float,
     "status": str,
-    "negated": bool,
-    "uncertain": bool,
-    "historical": bool,
-    "hypothetical": bool,
-    "family": bool,
-    "other_person": bool,
+    **dict.fromkeys(FLAGS, bool),
     "section": str,
+    "measurements": list,
     "tied": list,
     "found_by": str,
     "ids": list,
 }
 """The columns of a table of findings, with the type of their values; lists are of texts."""
-FLAGS = ("negated", "uncertain", "historical", "hypothetical", "family", "other_person")
 
 
 def reported(documents: Iterable[LinkedDocument], run: OutputRun) -> Iterator[LinkedDocument]:
@@ -74,6 +70,7 @@ def _row(document: str, mention: LinkedMention) -> dict[str, Any]:
         "status": mention.status,
         **{flag: getattr(mention, flag) if said else None for flag in FLAGS},
         "section": mention.section,
+        "measurements": [each.text for each in mention.measurements],
         "tied": list(mention.ambiguous) if answer else [],
         "found_by": None if first is None else found_by(first),
         "ids": list(answer.ids) if answer else [],

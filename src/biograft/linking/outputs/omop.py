@@ -102,6 +102,7 @@ def _exists(mention: LinkedMention) -> str | None:
         mention.negated
         or mention.uncertain
         or mention.hypothetical
+        or mention.conditional
         or mention.family
         or mention.other_person
     )
@@ -123,11 +124,13 @@ def _modifiers(mention: LinkedMention, document: str, run: OutputRun) -> str:
             "negated": _yes_or_no(mention.negated),
             "subject": subject,
             "uncertain": _yes_or_no(mention.uncertain),
-            "conditional": _yes_or_no(mention.hypothetical),
+            "hypothetical": _yes_or_no(mention.hypothetical),
+            "conditional": _yes_or_no(mention.conditional),
             "historical": _yes_or_no(mention.historical),
             "section": mention.section,
         }
     values["concept"], values["name"] = _qualified(mention.concept, run), mention.name
+    values["measurement"] = "; ".join(each.text for each in mention.measurements)
     values["document"] = document
     pairs = (f"{key}={_value(value)}" for key, value in values.items() if value)
     return ",".join(pairs)[:_MAX_MODIFIERS]

@@ -115,6 +115,18 @@ def test_relatives_observations_and_what_is_no_fact(bundle, losses):
     }
 
 
+def test_conditional_findings_are_left_out(bundle, losses):
+    assert resources(bundle("Fever on exertion.")) == []
+    assert losses == {"conditional findings": 1}
+
+
+def test_a_value_stands_with_its_observation(bundle):
+    first, second = resources(bundle("Glucose 8.2 mmol/L. Glucose was measured."))
+    assert (first["valueString"], "dataAbsentReason" in first) == ("8.2 mmol/L", False)
+    assert ("valueString" in second, "dataAbsentReason" in second) == (False, True)
+    assert position(first)["measurement"] == "8.2 mmol/L"
+
+
 def test_positions_and_texts(bundle):
     for resource in resources(bundle()):
         place = position(resource)
@@ -174,6 +186,7 @@ ODD = [
     "no finding here",
     "Diabetes.\x00 Control\x1b characters, \ud83d fever\n\nasthma",
     "😀 fever",
+    "Glucose 8.2 mmol/L",
 ]
 
 

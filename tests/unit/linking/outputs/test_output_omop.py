@@ -65,9 +65,14 @@ def test_what_the_text_says(base):
     ]
     assert "negated=yes,subject=patient" in rows[1]["term_modifiers"]
     assert "subject=family" in rows[4]["term_modifiers"]
-    assert "conditional=yes" in rows[5]["term_modifiers"]
+    assert "hypothetical=yes" in rows[5]["term_modifiers"]
     assert [int(row["note_nlp_id"]) for row in rows] == [1, 2, 3, 4, 5, 6]
     assert TEXT[int(rows[1]["offset"]) :].startswith("fever")
+
+
+def test_a_value_is_a_modifier(base):
+    (row,) = rows_of(base, Document("7", "Fever 39.1 °C, resting"))
+    assert ",measurement=39.1 °C" in row["term_modifiers"]
 
 
 def test_only_ids_of_omop_are_concept_ids(base):
