@@ -111,7 +111,7 @@ def test_lines_as_terms(run):
 
 def test_mentions_of_a_pubtator_file(run, write):
     path = write("a.pubtator", PUBTATOR)
-    (document,) = documents(run(path, "--json"))
+    (document,) = documents(run(path, "--json", "--threshold", "0"))
     assert document["id"] == "7"
     assert [(m["text"], m["concept"]) for m in document["mentions"]] == [
         ("Flu", "D1"),
@@ -261,7 +261,7 @@ def test_given_and_found_mentions(run, write):
 
 def test_json_lines_and_documents_on_standard_input(run):
     line = {"id": "n1", "text": "High fevr", "mentions": [{"start": 5, "end": 9}]}
-    (document,) = documents(run("-", "--json", stdin=json.dumps(line) + "\n"))
+    (document,) = documents(run("-", "--json", "--threshold", "0", stdin=json.dumps(line) + "\n"))
     assert (document["id"], document["mentions"][0]["concept"]) == ("n1", "D2")
     assert documents(run("-", "--json", stdin=PUBTATOR))[0]["id"] == "7"
 

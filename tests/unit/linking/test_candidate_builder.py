@@ -76,6 +76,7 @@ def plain(kb, pool, scores, k, *, by_concept):
                 Candidate(
                     kb.id_at(concept), kb.name_at(concept), kb.name(row).text,
                     float(scores[text, names[0]]), evidence=tuple(evidence),
+                    types=tuple(kind.code for kind in kb.concept_at(concept).types),
                 )
             )  # fmt: skip
         if by_concept and candidates and candidates[0].score >= SAME_NAME:

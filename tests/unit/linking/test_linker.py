@@ -15,8 +15,8 @@ from biograft.linking import (
     Linker,
     LinkerConfig,
     build_index,
+    candidate_search,
     fit_calibration,
-    linker as linker_module,
 )
 from biograft.linking.lexical import LexicalIndex
 from biograft.linking.queries import label_examples
@@ -155,7 +155,7 @@ def test_many_mentions_give_what_one_gives(linker):
 def test_what_is_remembered_does_not_change_what_is_answered(kb, linker, monkeypatch):
     texts = ["cold", "breast cancer", "heart attak"]
     fresh = linker.link_mentions(texts)
-    monkeypatch.setattr(linker_module, "_CACHE_SIZE", 1)
+    monkeypatch.setattr(candidate_search, "_CACHE_SIZE", 1)
     assert linker.link_mentions([*texts, "diabetes"])[:3] == fresh == linker.link_mentions(texts)
     assert linker.link_mentions(texts, k=1) == [found[:1] for found in fresh]
 
