@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from biograft.config import check_choice
 from biograft.corpus.cleaning import CleaningConfig
 from biograft.errors import ConfigError
+from biograft.linking.config import MENTIONS
 from biograft.linking.lexical.index import NORMALISED
 
 
@@ -31,12 +33,21 @@ class AnnotationConfig:
     """Names never to match, such as *included*."""
     index: Path | None = None
     """The index that the linker searches, possibly a dense one; none: lexical search."""
+    mentions: str = "find"
+    """``find`` names in the texts, take the mentions that documents have by the concept ids that
+    these state (``given``), or ``both``: names count where they overlap no given mention."""
     cleaning: CleaningConfig | None = field(default_factory=CleaningConfig)
     """How text is cleaned before; none: text stays as it is."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.threshold) and 0 <= self.threshold <= 1):
             raise ConfigError(f"threshold: expected 0 to 1, found {self.threshold}")
+        check_choice("mentions", self.mentions, MENTIONS)
+        if self.mentions != "find" and self.cleaning is not None:
+            raise ConfigError(
+                f"mentions: {self.mentions!r} needs the text as it is, since cleaning moves "
+                "offsets; leave cleaning out (--no-clean)"
+            )
         if self.max_spans < 0:
             raise ConfigError(f"max_spans: expected 0 or more, found {self.max_spans}")
 

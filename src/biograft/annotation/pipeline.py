@@ -73,7 +73,7 @@ class Annotator:
         names: NamesIndex | None = None,
     ) -> None:
         self.config = config or AnnotationConfig()
-        self._kb, self._linker = kb, linker
+        self.kb, self._linker = kb, linker
         if names is None:
             names = NamesIndex.from_store(kb, NamesIndexConfig(languages=self.config.languages))
         stop_rows = (row for word in self.config.stop_words for row in kb.name_rows(word))
@@ -177,9 +177,9 @@ class Annotator:
         if len(concepts) != 1:
             return
         low = form.casefold()
-        written = any(self._kb.name(row).text.casefold() == low for row in rows)
+        written = any(self.kb.name(row).text.casefold() == low for row in rows)
         score = EXACT if written else NORMALISED
-        self._results[form] = LookupResult(self._kb.id_at(concepts.pop()), score, "name")
+        self._results[form] = LookupResult(self.kb.id_at(concepts.pop()), score, "name")
 
     def _look_up_rest(self, forms: Iterable[str]) -> None:
         """Store the concepts of the remaining forms, by name or by the linker."""
@@ -209,7 +209,7 @@ class Annotator:
 
         A search does not know plurals, and would find *flux* for *flus*.
         """
-        names = [self._kb.name(row).text for row in rows]
+        names = [self.kb.name(row).text for row in rows]
         low = form.casefold()
         return form if not names or low in map(str.casefold, names) else names[0]
 

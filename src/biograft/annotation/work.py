@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from biograft.annotation.config import AnnotationConfig
+from biograft.annotation.given import with_given
 from biograft.annotation.pipeline import Annotator
 from biograft.corpus.cleaning import Cleaner
 from biograft.corpus.inputs import InputConfig, InputFile, Inputs, read_input
 from biograft.corpus.shards import AnnotatedDocument, read_report, shard_path, write_shard
 from biograft.corpus.virtual_files import working_encoding
-from biograft.documents import Document
+from biograft.documents import Document, Mention
 from biograft.errors import EncodingError, InputError, StoreError, shorten
 from biograft.languages import language_code
 from biograft.sources.files import MAX_LINE_BYTES, is_empty, open_bytes, read_head
@@ -184,7 +185,15 @@ def _document_chunks(file: TextFile, size: int) -> Iterator[Chunk]:
         return Chunk(0, as_json, first, b"".join(lines), json.dumps(log.rejected.to_json()))
 
     for document in read_input(file.input, log):
-        value = {"id": document.id, "text": document.text, "language": document.language}
+        mentions = [
+            {"start": m.start, "end": m.end, "concepts": m.concepts} for m in document.mentions
+        ]
+        value: dict[str, Any] = {
+            "id": document.id,
+            "text": document.text,
+            "language": document.language,
+        }
+        value |= {"mentions": mentions} if mentions else {}
         lines.append(f"{json.dumps(value)}\n".encode())
         n_bytes += len(lines[-1])
         if n_bytes >= size:
@@ -206,8 +215,13 @@ def _rest_of_line(stream: IO[bytes]) -> bytes:
     return rest
 
 
-def read_records(chunk: Chunk, report: AnnotationReport) -> Iterator[Document]:
-    """Parse the lines of a chunk into documents; invalid ones are rejected."""
+def read_records(
+    chunk: Chunk, report: AnnotationReport, *, mentions: bool = False
+) -> Iterator[Document]:
+    """Parse the lines of a chunk into documents; invalid ones are rejected.
+
+    Only with ``mentions`` those of the documents are read.
+    """
     path = chunk.file.display_path
     lines = chunk.data.split(b"\n")
     if not lines[-1]:
@@ -220,7 +234,7 @@ def read_records(chunk: Chunk, report: AnnotationReport) -> Iterator[Document]:
             continue
         report.counts["records"] += 1
         try:
-            yield _document(data, chunk.file, number)
+            yield _document(data, chunk.file, number, mentions=mentions)
         except _InvalidRecordError as error:
             text = data[:400].decode("utf-8", errors="replace")
             report.reject(str(error), path, number, text)
@@ -230,7 +244,7 @@ class _InvalidRecordError(ValueError):
     """A record is invalid."""
 
 
-def _document(data: bytes, file: TextFile, line: int) -> Document:
+def _document(data: bytes, file: TextFile, line: int, *, mentions: bool) -> Document:
     if len(data) > MAX_LINE_BYTES:
         raise _InvalidRecordError(f"a line of over {MAX_LINE_BYTES >> 20} MiB")
     if b"\0" in data:
@@ -240,10 +254,12 @@ def _document(data: bytes, file: TextFile, line: int) -> Document:
     except UnicodeDecodeError as error:
         raise _InvalidRecordError("is not UTF-8") from error
     name = f"{file.path.name}:{line}"
-    return Document(name, text) if file.form == LINES else _parse_json(text, name)
+    if file.form == LINES:
+        return Document(name, text)
+    return _parse_json(text, name, mentions=mentions)
 
 
-def _parse_json(line: str, name: str) -> Document:
+def _parse_json(line: str, name: str, *, mentions: bool) -> Document:
     """Parse ``{"text": ..., "id": ..., "language": ...}``; only the text is required."""
     try:
         record = json.loads(line)
@@ -261,7 +277,18 @@ def _parse_json(line: str, name: str) -> Document:
     except UnicodeEncodeError as error:
         raise _InvalidRecordError("holds half a surrogate pair") from error
     named = name if identifier is None else str(identifier)
-    return Document(named, text, language=language_code(language) if language else "")
+    given = _mentions(record.get("mentions", [])) if mentions else ()
+    return Document(named, text, given, language_code(language) if language else "")
+
+
+def _mentions(values: Any) -> tuple[Mention, ...]:
+    try:
+        return tuple(
+            Mention(int(m["start"]), int(m["end"]), "", tuple(map(str, m.get("concepts", ()))))
+            for m in values
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _InvalidRecordError("has mentions without start and end") from error
 
 
 _DOCUMENTS, _CHARACTERS = 512, 1 << 18
@@ -285,14 +312,19 @@ def annotate_chunk(annotator: Annotator, chunk: Chunk, out: Path) -> dict[str, A
     """Annotate a chunk into its shard, and return its report."""
     report = AnnotationReport()
     report.add({"counts": {}, "cleaned": {}, "rejected": json.loads(chunk.rejected)})
-    documents = read_records(chunk, report)
+    how = annotator.config.mentions
+    documents = read_records(chunk, report, mentions=how != "find")
     if annotator.config.cleaning is not None:
         cleaner = Cleaner(annotator.config.cleaning)
         documents = _cleaned(documents, cleaner)
         report.cleaned = cleaner.report.counts
     annotated: list[AnnotatedDocument] = []
     for batch in _batches(documents):
-        annotated += annotator.annotate(batch, report.counts)
+        found = annotator.annotate(batch, report.counts)
+        if how == "find":
+            annotated += found
+        else:
+            annotated += with_given(found, batch, annotator.kb, how, report.counts)
     values = report.to_json()
     write_shard(shard_path(out, chunk.index), annotated, values)
     return values

@@ -45,6 +45,14 @@ def annotate(
     column: Column = "",
     id_column: IdColumn = "",
     skip_errors: SkipErrors = False,
+    mentions: Annotated[
+        str,
+        typer.Option(
+            metavar="given|find|both",
+            help="Find names in the texts, take the mentions of annotated files by their concept "
+            "ids, or both; given and both need --no-clean.",
+        ),
+    ] = "find",
     language: Annotated[
         str, typer.Option("--language", metavar="en", help="Only names in this language.")
     ] = "",
@@ -85,8 +93,8 @@ def annotate(
     """Annotate text with the concepts of a knowledge base, for pre-training.
 
     Plain text has one document a line. Files of any document format, and tables with --column, are
-    recognised by their content; only their texts are read, never their annotations. Broken records
-    are reported and left out; the exit status is then 1.
+    recognised by their content; their annotations are read with --mentions given or both only.
+    Broken records are reported and left out; the exit status is then 1.
     """
     from biograft.annotation.runner import ExecutionConfig, annotate_corpus
     from biograft.corpus.inputs import InputConfig
@@ -94,7 +102,7 @@ def annotate(
     config = _annotation_config(
         **({} if threshold is None else {"threshold": threshold}),
         max_spans=max_spans, abbreviations=not no_abbreviations, language=language,
-        index=index, stop_words=stop_words_of(stop_file),
+        index=index, mentions=mentions, stop_words=stop_words_of(stop_file),
         cleaning={"min_length": min_length, "max_length": max_length} if clean else None,
     )  # fmt: skip
     if threshold is not None and not config.threshold_matters:

@@ -93,6 +93,32 @@ def test_no_annotation_gets_into_a_shard(kb_folder, tmp_path, form):
     assert b"Gold" not in (tmp_path / "out" / "part-00000.parquet").read_bytes()
 
 
+@pytest.mark.parametrize("form", ["pubtator", "bioc-xml", "jsonl"])
+def test_given_mentions_are_taken_by_their_ids(kb_folder, tmp_path, form):
+    text = "Has breast cancer. A cold is treated. The thing."
+    given = (
+        Mention(4, 10, "breast", ("D1",)),
+        Mention(38, 47, "The thing", ("D7",)),
+        Mention(19, 25, "A cold", ("X9",)),
+    )
+    write_documents([Document("7", text, given)], tmp_path / "in", form)
+    found = {}
+    for how in ("find", "given", "both"):
+        config = AnnotationConfig(cleaning=None, mentions=how)
+        manifest = run(kb_folder, tmp_path / "in", tmp_path / how, config)
+        (document,) = Shards.open(tmp_path / how)
+        found[how] = [(text[s.start : s.end], s.concept) for s in document.spans]
+        assert manifest["n_spans"] == len(document.spans)
+    assert found == {
+        "find": [("breast cancer", "D2"), ("cold", found["find"][1][1])],
+        "given": [("breast", "D1"), ("The thing", "D7")],
+        "both": [("breast", "D1"), found["find"][1], ("The thing", "D7")],
+    }
+    assert manifest["report"]["counts"]["given without a concept of the store"] == 1
+    with pytest.raises(ConfigError, match="--no-clean"):
+        AnnotationConfig(mentions="given")
+
+
 class TestEngine:
     def test_the_number_of_workers_does_not_change_the_bytes(self, kb_folder, corpus, tmp_path):
         one = run(kb_folder, corpus, tmp_path / "one")

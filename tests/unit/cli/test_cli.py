@@ -17,7 +17,11 @@ from biograft.cli import app
 from biograft.sources import FORMATS
 
 ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "README.zh.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "zh").glob("*.md")),
+]
 
 
 def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

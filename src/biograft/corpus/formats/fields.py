@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
-from xml.sax.saxutils import escape, quoteattr
 
 from biograft.documents import Document, Mention
 from biograft.errors import FormatError, OutputError
@@ -191,12 +190,16 @@ def split_ids(cell: str) -> tuple[str, ...]:
 
 def xml_element(tag: str, text: str = "", **attributes: str) -> str:
     """Write an XML element that holds only text."""
+    from xml.sax.saxutils import escape  # brings all of http with it
+
     content = escape(text, {"\r": "&#13;"})
     return f"<{xml_tag(tag, attributes)}>{content}</{tag}>"
 
 
 def xml_tag(tag: str, attributes: dict[str, str]) -> str:
     """Write the name and attributes of a start tag."""
+    from xml.sax.saxutils import quoteattr
+
     entities = {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
     return "".join([tag, *(f" {name}={quoteattr(v, entities)}" for name, v in attributes.items())])
 
