@@ -217,7 +217,8 @@ the third. Chosen on the dev sets of NCBI disease and BC5CDR (see the lab log)."
 
 _EQUAL = 0.9999
 """A form with a higher cosine may be equal to that of the text."""
-_CHUNK = 256
+_FEW, _CHUNK = 32, 256
+"""The least texts that are worth another core, and the most that are searched together."""
 
 
 class LexicalIndex:
@@ -310,11 +311,16 @@ class LexicalIndex:
     def _search_texts(self, texts: Sequence[str], k: int) -> NameHits:
         distinct = list(dict.fromkeys(text[:MAX_LENGTH] for text in texts))
         forms = [self._steps(text) for text in distinct]
-        chunks = [forms[a : a + _CHUNK] for a in range(0, len(forms), _CHUNK)]
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            all_hits = list(pool.map(lambda chunk: self._search_forms(chunk, k), chunks))
-        if not all_hits:
+        if not forms:
             return NameHits(np.full((0, k), -1, np.int64), np.zeros((0, k), np.float32))
+        n_cores = os.cpu_count() or 1
+        size = min(max(-(-len(forms) // n_cores), _FEW), _CHUNK)
+        chunks = [forms[a : a + size] for a in range(0, len(forms), size)]
+        if len(chunks) == 1:
+            all_hits = [self._search_forms(forms, k)]
+        else:
+            with ThreadPoolExecutor(n_cores) as pool:
+                all_hits = list(pool.map(lambda chunk: self._search_forms(chunk, k), chunks))
         hits = NameHits(*(np.concatenate(arrays) for arrays in zip(*all_hits, strict=True)))
         self._prefer_equal(distinct, forms, hits)
         index_of = {text: i for i, text in enumerate(distinct)}
