@@ -97,6 +97,12 @@ def test_no_module_imports_itself_in_a_circle():
     sorter.prepare()  # raises CycleError
 
 
+def test_numba_is_imported_in_one_file_and_only_when_needed():
+    """Its own ``njit`` would load it whenever a module is imported, before anything is linked."""
+    importing = {path.name for path in FILES if any(m.startswith("numba") for m in imports(path))}
+    assert importing == {"compiled.py"}
+
+
 @pytest.mark.parametrize("path", [p for p in FILES if stage(p) == ""], ids=lambda p: p.name)
 def test_the_ground_floor_stands_on_the_standard_library(path):
     if path in (SRC / "__init__.py", SRC / "arrays.py", SRC / "trie.py", SRC / "compiled.py"):
