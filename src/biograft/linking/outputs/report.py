@@ -12,7 +12,7 @@ from biograft.ids import canonical_id, vocabulary_name, vocabulary_of
 from biograft.kb import KnowledgeBase
 from biograft.linking.candidates import Candidate, LinkedDocument, LinkedMention
 
-_OF_FORMAT = {"snomed": "SNOMEDCT", "omop": "OMOP"}
+_OF_FORMAT = {"snomed": "SNOMEDCT"}
 """The vocabulary of ids that have no prefix, in a store that was built from one format only."""
 _NAME = re.compile(r"\w[\w.-]*")
 _CACHE_SIZE = 1 << 16

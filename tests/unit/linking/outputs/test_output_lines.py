@@ -82,3 +82,24 @@ def test_a_table_of_many_mentions_has_one_head(kb, n):
     lines = list(candidates_table([linked] * n, 1))
     assert len(lines) == (n + 1 if n else 1)
     assert sum(line.startswith("position") for line in lines) == (n > 0)
+
+
+@pytest.mark.parametrize(
+    "to", ["table", "csv", "tsv", "jsonl", "html", "fhir", "omop", "pubtator", "bioc"]
+)
+def test_a_document_is_given_before_the_next_is_linked(kb, to):
+    linker, pulled = Linker.open(kb), []
+
+    def documents():
+        for number in range(3):
+            pulled.append(number)
+            yield linker(Document(f"note-{number}", "cold"))
+
+    text = ""
+    for chunk in link_chunks(documents(), to, kb, include_text=True):
+        text += chunk
+        for number in range(3):
+            if f"note-{number}" in chunk:
+                assert pulled[-1] == number
+    assert pulled == [0, 1, 2]
+    assert "note-2" in text

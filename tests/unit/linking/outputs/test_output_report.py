@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
@@ -110,3 +111,12 @@ def test_the_page_shows_the_preferred_id_and_the_definition(kb, store_of):
 def test_what_is_no_vocabulary_is_refused(base):
     with pytest.raises(ConfigError, match="prefer: expected names of vocabularies"):
         ConceptIds(base, ["MSH", " "])
+
+
+@pytest.mark.parametrize(
+    ("formats", "vocabulary"), [(["snomed"], "SNOMEDCT"), (["snomed", "table"], ""), (["obo"], "")]
+)
+def test_ids_without_a_prefix_are_those_of_a_store_of_one_vocabulary(formats, vocabulary):
+    kb = SimpleNamespace(info=lambda: {"sources": [{"format": each} for each in formats]})
+    assert ConceptIds(kb).vocabulary("44054006") == vocabulary
+    assert ConceptIds(kb).vocabulary("D003924") == "MESH"
