@@ -191,8 +191,9 @@ class Scan:
         """Whether a trigger of either direction belongs to what is before it."""
         is_last = _LAST_WORDS.match(self.low, end) is not None
         if self.open:
-            beside = not self.low[self.open[-1].end : start].strip(" \t")
-            return is_last or (beside and rule.rank == PHRASE and NEGATED in rule.flags)
+            if self.chinese or rule.rank != PHRASE or NEGATED not in rule.flags:
+                return is_last
+            return is_last or not self.low[self.open[-1].end : start].strip(" \t")  # *HIV neg*
         near = bool(self.closing) and start - self.verb_end <= _VERB_GAP
         if near and self.separator is not None and self.separator[0] > self.verb_end:
             return is_last  # *it occurred in ten, and none died*
