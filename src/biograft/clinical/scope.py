@@ -191,8 +191,9 @@ class Scan:
         """Whether a trigger of either direction belongs to what is before it."""
         is_last = _LAST_WORDS.match(self.low, end) is not None
         if self.open:
-            beside = not self.low[self.open[-1].end : start].strip(" \t")
-            return is_last or (beside and rule.rank == PHRASE and NEGATED in rule.flags)
+            if self.chinese or rule.rank != PHRASE or NEGATED not in rule.flags:
+                return is_last
+            return is_last or not self.low[self.open[-1].end : start].strip(" \t")  # *HIV neg*
         near = bool(self.closing) and start - self.verb_end <= _VERB_GAP
         if near and self.separator is not None and self.separator[0] > self.verb_end:
             return is_last  # *it occurred in ten, and none died*
@@ -210,7 +211,8 @@ class Scan:
         self.affirmed = False
 
     def _backward(self, start: int, end: int, rule: CompiledRule) -> None:
-        for mention in self._targets(start, rule):
+        targets = self._targets(start, rule)
+        for mention in targets:
             for flag in rule.flags:
                 if flag == HISTORICAL and mention.bits & 1 << FAMILY:
                     continue  # the past of somebody else
@@ -222,7 +224,10 @@ class Scan:
                         continue
                     mention.drop(NEGATED)
                 mention.add(Active(flag, rule, start, end, self.segment))
-        self.open, self.closing = [], []
+        # *sarcoidosis was considered but ruled out*
+        again = UNCERTAIN in rule.flags and rule.rank > NEXT
+        self.open, self.closing = [], list(targets) if again else []
+        self.verb_end = end if again else self.verb_end
 
     def _targets(self, start: int, rule: CompiledRule) -> list[Found]:
         """Return the open mentions that a trigger after them reaches."""
@@ -265,6 +270,9 @@ class Scan:
         self._end_scopes(rule)
         if self.open:
             self.closing, self.open = self.open, []
+            if rule.direction == "backward":
+                self.closing = self.closing[-1:]
+                self.closing[0].shielded, self.closing[0].segment = False, self.segment
         elif start - self.verb_end > _VERB_GAP:
             self.closing = []
         self.verb_end = end
