@@ -10,6 +10,7 @@ import typer
 
 from biograft.cli.corpus_annotate import annotate
 from biograft.cli.corpus_segment import segment
+from biograft.cli.corpus_stop_words import stop_words
 from biograft.cli.options import (
     REJECTED,
     Json,
@@ -102,6 +103,7 @@ def formats(as_json: Json = False) -> None:
 
 app.command()(annotate)
 app.command()(segment)
+app.command()(stop_words)
 
 
 @app.command()

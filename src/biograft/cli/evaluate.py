@@ -13,7 +13,6 @@ from biograft.cli.evaluate_task import task
 from biograft.cli.options import (
     Calibration,
     Detection,
-    Detector,
     Encoding,
     Index,
     Json,
@@ -21,7 +20,9 @@ from biograft.cli.options import (
     Languages,
     LexicalWeight,
     MentionTypes,
+    Misspelt,
     Model,
+    Ner,
     NoAbbreviations,
     NoComposites,
     Quiet,
@@ -71,13 +72,14 @@ def text(
     search: Search = None,
     lexical_weight: LexicalWeight = None,
     similarity: Similarity = None,
-    detector: Detector = None,
+    ner: Ner = None,
     detection: Detection = None,
     mention_types: MentionTypes = "",
     types: Types = "",
     limit: Annotated[
         int, typer.Option(metavar="N", min=0, help="Evaluate the first N documents; 0: all.")
     ] = 0,
+    misspelt: Misspelt = True,
     no_abbreviations: NoAbbreviations = False,
     no_composites: NoComposites = False,
     lang: Languages = "",
@@ -100,12 +102,12 @@ def text(
     base = KnowledgeBase.open(kb)
     gold_set = read_gold_texts(gold, form, types=split_list(types), limit=limit, encoding=encoding)
     linker = Linker.open(
-        base, index, model, calibration, detector,
+        base, index, model, calibration, ner,
         k=1, threshold=threshold,
         detection=detection, mention_types=split_list(mention_types),
         search=search, lexical_weight=lexical_weight, similarity=similarity,
-        abbreviations=not no_abbreviations, composites=not no_composites, assertions=False,
-        languages=split_languages(lang),
+        misspelt=misspelt, abbreviations=not no_abbreviations, composites=not no_composites,
+        assertions=False, languages=split_languages(lang),
     )  # fmt: skip
     progress = Progress(enabled=not quiet)
     result = evaluate_text(linker, gold_set.documents, progress=progress, seed=seed)

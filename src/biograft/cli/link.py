@@ -22,7 +22,6 @@ from biograft.cli.options import (
     Calibration,
     Column,
     Detection,
-    Detector,
     Encoding,
     IdColumn,
     Index,
@@ -32,7 +31,9 @@ from biograft.cli.options import (
     Languages,
     LexicalWeight,
     MentionTypes,
+    Misspelt,
     Model,
+    Ner,
     NoAbbreviations,
     NoAppositions,
     NoAssertions,
@@ -99,9 +100,10 @@ def link(
     search: Search = None,
     lexical_weight: LexicalWeight = None,
     similarity: Similarity = None,
-    detector: Detector = None,
+    ner: Ner = None,
     detection: Detection = None,
     mention_types: MentionTypes = "",
+    misspelt: Misspelt = True,
     no_abbreviations: NoAbbreviations = False,
     no_appositions: NoAppositions = False,
     no_composites: NoComposites = False,
@@ -121,15 +123,15 @@ def link(
 
     Files may be plain text, any format of `biograft corpus formats`, or tables; each is recognised
     by its content. Of annotated files the given mentions are linked, elsewhere the names that the
-    text contains; with --detector a trained model finds the mentions. Each mention in text is said
+    text contains; with --ner a trained model finds the mentions. Each mention in text is said
     to be present, absent, possible, historical, hypothetical, or of the family. The exit status is
     1 if records or files were left out.
     """
     from biograft.kb import KnowledgeBase
     from biograft.linking import Linker
 
-    if terms and (detector is not None or mentions is not None):
-        other = "--detector" if detector is not None else "--mentions"
+    if terms and (ner is not None or mentions is not None):
+        other = "--ner" if ner is not None else "--mentions"
         raise ConfigError(f"--terms: takes each line as a mention; leave {other} out")
     reading: dict[str, str | bool] = {
         "format": form, "encoding": encoding, "column": column, "id_column": id_column,
@@ -141,11 +143,11 @@ def link(
     base = KnowledgeBase.open(kb)
     progress.start("open")
     linker = Linker.open(
-        base, index, model, calibration, detector,
+        base, index, model, calibration, ner,
         **({} if k is None else {"k": k}), threshold=threshold,
         detection=detection, mention_types=split_list(mention_types),
         search=search, lexical_weight=lexical_weight, similarity=similarity,
-        abbreviations=not no_abbreviations, appositions=not no_appositions,
+        misspelt=misspelt, abbreviations=not no_abbreviations, appositions=not no_appositions,
         composites=not no_composites, assertions=not (no_assertions or terms), mentions=mentions,
         languages=split_languages(lang), stop_words=stop_words_of(stop_file),
     )  # fmt: skip

@@ -75,10 +75,10 @@ Similarity = Annotated[
         help="Similarity of dense search: cosine, or inner product; default: that of the index.",
     ),
 ]
-Detector = Annotated[
+Ner = Annotated[
     Path | None,
     typer.Option(
-        "--detector",
+        "--ner",
         metavar="RUN",
         help="Trained model that finds the mentions: a run of `biograft finetune ner`.",
     ),
@@ -88,8 +88,8 @@ Detection = Annotated[
     typer.Option(
         "--detection",
         metavar="names|model|both",
-        help="Find mentions by the names of KB, by --detector, or by both: then names count where "
-        "they overlap nothing that the model finds. Default: model with --detector, else names.",
+        help="Find mentions by the names of KB, by --ner, or by both: then names count where "
+        "they overlap nothing that the model finds. Default: model with --ner, else names.",
     ),
 ]
 MentionTypes = Annotated[
@@ -97,11 +97,18 @@ MentionTypes = Annotated[
     typer.Option(
         "--mention-types",
         metavar="Disease,...",
-        help="Of what --detector finds, link mentions of these types only.",
+        help="Of what --ner finds, link mentions of these types only.",
     ),
 ]
 """Read by ``split_list``."""
 
+Misspelt = Annotated[
+    bool,
+    typer.Option(
+        "--misspelt/--no-misspelt",
+        help="Find names of KB with spelling errors in text, too; their scores are lower.",
+    ),
+]
 NoAbbreviations = Annotated[
     bool, typer.Option("--no-abbreviations", help="Do not expand abbreviations.")
 ]

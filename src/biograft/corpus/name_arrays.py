@@ -302,14 +302,14 @@ def walk(  # noqa: C901, PLR0912 - the loop that all text passes through
         while at < len(words) and first < end:
             word, stem = np.int64(words[at]), np.int64(stems[at])
             if stem >= 0:
-                node = _child(tokens, first, end, stem)
+                node = child_of(tokens, first, end, stem)
                 if node and row_starts[node + 1] > row_starts[node]:
                     if n < out.shape[1]:
                         out[0, n], out[1, n], out[2, n] = node, begin, at
                     n += 1
             if word < 0:
                 break
-            node = _child(tokens, first, end, word)
+            node = child_of(tokens, first, end, word)
             if not node:
                 break
             if row_starts[node + 1] > row_starts[node]:
@@ -329,7 +329,7 @@ def walk(  # noqa: C901, PLR0912 - the loop that all text passes through
 
 
 @njit(inline="always")
-def _child(tokens: Uints, first: Any, end: Any, word: Any) -> Any:
+def child_of(tokens: Uints, first: Any, end: Any, word: Any) -> Any:
     """Return the child by a token among the nodes of a range, 0 if there is none."""
     if first == 1:  # of the root, which has the first tokens in their order
         return word + 1 if word < end - 1 else 0

@@ -165,8 +165,9 @@ def _cased_char(char: str) -> str:
 
 
 def read_stop_words(path: Path) -> tuple[str, ...]:
-    """Read names never to match, one per line."""
-    return tuple(line.strip() for _, line in read_lines(path) if line.strip())
+    """Read names never to match, one a line; text after a tab and lines in ``# `` are notes."""
+    lines = (line.partition("\t")[0].strip() for _, line in read_lines(path))
+    return tuple(line for line in lines if line and not line.startswith("# "))
 
 
 # ---- the rules on many names at once

@@ -30,7 +30,7 @@ from biograft.corpus.name_arrays import (
 from biograft.corpus.name_rules import FUNCTION_WORDS, NamesIndexConfig, with_case
 from biograft.corpus.spans import Ints, Spans, select_disjoint
 from biograft.corpus.token_forms import TokenForms, surface_of
-from biograft.corpus.tokens import find_tokens, join_texts
+from biograft.corpus.tokens import Tokens, find_tokens, join_texts
 from biograft.corpus.vocabulary import Int32s, Vocabulary
 from biograft.errors import StoreError
 from biograft.kb import KnowledgeBase
@@ -73,6 +73,15 @@ class PatternMatches(NamedTuple):
     end: Ints
     pattern: Ints
     """The node of the names, which are equal once normalised."""
+
+
+class TokensRead(NamedTuple):
+    """The tokens of texts, and the numbers of their forms; -1 of those that no name has."""
+
+    tokens: Tokens
+    words: Int32s
+    stems: Int32s
+    """The form of a word without its plural *s*, where it is another."""
 
 
 class NamesIndex:
@@ -186,9 +195,13 @@ class NamesIndex:
 
     def find_many(self, texts: Sequence[str]) -> list[list[NameMatch]]:
         """Find the names in each of several texts, which is faster than one by one."""
+        return self._leftmost(texts, self.search(texts))
+
+    def _leftmost(self, texts: Sequence[str], matches: PatternMatches) -> list[list[NameMatch]]:
+        """Return the names of matches: of overlapping ones the leftmost, then the longest."""
         found: list[list[NameMatch]] = [[] for _ in texts]
         text_before, last_end = -1, -1
-        columns = (column.tolist() for column in self.search(texts))
+        columns = (column.tolist() for column in matches)
         for n, start, end, pattern in zip(*columns, strict=True):
             if n == text_before and start < last_end:
                 continue
@@ -214,9 +227,9 @@ class NamesIndex:
     def search(self, texts: Sequence[str]) -> PatternMatches:
         """Find all matches of names as columns, without an object per match."""
         parts = []
-        for done, batch in _batches(texts):
+        for done, batch in batches_of(texts):
             try:
-                text, *columns = self._search_in(batch)
+                text, *columns = self._search_in(batch, self.read(batch))
             except (ValueError, IndexError) as error:
                 raise self._damaged(error) from error
             parts.append((text + done, *columns))
@@ -224,10 +237,17 @@ class NamesIndex:
             return PatternMatches(*(np.zeros(0, np.int64) for _ in PatternMatches._fields))
         return PatternMatches(*map(np.concatenate, zip(*parts, strict=True)))
 
-    def _search_in(self, texts: Sequence[str]) -> PatternMatches:
-        arrays = self.arrays
+    def read(self, texts: Sequence[str]) -> TokensRead:
+        """Find the tokens of texts, with the numbers of their forms."""
         tokens = find_tokens(join_texts(texts))
-        words, stems = self._forms.of(tokens)
+        return TokensRead(tokens, *self._forms.of(tokens))
+
+    def find_in(self, texts: Sequence[str], read: TokensRead) -> list[list[NameMatch]]:
+        """Find the names in texts that were read, as ``find_many`` does."""
+        return self._leftmost(texts, self._search_in(texts, read))
+
+    def _search_in(self, texts: Sequence[str], read: TokensRead) -> PatternMatches:
+        arrays, (tokens, words, stems) = self.arrays, read
         pattern, begin, stop = self._walk(words, stems)
         start, end = tokens.first[begin], tokens.last[stop]
         same = (begin[1:] == begin[:-1]) & (stop[1:] == stop[:-1])
@@ -328,7 +348,7 @@ class _Pattern(NamedTuple):
     """Hashes of names that never match."""
 
 
-def _batches(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
+def batches_of(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
     """Yield texts that are searched together, and the index of the first."""
     done = 0
     while done < len(texts):

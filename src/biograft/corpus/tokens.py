@@ -101,6 +101,29 @@ def _mix(state: Any) -> Any:
     return (mixed ^ (mixed >> _HALF)) | np.uint64(1)
 
 
+@njit()
+def hash_word(letters: Codes, start: int, end: int) -> Any:
+    """Return the hash that the scan gives a word of these letters."""
+    state = _SEED
+    for k in range(start, end):
+        state = (state ^ np.uint64(letters[k])) * _STEP
+    return _mix(state)
+
+
+def hash_words(words: Sequence[str]) -> Hashes:
+    """Return the hash that the scan gives each of some words, which are folded letters."""
+    lengths = np.fromiter(map(len, words), np.int64, len(words))
+    letters = np.frombuffer("".join(words).encode("utf-32-le"), np.dtype("<u4"))
+    starts = np.cumsum(lengths) - lengths
+    states = np.full(len(words), _SEED, np.uint64)
+    for k in range(int(lengths.max(initial=0))):
+        longer = np.flatnonzero(lengths > k)
+        states[longer] = (states[longer] ^ letters[starts[longer] + k].astype(np.uint64)) * _STEP
+    states = (states ^ (states >> _HALF)) * _STEP
+    hashes: Hashes = (states ^ (states >> _HALF)) | np.uint64(1)
+    return hashes
+
+
 @njit(inline="always")
 def _is_plural(n_letters: int, before: Any, latest: Any) -> bool:
     """Whether a word may be an English plural: two or more of a-z, 0-9 and then an *s*."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from biograft.arrays import check_outer_ends
 from biograft.compiled import njit
-from biograft.corpus.tokens import Codes, Hashes, Ints, Tokens
+from biograft.corpus.tokens import Codes, Hashes, Ints, Tokens, hash_word
 
 Uints = npt.NDArray[np.uint32]
 Int32s = npt.NDArray[np.int32]
@@ -77,6 +77,14 @@ def _find(
         if n_read > len(slots):
             raise ValueError("slots: there are too many tokens")
     return -1
+
+
+@njit()
+def find_word(
+    slots: Hashes, word_ends: Ints, known: Codes, letters: Codes, start: int, end: int
+) -> Any:
+    """Return the number of the word in ``letters[start:end]``, -1 of an unknown one."""
+    return _find(slots, word_ends, known, hash_word(letters, start, end), letters, start, end)
 
 
 @njit(inline="always")

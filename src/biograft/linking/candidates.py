@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -77,6 +77,11 @@ class Candidate:
     """Codes of the semantic types of the concept."""
     ids: tuple[str, ...] = ()
     """All ids of the concept, where they are asked for."""
+
+    def scaled(self, factor: float) -> Candidate:
+        """Return the candidate with its score, and its probability, multiplied."""
+        probability = None if self.probability is None else self.probability * factor
+        return replace(self, score=self.score * factor, probability=probability)
 
     def to_json(self) -> dict[str, Any]:
         """Return the candidate as plain values."""

@@ -31,6 +31,8 @@ class LinkerConfig(Config):
     threshold: Annotated[float, Range()] | None = None
     """Answers with a lower probability (without calibration: a lower score) are NIL; 0: none is.
     None: the threshold of the calibration, or without one the default of the search."""
+    misspelt: bool = True
+    """Find names of the store with spelling errors in text, too."""
     abbreviations: bool = True
     """Expand abbreviations that are defined in the document."""
     appositions: bool = True

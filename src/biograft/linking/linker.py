@@ -52,6 +52,8 @@ from biograft.linking.detection import (
     DictionaryDetector,
     GivenMentions,
     MentionDetector,
+    MisspeltDetector,
+    MisspeltMention,
     UnionDetector,
     open_detector,
 )
@@ -364,8 +366,13 @@ class Linker:
         if self.detector is not None and self.detection == "model":
             return self.detector
         stop_rows = (row for word in self.config.stop_words for row in self.kb.name_rows(word))
-        names = DictionaryDetector(
-            self.names.without(stop_rows), coordinations=self.config.coordinations
+        searched, coordinations = self.names.without(stop_rows), self.config.coordinations
+        names = (
+            MisspeltDetector(
+                searched, lambda row: self.kb.name(row).text, coordinations=coordinations
+            )
+            if self.config.misspelt
+            else DictionaryDetector(searched, coordinations=coordinations)
         )
         return names if self.detector is None else UnionDetector(self.detector, names)
 
@@ -385,6 +392,8 @@ class Linker:
         measurements: tuple[Measurement, ...],
     ) -> LinkedMention:
         mention = lookup.mention
+        if isinstance(mention, MisspeltMention):
+            candidates = tuple(each.scaled(mention.similarity) for each in candidates)
         is_linked = bool(candidates) and not self._is_nil(lookup.form, candidates[0])
         concept = candidates[0].concept if is_linked else None
         return LinkedMention(

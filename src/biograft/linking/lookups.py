@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from biograft.corpus.abbreviations import LongForms
 from biograft.documents import Document, Mention
-from biograft.linking.detection import in_text_order, outside
+from biograft.linking.detection import MisspeltMention, in_text_order, looked_up, outside
 from biograft.linking.mentions import MentionForms
 from biograft.linking.short_forms import KnownForm, KnownShortForms, is_plural
 
 AS_WRITTEN, DEFINED, LISTED = "as written", "abbreviation of the document", "clinical short form"
+MISSPELT = "misspelt name"
 
 
 class Lookup(NamedTuple):
@@ -20,7 +21,7 @@ class Lookup(NamedTuple):
     mention: Mention
     form: str
     how: str = AS_WRITTEN
-    """Where the form is from: the mention, a definition in the document, or the list."""
+    """Where the form is from: the mention, the name it misspells, a definition, or the list."""
 
 
 class LookupBuilder:
@@ -89,9 +90,12 @@ class LookupBuilder:
     ) -> list[Lookup]:
         forms = []
         for mention in mentions:
-            form = self._forms.expand(mention.text, long_forms)
-            if form != mention.text:
+            written = looked_up(mention)
+            form = self._forms.expand(written, long_forms)
+            if form != written:
                 forms.append((form, DEFINED))
+            elif isinstance(mention, MisspeltMention):
+                forms.append((form, MISSPELT))
             elif mention.text in listed:
                 forms.append((listed[mention.text], LISTED))
             elif is_plural(form) and not self._forms.is_name(form):

@@ -308,7 +308,7 @@ def test_text_applies_the_threshold_of_a_calibration(text, folder):
 
 def test_text_with_a_trained_detector(text, word_detector):
     """Every word is a mention of the detector."""
-    options = ("--json", "--detector", word_detector)
+    options = ("--json", "--ner", word_detector)
     assert counts(values_of(text(*options))["spans"]) == (6, 9, 0)
     assert counts(values_of(text(*options, "--detection", "both"))["spans"]) == (6, 9, 0)
     assert counts(values_of(text(*options, "--mention-types", "Disease"))["spans"]) == (6, 9, 0)
@@ -333,7 +333,7 @@ def test_text_reads_the_shipped_sample(text):
         (["--threshold", "nan"], ConfigError, "threshold"),
         (["--detection", "model"], ConfigError, "'model' needs a detector"),
         (["--detection", "name"], ConfigError, "detection: expected"),
-        (["--detector", "none"], StoreError, "none"),
+        (["--ner", "none"], StoreError, "none"),
         (["--mention-types", "Disease"], ConfigError, "only a trained detector"),
     ],
 )

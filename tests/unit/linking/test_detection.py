@@ -112,9 +112,9 @@ def open_linker(kb, detector=None, **settings):
 
 
 def test_detection_by_names_by_the_model_and_by_both(kb):
-    detector = ModelDetector(WordModel(**{"heart atack": "Disease"}))
-    text = "A heart atack, T2DM, and ovarian cancer (OC). OC!"
-    by_model = [("heart atack", "heart atack", "D4")]
+    detector = ModelDetector(WordModel(**{"hart atack": "Disease"}))
+    text = "A hart atack, T2DM, and ovarian cancer (OC). OC!"
+    by_model = [("hart atack", "hart atack", "D4")]
     by_name = [
         ("T2DM", "T2DM", "D1"),
         ("ovarian cancer", "ovarian cancer", "D3"),
@@ -147,3 +147,10 @@ def test_a_detector_that_is_missing_or_not_used_is_refused(kb, tmp_path):
         Linker.open(kb, mention_types=("Disease",))
     with pytest.raises(StoreError, match="task model"):
         Linker.open(kb, detector=tmp_path)
+
+
+def test_a_misspelt_mention_is_looked_up_by_its_name_at_a_lower_score(kb):
+    (mention,) = open_linker(kb)("Signs of breast cancre.").mentions
+    assert (mention.text, mention.form, mention.concept) == ("breast cancre", "breast cancer", "D2")
+    assert mention.candidates[0].score == pytest.approx(1 - 1 / len("breast cancer"))
+    assert not open_linker(kb, misspelt=False)("Signs of breast cancre.").mentions

@@ -1,6 +1,7 @@
 """Mention detection: finding the spans of a text that are to be linked.
 
-Mentions are found by the names of a store (:class:`DictionaryDetector`), by a trained model of
+Mentions are found by the names of a store (:class:`DictionaryDetector`), also misspelt
+ones (:class:`MisspeltDetector`), by a trained model of
 named entity recognition (:class:`ModelDetector`), or by both (:class:`UnionDetector`).
 """
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
         outside as outside,
     )
     from biograft.linking.detection.dictionary import DictionaryDetector as DictionaryDetector
+    from biograft.linking.detection.misspelt import (
+        MisspeltDetector as MisspeltDetector,
+        MisspeltMention as MisspeltMention,
+        looked_up as looked_up,
+    )
     from biograft.linking.detection.model import ModelDetector as ModelDetector
     from biograft.linking.detection.union import UnionDetector as UnionDetector
 

@@ -1,0 +1,78 @@
+"""Write the lists of ordinary words and Chinese character pairs that biograft comes with.
+
+Words are counted in data/text/english_abstracts.txt.gz and english_definitions.tsv.gz, pairs of
+characters in chinese_medical.txt.gz; those of two texts or more are kept. Abstracts that stand in
+BC5CDR or NCBI disease are left out, so that these sets still measure what is not known.
+
+    python benchmarks/ordinary_words.py src/biograft/corpus/spelling
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from command_line import add_data, start_parser
+
+from biograft.corpus.formats import read_documents
+from biograft.corpus.spelling.ordinary import PAIRS, WORDS, count_pairs, count_words
+
+MIN_TEXTS = 2
+HELD_OUT = ("bc5cdr/pubtator", "ncbi_disease/original")
+_KEY_LENGTH = 40
+"""Letters by which an abstract is recognised: titles are at least as long, or nearly all."""
+
+
+def main() -> None:
+    """Write both lists into a folder."""
+    parser = start_parser(__doc__)
+    parser.add_argument("out", type=Path)
+    add_data(parser)
+    options = parser.parse_args()
+    text = options.data / "text"
+    held = _held_out(options.data)
+    words = count_words(_english(text, held))
+    pairs = count_pairs(_lines(text / "chinese_medical.txt.gz"))
+    for name, counts in ((WORDS, words), (PAIRS, pairs)):
+        kept = sorted(word for word, n in counts.items() if n >= MIN_TEXTS)
+        data = gzip.compress("\n".join(kept).encode(), 9, mtime=0)
+        (options.out / name).write_bytes(data)
+        sys.stderr.write(f"{name}: {len(kept):,} of {len(counts):,}, {len(data):,} bytes\n")
+
+
+def _english(text: Path, held: Counter[str]) -> Iterator[str]:
+    for line in _lines(text / "english_abstracts.txt.gz"):
+        if _key(line) not in held:
+            yield line
+    for line in _lines(text / "english_definitions.tsv.gz"):
+        yield line.split("\t")[-1]
+
+
+def _held_out(data: Path) -> Counter[str]:
+    """Return the keys of the documents of the held-out sets, and of their abstracts alone."""
+    held: Counter[str] = Counter()
+    for folder in HELD_OUT:
+        for path in sorted((data / "entity_linking" / folder).iterdir()):
+            if "LICEN" in path.name or "README" in path.name:
+                continue
+            for document in read_documents(path, "pubtator"):
+                held[_key(document.text)] += 1
+                held.update(_key(document.text[each.start :]) for each in document.passages)
+    return held
+
+
+def _key(text: str) -> str:
+    return re.sub(r"\W+", "", text.lower())[:_KEY_LENGTH]
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        yield from file
+
+
+if __name__ == "__main__":
+    main()
