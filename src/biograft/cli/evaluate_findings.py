@@ -9,13 +9,13 @@ import typer
 from biograft.cli.options import (
     Calibration,
     Detection,
-    Detector,
     Index,
     Json,
     Kb,
     Languages,
     LexicalWeight,
     Model,
+    Ner,
     NoAbbreviations,
     NoComposites,
     Search,
@@ -54,7 +54,7 @@ def findings(
     search: Search = None,
     lexical_weight: LexicalWeight = None,
     similarity: Similarity = None,
-    detector: Detector = None,
+    ner: Ner = None,
     detection: Detection = None,
     no_abbreviations: NoAbbreviations = False,
     no_composites: NoComposites = False,
@@ -78,7 +78,7 @@ def findings(
 
     base = KnowledgeBase.open(kb)
     linker = Linker.open(
-        base, index, model, calibration, detector,
+        base, index, model, calibration, ner,
         k=1, threshold=threshold, detection=detection,
         search=search, lexical_weight=lexical_weight, similarity=similarity,
         abbreviations=not no_abbreviations, composites=not no_composites,
