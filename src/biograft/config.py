@@ -71,7 +71,7 @@ def set_value(values: MutableMapping[str, Any], override: str) -> None:
 
 def from_mapping(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
     """Build a frozen dataclass from plain values, checking every key and type."""
-    hints = _hints_of(cls)
+    hints = _hints_of(cls)  # type: ignore[arg-type]
     known = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
     table = where.removesuffix(".") + ": " if where.endswith(".") else where
     for key in values:

@@ -81,7 +81,8 @@ class HanCorrector:
         known = np.zeros(1 << int(_BITS), np.bool_)
         known[_slots(ordinary_pairs())] = True
         names, codes = self._names, self._codes
-        parents = np.repeat(np.arange(len(names.tokens)), np.diff(names.children.astype(np.int64)))
+        n_children: Ints = np.diff(names.children.astype(np.int64)).astype(np.int64)
+        parents = np.repeat(np.arange(len(names.tokens)), n_children)
         first = codes[names.tokens[parents]]  # of the nodes from 1 on
         second = codes[names.tokens[1:]]
         pairs = (parents > 0) & (first > 0) & (second > 0)

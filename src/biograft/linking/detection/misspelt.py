@@ -47,7 +47,7 @@ class MisspeltDetector:
             for names, each in zip(exact, found, strict=True)
         ]
 
-    def _merged(self, exact: Iterable[NameMatch], found: Iterable[MisspeltMatch]) -> list[Mention]:
+    def _merged(self, exact: Iterable[Mention], found: Iterable[MisspeltMatch]) -> list[Mention]:
         corrected = [self._mention(match) for match in found]
         return in_text_order([*corrected, *outside(exact, corrected)])
 
