@@ -59,7 +59,7 @@ from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
 from biograft.linking.lookups import Lookup, LookupBuilder
 from biograft.linking.mentions import MentionForms
-from biograft.linking.nil import default_threshold
+from biograft.linking.nil import default_threshold, is_misspelt
 from biograft.linking.queries import Context, Query, label_examples
 from biograft.linking.rankers import MODELS, CandidateRanker, load_ranker, needs_search
 from biograft.linking.short_forms import KnownShortForms
@@ -401,7 +401,10 @@ class Linker:
     def _is_nil(self, form: str, first: Candidate) -> bool:
         threshold = self.threshold_of(form)
         confidence = first.score if first.probability is None else first.probability
-        return threshold is not None and confidence < threshold
+        if threshold is None or confidence >= threshold:
+            return False
+        is_default = self.threshold is None and self.calibration is None and self.ranker is None
+        return not (is_default and is_misspelt(form, first.name))
 
     def threshold_of(self, form: str) -> float | None:
         """Return the threshold of NIL for a text: :attr:`threshold`, or else the default.
