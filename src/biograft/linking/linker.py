@@ -59,7 +59,7 @@ from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
 from biograft.linking.lookups import Lookup, LookupBuilder
 from biograft.linking.mentions import MentionForms
-from biograft.linking.nil import default_threshold, is_misspelt
+from biograft.linking.nil import NilThreshold
 from biograft.linking.queries import Context, Query, label_examples
 from biograft.linking.rankers import MODELS, CandidateRanker, load_ranker, needs_search
 from biograft.linking.short_forms import KnownShortForms
@@ -99,6 +99,9 @@ class Linker:
             similarity=self._search.score_best if self.search else None,
             appositions=self.config.appositions,
         )
+        generators = self.search.weights if self.search else ()
+        self.nil = NilThreshold(self.threshold, calibration, ranker, tuple(generators))
+        """Says which answers are NIL."""
         self._short_forms = KnownShortForms(kb) if self.config.short_forms else None
         self._lookups = LookupBuilder(self._forms, self._short_forms)
         if (detector is None) != (self.detection == "names"):
@@ -259,7 +262,7 @@ class Linker:
     def threshold(self) -> float | None:
         """Answers below it are NIL: that of the configuration, else that of the calibration.
 
-        Without either, :meth:`threshold_of` gives a default for each text.
+        Without either, ``nil.threshold_of`` gives a default for each text.
         """
         if self.config.threshold is not None or self.calibration is None:
             return self.config.threshold
@@ -385,7 +388,7 @@ class Linker:
         measurements: tuple[Measurement, ...],
     ) -> LinkedMention:
         mention = lookup.mention
-        is_linked = bool(candidates) and not self._is_nil(lookup.form, candidates[0])
+        is_linked = bool(candidates) and not self.nil.answers(lookup.form, candidates[0])
         concept = candidates[0].concept if is_linked else None
         return LinkedMention(
             mention.start,
@@ -397,26 +400,6 @@ class Linker:
             assertion,
             measurements,
         )
-
-    def _is_nil(self, form: str, first: Candidate) -> bool:
-        threshold = self.threshold_of(form)
-        confidence = first.score if first.probability is None else first.probability
-        if threshold is None or confidence >= threshold:
-            return False
-        is_default = self.threshold is None and self.calibration is None and self.ranker is None
-        return not (is_default and is_misspelt(form, first.name))
-
-    def threshold_of(self, form: str) -> float | None:
-        """Return the threshold of NIL for a text: :attr:`threshold`, or else the default.
-
-        The default is that of a ranker, which may have none, or that of a search.
-        """
-        if self.threshold is not None or self.calibration is not None:
-            return self.threshold
-        if self.ranker is not None:
-            below: float = getattr(self.ranker, "nil_below", float("-inf"))
-            return below
-        return default_threshold(form, self.search.weights if self.search else ())
 
     # ---- mentions
 

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import dataclass
 
+from biograft.linking.calibration import Calibration
+from biograft.linking.candidates import Candidate
+from biograft.linking.rankers import CandidateRanker
 from biograft.text import HAN
 
 LEXICAL_NIL = 0.55
@@ -32,6 +36,38 @@ def default_threshold(text: str, generators: Collection[str]) -> float | None:
     if _HAN.search(text):
         return CHINESE_NIL
     return LEXICAL_NIL if len(generators) == 1 else FUSED_NIL
+
+
+@dataclass(frozen=True, slots=True)
+class NilThreshold:
+    """Says which first candidates are no answer."""
+
+    threshold: float | None
+    """That of the configuration or the calibration."""
+    calibration: Calibration | None
+    ranker: CandidateRanker | None
+    generators: tuple[str, ...]
+
+    def threshold_of(self, form: str) -> float | None:
+        """Return the threshold for a text; None if every answer counts.
+
+        Without a calibration the default is that of the ranker, which may have none, or that of
+        the search.
+        """
+        if self.threshold is not None or self.calibration is not None:
+            return self.threshold
+        if self.ranker is not None:
+            return getattr(self.ranker, "nil_below", None)
+        return default_threshold(form, self.generators)
+
+    def answers(self, form: str, first: Candidate) -> bool:
+        """Whether the answer to a text is NIL, given its first candidate."""
+        threshold = self.threshold_of(form)
+        confidence = first.score if first.probability is None else first.probability
+        if threshold is None or confidence >= threshold:
+            return False
+        is_default = self.threshold is None and self.ranker is None
+        return not (is_default and is_misspelt(form, first.name))
 
 
 _MIN_LENGTH = 4
