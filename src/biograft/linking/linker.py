@@ -47,6 +47,7 @@ from biograft.linking.batches import (
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidate_search import CandidateSearch
 from biograft.linking.candidates import Candidate, Generator, LinkedDocument, LinkedMention
+from biograft.linking.concept_filter import ConceptFilter
 from biograft.linking.config import LinkerConfig
 from biograft.linking.detection import (
     DictionaryDetector,
@@ -55,6 +56,7 @@ from biograft.linking.detection import (
     UnionDetector,
     open_detector,
 )
+from biograft.linking.explainer import Explainer
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
 from biograft.linking.lookups import Lookup, LookupBuilder
@@ -87,7 +89,9 @@ class Linker:
         config: LinkerConfig | None = None,
     ) -> None:
         self.kb, self.config = kb, config or LinkerConfig()
-        self._search = CandidateSearch(kb, search, ranker, calibration)
+        limits = (*self.config.types, *self.config.sources)
+        self._filter = ConceptFilter(kb, self.config.types, self.config.sources) if limits else None
+        self._search = CandidateSearch(kb, search, ranker, calibration, self._filter)
         self.detector, self.ranker, self.calibration = detector, ranker, calibration
         self._opened_names = names
         self._assertions = (assertions or RuleAssertions()) if self.config.assertions else None
@@ -102,6 +106,9 @@ class Linker:
         generators = self.search.weights if self.search else ()
         self.nil = NilThreshold(self.threshold, calibration, ranker, tuple(generators))
         """Says which answers are NIL."""
+        self._explainer = (
+            Explainer(kb, self.search, self.nil, limits) if self.config.explain else None
+        )
         self._short_forms = KnownShortForms(kb) if self.config.short_forms else None
         self._lookups = LookupBuilder(self._forms, self._short_forms)
         if (detector is None) != (self.detection == "names"):
@@ -323,11 +330,14 @@ class Linker:
             said = model.assert_status(document.text, spans) if model else [None] * len(spans)
             values = find_measurements(document.text, spans)
             linked = [
-                self._linked(lookup, candidates, reason, assertion, beside)
-                for lookup, (candidates, reason), assertion, beside in zip(
+                self._linked(lookup, candidates, assertion, beside)
+                for lookup, (candidates, _), assertion, beside in zip(
                     own, decided, said, values, strict=True
                 )
             ]
+            if self._explainer is not None:
+                reasons = [reason for _, reason in decided]
+                linked = self._explainer.explain_all(document.text, own, linked, reasons)
             yield LinkedDocument(document, tuple(linked))
 
     def _decide(
@@ -367,8 +377,9 @@ class Linker:
         if self.detector is not None and self.detection == "model":
             return self.detector
         stop_rows = (row for word in self.config.stop_words for row in self.kb.name_rows(word))
+        wanted = None if self._filter is None else self._filter.names
         names = DictionaryDetector(
-            self.names.without(stop_rows), coordinations=self.config.coordinations
+            self.names.without(stop_rows, only=wanted), coordinations=self.config.coordinations
         )
         return names if self.detector is None else UnionDetector(self.detector, names)
 
@@ -383,23 +394,14 @@ class Linker:
         self,
         lookup: Lookup,
         candidates: Candidates,
-        reason: str,
         assertion: Assertion | None,
         measurements: tuple[Measurement, ...],
     ) -> LinkedMention:
-        mention = lookup.mention
+        start, end, text = lookup.mention.start, lookup.mention.end, lookup.mention.text
         is_linked = bool(candidates) and not self.nil.answers(lookup.form, candidates[0])
         concept = candidates[0].concept if is_linked else None
-        return LinkedMention(
-            mention.start,
-            mention.end,
-            mention.text,
-            lookup.form,
-            candidates,
-            concept,
-            assertion,
-            measurements,
-        )
+        form = lookup.form
+        return LinkedMention(start, end, text, form, candidates, concept, assertion, measurements)
 
     # ---- mentions
 
