@@ -126,6 +126,30 @@ NoAssertions = Annotated[
         help="Do not say whether a mention is negated, uncertain, historical, and so on.",
     ),
 ]
+NoShortForms = Annotated[
+    bool,
+    typer.Option(
+        "--no-short-forms",
+        help="Do not expand clinical short forms that no text defines, and take headings and all "
+        "names in capitals for mentions.",
+    ),
+]
+NoCoordinations = Annotated[
+    bool,
+    typer.Option("--no-coordinations", help="Do not find coordinated names in text."),
+]
+ConceptTypes = Annotated[
+    str,
+    typer.Option(
+        "--types", metavar="T,...", help="Concepts of these semantic types only (code or label)."
+    ),
+]
+ConceptSources = Annotated[
+    str,
+    typer.Option(
+        "--sources", metavar="S,...", help="Concepts with a name from these vocabularies only."
+    ),
+]
 NoComposites = Annotated[
     bool, typer.Option("--no-composites", help="Do not split composite mentions.")
 ]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from biograft.artifacts import ArtifactKind, file_sizes, new_folder
 from biograft.config import from_mapping
@@ -98,11 +99,12 @@ class NamesIndex:
         skipped: Counter[str] | None = None,
         excluded: frozenset[int] = frozenset(),
         opened: _Opened | None = None,
+        only: npt.NDArray[np.bool_] | None = None,
     ) -> None:
         self.arrays, self.config = arrays, config
         self.skipped = skipped or Counter()
         """Counts of names that are not searched, by reason."""
-        self._excluded, self._opened = excluded, opened
+        self._excluded, self._only, self._opened = excluded, only, opened
         self._cache: dict[int, _Pattern] = {}
         self._forms = TokenForms(Vocabulary(*arrays[:3]), arrays.forms)
 
@@ -174,10 +176,15 @@ class NamesIndex:
         """The number of names that are searched."""
         return len(self.arrays.rows)
 
-    def without(self, rows: Iterable[int]) -> NamesIndex:
-        """Return the same index without the names of some rows, such as stop words."""
+    def without(
+        self, rows: Iterable[int], *, only: npt.NDArray[np.bool_] | None = None
+    ) -> NamesIndex:
+        """Return the same index without the names of some rows, such as stop words.
+
+        ``only`` says of each row of the store whether it is searched at all.
+        """
         excluded = self._excluded.union(rows)
-        return NamesIndex(self.arrays, self.config, self.skipped, excluded, self._opened)
+        return NamesIndex(self.arrays, self.config, self.skipped, excluded, self._opened, only)
 
     # ---- finding names
 
@@ -311,6 +318,10 @@ class NamesIndex:
             begin, stop = self.arrays.cased_ends[k : k + 2].tolist()
             text = self.arrays.cased_bytes[begin:stop].tobytes()
             cases[int(self.arrays.cased[k]) - first] = text.decode(errors="replace")
+        if self._only is not None:
+            kept = [k for k, row in enumerate(rows) if self._only[row]]
+            rows, cases = [rows[k] for k in kept], [cases[k] for k in kept]
+            surfaces = [surfaces[k] for k in kept]
         distinct, excluded = len(set(surfaces)), frozenset[int]()
         if not self._excluded.isdisjoint(rows):
             excluded = frozenset(

@@ -10,6 +10,7 @@ from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Candidate, Generator
+from biograft.linking.concept_filter import ConceptFilter
 from biograft.linking.fusion import (
     CandidateBuilder,
     FusedSearch,
@@ -35,7 +36,9 @@ class CandidateSearch:
         search: Generator | None,
         ranker: CandidateRanker | None = None,
         calibration: Calibration | None = None,
+        wanted: ConceptFilter | None = None,
     ) -> None:
+        """``wanted`` says which concepts may be answers."""
         if search is None and needs_search(ranker):
             raise ConfigError(
                 "search: none given, and there is no ranker that finds names by itself"
@@ -43,7 +46,9 @@ class CandidateSearch:
         self.fused = (
             search if isinstance(search, FusedSearch) or search is None else FusedSearch([search])
         )
-        self.ranker, self.calibration = ranker, calibration
+        if wanted is not None and self.fused is None:
+            raise ConfigError("types, sources: a linker without a search takes neither")
+        self.ranker, self.calibration, self._wanted = ranker, calibration, wanted
         self.builder = CandidateBuilder(kb)
         self._known: dict[tuple[str, Context, int, int], tuple[Candidate, ...]] = {}
 
@@ -112,7 +117,13 @@ class CandidateSearch:
         self, chunk: Sequence[tuple[str, Context]], k: int, depth: int, *, by_concept: bool
     ) -> list[list[Candidate]]:
         texts = [text for text, _ in chunk]
-        pool = self.fused.collect(texts, max(k, depth)) if self.fused else empty_pool(len(texts))
+        depth = max(k, depth)
+        if self.fused is None:
+            pool = empty_pool(len(texts))
+        elif self._wanted is not None:
+            pool = self._wanted.collect(self.fused.collect, texts, depth)
+        else:
+            pool = self.fused.collect(texts, depth)
         if self.ranker is not None:
             contexts = [context for _, context in chunk]
             ranked = self.ranker.rank_candidates(texts, pool, contexts)

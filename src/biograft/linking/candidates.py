@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from biograft.clinical import Assertion, Measurement
 from biograft.documents import Document
+from biograft.linking.explanation import Explanation
 
 _DECIMALS = 6
 """Of scores in JSON: as many as a 32-bit float has."""
@@ -118,6 +119,8 @@ class LinkedMention:
     """What the text says about the mention; None where the linker does not ask."""
     measurements: tuple[Measurement, ...] = ()
     """Values and doses beside the mention, as the text has them."""
+    explanation: Explanation | None = None
+    """Why the first candidate came first, where the linker was asked to say so."""
 
     @property
     def answer(self) -> Candidate | None:
@@ -196,7 +199,7 @@ class LinkedMention:
 
     def to_json(self) -> dict[str, Any]:
         """Return the linked mention as plain values, with its assertion where there is one."""
-        values = {
+        values: dict[str, Any] = {
             "start": self.start,
             "end": self.end,
             "text": self.text,
@@ -207,7 +210,11 @@ class LinkedMention:
             "measurements": [each._asdict() for each in self.measurements],
             "candidates": [candidate.to_json() for candidate in self.candidates],
         }
-        return values if self.assertion is None else {**values, **self.assertion.to_json()}
+        if self.assertion is not None:
+            values |= self.assertion.to_json()
+        if self.explanation is not None:
+            values["explanation"] = self.explanation.to_json()
+        return values
 
 
 @dataclass(frozen=True, slots=True)

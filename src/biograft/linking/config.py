@@ -46,6 +46,12 @@ class LinkerConfig(Config):
     """Find coordinated names in text, *left and right atrial enlargement*."""
     assertions: bool = True
     """Say of each mention in text whether it is negated, uncertain, historical, and so on."""
+    types: tuple[str, ...] = ()
+    """Answer with concepts of these semantic types only, by code or label; empty means all."""
+    sources: tuple[str, ...] = ()
+    """Answer with concepts that have a name from these vocabularies only; empty means all."""
+    explain: bool = False
+    """Say for each mention why its first candidate came first."""
     languages: tuple[str, ...] = ()
     """Search names in these languages only; empty means all."""
     stop_words: tuple[str, ...] = ()

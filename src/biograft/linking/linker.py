@@ -47,6 +47,7 @@ from biograft.linking.batches import (
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidate_search import CandidateSearch
 from biograft.linking.candidates import Candidate, Generator, LinkedDocument, LinkedMention
+from biograft.linking.concept_filter import ConceptFilter
 from biograft.linking.config import LinkerConfig
 from biograft.linking.detection import (
     DictionaryDetector,
@@ -57,11 +58,12 @@ from biograft.linking.detection import (
     UnionDetector,
     open_detector,
 )
+from biograft.linking.explainer import Explainer
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.index import build_encoder_index, open_search
 from biograft.linking.lookups import Lookup, LookupBuilder
 from biograft.linking.mentions import MentionForms
-from biograft.linking.nil import default_threshold
+from biograft.linking.nil import NilThreshold
 from biograft.linking.queries import Context, Query, label_examples
 from biograft.linking.rankers import MODELS, CandidateRanker, load_ranker, needs_search
 from biograft.linking.short_forms import KnownShortForms
@@ -89,7 +91,9 @@ class Linker:
         config: LinkerConfig | None = None,
     ) -> None:
         self.kb, self.config = kb, config or LinkerConfig()
-        self._search = CandidateSearch(kb, search, ranker, calibration)
+        limits = (*self.config.types, *self.config.sources)
+        self._filter = ConceptFilter(kb, self.config.types, self.config.sources) if limits else None
+        self._search = CandidateSearch(kb, search, ranker, calibration, self._filter)
         self.detector, self.ranker, self.calibration = detector, ranker, calibration
         self._opened_names = names
         self._assertions = (assertions or RuleAssertions()) if self.config.assertions else None
@@ -100,6 +104,12 @@ class Linker:
             composites=self.config.composites,
             similarity=self._search.score_best if self.search else None,
             appositions=self.config.appositions,
+        )
+        generators = self.search.weights if self.search else ()
+        self.nil = NilThreshold(self.threshold, calibration, ranker, tuple(generators))
+        """Says which answers are NIL."""
+        self._explainer = (
+            Explainer(kb, self.search, self.nil, limits) if self.config.explain else None
         )
         self._short_forms = KnownShortForms(kb) if self.config.short_forms else None
         self._lookups = LookupBuilder(self._forms, self._short_forms)
@@ -261,7 +271,7 @@ class Linker:
     def threshold(self) -> float | None:
         """Answers below it are NIL: that of the configuration, else that of the calibration.
 
-        Without either, :meth:`threshold_of` gives a default for each text.
+        Without either, ``nil.threshold_of`` gives a default for each text.
         """
         if self.config.threshold is not None or self.calibration is None:
             return self.config.threshold
@@ -322,11 +332,14 @@ class Linker:
             said = model.assert_status(document.text, spans) if model else [None] * len(spans)
             values = find_measurements(document.text, spans)
             linked = [
-                self._linked(lookup, candidates, reason, assertion, beside)
-                for lookup, (candidates, reason), assertion, beside in zip(
+                self._linked(lookup, candidates, assertion, beside)
+                for lookup, (candidates, _), assertion, beside in zip(
                     own, decided, said, values, strict=True
                 )
             ]
+            if self._explainer is not None:
+                reasons = [reason for _, reason in decided]
+                linked = self._explainer.explain_all(document.text, own, linked, reasons)
             yield LinkedDocument(document, tuple(linked))
 
     def _decide(
@@ -366,7 +379,9 @@ class Linker:
         if self.detector is not None and self.detection == "model":
             return self.detector
         stop_rows = (row for word in self.config.stop_words for row in self.kb.name_rows(word))
-        searched, coordinations = self.names.without(stop_rows), self.config.coordinations
+        wanted = None if self._filter is None else self._filter.names
+        searched = self.names.without(stop_rows, only=wanted)
+        coordinations = self.config.coordinations
         names = (
             MisspeltDetector(
                 searched, lambda row: self.kb.name(row).text, coordinations=coordinations
@@ -387,42 +402,17 @@ class Linker:
         self,
         lookup: Lookup,
         candidates: Candidates,
-        reason: str,
         assertion: Assertion | None,
         measurements: tuple[Measurement, ...],
     ) -> LinkedMention:
         mention = lookup.mention
+        start, end, text = mention.start, mention.end, mention.text
         if isinstance(mention, MisspeltMention):
             candidates = tuple(each.scaled(mention.similarity) for each in candidates)
-        is_linked = bool(candidates) and not self._is_nil(lookup.form, candidates[0])
+        is_linked = bool(candidates) and not self.nil.answers(lookup.form, candidates[0])
         concept = candidates[0].concept if is_linked else None
-        return LinkedMention(
-            mention.start,
-            mention.end,
-            mention.text,
-            lookup.form,
-            candidates,
-            concept,
-            assertion,
-            measurements,
-        )
-
-    def _is_nil(self, form: str, first: Candidate) -> bool:
-        threshold = self.threshold_of(form)
-        confidence = first.score if first.probability is None else first.probability
-        return threshold is not None and confidence < threshold
-
-    def threshold_of(self, form: str) -> float | None:
-        """Return the threshold of NIL for a text: :attr:`threshold`, or else the default.
-
-        The default is that of a ranker, which may have none, or that of a search.
-        """
-        if self.threshold is not None or self.calibration is not None:
-            return self.threshold
-        if self.ranker is not None:
-            below: float = getattr(self.ranker, "nil_below", float("-inf"))
-            return below
-        return default_threshold(form, self.search.weights if self.search else ())
+        form = lookup.form
+        return LinkedMention(start, end, text, form, candidates, concept, assertion, measurements)
 
     # ---- mentions
 

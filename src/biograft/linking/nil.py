@@ -1,14 +1,18 @@
-"""NIL by score: the scores below which the first candidate is more often wrong than right.
+"""NIL by score: the scores below which a linker without a calibration gives no answer.
 
-Chosen on dev splits for linkers without a calibration, so that nearly all right answers stay and
-texts that are in no vocabulary have no answer. A threshold of 0 gives every answer.
+Chosen on dev splits, so that nearly all right answers stay and texts that are in no vocabulary have
+no answer. A short word with one wrong letter has a low score, too, and is no NIL.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import dataclass
 
+from biograft.linking.calibration import Calibration
+from biograft.linking.candidates import Candidate
+from biograft.linking.rankers import CandidateRanker
 from biograft.text import HAN
 
 LEXICAL_NIL = 0.55
@@ -32,3 +36,59 @@ def default_threshold(text: str, generators: Collection[str]) -> float | None:
     if _HAN.search(text):
         return CHINESE_NIL
     return LEXICAL_NIL if len(generators) == 1 else FUSED_NIL
+
+
+@dataclass(frozen=True, slots=True)
+class NilThreshold:
+    """Says which first candidates are no answer."""
+
+    threshold: float | None
+    """That of the configuration or the calibration."""
+    calibration: Calibration | None
+    ranker: CandidateRanker | None
+    generators: tuple[str, ...]
+
+    def threshold_of(self, form: str) -> float | None:
+        """Return the threshold for a text; None if every answer counts.
+
+        Without a calibration the default is that of the ranker, which may have none, or that of
+        the search.
+        """
+        if self.threshold is not None or self.calibration is not None:
+            return self.threshold
+        if self.ranker is not None:
+            return getattr(self.ranker, "nil_below", None)
+        return default_threshold(form, self.generators)
+
+    def answers(self, form: str, first: Candidate) -> bool:
+        """Whether the answer to a text is NIL, given its first candidate."""
+        threshold = self.threshold_of(form)
+        confidence = first.score if first.probability is None else first.probability
+        if threshold is None or confidence >= threshold:
+            return False
+        is_default = self.threshold is None and self.ranker is None
+        return not (is_default and is_misspelt(form, first.name))
+
+
+_MIN_LENGTH = 4
+"""Shorter words are other words if a letter differs."""
+
+
+def is_misspelt(text: str, name: str) -> bool:
+    """Whether one letter is missing, added or wrong, or two are swapped, within a word.
+
+    >>> is_misspelt("fevr", "Fever"), is_misspelt("hand", "sand"), is_misspelt("flu", "fly")
+    (True, False, False)
+    """
+    a, b = text.casefold(), name.casefold()
+    if min(len(a), len(b)) < _MIN_LENGTH or abs(len(a) - len(b)) > 1 or a[0] != b[0]:
+        return False
+    if not (a.isascii() and a.replace(" ", "").isalpha()):
+        return False
+    start = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), None)
+    if start is None:  # one begins with the other
+        return True
+    a, b = a[start:], b[start:]
+    if len(a) != len(b):
+        return a[len(a) > len(b) :] == b[len(b) > len(a) :]
+    return a[1:] == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])

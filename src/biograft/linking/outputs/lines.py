@@ -24,7 +24,16 @@ def table(linked: LinkedDocument) -> list[str]:
         for mention in linked.mentions
         for row in _rows(mention, f"{mention.start}-{mention.end}", 1)
     ]
-    return align([HEAD, *rows]) if rows else ["no mention"]
+    lines = align([HEAD, *rows]) if rows else ["no mention"]
+    return [*lines, *_explanations(linked.mentions)]
+
+
+def _explanations(mentions: Iterable[LinkedMention]) -> Iterator[str]:
+    """Give the explanations of mentions, where the linker made some."""
+    for mention in mentions:
+        if mention.explanation is not None:
+            yield f"{mention.start}-{mention.end}  {visible(mention.text)}"
+            yield from (f"    {visible(line)}" for line in mention.explanation.lines())
 
 
 def candidates_table(
@@ -40,6 +49,7 @@ def candidates_table(
             for row in _rows(mention, visible(linked.document.id), n_candidates)
         ]
         yield from align([*head, *rows]) if rows else ()
+        yield from _explanations(mention for linked in block for mention in linked.mentions)
         head = head if not rows else []
     if head:
         yield "no mention"
