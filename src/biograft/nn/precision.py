@@ -22,21 +22,33 @@ PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
 """Processor flags of bfloat16 instructions (x86 twice, then Arm)."""
+_INT8_FLAGS = ("avx512_vnni", "avx_vnni", "amx_int8")
+"""Processor flags of instructions for sums of products of 8-bit integers."""
 _PROCESSOR = Path("/proc/cpuinfo")
 
 
 @functools.cache
 def processor_has_bf16() -> bool:
     """Whether this processor has instructions for bfloat16 products."""
+    return _has_any(_BF16_FLAGS)
+
+
+@functools.cache
+def processor_has_int8() -> bool:
+    """Whether this processor has instructions for sums of products of 8-bit integers."""
+    return _has_any(_INT8_FLAGS)
+
+
+def _has_any(flags: tuple[str, ...]) -> bool:
     get_capabilities = getattr(torch.cpu, "get_capabilities", None)  # missing in older torch
     if get_capabilities is not None:
         capabilities = get_capabilities()
-        return any(capabilities.get(name) for name in _BF16_FLAGS)
+        return any(capabilities.get(name) for name in flags)
     try:
         words = set(_PROCESSOR.read_text(encoding="utf-8").split())
     except OSError:
         return False
-    return not words.isdisjoint(_BF16_FLAGS)
+    return not words.isdisjoint(flags)
 
 
 def choose_precision(precision: str, device: torch.device) -> str:

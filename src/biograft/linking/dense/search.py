@@ -3,11 +3,12 @@
 ``vectors.npy`` holds one vector per row, memory-mapped; bfloat16, which numpy lacks, as 16-bit
 integers. With int8, ``scales.npy`` holds the factor of each row. :class:`ExactSearch` scans with
 rounded scores and an error bound, and rescores what remains; :class:`GraphSearch` uses faiss.
-torch is needed for nothing; where an encoder has loaded it, it computes the coarse scores.
+torch is needed for nothing; where an encoder has loaded it, it multiplies vectors of 8 bits.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from biograft.arrays import Mode, check_ends, check_length, check_range, open_array
 from biograft.compiled import njit
 from biograft.errors import MissingExtraError, StoreError
+from biograft.linking.dense.codes import Candidates, Rounded, find_candidates
 from biograft.linking.dense.config import DENSE_INDEX
 
 VECTORS, SCALES = "vectors.npy", "scales.npy"
@@ -41,8 +43,6 @@ class VectorTable:
     def __init__(self, storage: str, rows: npt.NDArray[np.generic], scales: Vectors | None) -> None:
         self.storage, self._rows, self._scales = storage, rows, scales
         self.n_rows, self.dim = rows.shape
-        self.fits_bfloat16 = storage == "bfloat16"
-        """Whether rounding the rows to bfloat16 changes nothing."""
 
     @classmethod
     def create(cls, folder: Path, storage: str, n_rows: int, dim: int) -> VectorTable:
@@ -123,7 +123,6 @@ class UnitVectorTable(VectorTable):
 
     def __init__(self, table: VectorTable) -> None:
         super().__init__(table.storage, table._rows, table._scales)
-        self.fits_bfloat16 = False
         norms = [
             np.linalg.norm(table.chunk(start, start + CHUNK), axis=1)
             for start in range(0, table.n_rows, CHUNK)
@@ -163,19 +162,19 @@ def load_array(
         raise DENSE_INDEX.damaged(path.parent, error) from error
 
 
-SPARE = {"coarse": 118, "fine": 22}
-"""Number of rows that a scan keeps beyond k."""
-_QUERIES = 512
+SPARE = 22
+"""Number of rows that a scan in float32 keeps beyond k."""
+_QUERIES = 256
 _RUN = 64
 """Scores that are compared together."""
 _PENDING = 0.5
 """Pending hits are merged when there are more of them than this fraction of the rows kept."""
-_RESCORED = 32
-"""Number of queries rescored at once."""
+_RESCORED = 8192
+"""Number of rows rescored at once."""
 _COARSE_QUERIES, _COARSE_ROWS = 16, 50_000
-"""Minimum numbers of queries and rows for which the conversion of all rows to bfloat16 pays."""
-_HALF_STEP = {"coarse": 2.0**-8, "fine": 2.0**-24}
-"""The largest relative error of rounding to bfloat16 and to 32 bits."""
+"""Minimum numbers of queries and rows for which rounding all rows to 8 bits pays."""
+_HALF_STEP = 2.0**-24
+"""The largest relative error of rounding to 32 bits."""
 
 
 class RowHits(NamedTuple):
@@ -186,7 +185,11 @@ class RowHits(NamedTuple):
 
 
 class ExactSearch:
-    """Finds the rows of a table with the largest inner products with a query, exactly."""
+    """Finds the rows of a table with the largest inner products with a query, exactly.
+
+    Many queries are searched with vectors of 8 bits first, if the processor multiplies them. These
+    are kept in memory, a quarter of the vectors in 32 bits.
+    """
 
     def __init__(
         self, vectors: VectorTable, largest_norm: float, *, coarse: bool | None = None
@@ -204,35 +207,60 @@ class ExactSearch:
 
     def _search(self, queries: Vectors, hits: RowHits) -> None:
         """Scan until the hits of every query are proven exact, and write them to ``hits``."""
-        k = min(hits.rows.shape[1], self.vectors.n_rows)
-        scan = "coarse" if self._starts_coarse(len(queries)) else "fine"
-        n_kept, pending = k + SPARE[scan], np.arange(len(queries))
+        k, pending = min(hits.rows.shape[1], self.vectors.n_rows), np.arange(len(queries))
+        if k and len(pending) and self._starts_coarse(len(queries)):
+            pending = self._search_coarse(queries, k, hits)
+        n_kept = k + SPARE
         while k and len(pending):
             block = queries[pending]
-            rows, lowest = self._scan(block, min(n_kept, self.vectors.n_rows), scan)
+            rows, lowest = self._scan(block, min(n_kept, self.vectors.n_rows))
             rows, scores = rank(rescore(self.vectors, block, rows), rows)
-            bound = lowest + self._error_bound(block, lowest, scan)
+            bound = lowest + self._error_bound(block)
             settled = (scores[:, k - 1] > bound) | (n_kept >= self.vectors.n_rows)
             hits.rows[pending[settled], :k] = rows[settled, :k]
             hits.scores[pending[settled], :k] = scores[settled, :k]
             pending = pending[~settled]
-            n_kept = n_kept if scan == "coarse" else 4 * n_kept
-            scan = "fine"
+            n_kept *= 4
 
     def _starts_coarse(self, n_queries: int) -> bool:
         if self.coarse is not None:
             return self.coarse
         pays = n_queries >= _COARSE_QUERIES and self.vectors.n_rows >= _COARSE_ROWS
-        return pays and _has_bfloat16_products()
+        return pays and _has_int8_products()
 
-    def _scan(self, queries: Vectors, n_kept: int, scan: str) -> tuple[Rows, Vectors]:
-        """Return the rows with the highest approximate scores, and the lowest of those scores."""
-        if scan == "fine":
-            return self._scan_fine(queries, n_kept)
-        return _scan_coarse(self.vectors, queries, n_kept)
+    @functools.cached_property
+    def _rounded(self) -> Rounded:
+        rounded = Rounded.empty(self.vectors.n_rows, self.vectors.dim)
+        for start in range(0, self.vectors.n_rows, CHUNK):
+            rounded.fill(start, self.vectors.chunk(start, start + CHUNK))
+        return rounded
 
-    def _scan_fine(self, queries: Vectors, n_kept: int) -> tuple[Rows, Vectors]:
-        """Scan in float32.
+    def _search_coarse(self, queries: Vectors, k: int, hits: RowHits) -> Rows:
+        """Search in 8 bits, write the hits; return the queries with too many candidates.
+
+        The candidates with the k highest bounds are rescored first: what cannot reach the lowest
+        score among them is left out.
+        """
+        found = find_candidates(self._rounded, queries, k, CHUNK)
+        settled = found.counts >= k
+        highest = -np.partition(-found.upper, k - 1, axis=1)[:, k - 1]
+        highest[~settled] = np.inf
+        known = found.upper >= highest[:, None]  # (queries, candidates)
+        scores = np.full(found.upper.shape, np.inf, np.float32)
+        scores[known] = self._rescore(queries, found, known)
+        lowest = scores.min(axis=1)
+        rest = (found.upper >= lowest[:, None]) & ~known & settled[:, None]
+        scores[rest] = self._rescore(queries, found, rest)
+        scores[~(known | rest)] = -np.inf
+        rows, scores = rank(scores, found.rows)
+        hits.rows[settled, :k], hits.scores[settled, :k] = rows[settled, :k], scores[settled, :k]
+        return np.flatnonzero(~settled)
+
+    def _rescore(self, queries: Vectors, found: Candidates, which: Any) -> Vectors:
+        return rescore_pairs(self.vectors, queries, np.nonzero(which)[0], found.rows[which])
+
+    def _scan(self, queries: Vectors, n_kept: int) -> tuple[Rows, Vectors]:
+        """Scan in float32; return the rows with the highest scores, and the lowest of those.
 
         Once ``n_kept`` rows are collected, only scores above the lowest of them count, and most
         runs of rows have none.
@@ -243,50 +271,23 @@ class ExactSearch:
             best.add(queries @ rows.T, start)
         return best.result()
 
-    def _error_bound(self, queries: Vectors, lowest: Vectors, scan: str) -> Vectors:
+    def _error_bound(self, queries: Vectors) -> Vectors:
         """Bound by how much the true score of a row that was not kept may exceed the lowest kept.
 
-        By Cauchy and Schwarz, an error e in a query changes a score by at most |e| times the norm
-        of the row, and vice versa. Products are summed in float32.
+        Products are summed in float32.
         """
         norms = np.linalg.norm(queries, axis=1)
-        bound = 2 * self.vectors.dim * _HALF_STEP["fine"] * norms * self.largest_norm
-        if scan == "coarse":
-            rounded = from_bfloat16(to_bfloat16(queries))
-            bound += np.linalg.norm(queries - rounded, axis=1) * self.largest_norm
-            bound += np.abs(lowest) * _HALF_STEP["coarse"]  # the score itself is rounded
-            if not self.vectors.fits_bfloat16:
-                largest_error = self.largest_norm * _HALF_STEP["coarse"]
-                bound += np.linalg.norm(rounded, axis=1) * largest_error
-        result: Vectors = bound.astype(np.float32)
-        return result
+        bound = 2 * self.vectors.dim * _HALF_STEP * norms * self.largest_norm
+        return bound.astype(np.float32)
 
 
-def _has_bfloat16_products() -> bool:
-    """Whether the encoder has loaded torch, and the processor multiplies in bfloat16."""
+def _has_int8_products() -> bool:
+    """Whether the encoder has loaded torch, and the processor multiplies 8-bit integers."""
     if sys.modules.get("torch") is None:
         return False
-    from biograft.nn.precision import processor_has_bf16
+    from biograft.nn.precision import processor_has_int8
 
-    return processor_has_bf16()
-
-
-def _scan_coarse(vectors: VectorTable, queries: Vectors, n_kept: int) -> tuple[Rows, Vectors]:
-    """Scan in bfloat16 with torch."""
-    import torch
-
-    rounded = torch.from_numpy(queries).to(torch.bfloat16)
-    best = torch.empty((len(queries), 0), dtype=torch.bfloat16)
-    best_rows = torch.empty((len(queries), 0), dtype=torch.int64)
-    for start in range(0, vectors.n_rows, CHUNK):
-        chunk = torch.from_numpy(vectors.chunk(start, start + CHUNK))  # (chunk, dim)
-        scores = rounded @ chunk.to(torch.bfloat16).T  # (queries, chunk)
-        scores, columns = scores.topk(min(n_kept, scores.shape[1]), dim=1)
-        best = torch.cat((best, scores), dim=1)
-        best_rows = torch.cat((best_rows, columns + start), dim=1)
-        best, order = best.topk(min(n_kept, best.shape[1]), dim=1)
-        best_rows = best_rows.gather(1, order)
-    return best_rows.numpy(), best[:, -1].float().numpy()
+    return processor_has_int8()
 
 
 class _BestRows:
@@ -340,16 +341,15 @@ def _find_higher(scores: Vectors, lowest: Vectors) -> tuple[Rows, Rows]:
     queries, columns, n = np.empty(n_queries, np.int64), np.empty(n_queries, np.int64), 0
     for query in range(n_queries):
         for start in range(0, n_columns, _RUN):
-            end = min(start + _RUN, n_columns)
-            n_higher = 0
-            for column in range(start, end):  # no branch, so that it is vectorised
-                n_higher += scores[query, column] > lowest[query]
+            run, n_higher = scores[query, start : start + _RUN], np.int32(0)
+            for at in range(len(run)):  # no branch and no wraparound, so that it is vectorised
+                n_higher += np.int32(run[at] > lowest[query])
             if not n_higher:
                 continue
             if n + n_higher > len(queries):
                 queries = np.append(queries, np.empty(len(queries) + n_higher, np.int64))
                 columns = np.append(columns, np.empty(len(columns) + n_higher, np.int64))
-            for column in range(start, end):
+            for column in range(start, start + len(run)):
                 if scores[query, column] > lowest[query]:
                     queries[n], columns[n] = query, column
                     n += 1
@@ -363,19 +363,32 @@ def no_hits(n_queries: int, k: int) -> RowHits:
 
 
 def rescore(vectors: VectorTable, queries: Vectors, rows: Rows) -> Vectors:
-    """Compute the exact scores of given rows for each query: rows (queries, m), -1 scores -inf.
+    """Compute the exact scores of given rows for each query: rows (queries, m), -1 scores -inf."""
+    scores = np.full(rows.shape, -np.inf, dtype=np.float32)
+    given = np.nonzero(rows >= 0)
+    scores[given] = rescore_pairs(vectors, queries, given[0], rows[given])
+    return scores
+
+
+def rescore_pairs(vectors: VectorTable, queries: Vectors, of_query: Rows, rows: Rows) -> Vectors:
+    """Compute the exact scores of pairs of a query and a row.
 
     Summed in float64 and then rounded, so that equal vectors have equal scores.
     """
-    scores = np.empty(rows.shape, dtype=np.float32)
+    scores = np.empty(len(rows), dtype=np.float32)
     for start in range(0, len(rows), _RESCORED):
         block = slice(start, start + _RESCORED)
-        values = vectors.take(rows[block].ravel()).astype(np.float64)
-        values = values.reshape(*rows[block].shape, vectors.dim)  # (block, m, dim)
-        exact: npt.NDArray[np.float64] = values @ queries[block].astype(np.float64)[:, :, None]
-        scores[block] = exact[:, :, 0]
-    scores[rows < 0] = -np.inf
+        _multiply(vectors.take(rows[block]), queries, of_query[block], scores[block])
     return scores
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+def _multiply(vectors: Vectors, queries: Vectors, of_query: Rows, scores: Vectors) -> None:
+    for at in range(len(vectors)):
+        vector, query, total = vectors[at], queries[of_query[at]], 0.0
+        for d in range(len(vector)):
+            total += np.float64(vector[d]) * np.float64(query[d])
+        scores[at] = np.float32(total)
 
 
 def rank(scores: Vectors, rows: Rows) -> tuple[Rows, Vectors]:

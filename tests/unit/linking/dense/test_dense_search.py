@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from biograft.errors import MissingExtraError, StoreError
-from biograft.linking.dense import search as module
+from biograft.linking.dense import codes, search as module
 from biograft.linking.dense.config import STORAGES
 from biograft.linking.dense.search import (
     CHUNK,
@@ -26,7 +26,8 @@ def _small_blocks(monkeypatch):
     monkeypatch.setattr(module, "CHUNK", 16)
     monkeypatch.setattr(module, "_QUERIES", 7)
     monkeypatch.setattr(module, "_RESCORED", 3)
-    monkeypatch.setattr(module, "SPARE", {"coarse": 3, "fine": 2})
+    monkeypatch.setattr(module, "SPARE", 2)
+    monkeypatch.setattr(codes, "_ROOM", 10)
 
 
 def table_of(folder, vectors, storage="float32"):
@@ -93,7 +94,7 @@ def test_vectors_divided_by_their_norms(tmp_path, brute_force, storage, coarse):
 
 @pytest.mark.parametrize("coarse", [False, True])
 def test_what_a_coarse_scan_cannot_tell_apart(tmp_path, brute_force, coarse):
-    """The best of a hundred rows that are one and the same in bfloat16."""
+    """The best of a hundred rows that are one and the same in 8 bits."""
     centre = random_vectors(1)
     vectors = centre + 1e-5 * random_vectors(100, seed=2)
     table = table_of(tmp_path, vectors.astype(np.float32))
@@ -116,26 +117,69 @@ def test_ties_go_to_the_lower_row_wherever_they_stand(tmp_path, coarse):
         assert len(set(found.scores[query].tolist())) == 1
 
 
-def test_a_coarse_scan_alone_would_be_wrong(tmp_path, brute_force):
+def rounded(vectors):
+    made = codes.Rounded.empty(*vectors.shape)
+    made.fill(0, vectors)
+    return made
+
+
+def test_rounded_vectors_are_as_near_as_they_say(tmp_path):
+    vectors = random_vectors(50, unit=False)
+    vectors[3] = 0
+    made = rounded(vectors)
+    rest = vectors.astype(np.float64) - made.codes * made.scales[:, None].astype(np.float64)
+    errors = np.linalg.norm(rest, axis=1)
+    assert (errors <= made.errors).all()
+    assert np.allclose(errors, made.errors, rtol=1e-5)
+    assert np.allclose(made.norms, np.linalg.norm(vectors, axis=1), rtol=1e-5)
+
+
+def test_products_of_rounded_vectors_alone_would_be_wrong(brute_force):
     """Shows that the tests above need the second look."""
-    vectors = (random_vectors(1) + 1e-4 * random_vectors(100, seed=2)).astype(np.float32)
+    vectors = (random_vectors(1) + 1e-3 * random_vectors(100, seed=2)).astype(np.float32)
+    made = rounded(vectors)
+    coarse = (made.codes.astype(np.int32) @ made.codes.T) * made.scales
+    assert (coarse.argmax(axis=1) != brute_force(vectors, vectors, 1).rows[:, 0]).any()
+
+
+@pytest.mark.parametrize("k", [1, 10, 40])
+@pytest.mark.parametrize("unit", [True, False])
+def test_every_row_among_the_best_is_a_candidate_within_its_bound(monkeypatch, k, unit):
+    monkeypatch.setattr(codes, "_ROOM", 100)
+    vectors, queries = random_vectors(200, unit=unit), random_vectors(30, seed=1, unit=unit)
+    vectors *= np.random.default_rng(5).uniform(0.01, 2, (200, 1)).astype(np.float32)
+    found = codes.find_candidates(rounded(vectors), queries, k, 16)
+    exact = queries.astype(np.float64) @ vectors.T.astype(np.float64)
+    best = np.argsort(-exact, axis=1)[:, :k]
+    for query in range(30):
+        rows = found.rows[query, : found.counts[query]]
+        assert len(set(rows.tolist())) == len(rows)
+        assert set(best[query].tolist()) <= set(rows.tolist())
+        upper = found.upper[query, : found.counts[query]]
+        assert (exact[query, rows] <= upper).all()
+        assert (found.upper[query, found.counts[query] :] == -np.inf).all()
+    assert (found.counts < 200).any()  # others are left out
+
+
+def test_a_query_with_too_many_candidates_is_left_to_the_scan_in_float32(brute_force, tmp_path):
+    vectors = np.repeat(random_vectors(1), 100, axis=0)
+    vectors[70] *= 1.0001
+    found = codes.find_candidates(rounded(vectors), vectors[:2], 3, 16)
+    assert (found.counts == -1).all()
     table = table_of(tmp_path, vectors)
-    search = ExactSearch(table, table.largest_norm(), coarse=True)
-    rows, _ = search._scan(vectors[:20], 5, "coarse")
-    best = brute_force(vectors, vectors[:20], 1).rows
-    assert not (rows == best).any(axis=1).all()
+    hits = ExactSearch(table, table.largest_norm(), coarse=True).search(vectors[:2], 3)
+    equal(hits, brute_force(vectors, vectors[:2], 3))
 
 
-@pytest.mark.parametrize("scan", ["coarse", "fine"])
 @pytest.mark.parametrize("storage", list(STORAGES))
-def test_no_row_left_out_exceeds_the_bound(tmp_path, storage, scan):
+def test_no_row_left_out_exceeds_the_bound(tmp_path, storage):
     table = table_of(tmp_path, random_vectors(200, unit=False), storage)
     queries = random_vectors(30, seed=1, unit=False)
     search = ExactSearch(table, table.largest_norm())
-    rows, lowest = search._scan(queries, 10, scan)
+    rows, lowest = search._scan(queries, 10)
     exact = queries.astype(np.float64) @ table.take(np.arange(200)).T.astype(np.float64)
     np.put_along_axis(exact, rows, -np.inf, axis=1)
-    assert (exact.max(axis=1) <= lowest + search._error_bound(queries, lowest, scan)).all()
+    assert (exact.max(axis=1) <= lowest + search._error_bound(queries)).all()
 
 
 @pytest.mark.parametrize(("n_rows", "n_queries"), [(0, 3), (1, 3), (5, 0)])
@@ -152,7 +196,7 @@ def test_a_coarse_scan_is_for_many_rows_on_a_processor_that_has_it(tmp_path, mon
     table = table_of(tmp_path, random_vectors(100))
     search = ExactSearch(table, 1.0)
     for quick, many in ((True, True), (True, False), (False, True)):
-        monkeypatch.setattr(module, "_has_bfloat16_products", lambda quick=quick: quick)
+        monkeypatch.setattr(module, "_has_int8_products", lambda quick=quick: quick)
         monkeypatch.setattr(module, "_COARSE_ROWS", 100 if many else 101)
         assert search._starts_coarse(16) is (quick and many)
     assert not search._starts_coarse(1)
