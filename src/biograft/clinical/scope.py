@@ -36,6 +36,7 @@ _VERB_GAP = 28
 """Characters between a verb and its complement: *was therefore completely excluded*."""
 _MODALS = ("may ", "might ", "could ")
 """Words that a trigger of uncertainty may begin with: verbs of a clause all the same."""
+_BUT = re.compile(r",? but\b")
 _SEGMENT_GAP = 12
 _BESIDE = " \t\"'”’*()（）"
 """Characters that may stand between a mention and what is said of it alone."""
@@ -225,7 +226,7 @@ class Scan:
                     mention.drop(NEGATED)
                 mention.add(Active(flag, rule, start, end, self.segment))
         # *sarcoidosis was considered but ruled out*
-        again = UNCERTAIN in rule.flags and rule.rank > NEXT
+        again = UNCERTAIN in rule.flags and _BUT.match(self.low, end) is not None
         self.open, self.closing = [], list(targets) if again else []
         self.verb_end = end if again else self.verb_end
 
