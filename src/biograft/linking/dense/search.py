@@ -382,7 +382,17 @@ def rescore_pairs(vectors: VectorTable, queries: Vectors, of_query: Rows, rows: 
     return scores
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+def _multiply_few(vectors: Vectors, queries: Vectors, of_query: Rows, scores: Vectors) -> None:
+    scores[:] = np.einsum(
+        "ij,ij->i", vectors.astype(np.float64), queries[of_query].astype(np.float64)
+    )
+
+
+@njit(
+    work=lambda vectors, *_: vectors.size // 1000,
+    plain=_multiply_few,
+    fastmath={"reassoc", "contract"},
+)
 def _multiply(vectors: Vectors, queries: Vectors, of_query: Rows, scores: Vectors) -> None:
     for at in range(len(vectors)):
         vector, query, total = vectors[at], queries[of_query[at]], 0.0
