@@ -164,13 +164,15 @@ def cache_folder() -> Path | None:
     version = f"{biograft.__version__}-numba-{numba.__version__}"
     if chosen and _is_writable(Path(chosen)):
         return Path(chosen)
-    if _is_writable(usual := _user_caches() / "biograft" / version):
-        return usual
+    with contextlib.suppress(RuntimeError):  # of a user without a home
+        if _is_writable(usual := _user_caches() / "biograft" / version):
+            return usual
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
-    temporary = Path(tempfile.gettempdir()) / f"biograft-{user}"
-    # numba unpickles what it finds there: nobody else may write to it
-    if _is_writable(temporary) and _is_private(temporary) and _is_writable(temporary / version):
-        return temporary / version
+    with contextlib.suppress(OSError):  # of a system without a folder for temporary files
+        temporary = Path(tempfile.gettempdir()) / f"biograft-{user}"
+        # numba unpickles what it finds there: nobody else may write to it
+        if _is_writable(temporary) and _is_private(temporary) and _is_writable(temporary / version):
+            return temporary / version
     return None
 
 

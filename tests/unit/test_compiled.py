@@ -95,6 +95,21 @@ def test_compiled_loops_are_kept_in_the_first_folder_that_can_be_written(tmp_pat
     assert "Traceback" not in done.stderr
 
 
+def test_without_home_and_temporary_files_nothing_is_kept(monkeypatch):
+    """As for a numbered user of a container: both look-ups raise."""
+
+    def fail(*_):
+        raise RuntimeError
+
+    def fail_too():
+        raise FileNotFoundError
+
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(compiled, "_user_caches", fail)
+    monkeypatch.setattr(compiled.tempfile, "gettempdir", fail_too)
+    assert compiled.cache_folder.__wrapped__() is None
+
+
 def test_compiling_is_said_once_if_it_takes_long(tmp_path, capsys):
     listener, start, end = compiled._Listener(), Event(True), Event(False)
     listener.stream = sys.stderr
