@@ -278,7 +278,8 @@ class ExactSearch:
         """
         norms = np.linalg.norm(queries, axis=1)
         bound = 2 * self.vectors.dim * _HALF_STEP * norms * self.largest_norm
-        return bound.astype(np.float32)
+        result: Vectors = bound.astype(np.float32)
+        return result
 
 
 def _has_int8_products() -> bool:
