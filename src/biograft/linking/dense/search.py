@@ -272,10 +272,7 @@ class ExactSearch:
         return best.result()
 
     def _error_bound(self, queries: Vectors) -> Vectors:
-        """Bound by how much the true score of a row that was not kept may exceed the lowest kept.
-
-        Products are summed in float32.
-        """
+        """Bound by how much a row that was not kept may exceed the lowest score kept."""
         norms = np.linalg.norm(queries, axis=1)
         bound = 2 * self.vectors.dim * _HALF_STEP * norms * self.largest_norm
         result: Vectors = bound.astype(np.float32)
@@ -383,7 +380,15 @@ def rescore_pairs(vectors: VectorTable, queries: Vectors, of_query: Rows, rows: 
     return scores
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+def _multiply_few(vectors: Vectors, queries: Vectors, of_query: Rows, scores: Vectors) -> None:
+    scores[:] = (vectors.astype(np.float64) * queries[of_query]).sum(axis=1)
+
+
+@njit(
+    work=lambda vectors, *_: vectors.size // 1000,
+    plain=_multiply_few,
+    fastmath={"reassoc", "contract"},
+)
 def _multiply(vectors: Vectors, queries: Vectors, of_query: Rows, scores: Vectors) -> None:
     for at in range(len(vectors)):
         vector, query, total = vectors[at], queries[of_query[at]], 0.0
