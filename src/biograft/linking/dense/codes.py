@@ -12,9 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from biograft.compiled import njit
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
@@ -85,7 +86,7 @@ def find_candidates(rows: Rounded, queries: Floats, k: int, chunk: int) -> Candi
     return found._replace(rows=found.rows[:, :width], upper=found.upper[:, :width])
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+@njit(fastmath={"reassoc", "contract"})
 def _round(vectors: Floats, codes: Any, scales: Floats, errors: Floats, norms: Floats) -> None:
     for i in range(len(vectors)):
         vector, row, largest = vectors[i], codes[i], np.float32(0)
@@ -106,7 +107,7 @@ def _round(vectors: Floats, codes: Any, scales: Floats, errors: Floats, norms: F
         norms[i] = np.float32(np.sqrt(norm) * (1 + 1e-6))
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def _collect(products: Any, start: int, measures: Any, bounds: Any, found: Candidates) -> None:
     """Keep the rows of a chunk whose upper bound reaches the k-th largest lower bound so far."""
     scales, errors, norms = measures
@@ -140,7 +141,7 @@ def _collect(products: Any, start: int, measures: Any, bounds: Any, found: Candi
         found.counts[query] = count
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def _keep(found: Candidates, query: int, count: int, row: int, score: float, bound: float) -> int:
     """Keep a row of a query; return the number kept, -1 if there is not enough room."""
     rows, upper, lower = found.rows[query], found.upper[query], found.lower[query]
@@ -154,7 +155,7 @@ def _keep(found: Candidates, query: int, count: int, row: int, score: float, bou
     return count + 1
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def _close(found: Candidates) -> None:
     """Drop the rows that were kept when less was known."""
     for query in range(len(found.counts)):
@@ -164,7 +165,7 @@ def _close(found: Candidates) -> None:
         upper[max(count, 0) :] = -np.inf
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def _compact(rows: Rows, upper: Floats, count: int, limit: float) -> int:
     """Drop rows below a limit; return how many are left."""
     n = 0
@@ -175,7 +176,7 @@ def _compact(rows: Rows, upper: Floats, count: int, limit: float) -> int:
     return n
 
 
-@numba.njit(nogil=True, cache=True)
+@njit()
 def _replace_first(heap: Floats, value: float) -> None:
     """Replace the smallest value of a heap."""
     at = 0

@@ -272,13 +272,11 @@ class ExactSearch:
         return best.result()
 
     def _error_bound(self, queries: Vectors) -> Vectors:
-        """Bound by how much the true score of a row that was not kept may exceed the lowest kept.
-
-        Products are summed in float32.
-        """
+        """Bound by how much a row that was not kept may exceed the lowest score kept."""
         norms = np.linalg.norm(queries, axis=1)
         bound = 2 * self.vectors.dim * _HALF_STEP * norms * self.largest_norm
-        return bound.astype(np.float32)
+        result: Vectors = bound.astype(np.float32)
+        return result
 
 
 def _has_int8_products() -> bool:
@@ -383,9 +381,7 @@ def rescore_pairs(vectors: VectorTable, queries: Vectors, of_query: Rows, rows: 
 
 
 def _multiply_few(vectors: Vectors, queries: Vectors, of_query: Rows, scores: Vectors) -> None:
-    scores[:] = np.einsum(
-        "ij,ij->i", vectors.astype(np.float64), queries[of_query].astype(np.float64)
-    )
+    scores[:] = (vectors.astype(np.float64) * queries[of_query]).sum(axis=1)
 
 
 @njit(

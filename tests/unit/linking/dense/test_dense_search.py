@@ -171,6 +171,16 @@ def test_a_query_with_too_many_candidates_is_left_to_the_scan_in_float32(brute_f
     equal(hits, brute_force(vectors, vectors[:2], 3))
 
 
+def test_scores_are_the_same_compiled_and_not():
+    vectors, queries = random_vectors(60), random_vectors(4, seed=1)
+    of_query, scores = np.arange(60) % 4, np.empty((2, 60), np.float32)
+    module._multiply.uncompiled(vectors, queries, of_query, scores[0])
+    module._multiply.dispatcher(vectors, queries, of_query, scores[1])
+    assert np.array_equal(scores[0], scores[1])
+    exact = (vectors.astype(np.float64) * queries[of_query]).sum(axis=1)
+    assert np.array_equal(scores[0], exact.astype(np.float32))
+
+
 @pytest.mark.parametrize("storage", list(STORAGES))
 def test_no_row_left_out_exceeds_the_bound(tmp_path, storage):
     table = table_of(tmp_path, random_vectors(200, unit=False), storage)
