@@ -154,3 +154,21 @@ def test_a_misspelt_mention_is_looked_up_by_its_name_at_a_lower_score(kb):
     assert (mention.text, mention.form, mention.concept) == ("breast cancre", "breast cancer", "D2")
     assert mention.candidates[0].score == pytest.approx(1 - 1 / len("breast cancer"))
     assert not open_linker(kb, misspelt=False)("Signs of breast cancre.").mentions
+
+
+def test_nested_entities_of_several_types_are_all_linked(kb):
+    """A model may predict entities within others; the names beside them add nothing there."""
+    model = WordModel(**{"breast cancer": "Disease", "cancer": "Finding", "metformin": "Drug"})
+    text = "Type 2 diabetes, breast cancer; metformin."
+    both = open_linker(kb, ModelDetector(model), detection="both")(text).mentions
+    spans = [(mention.text, mention.concept) for mention in both]
+    assert [each for each, _ in spans] == [
+        "Type 2 diabetes",
+        "breast cancer",
+        "cancer",
+        "metformin",
+    ]
+    assert spans[:2] == [("Type 2 diabetes", "D1"), ("breast cancer", "D2")]
+    some = ModelDetector(model, ("Finding", "Drug"))
+    linked = open_linker(kb, some, detection="model")(text).mentions
+    assert [mention.text for mention in linked] == ["cancer", "metformin"]
