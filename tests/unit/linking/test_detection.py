@@ -20,6 +20,7 @@ from biograft.linking import (
     UnionDetector,
 )
 from biograft.linking.detection import outside
+from biograft.linking.detection.guards import without_persons_and_units
 
 GIVEN = (Mention(0, 6, "Fevers", ("D005334",), "Disease"),)
 DOCUMENT = Document("1", "Fevers and breast-cancer.", GIVEN)
@@ -172,3 +173,20 @@ def test_nested_entities_of_several_types_are_all_linked(kb):
     some = ModelDetector(model, ("Finding", "Drug"))
     linked = open_linker(kb, some, detection="model")(text).mentions
     assert [mention.text for mention in linked] == ["cancer", "metformin"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Seen by Dr. Graves", []),
+        ("Seen by Dr. A. Graves", []),
+        ("Mr Graves has Graves", ["Graves"]),
+        ("Professor Graves syndrome", ["Graves syndrome"]),
+        ("5 mg, 10 g/mg", []),
+        ("low mg", ["mg"]),
+    ],
+)
+def test_persons_and_units_are_no_mentions(text, found):
+    names = DictionaryDetector(NamesIndex.build(["Graves", "Graves syndrome", "mg", "g"]))
+    (mentions,) = names.detect([Document("1", text)])
+    assert [mention.text for mention in without_persons_and_units(text, mentions)] == found
