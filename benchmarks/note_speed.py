@@ -22,6 +22,7 @@ from typing import Any
 from command_line import add_data, run_with, start_parser
 from machine import describe_command
 
+from biograft.config import from_mapping
 from biograft.linking import Linker, LinkerConfig
 from biograft.linking.fusion import FusedSearch
 from biograft.linking.lexical import LexicalIndex
@@ -49,7 +50,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         texts = read_texts(task.chosen, "dev", options.data)
         documents = [replace(each, mentions=()) for each in texts]
         linkers = {
-            name: Linker(kb, search, config=LinkerConfig(**settings))
+            name: Linker(kb, search, config=from_mapping(LinkerConfig, settings))
             for name, settings in VARIANTS.items()
         }
         seconds: dict[str, list[float]] = {name: [] for name in linkers}

@@ -14,6 +14,7 @@ from biograft.cli.options import (
     Kb,
     Languages,
     LexicalWeight,
+    Misspelt,
     Model,
     Ner,
     NoAbbreviations,
@@ -56,6 +57,7 @@ def findings(
     similarity: Similarity = None,
     ner: Ner = None,
     detection: Detection = None,
+    misspelt: Misspelt = True,
     no_abbreviations: NoAbbreviations = False,
     no_composites: NoComposites = False,
     lang: Languages = "",
@@ -81,7 +83,7 @@ def findings(
         base, index, model, calibration, ner,
         k=1, threshold=threshold, detection=detection,
         search=search, lexical_weight=lexical_weight, similarity=similarity,
-        abbreviations=not no_abbreviations, composites=not no_composites,
+        misspelt=misspelt, abbreviations=not no_abbreviations, composites=not no_composites,
         languages=split_languages(lang),
     )  # fmt: skip
     result = evaluate_findings(linker, read_assertions(gold), split_list(types))

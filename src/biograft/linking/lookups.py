@@ -8,6 +8,7 @@ from typing import NamedTuple
 from biograft.corpus.abbreviations import LongForms
 from biograft.documents import Document, Mention
 from biograft.linking.detection import MisspeltMention, in_text_order, looked_up, outside
+from biograft.linking.detection.guards import without_persons_and_units
 from biograft.linking.mentions import MentionForms
 from biograft.linking.short_forms import KnownForm, KnownShortForms, is_plural
 
@@ -43,9 +44,11 @@ class LookupBuilder:
     def of_found(self, document: Document, mentions: Sequence[Mention]) -> list[Lookup]:
         """Return the lookups of mentions that were found by names.
 
-        Headings are left out, and further occurrences of short forms are added.
+        Headings, persons and units are left out; further occurrences of short forms are added.
         """
-        text, long_forms = document.text, self._long_forms(document, mentions)
+        text = document.text
+        mentions = without_persons_and_units(text, mentions)
+        long_forms = self._long_forms(document, mentions)
         known: list[KnownForm] = []
         if self._short_forms is not None:
             mentions = self._without_headings(text, mentions, long_forms)

@@ -63,6 +63,8 @@ class DetectionVariant:
 
     detection: Annotated[str, Choice(*DETECTIONS[1:])] = "model"
     splits: tuple[Annotated[str, Choice(*TRAINED_ON)], ...] = tuple(TRAINED_ON)
+    misspelt: bool = False
+    """Whether names with spelling errors count, too, where names are searched."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -161,7 +163,9 @@ class _Detected:
             kb,
             FusedSearch([open_lexical_index(task.folder(work), kb)]),
             detector=self._found(task.split, model),
-            config=LinkerConfig(detection=variant.detection, threshold=0.0),
+            config=LinkerConfig(
+                detection=variant.detection, misspelt=variant.misspelt, threshold=0.0
+            ),
         )
         return {
             **task.measure(linker, self.job.data, work),

@@ -50,7 +50,7 @@ from biograft.replication.results import Row, read_result, write_result
 METRICS = ("acc@1", "acc@5", "recall@30", "mrr")
 COMPARED = ("acc@1", "acc@5", "mrr")
 """Metrics with a paired test against lexical search."""
-PLAIN = LinkerConfig(appositions=False, threshold=0.0)
+PLAIN = LinkerConfig(appositions=False, misspelt=False, threshold=0.0)
 """The linker of the lexical floor: a mention is looked up without the mentions beside it, and is
 never answered by NIL."""
 LEVELS_COMPARED = {"f1": "mentions", "spans_f1": "spans", "documents_f1": "documents"}

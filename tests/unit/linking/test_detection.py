@@ -20,6 +20,7 @@ from biograft.linking import (
     UnionDetector,
 )
 from biograft.linking.detection import outside
+from biograft.linking.detection.guards import without_persons_and_units
 
 GIVEN = (Mention(0, 6, "Fevers", ("D005334",), "Disease"),)
 DOCUMENT = Document("1", "Fevers and breast-cancer.", GIVEN)
@@ -154,3 +155,38 @@ def test_a_misspelt_mention_is_looked_up_by_its_name_at_a_lower_score(kb):
     assert (mention.text, mention.form, mention.concept) == ("breast cancre", "breast cancer", "D2")
     assert mention.candidates[0].score == pytest.approx(1 - 1 / len("breast cancer"))
     assert not open_linker(kb, misspelt=False)("Signs of breast cancre.").mentions
+
+
+def test_nested_entities_of_several_types_are_all_linked(kb):
+    """A model may predict entities within others; the names beside them add nothing there."""
+    model = WordModel(**{"breast cancer": "Disease", "cancer": "Finding", "metformin": "Drug"})
+    text = "Type 2 diabetes, breast cancer; metformin."
+    both = open_linker(kb, ModelDetector(model), detection="both")(text).mentions
+    spans = [(mention.text, mention.concept) for mention in both]
+    assert [each for each, _ in spans] == [
+        "Type 2 diabetes",
+        "breast cancer",
+        "cancer",
+        "metformin",
+    ]
+    assert spans[:2] == [("Type 2 diabetes", "D1"), ("breast cancer", "D2")]
+    some = ModelDetector(model, ("Finding", "Drug"))
+    linked = open_linker(kb, some, detection="model")(text).mentions
+    assert [mention.text for mention in linked] == ["cancer", "metformin"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Seen by Dr. Graves", []),
+        ("Seen by Dr. A. Graves", []),
+        ("Mr Graves has Graves", ["Graves"]),
+        ("Professor Graves syndrome", ["Graves syndrome"]),
+        ("5 mg, 10 g/mg", []),
+        ("low mg", ["mg"]),
+    ],
+)
+def test_persons_and_units_are_no_mentions(text, found):
+    names = DictionaryDetector(NamesIndex.build(["Graves", "Graves syndrome", "mg", "g"]))
+    (mentions,) = names.detect([Document("1", text)])
+    assert [mention.text for mention in without_persons_and_units(text, mentions)] == found
