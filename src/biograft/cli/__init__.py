@@ -35,6 +35,8 @@ _COMMANDS = {
     "checkpoint": "checkpoint:app",
     "probe": "probe:app",
     "replicate": "replicate:app",
+    "serve": "serve:serve",
+    "key": "serve:key_app",
     "demo": "demo:demo",
 }
 """The module and the function, or group, of each command, in the order of the help."""

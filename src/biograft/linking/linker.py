@@ -20,6 +20,7 @@ A document passes through these steps; the mentions of many documents are search
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,28 @@ class Linker:
             )
             made = {"index": folder}
         return cls.open(made.get("kb", kb), made.get("index", index), made.get("model"), **settings)
+
+    def with_settings(self, **settings: Any) -> Linker:
+        """Return a linker with other settings, over the same store, search and models.
+
+        Settings of the search itself (``search``, ``languages``, ``lexical_weight``,
+        ``similarity``) belong to the opened index, and cannot be changed.
+
+        >>> linker.with_settings(k=20, assertions=False)  # doctest: +SKIP
+        """
+        fixed = sorted({"search", "languages", "lexical_weight", "similarity"} & settings.keys())
+        if fixed:
+            raise ConfigError(f"{fixed[0]}: is fixed when the index is opened; open another linker")
+        return Linker(
+            self.kb,
+            self.search,
+            detector=self.detector,
+            names=self.names,
+            ranker=self.ranker,
+            calibration=self.calibration,
+            assertions=self._assertions,
+            config=replace(self.config, **settings),
+        )
 
     def __repr__(self) -> str:
         return (

@@ -1,0 +1,134 @@
+"""``biograft serve``: the service over HTTP; ``biograft key``: who may use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from biograft.cli.options import (
+    Calibration,
+    Index,
+    Json,
+    Kb,
+    Languages,
+    Model,
+    Quiet,
+    StopFile,
+    Threshold,
+    print_json,
+    split_languages,
+    stop_words_of,
+)
+
+KeyPath = Annotated[
+    Path, typer.Option("--file", metavar="FILE", help="File of the keys' hashes (TOML).")
+]
+
+
+def serve(
+    kb: Kb,
+    index: Index = None,
+    model: Model = None,
+    calibration: Calibration = None,
+    threshold: Threshold = None,
+    lang: Languages = "",
+    stop_file: StopFile = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST",
+            help="Address to listen at; others than this machine are only answered with --keys.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535, help="Port.")] = 8080,
+    workers: Annotated[
+        int, typer.Option(metavar="N", min=1, max=256, help="Processes; they share the index.")
+    ] = 1,
+    keys: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keys that are accepted (biograft key new).")
+    ] = None,
+    no_keys: Annotated[
+        bool, typer.Option("--no-keys", help="Answer everybody, at any --host.")
+    ] = False,
+    max_text: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Most characters of a text.")
+    ] = None,
+    max_waiting: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Most requests that wait; then 503.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="S", help="Seconds until a request is given up.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Answer requests over HTTP: link text, search and look up concepts.
+
+    POST /v1/link {"text": "..."}; the others are described at /openapi.json. Texts are neither
+    kept nor logged. Ctrl-C, or SIGTERM, answers what has arrived and stops.
+    """
+    from biograft.serve import ServiceConfig, run_service
+
+    limits: dict[str, Any] = {"max_text": max_text, "max_waiting": max_waiting, "timeout": timeout}
+    config = ServiceConfig(**{key: value for key, value in limits.items() if value is not None})
+    if not quiet:
+        typer.echo(f"biograft at http://{host}:{port} (once it says so at /readyz)", err=True)
+    run_service(
+        kb, index,
+        host=host, port=port, workers=workers, keys=keys, without_keys=no_keys, config=config,
+        **_settings(
+            model=model, calibration=calibration, threshold=threshold,
+            languages=split_languages(lang), stop_words=stop_words_of(stop_file),
+        ),
+    )  # fmt: skip
+
+
+def _settings(**given: Any) -> dict[str, Any]:
+    """Return the settings of a linker that are given, as plain values."""
+    return {
+        key: str(value) if isinstance(value, Path) else value
+        for key, value in given.items()
+        if value is not None and value != ()
+    }
+
+
+key_app = typer.Typer(no_args_is_help=True, help="Make and remove the keys of a service.")
+
+
+@key_app.command("new")
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Who gets the key.")],
+    file: KeyPath = Path("keys.toml"),
+    role: Annotated[
+        str, typer.Option(metavar="read|review|admin", help="What the key allows.")
+    ] = "read",
+) -> None:
+    """Make a key, print it once, and keep only its hash."""
+    from biograft.serve.keys import KeyFile
+
+    typer.echo(KeyFile.open(file, create=True).add(name, role))
+
+
+@key_app.command("remove")
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose key goes.")],
+    file: KeyPath = Path("keys.toml"),
+) -> None:
+    """Take a key away; a running service heeds it when it is started anew."""
+    from biograft.serve.keys import KeyFile
+
+    KeyFile.open(file).remove(name)
+
+
+@key_app.command("list")
+def list_keys(file: KeyPath = Path("keys.toml"), as_json: Json = False) -> None:
+    """List who has a key, and what it allows."""
+    from biograft.serve.keys import KeyFile
+
+    owners = [{"name": key.name, "role": key.role} for key in KeyFile.open(file).keys.values()]
+    if as_json:
+        print_json(owners)
+        return
+    for owner in owners:
+        typer.echo(f"{owner['name']}  {owner['role']}")

@@ -1,0 +1,152 @@
+"""Names for what somebody is typing: those that begin with it, or have a word that does.
+
+:func:`~biograft.kb.search_names` scans all names, and needs nothing in memory. This keeps the
+places where words begin in the names of a store, sorted, so that an answer takes microseconds to a
+few milliseconds, among any number of names. It is made when a process starts; a million names take
+seconds.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from biograft.kb.concept import Match
+from biograft.kb.store import KnowledgeBase
+from biograft.text import HAN_RANGES, normalise
+
+_COMPARED = 24
+"""Bytes of a name that are sorted, from a word on; more are compared when names are read."""
+_READ = 64
+"""Names read for each concept that is wanted: a concept has several names."""
+_CACHE_SIZE = 1 << 14
+_AFTER = b"\xff" * _COMPARED
+_HAN_LEADS = frozenset(
+    chr(code).encode()[0] for first, last in HAN_RANGES for code in (first, last)
+) | set(range(0xE4, 0xEA))
+
+
+class NameSuggestions:
+    """Finds names by their beginning, or by the beginnings of their words.
+
+    >>> suggestions = NameSuggestions(kb)  # doctest: +SKIP
+    >>> [match.name for match in suggestions.find("heart att")]  # doctest: +SKIP
+    ['heart attack']
+    """
+
+    def __init__(self, kb: KnowledgeBase) -> None:
+        self._kb = kb
+        names = kb.table("names")
+        self._concepts = kb.numbers("names", "concept")
+        self._languages = kb.numbers("names", "language")
+        keys = [normalise(text.as_py()) for text in names.column("text")]
+        self._keys = keys
+        name, offset, words = _word_starts(keys)
+        # names that begin so come first, then short names, then the order of the store
+        lengths = np.fromiter(map(len, keys), np.int64, len(keys))
+        best_first = np.lexsort((name, lengths[name], offset > 0))
+        priority = np.empty(len(name), np.uint32)
+        priority[best_first] = np.arange(len(name), dtype=np.uint32)
+        order = np.argsort(words, kind="stable")
+        self._words, self._names, self._priority = words[order], name[order], priority[order]
+        self._cached = lru_cache(_CACHE_SIZE)(self._find)
+
+    def find(self, text: str, limit: int = 10, *, language: str | None = None) -> list[Match]:
+        """Return at most ``limit`` concepts, each with the name that matches best.
+
+        Names that begin with the text come first, the shortest before longer ones; then names
+        with the text at a later word; then names that have all its words, in any order.
+        """
+        key = normalise(text)
+        if not key or limit < 1:
+            return []
+        return list(self._cached(key, limit, language))
+
+    def _find(self, key: str, limit: int, language: str | None) -> tuple[Match, ...]:
+        found: dict[int, int] = {}
+        self._collect(found, self._best_rows(key, limit), [key], limit, language)
+        words = key.split()
+        if len(found) < limit and len(words) > 1:
+            rarest = min(words, key=self._count)
+            self._collect(found, self._best_rows(rarest, limit, len(words)), words, limit, language)
+        answers = []
+        for name in found.values():
+            how = "exact" if self._keys[name] == key else "prefix"
+            answers.append(
+                self._kb.match(name, how if self._keys[name].startswith(key) else "words")
+            )
+        return tuple(answers)
+
+    def _collect(
+        self,
+        found: dict[int, int],
+        names: list[int],
+        words: list[str],
+        limit: int,
+        language: str | None,
+    ) -> None:
+        """Add the names that have all words, one for a concept."""
+        for name in names:
+            if language is not None and self._kb.languages[self._languages[name]] != language:
+                continue
+            key = " " + self._keys[name]
+            if all(f" {word}" in key or _has_han(word, key) for word in words):
+                found.setdefault(int(self._concepts[name]), name)
+                if len(found) >= limit:
+                    return
+
+    def _range(self, key: str) -> tuple[int, int]:
+        """Return the first and last place at which a word begins with a text."""
+        wanted = key.encode("utf-8", "surrogatepass")[:_COMPARED]
+        last = wanted + _AFTER[len(wanted) :]
+        low = np.searchsorted(self._words, np.bytes_(wanted))
+        return int(low), int(np.searchsorted(self._words, np.bytes_(last), side="right"))
+
+    def _count(self, key: str) -> int:
+        low, high = self._range(key)
+        return high - low
+
+    def _best_rows(self, key: str, limit: int, n_words: int = 1) -> list[int]:
+        """Return the names at which a word begins with a text, best first."""
+        low, high = self._range(key)
+        priority, n_read = self._priority[low:high], limit * _READ * n_words
+        if len(priority) > n_read:
+            chosen = np.argpartition(priority, n_read)[:n_read]
+            chosen = chosen[np.argsort(priority[chosen])]
+        else:
+            chosen = np.argsort(priority)
+        rows: list[int] = self._names[low:high][chosen].tolist()
+        return rows
+
+
+def _has_han(word: str, key: str) -> bool:
+    """Whether a key has a word that begins with a Chinese character, which follows no space."""
+    return word.encode("utf-8", "surrogatepass")[0] in _HAN_LEADS and word in key
+
+
+def _word_starts(
+    keys: list[str],
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.bytes_]]:
+    """Find where words begin: the name, the byte in it, and the bytes from there on.
+
+    A word begins after a space; every Chinese character is a word.
+    """
+    encoded = [key.encode("utf-8", "surrogatepass") for key in keys]
+    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    text = np.frombuffer(b"\n".join([*encoded, b""]), np.uint8)
+    starts = np.concatenate([[0], np.cumsum(lengths + 1)[:-1]]) if len(keys) else lengths
+    before = np.concatenate([np.full(1, 10, np.uint8), text[:-1]])
+    han = np.isin(text, np.fromiter(_HAN_LEADS, np.uint8))
+    begins = np.flatnonzero((((before == 10) | (before == 32)) & (text > 32)) | han)
+    name = np.searchsorted(starts, begins, side="right") - 1
+    # bytes after the end of a name do not count
+    left = (starts + lengths)[name] - begins
+    padded = np.concatenate([text, np.zeros(_COMPARED, np.uint8)])
+    words = np.zeros((len(begins), _COMPARED), np.uint8)
+    for i in range(_COMPARED):
+        inside = left > i
+        words[inside, i] = padded[begins[inside] + i]
+    as_bytes = np.ascontiguousarray(words).view(f"S{_COMPARED}").ravel()
+    return name.astype(np.uint32), begins - starts[name], as_bytes

@@ -1,0 +1,322 @@
+"""The application: routes under ``/v1``, health and metrics, errors as one line of JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+import biograft
+from biograft.errors import BiograftError, NotFoundError
+from biograft.kb import KnowledgeBase
+from biograft.linking import Candidate, LinkedDocument, LinkedMention
+from biograft.serve import schemas
+from biograft.serve.batching import MicroBatcher, QueueFullError
+from biograft.serve.config import ServiceConfig
+from biograft.serve.engine import LinkJob, ServiceEngine, settings_of
+from biograft.serve.guard import Guard, ServiceMetrics
+from biograft.serve.keys import KeyFile
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    code: {"model": schemas.Problem, "description": text}
+    for code, text in {
+        401: "no key, or an unknown one",
+        403: "the key's role may not do this",
+        413: "the body is too large",
+        422: "the request is not as described",
+        429: "too many requests of this client; see Retry-After",
+        503: "too many requests wait, or no answer in time; see Retry-After",
+    }.items()
+}
+_UNKNOWN: dict[int | str, dict[str, Any]] = {
+    404: {"model": schemas.Problem, "description": "no concept has this id"}
+}
+_MAX_QUERY = 1000
+"""Characters of an id, or of what is typed into a search."""
+Identifier = Annotated[str, Query(min_length=1, max_length=_MAX_QUERY)]
+
+
+class Service:
+    """The state of a process: the engine in use, the queue before it, and the metrics."""
+
+    def __init__(self, reopen: Callable[[], ServiceEngine], config: ServiceConfig) -> None:
+        self.reopen, self.config = reopen, config
+        self.engine = reopen()
+        self.metrics = ServiceMetrics()
+        self.batcher: MicroBatcher[LinkJob, Any] = MicroBatcher(
+            self._link,
+            max_batch=config.together,
+            max_waiting=config.max_waiting,
+            size=lambda job: len(job.texts),
+        )
+        self._reloading = asyncio.Lock()
+        self.stopping = False
+
+    def _link(self, jobs: Sequence[LinkJob]) -> list[Any]:
+        """Answer by the engine that is in use now."""
+        return self.engine.link(jobs)
+
+    async def reload(self) -> None:
+        """Open the store and the index anew, and answer from them; nothing under way is lost."""
+        async with self._reloading:
+            self.engine = await asyncio.to_thread(self.reopen)
+
+
+def create_app(
+    kb: str | Path | KnowledgeBase,
+    index: str | Path | None = None,
+    *,
+    config: ServiceConfig | None = None,
+    keys: str | Path | None = None,
+    **settings: Any,
+) -> Guard:
+    """Return the ASGI application of a service; ``settings`` are those of a linker.
+
+    >>> uvicorn.run(create_app("KB", "INDEX"))  # doctest: +SKIP
+    """
+    config = config or ServiceConfig()
+    service = Service(lambda: ServiceEngine.open(kb, index, **{"k": 5, **settings}), config)
+    opened = KeyFile.open(keys) if keys is not None else None
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.stopping = True
+        await service.batcher.close()
+
+    app = FastAPI(
+        title="biograft",
+        version=biograft.__version__,
+        description="Links medical text to the concepts of a knowledge base.",
+        lifespan=lifespan,
+        docs_url=None,  # its page would load scripts from elsewhere
+        redoc_url=None,
+    )
+    app.state.service = service
+    _add_errors(app)
+    _add_text(app, service)
+    _add_concepts(app, service)
+    _add_health(app, service)
+    return Guard(app, config, service.metrics, opened)
+
+
+def _add_errors(app: FastAPI) -> None:
+    """Answer every expected error with one line; what was sent is never repeated."""
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
+        return _json({"detail": f"{place}: {first['msg']}"}, 422)
+
+    @app.exception_handler(NotFoundError)
+    async def unknown(request: Request, error: NotFoundError) -> Response:
+        return _json({"detail": str(error)}, 404)
+
+    @app.exception_handler(BiograftError)
+    async def refused(request: Request, error: BiograftError) -> Response:
+        return _json({"detail": str(error)}, 422)
+
+    @app.exception_handler(RecursionError)
+    async def nested(request: Request, error: RecursionError) -> Response:
+        return _json({"detail": "body: nested too deeply"}, 422)
+
+    @app.exception_handler(QueueFullError)
+    async def busy(request: Request, error: QueueFullError) -> Response:
+        return _json({"detail": "too many requests wait; try again"}, 503, {"retry-after": "1"})
+
+
+def _add_text(app: FastAPI, service: Service) -> None:
+    limits = service.config
+
+    def check(texts: list[str], what: str) -> Response | None:
+        if len(texts) > limits.max_batch:
+            detail = f"{what}: {len(texts)} given; at most {limits.max_batch} in a request"
+            return _json({"detail": detail}, 422)
+        longest = max(map(len, texts), default=0)
+        if longest > limits.max_text:
+            detail = f"{what}: {longest} characters; a text has at most {limits.max_text}"
+            return _json({"detail": detail}, 422)
+        return None
+
+    def settings(asked: schemas.LinkOptions) -> tuple[tuple[str, Any], ...]:
+        k = None if asked.k is None else min(asked.k, limits.max_k)
+        given = asked.model_dump(include={"threshold", "types", "sources", "assertions"})
+        return settings_of(k=k, **given)
+
+    @app.post(
+        "/v1/link",
+        response_model=schemas.LinkAnswer | schemas.BatchAnswer,
+        responses=_ERRORS,
+        summary="Find the mentions of a text, or of several, and link them",
+    )
+    async def link(asked: schemas.LinkRequest) -> Response:
+        if (asked.text is None) == (asked.texts is None):
+            return _json({"detail": "give either text or texts"}, 422)
+        texts = [asked.text] if asked.text is not None else asked.texts or []
+        if refused := check(texts, "text" if asked.text is not None else "texts"):
+            return refused
+        linked = await service.batcher.submit(LinkJob(tuple(texts), settings(asked)))
+        documents = [_document(each) for each in linked]
+        service.metrics.mentions.inc(sum(len(each["mentions"]) for each in documents))
+        return _json(documents[0] if asked.text is not None else {"documents": documents})
+
+    @app.post(
+        "/v1/mentions",
+        response_model=schemas.MentionsAnswer,
+        responses=_ERRORS,
+        summary="Link terms, each of which is one mention",
+    )
+    async def link_mentions(asked: schemas.MentionsRequest) -> Response:
+        if refused := check(asked.mentions, "mentions"):
+            return refused
+        job = LinkJob(tuple(asked.mentions), settings(asked), as_terms=True)
+        answers = await service.batcher.submit(job)
+        service.metrics.mentions.inc(len(answers))
+        pairs = zip(asked.mentions, answers, strict=True)
+        return _json({"mentions": [_term(text, found) for text, found in pairs]})
+
+
+def _add_concepts(app: FastAPI, service: Service) -> None:
+    most = 10 * service.config.max_k
+
+    @app.get(
+        "/v1/search",
+        response_model=schemas.SearchAnswer,
+        responses=_ERRORS,
+        summary="Concepts for what somebody is typing",
+    )
+    async def search(
+        q: Annotated[str, Query(max_length=_MAX_QUERY)],
+        limit: Annotated[int, Query(ge=1, le=most)] = 10,
+        language: Annotated[str | None, Query(max_length=20)] = None,
+    ) -> Response:
+        found = service.engine.search(q, limit, language)
+        hits = [
+            {
+                "concept": each.concept,
+                "name": each.concept_name,
+                "matched": each.name,
+                "language": each.language,
+                "how": each.how,
+            }
+            for each in found
+        ]
+        return _json({"concepts": hits})
+
+    @app.get(
+        "/v1/concepts/{identifier:path}",
+        response_model=schemas.ConceptAnswer,
+        responses={**_ERRORS, **_UNKNOWN},
+        summary="A concept by any of its ids",
+    )
+    async def concept(identifier: str) -> Response:
+        return _json(service.engine.concept(identifier))
+
+    @app.get(
+        "/v1/neighbours/{identifier:path}",
+        response_model=schemas.NeighboursAnswer,
+        responses={**_ERRORS, **_UNKNOWN},
+        summary="The concepts in relation to one",
+    )
+    async def neighbours(
+        identifier: str,
+        relation: Annotated[str | None, Query(max_length=_MAX_QUERY)] = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+    ) -> Response:
+        found = service.engine.neighbours(identifier, relation, limit)
+        return _json({"concept": identifier, "neighbours": [asdict(each) for each in found]})
+
+    @app.get(
+        "/v1/is-a",
+        response_model=schemas.IsAAnswer,
+        responses={**_ERRORS, **_UNKNOWN},
+        summary="Whether a concept is another one, or below it",
+    )
+    async def is_a(concept: Identifier, ancestor: Identifier) -> Response:
+        return _json({"is_a": service.engine.is_a(concept, ancestor)})
+
+
+def _add_health(app: FastAPI, service: Service) -> None:
+    @app.get("/healthz", include_in_schema=False)
+    async def healthz() -> Response:
+        return _json({"status": "ok"})
+
+    @app.get("/readyz", include_in_schema=False)
+    async def readyz() -> Response:
+        if service.stopping:
+            return _json({"status": "stopping"}, 503)
+        return _json({"status": "ready"})
+
+    @app.get("/v1/version", summary="The store that answers")
+    async def version() -> dict[str, Any]:
+        return {"biograft": biograft.__version__, **service.engine.versions()}
+
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics() -> Response:
+        return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    @app.post("/v1/admin/reload", responses=_ERRORS, summary="Open store and index anew")
+    async def reload() -> dict[str, Any]:
+        await service.reload()
+        return service.engine.versions()
+
+
+def _document(linked: LinkedDocument) -> dict[str, Any]:
+    return {"mentions": [_mention(each) for each in linked.mentions]}
+
+
+def _mention(mention: LinkedMention) -> dict[str, Any]:
+    best = mention.candidates[0] if mention.candidates else None
+    return {
+        "start": mention.start,
+        "end": mention.end,
+        "text": mention.text,
+        "concept": mention.concept,
+        "name": best.concept_name if best and mention.concept else None,
+        "score": best.score if best else None,
+        "probability": best.probability if best else None,
+        "status": mention.status,
+        "section": mention.section,
+        "ambiguous": list(mention.ambiguous),
+        "candidates": [_candidate(each) for each in mention.candidates],
+    }
+
+
+def _term(text: str, found: list[Candidate]) -> dict[str, Any]:
+    best = found[0] if found else None
+    return {
+        "text": text,
+        "concept": best.concept if best else None,
+        "name": best.concept_name if best else None,
+        "score": best.score if best else None,
+        "candidates": [_candidate(each) for each in found],
+    }
+
+
+def _candidate(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "concept": candidate.concept,
+        "name": candidate.concept_name,
+        "matched": candidate.name,
+        "score": candidate.score,
+        "probability": candidate.probability,
+    }
+
+
+def _json(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Answer in JSON; lone surrogates, which UTF-8 has not, are escaped."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    try:
+        body = text.encode()
+    except UnicodeEncodeError:
+        body = json.dumps(content, separators=(",", ":")).encode()
+    return Response(body, status, headers, media_type="application/json")

@@ -1,0 +1,88 @@
+"""Micro-batching: requests that arrive while others are worked on are worked on together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
+
+Job = TypeVar("Job")
+Answer = TypeVar("Answer")
+
+
+class QueueFullError(Exception):
+    """As many jobs wait as may; the sender should try again later."""
+
+
+class MicroBatcher(Generic[Job, Answer]):
+    """Runs a function over batches of jobs in a thread of its own, in the order of arrival.
+
+    Nothing waits for a batch to fill: a batch is what has arrived while the last one ran. Where a
+    batch fails, its jobs are run one by one, so that only those that are to blame get the error.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[Sequence[Job]], Sequence[Answer]],
+        *,
+        max_batch: int,
+        max_waiting: int,
+        size: Callable[[Job], int] = lambda job: 1,
+    ) -> None:
+        self._run, self._size = run, size
+        self._max_batch, self._max_waiting = max_batch, max_waiting
+        self._waiting: asyncio.Queue[tuple[Job, asyncio.Future[Answer]]] = asyncio.Queue()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="link")
+        self._worker: asyncio.Task[None] | None = None
+
+    @property
+    def n_waiting(self) -> int:
+        """The number of jobs that no batch has taken yet."""
+        return self._waiting.qsize()
+
+    async def submit(self, job: Job) -> Answer:
+        """Return the answer to a job, or raise ``QueueFullError`` at once."""
+        if self._waiting.qsize() >= self._max_waiting:
+            raise QueueFullError
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._work())
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.put_nowait((job, answer))
+        return await answer
+
+    async def close(self) -> None:
+        """Answer what waits, then stop."""
+        while self._worker is not None and self._waiting.qsize():
+            await asyncio.sleep(0.01)
+        if self._worker is not None:
+            self._worker.cancel()
+        self._thread.shutdown(wait=True)
+
+    async def _work(self) -> None:
+        while True:
+            batch = [await self._waiting.get()]
+            size = self._size(batch[0][0])
+            while self._waiting.qsize() and size < self._max_batch:
+                batch.append(self._waiting.get_nowait())
+                size += self._size(batch[-1][0])
+            # the sender of a cancelled one has gone, or has waited too long
+            batch = [(job, answer) for job, answer in batch if not answer.cancelled()]
+            await self._answer(batch)
+
+    async def _answer(self, batch: list[tuple[Job, asyncio.Future[Answer]]]) -> None:
+        if not batch:
+            return
+        loop = asyncio.get_running_loop()
+        try:
+            answers = await loop.run_in_executor(self._thread, self._run, [job for job, _ in batch])
+        except Exception as error:
+            if len(batch) > 1:
+                for each in batch:
+                    await self._answer([each])
+            elif not batch[0][1].done():
+                batch[0][1].set_exception(error)
+            return
+        for (_, future), answer in zip(batch, answers, strict=True):
+            if not future.done():
+                future.set_result(answer)

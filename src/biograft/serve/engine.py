@@ -1,0 +1,158 @@
+"""What the service answers from: a store, its linkers and its suggestions, opened once.
+
+A new version is opened beside the one in use and put in its place; requests under way end on the
+one they began with.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from biograft.errors import ConfigError, NotFoundError
+from biograft.kb import KnowledgeBase, Match
+from biograft.kb.suggest import NameSuggestions
+from biograft.linking import Candidate, LinkedDocument, Linker
+
+_MAX_LINKERS = 32
+"""Combinations of settings whose linker is kept; they share store and index."""
+
+
+class LinkJob(NamedTuple):
+    """The texts of one request, and the settings of a linker that it asks for."""
+
+    texts: tuple[str, ...]
+    settings: tuple[tuple[str, Any], ...]
+    as_terms: bool = False
+    """Whether each text is a term, not a text with mentions."""
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A concept at the other end of a relation."""
+
+    concept: str
+    name: str
+    relation: str
+    direction: str
+    """``out``: the concept asked for is the head; ``in``: it is the tail."""
+
+
+class ServiceEngine:
+    """A store with a linker and suggestions, as one process of the service has them."""
+
+    def __init__(self, linker: Linker) -> None:
+        self.kb, self.linker = linker.kb, linker
+        self.suggestions = NameSuggestions(linker.kb)
+        self._linkers: OrderedDict[tuple[tuple[str, Any], ...], Linker] = OrderedDict()
+
+    @classmethod
+    def open(
+        cls, kb: str | Path | KnowledgeBase, index: str | Path | None = None, **settings: Any
+    ) -> ServiceEngine:
+        """Open a store and its index; link one text, so that no request waits for the first use."""
+        engine = cls(Linker.open(kb, index, **settings))
+        engine.linker("warm up: no fever")
+        return engine
+
+    # ---- text
+
+    def link(self, jobs: Sequence[LinkJob]) -> list[list[LinkedDocument] | list[list[Candidate]]]:
+        """Answer several requests; texts that are linked by the same settings go together."""
+        groups: dict[tuple[bool, tuple[tuple[str, Any], ...]], list[int]] = {}
+        for number, job in enumerate(jobs):
+            groups.setdefault((job.as_terms, job.settings), []).append(number)
+        answers: list[Any] = [None] * len(jobs)
+        for (as_terms, settings), numbers in groups.items():
+            linker = self._linker_of(settings)
+            texts = [text for number in numbers for text in jobs[number].texts]
+            linked: list[Any] = (
+                list(linker.link_mentions(texts)) if as_terms else list(linker.pipe(texts))
+            )
+            done = 0
+            for number in numbers:
+                end = done + len(jobs[number].texts)
+                answers[number], done = linked[done:end], end
+        return answers
+
+    def _linker_of(self, settings: tuple[tuple[str, Any], ...]) -> Linker:
+        if not settings:
+            return self.linker
+        linker = self._linkers.get(settings)
+        if linker is None:
+            linker = self.linker.with_settings(**dict(settings))
+            self._linkers[settings] = linker
+            if len(self._linkers) > _MAX_LINKERS:
+                self._linkers.popitem(last=False)
+        self._linkers.move_to_end(settings)
+        return linker
+
+    # ---- concepts
+
+    def concept(self, identifier: str) -> dict[str, Any]:
+        """Return a concept with its names, definitions, types, ids, parents and children."""
+        row = self._row(identifier)
+        concept = self.kb.concept_at(row).to_json()
+        return {
+            **concept,
+            "parents": self._named(self.kb.parents(identifier)[:_MAX_LINKERS]),
+            "relations": [
+                {"relation": each.relation, "direction": each.direction, "n": each.n}
+                for each in self.kb.count_relations(identifier)
+            ],
+        }
+
+    def search(self, text: str, limit: int, language: str | None) -> list[Match]:
+        """Return the concepts whose names begin with a text, or have words that do."""
+        return self.suggestions.find(text, limit, language=language)
+
+    def neighbours(self, identifier: str, relation: str | None, limit: int) -> list[Neighbour]:
+        """Return at most ``limit`` concepts in relation to a concept, in both directions."""
+        own = self.kb.id_at(self._row(identifier))
+        found = []
+        for each in self.kb.relations(identifier, relation=relation, limit=limit):
+            outward = each.head == own
+            other = (each.tail, each.tail_name) if outward else (each.head, each.head_name)
+            found.append(Neighbour(*other, each.relation, "out" if outward else "in"))
+        return found[:limit]
+
+    def is_a(self, concept: str, ancestor: str) -> bool:
+        """Return whether a concept is another one, or below it."""
+        self._row(concept), self._row(ancestor)
+        return self.kb.is_a(concept, ancestor)
+
+    def versions(self) -> dict[str, Any]:
+        """Describe the store that answers, without its place on disk."""
+        return {
+            "n_concepts": len(self.kb),
+            "n_names": self.kb.n_names,
+            "n_relations": self.kb.n_relations,
+            "languages": list(self.kb.languages),
+            "made_at": self.kb.manifest.get("made_at"),
+            "scores": self.linker.score_source,
+            "calibrated": self.linker.calibration is not None,
+        }
+
+    def _row(self, identifier: str) -> int:
+        row = self.kb.find_row(identifier)
+        if row is None:
+            raise NotFoundError(f"no concept has the id {identifier!r}")
+        return row
+
+    def _named(self, ids: Sequence[str]) -> list[dict[str, str]]:
+        return [{"id": each, "name": self.kb.name_at(self.kb.row(each))} for each in ids]
+
+
+def settings_of(**wanted: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the settings that a request gives, in a fixed order; None means not given."""
+    given = {key: value for key, value in wanted.items() if value is not None}
+    for key in ("types", "sources"):
+        if key in given:
+            given[key] = tuple(given[key])
+    threshold = given.get("threshold")
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise ConfigError(f"threshold: expected a number from 0 to 1, found {threshold}")
+    return tuple(sorted(given.items()))

@@ -1,0 +1,225 @@
+"""What every request passes before it is read: keys, limits, time; and what is counted and logged.
+
+Neither logs nor metrics have text, queries or ids: only the route, the status and times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import Counter as Counts
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from biograft.serve.config import ServiceConfig
+from biograft.serve.keys import KeyFile
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = logging.getLogger("biograft.serve")
+PUBLIC = ("/healthz", "/readyz")
+"""Routes that need no key."""
+_ADMIN = ("/v1/admin/", "/metrics")
+_RETRY_AFTER = 1
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class ServiceMetrics:
+    """Counters of one process, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "biograft_requests", "Requests answered", ["route", "status"], registry=self.registry
+        )
+        self.seconds = Histogram(
+            "biograft_request_seconds",
+            "Time of a request",
+            ["route"],
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self.under_way = Gauge(
+            "biograft_requests_under_way", "Requests under way", registry=self.registry
+        )
+        self.mentions = Counter("biograft_mentions", "Mentions linked", registry=self.registry)
+
+
+class TooLargeError(Exception):
+    """The body has more bytes than are accepted."""
+
+
+class TooSlowError(Exception):
+    """The body did not arrive in time."""
+
+
+class Guard:
+    """ASGI middleware: refuses what is too much, unknown or too slow, before it is parsed."""
+
+    def __init__(
+        self, app: App, config: ServiceConfig, metrics: ServiceMetrics, keys: KeyFile | None
+    ) -> None:
+        self._app, self._config, self._metrics, self._keys = app, config, metrics, keys
+        self._under_way: Counts[str] = Counts()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 0
+
+        async def counted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    (b"x-content-type-options", b"nosniff"),
+                    (b"cache-control", b"no-store"),
+                ]
+            await send(message)
+
+        self._metrics.under_way.inc()
+        try:
+            await self._admit(scope, receive, counted)
+        finally:
+            self._metrics.under_way.dec()
+            route = getattr(scope.get("route"), "path", "other")
+            seconds = time.perf_counter() - started
+            self._metrics.requests.labels(route, str(status)).inc()
+            self._metrics.seconds.labels(route).observe(seconds)
+            log.info("%s %s %d %.1f ms", scope["method"], route, status, 1000 * seconds)
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        client = str((scope.get("client") or ("local",))[0])
+        path = scope["path"]
+        if self._keys is not None and path not in PUBLIC:
+            owner = self._keys.find(_key_of(headers))
+            if owner is None:
+                await refuse(
+                    send,
+                    401,
+                    "give a key of this service: Authorization: Bearer KEY",
+                    {"www-authenticate": "Bearer"},
+                )
+                return
+            if not owner.allows("admin" if path.startswith(_ADMIN) else "read"):
+                await refuse(send, 403, f"the role {owner.role!r} may not do this")
+                return
+            client = owner.name
+            scope.setdefault("state", {})["owner"] = owner
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and len(length) < 20 and int(length) > self._config.max_body:
+            await self._too_large(send)
+            return
+        if self._under_way[client] >= self._config.max_per_client:
+            detail = f"{self._config.max_per_client} requests of this client are under way"
+            await refuse(send, 429, detail, {"retry-after": str(_RETRY_AFTER)})
+            return
+        self._under_way[client] += 1
+        try:
+            await self._run(scope, receive, send)
+        finally:
+            self._under_way[client] -= 1
+            if not self._under_way[client]:
+                del self._under_way[client]
+
+    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application on a body that is read within the limits, and within the time."""
+        started = False
+
+        async def noted(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            body = await self._read(receive)
+            async with asyncio.timeout(self._config.timeout):
+                await self._app(scope, _again(body, receive), noted)
+        except TooLargeError:
+            await self._too_large(send)
+        except TooSlowError:
+            await refuse(send, 408, "the body did not arrive in time", {"connection": "close"})
+        except TimeoutError:
+            if not started:
+                detail = f"not answered within {self._config.timeout:g} s; send less, or try again"
+                await refuse(send, 503, detail, {"retry-after": str(_RETRY_AFTER)})
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # the last resort: one line, and no text of the request
+            log.error("%s in %s", type(error).__name__, getattr(scope.get("route"), "path", "?"))
+            if not started:
+                await refuse(send, 500, "internal error; it was logged")
+
+    async def _read(self, receive: Receive) -> bytes:
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self._config.timeout):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return b"".join(parts)
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > self._config.max_body:
+                        raise TooLargeError
+                    if not message.get("more_body"):
+                        return b"".join(parts)
+        except TimeoutError:
+            raise TooSlowError from None
+
+    async def _too_large(self, send: Send) -> None:
+        detail = f"the body has more than {self._config.max_body} bytes; send less at a time"
+        await refuse(send, 413, detail, {"connection": "close"})
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Return a body that was read, once more, then what comes after it."""
+    sent = False
+
+    async def replay() -> Message:
+        nonlocal sent
+        if not sent:
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await receive()
+
+    return replay
+
+
+def _key_of(headers: MutableMapping[bytes, bytes]) -> str:
+    """Return the key of a request, from either of the usual headers."""
+    scheme, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    if scheme.lower() == "bearer":
+        return key.strip()
+    return headers.get(b"x-api-key", b"").decode("latin-1").strip()
+
+
+async def refuse(
+    send: Send, status: int, detail: str, headers: dict[str, str] | None = None
+) -> None:
+    """Answer with an error in JSON."""
+    body = json.dumps({"detail": detail}).encode()
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(body)).encode()),
+                *((name.encode(), value.encode()) for name, value in (headers or {}).items()),
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})

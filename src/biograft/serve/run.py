@@ -1,0 +1,108 @@
+"""Running the service by uvicorn, in one process or several that share the memory-mapped files."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from biograft.config import from_mapping
+from biograft.errors import ConfigError, MissingExtraError
+from biograft.serve.config import ServiceConfig
+
+if TYPE_CHECKING:
+    from biograft.serve.guard import Guard
+
+_SETTINGS = "BIOGRAFT_SERVICE"
+"""Environment variable in which worker processes find what to serve."""
+_BACKLOG = 1024
+_STOP_WITHIN = 30
+
+
+def run_service(  # noqa: PLR0913 - where, for whom, and within what limits
+    kb: str | Path,
+    index: str | Path | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    workers: int = 1,
+    keys: str | Path | None = None,
+    without_keys: bool = False,
+    config: ServiceConfig | None = None,
+    **settings: Any,
+) -> None:
+    """Serve until interrupted; other machines are answered only with keys, or if asked twice."""
+    if not _is_loopback(host) and keys is None and not without_keys:
+        raise ConfigError(
+            f"--host {host}: others could read all that is sent; give --keys FILE (see `biograft "
+            "key new`), or --no-keys where something in front of it checks who asks"
+        )
+    uvicorn = _uvicorn()
+    config = config or ServiceConfig()
+    logging.basicConfig(format="%(asctime)s %(message)s")
+    logging.getLogger("biograft.serve").setLevel(logging.INFO)
+    options = {
+        "host": host,
+        "port": port,
+        "log_level": "warning",
+        "access_log": False,  # it would write queries
+        "server_header": False,
+        "backlog": _BACKLOG,
+        "timeout_graceful_shutdown": _STOP_WITHIN,
+    }
+    described = {
+        "kb": str(kb),
+        "index": None if index is None else str(index),
+        "keys": None if keys is None else str(keys),
+        "config": {name: getattr(config, name) for name in config.__dataclass_fields__},
+        "settings": settings,
+    }
+    if workers == 1:
+        uvicorn.run(_app(described), **options)
+        return
+    os.environ[_SETTINGS] = json.dumps(described)
+    uvicorn.run(f"{__name__}:worker_app", factory=True, workers=workers, **options)
+
+
+def worker_app() -> Guard:
+    """Return the application of a worker process, as its environment says."""
+    logging.basicConfig(format="%(asctime)s %(process)d %(message)s")
+    logging.getLogger("biograft.serve").setLevel(logging.INFO)
+    return _app(json.loads(os.environ[_SETTINGS]))
+
+
+def _app(described: dict[str, Any]) -> Guard:
+    from biograft.serve.app import create_app
+
+    settings = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in described["settings"].items()
+    }
+    return create_app(
+        described["kb"],
+        described["index"],
+        config=from_mapping(ServiceConfig, described["config"]),
+        keys=described["keys"],
+        **settings,
+    )
+
+
+def _uvicorn() -> Any:
+    try:
+        import fastapi  # noqa: F401 - said here, before anything is opened
+        import uvicorn
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("serve", "the service") from error
+    return uvicorn
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,159 @@
+"""Requests and answers of the service, as OpenAPI describes them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Span = Annotated[int, Field(ge=0, description="Characters of the text, the end exclusive.")]
+_NOTE = "Denies chest pain. Mother had type 2 diabetes."
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class LinkOptions(_Request):
+    """What a request may choose; the rest is as the service was started."""
+
+    k: int | None = Field(None, ge=1, description="Candidates of a mention.")
+    threshold: float | None = Field(
+        None, ge=0, le=1, description="Below this probability, or score, the answer is NIL."
+    )
+    types: list[str] | None = Field(None, description="Semantic types that a concept may have.")
+    sources: list[str] | None = Field(None, description="Vocabularies that it may be from.")
+    assertions: bool | None = Field(None, description="Whether the status is wanted.")
+
+
+class LinkRequest(LinkOptions):
+    """One text, or several."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"examples": [{"text": _NOTE, "k": 3}]}
+    )
+    text: str | None = None
+    texts: list[str] | None = None
+
+
+class MentionsRequest(LinkOptions):
+    """Terms, each of which is one mention."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"mentions": ["heart atack", "sugar disease"]}]},
+    )
+    mentions: list[str]
+
+
+class CandidateAnswer(BaseModel):
+    """A concept that a mention may refer to."""
+
+    concept: str
+    name: str = Field(description="The concept's preferred name.")
+    matched: str = Field(description="The name that was found.")
+    score: float
+    probability: float | None = Field(None, description="Where the linker is calibrated.")
+
+
+class MentionAnswer(BaseModel):
+    """A mention with its concept, or null, and what the text says about it."""
+
+    start: Span
+    end: Span
+    text: str
+    concept: str | None = Field(description="Id of the concept; null: no answer is good enough.")
+    name: str | None
+    score: float | None
+    probability: float | None = None
+    status: str | None = Field(description="Such as present, absent, possible, family.")
+    section: str | None = None
+    ambiguous: list[str] = Field([], description="Other concepts with the same name.")
+    candidates: list[CandidateAnswer] = []
+
+
+class LinkAnswer(BaseModel):
+    """The mentions of a text, from left to right."""
+
+    mentions: list[MentionAnswer]
+
+
+class BatchAnswer(BaseModel):
+    """The mentions of each text, in the order of the request."""
+
+    documents: list[LinkAnswer]
+
+
+class TermAnswer(BaseModel):
+    """The candidates of a term, best first."""
+
+    text: str
+    concept: str | None
+    name: str | None
+    score: float | None
+    candidates: list[CandidateAnswer]
+
+
+class MentionsAnswer(BaseModel):
+    """The answers to terms, in the order of the request."""
+
+    mentions: list[TermAnswer]
+
+
+class SearchHit(BaseModel):
+    """A concept with the name that matches what was typed."""
+
+    concept: str
+    name: str
+    matched: str
+    language: str
+    how: str = Field(description="exact, prefix or words")
+
+
+class SearchAnswer(BaseModel):
+    """Concepts, best first."""
+
+    concepts: list[SearchHit]
+
+
+class NeighbourAnswer(BaseModel):
+    """A concept at the other end of a relation."""
+
+    concept: str
+    name: str
+    relation: str
+    direction: str = Field(description="out: the concept asked for is the head")
+
+
+class NeighboursAnswer(BaseModel):
+    """Neighbours of a concept, by relation and direction."""
+
+    concept: str
+    neighbours: list[NeighbourAnswer]
+
+
+class IsAAnswer(BaseModel):
+    """Whether a concept is another one, or below it."""
+
+    is_a: bool
+
+
+class ConceptAnswer(BaseModel):
+    """A concept as the store has it."""
+
+    model_config = ConfigDict(extra="allow")
+    id: str
+    name: str
+    names: list[dict[str, Any]]
+    definitions: list[dict[str, Any]]
+    types: list[dict[str, Any]]
+    ids: list[dict[str, Any]]
+    parents: list[dict[str, str]]
+    relations: list[dict[str, Any]]
+
+
+class Problem(BaseModel):
+    """Why a request was refused: what, where, and what to do."""
+
+    detail: str
