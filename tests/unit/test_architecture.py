@@ -26,7 +26,7 @@ LEVELS = (
     ("training",),
     ("pretraining",),
     ("linking", "tasks"),
-    ("annotation", "evaluation", "probing"),
+    ("annotation", "evaluation", "probing", "serve"),
     ("replication",),
     ("cli",),
 )
@@ -34,7 +34,7 @@ STAGES = {package: level for level, packages in enumerate(LEVELS) for package in
 HEAVY = (
     *("numpy", "polars", "pyarrow", "scipy", "numba", "pyoxigraph"),
     *("torch", "transformers", "accelerate", "safetensors", "matplotlib", "faiss"),
-    *("rapidfuzz", "gensim", "opencc"),
+    *("rapidfuzz", "gensim", "opencc", "fastapi", "uvicorn", "prometheus_client"),
 )
 
 

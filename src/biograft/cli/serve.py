@@ -103,22 +103,30 @@ def new(
     role: Annotated[
         str, typer.Option(metavar="read|review|admin", help="What the key allows.")
     ] = "read",
+    as_json: Json = False,
 ) -> None:
     """Make a key, print it once, and keep only its hash."""
     from biograft.serve.keys import KeyFile
 
-    typer.echo(KeyFile.open(file, create=True).add(name, role))
+    key = KeyFile.open(file, create=True).add(name, role)
+    if as_json:
+        print_json({"name": name, "role": role, "key": key})
+    else:
+        typer.echo(key)
 
 
 @key_app.command("remove")
 def remove(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Whose key goes.")],
     file: KeyPath = Path("keys.toml"),
+    as_json: Json = False,
 ) -> None:
     """Take a key away; a running service heeds it when it is started anew."""
     from biograft.serve.keys import KeyFile
 
     KeyFile.open(file).remove(name)
+    if as_json:
+        print_json({"name": name})
 
 
 @key_app.command("list")

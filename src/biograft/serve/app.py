@@ -41,6 +41,8 @@ _UNKNOWN: dict[int | str, dict[str, Any]] = {
 }
 _MAX_QUERY = 1000
 """Characters of an id, or of what is typed into a search."""
+_MAX_HITS = 200
+"""Concepts of a search."""
 Identifier = Annotated[str, Query(min_length=1, max_length=_MAX_QUERY)]
 
 
@@ -129,6 +131,10 @@ def _add_errors(app: FastAPI) -> None:
     async def nested(request: Request, error: RecursionError) -> Response:
         return _json({"detail": "body: nested too deeply"}, 422)
 
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> Response:
+        return _json({"detail": "internal error; it was logged"}, 500)
+
     @app.exception_handler(QueueFullError)
     async def busy(request: Request, error: QueueFullError) -> Response:
         return _json({"detail": "too many requests wait; try again"}, 503, {"retry-after": "1"})
@@ -186,8 +192,6 @@ def _add_text(app: FastAPI, service: Service) -> None:
 
 
 def _add_concepts(app: FastAPI, service: Service) -> None:
-    most = 10 * service.config.max_k
-
     @app.get(
         "/v1/search",
         response_model=schemas.SearchAnswer,
@@ -196,7 +200,7 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
     )
     async def search(
         q: Annotated[str, Query(max_length=_MAX_QUERY)],
-        limit: Annotated[int, Query(ge=1, le=most)] = 10,
+        limit: Annotated[int, Query(ge=1, le=_MAX_HITS)] = 10,
         language: Annotated[str | None, Query(max_length=20)] = None,
     ) -> Response:
         found = service.engine.search(q, limit, language)

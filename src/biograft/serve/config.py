@@ -19,7 +19,7 @@ class ServiceConfig(Config):
     max_batch: Annotated[int, AtLeast(1)] = 256
     """Texts, or terms, of one request; more is answered 422."""
     max_k: Annotated[int, AtLeast(1)] = 20
-    """Candidates of a mention, and a tenth of the concepts of a search."""
+    """Candidates of a mention; a request for more gets as many."""
     max_waiting: Annotated[int, AtLeast(1)] = 256
     """Requests that wait to be linked; another one is answered 503, with Retry-After."""
     max_per_client: Annotated[int, AtLeast(1)] = 64

@@ -163,7 +163,8 @@ class Guard:
                 await refuse(send, 500, "internal error; it was logged")
 
     async def _read(self, receive: Receive) -> bytes:
-        parts, size = [], 0
+        parts: list[bytes] = []
+        size = 0
         try:
             async with asyncio.timeout(self._config.timeout):
                 while True:

@@ -1,0 +1,64 @@
+"""Suggestions while typing, against a plain search through all names."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from biograft.kb import KnowledgeBase, build_starter
+from biograft.kb.suggest import NameSuggestions
+from biograft.text import normalise
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
+    folder = tmp_path_factory.mktemp("suggest") / "KB"
+    build_starter(folder)
+    return KnowledgeBase.open(folder)
+
+
+@pytest.fixture(scope="module")
+def suggestions(kb: KnowledgeBase) -> NameSuggestions:
+    return NameSuggestions(kb)
+
+
+@pytest.fixture(scope="module")
+def names(kb: KnowledgeBase) -> list[tuple[str, str]]:
+    return [(name.text, concept.id) for concept in kb for name in concept.names]
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [("heart att", "heart attack"), ("FLU", "flu"), ("attack heart", "heart attack")],
+)
+def test_the_name_meant_comes_first(suggestions, typed, first):
+    assert suggestions.find(typed, 3)[0].name == first
+
+
+def test_chinese_is_found_from_any_character_on(suggestions):
+    assert "2型糖尿病" in {match.name for match in suggestions.find("型糖尿", 10)}
+
+
+@pytest.mark.parametrize("typed", ["", "  ", "\ud800", "zzzz", "\0", "ÿ" * 40])
+def test_nothing_fits(suggestions, typed):
+    assert suggestions.find(typed, 5) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_all_concepts_with_such_a_beginning_are_found(kb, suggestions, names, data):
+    name, _ = data.draw(st.sampled_from(names))
+    key = normalise(name)
+    words = [i for i in range(len(key)) if i == 0 or key[i - 1] == " "]
+    start = data.draw(st.sampled_from(words))
+    typed = key[start : data.draw(st.integers(start + 3, start + 40))].strip()
+    expected = {
+        concept for text, concept in names if f" {typed}" in f" {normalise(text)}" and typed
+    }
+    found = {match.concept for match in suggestions.find(typed, 900)} if typed else set()
+    assert expected <= found
+
+
+def test_a_language_is_kept_to(suggestions):
+    assert {match.language for match in suggestions.find("d", 50, language="en")} == {"en"}
+    assert suggestions.find("糖", 5, language="en") == []

@@ -1,0 +1,286 @@
+"""The service over HTTP: answers, refusals, keys, and what it keeps to itself."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+pytest.importorskip("httpx")
+from fastapi.testclient import TestClient
+
+from biograft.errors import ConfigError
+from biograft.kb import KnowledgeBase, build_starter
+from biograft.linking import Linker
+from biograft.serve import KeyFile, ServiceConfig, create_app, run_service
+from biograft.serve.engine import ServiceEngine
+
+NOTE = "Denies chest pain. Mother had type 2 diabetes."
+LIMITS = ServiceConfig(max_body=4096, max_text=200, max_batch=3, max_waiting=2, max_k=5)
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeBase:
+    folder = tmp_path_factory.mktemp("serve") / "KB"
+    build_starter(folder)
+    return KnowledgeBase.open(folder)
+
+
+@pytest.fixture(scope="module")
+def client(kb: KnowledgeBase) -> Iterator[TestClient]:
+    with TestClient(create_app(kb.folder, config=LIMITS)) as opened:
+        yield opened
+
+
+def post(client: TestClient, path: str, **body: Any) -> Any:
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+class TestLinking:
+    def test_a_note_gives_concepts_with_status(self, client):
+        found = post(client, "/v1/link", text=NOTE)["mentions"]
+        assert [(m["text"], m["concept"], m["status"]) for m in found] == [
+            ("chest pain", "D002637", "absent"),
+            ("type 2 diabetes", "D003924", "family"),
+        ]
+        assert all(NOTE[m["start"] : m["end"]] == m["text"] for m in found)
+        assert {"start", "end", "text", "concept", "name", "score", "status"} <= found[0].keys()
+
+    def test_the_answers_are_those_of_a_linker(self, client, kb):
+        expected = Linker.open(kb)(NOTE)
+        found = post(client, "/v1/link", text=NOTE)["mentions"]
+        assert [(m["start"], m["concept"], m["score"]) for m in found] == [
+            (m.start, m.concept, m.candidates[0].score) for m in expected.mentions
+        ]
+
+    def test_several_texts_are_answered_in_order(self, client):
+        found = post(client, "/v1/link", texts=["No asthma.", "", "Flu."])["documents"]
+        assert [[m["text"] for m in each["mentions"]] for each in found] == [
+            ["asthma"],
+            [],
+            ["Flu"],
+        ]
+
+    def test_a_request_chooses_candidates_and_status(self, client):
+        plain = post(client, "/v1/link", text=NOTE, k=1, assertions=False)["mentions"]
+        assert [len(m["candidates"]) for m in plain] == [1, 1]
+        assert [m["status"] for m in plain] == [None, None]
+
+    def test_terms_are_linked_as_they_are(self, client):
+        answers = post(client, "/v1/mentions", mentions=["hart attack", "flu"])["mentions"]
+        assert [each["concept"] for each in answers] == ["D009203", "D007251"]
+
+    def test_lone_surrogates_come_back(self, client):
+        body = b'{"text": "\\ud800 flu"}'
+        answer = client.post("/v1/link", content=body, headers={"content-type": "application/json"})
+        assert [m["start"] for m in answer.json()["mentions"]] == [2]
+
+
+class TestConcepts:
+    def test_search_finds_what_is_being_typed(self, client):
+        hits = client.get("/v1/search", params={"q": "heart att"}).json()["concepts"]
+        assert (hits[0]["concept"], hits[0]["matched"]) == ("D009203", "heart attack")
+
+    def test_a_concept_by_its_id(self, client):
+        concept = client.get("/v1/concepts/D003924").json()
+        assert concept["name"] == "Diabetes Mellitus, Type 2"
+        assert {"id": "D003920", "name": "Diabetes Mellitus"} in concept["parents"]
+
+    def test_neighbours_of_a_relation(self, client):
+        answer = client.get("/v1/neighbours/D003924", params={"relation": "located-in"}).json()
+        assert [each["concept"] for each in answer["neighbours"]] == ["D010179"]
+
+    @pytest.mark.parametrize(
+        ("concept", "ancestor", "expected"),
+        [("D003924", "D003920", True), ("D003920", "D003924", False), ("D003920", "D003920", True)],
+    )
+    def test_is_a(self, client, concept, ancestor, expected):
+        answer = client.get("/v1/is-a", params={"concept": concept, "ancestor": ancestor})
+        assert answer.json() == {"is_a": expected}
+
+    @pytest.mark.parametrize(
+        "path", ["concepts/X", "neighbours/X", "is-a?concept=X&ancestor=X", "concepts/../../etc"]
+    )
+    def test_an_unknown_id_is_404(self, client, path):
+        assert client.get(f"/v1/{path}").status_code == 404
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {},
+            {"text": "a", "texts": ["b"]},
+            {"text": 3},
+            {"text": "a", "k": 0},
+            {"text": "a", "k": "3"},
+            {"text": "a", "threshold": 2},
+            {"text": "a", "unknown": 1},
+            {"texts": ["a"] * 4},
+            {"text": "x" * 201},
+            {"texts": "flu"},
+        ],
+    )
+    def test_a_wrong_request_is_422_and_is_not_repeated(self, client, body):
+        answer = client.post("/v1/link", json=body)
+        assert answer.status_code == 422
+        assert set(answer.json()) == {"detail"}
+        assert "xxx" not in answer.text
+
+    @pytest.mark.parametrize("body", [b"[" * 3000, b"{", b"\xff", b'{"text": NaN}', b""])
+    def test_what_is_no_json_is_refused(self, client, body):
+        answer = client.post("/v1/link", content=body, headers={"content-type": "application/json"})
+        assert answer.status_code in (400, 422)
+        assert set(answer.json()) == {"detail"}
+
+    @pytest.mark.parametrize("query", ["limit=0", "limit=201", "limit=x", "q=" + "x" * 1001])
+    def test_a_search_for_too_much_is_422(self, client, query):
+        assert client.get(f"/v1/search?q=flu&{query}").status_code == 422
+
+    def test_a_body_that_is_too_large_is_413(self, client):
+        assert client.post("/v1/link", json={"text": "x" * 5000}).status_code == 413
+
+    def test_a_body_in_parts_is_counted(self, client):
+        parts = (b"x" * 1000 for _ in range(10))
+        assert client.post("/v1/link", content=parts).status_code == 413
+
+    def test_more_than_may_wait_is_503_and_what_was_accepted_is_answered(self, kb, monkeypatch):
+        running, go_on = threading.Event(), threading.Event()
+        link = ServiceEngine.link
+
+        def held(self: ServiceEngine, jobs: Any) -> Any:
+            running.set()
+            go_on.wait(10)
+            return link(self, jobs)
+
+        with TestClient(create_app(kb.folder, config=LIMITS)) as client:
+            monkeypatch.setattr(ServiceEngine, "link", held)
+            answers: list[Any] = []
+            send = lambda: answers.append(client.post("/v1/link", json={"text": "flu"}))  # noqa: E731
+            threads = [threading.Thread(target=send) for _ in range(6)]
+            threads[0].start()
+            assert running.wait(10)
+            for thread in threads[1:]:
+                thread.start()
+            while sum(each.status_code == 503 for each in answers) < 3:
+                pass
+            go_on.set()
+            for thread in threads:
+                thread.join()
+        assert sorted(each.status_code for each in answers) == [200, 200, 200, 503, 503, 503]
+        refused = [each for each in answers if each.status_code == 503]
+        assert all(each.headers["retry-after"] == "1" for each in refused)
+
+    def test_no_answer_in_time_is_503(self, kb, monkeypatch):
+        done = threading.Event()
+        config = ServiceConfig(timeout=0.05)
+        with TestClient(create_app(kb.folder, config=config)) as client:
+            monkeypatch.setattr(ServiceEngine, "link", lambda self, jobs: done.wait(5))
+            answer = client.post("/v1/link", json={"text": "flu"})
+            done.set()
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+
+    def test_one_text_that_fails_does_not_fail_others(self, kb, monkeypatch, caplog):
+        link = ServiceEngine.link
+
+        def fails(self: ServiceEngine, jobs: Any) -> Any:
+            if any("bad" in text for job in jobs for text in job.texts):
+                raise ZeroDivisionError("bad text")
+            return link(self, jobs)
+
+        with TestClient(create_app(kb.folder), raise_server_exceptions=False) as client:
+            monkeypatch.setattr(ServiceEngine, "link", fails)
+            statuses = [
+                client.post("/v1/link", json={"text": text}).status_code for text in ("bad", "flu")
+            ]
+        assert statuses == [500, 200]
+        assert "bad text" not in caplog.text
+
+
+class TestKeys:
+    @pytest.fixture
+    def keys(self, tmp_path: Path) -> KeyFile:
+        return KeyFile.open(tmp_path / "keys.toml", create=True)
+
+    def test_only_hashes_are_kept(self, keys):
+        key = keys.add("alice", "read")
+        content = keys.path.read_text()
+        assert "alice" in content
+        assert key not in content
+        assert KeyFile.open(keys.path).find(key).name == "alice"
+        assert keys.path.stat().st_mode & 0o077 == 0
+
+    def test_a_second_key_or_an_unknown_role_is_refused(self, keys):
+        keys.add("alice", "read")
+        with pytest.raises(ConfigError):
+            keys.add("alice", "admin")
+        with pytest.raises(ConfigError):
+            keys.add("bob", "owner")
+
+    def test_each_role_may_do_what_it_says(self, kb, keys):
+        read, admin = keys.add("alice", "read"), keys.add("bob", "admin")
+        with TestClient(create_app(kb.folder, keys=keys.path)) as client:
+
+            def status(path: str, key: str | None, method: str = "GET") -> int:
+                headers = {"authorization": f"Bearer {key}"} if key else {}
+                return client.request(method, path, headers=headers).status_code
+
+            assert status("/healthz", None) == 200
+            assert status("/v1/search?q=flu", None) == 401
+            assert status("/v1/search?q=flu", "bg_wrong") == 401
+            assert status("/v1/search?q=flu", read) == 200
+            assert status("/metrics", read) == 403
+            assert status("/v1/admin/reload", read, "POST") == 403
+            assert status("/v1/admin/reload", admin, "POST") == 200
+            header = {"x-api-key": read}
+            assert client.get("/v1/search?q=flu", headers=header).status_code == 200
+
+    def test_other_machines_are_answered_only_with_keys(self, kb):
+        with pytest.raises(ConfigError, match="--keys"):
+            run_service(kb.folder, host="0.0.0.0")
+
+
+class TestPrivacy:
+    def test_neither_logs_nor_metrics_have_what_was_sent(self, client, caplog):
+        caplog.set_level(logging.DEBUG)
+        client.post("/v1/link", json={"text": "Mrs Miller has flu."})
+        client.get("/v1/search", params={"q": "Miller"})
+        client.get("/v1/concepts/Miller")
+        metrics = client.get("/metrics").text
+        ours = [record.getMessage() for record in caplog.records if "biograft" in record.name]
+        assert any("POST /v1/link 200" in line for line in ours)
+        assert "Miller" not in "".join(ours) + metrics
+        assert 'route="/v1/concepts/{identifier:path}",status="404"' in metrics
+
+    def test_there_is_no_page_that_loads_scripts_from_elsewhere(self, client):
+        assert client.get("/docs").status_code == 404
+        assert client.get("/redoc").status_code == 404
+        assert "/v1/link" in client.get("/openapi.json").json()["paths"]
+
+
+class TestReload:
+    def test_requests_are_answered_while_a_new_store_is_opened(self, kb, monkeypatch):
+        with TestClient(create_app(kb.folder)) as client:
+            opening, go_on = threading.Event(), threading.Event()
+            reopened = ServiceEngine.open
+
+            def slow(*given: Any, **settings: Any) -> ServiceEngine:
+                opening.set()
+                go_on.wait(10)
+                return reopened(*given, **settings)
+
+            monkeypatch.setattr(ServiceEngine, "open", slow)
+            thread = threading.Thread(target=client.post, args=("/v1/admin/reload",))
+            thread.start()
+            assert opening.wait(10)
+            assert client.post("/v1/link", json={"text": "flu"}).status_code == 200
+            go_on.set()
+            thread.join()
+            assert client.post("/v1/link", json={"text": "flu"}).status_code == 200
