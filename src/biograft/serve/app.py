@@ -43,6 +43,20 @@ _MAX_QUERY = 1000
 """Characters of an id, or of what is typed into a search."""
 _MAX_HITS = 200
 """Concepts of a search."""
+_PAGE = Path(__file__).parent / "page"
+_MEDIA_TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+_PAGE_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+}
+"""The page may load, and send to, this service only."""
 Identifier = Annotated[str, Query(min_length=1, max_length=_MAX_QUERY)]
 
 
@@ -106,6 +120,7 @@ def create_app(
     _add_errors(app)
     _add_text(app, service)
     _add_concepts(app, service)
+    _add_page(app)
     _add_health(app, service)
     return Guard(app, config, service.metrics, opened)
 
@@ -247,6 +262,25 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
     )
     async def is_a(concept: Identifier, ancestor: Identifier) -> Response:
         return _json({"is_a": service.engine.is_a(concept, ancestor)})
+
+
+def _add_page(app: FastAPI) -> None:
+    """Serve the page and its files, which are part of the package and load nothing else."""
+    files = {
+        f"/page/{path.name}": (path.read_bytes(), _MEDIA_TYPES[path.suffix])
+        for path in _PAGE.iterdir()
+        if path.suffix in _MEDIA_TYPES
+    }
+    files["/"] = files.pop("/page/index.html")
+
+    def add(path: str, content: bytes, media_type: str) -> None:
+        async def get() -> Response:
+            return Response(content, media_type=media_type, headers=_PAGE_HEADERS)
+
+        app.add_api_route(path, get, methods=["GET"], include_in_schema=False)
+
+    for path, (content, media_type) in files.items():
+        add(path, content, media_type)
 
 
 def _add_health(app: FastAPI, service: Service) -> None:

@@ -25,8 +25,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = logging.getLogger("biograft.serve")
-PUBLIC = ("/healthz", "/readyz")
-"""Routes that need no key."""
+PUBLIC = ("/healthz", "/readyz", "/")
+"""Routes that need no key: the page asks for one itself."""
 _ADMIN = ("/v1/admin/", "/metrics")
 _RETRY_AFTER = 1
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -103,7 +103,7 @@ class Guard:
         headers = dict(scope["headers"])
         client = str((scope.get("client") or ("local",))[0])
         path = scope["path"]
-        if self._keys is not None and path not in PUBLIC:
+        if self._keys is not None and path not in PUBLIC and not path.startswith("/page/"):
             owner = self._keys.find(_key_of(headers))
             if owner is None:
                 await refuse(

@@ -317,8 +317,8 @@ function draw(concept, neighbours) {
     const ends = {x1: middle[0], y1: middle[1], x2: place[0], y2: place[1]};
     for (const [name, value] of Object.entries(ends)) line.setAttribute(name, value);
     const label = document.createElementNS(SVG, "text");
-    label.setAttribute("x", (middle[0] + place[0]) / 2);
-    label.setAttribute("y", (middle[1] + place[1]) / 2);
+    label.setAttribute("x", 0.4 * middle[0] + 0.6 * place[0]);
+    label.setAttribute("y", 0.4 * middle[1] + 0.6 * place[1]);
     label.setAttribute("text-anchor", "middle");
     label.textContent = each.direction === "out" ? `${each.relation} →` : `← ${each.relation}`;
     lines.push(line, label);

@@ -1,0 +1,196 @@
+"""The page of the service in a real Chromium: findings, keys, safety, accessibility."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from biograft.kb import BuildConfig, build_store
+from biograft.sources import SourceConfig
+
+uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+
+MALICIOUS = "<img src=x onerror=document.title='broken'>"
+CONCEPTS = [
+    {"id": "D1", "name": "Diabetes Mellitus, Type 2", "names": ["type 2 diabetes"],
+     "type": "disease", "relations": {"is-a": ["D3"], "seen-with": ["D4"]}},
+    {"id": "D2", "name": "Chest Pain", "type": "symptom"},
+    {"id": "D3", "name": "Diabetes Mellitus", "names": {"en": ["diabetes"], "zh": ["糖尿病"]},
+     "type": "disease"},
+    {"id": "D4", "name": MALICIOUS, "names": ["strange syndrome"], "type": MALICIOUS,
+     "definition": MALICIOUS},
+]  # fmt: skip
+NOTE = "😀 Denies chest pain. Type 2 diabetes. Mother had diabetes."
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("page")
+    source = folder / "concepts.jsonl"
+    source.write_text("".join(json.dumps(each) + "\n" for each in CONCEPTS), encoding="utf-8")
+    build_store(BuildConfig(sources=(SourceConfig(path=source),)), folder / "KB")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    from biograft.serve import create_app  # needs the extra
+
+    config = uvicorn.Config(create_app(folder / "KB"), port=port, log_level="error")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as engine:
+        opened = engine.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    context = browser.new_context(locale="en-US")
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
+    opened = context.new_page()
+    opened.problems = []
+    opened.asked = []
+    opened.on("pageerror", lambda error: opened.problems.append(str(error)))
+    opened.on(
+        "console", lambda line: opened.problems.append(line.text) if line.type == "error" else None
+    )
+    opened.on("request", lambda request: opened.asked.append(request.url))
+    opened.goto(address)
+    yield opened
+    assert opened.problems == []
+    assert [url for url in opened.asked if not url.startswith(address)] == []
+    context.close()
+
+
+def link(page: Any, text: str) -> None:
+    page.fill("#text", text)
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".finding")
+
+
+def test_findings_are_marked_where_they_stand_and_as_they_are_said(page):
+    link(page, NOTE)
+    assert page.locator("#marked").inner_text().replace(" family", "") == NOTE
+    found = page.locator(".finding")
+    assert found.all_inner_texts() == ["chest pain", "Type 2 diabetes", "diabetes"]
+    assert "absent" in found.nth(0).get_attribute("class")
+    assert "absent" not in found.nth(1).get_attribute("class")
+    assert page.locator("#marked sup").all_inner_texts() == [" family"]
+
+
+def test_a_finding_is_opened_and_judged_by_keys(page):
+    link(page, NOTE)
+    page.locator("#text").blur()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.wait_for_function("document.activeElement.textContent === 'Type 2 diabetes'")
+    assert page.locator("#detail-title").inner_text() == "Type 2 diabetes"
+    page.keyboard.press("w")
+    assert page.locator('[data-decide="wrong"]').get_attribute("aria-pressed") == "true"
+    page.keyboard.press("c")
+    assert page.locator('[data-decide="correct"]').get_attribute("aria-pressed") == "true"
+    assert page.locator('[data-decide="wrong"]').get_attribute("aria-pressed") == "false"
+
+
+def test_another_concept_is_chosen_in_the_search(page):
+    link(page, "diabetes")
+    page.locator(".finding").click()
+    page.keyboard.press("o")
+    page.fill("#query", "chest")
+    page.wait_for_selector("#hits li[role=option]")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('.finding').title.includes('Chest Pain')")
+    page.click('[data-copy="json"]')
+    page.wait_for_function("document.querySelector('#message').textContent.includes('JSON')")
+    copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert [(m["concept"], m["decision"]) for m in copied["mentions"]] == [("D2", "other")]
+
+
+def test_the_neighbourhood_is_walked(page):
+    link(page, "type 2 diabetes")
+    page.locator(".finding").click()
+    page.wait_for_selector("#graph .node")
+    page.locator("#graph .node", has_text="Diabetes Mellitus").last.click()
+    page.wait_for_function("document.querySelector('#concept-title').textContent.includes('D3')")
+    assert "糖尿病" in page.locator("#facts").inner_text()
+
+
+def test_what_a_store_or_a_text_says_is_text(page):
+    link(page, f"{MALICIOUS} strange syndrome")
+    page.locator(".finding").last.click()
+    page.wait_for_function("document.querySelector('#concept-title').textContent.includes('D4')")
+    page.fill("#query", "strange")
+    page.wait_for_selector("#hits li[role=option]")
+    assert MALICIOUS in page.locator("#concept-title").inner_text()
+    assert MALICIOUS in page.locator("#definition").inner_text()
+    assert page.locator("img").count() == 0
+    assert page.title() == "biograft"
+
+
+def test_low_scores_are_hidden_by_the_slider(page):
+    link(page, NOTE)
+    page.locator("#threshold").evaluate(
+        "slider => { slider.value = 1; slider.dispatchEvent(new Event('input')); }"
+    )
+    assert page.locator(".finding").count() == 3
+    assert page.locator("#shown").inner_text() == "1.00"
+
+
+def test_it_speaks_chinese(page):
+    page.click("#language")
+    assert page.locator("#find").inner_text() == "识别并链接"
+    assert page.evaluate("document.documentElement.lang") == "zh"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1200])
+def test_it_is_accessible(page, scheme, width):
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is not installed"
+    )
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme=scheme)
+    link(page, NOTE)
+    page.locator(".finding").nth(1).click()
+    page.wait_for_selector("#graph .node")
+    # axe-core injects its script by the debugger, which the page's own policy does not allow
+    source = Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+    page.evaluate(source + "\n;undefined")
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert [
+        (each["id"], [n["target"] for n in each["nodes"]]) for each in found["violations"]
+    ] == []
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width
+
+
+def test_a_service_that_is_gone_is_said_in_one_line(page, address):
+    page.route("**/v1/link", lambda route: route.abort())
+    page.fill("#text", "flu")
+    page.click("#find")
+    page.wait_for_function("document.querySelector('#message').textContent.includes('reached')")
+    page.problems.clear()
