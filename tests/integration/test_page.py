@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import threading
@@ -18,6 +19,7 @@ from biograft.sources import SourceConfig
 
 uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+expect = playwright.expect
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
@@ -106,7 +108,7 @@ def test_a_finding_is_opened_and_judged_by_keys(page):
     page.locator("#text").blur()
     page.keyboard.press("j")
     page.keyboard.press("j")
-    page.wait_for_function("document.activeElement.textContent === 'Type 2 diabetes'")
+    expect(page.locator(".finding:focus")).to_have_text("Type 2 diabetes")
     assert page.locator("#detail-title").inner_text() == "Type 2 diabetes"
     page.keyboard.press("w")
     assert page.locator('[data-decide="wrong"]').get_attribute("aria-pressed") == "true"
@@ -123,9 +125,9 @@ def test_another_concept_is_chosen_in_the_search(page):
     page.wait_for_selector("#hits li[role=option]")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    page.wait_for_function("document.querySelector('.finding').title.includes('Chest Pain')")
+    expect(page.locator(".finding")).to_have_attribute("title", re.compile("Chest Pain"))
     page.click('[data-copy="json"]')
-    page.wait_for_function("document.querySelector('#message').textContent.includes('JSON')")
+    expect(page.locator("#message")).to_contain_text("JSON")
     copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
     assert [(m["concept"], m["decision"]) for m in copied["mentions"]] == [("D2", "other")]
 
@@ -135,14 +137,14 @@ def test_the_neighbourhood_is_walked(page):
     page.locator(".finding").click()
     page.wait_for_selector("#graph .node")
     page.locator("#graph .node", has_text="Diabetes Mellitus").last.click()
-    page.wait_for_function("document.querySelector('#concept-title').textContent.includes('D3')")
+    expect(page.locator("#concept-title")).to_contain_text("D3")
     assert "糖尿病" in page.locator("#facts").inner_text()
 
 
 def test_what_a_store_or_a_text_says_is_text(page):
     link(page, f"{MALICIOUS} strange syndrome")
     page.locator(".finding").last.click()
-    page.wait_for_function("document.querySelector('#concept-title').textContent.includes('D4')")
+    expect(page.locator("#concept-title")).to_contain_text("D4")
     page.fill("#query", "strange")
     page.wait_for_selector("#hits li[role=option]")
     assert MALICIOUS in page.locator("#concept-title").inner_text()
@@ -192,5 +194,5 @@ def test_a_service_that_is_gone_is_said_in_one_line(page, address):
     page.route("**/v1/link", lambda route: route.abort())
     page.fill("#text", "flu")
     page.click("#find")
-    page.wait_for_function("document.querySelector('#message').textContent.includes('reached')")
+    expect(page.locator("#message")).to_contain_text("reached")
     page.problems.clear()

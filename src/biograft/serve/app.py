@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -18,6 +18,7 @@ import biograft
 from biograft.errors import BiograftError, NotFoundError
 from biograft.kb import KnowledgeBase
 from biograft.linking import Candidate, LinkedDocument, LinkedMention
+from biograft.linking.outputs import link_chunks
 from biograft.serve import schemas
 from biograft.serve.batching import MicroBatcher, QueueFullError
 from biograft.serve.config import ServiceConfig
@@ -57,6 +58,13 @@ _PAGE_HEADERS = {
     "referrer-policy": "no-referrer",
 }
 """The page may load, and send to, this service only."""
+Output = Literal["json", "csv", "tsv", "fhir", "omop"]
+_OUTPUT_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "tsv": "text/tab-separated-values; charset=utf-8",
+    "fhir": "application/fhir+ndjson; charset=utf-8",
+    "omop": "text/csv; charset=utf-8",
+}
 Identifier = Annotated[str, Query(min_length=1, max_length=_MAX_QUERY)]
 
 
@@ -158,36 +166,26 @@ def _add_errors(app: FastAPI) -> None:
 def _add_text(app: FastAPI, service: Service) -> None:
     limits = service.config
 
-    def check(texts: list[str], what: str) -> Response | None:
-        if len(texts) > limits.max_batch:
-            detail = f"{what}: {len(texts)} given; at most {limits.max_batch} in a request"
-            return _json({"detail": detail}, 422)
-        longest = max(map(len, texts), default=0)
-        if longest > limits.max_text:
-            detail = f"{what}: {longest} characters; a text has at most {limits.max_text}"
-            return _json({"detail": detail}, 422)
-        return None
-
-    def settings(asked: schemas.LinkOptions) -> tuple[tuple[str, Any], ...]:
-        k = None if asked.k is None else min(asked.k, limits.max_k)
-        given = asked.model_dump(include={"threshold", "types", "sources", "assertions"})
-        return settings_of(k=k, **given)
-
     @app.post(
         "/v1/link",
         response_model=schemas.LinkAnswer | schemas.BatchAnswer,
         responses=_ERRORS,
         summary="Find the mentions of a text, or of several, and link them",
     )
-    async def link(asked: schemas.LinkRequest) -> Response:
+    async def link(asked: schemas.LinkRequest, to: Output = "json") -> Response:
         if (asked.text is None) == (asked.texts is None):
             return _json({"detail": "give either text or texts"}, 422)
         texts = [asked.text] if asked.text is not None else asked.texts or []
-        if refused := check(texts, "text" if asked.text is not None else "texts"):
+        if refused := _refusal(texts, "text" if asked.text is not None else "texts", limits):
             return refused
-        linked = await service.batcher.submit(LinkJob(tuple(texts), settings(asked)))
+        linked = await service.batcher.submit(LinkJob(tuple(texts), _settings(asked, limits)))
+        service.metrics.mentions.inc(sum(len(each.mentions) for each in linked))
+        if to != "json":
+            content = "".join(link_chunks(linked, to, service.engine.kb))
+            return Response(
+                content.encode("utf-8", "backslashreplace"), media_type=_OUTPUT_TYPES[to]
+            )
         documents = [_document(each) for each in linked]
-        service.metrics.mentions.inc(sum(len(each["mentions"]) for each in documents))
         return _json(documents[0] if asked.text is not None else {"documents": documents})
 
     @app.post(
@@ -197,13 +195,31 @@ def _add_text(app: FastAPI, service: Service) -> None:
         summary="Link terms, each of which is one mention",
     )
     async def link_mentions(asked: schemas.MentionsRequest) -> Response:
-        if refused := check(asked.mentions, "mentions"):
+        if refused := _refusal(asked.mentions, "mentions", limits):
             return refused
-        job = LinkJob(tuple(asked.mentions), settings(asked), as_terms=True)
+        job = LinkJob(tuple(asked.mentions), _settings(asked, limits), as_terms=True)
         answers = await service.batcher.submit(job)
         service.metrics.mentions.inc(len(answers))
         pairs = zip(asked.mentions, answers, strict=True)
         return _json({"mentions": [_term(text, found) for text, found in pairs]})
+
+
+def _refusal(texts: list[str], what: str, limits: ServiceConfig) -> Response | None:
+    """Return the answer to too many texts, or too long ones; None if they may be linked."""
+    longest = max(map(len, texts), default=0)
+    if len(texts) > limits.max_batch:
+        detail = f"{what}: {len(texts)} given; at most {limits.max_batch} in a request"
+    elif longest > limits.max_text:
+        detail = f"{what}: {longest} characters; a text has at most {limits.max_text}"
+    else:
+        return None
+    return _json({"detail": detail}, 422)
+
+
+def _settings(asked: schemas.LinkOptions, limits: ServiceConfig) -> tuple[tuple[str, Any], ...]:
+    k = None if asked.k is None else min(asked.k, limits.max_k)
+    given = asked.model_dump(include={"threshold", "types", "sources", "assertions"})
+    return settings_of(k=k, **given)
 
 
 def _add_concepts(app: FastAPI, service: Service) -> None:
@@ -313,15 +329,15 @@ def _document(linked: LinkedDocument) -> dict[str, Any]:
 
 
 def _mention(mention: LinkedMention) -> dict[str, Any]:
-    best = mention.candidates[0] if mention.candidates else None
     return {
         "start": mention.start,
         "end": mention.end,
         "text": mention.text,
         "concept": mention.concept,
-        "name": best.concept_name if best and mention.concept else None,
-        "score": best.score if best else None,
-        "probability": best.probability if best else None,
+        "name": mention.name,
+        "score": mention.score,
+        "probability": mention.probability,
+        "types": list(mention.types),
         "status": mention.status,
         "section": mention.section,
         "ambiguous": list(mention.ambiguous),
@@ -347,6 +363,8 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
         "matched": candidate.name,
         "score": candidate.score,
         "probability": candidate.probability,
+        "types": list(candidate.types),
+        "evidence": [each.to_json() for each in candidate.evidence],
     }
 
 

@@ -55,6 +55,8 @@ class CandidateAnswer(BaseModel):
     matched: str = Field(description="The name that was found.")
     score: float
     probability: float | None = Field(None, description="Where the linker is calibrated.")
+    types: list[str] = Field([], description="Codes of its semantic types.")
+    evidence: list[dict[str, Any]] = Field([], description="What each search found, and its rank.")
 
 
 class MentionAnswer(BaseModel):
@@ -67,6 +69,7 @@ class MentionAnswer(BaseModel):
     name: str | None
     score: float | None
     probability: float | None = None
+    types: list[str] = Field([], description="Codes of the concept's semantic types.")
     status: str | None = Field(description="Such as present, absent, possible, family.")
     section: str | None = None
     ambiguous: list[str] = Field([], description="Other concepts with the same name.")

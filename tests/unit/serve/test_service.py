@@ -74,8 +74,16 @@ class TestLinking:
         assert [m["status"] for m in plain] == [None, None]
 
     def test_terms_are_linked_as_they_are(self, client):
-        answers = post(client, "/v1/mentions", mentions=["hart attack", "flu"])["mentions"]
+        answers = post(client, "/v1/mentions", mentions=["heart atack", "flu"])["mentions"]
         assert [each["concept"] for each in answers] == ["D009203", "D007251"]
+
+    def test_findings_come_in_the_formats_of_link(self, client):
+        table = client.post("/v1/link?to=csv", json={"text": NOTE}).text.splitlines()
+        assert len(table) == 3
+        assert "D003924" in table[2]
+        bundle = client.post("/v1/link?to=fhir", json={"text": NOTE}).json()
+        assert bundle["resourceType"] == "Bundle"
+        assert client.post("/v1/link?to=xml", json={"text": NOTE}).status_code == 422
 
     def test_lone_surrogates_come_back(self, client):
         body = b'{"text": "\\ud800 flu"}'
