@@ -73,7 +73,7 @@ def linker_of(kb):
 
 def answer(linker, text):
     candidates = tuple(linker.link_mentions([text])[0])
-    return linker._linked(request_of(text), candidates, "", None, ()).concept
+    return linker._linked(request_of(text), candidates, None, ()).concept
 
 
 def request_of(text):
