@@ -22,7 +22,8 @@ from biograft.replication.results import Row, read_result, without_fold
 FOLDER = Path(__file__).parent / "experiments"
 REPOSITORY = Path(__file__).parents[3]
 RESULTS = REPOSITORY / "docs" / "results"
-"""The published results, in a clone of the repository."""
+BENCHMARKS = REPOSITORY / "benchmarks" / "results"
+"""The published results of experiments and of benchmarks, in a clone of the repository."""
 _TABLES = ("inputs", "bases", "settings", "set_settings", "variants")
 
 

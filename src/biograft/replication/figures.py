@@ -1,4 +1,7 @@
-"""Figures of documents: curves over the variants of an experiment. Needs the extra ``report``."""
+"""Figures of documents: curves over the variants of an experiment, and over sizes of a benchmark.
+
+They need the extra ``report``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from biograft.errors import MissingExtraError
-from biograft.replication.experiment import REPOSITORY, RESULTS
+from biograft.replication.experiment import BENCHMARKS, REPOSITORY, RESULTS
 from biograft.replication.results import read_result
 from biograft.replication.tables import unite_folds
 
@@ -18,6 +21,12 @@ CURVES = {
     "smedbert-neighbours": ("neighbours of an entity", " neighbours"),
 }
 """Of each experiment the quantity that its labels give, and the words beside the number."""
+
+_MEMORY = {
+    "resident_mib": "resident",
+    "unique_mib": "unique",
+    "unique_mib_of_eight": "of eight, each",
+}
 
 
 Curves = dict[str, list[tuple[float, float, float]]]
@@ -43,14 +52,8 @@ def points(result: Mapping[str, Any], words: str) -> dict[str, Curves]:
 
 def draw(result: Mapping[str, Any], quantity: str, words: str, out: Path) -> None:
     """Draw curves with deviations, a panel for each set, because their levels differ."""
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("report", "a figure") from error
     curves = points(result, words)
-    figure = Figure(figsize=(4 * len(curves), 3), layout="constrained")
-    panels = figure.subplots(1, len(curves), squeeze=False)[0]
+    figure, panels = _panels(len(curves))
     for axes, (name, of_set) in zip(panels, curves.items(), strict=True):
         for (encoder, values), colour in zip(of_set.items(), cycle(_COLOURS), strict=False):
             at, means, deviations = zip(*values, strict=True)
@@ -61,6 +64,44 @@ def draw(result: Mapping[str, Any], quantity: str, words: str, out: Path) -> Non
         axes.set_xlabel(quantity)
         axes.set_ylabel("on test, percent")
         axes.grid(alpha=0.3)
+    _save(figure, out)
+
+
+def draw_start(result: Mapping[str, Any], out: Path) -> None:
+    """Draw the time and the memory of a process that links one sentence, by number of names."""
+    parts = [part for part in result["parts"].values() if "cold_start_seconds" in part]
+    parts.sort(key=lambda part: part["n_names"])
+    names = [part["n_names"] for part in parts]
+    figure, (time, memory) = _panels(2)
+    for key, label in (("cold_start_seconds", "wall"), ("cold_start_processor_seconds", "CPU")):
+        time.plot(names, [part[key] for part in parts], marker="o", label=label)
+    time.set_ylabel("seconds")
+    for key, label in _MEMORY.items():
+        memory.plot(names, [part[key] for part in parts], marker="o", label=label)
+    memory.set_ylabel("MiB")
+    for axes, title in ((time, "cold start: link one sentence"), (memory, "memory")):
+        axes.set_title(title)
+        axes.set_xlabel("names in the index")
+        axes.set_xscale("log")
+        axes.set_ylim(bottom=0)
+        axes.legend()
+        axes.grid(alpha=0.3)
+    _save(figure, out)
+
+
+def _panels(n: int) -> tuple[Any, Any]:
+    """Return a figure with panels beside each other."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("report", "a figure") from error
+    figure = Figure(figsize=(4 * n, 3), layout="constrained")
+    return figure, figure.subplots(1, n, squeeze=False)[0]
+
+
+def _save(figure: Any, out: Path) -> None:
+    from matplotlib import rc_context
+
     out.parent.mkdir(parents=True, exist_ok=True)
     with rc_context({"svg.hashsalt": out.stem}):  # equal results give equal files
         figure.savefig(out, metadata={"Date": None})
@@ -74,4 +115,8 @@ def draw_all(folder: Path = FIGURES) -> list[Path]:
         if path.exists():
             draw(read_result(path), quantity, words, out)
             drawn.append(out)
+    speed = read_result(BENCHMARKS / "linking_speed.json")
+    if any("cold_start_processor_seconds" in part for part in speed["parts"].values()):
+        draw_start(speed, folder / "cold-start.svg")
+        drawn.append(folder / "cold-start.svg")
     return drawn

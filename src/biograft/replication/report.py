@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from biograft.errors import InputError, nearest
-from biograft.replication.experiment import REPOSITORY, RESULTS, Experiment, shipped_experiments
+from biograft.replication.experiment import (
+    BENCHMARKS,
+    REPOSITORY,
+    RESULTS,
+    Experiment,
+    shipped_experiments,
+)
 from biograft.replication.protocol_tables import (
     best_on_dev,
     causes,
@@ -55,7 +61,6 @@ from biograft.replication.tables import (
     similar_names,
 )
 
-BENCHMARKS = REPOSITORY / "benchmarks" / "results"
 _MARK = re.compile(r"<!-- begin: ([\w/-]+) -->\n(.*?)<!-- end: \1 -->", re.DOTALL)
 _SCRIPTS = {
     "kb_build_15m": "kb_build.py --names 15000000 --relations 5000000",

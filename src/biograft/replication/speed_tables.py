@@ -89,13 +89,15 @@ def linking_speed_large(result: Result) -> str:
             f"{part['index_bytes'] / 2**20:,.0f} MiB",
             f"{part.get('build_peak_gib', part.get('peak_gib', 0)):.1f} GiB",
             f"{part['mentions_per_second']:,.0f}",
+            _or_none(part.get("linked_mentions_per_second"), ",.0f", ""),
             _or_none(part.get("cold_start_seconds"), ".2f", " s"),
             _or_none(part.get("unique_mib"), ".0f", " MiB"),
             _or_none(part.get("unique_mib_of_eight"), ".0f", " MiB"),
         ]
         for part in parts
     ]
-    head = ["names", "build", "on disk", "peak memory", "mentions per second", "cold start"]
+    head = ["names", "build", "on disk", "peak memory", "searched per second"]
+    head += ["linked per second", "cold start"]
     return markdown([*head, "unique memory", "of eight, each"], rows)
 
 

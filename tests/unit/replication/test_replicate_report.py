@@ -227,3 +227,12 @@ def test_curves_are_in_the_order_of_their_numbers(tmp_path):
     first, second = ((tmp_path / folder / "coverage.svg").read_bytes() for folder in ("a", "b"))
     assert first == second
     assert b"<svg" in first
+
+
+def test_the_start_of_a_linker_is_drawn_by_number_of_names(tmp_path):
+    pytest.importorskip("matplotlib")
+    sizes = dict.fromkeys(("resident_mib", "unique_mib", "unique_mib_of_eight"), 90.0)
+    part = {"cold_start_seconds": 0.7, "cold_start_processor_seconds": 0.6, **sizes}
+    parts = {"search": {}, "a": {"n_names": 1_000_000, **part}, "b": {"n_names": 73_000, **part}}
+    figures.draw_start({"parts": parts}, tmp_path / "cold-start.svg")
+    assert b"<svg" in (tmp_path / "cold-start.svg").read_bytes()
