@@ -185,3 +185,27 @@ def _independent(values: Sequence[_Value]) -> _Value:
     mean = fmean(value.value for value in values)
     half = sqrt(sum(((value.high - value.low) / 2) ** 2 for value in values)) / len(values)
     return _Value(mean, mean - half, mean + half)
+
+
+_FINDINGS = {
+    "spans_f1": "spans",
+    "f1": "span and concept",
+    "documents_f1": "concepts of a document",
+}
+_VARIANTS = {
+    "names": "names by normal forms",
+    "context": "with short forms, coordinations, NIL",
+    "misspelt": "and misspelt names (default)",
+    "model": "trained model",
+    "both": "trained model and names",
+}
+
+
+def text_linking(result: Mapping[str, Any]) -> str:
+    """Return F1 of findings in running text, on test, by what the linker may do."""
+    rows = []
+    for name, variants in result["splits"]["test"].items():
+        for variant, row in variants.items():
+            values = [_Value(row[key], *row["intervals"][key]) for key in _FINDINGS]
+            rows.append([name, _VARIANTS[variant], *map(str, values)])
+    return markdown(["set", "the linker finds", *_FINDINGS.values()], rows)

@@ -26,6 +26,7 @@ from biograft.replication.protocol_tables import (
     causes,
     one_protocol,
     side_by_side,
+    text_linking,
 )
 from biograft.replication.protocols import PROTOCOLS
 from biograft.replication.results import read_result
@@ -117,6 +118,7 @@ def tables() -> dict[str, Table]:
         "pretrain_step": pretrain_step,
         "pretrain_step/search": pretrain_step_search,
         "pretrain_step/scores": pretrain_step_scores,
+        "text_linking": text_linking,
         "trie": trie,
     }
 
