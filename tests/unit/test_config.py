@@ -130,7 +130,7 @@ def test_a_build_is_described_by_a_toml_file(tmp_path):
     ("options", "problem"),
     [
         ({"sources": ()}, "sources: expected at least one"),
-        ({"merge": "all"}, "merge: expected one of none, ids, xrefs, found 'all'"),
+        ({"merge": "all"}, "merge: expected one of none, ids, xrefs, xrefs-all, found 'all'"),
     ],
 )
 def test_a_build_checks_its_values(options, problem):

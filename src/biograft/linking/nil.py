@@ -62,12 +62,12 @@ class NilThreshold:
 
     def answers(self, form: str, first: Candidate) -> bool:
         """Whether the answer to a text is NIL, given its first candidate."""
-        threshold = self.threshold_of(form)
-        confidence = first.score if first.probability is None else first.probability
-        if threshold is None or confidence >= threshold:
+        threshold, is_default = self.threshold_of(form), self.threshold is None
+        by_score = is_default or first.probability is None  # defaults are scores
+        confidence = first.score if by_score else first.probability
+        if threshold is None or confidence is None or confidence >= threshold:
             return False
-        is_default = self.threshold is None and self.ranker is None
-        return not (is_default and is_misspelt(form, first.name))
+        return not (is_default and self.ranker is None and is_misspelt(form, first.name))
 
 
 _MIN_LENGTH = 4

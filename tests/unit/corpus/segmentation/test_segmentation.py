@@ -105,7 +105,7 @@ def test_damaged_arrays_are_refused(base, text, tmp_path, name, how):
 
 def test_the_command_builds_and_shows(base, text, tmp_path, capsys):
     out = tmp_path / "out"
-    command(base.folder, [text], out, word_segmenter="unigram", as_json=True, quiet=True)
+    command(base.folder, [text], out=out, word_segmenter="unigram", as_json=True, quiet=True)
     assert json.loads(capsys.readouterr().out)["n_long"] == 5
     command(out, show=["慢性活动性肝炎", "肝炎"])
     first, second = capsys.readouterr().out.splitlines()

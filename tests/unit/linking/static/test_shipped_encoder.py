@@ -58,6 +58,7 @@ def test_the_index_of_a_core_install_searches_by_meaning(store_of, tmp_path):
     mentions = tmp_path / "m.txt"
     mentions.write_text("\n".join(NAMES), encoding="utf-8")
     options = ("--kb", kb.folder, "--index", tmp_path / "I", "--terms", "--json", "-k", "1")
+    options = (*options, "--threshold", "0")
     code, out, err = run("link", mentions, *options)
     assert code == 0, err
     linked = [json.loads(line)["mentions"][0]["concept"] for line in out.splitlines()]
