@@ -131,7 +131,7 @@ def test_build_overwrites_only_on_request(run_main, source, store):
     [
         ("nothing", "known: ids, none, xrefs, xrefs-all"),
         ("id", "did you mean 'ids'?"),
-        ("", "known: ids, none, xrefs"),
+        ("", "known: ids, none, xrefs, xrefs-all"),
     ],
 )
 def test_build_refuses_an_unknown_merge(run_main, source, tmp_path, value, hint):
