@@ -136,9 +136,8 @@ def test_build_overwrites_only_on_request(run_main, source, store):
 )
 def test_build_refuses_an_unknown_merge(run_main, source, tmp_path, value, hint):
     done = run_main("kb", "build", source, "-o", tmp_path / "KB", "--merge", value)
-    assert (done.code, done.err) == (
-        2, f"biograft: merge: expected one of none, ids, xrefs, xrefs-all, found {value!r}; {hint}\n",
-    )  # fmt: skip
+    expected = f"merge: expected one of none, ids, xrefs, xrefs-all, found {value!r}; {hint}"
+    assert (done.code, done.err) == (2, f"biograft: {expected}\n")
 
 
 # ---- build files
