@@ -79,9 +79,11 @@ def is_misspelt(text: str, name: str) -> bool:
 
     >>> is_misspelt("fevr", "Fever"), is_misspelt("hand", "sand"), is_misspelt("flu", "fly")
     (True, False, False)
+    >>> is_misspelt("CPAP", "CPAP")
+    False
     """
     a, b = text.casefold(), name.casefold()
-    if min(len(a), len(b)) < _MIN_LENGTH or abs(len(a) - len(b)) > 1 or a[0] != b[0]:
+    if a == b or min(len(a), len(b)) < _MIN_LENGTH or abs(len(a) - len(b)) > 1 or a[0] != b[0]:
         return False
     if not (a.isascii() and a.replace(" ", "").isalpha()):
         return False
