@@ -19,7 +19,7 @@ from biograft.linking import (
     ModelDetector,
     UnionDetector,
 )
-from biograft.linking.detection import outside
+from biograft.linking.detection import MisspeltDetector, outside
 from biograft.linking.detection.guards import without_persons_and_units
 
 GIVEN = (Mention(0, 6, "Fevers", ("D005334",), "Disease"),)
@@ -155,6 +155,14 @@ def test_a_misspelt_mention_is_looked_up_by_its_name_at_a_lower_score(kb):
     assert (mention.text, mention.form, mention.concept) == ("breast cancre", "breast cancer", "D2")
     assert mention.candidates[0].score == pytest.approx(1 - 1 / len("breast cancer"))
     assert not open_linker(kb, misspelt=False)("Signs of breast cancre.").mentions
+
+
+def test_a_word_is_no_misspelling_of_a_short_name_in_capitals():
+    names = ["PSACH", "Pseudoachondroplasia"]
+    detector = MisspeltDetector(NamesIndex.build(names), names.__getitem__)
+    texts = ["Psach f/u.", "A psech.", "Pseudoachondroplasa."]
+    found = detector.detect([Document("", text) for text in texts])
+    assert texts_of(found)[1:] == [[], ["Pseudoachondroplasa"]]
 
 
 def test_nested_entities_of_several_types_are_all_linked(kb):

@@ -12,6 +12,8 @@ from biograft.linking.detection.coordination import join_coordinated
 from biograft.linking.detection.detector import in_text_order, outside
 
 NameOf = Callable[[int], str]
+_MAX_ACRONYM = 6
+"""Longer words of capitals are names of a store that has all its names in capitals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,23 @@ class MisspeltDetector:
         ]
 
     def _merged(self, exact: Iterable[Mention], found: Iterable[MisspeltMatch]) -> list[Mention]:
-        corrected = [self._mention(match) for match in found]
+        near = (self._mention(match) for match in found)
+        corrected = [mention for mention in near if not is_acronym(mention.name)]
         return in_text_order([*corrected, *outside(exact, corrected)])
 
-    def _mention(self, match: MisspeltMatch) -> Mention:
+    def _mention(self, match: MisspeltMatch) -> MisspeltMention:
         name = self._name_of(match.name_rows[0])
         similarity = 1 - match.edits / max(len(name), match.edits + 1)
         return MisspeltMention(match.start, match.end, match.text, name=name, similarity=similarity)
+
+
+def is_acronym(name: str) -> bool:
+    """Whether a name is a short word of capitals, of which other words are no misspellings.
+
+    >>> is_acronym("PSACH"), is_acronym("Pseudoachondroplasia")
+    (True, False)
+    """
+    return name.isupper() and " " not in name and len(name) <= _MAX_ACRONYM
 
 
 def _as_written(matches: Iterable[NameMatch]) -> list[Mention]:
