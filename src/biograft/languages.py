@@ -1,6 +1,10 @@
-"""Language codes: language tags of sources as ISO 639-1."""
+"""Language codes: language tags of sources as ISO 639-1, and languages by their script."""
 
 from __future__ import annotations
+
+import re
+
+from biograft.text import HAN
 
 _THREE_LETTERS = {
     "ara": "ar", "baq": "eu", "bul": "bg", "chi": "zh", "cze": "cs", "dan": "da", "dut": "nl",
@@ -20,3 +24,18 @@ def language_code(tag: str) -> str:
     """
     primary = tag.strip().lower().replace("_", "-").split("-")[0]
     return _THREE_LETTERS.get(primary, primary)
+
+
+_HAN = re.compile(f"[{HAN}]")
+_KANA = re.compile("[\u3040-\u30ff]")
+
+
+def language_of_script(text: str) -> str:
+    """Return the language of a name of which nothing is said: Chinese, Japanese, else English.
+
+    >>> [language_of_script(name) for name in ("2型糖尿病", "アレルギー", "diabetes")]
+    ['zh', 'ja', 'en']
+    """
+    if _KANA.search(text):
+        return "ja"
+    return "zh" if _HAN.search(text) else "en"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from biograft.errors import InputError
+from biograft.languages import language_of_script
 from biograft.records import NameKind, NameRecord, RelationRecord, TypeRecord
 from biograft.sources.files import read_head, read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
@@ -15,9 +16,12 @@ from biograft.sources.table import unquoted
 
 
 class NamedEntities:
-    """Entities whose name is their id; yields the name and the types of each entity once."""
+    """Entities whose name is their id; yields the name and the types of each entity once.
 
-    def __init__(self, language: str) -> None:
+    Without a language, that of a name goes by its script.
+    """
+
+    def __init__(self, language: str = "") -> None:
         self._language = language
         self._named: set[str] = set()
         self._typed: set[tuple[str, str]] = set()
@@ -31,7 +35,8 @@ class NamedEntities:
         """
         if name not in self._named:
             self._named.add(name)
-            yield NameRecord(name, name, self._language, NameKind.PREFERRED, line=line)
+            language = self._language or language_of_script(name)
+            yield NameRecord(name, name, language, NameKind.PREFERRED, line=line)
         if kind and (name, kind) not in self._typed:
             self._typed.add((name, kind))
             yield TypeRecord(name, kind, kind if label is None else label, line=line)
@@ -84,7 +89,7 @@ def _has_few_relations(probe: Probe) -> bool:
 
 def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     """Yield each entity once, with its types, and every triple."""
-    entities = NamedEntities(config.language or "en")
+    entities = NamedEntities(config.language or "")
     paths = [config.path]
     if config.path.is_dir():
         names = _find_splits(entry.name for entry in config.path.iterdir())
@@ -97,7 +102,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         paths = [config.path / name for name in names]
     heads = _heads_of_synonyms(paths, config, log) if config.same_as else {}
     for synonym, head in heads.items():
-        yield NameRecord(head, synonym, config.language or "en")
+        yield NameRecord(head, synonym, config.language or language_of_script(synonym))
     for path in paths:
         yield from _read_file(path, config, log, entities, heads)
 

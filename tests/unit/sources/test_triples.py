@@ -64,6 +64,15 @@ def test_types_that_are_missing_are_the_configured_one(read):
     assert len(read("a\tb\tc\n", default_type="Thing").of(TypeRecord)) == 2
 
 
+def test_without_a_language_a_name_goes_by_its_script(read):
+    names = read("流感\t症状\t发热\nflu\t症状\t发热\n").of(NameRecord)
+    assert [(each.text, each.language) for each in names] == [
+        ("流感", "zh"),
+        ("发热", "zh"),
+        ("flu", "en"),
+    ]
+
+
 def test_the_language_is_the_configured_one(read):
     assert read("流感\t症状\t发热\n", language="zh").of(NameRecord)[0] == name("流感", 1, "zh")
 
