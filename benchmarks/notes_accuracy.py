@@ -11,6 +11,7 @@ docs/clinical.md are printed by --markdown, from a result file or a new run.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 import tempfile
@@ -30,7 +31,7 @@ from biograft.replication.results import describe_commit, describe_machine
 from biograft.sources import SourceConfig
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "unit"))
-from marked_sentences import marked_lines, parse
+marked = importlib.import_module("marked_sentences")  # of the tests, which own the notation
 
 HALVES = ("en-dev", "en-test", "zh-dev", "zh-test")
 TITLES = ("English, dev", "English, held out", "Chinese, dev", "Chinese, held out")
@@ -61,8 +62,8 @@ def measure_sentences(half: str) -> dict[str, dict[str, float]]:
     right: Counter[str] = Counter()
     n_found: Counter[str] = Counter()
     n_gold: Counter[str] = Counter()
-    for line in marked_lines(half):
-        text, spans, flags = parse(line)
+    for line in marked.marked_lines(half):
+        text, spans, flags = marked.parse(line)
         for gold, answer in zip(flags, model.assert_status(text, spans), strict=True):
             right.update(gold & set(answer.flags))
             n_found.update(answer.flags)
