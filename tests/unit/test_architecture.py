@@ -26,7 +26,7 @@ LEVELS = (
     ("training",),
     ("pretraining",),
     ("linking", "tasks"),
-    ("annotation", "evaluation", "probing", "serve"),
+    ("annotation", "evaluation", "mapping", "probing", "serve"),
     ("replication",),
     ("cli",),
 )

@@ -28,6 +28,7 @@ _COMMANDS = {
     "corpus": "corpus:app",
     "index": "index:index",
     "link": "link:link",
+    "map": "map:map_column",
     "evaluate": "evaluate:app",
     "pretrain": "pretrain:pretrain",
     "finetune": "finetune:finetune",

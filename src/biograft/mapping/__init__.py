@@ -1,0 +1,19 @@
+"""Mapping of local terms, such as a column of a table, to concepts: one row a distinct term."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from biograft.lazy import lazify
+
+if TYPE_CHECKING:
+    from biograft.mapping.table import write_mapping as write_mapping
+    from biograft.mapping.terms import (
+        SourceTerm as SourceTerm,
+        TermMapping as TermMapping,
+        distinct_terms as distinct_terms,
+        map_terms as map_terms,
+    )
+
+
+__getattr__, __dir__, __all__ = lazify(__name__)
