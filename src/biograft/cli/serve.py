@@ -61,6 +61,13 @@ def serve(
     timeout: Annotated[
         float | None, typer.Option(metavar="S", help="Seconds until a request is given up.")
     ] = None,
+    system: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=URI",
+            help="URI in FHIR of the ids with this prefix, or of this source; repeatable.",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Answer requests over HTTP: link text, search and look up concepts.
@@ -69,7 +76,9 @@ def serve(
     kept nor logged. Ctrl-C, or SIGTERM, answers what has arrived and stops.
     """
     from biograft.serve import ServiceConfig, run_service
+    from biograft.serve.fhir import parse_systems
 
+    systems = parse_systems(system or [])
     limits: dict[str, Any] = {"max_text": max_text, "max_waiting": max_waiting, "timeout": timeout}
     config = ServiceConfig(**{key: value for key, value in limits.items() if value is not None})
     if not quiet:
@@ -77,6 +86,7 @@ def serve(
     run_service(
         kb, index,
         host=host, port=port, workers=workers, keys=keys, without_keys=no_keys, config=config,
+        systems=systems,
         **_settings(
             model=model, calibration=calibration, threshold=threshold,
             languages=split_languages(lang), stop_words=stop_words_of(stop_file),

@@ -64,20 +64,29 @@ class NameSuggestions:
             return []
         return list(self._cached(key, limit, language))
 
+    def rows(self, text: str, limit: int) -> list[int]:
+        """Return the rows of the concepts that ``find`` returns, without making objects."""
+        key = normalise(text)
+        return list(self._name_of_each(key, limit, None)) if key and limit > 0 else []
+
     def _find(self, key: str, limit: int, language: str | None) -> tuple[Match, ...]:
+        answers = []
+        for name in self._name_of_each(key, limit, language).values():
+            how = "exact" if self._keys[name] == key else "prefix"
+            answers.append(
+                self._kb.match(name, how if self._keys[name].startswith(key) else "words")
+            )
+        return tuple(answers)
+
+    def _name_of_each(self, key: str, limit: int, language: str | None) -> dict[int, int]:
+        """Return the concepts with a name that matches, best first, each with that name."""
         found: dict[int, int] = {}
         self._collect(found, self._best_rows(key, limit), [key], limit, language)
         words = key.split()
         if len(found) < limit and len(words) > 1:
             rarest = min(words, key=self._count)
             self._collect(found, self._best_rows(rarest, limit, len(words)), words, limit, language)
-        answers = []
-        for name in found.values():
-            how = "exact" if self._keys[name] == key else "prefix"
-            answers.append(
-                self._kb.match(name, how if self._keys[name].startswith(key) else "words")
-            )
-        return tuple(answers)
+        return found
 
     def _collect(
         self,

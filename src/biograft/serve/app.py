@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,9 +19,11 @@ from biograft.kb import KnowledgeBase
 from biograft.linking import Candidate, LinkedDocument, LinkedMention
 from biograft.linking.outputs import link_chunks
 from biograft.serve import schemas
+from biograft.serve.answers import json_answer
 from biograft.serve.batching import MicroBatcher, QueueFullError
 from biograft.serve.config import ServiceConfig
 from biograft.serve.engine import LinkJob, ServiceEngine, settings_of
+from biograft.serve.fhir.routes import add_fhir
 from biograft.serve.guard import Guard, ServiceMetrics
 from biograft.serve.keys import KeyFile
 
@@ -100,14 +101,19 @@ def create_app(
     *,
     config: ServiceConfig | None = None,
     keys: str | Path | None = None,
+    systems: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> Guard:
     """Return the ASGI application of a service; ``settings`` are those of a linker.
 
+    ``systems`` has the URIs of code systems, by the prefix of ids or the source of names.
+
     >>> uvicorn.run(create_app("KB", "INDEX"))  # doctest: +SKIP
     """
     config = config or ServiceConfig()
-    service = Service(lambda: ServiceEngine.open(kb, index, **{"k": 5, **settings}), config)
+    service = Service(
+        lambda: ServiceEngine.open(kb, index, systems=systems, **{"k": 5, **settings}), config
+    )
     opened = KeyFile.open(keys) if keys is not None else None
 
     @contextlib.asynccontextmanager
@@ -128,6 +134,7 @@ def create_app(
     _add_errors(app)
     _add_text(app, service)
     _add_concepts(app, service)
+    add_fhir(app, lambda: service.engine.terminology)
     _add_page(app)
     _add_health(app, service)
     return Guard(app, config, service.metrics, opened)
@@ -140,27 +147,29 @@ def _add_errors(app: FastAPI) -> None:
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
-        return _json({"detail": f"{place}: {first['msg']}"}, 422)
+        return json_answer({"detail": f"{place}: {first['msg']}"}, 422)
 
     @app.exception_handler(NotFoundError)
     async def unknown(request: Request, error: NotFoundError) -> Response:
-        return _json({"detail": str(error)}, 404)
+        return json_answer({"detail": str(error)}, 404)
 
     @app.exception_handler(BiograftError)
     async def refused(request: Request, error: BiograftError) -> Response:
-        return _json({"detail": str(error)}, 422)
+        return json_answer({"detail": str(error)}, 422)
 
     @app.exception_handler(RecursionError)
     async def nested(request: Request, error: RecursionError) -> Response:
-        return _json({"detail": "body: nested too deeply"}, 422)
+        return json_answer({"detail": "body: nested too deeply"}, 422)
 
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:
-        return _json({"detail": "internal error; it was logged"}, 500)
+        return json_answer({"detail": "internal error; it was logged"}, 500)
 
     @app.exception_handler(QueueFullError)
     async def busy(request: Request, error: QueueFullError) -> Response:
-        return _json({"detail": "too many requests wait; try again"}, 503, {"retry-after": "1"})
+        return json_answer(
+            {"detail": "too many requests wait; try again"}, 503, {"retry-after": "1"}
+        )
 
 
 def _add_text(app: FastAPI, service: Service) -> None:
@@ -174,7 +183,7 @@ def _add_text(app: FastAPI, service: Service) -> None:
     )
     async def link(asked: schemas.LinkRequest, to: Output = "json") -> Response:
         if (asked.text is None) == (asked.texts is None):
-            return _json({"detail": "give either text or texts"}, 422)
+            return json_answer({"detail": "give either text or texts"}, 422)
         texts = [asked.text] if asked.text is not None else asked.texts or []
         if refused := _refusal(texts, "text" if asked.text is not None else "texts", limits):
             return refused
@@ -186,7 +195,7 @@ def _add_text(app: FastAPI, service: Service) -> None:
                 content.encode("utf-8", "backslashreplace"), media_type=_OUTPUT_TYPES[to]
             )
         documents = [_document(each) for each in linked]
-        return _json(documents[0] if asked.text is not None else {"documents": documents})
+        return json_answer(documents[0] if asked.text is not None else {"documents": documents})
 
     @app.post(
         "/v1/mentions",
@@ -201,7 +210,7 @@ def _add_text(app: FastAPI, service: Service) -> None:
         answers = await service.batcher.submit(job)
         service.metrics.mentions.inc(len(answers))
         pairs = zip(asked.mentions, answers, strict=True)
-        return _json({"mentions": [_term(text, found) for text, found in pairs]})
+        return json_answer({"mentions": [_term(text, found) for text, found in pairs]})
 
 
 def _refusal(texts: list[str], what: str, limits: ServiceConfig) -> Response | None:
@@ -213,7 +222,7 @@ def _refusal(texts: list[str], what: str, limits: ServiceConfig) -> Response | N
         detail = f"{what}: {longest} characters; a text has at most {limits.max_text}"
     else:
         return None
-    return _json({"detail": detail}, 422)
+    return json_answer({"detail": detail}, 422)
 
 
 def _settings(asked: schemas.LinkOptions, limits: ServiceConfig) -> tuple[tuple[str, Any], ...]:
@@ -245,7 +254,7 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
             }
             for each in found
         ]
-        return _json({"concepts": hits})
+        return json_answer({"concepts": hits})
 
     @app.get(
         "/v1/concepts/{identifier:path}",
@@ -254,7 +263,7 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
         summary="A concept by any of its ids",
     )
     async def concept(identifier: str) -> Response:
-        return _json(service.engine.concept(identifier))
+        return json_answer(service.engine.concept(identifier))
 
     @app.get(
         "/v1/neighbours/{identifier:path}",
@@ -268,7 +277,7 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     ) -> Response:
         found = service.engine.neighbours(identifier, relation, limit)
-        return _json({"concept": identifier, "neighbours": [asdict(each) for each in found]})
+        return json_answer({"concept": identifier, "neighbours": [asdict(each) for each in found]})
 
     @app.get(
         "/v1/is-a",
@@ -277,7 +286,7 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
         summary="Whether a concept is another one, or below it",
     )
     async def is_a(concept: Identifier, ancestor: Identifier) -> Response:
-        return _json({"is_a": service.engine.is_a(concept, ancestor)})
+        return json_answer({"is_a": service.engine.is_a(concept, ancestor)})
 
 
 def _add_page(app: FastAPI) -> None:
@@ -302,13 +311,13 @@ def _add_page(app: FastAPI) -> None:
 def _add_health(app: FastAPI, service: Service) -> None:
     @app.get("/healthz", include_in_schema=False)
     async def healthz() -> Response:
-        return _json({"status": "ok"})
+        return json_answer({"status": "ok"})
 
     @app.get("/readyz", include_in_schema=False)
     async def readyz() -> Response:
         if service.stopping:
-            return _json({"status": "stopping"}, 503)
-        return _json({"status": "ready"})
+            return json_answer({"status": "stopping"}, 503)
+        return json_answer({"status": "ready"})
 
     @app.get("/v1/version", summary="The store that answers")
     async def version() -> dict[str, Any]:
@@ -366,13 +375,3 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
         "types": list(candidate.types),
         "evidence": [each.to_json() for each in candidate.evidence],
     }
-
-
-def _json(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Answer in JSON; lone surrogates, which UTF-8 has not, are escaped."""
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    try:
-        body = text.encode()
-    except UnicodeEncodeError:
-        body = json.dumps(content, separators=(",", ":")).encode()
-    return Response(body, status, headers, media_type="application/json")

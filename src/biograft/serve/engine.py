@@ -7,8 +7,9 @@ one they began with.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from biograft.errors import ConfigError, NotFoundError
 from biograft.kb import KnowledgeBase, Match
 from biograft.kb.suggest import NameSuggestions
 from biograft.linking import Candidate, LinkedDocument, Linker
+from biograft.serve.fhir.terminology import Terminology
 
 _MAX_LINKERS = 32
 """Combinations of settings whose linker is kept; they share store and index."""
@@ -44,17 +46,22 @@ class Neighbour:
 class ServiceEngine:
     """A store with a linker and suggestions, as one process of the service has them."""
 
-    def __init__(self, linker: Linker) -> None:
-        self.kb, self.linker = linker.kb, linker
+    def __init__(self, linker: Linker, systems: Mapping[str, str] | None = None) -> None:
+        self.kb, self.linker, self._systems = linker.kb, linker, systems
         self.suggestions = NameSuggestions(linker.kb)
         self._linkers: OrderedDict[tuple[tuple[str, Any], ...], Linker] = OrderedDict()
 
     @classmethod
     def open(
-        cls, kb: str | Path | KnowledgeBase, index: str | Path | None = None, **settings: Any
+        cls,
+        kb: str | Path | KnowledgeBase,
+        index: str | Path | None = None,
+        *,
+        systems: Mapping[str, str] | None = None,
+        **settings: Any,
     ) -> ServiceEngine:
         """Open a store and its index; link one text, so that no request waits for the first use."""
-        engine = cls(Linker.open(kb, index, **settings))
+        engine = cls(Linker.open(kb, index, **settings), systems)
         engine.linker("warm up: no fever")
         return engine
 
@@ -91,6 +98,11 @@ class ServiceEngine:
         return linker
 
     # ---- concepts
+
+    @cached_property
+    def terminology(self) -> Terminology:
+        """The FHIR terminology of the store, made when it is first asked for."""
+        return Terminology(self.kb, self.suggestions, self._systems)
 
     def concept(self, identifier: str) -> dict[str, Any]:
         """Return a concept with its names, definitions, types, ids, parents and children."""

@@ -6,6 +6,7 @@ import ipaddress
 import json
 import logging
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ def run_service(  # noqa: PLR0913 - where, for whom, and within what limits
     keys: str | Path | None = None,
     without_keys: bool = False,
     config: ServiceConfig | None = None,
+    systems: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> None:
     """Serve until interrupted; other machines are answered only with keys, or if asked twice."""
@@ -58,6 +60,7 @@ def run_service(  # noqa: PLR0913 - where, for whom, and within what limits
         "index": None if index is None else str(index),
         "keys": None if keys is None else str(keys),
         "config": {name: getattr(config, name) for name in config.__dataclass_fields__},
+        "systems": dict(systems or {}),
         "settings": settings,
     }
     if workers == 1:
@@ -86,6 +89,7 @@ def _app(described: dict[str, Any]) -> Guard:
         described["index"],
         config=from_mapping(ServiceConfig, described["config"]),
         keys=described["keys"],
+        systems=described["systems"],
         **settings,
     )
 

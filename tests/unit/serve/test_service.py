@@ -120,6 +120,19 @@ class TestConcepts:
         assert client.get(f"/v1/{path}").status_code == 404
 
 
+class TestTerminology:
+    """What is under /fhir has tests of its own; here, that the service has it, with its limits."""
+
+    def test_codes_are_looked_up(self, client):
+        asked = {"system": "http://www.nlm.nih.gov/research/umls/msh", "code": "D003924"}
+        answer = client.get("/fhir/CodeSystem/$lookup", params=asked)
+        assert {"name": "display", "valueString": "Diabetes Mellitus, Type 2"} in answer.json()[
+            "parameter"
+        ]
+        assert client.post("/fhir/ValueSet/$expand", content="x" * 5000).status_code == 413
+        assert 'route="/fhir/CodeSystem/$lookup"' in client.get("/metrics").text
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         "body",

@@ -51,15 +51,30 @@ _WITH_PREFIX: Mapping[str, str] = {
 """Systems whose codes are whole ids, such as HP:0001250."""
 
 
+def system_of(vocabulary: str) -> str | None:
+    """Return the URI of a vocabulary, or None.
+
+    >>> system_of("HP")
+    'http://human-phenotype-ontology.org'
+    """
+    return _WITH_PREFIX.get(vocabulary) or _SYSTEMS.get(vocabulary)
+
+
+def code_of(identifier: str, vocabulary: str) -> str:
+    """Return the code of an id: a whole id has one space where it has several, and none around.
+
+    >>> code_of("OMIM:125853", "OMIM"), code_of("HP:0001250", "HP")
+    ('125853', 'HP:0001250')
+    """
+    whole = " ".join(identifier.split())
+    return whole.rpartition(":")[2] if vocabulary in _SYSTEMS else whole
+
+
 def coding(identifier: str, vocabulary: str) -> dict[str, str]:
     """Return the Coding of an id; one of an unknown vocabulary has a code only.
 
     >>> coding("OMIM:125853", "OMIM")
     {'system': 'http://www.omim.org', 'code': '125853'}
     """
-    whole = " ".join(identifier.split())
-    if vocabulary in _WITH_PREFIX:
-        return {"system": _WITH_PREFIX[vocabulary], "code": whole}
-    if vocabulary in _SYSTEMS:
-        return {"system": _SYSTEMS[vocabulary], "code": whole.rpartition(":")[2]}
-    return {"code": whole}
+    code, system = code_of(identifier, vocabulary), system_of(vocabulary)
+    return {"code": code} if system is None else {"system": system, "code": code}

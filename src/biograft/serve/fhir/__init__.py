@@ -1,0 +1,17 @@
+"""The FHIR R4 terminology service under ``/fhir``: code systems, value sets, translation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from biograft.lazy import lazify
+
+if TYPE_CHECKING:
+    from biograft.serve.fhir.code_systems import (
+        CodeSystems as CodeSystems,
+        parse_systems as parse_systems,
+    )
+    from biograft.serve.fhir.terminology import Terminology as Terminology
+
+
+__getattr__, __dir__, __all__ = lazify(__name__)

@@ -1,0 +1,194 @@
+"""Parameters of FHIR operations: read from a query, a form or a resource; written as a resource."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+from biograft.serve.fhir.errors import TerminologyError
+
+Resource = dict[str, Any]
+_MAX_DIGITS = 9
+_FORM = "application/x-www-form-urlencoded"
+
+
+class Coding(NamedTuple):
+    """A code, the system that it is from, and what it is said to mean; each may be missing."""
+
+    system: str | None
+    code: str | None
+    display: str | None = None
+
+
+class Parameters:
+    """The parameters of a request; reading one checks its type."""
+
+    def __init__(self, pairs: Iterable[tuple[str, Any]]) -> None:
+        self._values: dict[str, list[Any]] = {}
+        for name, value in pairs:
+            self._values.setdefault(name, []).append(value)
+
+    @classmethod
+    def read(cls, query: Iterable[tuple[str, str]], media_type: str, body: bytes) -> Parameters:
+        """Read a query, and a body that is a form, Parameters, or a ValueSet to expand."""
+        pairs: list[tuple[str, Any]] = list(query)
+        if media_type.partition(";")[0].strip().lower() == _FORM:
+            pairs += parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
+        elif body.strip():
+            pairs += _of_resource(_parsed(body))
+        return cls(pairs)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def all_texts(self, name: str) -> list[str]:
+        """Return the values of a parameter that may be repeated."""
+        for value in self._values.get(name, ()):
+            if not isinstance(value, str) or not value.strip():
+                raise TerminologyError("invalid", f"{name}: expected a text that is not empty")
+        return list(self._values.get(name, ()))
+
+    def text(self, name: str) -> str | None:
+        """Return the value of a parameter, or None."""
+        values = self.all_texts(name)
+        if len(values) > 1:
+            raise TerminologyError("invalid", f"{name}: given {len(values)} times; give it once")
+        return values[0] if values else None
+
+    def required(self, name: str) -> str:
+        """Return the value of a parameter that must be given."""
+        value = self.text(name)
+        if value is None:
+            raise TerminologyError("required", f"{name}: missing")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """Return whether a parameter is true; it is false if it is missing."""
+        value = self._single(name)
+        if value in (None, False, "false"):
+            return False
+        if value in (True, "true"):
+            return True
+        raise TerminologyError("invalid", f"{name}: expected true or false")
+
+    def number(self, name: str) -> int | None:
+        """Return a number that is not negative, or None."""
+        value = self._single(name)
+        if isinstance(value, str) and value.isascii() and value.isdecimal():
+            value = int(value) if len(value) <= _MAX_DIGITS else None
+            if value is None:
+                raise TerminologyError("invalid", f"{name}: too large")
+        if value is None and name not in self._values:
+            return None
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 31:
+            raise TerminologyError("invalid", f"{name}: expected a number from 0 on")
+        return value
+
+    def coding(self, name: str) -> Coding | None:
+        """Return a Coding, or None; in a query it is written ``system|code``."""
+        value = self._single(name)
+        if value is None:
+            return None
+        if isinstance(value, str):
+            system, bar, code = value.rpartition("|")
+            return Coding(system if bar else None, code)
+        return coding_of(value, name)
+
+    def codings(self, name: str) -> list[Coding] | None:
+        """Return the Codings of a CodeableConcept, or None."""
+        value = self._single(name)
+        if value is None:
+            return None
+        listed = value.get("coding") if isinstance(value, dict) else None
+        if not isinstance(listed, list) or not listed:
+            raise TerminologyError("invalid", f"{name}: expected a CodeableConcept with coding")
+        return [coding_of(each, name) for each in listed]
+
+    def resource(self, name: str, kind: str) -> Resource | None:
+        """Return a resource of a kind, or None."""
+        value = self._single(name)
+        if value is None:
+            return None
+        if not isinstance(value, dict) or value.get("resourceType") != kind:
+            raise TerminologyError("invalid", f"{name}: expected a resource of type {kind}")
+        return value
+
+    def _single(self, name: str) -> Any:
+        values = self._values.get(name, [None])
+        if len(values) > 1:
+            raise TerminologyError("invalid", f"{name}: given {len(values)} times; give it once")
+        return values[0]
+
+
+def text_in(container: Any, name: str, place: str) -> str | None:
+    """Return a text of a JSON object, or None."""
+    if not isinstance(container, dict):
+        raise TerminologyError("invalid", f"{place}: expected an object")
+    value = container.get(name)
+    if value is not None and (not isinstance(value, str) or not value.strip()):
+        raise TerminologyError("invalid", f"{place}.{name}: expected a text that is not empty")
+    return value
+
+
+def list_in(container: Any, name: str, place: str) -> list[Any]:
+    """Return a list of a JSON object; empty if it is missing."""
+    if not isinstance(container, dict):
+        raise TerminologyError("invalid", f"{place}: expected an object")
+    value = container.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise TerminologyError("invalid", f"{place}.{name}: expected a list")
+    return value
+
+
+def coding_of(value: Any, place: str) -> Coding:
+    """Return a Coding of a request."""
+    return Coding(*(text_in(value, key, place) for key in ("system", "code", "display")))
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except RecursionError:
+        raise TerminologyError("invalid", "body: nested too deeply") from None
+    except ValueError:
+        raise TerminologyError("invalid", "body: expected JSON") from None
+
+
+def _of_resource(content: Any) -> list[tuple[str, Any]]:
+    kind = content.get("resourceType") if isinstance(content, dict) else None
+    if kind == "ValueSet":
+        return [("valueSet", content)]
+    if kind != "Parameters":
+        raise TerminologyError("invalid", "body: expected a resource of type Parameters")
+    pairs = []
+    for each in list_in(content, "parameter", "Parameters"):
+        name = text_in(each, "name", "Parameters.parameter")
+        values = [each[key] for key in each if key == "resource" or key.startswith("value")]
+        if name is None or len(values) != 1 or values[0] is None:
+            raise TerminologyError(
+                "invalid", "Parameters.parameter: expected a name and one value or resource"
+            )
+        pairs.append((name, values[0]))
+    return pairs
+
+
+def part(name: str, kind: str, value: Any) -> Resource:
+    """Return a parameter of an answer, such as ``part("result", "Boolean", True)``."""
+    return {"name": name, f"value{kind}": value}
+
+
+def parts(name: str, *inner: Resource | None) -> Resource:
+    """Return a parameter that has parts; those that are None are left out."""
+    return {"name": name, "part": [each for each in inner if each is not None]}
+
+
+def to_parameters(*listed: Resource | None) -> Resource:
+    """Return a resource of type Parameters; those that are None are left out."""
+    return {
+        "resourceType": "Parameters",
+        "parameter": [each for each in listed if each is not None],
+    }
