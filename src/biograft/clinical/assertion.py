@@ -30,6 +30,7 @@ from biograft.clinical.scope import (
     UNCERTAIN,
     Found,
     Scan,
+    follows_on,
 )
 from biograft.documents import Document
 from biograft.errors import ConfigError
@@ -58,7 +59,7 @@ _EXPLICIT = (
     | 1 << CONDITIONAL | 1 << AFFIRMED
 )  # fmt: skip
 """What a trigger says instead of the default of a section."""
-_WEAK = (HYPOTHETICAL, CONDITIONAL)
+_WEAK = (UNCERTAIN, HYPOTHETICAL, CONDITIONAL)
 """Defaults of sections that any trigger replaces."""
 _NOT_THERE = 1 << NEGATED | 1 << HYPOTHETICAL
 """What is not there at all is not there under a condition either: *no pain on exertion*."""
@@ -246,6 +247,8 @@ def _conclude(found: Found, text: str, sections: Sequence[Section]) -> Assertion
             start, section, defaults = sections[position]
             for flag in defaults:
                 if (flag in _WEAK and bits) or bits & _EXPLICIT:
+                    continue
+                if flag == HISTORICAL and follows_on(text, found.start):
                     continue
                 if flag == CONDITIONAL and not _REACTION.search(text, start, found.start):
                     continue

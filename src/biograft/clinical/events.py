@@ -58,14 +58,20 @@ def find_sections(
     for match in rules.heading.finditer(low):
         if match["name"] is not None:
             name, flags = rules.section_of(match["name"])
+            sections.append(Section(match.start("name"), name, ()))  # the heading itself
             sections.append(Section(match.end(), name, flags))
             spans.append((match.start("name"), match.end()))
             if flags and (end := _section_end(low, match.end())) is not None:
                 sections.append(Section(end, "", ()))
-        elif text[match.start("other") : match.end("other")].isupper():
+        elif _ends_section(text[match.start("other") : match.end("other")], rules):
             sections.append(Section(match.end(), "", ()))
     sections.sort()
     return _without_early_ends(sections), spans
+
+
+def _ends_section(line: str, rules: AssertionRules) -> bool:
+    """Whether the beginning of a line, up to its colon, is a heading that no section has."""
+    return line.isupper() or line[:-1].rsplit(maxsplit=1)[-1].lower() in rules.heading_words
 
 
 def _section_end(low: str, start: int) -> int | None:

@@ -26,7 +26,7 @@ FLAGS = (
 KINDS = ("trigger", "affirm", "ignore", "verb", "preposition", "stop", "and", "or", "seen")
 DIRECTIONS = ("forward", "backward", "either", "both")
 SCOPES = ("next", "phrase", "list", "clause", "sentence")
-WHERE = ("", "end", "attached")
+WHERE = ("", "end", "attached", "leading")
 SHIPPED = Path(__file__).with_name("rules")
 LANGUAGES = ("en", "zh")
 
@@ -65,7 +65,8 @@ class RuleEntry(Config):
     scope: Annotated[str, Choice(*SCOPES)] = "list"
     where: Annotated[str, Choice(*WHERE)] = ""
     """``end``: the phrase counts only where its statement ends after it, *Fever: no*;
-    ``attached``: only where it touches the next word, and not the one before, *-fever*."""
+    ``attached``: only where it touches the next word, and not the one before, *-fever*;
+    ``leading``: only with a word after it on the line, and apart from the one before, *? flu*."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +95,8 @@ class RuleFile(Config):
     """Words of what is there, *mild*: after a comma they end a negation."""
     abbreviations: tuple[str, ...] = ()
     """Words whose full stop ends no sentence."""
+    heading_words: tuple[str, ...] = ()
+    """Last words of a heading that no section has: it ends the section before."""
 
 
 class CompiledRule:
@@ -115,7 +118,10 @@ class CompiledRule:
             return True
         if self.condition == "end":
             return _AT_END.match(low, end) is not None
-        return _ATTACHED.match(low, end) is not None and (start == 0 or low[start - 1] in " \t(,;/")
+        before = low[start - 1 : start]
+        if self.condition == "leading":
+            return _LEADING.match(low, end) is not None and before in " \t\n(,;/"
+        return _ATTACHED.match(low, end) is not None and before in " \t(,;/"
 
 
 _MARKS = {
@@ -134,6 +140,7 @@ _HEADING_NUMBER = (
 )
 _AT_END = re.compile(r"[ \t]*(?:[,;.)\]，；。、）\n]|$|[ \t]{2})")
 _ATTACHED = re.compile(r"[^\W\d]")
+_LEADING = re.compile(r"[ \t]*[^\W\d]")
 
 
 class AssertionRules:
@@ -148,6 +155,7 @@ class AssertionRules:
         sections = _read_entries(SectionEntry, "section", entries.section, where)
         self.where, self.language = where, entries.language
         self.abbreviations = frozenset(entries.abbreviations)
+        self.heading_words = frozenset(entries.heading_words)
         self.modifier = self._compile_modifiers(entries.modifiers)
         self._lists = self._read_lists(entries.lists or {})
         self.marks = {

@@ -42,6 +42,8 @@ _BESIDE = " \t\"'”’*()（）"
 """Characters that may stand between a mention and what is said of it alone."""
 _SLASHED = re.compile(rf"(?:[{re.escape(_BESIDE)}]|/ ?\w+)*")
 """What may stand between it and a mention that shares its statement: *nausea/vomiting*."""
+_VALUE = re.compile(r"\s*(?:of|was|is|[:=<>])?\s*\d")
+"""What follows a mention in brackets that is a value: *AKI (Cr 2.4) resolved*."""
 _JOINED_GAP = 40
 """Characters of the rest of a list before a colon: *nausea and severe vomiting: denied*."""
 _ZH_ITEM = 4
@@ -63,6 +65,11 @@ _FINDING_ENDS = (_OUTSIDE_CLAUSE - {EventKind.COMMA}) | {
 _SENTENCE_ENDS = frozenset({EventKind.PERIOD, EventKind.LINE})
 
 _LIST_ENDS = _OUTSIDE_CLAUSE | {EventKind.AND, EventKind.OR}
+
+
+def follows_on(low: str, start: int) -> bool:
+    """Whether a mention is what another is *on*: *diabetes on metformin*, *AKI on CKD*."""
+    return low.endswith(" on ", 0, start) and not low.endswith("acute on ", 0, start)
 
 
 class Active:
@@ -164,6 +171,8 @@ class Scan:
         for trigger in self.active:
             if trigger.end > mention.start:
                 continue
+            if trigger.flag == HISTORICAL and follows_on(self.low, mention.start):
+                continue  # *history of diabetes on metformin*
             gap = 0 if trigger.rule.condition == "attached" else self.next_gap
             if trigger.rank == NEXT and mention.start - trigger.end > gap:
                 continue
@@ -242,7 +251,13 @@ class Scan:
             if rule.condition == "end" and self.joined and start - last.end <= _JOINED_GAP:
                 return [m for m in reached if m.segment == last.segment and not m.shielded]
             return [m for m in reached if self._beside(m, start)]
-        if not self.low[last.end : start].strip(" ,，") and last.end <= start:
+        beside = not self.low[last.end : start].strip(" ,，") and last.end <= start
+        if follows_on(self.low, last.start):  # *AKI on CKD resolved*
+            reached = reached[:-1]
+            if not reached:
+                return []
+            last = reached[-1]
+        if beside:
             return [last] if not self.joined else [m for m in reached if m.segment == last.segment]
         reached = [m for m in reached if not m.shielded and m.end <= start]
         if rule.rank == PHRASE or not self.joined or self.shield:
@@ -394,7 +409,8 @@ class Scan:
     def _close(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
         if self.saved:
             self.active, before = self.saved.pop()
-            self.open = before + [m for m in self.open if m not in before]
+            inside = [m for m in self.open if m not in before]
+            self.open = before + [m for m in inside if not _VALUE.match(self.low, m.end)]
 
     def _colon(self, index: int, start: int, end: int, rule: CompiledRule) -> None:
         """End what a heading of one line does not begin with: *Denies: fever* goes on."""
