@@ -75,7 +75,7 @@ def stem(letters: str) -> str:
 
 
 KINDS = "type grade stage class phase factor group".split()
-HAN = dict(zip("一二三四五六七八九", "123456789", strict=True))
+HAN = dict(zip("一二三四五六七八九十", [*"123456789", "10"], strict=True))
 
 
 def forms(letters: list[str]) -> list[str]:
@@ -86,7 +86,7 @@ def forms(letters: list[str]) -> list[str]:
         is_kind = before in [*KINDS, *(f"{kind}s" for kind in KINDS if kind != "class"), "classes"]
         if word in ("i", "v", "x") and (is_kind or after in [*"型期级度"]):
             result.append(ROMAN_NUMBERS[word])
-        elif word in HAN and after in [*"型期级度"] and before not in [*HAN, "十"]:
+        elif word in HAN and after in [*"型期级度"] and before not in HAN:
             result.append(HAN[word])
         else:
             result.append(word_form(word) if word.isalnum() else word)
