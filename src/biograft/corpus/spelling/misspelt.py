@@ -96,6 +96,7 @@ class MisspeltNames:
         self, texts: Sequence[str], tokens: Tokens, found: Ints
     ) -> Iterator[tuple[int, MisspeltMatch]]:
         row, offset = 0, 0
+        counts: dict[tuple[int, str], int] = {}  # counted once: a text may be long
         order = tokens.first[found[1]].argsort(kind="stable")
         for node, first, last, edits, wrong in found[:, order].T.tolist():
             start, end = int(tokens.first[first]), int(tokens.last[last])
@@ -104,6 +105,10 @@ class MisspeltNames:
             text = texts[row][start - offset : end - offset]
             word = texts[row][tokens.first[wrong] - offset : tokens.last[wrong] - offset]
             if not _may_be_misspelt(word, texts[row], start - offset, end - offset):
+                continue
+            if (key := (row, text)) not in counts:
+                counts[key] = texts[row].count(text)
+            if counts[key] > _MAX_OCCURRENCES:
                 continue
             if rows := self._names.rows_of(node, ""):  # names of any case
                 yield row, MisspeltMatch(start - offset, end - offset, text, rows, edits)
@@ -118,7 +123,7 @@ def _unambiguous(found: Ints) -> Ints:
 
 
 def _may_be_misspelt(word: str, text: str, start: int, end: int) -> bool:
-    """Whether a word of a match may have errors: no acronym, proper name, or repeated word."""
+    """Whether a word of a match may have errors: neither an acronym nor a proper name."""
     if word.isupper():
         return len(word) > _MAX_ACRONYM
     if word[1:] != word[1:].lower():
@@ -127,7 +132,7 @@ def _may_be_misspelt(word: str, text: str, start: int, end: int) -> bool:
         before = text[:start].rstrip(" \t")
         if before and before[-1] not in _SENTENCE_ENDS:
             return False
-    return text.count(text[start:end]) <= _MAX_OCCURRENCES
+    return True
 
 
 def _choose(found: Sequence[MisspeltMatch], exact: Sequence[NameMatch]) -> list[MisspeltMatch]:

@@ -82,7 +82,8 @@ def _join(
         if right is None:
             found.append(mention)
             continue
-        found = [other for other in found if other.end <= right.start]
+        while found and found[-1].end > right.start:  # names do not overlap
+            found.pop()
         found.append(
             replace(mention, start=right.start, end=right.end, text=right.text, parts=right.parts)
         )
