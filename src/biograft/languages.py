@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from biograft.text import HAN
+from biograft.text import HAN_CHARACTER
 
 _THREE_LETTERS = {
     "ara": "ar", "baq": "eu", "bul": "bg", "chi": "zh", "cze": "cs", "dan": "da", "dut": "nl",
@@ -26,7 +26,6 @@ def language_code(tag: str) -> str:
     return _THREE_LETTERS.get(primary, primary)
 
 
-_HAN = re.compile(f"[{HAN}]")
 _KANA = re.compile("[\u3040-\u30ff]")
 
 
@@ -38,4 +37,4 @@ def language_of_script(text: str) -> str:
     """
     if _KANA.search(text):
         return "ja"
-    return "zh" if _HAN.search(text) else "en"
+    return "zh" if HAN_CHARACTER.search(text) else "en"

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 APOSTROPHES = "'’‘ʼ`´＇"
@@ -17,6 +18,7 @@ HAN_RANGES = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x
 """First and last code points of the ranges of Chinese characters."""
 HAN = "".join(f"{chr(first)}-{chr(last)}" for first, last in HAN_RANGES)
 """The same as a character class of a regular expression, without its brackets."""
+HAN_CHARACTER = re.compile(f"[{HAN}]")
 
 _SPACED = frozenset("PSZC")  # punctuation, symbols, separators, control: all become a space
 

@@ -34,7 +34,7 @@ from biograft.clinical.scope import (
 )
 from biograft.documents import Document
 from biograft.errors import ConfigError
-from biograft.text import HAN
+from biograft.text import HAN_CHARACTER
 
 STATUSES = (
     "present", "absent", "possible", "conditional", "historical", "hypothetical", "family",
@@ -51,7 +51,6 @@ _ORDER = (
     (HISTORICAL, "historical"),
 )
 """The flag that decides the status, first to last."""
-_ANY_HAN = re.compile(f"[{HAN}]")
 _AROUND = 12
 """Characters around a mention that decide its language."""
 _EXPLICIT = (
@@ -150,7 +149,7 @@ class RuleAssertions:
 
     def _by_script(self, text: str, spans: Sequence[tuple[int, int]]) -> list[Assertion]:
         """Use for each span the rules of the language around it."""
-        if text.isascii() or not _ANY_HAN.search(text):
+        if text.isascii() or not HAN_CHARACTER.search(text):
             return _apply(AssertionRules.shipped("en"), text, spans)
         chinese = [_is_chinese(text, start, end) for start, end in spans]
         results: list[Assertion] = [PRESENT] * len(spans)
@@ -165,11 +164,11 @@ class RuleAssertions:
 
 def _is_chinese(text: str, start: int, end: int) -> bool:
     """Whether a mention, or else the letter before it, or after it, is Chinese."""
-    if _ANY_HAN.search(text, start, end):
+    if HAN_CHARACTER.search(text, start, end):
         return True
     before = text[max(0, start - _AROUND) : start][::-1]
     nearest = next(filter(str.isalpha, before + text[end : end + _AROUND]), "")
-    return _ANY_HAN.match(nearest) is not None
+    return HAN_CHARACTER.match(nearest) is not None
 
 
 def assert_status(

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from biograft.text import HAN
+from biograft.text import HAN, HAN_CHARACTER
 
 _MIN_SHORT, _MAX_SHORT, _MAX_SHORT_WORDS = 2, 10, 2
 _MAX_BRACKET = 200
@@ -33,7 +33,6 @@ _NOT_SHORT_FORM = re.compile(r"(?:i\.?\s?e|e\.?\s?g|n\s?=.*|p\s?[<=].*)\.?", re.
 _END_OF_DEFINITION = re.compile(r"[;,，；]")
 _TO_LAST_END = re.compile(r".*(?:[。；！？\n()（）\[\]]|[.;!?](?=\s))", re.DOTALL)
 """All up to the last punctuation that ends a sentence; some of it needs whitespace after it."""
-_HAN = re.compile(f"[{HAN}]")
 _HAN_RUN = re.compile(rf"[{HAN}A-Za-z0-9αβγδ\-]+$")
 _CUE = re.compile(
     "|".join(
@@ -199,7 +198,7 @@ def _is_short_form(text: str) -> bool:
 def _long_start(short: str, text: str, before: int, end: int, is_name: IsName | None) -> int | None:
     """Return the start of the long form before a bracket."""
     stop = before + len(text[before:end].rstrip())
-    if stop > before and _HAN.match(text[stop - 1]):
+    if stop > before and HAN_CHARACTER.match(text[stop - 1]):
         return _chinese_start(short, text, before, stop, is_name)
     n_words = min(len(short) + 5, 2 * len(short))
     words = text[before:stop].rsplit(None, n_words)
@@ -224,7 +223,7 @@ def _chinese_start(
     run = _HAN_RUN.search(text, max(before, stop - _MAX_HAN_RUN), stop)
     if run is None or len(run[0]) < 2:
         return None
-    if _HAN.search(short):
+    if HAN_CHARACTER.search(short):
         at = _match_characters(short, run[0], anywhere=True)
         return run.start() + at if at is not None and len(run[0]) - at > len(short) else None
     if not short.isascii() or not any(map(str.isupper, short)):

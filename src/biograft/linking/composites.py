@@ -27,7 +27,7 @@ _WHOLE = re.compile(
 )
 """Words that are the head of a name: a mention that ends in one is complete."""
 
-_HAN_CONJUNCTION = re.compile(rf"(?<=[{HAN}])(?:以及|和|与|及|或|、)(?=[{HAN}])")
+HAN_CONJUNCTION = re.compile(rf"(?<=[{HAN}])(?:以及|和|与|及|或|、)(?=[{HAN}])")
 _HAN_HEADS = (
     "综合征", "综合症", "功能障碍", "后遗症", "肿瘤", "感染", "损伤", "骨折", "出血", "溃疡",
     "癌", "瘤", "炎", "病", "症", "痛",
@@ -87,8 +87,8 @@ def _readings(text: str) -> Iterator[Parts]:
     text = text.strip()
     if "|" in text or _PLUS.search(text):
         yield _stripped(re.split(rf"\||{_PLUS.pattern}", text))
-    elif _HAN_CONJUNCTION.search(text):
-        yield from _han_readings(_stripped(_HAN_CONJUNCTION.split(text)))
+    elif HAN_CONJUNCTION.search(text):
+        yield from _han_readings(_stripped(HAN_CONJUNCTION.split(text)))
     elif _CONJUNCTION.search(text):
         yield from _coordinated(_stripped(_SEPARATOR.split(_BOTH.sub("", text))))
     elif _SLASH.search(text):

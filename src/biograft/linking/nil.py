@@ -6,14 +6,13 @@ no answer. A short word with one wrong letter has a low score, too, and is no NI
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Candidate
 from biograft.linking.rankers import CandidateRanker
-from biograft.text import HAN
+from biograft.text import HAN_CHARACTER
 
 LEXICAL_NIL = 0.55
 """For lexical search alone."""
@@ -21,8 +20,6 @@ FUSED_NIL = 0.6
 """For lexical search beside dense search, whose cosines are higher."""
 CHINESE_NIL = 0.4
 """For texts with Chinese characters, of which names share single ones."""
-
-_HAN = re.compile(f"[{HAN}]")
 
 
 def default_threshold(text: str, generators: Collection[str]) -> float | None:
@@ -33,7 +30,7 @@ def default_threshold(text: str, generators: Collection[str]) -> float | None:
     """
     if "lexical" not in generators:
         return None
-    if _HAN.search(text):
+    if HAN_CHARACTER.search(text):
         return CHINESE_NIL
     return LEXICAL_NIL if len(generators) == 1 else FUSED_NIL
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from biograft.corpus.tokens import simplify
 from biograft.kb import KnowledgeBase
 from biograft.linking.normalisation import HALF_WIDTH, chinese
-from biograft.text import HAN
+from biograft.text import HAN_CHARACTER
 
 Meanings = tuple[tuple[str, ...], ...]
 """The meanings of a short form, each with its wordings."""
@@ -27,7 +27,6 @@ MAX_LENGTH = 4
 _CACHE_SIZE = 1 << 14
 _LATIN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z](?:[A-Za-z0-9/]*[A-Za-z0-9])?(?![A-Za-z0-9])")
 _CAPITALS = re.compile(r"(?<![A-Za-z0-9\-])[A-Z][A-Za-z0-9/]*[A-Z0-9]s?(?![A-Za-z0-9\-])")
-_HAN = re.compile(f"[{HAN}]")
 _TYPE = re.compile(r"(?:[1-9１-９一二三四ⅠⅡⅢ]|I{1,3})\s*型\s*$")
 """What may stand before a short form in Chinese: 2型DM."""
 _PERCENT = re.compile(r"[%％]\s*(?:(?:on|in)\s+)?$")
@@ -120,7 +119,7 @@ class KnownShortForms:
 
         The texts of its mentions decide between several meanings.
         """
-        in_chinese, plain = _HAN.search(text) is not None, text.translate(HALF_WIDTH)
+        in_chinese, plain = HAN_CHARACTER.search(text) is not None, text.translate(HALF_WIDTH)
         for match in _CAPITALS.finditer(plain):
             short = self._listed(match[0], in_chinese=in_chinese)
             if short is None:
@@ -140,7 +139,7 @@ class KnownShortForms:
         'hypertension'
         """
         plain = chinese(simplify(mention)).strip()
-        in_chinese = _HAN.search(plain) is not None
+        in_chinese = HAN_CHARACTER.search(plain) is not None
         for match in _LATIN.finditer(plain):
             if match[0] != plain and not in_chinese:
                 return None

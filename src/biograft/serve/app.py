@@ -18,7 +18,6 @@ from biograft.errors import BiograftError, NotFoundError
 from biograft.kb import KnowledgeBase
 from biograft.linking import Candidate, LinkedDocument, LinkedMention
 from biograft.linking.outputs import link_chunks
-from biograft.serve import schemas
 from biograft.serve.answers import json_answer
 from biograft.serve.batching import MicroBatcher, QueueFullError
 from biograft.serve.config import ServiceConfig
@@ -26,9 +25,22 @@ from biograft.serve.engine import LinkJob, ServiceEngine, settings_of
 from biograft.serve.fhir.routes import add_fhir
 from biograft.serve.guard import Guard, ServiceMetrics
 from biograft.serve.keys import KeyFile
+from biograft.serve.schemas import (
+    BatchAnswer,
+    ConceptAnswer,
+    IsAAnswer,
+    LinkAnswer,
+    LinkOptions,
+    LinkRequest,
+    MentionsAnswer,
+    MentionsRequest,
+    NeighboursAnswer,
+    Problem,
+    SearchAnswer,
+)
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    code: {"model": schemas.Problem, "description": text}
+    code: {"model": Problem, "description": text}
     for code, text in {
         401: "no key, or an unknown one",
         403: "the key's role may not do this",
@@ -39,7 +51,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     }.items()
 }
 _UNKNOWN: dict[int | str, dict[str, Any]] = {
-    404: {"model": schemas.Problem, "description": "no concept has this id"}
+    404: {"model": Problem, "description": "no concept has this id"}
 }
 _MAX_QUERY = 1000
 """Characters of an id, or of what is typed into a search."""
@@ -177,11 +189,11 @@ def _add_text(app: FastAPI, service: Service) -> None:
 
     @app.post(
         "/v1/link",
-        response_model=schemas.LinkAnswer | schemas.BatchAnswer,
+        response_model=LinkAnswer | BatchAnswer,
         responses=_ERRORS,
         summary="Find the mentions of a text, or of several, and link them",
     )
-    async def link(asked: schemas.LinkRequest, to: Output = "json") -> Response:
+    async def link(asked: LinkRequest, to: Output = "json") -> Response:
         if (asked.text is None) == (asked.texts is None):
             return json_answer({"detail": "give either text or texts"}, 422)
         texts = [asked.text] if asked.text is not None else asked.texts or []
@@ -199,11 +211,11 @@ def _add_text(app: FastAPI, service: Service) -> None:
 
     @app.post(
         "/v1/mentions",
-        response_model=schemas.MentionsAnswer,
+        response_model=MentionsAnswer,
         responses=_ERRORS,
         summary="Link terms, each of which is one mention",
     )
-    async def link_mentions(asked: schemas.MentionsRequest) -> Response:
+    async def link_mentions(asked: MentionsRequest) -> Response:
         if refused := _refusal(asked.mentions, "mentions", limits):
             return refused
         job = LinkJob(tuple(asked.mentions), _settings(asked, limits), as_terms=True)
@@ -225,7 +237,7 @@ def _refusal(texts: list[str], what: str, limits: ServiceConfig) -> Response | N
     return json_answer({"detail": detail}, 422)
 
 
-def _settings(asked: schemas.LinkOptions, limits: ServiceConfig) -> tuple[tuple[str, Any], ...]:
+def _settings(asked: LinkOptions, limits: ServiceConfig) -> tuple[tuple[str, Any], ...]:
     k = None if asked.k is None else min(asked.k, limits.max_k)
     given = asked.model_dump(include={"threshold", "types", "sources", "assertions"})
     return settings_of(k=k, **given)
@@ -234,7 +246,7 @@ def _settings(asked: schemas.LinkOptions, limits: ServiceConfig) -> tuple[tuple[
 def _add_concepts(app: FastAPI, service: Service) -> None:
     @app.get(
         "/v1/search",
-        response_model=schemas.SearchAnswer,
+        response_model=SearchAnswer,
         responses=_ERRORS,
         summary="Concepts for what somebody is typing",
     )
@@ -258,7 +270,7 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
 
     @app.get(
         "/v1/concepts/{identifier:path}",
-        response_model=schemas.ConceptAnswer,
+        response_model=ConceptAnswer,
         responses={**_ERRORS, **_UNKNOWN},
         summary="A concept by any of its ids",
     )
@@ -267,7 +279,7 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
 
     @app.get(
         "/v1/neighbours/{identifier:path}",
-        response_model=schemas.NeighboursAnswer,
+        response_model=NeighboursAnswer,
         responses={**_ERRORS, **_UNKNOWN},
         summary="The concepts in relation to one",
     )
@@ -281,7 +293,7 @@ def _add_concepts(app: FastAPI, service: Service) -> None:
 
     @app.get(
         "/v1/is-a",
-        response_model=schemas.IsAAnswer,
+        response_model=IsAAnswer,
         responses={**_ERRORS, **_UNKNOWN},
         summary="Whether a concept is another one, or below it",
     )

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from biograft.documents import Mention
-from biograft.linking.composites import composite_readings
-from biograft.text import HAN
+from biograft.linking.composites import HAN_CONJUNCTION, composite_readings
+from biograft.text import HAN_CHARACTER
 
 AreNames = Callable[[Sequence[str]], Collection[str]]
 """Returns those of some texts that are names."""
@@ -21,12 +21,9 @@ AreNames = Callable[[Sequence[str]], Collection[str]]
 _MAX_BEFORE, _MAX_BEHIND, _MAX_HAN = 5, 3, 6
 """Maximum words, or Chinese characters, that a mention is extended by."""
 _WINDOW = 80
-_JOINS = re.compile(
-    rf"\b(?:and|or)\b|&|(?<=[{HAN}])(?:以及|和|与|及|或|、)(?=[{HAN}])", re.IGNORECASE
-)
+_JOINS = re.compile(rf"\b(?:and|or)\b|&|{HAN_CONJUNCTION.pattern}", re.IGNORECASE)
 _WORDS = re.compile(r"[^\s,]+")
 _ENDS = re.compile(r"[.;:!?。；：！？()（）\n]\s?")
-_HAN = re.compile(f"[{HAN}]")
 
 
 class _Reading(NamedTuple):
@@ -120,7 +117,7 @@ def _spans(text: str, mention: Mention) -> Iterator[tuple[int, int]]:
 
 def _starts(text: str, low: int, end: int) -> Iterator[int]:
     """Yield where words before a mention begin; in Chinese, characters."""
-    if end and _HAN.match(text[end - 1]):
+    if end and HAN_CHARACTER.match(text[end - 1]):
         yield from range(max(low, end - _MAX_HAN), end)
         return
     words = list(_WORDS.finditer(text, low, end))
