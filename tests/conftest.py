@@ -9,12 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from biograft.records import Record
 from biograft.sources import Item, ReadLog, SourceConfig, read_source
 
 DATA = Path(os.environ.get("BIOGRAFT_DATA") or Path(__file__).parents[2] / "shared" / "data")
 os.environ["BIOGRAFT_LANG"] = "en"  # whatever the locale of the machine
+settings.register_profile("fixed", derandomize=True)
+settings.register_profile("random", derandomize=False, print_blob=True)
+# the same examples in every run; others with --hypothesis-profile random
+settings.load_profile("fixed")
 VENDORED = Path(__file__).parent / "data"
 """Small files that are part of the repository, used where ``DATA`` lacks them."""
 

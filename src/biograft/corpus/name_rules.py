@@ -135,7 +135,7 @@ _REASONS = {_STOP_WORD: "stop word", _SHORT: "short", _NUMBER: "number"}
 
 def _judge_name(name: str, config: NamesIndexConfig) -> int:
     """Decide whether a name is searched."""
-    key = normalise(name)
+    key = _key(name)
     if key in FUNCTION_WORDS:
         return _STOP_WORD
     if sum(map(str.isalnum, key)) < config.min_length:
@@ -145,11 +145,16 @@ def _judge_name(name: str, config: NamesIndexConfig) -> int:
 
 def _needs_case(name: str, config: NamesIndexConfig) -> bool:
     """Whether a name matches only as written."""
-    key = normalise(name)
+    key = _key(name)
     if key in COMMON_WORDS and name not in (name.lower(), name.capitalize()):
         return True
     is_short = sum(map(str.isalnum, key)) <= config.acronym_length
     return name.isupper() and is_short and " " not in name.strip()
+
+
+def _key(name: str) -> str:
+    """Return the key of a name without the characters that matching passes over."""
+    return normalise("".join(char for char in name if not is_invisible(char)))
 
 
 def with_case(text: str) -> str:

@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 from array_damage import DAMAGES, damage, put
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from naive_names import naive_find, naive_matches
 
 from biograft.artifacts import MANIFEST
@@ -237,7 +237,13 @@ def test_offsets_refer_to_the_original_text(names, parts, by):
         assert list(match.name_rows) == sorted(set(match.name_rows))
 
 
+def test_a_function_word_with_an_invisible_character_is_no_name():
+    index = NamesIndex.build(["a\ufe0f", "is\u200b", "a\ufe0fb"], NamesIndexConfig(min_length=1))
+    assert (index.n_names, index.find("a is a\ufe0f")) == (1, [])
+
+
 @given(ODD)
+@example("a\ufe0f")
 def test_a_name_matches_itself(name):
     index = NamesIndex.build([name], NamesIndexConfig(min_length=1))
     if index.n_names:
