@@ -32,7 +32,7 @@ from machine import describe_command, peak_gib
 from synthetic_names import make_names
 from timing import interleave
 
-from biograft.artifacts import file_sizes
+from biograft.artifacts import describe_files
 from biograft.corpus.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
 from biograft.pretraining.packed_text import PackedText
 from biograft.pretraining.stream_configs import AnnotatedTextConfig
@@ -62,7 +62,7 @@ def write_corpus(folder: Path, n_shards: int, shard_bytes: int) -> int:
     ordered = counts.most_common()
     table = {"concept": [key for key, _ in ordered], "count": [count for _, count in ordered]}
     pq.write_table(pa.table(table), folder / FREQUENCIES)
-    content = {"n_shards": n_shards, "n_documents": n_documents, "files": file_sizes(folder)}
+    content = {"n_shards": n_shards, "n_documents": n_documents, "files": describe_files(folder)}
     SHARDS.write(folder, content)
     return n_characters
 

@@ -50,15 +50,16 @@ class ArtifactKind:
         self, path: Path, content: Mapping[str, Any], *, overwrite: bool = False
     ) -> dict[str, Any]:
         """Write the manifest of a folder, or the file; return its content."""
-        manifest = {
+        manifest: dict[str, Any] = {
             "format": self.format,
             "version": self.version,
             "made_by": f"biograft {biograft.__version__}",
             "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             **content,
         }
+        written = {**manifest, CHECKSUM: _checksum(manifest)}
         with new_file(path / self.file, overwrite=overwrite) as file:
-            file.write((json.dumps(manifest, ensure_ascii=False, indent=1) + "\n").encode())
+            file.write((json.dumps(written, ensure_ascii=False, indent=1) + "\n").encode())
             file.flush()
             os.fsync(file.fileno())  # whoever finds a manifest relies on it
         return manifest
@@ -83,28 +84,23 @@ class ArtifactKind:
         for key in self.keys:
             if key not in manifest:
                 raise self.damaged(path / self.file, f"{key} is missing")
-        return dict(manifest)
+        if not _is_unchanged(manifest):
+            raise self.damaged(path / self.file, _CHANGED)
+        return {key: value for key, value in manifest.items() if key != CHECKSUM}
 
     def is_at(self, path: Path) -> bool:
         """Whether a folder or file is of this kind, of any version."""
         return bool(peek(path / self.file).get("format") == self.format)
 
-    def check_files(self, folder: Path, manifest: Mapping[str, Any]) -> None:
-        """Refuse a folder in which a file is not as long as its manifest says.
-
-        ``files`` maps names to sizes in bytes, or to tables in which ``bytes`` is the size.
-        """
+    def check_files(
+        self, folder: Path, manifest: Mapping[str, Any], *, hashes: bool = False
+    ) -> None:
+        """Refuse a folder in which a file has not the size, or hash, that its manifest says."""
         files = manifest.get("files")
         if not isinstance(files, Mapping):
             raise self.damaged(folder / self.file, "the sizes of files are missing")
-        for name, entry in files.items():
-            path, expected = folder / name, entry
-            if isinstance(entry, Mapping):
-                expected = entry.get("bytes")
-            size = path.stat().st_size if path.is_file() else None
-            if size != expected:
-                found = "no file" if size is None else f"{size} bytes"
-                raise self.damaged(path, f"expected {expected} bytes, found {found}")
+        for name, problem in find_changed_files(folder, files, hashes=hashes):
+            raise self.damaged(folder / name, problem)
 
     def damaged(self, path: Path, why: object) -> StoreError:
         """Say that a file is damaged, and what to do."""
@@ -140,10 +136,81 @@ def peek(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def file_sizes(folder: Path) -> dict[str, int]:
-    """Give the size in bytes of every file in a folder, and in the folders inside."""
+CHECKSUM = "checksum"
+"""The key of a manifest's own hash, which covers all other keys."""
+_CHANGED = "its content is not what was written"
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    """Compute the SHA-256 of a manifest's content, whatever the order and layout of its keys."""
+    content = {key: value for key, value in manifest.items() if key != CHECKSUM}
+    plain = json.loads(json.dumps(content))  # keys as they are read again
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def _is_unchanged(manifest: Mapping[str, Any]) -> bool:
+    return CHECKSUM not in manifest or manifest[CHECKSUM] == _checksum(manifest)
+
+
+def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
+    """Give the size and the hash of every file in a folder, and in the folders inside."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in paths}
+    return {
+        path.relative_to(folder).as_posix(): {
+            "bytes": path.stat().st_size,
+            "sha256": hash_file(path),
+        }
+        for path in paths
+    }
+
+
+def find_changed_files(
+    folder: Path, files: Mapping[str, Any], *, hashes: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the files of a folder that are not as described, and what is wrong with each."""
+    for name, entry in files.items():
+        path = folder / name
+        expected = entry if isinstance(entry, Mapping) else {}
+        size = path.stat().st_size if path.is_file() else None
+        if size is None or size != expected.get("bytes"):
+            found = "no file" if size is None else f"{size} bytes"
+            yield name, f"expected {expected.get('bytes')} bytes, found {found}"
+        elif hashes and hash_file(path) != expected.get("sha256"):
+            yield name, _CHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedArtifact:
+    """An artifact that was compared with what its manifest says."""
+
+    path: Path
+    format: str
+    n_files: int
+    n_bytes: int
+    problems: tuple[str, ...]
+    """What is wrong, one line each; empty if all is as it was written."""
+
+
+def check_artifacts(path: Path) -> Iterator[CheckedArtifact]:
+    """Read everything below a path that a manifest describes, and compare hashes."""
+    files = [path] if path.is_file() else sorted(path.rglob("*.json"))
+    for file in files:
+        manifest = peek(file)
+        if str(manifest.get("format")).startswith("biograft"):
+            yield _check_artifact(file, manifest)
+        elif file.name == MANIFEST:
+            yield CheckedArtifact(file.parent, "unknown", 0, 0, (f"{file}: cannot be read",))
+
+
+def _check_artifact(file: Path, manifest: Mapping[str, Any]) -> CheckedArtifact:
+    problems = [] if _is_unchanged(manifest) else [f"{file}: {_CHANGED}"]
+    described = manifest.get("files")
+    files = described if isinstance(described, Mapping) else {}
+    changed = find_changed_files(file.parent, files, hashes=True)
+    problems += [f"{file.parent / name}: {problem}" for name, problem in changed]
+    sizes = [entry.get("bytes", 0) for entry in files.values() if isinstance(entry, Mapping)]
+    path = file.parent if file.name == MANIFEST else file
+    return CheckedArtifact(path, manifest["format"], len(files), sum(sizes), tuple(problems))
 
 
 _HASH_CHUNK = 1 << 20

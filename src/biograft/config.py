@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
 
-from biograft.errors import ConfigError, nearest
+from biograft.errors import ConfigError, nearest, shorten
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ def load_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
 
 
@@ -67,6 +67,8 @@ def set_value(values: MutableMapping[str, Any], override: str) -> None:
         table[key] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         table[key] = text
+    except (ValueError, RecursionError) as error:  # too many digits, or too deep
+        raise ConfigError(f"--set {shorten(override)}: {error}") from error
 
 
 def from_mapping(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:

@@ -52,3 +52,16 @@ def normalise(text: str) -> str:
         folded = unicodedata.normalize("NFKC", plain.casefold())
     key = " ".join(folded.translate(_TABLE).split())
     return key or " ".join(folded.split()) or folded
+
+
+_MAX_DIGITS = 15
+"""The digits of a number that is still exact as a floating-point number."""
+
+
+def whole_number(text: str) -> int | None:
+    """Read a whole number from 0, of at most 15 digits; None for any other text.
+
+    >>> whole_number("42"), whole_number("-1"), whole_number("9" * 5000)
+    (42, None, None)
+    """
+    return int(text) if len(text) <= _MAX_DIGITS and text.isascii() and text.isdecimal() else None

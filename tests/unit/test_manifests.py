@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 import biograft
-from biograft.artifacts import ArtifactKind, file_sizes, peek
+from biograft.artifacts import ArtifactKind, describe_files, peek
 from biograft.errors import OutputError, StoreError
 
 BOX = ArtifactKind(
@@ -27,7 +27,9 @@ LETTER = ArtifactKind(
 
 def test_what_is_written_is_read(tmp_path):
     written = BOX.write(tmp_path, {"lid": "ö", "nails": [1]})
-    assert BOX.read(tmp_path) == written == peek(tmp_path / "manifest.json")
+    assert BOX.read(tmp_path) == written
+    found = peek(tmp_path / "manifest.json")
+    assert {key: found[key] for key in written} == written
     stated = {"format": "a-box", "version": 2, "made_by": f"biograft {biograft.__version__}"}
     assert written.items() >= {**stated, "lid": "ö"}.items()
     assert datetime.fromisoformat(written["made_at"]).tzinfo
@@ -106,20 +108,23 @@ def test_whether_one_is_there_of_any_version(tmp_path, content, there):
     assert BOX.is_at(tmp_path) is there
 
 
-def test_files_are_compared_by_size(tmp_path):
+def test_files_are_compared_by_size_and_by_hash_on_request(tmp_path):
     (tmp_path / "inner").mkdir()
     (tmp_path / "b").write_bytes(b"12")
     (tmp_path / "inner" / "a").write_bytes(b"345")
-    sizes = file_sizes(tmp_path)
-    assert list(sizes.items()) == [("b", 2), ("inner/a", 3)]
-    BOX.check_files(tmp_path, {"files": sizes})
-    BOX.check_files(tmp_path, {"files": {"b": {"bytes": 2, "sha256": ""}}})
+    files = describe_files(tmp_path)
+    assert [(name, entry["bytes"]) for name, entry in files.items()] == [("b", 2), ("inner/a", 3)]
+    BOX.check_files(tmp_path, {"files": files}, hashes=True)
+    (tmp_path / "b").write_bytes(b"13")
+    BOX.check_files(tmp_path, {"files": files})
+    with pytest.raises(StoreError, match=r"b: damaged \(its content is not what was written\)"):
+        BOX.check_files(tmp_path, {"files": files}, hashes=True)
     (tmp_path / "inner" / "a").write_bytes(b"3")
     with pytest.raises(StoreError, match=r"inner/a: damaged \(expected 3 bytes, found 1 bytes\)"):
-        BOX.check_files(tmp_path, {"files": sizes})
+        BOX.check_files(tmp_path, {"files": files})
     (tmp_path / "b").unlink()
     with pytest.raises(StoreError, match=r"b: damaged \(expected 2 bytes, found no file\); saw an"):
-        BOX.check_files(tmp_path, {"files": sizes})
+        BOX.check_files(tmp_path, {"files": files})
 
 
 @pytest.mark.parametrize("files", [None, 3, ["b"], {"b": {}}, {"b": None}, {"b": "2"}])
@@ -127,3 +132,18 @@ def test_damaged_tables_of_files_are_refused(tmp_path, files):
     (tmp_path / "b").write_bytes(b"12")
     with pytest.raises(StoreError, match="damaged"):
         BOX.check_files(tmp_path, {"files": files})
+
+
+def test_no_changed_bit_of_a_manifest_goes_unseen(tmp_path):
+    content = BOX.write(tmp_path, {"weights": {"lexical": 0.35}, "n": 7, "files": {}})
+    path = tmp_path / "manifest.json"
+    written = path.read_bytes()
+    for position in range(len(written)):
+        changed = bytearray(written)
+        changed[position] ^= 1 << position % 7
+        path.write_bytes(changed)
+        try:
+            found = BOX.read(tmp_path)
+        except StoreError:
+            continue
+        assert {key: found[key] for key in content} == content, position

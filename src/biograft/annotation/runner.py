@@ -22,7 +22,14 @@ from biograft.annotation.work import (
     find_files,
     read_chunks,
 )
-from biograft.artifacts import MANIFEST, ArtifactKind, file_sizes, hash_file, new_file, sole_writer
+from biograft.artifacts import (
+    MANIFEST,
+    ArtifactKind,
+    describe_files,
+    hash_file,
+    new_file,
+    sole_writer,
+)
 from biograft.corpus.inputs import InputConfig, Inputs
 from biograft.corpus.shards import SHARDS, shard_path
 from biograft.errors import ConfigError, OutputError
@@ -160,7 +167,7 @@ def _annotate(
     paths = [shard_path(out, number) for number in range(n_shards)]
     concepts = write_frequencies(out, paths)
     progress.finish()
-    sizes = {name: size for name, size in file_sizes(out).items() if name.endswith(".parquet")}
+    files = {name: each for name, each in describe_files(out).items() if name.endswith(".parquet")}
     content = {
         **origin,
         "n_shards": n_shards,
@@ -169,7 +176,7 @@ def _annotate(
         "n_concepts": len(concepts),
         "report": report.to_json(),
         "seconds": round(time.perf_counter() - started, 3),
-        "files": sizes,
+        "files": files,
     }
     return SHARDS.write(out, content, overwrite=True)
 

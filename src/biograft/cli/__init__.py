@@ -36,6 +36,7 @@ _COMMANDS = {
     "checkpoint": "checkpoint:app",
     "probe": "probe:app",
     "replicate": "replicate:app",
+    "check": "check:check",
     "serve": "serve:serve",
     "key": "serve:key_app",
     "demo": "demo:demo",

@@ -26,6 +26,7 @@ from biograft.cli.options import (
 )
 from biograft.errors import ConfigError
 from biograft.progress import Progress
+from biograft.text import whole_number
 
 if TYPE_CHECKING:
     from biograft.evaluation import LinkQuery, TextIndex
@@ -208,9 +209,10 @@ def _overrides(options: FinetuneOptions) -> list[str]:
     if options.encoder:
         overrides.append(f"encoder.name={json.dumps(options.encoder, ensure_ascii=False)}")
     if options.seeds:
-        if not all(seed.isascii() and seed.isdecimal() for seed in options.seeds):
+        seeds = [whole_number(seed) for seed in options.seeds]
+        if None in seeds:
             raise ConfigError(f"--seeds: expected numbers, found {', '.join(options.seeds)}")
-        overrides.append(f"search.seeds=[{', '.join(str(int(seed)) for seed in options.seeds)}]")
+        overrides.append(f"search.seeds=[{', '.join(map(str, seeds))}]")
     return overrides
 
 

@@ -23,6 +23,7 @@ from biograft.cli.options import (
 )
 from biograft.errors import ConfigError, FormatError, InputError, OutputError, StoreError
 from biograft.progress import Progress
+from biograft.text import whole_number
 
 if TYPE_CHECKING:
     from biograft.graph.embedding import Embeddings
@@ -290,12 +291,13 @@ def _read_start(base: KnowledgeBase, path: Path, samples: int) -> Any:
     counts = np.zeros(len(base))
     for number, line in read_lines(path):
         identifier, _, count = line.partition("\t")
-        if not count.isdecimal():
+        n = whole_number(count)
+        if n is None:
             raise FormatError("expected id, tab, count", path=path, line=number, text=line)
         row = base.find_row(identifier)
         if row is None:
             raise FormatError("no concept has this id", path=path, line=number, text=line)
-        counts[row] += int(count)
+        counts[row] += n
     if not counts.sum():
         raise FormatError("no entity occurs", path=path)
     return np.where(counts > 0, counts / counts.sum(), 1 / (samples or len(base)))

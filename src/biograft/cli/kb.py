@@ -272,17 +272,12 @@ def formats(as_json: Json = False) -> None:
 @app.command()
 def info(
     store: Store,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Compare every file with its recorded hash.")
-    ] = False,
     as_json: Json = False,
 ) -> None:
     """Print the contents of a knowledge base, its sources and what was rejected."""
     from biograft.kb import KnowledgeBase
 
     base = KnowledgeBase.open(store)
-    if verify:
-        base.verify()
     if as_json:
         print_json(base.info())
     else:

@@ -24,8 +24,9 @@ from biograft.cli.options import (
 )
 from biograft.cli.probe_attention import attention
 from biograft.cli.probe_similarity import similarity
-from biograft.errors import ConfigError, InputError
+from biograft.errors import ConfigError, InputError, shorten
 from biograft.progress import Progress
+from biograft.text import whole_number
 
 if TYPE_CHECKING:
     from biograft.kb import KnowledgeBase
@@ -146,14 +147,22 @@ def cloze(
         _print_cloze(results)
 
 
+_MAX_LENGTH = 512
+"""The tokens that an answer may have."""
+
+
 def _parse_lengths(text: str) -> tuple[int, ...]:
     """Parse ``1-3,5`` as numbers."""
     numbers: list[int] = []
     for item in split_list(text):
-        first, dash, last = item.partition("-")
-        if not (first.isdecimal() and (last.isdecimal() if dash else True)):
-            raise ConfigError(f"--lengths: expected numbers such as 1-10 or 1,2,5, found {text!r}")
-        numbers += range(int(first), int(last if dash else first) + 1)
+        low, dash, high = item.partition("-")
+        first, last = whole_number(low), whole_number(high if dash else low)
+        if first is None or last is None or last > _MAX_LENGTH:
+            raise ConfigError(
+                "--lengths: expected numbers such as 1-10 or 1,2,5, up to "
+                f"{_MAX_LENGTH}, found {shorten(repr(text))}"
+            )
+        numbers += range(first, last + 1)
     return tuple(numbers)
 
 

@@ -44,6 +44,7 @@ from biograft.sources.files import exists, is_empty, read_head, read_lines, read
 from biograft.sources.format import Probe
 from biograft.sources.json_files import peek_object, read_objects
 from biograft.sources.log import ReadLog
+from biograft.text import whole_number
 
 TEXT, TABLE = "text", "table"
 """Formats beside those of documents: plain text, and a column of a table (CSV, TSV, JSON lines)."""
@@ -431,8 +432,9 @@ def _table_cells(
 
 def _position(name: str, header: Sequence[str], path: Path, line: int) -> int:
     """Return the position of a column by its name in the header, or by its number (``#1``)."""
-    if name.startswith("#") and name[1:].isdecimal() and 0 < int(name[1:]) <= len(header):
-        return int(name[1:]) - 1
+    number = whole_number(name[1:]) if name.startswith("#") else None
+    if number and number <= len(header):
+        return number - 1
     if header.count(name) != 1:
         raise FormatError(
             f"column {name!r} occurs {header.count(name)} times in the header",

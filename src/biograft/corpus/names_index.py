@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import ArtifactKind, file_sizes, new_folder
+from biograft.artifacts import ArtifactKind, describe_files, new_folder
 from biograft.config import from_mapping
 from biograft.corpus.name_arrays import (
     NameArrays,
@@ -152,7 +152,7 @@ class NamesIndex:
                 "n_rows": n_rows,
                 "n_names": self.n_names,
                 "skipped": dict(self.skipped),
-                "files": file_sizes(work),
+                "files": describe_files(work),
             }
             NAMES_INDEX.write(work, content)
 

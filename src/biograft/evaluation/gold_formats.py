@@ -21,6 +21,7 @@ from biograft.sources.files import MAX_LINE_BYTES, decode, is_empty, open_tar, r
 from biograft.sources.format import SourceConfig
 from biograft.sources.limits import EXPANSION, max_expansion, max_value, raise_limit, too_large
 from biograft.sources.log import ReadLog
+from biograft.text import whole_number
 
 
 def queries_of(document: Document) -> Iterator[LinkQuery]:
@@ -89,8 +90,8 @@ def _query(fields: list[str], mention: str, config: GoldConfig) -> LinkQuery:
         parts=split_composite(mention) if split else (mention,),
         needed=tuple(frozenset({i}) for i in ids),
         document=document,
-        start=int(start) if start.isdecimal() else None,
-        end=int(end) if end.isdecimal() else None,
+        start=whole_number(start),
+        end=whole_number(end),
         type=kind,
     )
 

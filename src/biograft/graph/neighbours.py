@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 import biograft
 from biograft.arrays import check_length, check_range, open_array
-from biograft.artifacts import file_sizes, new_file, new_folder, peek, sole_writer
+from biograft.artifacts import describe_files, new_file, new_folder, peek, sole_writer
 from biograft.errors import ConfigError, OutputError, nearest
 from biograft.graph.adjacency import Adjacency, Floats, Ints, build_adjacency
 from biograft.graph.embedding.parallel import n_threads
@@ -203,7 +203,7 @@ def _build(
                 "n_linked": graph.n_linked,
                 "n_edges": len(columns["scores"]),
                 **ranking.counts,
-                "files": file_sizes(work_folder),
+                "files": describe_files(work_folder),
             },
         )
     shutil.rmtree(work, ignore_errors=True)

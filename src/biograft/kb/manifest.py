@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from biograft.artifacts import hash_file, new_file, peek
+from biograft.artifacts import describe_files, new_file, peek
 from biograft.kb.tables import SCHEMAS, STORE, VOCABULARIES, Table, file_name
 
 if TYPE_CHECKING:
@@ -156,13 +156,7 @@ def write_manifest(
             "relations": vocabularies["relation"].labels,
             "types": [[code, *labels.get(code, ("", ""))] for code in vocabularies["type"].labels],
         },
-        "files": {
-            file_name(table): {
-                "bytes": (folder / file_name(table)).stat().st_size,
-                "sha256": hash_file(folder / file_name(table)),
-            }
-            for table in SCHEMAS
-        },
+        "files": describe_files(folder),
     }
     STORE.write(folder, manifest)
 

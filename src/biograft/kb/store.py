@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import hash_file
 from biograft.errors import NotFoundError, StoreError
 from biograft.ids import canonical_id
 from biograft.kb.arrow_file import TEXT
@@ -141,9 +140,7 @@ class KnowledgeBase:
 
     def verify(self) -> None:
         """Check the hash of every file; raise ``StoreError`` if one has changed."""
-        for name, entry in self.manifest["files"].items():
-            if hash_file(self.folder / name) != entry["sha256"]:
-                raise StoreError(f"{self.folder / name}: damaged; build the store again")
+        STORE.check_files(self.folder, self.manifest, hashes=True)
 
     def table(self, name: str) -> pa.Table:
         """Return a whole table as an Arrow table; ``kb.tables`` lists the columns.

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from biograft.errors import ConfigError, nearest
 from biograft.registry import Registry
+from biograft.text import whole_number
 
 Values = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -111,9 +112,10 @@ class Metric:
         if METRICS.load(name).has_cutoff != bool(at):
             form = f"{name}@k" if METRICS.load(name).has_cutoff else name
             raise ConfigError(f"metric {text!r}: expected the form {form}")
-        if at and not (cutoff.isascii() and cutoff.isdigit() and int(cutoff) > 0):
+        number = whole_number(cutoff)
+        if at and not number:
             raise ConfigError(f"metric {text!r}: expected a number from 1 after '@'")
-        return cls(name, int(cutoff) if at else 0)
+        return cls(name, number or 0)
 
     def __str__(self) -> str:
         return f"{self.name}@{self.cutoff}" if self.cutoff else self.name

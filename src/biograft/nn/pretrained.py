@@ -228,11 +228,11 @@ def write_encoder(folder: Path, model: Any, tokenizer: Any, settings: EncoderSet
     with quiet_transformers():
         model.save_pretrained(folder)
     save_tokenizer(tokenizer, folder)
-    write_settings(folder, settings)
     for name, content in _sentence_transformers(model.config.hidden_size, settings).items():
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_settings(folder, settings)
 
 
 def _sentence_transformers(dim: int, settings: EncoderSettings) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from biograft.artifacts import ArtifactKind
+from biograft.artifacts import ArtifactKind, describe_files
 from biograft.errors import ConfigError, EncoderWarning, StoreError
 
 SETTINGS = ArtifactKind(
@@ -136,8 +136,13 @@ def choose_settings(
 
 
 def write_settings(folder: Path, settings: EncoderSettings) -> None:
-    """Write the settings as our own file."""
-    SETTINGS.write(folder, asdict(settings), overwrite=True)
+    """Write the settings as our own file, with the hashes of all that is in the folder so far."""
+    files = {
+        name: entry
+        for name, entry in describe_files(folder).items()
+        if name != SETTINGS.file and name.endswith((".safetensors", ".json", ".txt"))
+    }
+    SETTINGS.write(folder, {**asdict(settings), "files": files}, overwrite=True)
 
 
 def find_settings(folder: Path) -> dict[str, Any]:

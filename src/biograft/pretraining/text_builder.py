@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from biograft.artifacts import MANIFEST, file_sizes, hash_file, new_folder, sole_writer
+from biograft.artifacts import MANIFEST, describe_files, hash_file, new_folder, sole_writer
 from biograft.corpus.segmentation.folder import SEGMENTATION
 from biograft.corpus.shards import SHARDS, Shards
 from biograft.errors import ConfigError, OutputError, StoreError
@@ -174,7 +174,7 @@ def _build(
             "n_entities": len(table),
             "labels": wanted.labels,
             "counts": sum_counts(counts),
-            "files": file_sizes(work),
+            "files": describe_files(work),
         })  # fmt: skip
     shutil.rmtree(parts_folder, ignore_errors=True)
     progress.finish()

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from biograft.artifacts import ArtifactKind, file_sizes, new_folder
+from biograft.artifacts import ArtifactKind, describe_files, new_folder
 from biograft.corpus.segmentation import Segmentation
 from biograft.corpus.shards import SHARDS, Shards, read_shard
 from biograft.errors import OutputError, StoreError
@@ -139,7 +139,7 @@ class _PartPacker:
         with new_folder(job.path(part), overwrite=True) as work:
             write_sequences(work, packer.pack(documents), job.labels)
             counts = packer.counts.to_json()
-            PART.write(work, {"counts": counts, "files": file_sizes(work)})
+            PART.write(work, {"counts": counts, "files": describe_files(work)})
         return counts
 
     def _read(self, part: TextPart) -> Iterator[IndexedDocument]:

@@ -21,6 +21,7 @@ from biograft.records import (
 from biograft.sources.files import MAX_LINE_BYTES, read_lines
 from biograft.sources.format import Format, Item, Probe, SourceConfig
 from biograft.sources.log import ReadLog
+from biograft.text import whole_number
 
 _DELIMITERS = "\t,;|"
 _QUOTE = '"'
@@ -238,9 +239,10 @@ def _note_unused(header: list[str], roles: Mapping[str, int], log: ReadLog) -> N
 
 def _position(column: str, header: list[str], config: SourceConfig, line: int) -> int:
     if not header:
-        if not column[1:].isdecimal() or int(column[1:]) < 1:
+        number = whole_number(column[1:])
+        if not number:
             raise ConfigError(f"{column!r} is not a column number such as '#1'")
-        return int(column[1:]) - 1
+        return number - 1
     names = [cell.strip() for cell in header]
     if (n := names.count(column)) != 1:
         raise FormatError(

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from biograft.artifacts import ArtifactKind, file_sizes, new_folder
+from biograft.artifacts import ArtifactKind, describe_files, new_folder
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, MissingExtraError, NotFoundError
 from biograft.tasks.task import TASKS
@@ -56,7 +56,7 @@ def write_model(folder: Path, model: TaskModel[Any, Any], about: Mapping[str, An
         }
         if isinstance(encoder.finder, EntityCoverage):
             description["entity_coverage"] = encoder.finder.ratio
-        TASK_MODEL.write(work, {**description, "files": file_sizes(work)})
+        TASK_MODEL.write(work, {**description, "files": describe_files(work)})
 
 
 def open_task(folder: str | Path, *, device: str | None = None) -> TaskModel[Any, Any]:

@@ -13,13 +13,14 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from biograft.artifacts import ArtifactKind, file_sizes, new_folder, remove_abandoned
+from biograft.artifacts import ArtifactKind, describe_files, new_folder, remove_abandoned
 from biograft.errors import StoreError
 from biograft.training.sharding import copy_part, gather
 
@@ -77,7 +78,7 @@ def save_checkpoint(
             "loss_scaler": state.scaler.state_dict(),
             "frozen": _save_frozen(run, frozen),
         }
-        STATE.write(folder, {**described, "files": file_sizes(folder)})
+        STATE.write(folder, {**described, "files": describe_files(folder)})
     for old in find_checkpoints(run)[:-keep] if keep else []:
         shutil.rmtree(old)
     return target
@@ -91,7 +92,7 @@ def find_checkpoints(run: Path) -> list[Path]:
 def load_checkpoint(folder: Path, state: TrainingState) -> Cursor:
     """Load a checkpoint into a model, its optimiser and the scaler of its loss."""
     described = STATE.read(folder)
-    STATE.check_files(folder, described)
+    STATE.check_files(folder, described, hashes=True)
     try:
         frozen, changing = _split(state.model)
         _copy(load_file(folder / MODEL), changing)
@@ -138,20 +139,19 @@ def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
-def _save_frozen(run: Path, tensors: dict[str, Tensor]) -> dict[str, int]:
-    """Save the frozen weights of a run with its first checkpoint; return the sizes of files."""
+def _save_frozen(run: Path, tensors: dict[str, Tensor]) -> dict[str, dict[str, Any]]:
+    """Save the frozen weights of a run with its first checkpoint; describe the files."""
     folder = run / "checkpoints" / FROZEN
     if not tensors:
         return {}
     if not find_checkpoints(run) or not folder.exists():
         with new_folder(folder, overwrite=True) as work:
             save_file(_contiguous(tensors), work / MODEL)
-    return file_sizes(folder)
+    return describe_files(folder)
 
 
-def _load_frozen(folder: Path, sizes: Mapping[str, int]) -> dict[str, Tensor]:
-    found = file_sizes(folder)
-    if found != sizes:
+def _load_frozen(folder: Path, files: Mapping[str, Any]) -> dict[str, Tensor]:
+    if describe_files(folder) != files:
         raise StoreError(f"{folder}: is missing or damaged; start a new run")
     return load_file(folder / MODEL)
 

@@ -239,16 +239,6 @@ def test_info_prints_one_json_object(run_main, store):
     assert {"made_by", "made_at", "config", "sources", "version", "warnings"} <= set(info)
 
 
-def test_info_verifies_on_request(run_main, store):
-    assert run_main("kb", "info", store, "--verify").code == 0
-    path = store / "names.arrow"
-    path.write_bytes(path.read_bytes().replace(b"grippe", b"grappe"))
-    assert run_main("kb", "info", store).code == 0
-    done = run_main("kb", "info", store, "--verify")
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"biograft: {path}: damaged")
-
-
 def test_show(run_main, store):
     assert run_main("kb", "show", store, "old:1").out.splitlines() == [
         "D1  Influenza  [T047 Disease or Syndrome]",

@@ -118,7 +118,7 @@ def test_queries_are_written_and_read(call, kb, tmp_path):
 
 
 def test_names_are_counted_in_a_corpus(call, kb, tmp_path):
-    from biograft.artifacts import file_sizes
+    from biograft.artifacts import describe_files
     from biograft.corpus.shards import (
         SHARDS,
         AnnotatedDocument,
@@ -132,7 +132,7 @@ def test_names_are_counted_in_a_corpus(call, kb, tmp_path):
     corpus, file = tmp_path / "shards", tmp_path / "q.jsonl"
     corpus.mkdir()
     write_shard(shard_path(corpus, 0), [document], {})
-    SHARDS.write(corpus, {"n_shards": 1, "n_documents": 1, "files": file_sizes(corpus)})
+    SHARDS.write(corpus, {"n_shards": 1, "n_documents": 1, "files": describe_files(corpus)})
     options = ("--baseline", "lexical", "--json", "--corpus", corpus)
     results = json.loads(call("--kb", kb, *FEW, *options, "-o", file))
     assert results["D3"]["n"] == results["D1"]["n"]  # one name of each pair at least is not there

@@ -1,7 +1,7 @@
 import pyarrow.parquet as pq
 import pytest
 
-from biograft.artifacts import file_sizes
+from biograft.artifacts import describe_files
 from biograft.corpus.shards import (
     SCHEMA,
     SHARDS,
@@ -27,7 +27,7 @@ DOCUMENTS = [
 def finished(folder):
     write_shard(shard_path(folder, 0), DOCUMENTS[:2], {"n": 2})
     write_shard(shard_path(folder, 1), DOCUMENTS[2:], {"n": 1})
-    content = {"n_shards": 2, "n_documents": 3, "files": file_sizes(folder)}
+    content = {"n_shards": 2, "n_documents": 3, "files": describe_files(folder)}
     SHARDS.write(folder, content)
     return folder
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from biograft.artifacts import file_sizes
+from biograft.artifacts import describe_files
 from biograft.corpus.shards import SHARDS, AnnotatedDocument, LinkedSpan, shard_path, write_shard
 
 TEXTS = [
@@ -50,6 +50,6 @@ def write_shards(folder: Path, documents: list[AnnotatedDocument]) -> Path:
     table = {"concept": pa.array([key for key, _ in ordered], pa.string()),
              "count": pa.array([count for _, count in ordered], pa.int64())}  # fmt: skip
     pq.write_table(pa.table(table), folder / "frequencies.parquet")
-    content = {"n_shards": 2, "n_documents": len(documents), "files": file_sizes(folder)}
+    content = {"n_shards": 2, "n_documents": len(documents), "files": describe_files(folder)}
     SHARDS.write(folder, content)
     return folder

@@ -41,6 +41,7 @@ from biograft.sources.format import Probe
 from biograft.sources.json_files import JsonStream
 from biograft.sources.log import ReadLog
 from biograft.sources.xml_records import read_xml_records, refuse_entities, root_name
+from biograft.text import whole_number
 
 _CONCEPT_KEYS = {
     *("identifier", "mesh", "omim", "cui", "umls", "concept", "concept_id", "conceptid"),
@@ -357,10 +358,10 @@ def _xml_object(node: Element) -> dict[str, Any]:
 
 
 def _number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError as error:
-        raise MalformedError("an offset is no whole number") from error
+    number = whole_number(text)
+    if number is None:
+        raise MalformedError("an offset is no whole number")
+    return number
 
 
 def write_xml(documents: Iterable[Document], path: Path, overwrite: bool = False) -> None:

@@ -20,7 +20,7 @@ from biograft.sources.log import ReadLog
 TRIGGER = "Trigger"
 RESOURCE = "id"
 """The resource of a concept whose id names none."""
-_SPAN = re.compile(r"(\d+) (\d+)")
+_SPAN = re.compile(r"(\d{1,15}) (\d{1,15})")
 _SKIPPED_LINES = {"A": "attribute", "M": "attribute", "#": "note"}
 _MENTION_ID = re.compile(r"T\d+")
 _LABEL_SEPARATORS = re.compile(r"[\s:;]+")

@@ -31,6 +31,7 @@ from biograft.documents import Document, Mention
 from biograft.sources.format import Probe
 from biograft.sources.json_files import read_objects
 from biograft.sources.log import ReadLog
+from biograft.text import whole_number
 
 
 def _recognise(key: str, probe: Probe) -> bool:
@@ -60,9 +61,10 @@ def read(path: Path, log: ReadLog) -> Iterator[Document]:
 def _mention(value: dict[str, Any], checker: OffsetChecker, line: int) -> Mention | None:
     written = field(value, "mention", str)
     offset = value.get("offset")
-    if not isinstance(offset, str | int) or not str(offset).isdecimal():
+    start = whole_number(str(offset)) if isinstance(offset, str | int) else None
+    if start is None:
         raise MalformedError("offset is missing or no whole number")
-    span = int(offset), int(offset) + len(written)
+    span = start, start + len(written)
     kind = field(value, "label" if "label" in value else "type", str, "")
     guid = value.get("guid")
     concepts = split_ids(guid) if isinstance(guid, str) and guid != "None" else ()

@@ -26,7 +26,7 @@ from biograft.sources.log import ReadLog
 from biograft.sources.xml_records import parse_file, root_name, xml_files
 
 _ROLES = ("e1", "e2")
-_SPAN = re.compile(r"(\d+)-(\d+)")
+_SPAN = re.compile(r"(\d{1,15})-(\d{1,15})")
 
 
 def recognise(probe: Probe) -> bool:

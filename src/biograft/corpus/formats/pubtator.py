@@ -20,6 +20,7 @@ from biograft.errors import FormatError, OutputError
 from biograft.sources.files import read_lines
 from biograft.sources.format import Probe
 from biograft.sources.log import ReadLog
+from biograft.text import whole_number
 
 _TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.?!]) (?=\S)")
@@ -123,20 +124,22 @@ class _PubTatorParser:
                 self.fail("is no line of a PubTator file", number, line, _REMEDY)
             else:
                 self._relations.append(parse_relation(columns))
-        elif 5 <= len(columns) <= 7 and columns[2].isdecimal():
-            self._add_mention(columns, number, line)
-        else:
+        elif not (5 <= len(columns) <= 7 and self._add_mention(columns, number, line)):
             problem = "a mention in other columns than the format has"
             self.fail(problem, number, line, _REMEDY)
 
-    def _add_mention(self, columns: list[str], number: int, line: str) -> None:
-        start, end, text, kind, *rest = columns[1:]
+    def _add_mention(self, columns: list[str], number: int, line: str) -> bool:
+        start, end = map(whole_number, columns[1:3])
+        if start is None or end is None:
+            return False
+        text, kind, *rest = columns[3:]
         checker = OffsetChecker(self._text, self.log, self._path)
-        mention = checker.mention(((int(start), int(end)),), text, number, line)
+        mention = checker.mention(((start, end),), text, number, line)
         if mention is not None:
             concepts = _concepts(rest[0] if rest else "")
             parts = tuple(rest[1].split("|")) if rest[1:] and rest[1] else ()
             self._mentions.append(replace(mention, concepts=concepts, type=kind, parts=parts))
+        return True
 
     def _is_own(self, identifier: str, number: int, line: str) -> bool:
         if identifier == self.id:

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.arrays import check_ends, check_length, check_range, open_array
-from biograft.artifacts import ArtifactKind, file_sizes, hash_file, new_file, new_folder
+from biograft.artifacts import ArtifactKind, describe_files, hash_file, new_file, new_folder
 from biograft.config import from_mapping
 from biograft.corpus.inputs import InputConfig, files_below, read_texts
 from biograft.corpus.segmentation.config import SegmentationConfig
@@ -156,7 +156,7 @@ def write_folder(
         write_cut_points(points, folder / "cut_points.tsv")
     _write_words(segmenter, names.forms, folder / "words.tsv")
     segmented.write(folder)
-    files = file_sizes(folder)
+    files = describe_files(folder)
     return SEGMENTATION.write(
         folder,
         {

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from biograft.corpus.tasks.records import Answer, RankingExample
 from biograft.corpus.tasks.registry import TaskConfig
 from biograft.sources.files import MAX_LINE_BYTES, read_lines
+from biograft.text import whole_number
 
 if TYPE_CHECKING:
     from biograft.sources.log import ReadLog
@@ -133,5 +134,4 @@ def relevance(cell: str) -> int | None:
     >>> relevance(" 2 "), relevance("yes")
     (2, None)
     """
-    cell = cell.strip()
-    return int(cell) if cell.isascii() and cell.isdecimal() and len(cell) <= 9 else None
+    return whole_number(cell.strip())

@@ -19,6 +19,7 @@ from biograft.errors import ConfigError, FormatError, nearest
 from biograft.sources.files import read_lines
 from biograft.sources.json_files import read_objects
 from biograft.sources.table import find_delimiter, unquoted
+from biograft.text import whole_number
 
 if TYPE_CHECKING:
     from biograft.sources.log import ReadLog
@@ -164,9 +165,10 @@ def _json_rows(config: TaskConfig, log: ReadLog) -> Iterator[_RoleRow]:
 
 def _position(column: str, header: list[str], config: TaskConfig, line: int) -> int:
     if not header:
-        if not column[1:].isdecimal() or int(column[1:]) < 1:
+        number = whole_number(column[1:])
+        if not number:
             raise ConfigError(f"columns: {column!r} is not a column number such as '#1'")
-        return int(column[1:]) - 1
+        return number - 1
     if header.count(column) != 1:
         raise FormatError(
             f"column {column!r} occurs {header.count(column)} times in the header",

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.arrays import check_length
-from biograft.artifacts import MANIFEST, ArtifactKind, file_sizes, hash_file, new_file
+from biograft.artifacts import MANIFEST, ArtifactKind, describe_files, hash_file, new_file
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, InputError
 from biograft.graph.embedding.config import ModelConfig
@@ -246,4 +246,5 @@ def write_embeddings(
         file.write(json.dumps(ids, ensure_ascii=False).encode())
     sizes = {"n_entities": len(tables.entity), "n_relations": len(names)}
     provenance = {"kb": str(base.folder.resolve()), "graph": graph_fingerprint(base)}
-    return EMBEDDINGS.write(folder, {**provenance, **sizes, **content, "files": file_sizes(folder)})
+    files = describe_files(folder)
+    return EMBEDDINGS.write(folder, {**provenance, **sizes, **content, "files": files})

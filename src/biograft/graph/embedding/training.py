@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from biograft.arrays import check_length
-from biograft.artifacts import ArtifactKind, file_sizes, new_folder, remove_abandoned, sole_writer
+from biograft.artifacts import (
+    ArtifactKind,
+    describe_files,
+    new_folder,
+    remove_abandoned,
+    sole_writer,
+)
 from biograft.errors import InputError, OutputError, StoreError
 from biograft.graph.embedding.config import GraphRecipe
 from biograft.graph.embedding.embeddings import (
@@ -220,7 +226,7 @@ def _save_state(
             "losses": run.losses,
             "valid_mrr": run.valid_mrr,
             "seconds": run.seconds,
-            "files": file_sizes(work),
+            "files": describe_files(work),
         }
         STATE.write(work, content)
 
@@ -230,7 +236,7 @@ def _load_state(
 ) -> EmbeddingRun:
     """Resume a run from its saved state."""
     state = STATE.read(folder)
-    STATE.check_files(folder, state)
+    STATE.check_files(folder, state, hashes=True)
     wanted = {
         "graph": (made_from["graph"], "knowledge base"),
         "start": (made_from["start"], "--start-from"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from biograft.artifacts import ArtifactKind, file_sizes, hash_file
+from biograft.artifacts import ArtifactKind, describe_files
 from biograft.config import AtLeast, Choice, Config
 
 STORAGES = {
@@ -53,15 +53,4 @@ DENSE_INDEX = ArtifactKind(
 
 def write_manifest(folder: Path, content: dict[str, Any]) -> None:
     """Write the manifest of a finished folder, with the size and hash of every file."""
-    files = {
-        name: {"bytes": size, "sha256": hash_file(folder / name)}
-        for name, size in file_sizes(folder).items()
-    }
-    DENSE_INDEX.write(folder, {**content, "files": files})
-
-
-def check_hashes(folder: Path, manifest: dict[str, Any]) -> None:
-    """Refuse an index if the hash of a file has changed."""
-    for name, entry in manifest["files"].items():
-        if hash_file(folder / name) != entry["sha256"]:
-            raise DENSE_INDEX.damaged(folder / name, "its hash is not the recorded one")
+    DENSE_INDEX.write(folder, {**content, "files": describe_files(folder)})

@@ -31,7 +31,6 @@ from biograft.linking.dense.config import (
     GENERATORS,
     SIMILARITIES,
     DenseConfig,
-    check_hashes,
 )
 from biograft.linking.dense.encoders import NameEncoder, load_encoder
 from biograft.linking.dense.search import (
@@ -181,7 +180,7 @@ class DenseIndex:
 
     def verify(self) -> None:
         """Check every file against its recorded hash."""
-        check_hashes(self.folder, self.manifest)
+        DENSE_INDEX.check_files(self.folder, self.manifest, hashes=True)
 
     def search(self, texts: Sequence[str], k: int) -> NameHits:
         """Find the k nearest names of each text; an empty text has none."""

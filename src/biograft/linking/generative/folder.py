@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import ArtifactKind, file_sizes, new_folder
+from biograft.artifacts import ArtifactKind, describe_files, new_folder
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
@@ -148,9 +148,9 @@ def write_linker(folder: Path, names: NameTrie, metadata: LinkerMetadata) -> Non
     """Write a generative linker, replacing an earlier one of the same run."""
     with new_folder(folder, overwrite=True) as work:
         names.seq2seq.save_pretrained(work / MODEL)
-        sizes = file_sizes(work)  # without the trie, which can be rebuilt
+        files = describe_files(work)  # without the trie, which can be rebuilt
         names.save(work / TRIE)
-        GENERATIVE_LINKER.write(work, {**asdict(metadata), "files": sizes})
+        GENERATIVE_LINKER.write(work, {**asdict(metadata), "files": files})
 
 
 def read_metadata(folder: Path) -> LinkerMetadata:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.arrays import check_ends, check_length, check_range, open_array
-from biograft.artifacts import ArtifactKind, file_sizes, new_folder
+from biograft.artifacts import ArtifactKind, describe_files, new_folder
 from biograft.corpus.mention_text import clean_name
 from biograft.errors import ConfigError, nearest
 from biograft.kb import KnowledgeBase
@@ -282,7 +282,7 @@ class NameTrie:
                 "n_sequences": self.trie.n_sequences,
                 "n_nodes": self.trie.n_nodes,
                 "n_cut": self.n_cut,
-                "files": file_sizes(work),
+                "files": describe_files(work),
             }
             NAME_TRIE.write(work, content)
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.arrays import check_length, check_outer_ends, check_range, open_array
-from biograft.artifacts import ArtifactKind, file_sizes, new_folder
+from biograft.artifacts import ArtifactKind, describe_files, new_folder
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
@@ -269,7 +269,7 @@ class LexicalIndex:
                 "store": store_fingerprint(self.kb),
                 "n_forms": self.n_forms,
                 "n_names": len(self._arrays.rows),
-                "files": file_sizes(work),
+                "files": describe_files(work),
             }
             LEXICAL_INDEX.write(work, content)
 

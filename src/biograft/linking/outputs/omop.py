@@ -11,6 +11,7 @@ from biograft.linking.outputs.delimited import delimited_rows, neutral
 from biograft.linking.outputs.findings import reported
 from biograft.linking.outputs.output import Documents, Output, OutputRun
 from biograft.terminal import visible
+from biograft.text import whole_number
 
 COLUMNS = (
     "note_nlp_id",
@@ -51,9 +52,8 @@ def note_nlp_chunks(documents: Documents, run: OutputRun) -> Iterator[str]:
 
 def _note_id(identifier: str, number: int) -> int:
     """Return the id of a note: that of the document if it is one, else a number of its own."""
-    if identifier.isascii() and identifier.isdecimal() and 0 < int(identifier) <= _MAX_NOTE_ID:
-        return int(identifier)
-    return _MAX_NOTE_ID + number
+    given = whole_number(identifier)
+    return given if given and given <= _MAX_NOTE_ID else _MAX_NOTE_ID + number
 
 
 def _row(
@@ -82,9 +82,10 @@ def _row(
 def _concept_id(identifier: str | None, run: OutputRun) -> int:
     """Return a concept id of OMOP's vocabularies as a number; 0 for any other id, and for NIL."""
     local = (identifier or "").rpartition(":")[2]
-    if identifier is None or run.ids.vocabulary(identifier) != VOCABULARY or not local.isdecimal():
+    if identifier is None or run.ids.vocabulary(identifier) != VOCABULARY:
         return 0
-    return int(local) if int(local) <= _MAX_INTEGER else 0
+    concept = whole_number(local) or 0
+    return concept if concept <= _MAX_INTEGER else 0
 
 
 def _snippet(mention: LinkedMention, text: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from biograft.artifacts import ArtifactKind, file_sizes, new_folder
+from biograft.artifacts import ArtifactKind, describe_files, new_folder
 from biograft.config import from_mapping
 from biograft.errors import ConfigError
 from biograft.linking.rerank.config import RerankConfig
@@ -189,7 +189,7 @@ def write_reranker(
         model.save(work)
         if ranker is not None:
             shutil.copytree(ranker, work / RANKER)
-        RERANKER.write(work, {**asdict(metadata), "files": file_sizes(work)})
+        RERANKER.write(work, {**asdict(metadata), "files": describe_files(work)})
 
 
 def read_metadata(folder: Path) -> RerankerMetadata:

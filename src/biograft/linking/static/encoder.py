@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from biograft.arrays import check_length, check_range, open_array
-from biograft.artifacts import ArtifactKind, hash_file, new_folder
+from biograft.artifacts import ArtifactKind, describe_files, new_folder
 from biograft.compiled import njit
 from biograft.config import from_mapping
 from biograft.errors import BiograftError, ConfigError
@@ -122,11 +122,8 @@ class StaticEncoder:
         """Load an encoder from its folder; weights are memory-mapped, and every file is checked."""
         path = Path(folder)
         manifest = STATIC_ENCODER.read(path)
-        STATIC_ENCODER.check_files(path, manifest)
+        STATIC_ENCODER.check_files(path, manifest, hashes=True)
         try:
-            for name, entry in manifest["files"].items():
-                if hash_file(path / name) != entry["sha256"]:
-                    raise ValueError(f"{name}: its hash is not the recorded one")
             settings = from_mapping(EncoderSettings, manifest["settings"], "settings.")
             encoder = cls(
                 _read_tokenizer(path, manifest),
@@ -201,11 +198,7 @@ class StaticEncoder:
                 np.save(work / _file_of(name), np.asarray(array))
             content = json.dumps([self.tokenizer.vocabulary, self.tokenizer.words])
             (work / TOKENS).write_text(content, encoding="utf-8")
-            files = {
-                path.name: {"bytes": path.stat().st_size, "sha256": hash_file(path)}
-                for path in sorted(work.iterdir())
-            }
-            STATIC_ENCODER.write(work, {**self._description, "files": files})
+            STATIC_ENCODER.write(work, {**self._description, "files": describe_files(work)})
 
     def fingerprint(self) -> str:
         """Compute the SHA-256 of weights, tokens and settings, which decide the vectors."""

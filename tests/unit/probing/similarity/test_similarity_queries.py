@@ -191,7 +191,7 @@ def test_d2_is_of_concepts_with_the_same_neighbours(similar_store):
 
 def test_d3_is_of_names_rare_in_text(similar_store, tmp_path):
     from biograft.annotation.runner import write_frequencies
-    from biograft.artifacts import file_sizes
+    from biograft.artifacts import describe_files
     from biograft.corpus.shards import SHARDS, shard_path, write_shard
 
     text = "acute fever, ACUTE-FEVER and acute fevers; acute febris"
@@ -199,7 +199,7 @@ def test_d3_is_of_names_rare_in_text(similar_store, tmp_path):
     document = AnnotatedDocument("a", text, tuple(LinkedSpan(s, e, "X", 1.0) for s, e in spans))
     write_shard(shard_path(tmp_path, 0), [document, replace(document, id="b", spans=())], {})
     write_frequencies(tmp_path, [shard_path(tmp_path, 0)])
-    SHARDS.write(tmp_path, {"n_shards": 1, "n_documents": 2, "files": file_sizes(tmp_path)})
+    SHARDS.write(tmp_path, {"n_shards": 1, "n_documents": 2, "files": describe_files(tmp_path)})
 
     counts = count_names(tmp_path)
     assert counts == {"acute fever": 2, "acute fevers": 1}  # by name, whatever the concept

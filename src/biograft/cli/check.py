@@ -1,0 +1,51 @@
+"""``biograft check``: compare what was written with what is on disk now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from biograft.cli.options import Json, print_json
+
+
+def check(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH",
+            help="A store, index, encoder, run or corpus, or a folder that holds some.",
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Compare every file of a store, index, encoder or run with its recorded hash."""
+    from biograft.artifacts import check_artifacts
+    from biograft.errors import InputError
+    from biograft.terminal import visible
+
+    if not path.exists():
+        raise InputError("does not exist", path=path, remedy="check the path")
+    checked = list(check_artifacts(path))
+    if not checked:
+        raise InputError("holds nothing that biograft wrote", path=path, remedy="check the path")
+    for artifact in checked:
+        if as_json:
+            print_json(
+                {
+                    "path": str(artifact.path),
+                    "format": artifact.format,
+                    "files": artifact.n_files,
+                    "bytes": artifact.n_bytes,
+                    "problems": list(artifact.problems),
+                }
+            )
+            continue
+        for problem in artifact.problems:
+            typer.echo(f"damaged  {visible(problem)}")
+        if not artifact.problems:
+            size = f"{artifact.n_files:,} files, {artifact.n_bytes / 1e6:,.1f} MB"
+            typer.echo(f"ok       {visible(str(artifact.path))}  {artifact.format}, {size}")
+    if any(artifact.problems for artifact in checked):
+        raise typer.Exit(1)

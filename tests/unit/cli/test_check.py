@@ -1,0 +1,72 @@
+"""``biograft check``: no damage to a file goes unseen."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A store, its index with vectors and an encoder, as the product writes them."""
+    from biograft.kb import BuildConfig, KnowledgeBase, build_store
+    from biograft.linking.dense.encoders import DEFAULT_ENCODER, load_encoder
+    from biograft.linking.index import build_index
+    from biograft.sources import SourceConfig
+
+    folder = tmp_path_factory.mktemp("written")
+    names = folder / "names.csv"
+    names.write_text("id,name\n1,heart attack\n1,infarct\n2,stroke\n", encoding="utf-8")
+    config = BuildConfig(sources=(SourceConfig(path=names),))
+    build_store(config, folder / "KB")
+    build_index(KnowledgeBase.open(folder / "KB"), folder / "I", load_encoder(DEFAULT_ENCODER))
+    return folder
+
+
+def test_what_was_written_is_unchanged(run_main, written):
+    found = {row["path"]: row for row in run_main("check", written, "--json").json}
+    inner = ("KB", "I", "I/lexical", "I/names", "I/dense")
+    assert set(found) >= {str(written / name) for name in inner}
+    assert all(row["problems"] == [] for row in found.values())
+    files = sum(path.is_file() for path in (written / "KB").iterdir())
+    assert found[str(written / "KB")]["files"] == files - 1  # all but the manifest
+    assert "ok" in run_main("check", written / "I").out
+
+
+def test_a_changed_bit_in_any_file_is_found(run_main, written, tmp_path):
+    place = tmp_path / "copy"
+    shutil.copytree(written, place)
+    files = [path for path in place.rglob("*") if path.is_file() and path.stat().st_size]
+    for path in files:
+        if path.name == "names.csv":
+            continue
+        content = path.read_bytes()
+        changed = bytearray(content)
+        changed[len(changed) // 2] ^= 1
+        path.write_bytes(changed)
+        done = run_main("check", path.parent)
+        assert (done.code, str(path) in done.out) == (1, True), path
+        path.write_bytes(content)
+    assert run_main("check", place).code == 0
+
+
+def test_missing_truncated_and_exchanged_files_are_found(run_main, written, tmp_path):
+    store = tmp_path / "KB"
+    shutil.copytree(written / "KB", store)
+    names = store / "names.arrow"
+    content = names.read_bytes()
+    names.write_bytes(content[:-1])
+    assert f"{names}: expected {len(content)} bytes, found" in run_main("check", store).out
+    names.unlink()
+    assert f"{names}: expected {len(content)} bytes, found no file" in run_main("check", store).out
+    shutil.copy(store / "definitions.arrow", names)
+    assert run_main("check", store).code == 1
+
+
+@pytest.mark.parametrize("name", ["nothing", "empty"])
+def test_a_place_without_anything_of_ours(run_main, tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    done = run_main("check", tmp_path / name)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert str(tmp_path / name) in done.err
