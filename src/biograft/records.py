@@ -30,7 +30,14 @@ class IdKind(StrEnum):
     PRIMARY = "primary"
     ALTERNATE = "alternate"
     XREF = "xref"
+    REPLACED = "replaced"
+    """The id of a retired concept that this one replaces."""
+    CONSIDER = "consider"
+    """The id of a retired concept in whose place this one may be meant."""
 
+
+RETIRED = (IdKind.REPLACED, IdKind.CONSIDER)
+"""Kinds of ids of retired concepts."""
 
 IS_A = "is-a"
 """The one relation the store itself understands: head is a kind of tail."""

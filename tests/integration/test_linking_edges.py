@@ -57,13 +57,13 @@ def test_many_names_of_the_sample_are_found_in_its_text(linker):
 
 
 @pytest.mark.slow
-def test_ten_megabytes_in_one_document(linker):
+def test_megabytes_in_one_document(linker):
     text = "\n".join(document["text"] for document in SAMPLE)
-    text = (text + "\n") * (10_000_000 // len(text.encode()) + 1)
-    assert len(text.encode()) >= 10_000_000
+    text = (text + "\n") * (3_000_000 // len(text.encode()) + 1)
+    assert len(text.encode()) >= 3_000_000
     start = time.perf_counter()
     linked = linker(text)
-    assert time.perf_counter() - start < 300
+    assert time.perf_counter() - start < 100
     for mention in linked.mentions[:: len(linked.mentions) // 1000]:
         assert text[mention.start : mention.end] == mention.text
     assert linked.mentions[-1].start > 0.99 * len(text)

@@ -34,7 +34,7 @@ from biograft.corpus.inputs import InputConfig, Inputs
 from biograft.corpus.shards import SHARDS, shard_path
 from biograft.errors import ConfigError, OutputError
 from biograft.kb import KnowledgeBase
-from biograft.kb.store import store_fingerprint
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.progress import Progress
 from biograft.registry import Registry
 from biograft.workers import n_cores

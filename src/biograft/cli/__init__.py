@@ -39,6 +39,7 @@ _COMMANDS = {
     "check": "check:check",
     "serve": "serve:serve",
     "key": "serve:key_app",
+    "mcp": "mcp:mcp",
     "demo": "demo:demo",
 }
 """The module and the function, or group, of each command, in the order of the help."""

@@ -20,6 +20,7 @@ from biograft.cli.options import (
 )
 from biograft.errors import ConfigError
 from biograft.progress import Progress
+from biograft.records import RETIRED
 from biograft.terminal import visible
 
 if TYPE_CHECKING:
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
         BuildReport,
         Concept,
         ConceptRelation,
+        KnowledgeBase,
         Match,
         RelationCount,
+        Replacement,
         SourceReport,
     )
 
@@ -325,15 +328,18 @@ def show(
 ) -> None:
     """Show a concept: names, definitions, types, ids and relations.
 
-    An id that is only a cross-reference shows every concept that has it.
+    An id that is only a cross-reference shows every concept that has it; that of a retired
+    concept shows those that take its place.
     """
     from dataclasses import asdict
 
     from biograft.kb import KnowledgeBase
 
     base = KnowledgeBase.open(store)
-    concepts = [] if identifier in base else base.by_xref(identifier)
-    for concept in concepts or [base[identifier]]:
+    retired = base.replacement(identifier)
+    if retired is not None and not as_json:
+        typer.echo(visible(str(retired)))
+    for concept in _concepts_by_id(base, identifier, retired):
         related = base.relations(concept.id, limit=limit or None)
         counts = base.count_relations(concept.id)
         if as_json:
@@ -341,9 +347,21 @@ def show(
                 "n_relations": [asdict(count) for count in counts],
                 "relations": [asdict(relation) for relation in related],
             }
-            print_json({**concept.to_json(), **listed})
+            about = {} if retired is None else {"replacement": retired.to_json()}
+            print_json({**concept.to_json(), **listed, **about})
         else:
             print_concept(concept, related, counts, limit)
+
+
+def _concepts_by_id(
+    base: KnowledgeBase, identifier: str, retired: Replacement | None
+) -> list[Concept]:
+    """Return the concept with an id; else those in the place of a retired one, or by reference."""
+    if identifier in base:
+        return [base[identifier]]
+    if retired is not None:
+        return [base[each] for each in (*retired.replaced_by, *retired.consider)]
+    return base.by_xref(identifier) or [base[identifier]]
 
 
 def print_concept(
@@ -364,8 +382,10 @@ def print_concept(
         typer.echo(visible(f"  {language:4} {some}"))
     for definition in concept.definitions:
         typer.echo(visible(f"  def  {definition.text}"))
-    if concept.ids:
-        typer.echo(visible("  ids  " + ", ".join(f"{i.id} ({i.kind})" for i in concept.ids)))
+    for label, retired in (("ids", False), ("retired ids", True)):
+        ids = [f"{i.id} ({i.kind})" for i in concept.ids if (i.kind in RETIRED) is retired]
+        if ids:
+            typer.echo(visible(f"  {label}  {', '.join(ids)}"))
     n = {_key(count.relation, count.direction): count.n for count in counts}
     for key, others in _by_kind(concept, relations).items():
         typer.echo(visible(f"  {key} {_some(others, n[key])}"))

@@ -14,6 +14,11 @@ from biograft.terminal import visible
 if TYPE_CHECKING:
     from biograft.kb import Change, StoreDiff
 
+_EVIDENCE = {
+    "alternate": "by alternate id",
+    "replaced": "named as its successor",
+    "xref": "by cross-reference",
+}
 _ARROW = {"name-added": "+", "name-removed": "-"}
 
 
@@ -99,7 +104,9 @@ def _line(change: Change) -> str:
     if change.change == "renamed":
         return f"{change.id} {change.old[0]} -> {change.name}"
     if change.change in ("merged", "replaced"):
-        return f"{first} -> {', '.join(change.new)} (by {change.evidence} id)"
+        return f"{first} -> {', '.join(change.new)} ({_EVIDENCE[change.evidence]})"
+    if change.change == "retired":
+        return first + (f" (consider {', '.join(change.new)})" if change.new else "")
     if change.change == "added":
         return first + (f" (was an alternate id of {', '.join(change.old)})" if change.old else "")
     parts = [f"- {value}" for value in change.old] + [f"+ {value}" for value in change.new]

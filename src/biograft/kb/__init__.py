@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Match as Match,
         Name as Name,
         RelationCount as RelationCount,
+        Replacement as Replacement,
         SemanticType as SemanticType,
     )
     from biograft.kb.config import BuildConfig as BuildConfig, NameRules as NameRules
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
         diff_stores as diff_stores,
     )
     from biograft.kb.export import EXPORTS as EXPORTS, export_store as export_store
+    from biograft.kb.fingerprints import fingerprint as fingerprint
     from biograft.kb.manifest import BuildReport as BuildReport, SourceReport as SourceReport
     from biograft.kb.search import search_names as search_names
-    from biograft.kb.store import KnowledgeBase as KnowledgeBase, fingerprint as fingerprint
+    from biograft.kb.store import KnowledgeBase as KnowledgeBase
 
 
 __getattr__, __dir__, __all__ = lazify(__name__)

@@ -21,6 +21,7 @@ from biograft.kb.collector import CollectedRecords, load_frame, save_frame
 from biograft.kb.concepts import DROPPED, Concepts, canonical_ids
 from biograft.kb.config import NameRules
 from biograft.kb.keys import U64, hash_names, hash_texts, make_index
+from biograft.kb.retired import retired_ids
 from biograft.kb.tables import ID_KINDS, NAME_KINDS, TableWriter
 from biograft.records import IdKind, NameKind
 from biograft.sources import KEPT_EXAMPLES, ReadLog
@@ -374,6 +375,7 @@ def write_ids(assembly: Assembly) -> Ends:
         )
     ]
     frames += [rows.select("row", "id", "kind") for rows in assembly.partitions("ids", "concept")]
+    frames.append(retired_ids(assembly.records, assembly.concepts))
     every = pl.concat(frames)
     ids = every.unique(["row", "id"], keep="first", maintain_order=True)
     ids = ids.filter(ids["id"] != primary.gather(ids["row"])).sort("row", maintain_order=True)

@@ -15,12 +15,14 @@ import pyarrow as pa
 
 from biograft.errors import FormatError
 from biograft.kb.tables import ID_KINDS, NAME_KINDS
-from biograft.records import RECORD_TYPES, Record, TypeRecord
+from biograft.records import RECORD_TYPES, RETIRED, IdRecord, Record, TypeRecord
 from biograft.sources import Block, Item, ReadLog
 
 FLUSH_RECORDS = 100_000
 MEMORY_BUDGET = 1 << 30
 """Bytes of tables kept in memory; later tables go to disk."""
+
+RETIRED_KINDS = [ID_KINDS.index(kind) for kind in RETIRED]
 
 _COLUMNS: dict[str, dict[str, Any]] = {
     "concepts": {"concept": pl.String},
@@ -39,6 +41,7 @@ _COLUMNS: dict[str, dict[str, Any]] = {
     },
     "types": {"concept": pl.String, "type": pl.UInt32},
     "ids": {"concept": pl.String, "id": pl.String, "kind": pl.UInt8},
+    "retired": {"concept": pl.String, "id": pl.String, "kind": pl.UInt8},
     "relations": {
         "head": pl.String,
         "relation": pl.UInt16,
@@ -175,7 +178,14 @@ class CollectedRecords:
         encoded = [self._encode(table, frame[name], dtype) for name, dtype in columns.items()]
         file = pl.Series("file", [self._file], dtype=pl.UInt16).new_from_index(0, frame.height)
         line = frame["line"].cast(pl.UInt32)
-        self._store(table, pl.DataFrame([*encoded, file, line]))
+        rows = pl.DataFrame([*encoded, file, line])
+        if table != IdRecord.table:
+            self._store(table, rows)
+            return
+        # ids of retired concepts wait apart: what they lead to may be retired, too
+        retired = rows["kind"].is_in(RETIRED_KINDS)
+        self._store(table, rows.filter(~retired))
+        self._store("retired", rows.filter(retired))
 
     def _encode(self, table: str, series: pl.Series, dtype: Any) -> pl.Series:
         if dtype == pl.String:
@@ -184,6 +194,8 @@ class CollectedRecords:
         return vocabulary.encode(series, dtype, self._path)
 
     def _store(self, table: str, frame: pl.DataFrame) -> None:
+        if not frame.height:
+            return
         self.n_rows[table] += frame.height
         size = int(frame.estimated_size())
         if size <= self._left:

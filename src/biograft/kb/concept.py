@@ -36,10 +36,34 @@ class SemanticType:
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """An additional id of a concept: an alternate id or a cross-reference."""
+    """An additional id of a concept: an alternate id, a cross-reference, or that of a retired one.
+
+    ``kind`` is one of ``biograft.records.IdKind``.
+    """
 
     id: str
     kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What takes the place of a retired id, as its source says: ids of concepts in the store."""
+
+    id: str
+    replaced_by: tuple[str, ...] = ()
+    """One as a rule; the concept that means the same."""
+    consider: tuple[str, ...] = ()
+    """Concepts that may be meant instead; a person has to choose."""
+
+    def __str__(self) -> str:
+        named = (("replaced by", self.replaced_by), ("consider", self.consider))
+        return f"{self.id} is retired: " + "; ".join(
+            f"{how} {', '.join(ids)}" for how, ids in named if ids
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the replacement as plain values."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Differences between two stores, such as two releases of an ontology.
 
 Concepts are the same if their primary ids are. An old id that is no primary id any more is looked
-up among the alternate ids of the new store, then among its cross-references, for the concept that
-took it over. Whole columns are compared: memory grows with the tables of ids and names.
+up in the new store for the concept that took it over: among its alternate ids, then among the
+retired ids that its source replaces, then among its cross-references. Whole columns are compared:
+memory grows with the tables of ids and names.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ class Change:
 
     ``id`` and ``name`` are those of the new store, or of the old one if the concept is gone.
     ``old`` and ``new`` hold what was lost and gained: names, ids of parents, codes of types. For a
-    concept that another took over, ``new`` holds the id of that one; for a new concept, ``old``
-    holds the id of the concept that had its id as an alternate one.
+    concept that another took over, ``new`` holds the id of that one, for another that is gone those
+    that the new store says to consider; for a new concept, ``old`` holds the id of the concept that
+    had its id as an alternate one.
     """
 
     change: str
@@ -49,7 +51,7 @@ class Change:
     new: tuple[str, ...] = ()
     language: str = ""
     evidence: str = ""
-    """By which kind of id the other concept was found: ``alternate`` or ``xref``."""
+    """By which kind of id the other concept was found (``biograft.records.IdKind``)."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the change as plain values, without empty ones."""
@@ -179,7 +181,7 @@ class _Pairs:
         same = after.join(before, on="key", suffix="_old", maintain_order="left")
         self.gone = before.join(after, on="key", how="anti", maintain_order="left")
         fresh = after.join(before, on="key", how="anti", maintain_order="left")
-        self.links = _owners(self.gone, new, (IdKind.ALTERNATE, IdKind.XREF))
+        self.links = _owners(self.gone, new, (IdKind.ALTERNATE, IdKind.REPLACED, IdKind.XREF))
         """``row`` of the old store, ``other``: a concept of the new one with its id."""
         one_to_one = self.links.filter(
             pl.len().over("row") == 1,
@@ -235,8 +237,9 @@ class _Pairs:
         )
 
     def retired(self) -> pl.DataFrame:
-        linked = self.gone["row"].is_in(self.links["row"].implode())
-        return self.gone.filter(~linked).select("row")
+        rest = self.gone.filter(~self.gone["row"].is_in(self.links["row"].implode()))
+        considered = _listed(_owners(rest, self.new_base, (IdKind.CONSIDER,)))
+        return rest.select("row").join(considered, on="row", how="left", maintain_order="left")
 
     def merged(self) -> pl.DataFrame:
         return self._taken_over().filter("existed")
@@ -417,8 +420,8 @@ def _show_added(diff: StoreDiff, kind: str, values: Values) -> Change:
 
 
 def _show_gone(diff: StoreDiff, kind: str, values: Values) -> Change:
-    row, others = values["row"], tuple(diff.new.ids_at(values.get("other", ())))
-    evidence = values.get("evidence", "")
+    row, others = values["row"], tuple(diff.new.ids_at(values["other"] or ()))
+    evidence = values["evidence"] or ""
     base = diff.old
     return Change(kind, base.id_at(row), base.name_at(row), new=others, evidence=evidence)
 

@@ -73,6 +73,19 @@ class _Edges:
                     queue.append(target)
         return False
 
+    def steps(self, row: int) -> dict[int, int]:
+        """Return all rows that can be reached from one, each with the row before it.
+
+        Nearest first, itself before all (-1).
+        """
+        before = {row: -1}
+        for current in (queue := [row]):
+            for target in self.of(current):
+                if target not in before:
+                    before[target] = current
+                    queue.append(target)
+        return before
+
     def _reach_many(self, row: int) -> list[int]:
         """Do as ``reach``, one level after the other."""
         seen = np.zeros(len(self.ends) - 1, bool)
@@ -141,3 +154,26 @@ class Hierarchy:
     def is_a(self, row: int, ancestor: int) -> bool:
         """Whether a concept is the same as another or below it."""
         return self._up.leads(row, ancestor)
+
+    def path(self, row: int, other: int) -> tuple[list[int], list[int]]:
+        """Return the shortest way between two concepts over an ancestor of both, or itself.
+
+        The first list climbs from the one to the common ancestor, the second goes down from there
+        to the other; both have the ancestor. Two empty lists: they have none in common. Of equally
+        short ways the one whose ancestor is nearest to the first concept is taken.
+        """
+        up, down = self._up.steps(row), self._up.steps(other)
+        heights = {at: len(_climbed(down, at)) for at in up if at in down}
+        if not heights:
+            return [], []
+        common = min(heights, key=lambda at: len(_climbed(up, at)) + heights[at])
+        return _climbed(up, common)[::-1], _climbed(down, common)
+
+
+def _climbed(before: dict[int, int], row: int) -> list[int]:
+    """Return the rows from one back to the beginning of a walk."""
+    rows = []
+    while row >= 0:
+        rows.append(row)
+        row = before[row]
+    return rows

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,13 +21,14 @@ from biograft.kb.concept import (
     Match,
     Name,
     RelationCount,
+    Replacement,
     SemanticType,
 )
 from biograft.kb.hierarchy import Hierarchy
 from biograft.kb.keys import find_entries, hash_text
 from biograft.kb.manifest import read_manifest
 from biograft.kb.tables import ID_KINDS, NAME_KINDS, SCHEMAS, STORE, Table, first_of_each
-from biograft.records import IS_A, IdKind
+from biograft.records import IS_A, RETIRED, IdKind
 from biograft.text import normalise
 
 if TYPE_CHECKING:
@@ -160,10 +159,9 @@ class KnowledgeBase:
         """Return the row of a concept by any of its own ids, or raise ``NotFoundError``."""
         row = self.find_row(identifier)
         if row is None:
-            raise NotFoundError(
-                f"{self.folder}: no concept has the id {identifier!r}; "
-                "look names up with `biograft kb search`"
-            )
+            retired = self.replacement(identifier)
+            remedy = retired or "look names up with `biograft kb search`"
+            raise NotFoundError(f"{self.folder}: no concept has the id {identifier!r}; {remedy}")
         return row
 
     def find_row(self, identifier: str) -> int | None:
@@ -202,6 +200,16 @@ class KnowledgeBase:
     def by_xref(self, identifier: str) -> list[Concept]:
         """Return the concepts that carry a cross-reference."""
         return [self.concept_at(row) for row in self._rows_by_id(identifier, (_XREF,))]
+
+    def replacement(self, identifier: str) -> Replacement | None:
+        """Return what takes the place of a retired id, as its source says; else None.
+
+        >>> kb.replacement("HP:0000057").replaced_by
+        ('HP:0008665',)
+        """
+        successors = (self._rows_by_id(identifier, (ID_KINDS.index(kind),)) for kind in RETIRED)
+        by, consider = (tuple(self.ids_at(rows)) for rows in successors)
+        return Replacement(identifier, by, consider) if by or consider else None
 
     def _rows_by_id(self, identifier: str, kinds: Collection[int]) -> list[int]:
         """Return rows by an id of certain kinds, primary ids first."""
@@ -477,21 +485,3 @@ def _inode(folder: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def fingerprint(
-    base: KnowledgeBase, tables: Sequence[str], vocabularies: Iterable[Sequence[str]] = ()
-) -> str:
-    """Hash tables and vocabularies of a store; equal content gives equal hashes."""
-    digest = hashlib.sha256()
-    for table in tables:
-        name = f"{table}.arrow"
-        digest.update(f"{name} {base.manifest['files'][name]['sha256']}\n".encode())
-    for vocabulary in vocabularies:
-        digest.update(json.dumps(list(vocabulary)).encode())
-    return digest.hexdigest()
-
-
-def store_fingerprint(kb: KnowledgeBase) -> str:
-    """Hash the tables that an index depends on; equal content gives equal hashes."""
-    return fingerprint(kb, ("concepts", "ids", "names"))

@@ -26,7 +26,7 @@ from biograft.artifacts import ArtifactKind, new_folder, sole_writer
 from biograft.corpus import NamesIndex, NamesIndexConfig
 from biograft.errors import ConfigError, OutputError, StoreError
 from biograft.kb import KnowledgeBase
-from biograft.kb.store import store_fingerprint
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Generator
 from biograft.linking.config import LinkerConfig

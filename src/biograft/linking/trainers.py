@@ -10,7 +10,7 @@ from typing import Any
 
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.kb import KnowledgeBase
-from biograft.kb.store import store_fingerprint
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.config import LinkerConfig
 from biograft.linking.dense import DenseConfig, DenseIndex
 from biograft.linking.dense.encoders import NameEncoder, load_encoder

@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
+    from biograft.mapping.decisions import (
+        Decision as Decision,
+        MappingSet as MappingSet,
+        read_decisions as read_decisions,
+        read_metadata as read_metadata,
+        write_decisions as write_decisions,
+    )
     from biograft.mapping.table import write_mapping as write_mapping
     from biograft.mapping.terms import (
         SourceTerm as SourceTerm,

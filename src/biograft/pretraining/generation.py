@@ -7,7 +7,7 @@ from pathlib import Path
 
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
-from biograft.kb.store import fingerprint
+from biograft.kb.fingerprints import fingerprint
 from biograft.nn.seq2seq import Seq2SeqModel
 from biograft.objectives.name_examples import NameBatches
 from biograft.objectives.name_generation import NameGenerationTraining

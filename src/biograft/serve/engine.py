@@ -106,7 +106,7 @@ class ServiceEngine:
 
     def concept(self, identifier: str) -> dict[str, Any]:
         """Return a concept with its names, definitions, types, ids, parents and children."""
-        row = self._row(identifier)
+        row = self.row(identifier)
         concept = self.kb.concept_at(row).to_json()
         return {
             **concept,
@@ -123,7 +123,7 @@ class ServiceEngine:
 
     def neighbours(self, identifier: str, relation: str | None, limit: int) -> list[Neighbour]:
         """Return at most ``limit`` concepts in relation to a concept, in both directions."""
-        own = self.kb.id_at(self._row(identifier))
+        own = self.kb.id_at(self.row(identifier))
         found = []
         for each in self.kb.relations(identifier, relation=relation, limit=limit):
             outward = each.head == own
@@ -133,7 +133,7 @@ class ServiceEngine:
 
     def is_a(self, concept: str, ancestor: str) -> bool:
         """Return whether a concept is another one, or below it."""
-        self._row(concept), self._row(ancestor)
+        self.row(concept), self.row(ancestor)
         return self.kb.is_a(concept, ancestor)
 
     def versions(self) -> dict[str, Any]:
@@ -148,7 +148,8 @@ class ServiceEngine:
             "calibrated": self.linker.calibration is not None,
         }
 
-    def _row(self, identifier: str) -> int:
+    def row(self, identifier: str) -> int:
+        """Return the row of a concept, or say that there is none, without a place on disk."""
         row = self.kb.find_row(identifier)
         if row is None:
             raise NotFoundError(f"no concept has the id {identifier!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import logging
 import os
@@ -10,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from biograft.addresses import is_loopback
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.serve.config import ServiceConfig
@@ -37,24 +37,13 @@ def run_service(  # noqa: PLR0913 - where, for whom, and within what limits
     **settings: Any,
 ) -> None:
     """Serve until interrupted; other machines are answered only with keys, or if asked twice."""
-    if not _is_loopback(host) and keys is None and not without_keys:
-        raise ConfigError(
-            f"--host {host}: others could read all that is sent; give --keys FILE (see `biograft "
-            "key new`), or --no-keys where something in front of it checks who asks"
-        )
+    if not without_keys:
+        check_host(host, keys, ", or --no-keys where something in front of it checks who asks")
     uvicorn = _uvicorn()
     config = config or ServiceConfig()
     logging.basicConfig(format="%(asctime)s %(message)s")
     logging.getLogger("biograft.serve").setLevel(logging.INFO)
-    options = {
-        "host": host,
-        "port": port,
-        "log_level": "warning",
-        "access_log": False,  # it would write queries
-        "server_header": False,
-        "backlog": _BACKLOG,
-        "timeout_graceful_shutdown": _STOP_WITHIN,
-    }
+    options = server_options(host, port)
     described = {
         "kb": str(kb),
         "index": None if index is None else str(index),
@@ -68,6 +57,28 @@ def run_service(  # noqa: PLR0913 - where, for whom, and within what limits
         return
     os.environ[_SETTINGS] = json.dumps(described)
     uvicorn.run(f"{__name__}:worker_app", factory=True, workers=workers, **options)
+
+
+def check_host(host: str, keys: str | Path | None, otherwise: str = "") -> None:
+    """Refuse to listen to other machines without keys."""
+    if keys is None and not is_loopback(host):
+        raise ConfigError(
+            f"--host {host}: others could read all that is sent; give --keys FILE (see `biograft "
+            f"key new`){otherwise}"
+        )
+
+
+def server_options(host: str, port: int) -> dict[str, Any]:
+    """Return the options of uvicorn, for every face of the service."""
+    return {
+        "host": host,
+        "port": port,
+        "log_level": "warning",
+        "access_log": False,  # it would write queries
+        "server_header": False,
+        "backlog": _BACKLOG,
+        "timeout_graceful_shutdown": _STOP_WITHIN,
+    }
 
 
 def worker_app() -> Guard:
@@ -101,12 +112,3 @@ def _uvicorn() -> Any:
     except ModuleNotFoundError as error:
         raise MissingExtraError("serve", "the service") from error
     return uvicorn
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -196,6 +196,7 @@ SCOPES = {
     "NARROW": NameKind.NARROW,
     "RELATED": NameKind.RELATED,
 }
+SUCCESSORS = {"replaced_by": IdKind.REPLACED, "consider": IdKind.CONSIDER}
 AXIOMS = ("intersection_of", "union_of", "disjoint_from", "equivalent_to")
 
 _TAG = re.compile(r"[\w-]+:")
@@ -293,7 +294,7 @@ class _Terms:
             self._log.note(f"import not followed: {unescape(value)}")
 
     def read(self, stanza: Stanza) -> Iterator[Record]:
-        """Yield the facts of a term, unless it is obsolete."""
+        """Yield the facts of a term; of an obsolete one, what takes its place."""
         ids = [(line, identifiers(value)) for line, tag, value in stanza.tags if tag == "id"]
         if not ids or len(ids[0][1]) != 1:
             self._log.reject("term without an id", stanza.line, "[Term]")
@@ -305,6 +306,7 @@ class _Terms:
         ):
             self._log.filter("obsolete")
             self._log.leave_out(ids[0][1])
+            yield from self._successors(ids[0][1][0], stanza)
             return
         line, (concept,) = ids[0]
         if concept in self._named:
@@ -313,6 +315,17 @@ class _Terms:
             self._named[concept] = False
         yield ConceptRecord(concept, line)
         yield from self._facts(concept, stanza)
+
+    def _successors(self, concept: str, stanza: Stanza) -> Iterator[Record]:
+        """Yield the terms that a retired term names in its place."""
+        for line, tag, value in stanza.tags:
+            if (kind := SUCCESSORS.get(tag)) is None:
+                continue
+            words = identifiers(value)
+            if len(words) == 1:
+                yield IdRecord(words[0], concept, kind, line)
+            else:
+                self._log.reject(f"{tag} that is not one id", line, value)
 
     def _facts(self, concept: str, stanza: Stanza) -> Iterator[Record]:
         typed = False
@@ -329,6 +342,7 @@ class _Terms:
                 self._log.reject(fact, line, value)
         if self._namespace and not typed:
             yield TypeRecord(concept, self._namespace, line=stanza.line)
+        yield from self._successors(concept, stanza)
 
     def _name(self, concept: str, line: int, value: str) -> Fact:
         if not (text := free_text(value)):

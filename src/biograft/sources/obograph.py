@@ -35,6 +35,8 @@ SCOPES = {
     "hasRelatedSynonym": NameKind.RELATED,
 }
 SUBCLASS = ("is_a", "http://www.w3.org/2000/01/rdf-schema#subClassOf")
+SUCCESSORS = {"IAO_0100001": IdKind.REPLACED, "consider": IdKind.CONSIDER}
+"""Properties of a retired node that name what takes its place, by the end of their IRIs."""
 NO_RELATIONS = ("subPropertyOf", "inverseOf", "type")
 """Edges that are no relations of concepts: between properties, and of individuals."""
 
@@ -152,6 +154,7 @@ class _Graphs:
             self._log.filter(reason)
             if reason == "obsolete":
                 self._log.leave_out((short_id(iri),))
+                yield from self._successors(short_id(iri), meta, line)
             return
         yield from self._concept(short_id(iri), node, meta, line)
 
@@ -210,6 +213,14 @@ class _Graphs:
                 yield IdRecord(concept, short_id(text), IdKind.ALTERNATE, line)
         if self._default_type and not typed:
             yield TypeRecord(concept, self._default_type, line=line)
+        yield from self._successors(concept, meta, line)
+
+    def _successors(self, concept: str, meta: dict[str, Any], line: int) -> Iterator[Record]:
+        """Yield the concepts that a retired one names in its place."""
+        for value in self._objects(meta, "basicPropertyValues", line):
+            kind = SUCCESSORS.get(re.split(r"[/#]", str(value.get("pred")))[-1])
+            if kind is not None and (text := self._text(value, "val", line)):
+                yield IdRecord(short_id(text), concept, kind, line)
 
     def _edge(self, edge: Any, line: int) -> Iterator[Record]:
         ends = [self._text(edge, key, line) for key in ("sub", "pred", "obj")]

@@ -67,6 +67,11 @@ LOOSE_MATCHES = tuple(_SKOS + f"{kind}Match" for kind in ("close", "broad", "nar
 ALTERNATIVE_ID = _OIO + "hasAlternativeId"
 NAMESPACE = _OIO + "hasOBONamespace"
 DEPRECATED = _OWL + "deprecated"
+SUCCESSORS = {
+    _OBO + "IAO_0100001": IdKind.REPLACED,  # term replaced by
+    _DCT + "isReplacedBy": IdKind.REPLACED,
+    _OIO + "consider": IdKind.CONSIDER,
+}
 
 SUBCLASS = _RDFS + "subClassOf"
 EQUIVALENT = _OWL + "equivalentClass"
@@ -85,7 +90,7 @@ SYNONYM_TYPE = _OIO + "hasSynonymType"
 FACT_PREDICATES = frozenset(
     {
         *(RDFS_LABEL, PREF_LABEL, *SYNONYMS, *DEFINITIONS, SCOPE_NOTE, *XREFS, ALTERNATIVE_ID),
-        *(NAMESPACE, DEPRECATED, SUBCLASS, BROADER, NARROWER, RELATED),
+        *(NAMESPACE, DEPRECATED, *SUCCESSORS, SUBCLASS, BROADER, NARROWER, RELATED),
     }
 )
 """Predicates that state a fact about a class or concept."""
@@ -201,9 +206,10 @@ class OwlEntityReader:
         iri = entity.iri
         if iri not in self._named and iri not in self._filtered:
             self._log.read(fraction=fraction)
-        if self._withdraw(entity) or iri in self._filtered:
-            return
         concept, is_new = short_id(iri), iri not in self._named
+        if self._withdraw(entity) or iri in self._filtered:
+            yield from self._successors(concept, entity)
+            return
         if is_new:
             self._named[iri] = frozenset()
             yield ConceptRecord(concept)
@@ -216,6 +222,13 @@ class OwlEntityReader:
         if not namespaces and is_new and self._default_type:
             namespaces = [self._default_type]
         yield from (TypeRecord(concept, namespace) for namespace in namespaces)
+        yield from self._successors(concept, entity)
+
+    def _successors(self, concept: str, entity: OwlEntity) -> Iterator[Record]:
+        """Yield the concepts that a retired one names in its place."""
+        for predicate, kind in SUCCESSORS.items():
+            for text in sorted(entity.texts(predicate)):
+                yield IdRecord(short_id(text), concept, kind)
 
     def _withdraw(self, entity: OwlEntity) -> bool:
         """Filter a deprecated entity; one that was read already stays, as doubtful."""

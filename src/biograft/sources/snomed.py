@@ -1,4 +1,7 @@
-"""SNOMED CT RF2 reader: the snapshot files of a release (concepts, descriptions, relations)."""
+"""SNOMED CT RF2 reader: the snapshot files of a release.
+
+They are concepts, descriptions, relations and the historical associations of inactive concepts.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from biograft.records import (
     IS_A,
     ConceptRecord,
     DefinitionRecord,
+    IdKind,
+    IdRecord,
     NameKind,
     NameRecord,
     RelationRecord,
@@ -82,8 +87,9 @@ def _layout(columns: str) -> DelimitedLayout:
     )
 
 
-CONCEPTS, DESCRIPTIONS, RELATIONSHIPS, LANGUAGE, CONCRETE = (
+CONCEPTS, DESCRIPTIONS, RELATIONSHIPS, LANGUAGE, CONCRETE, ASSOCIATIONS = (
     "concepts", "descriptions", "relationships", "language refset", "concrete values",
+    "association refset",
 )  # fmt: skip
 
 LAYOUTS = {
@@ -94,6 +100,7 @@ LAYOUTS = {
         "sourceId destinationId relationshipGroup typeId characteristicTypeId modifierId"
     ),
     LANGUAGE: _layout("refsetId referencedComponentId acceptabilityId"),
+    ASSOCIATIONS: _layout("refsetId referencedComponentId targetComponentId"),
     CONCRETE: _layout("sourceId value relationshipGroup typeId characteristicTypeId modifierId"),
 }
 
@@ -101,7 +108,9 @@ _NAME = re.compile(r"x?(?:sct2|der2)_\w+(?:-[\w-]+)?.*\.txt(?:\.gz)?", re.IGNORE
 _OTHER_STATE = re.compile(r"(Full|Delta)(?:-[\w-]+?)?_", re.IGNORECASE)
 _STATED = re.compile(r"StatedRelationship", re.IGNORECASE)
 _NEEDED = re.compile(r"sct2_(?:Concept|Description|TextDefinition|Relationship)_", re.IGNORECASE)
-_READ = re.compile(rf"{_NEEDED.pattern}|cRefset_Language|ConcreteValues", re.IGNORECASE)
+_READ = re.compile(
+    rf"{_NEEDED.pattern}|cRefset_(?:Language|Association)|ConcreteValues", re.IGNORECASE
+)
 """The files to open, among dozens of other reference sets."""
 _FOLDERS = frozenset({"Snapshot", "Terminology", "Full", "Delta"})
 
@@ -173,6 +182,16 @@ PREFERRED = "900000000000548007"
 FULLY_SPECIFIED, SYNONYM, DEFINITION = (
     "900000000000003001", "900000000000013009", "900000000000550004",
 )  # fmt: skip
+
+SUCCESSORS = {
+    "900000000000527005": IdKind.REPLACED,  # SAME AS
+    "900000000000526001": IdKind.REPLACED,  # REPLACED BY
+    "900000000000523009": IdKind.CONSIDER,  # POSSIBLY EQUIVALENT TO
+    "1186921001": IdKind.CONSIDER,  # POSSIBLY REPLACED BY
+    "1186924009": IdKind.CONSIDER,  # PARTIALLY EQUIVALENT TO
+    "900000000000530003": IdKind.CONSIDER,  # ALTERNATIVE
+}
+"""Historical associations of inactive concepts, by reference set."""
 
 _TAG = r"\s*\(([^()]+)\)$"
 
@@ -322,9 +341,13 @@ USED = {
     DESCRIPTIONS: ("conceptId", "languageCode", "typeId", "term"),
     RELATIONSHIPS: ("sourceId", "destinationId", "typeId"),
     LANGUAGE: ("refsetId", "referencedComponentId", "acceptabilityId"),
+    ASSOCIATIONS: ("refsetId", "referencedComponentId", "targetComponentId"),
 }
 """The columns to read of each kind of file, besides the id and the active flag."""
-IDS = {"conceptId", "sourceId", "destinationId", "typeId", "referencedComponentId"}
+IDS = {
+    "conceptId", "sourceId", "destinationId", "typeId", "referencedComponentId",
+    "targetComponentId",
+}  # fmt: skip
 
 
 def recognise(probe: Probe) -> bool:
@@ -350,6 +373,8 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
     yield from release.names.finish()
     for path in files.get(RELATIONSHIPS, ()):
         yield from release.relations(path)
+    for path in files.get(ASSOCIATIONS, ()):
+        yield from release.successors(path)
 
 
 class _Release:
@@ -416,6 +441,26 @@ class _Release:
                     relation=pl.col("typeId").replace(types),
                     tail="destinationId",
                     source=pl.lit(""),
+                    line="line",
+                ),
+            )
+
+    def successors(self, path: Path) -> Iterator[Block]:
+        """Yield the concepts that take the place of inactive ones."""
+        import polars as pl
+
+        for rows in self.rows(path, ASSOCIATIONS, active_only=True):
+            partitions = rows.column("referencedComponentId").str.slice(-3, 2)
+            of_concept = partitions.is_in(["00", "10"])  # others are descriptions and relations
+            known = rows.column("refsetId").is_in(list(SUCCESSORS))
+            rows.filter_unless(of_concept & known, "association that names no successor")
+            kinds = {refset: str(kind) for refset, kind in SUCCESSORS.items()}
+            yield Block(
+                IdRecord,
+                rows.frame.select(
+                    concept="targetComponentId",
+                    id="referencedComponentId",
+                    kind=pl.col("refsetId").replace_strict(kinds, return_dtype=pl.String),
                     line="line",
                 ),
             )

@@ -1,4 +1,4 @@
-"""UMLS RRF reader: MRCONSO, MRSTY, MRDEF and MRREL, as a META folder or single files.
+"""UMLS RRF reader: MRCONSO, MRSTY, MRDEF, MRREL and MRCUI, as a META folder or single files.
 
 A row of MRREL is the relation of its *second* concept to its first, so the triple is
 (CUI2, RELA or REL, CUI1). The file has every relation twice, once in each direction; the hierarchy
@@ -56,6 +56,7 @@ LAYOUTS = {
     "MRREL": _layout(
         "CUI1 AUI1 STYPE1 REL CUI2 AUI2 STYPE2 RELA RUI SRUI SAB SL RG DIR SUPPRESS CVF"
     ),
+    "MRCUI": _layout("CUI1 VER REL RELA MAPREASON CUI2 MAPIN"),
 }
 """The columns of each file; files are read in this order."""
 
@@ -66,18 +67,19 @@ _ROW_TESTS: dict[str, Callable[[list[str]], bool]] = {
     "MRSTY": lambda f: bool(re.fullmatch(r"T\d{3}", f[1])),
     "MRDEF": lambda f: f[1].startswith("A") and f[6] in _SUPPRESS,
     "MRREL": lambda f: bool(_CUI.fullmatch(f[4]) and re.fullmatch(r"[A-Z]{2,3}", f[3])),
+    "MRCUI": lambda f: bool(re.fullmatch(r"(?:19|20)\d\d[A-Z]{2}", f[1])),
 }
 
 
 def recognise(probe: Probe) -> bool:
-    """A folder that holds MRCONSO, or lines in the layout of one of the four files."""
+    """A folder that holds MRCONSO, or lines in the layout of one of the files."""
     if probe.members:
         return bool(_find(probe.path, "MRCONSO"))
     return _kind(probe.lines(5)) is not None
 
 
 def _kind(lines: list[str]) -> str | None:
-    """Return the kind of file that lines come from; None if it is none of the four."""
+    """Return the kind of file that lines come from; None if it is none of them."""
     for kind, layout in LAYOUTS.items():
         rows = [line.split("|") for line in lines]
         if rows and all(
@@ -102,6 +104,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
         "MRSTY": _read_types,
         "MRDEF": _read_definitions,
         "MRREL": _read_relations,
+        "MRCUI": _read_retired,
     }
     for kind, path in _files(config.path).items():
         if kind != "MRCONSO" and config.path.is_dir() and is_empty(path):
@@ -124,7 +127,10 @@ def _files(path: Path) -> dict[str, Path]:
     kind = _kind(lines) or next((k for k in LAYOUTS if path.name.upper().startswith(k)), None)
     if kind is None:
         raise UnrecognisedError(
-            "is none of MRCONSO, MRSTY, MRDEF, MRREL", path=path, line=1, text=(lines or [""])[0]
+            "is none of MRCONSO, MRSTY, MRDEF, MRREL, MRCUI",
+            path=path,
+            line=1,
+            text=(lines or [""])[0],
         )
     return {kind: path}
 
@@ -251,6 +257,23 @@ def _read_relations(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[
                 line="line",
             ),
         )
+
+
+_SUCCESSORS = {
+    "SY": str(IdKind.REPLACED),
+    **dict.fromkeys(("RB", "RN", "RO"), str(IdKind.CONSIDER)),
+}
+"""Relations of a retired concept to one that takes its place; ``DEL`` has none."""
+
+
+def _read_retired(path: Path, config: SourceConfig, log: ReadLog) -> Iterator[Block]:
+    for rows in read_rows(path, log, LAYOUTS["MRCUI"], ["CUI1", "REL", "CUI2"], config.encoding):
+        frame = _without_empty(rows, ("CUI1", "REL"), path, log)
+        named = pl.col("REL").is_in(list(_SUCCESSORS)) & (pl.col("CUI2") != "")
+        replaced = frame.filter(named)
+        log.filter("retired concept without a successor", frame.height - replaced.height)
+        kind = pl.col("REL").replace(_SUCCESSORS)
+        yield Block(IdRecord, replaced.select(concept="CUI2", id="CUI1", kind=kind, line="line"))
 
 
 def _without_empty(

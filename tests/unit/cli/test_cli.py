@@ -46,7 +46,7 @@ def test_command_names():
         "replicate": ("list", "run", "report"),
         "key": ("new", "remove", "list"),
     }
-    others = ("demo", "index", "link", "map", "pretrain", "finetune", "check", "serve")
+    others = ("demo", "index", "link", "map", "pretrain", "finetune", "check", "serve", "mcp")
     expected = {(group, name) for group, names in groups.items() for name in names}
     assert set(COMMANDS) == expected | {(name,) for name in others}
 
@@ -87,9 +87,9 @@ def test_documented_options_exist(page):
     assert documented - known == set()
 
 
-def test_all_commands_but_export_demo_and_serve_print_json():
+def test_all_commands_but_export_demo_and_servers_print_json():
     without = [p for p in COMMANDS if "--json" not in {o for q in TREE[p].params for o in q.opts}]
-    assert set(without) == {("demo",), ("kb", "export"), ("serve",)}
+    assert set(without) == {("demo",), ("kb", "export"), ("serve",), ("mcp",)}
 
 
 def test_the_package_runs_as_a_module():

@@ -377,6 +377,22 @@ def test_show_finds_a_concept_by_a_cross_reference(run_main, tmp_path):
     assert run_main("kb", "show", tmp_path / "K", "X:2").code == 2
 
 
+def test_show_finds_what_takes_the_place_of_a_retired_concept(run_main, write, tmp_path):
+    ids = [{"id": "X:1", "kind": "replaced"}, {"id": "X:2", "kind": "consider"}]
+    source = write("a.jsonl", json.dumps({"id": "A", "name": "a", "ids": ids}))
+    store = tmp_path / "K"
+    assert run_main("kb", "build", source, "-o", store).code == 0
+    assert run_main("kb", "show", store, "X:1").out.splitlines() == [
+        "X:1 is retired: replaced by A",
+        "A  a",
+        "  en   a",
+        "  retired ids  X:1 (replaced), X:2 (consider)",
+    ]
+    (shown,) = run_main("kb", "show", store, "X:2", "--json").json
+    assert shown["replacement"] == {"id": "X:2", "replaced_by": [], "consider": ["A"]}
+    assert "replacement" not in run_main("kb", "show", store, "A", "--json").json[0]
+
+
 # ---- kb diff
 
 

@@ -1,4 +1,5 @@
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -38,6 +39,30 @@ def test_agrees_with_a_plain_walk_of_random_graphs_with_cycles(seed, many, monke
         assert list(graph.children(row)) == [head for tail, head in down if tail == row]
         found = [other for other in range(n) if graph.is_a(row, other)]
         assert found == sorted({row, *above})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_path_is_the_shortest_over_a_common_ancestor(seed):
+    rng = random.Random(seed)
+    n = rng.randrange(2, 15)
+    up = {(rng.randrange(n), rng.randrange(n)) for _ in range(rng.randrange(2 * n))}
+    heads, tails = np.array(sorted(up), np.uint32).reshape(-1, 2).T
+    graph = Hierarchy(heads, tails, n)
+    far = 10 * n
+    steps = [[0 if a == b else 1 if (a, b) in up else far for b in range(n)] for a in range(n)]
+    for via in range(n):
+        steps = [[min(r[b], r[via] + steps[via][b]) for b in range(n)] for r in steps]
+    for a in range(n):
+        for b in range(n):
+            shortest = min(steps[a][top] + steps[b][top] for top in range(n))
+            climb, descent = graph.path(a, b)
+            if shortest >= far:
+                assert (climb, descent) == ([], [])
+                continue
+            assert len(climb) + len(descent) - 2 == shortest
+            assert (climb[0], climb[-1], descent[-1]) == (a, descent[0], b)
+            assert all(pair in up for pair in pairwise(climb))
+            assert all((low, high) in up for high, low in pairwise(descent))
 
 
 def test_is_a_takes_any_own_id_and_refuses_unknown_ones(build):

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from manifests import reseal
 from safetensors.torch import load_file, save_file
 from tiny_models import tiny_encoder_folder
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertForMaskedLM
@@ -56,6 +57,7 @@ def one_by_one(folder, texts, pooling="mean", max_length=64):
 def edit(path, **changes):
     content = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps({**content, **changes}))
+    reseal(path)
 
 
 class TestEncode:

@@ -179,11 +179,12 @@ def test_the_language_is_the_configured_one(read):
 def test_obsolete_terms_are_filtered_by_default(read):
     tags = "name: a\nis_a: X:2\nis_obsolete: true ! really\nreplaced_by: X:3"
     result = read(tags)
-    assert (result.records, result.log.filtered) == ([], {"obsolete": 1})
+    assert result.concepts == set()
+    assert result.log.filtered == {"obsolete": 1}
     assert [list(ids) for ids in result.log.left_out] == [["X:1"]]
     kept = read(tags, keep_suppressed=True)
     assert kept.log.left_out == []
-    assert kept.counts == {"concepts": 1, "names": 1, "relations": 1}
+    assert kept.counts == {"concepts": 1, "names": 1, "relations": 1, "ids": 1}
     assert read("name: a\nis_obsolete: false").counts == {"concepts": 1, "names": 1}
 
 
@@ -338,3 +339,14 @@ def test_very_many_continued_lines_take_linear_time(reading, write):
 )
 def test_short_ids_are_those_of_obo(iri, short):
     assert short_id(iri) == short
+
+
+@pytest.mark.parametrize("obsolete", ["true", "false"])
+def test_what_takes_the_place_of_a_term_is_read(read, obsolete):
+    tags = f"is_obsolete: {obsolete}\nreplaced_by: X:3 ! new\nconsider: X:4\nconsider: X:5 X:6"
+    result = read(tags)
+    assert facts(result) == [
+        IdRecord("X:3", "X:1", "replaced", line=8),
+        IdRecord("X:4", "X:1", "consider", line=9),
+    ]
+    assert result.log.rejected.counts == {"consider that is not one id": 1}

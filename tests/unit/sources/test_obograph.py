@@ -293,3 +293,17 @@ def test_a_wrong_encoding_is_reported(reading, write):
         reading(path, format="obograph")
     result = reading(path, format="obograph", encoding="latin-1")
     assert result.of(NameRecord)[0].text == "Ménière"
+
+
+@pytest.mark.parametrize("deprecated", [True, False])
+def test_what_takes_the_place_of_a_node_is_read(read, deprecated):
+    values = [
+        {"pred": f"{OBO}IAO_0100001", "val": f"{OBO}X_3"},
+        {"pred": f"{IN_OWL}consider", "val": "X:4"},
+        {"pred": f"{IN_OWL}creation_date", "val": "2020"},
+    ]
+    result = read([node(1, deprecated=deprecated, basicPropertyValues=values)])
+    assert [record for record in facts(result) if isinstance(record, IdRecord)] == [
+        IdRecord("X:3", "X:1", "replaced", line=1),
+        IdRecord("X:4", "X:1", "consider", line=1),
+    ]

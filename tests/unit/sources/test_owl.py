@@ -348,3 +348,18 @@ def test_a_missing_parser_is_reported(write, reading, monkeypatch):
 def test_other_files_are_not_claimed(text):
     assert not owl.recognise(Probe(Path("a"), text.encode()))
     assert not owl.recognise(Probe(Path("a"), b"", frozenset({"a.owl"})))
+
+
+@pytest.mark.parametrize("deprecated", ["true", "false"])
+def test_what_takes_the_place_of_a_class_is_read(write, reading, deprecated):
+    body = (
+        f"obo:X_1 a owl:Class ; owl:deprecated {deprecated} ; obo:IAO_0100001 obo:X_3 ;\n"
+        '<http://www.geneontology.org/formats/oboInOwl#consider> "X:4" ;\n'
+        "<http://purl.org/dc/terms/isReplacedBy> obo:X_5 ."
+    )
+    result = reading(write("a", turtle(body)))
+    assert result.of(IdRecord) == [
+        IdRecord("X:3", "X:1", "replaced"),
+        IdRecord("X:5", "X:1", "replaced"),
+        IdRecord("X:4", "X:1", "consider"),
+    ]

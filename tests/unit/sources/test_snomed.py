@@ -10,6 +10,7 @@ from biograft.errors import EncodingError, FormatError, InputError
 from biograft.records import (
     ConceptRecord,
     DefinitionRecord,
+    IdRecord,
     NameKind,
     NameRecord,
     RelationRecord,
@@ -26,6 +27,8 @@ HEADERS = {
     "relationship": "id effectiveTime active moduleId sourceId destinationId relationshipGroup "
     "typeId characteristicTypeId modifierId",
     "language": "id effectiveTime active moduleId refsetId referencedComponentId acceptabilityId",
+    "association": "id effectiveTime active moduleId refsetId referencedComponentId "
+    "targetComponentId",
     "concrete": "id effectiveTime active moduleId sourceId value relationshipGroup typeId "
     "characteristicTypeId modifierId",
 }
@@ -357,3 +360,34 @@ def test_other_files_are_not_claimed(text, tmp_path):
     (tmp_path / "Full").mkdir()
     assert not FORMAT.recognise(Probe(tmp_path, b"", frozenset({"Full", "META"})))
     assert not FORMAT.recognise(Probe(tmp_path, b"", frozenset({"a.txt"})))
+
+
+def test_historical_associations_name_what_takes_the_place_of_a_concept(write, reading):
+    def of(refset, component, target, **options):
+        return row("9", refset, component, target, **options)
+
+    text = table(
+        "association",
+        of("900000000000527005", OLD, MI),
+        of("900000000000526001", OLD, FINDING),
+        of("900000000000523009", OLD, SITE),
+        of("900000000000526001", OLD, SITE, active="0"),
+        of("900000000000531004", OLD, SITE),  # REFERS TO, of descriptions
+        of("900000000000526001", "100011", MI),  # a description
+        of("900000000000526001", OLD, "x"),
+    )
+    result = reading(write("a.txt", text))
+    assert result.records == [
+        IdRecord(MI, OLD, "replaced", 2),
+        IdRecord(FINDING, OLD, "replaced", 3),
+        IdRecord(SITE, OLD, "consider", 4),
+    ]
+    assert result.log.filtered == {"inactive": 1, "association that names no successor": 2}
+    assert result.log.rejected.counts == {"targetComponentId is no id of SNOMED CT": 1}
+
+
+def test_associations_of_a_release_are_read(release, write, reading, tmp_path):
+    folder = release()
+    name = "R/Snapshot/Refset/Content/der2_cRefset_AssociationSnapshot_INT_20240101.txt"
+    write(name, table("association", row("9", "900000000000527005", OLD, MI)))
+    assert reading(folder).of(IdRecord) == [IdRecord(MI, OLD, "replaced", 2)]

@@ -46,6 +46,7 @@ META = {
     "MRSTY.RRF": sty(A) + sty(A, "T046", "B2.2.1.2", "Pathologic Function"),
     "MRDEF.RRF": definition(A, "A viral infection."),
     "MRREL.RRF": rel(A, "PAR", B, "inverse_isa"),
+    "MRCUI.RRF": f"{C}|2020AA|SY|||{A}|Y|\n",
 }
 FACTS = [
     NameRecord(A, "Flu", "en", "preferred", "MSH", 1),
@@ -55,6 +56,7 @@ FACTS = [
     TypeRecord(A, "T046", "Pathologic Function", "B2.2.1.2", 2),
     DefinitionRecord(A, "A viral infection.", "en", "MSH", 1),
     RelationRecord(A, "is-a", B, "MSH", 1),
+    IdRecord(A, C, "replaced", 1),
 ]
 
 
@@ -76,9 +78,9 @@ def test_a_folder_gives_all_facts_in_the_order_of_the_files(meta, umls, folder, 
     assert recognise(Probe(path, b"", frozenset(p.name for p in path.iterdir())))
     result = umls(path)
     assert result.records == FACTS
-    assert (result.log.n_read, result.log.rejected.counts, result.log.filtered) == (7, {}, {})
+    assert (result.log.n_read, result.log.rejected.counts, result.log.filtered) == (8, {}, {})
     names = [p.name.split(".")[0] for p in result.log.files]
-    assert names == ["MRCONSO", "MRSTY", "MRDEF", "MRREL"]
+    assert names == list(LAYOUTS)
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
@@ -88,6 +90,7 @@ def test_a_single_file_is_recognised_by_content(write, umls, kind, packed):
     path = write("part.txt", gzip.compress(text.encode()) if packed else text)
     assert recognise(Probe(path, read_head(path)))
     own = {"MRCONSO": NameRecord, "MRSTY": TypeRecord, "MRDEF": DefinitionRecord}
+    own["MRCUI"] = IdRecord
     kept = own.get(kind, RelationRecord)
     assert umls(path).records == [fact for fact in FACTS if isinstance(fact, kept)]
 
@@ -169,7 +172,7 @@ def test_concepts_without_a_name_left_by_a_filter_are_reported(write, umls, opti
 
 
 @pytest.mark.parametrize("empty", [b"", gzip.compress(b"")], ids=["plain", "gz"])
-@pytest.mark.parametrize("kind", ["MRSTY", "MRDEF", "MRREL"])
+@pytest.mark.parametrize("kind", ["MRSTY", "MRDEF", "MRREL", "MRCUI"])
 def test_an_empty_file_beside_the_names_is_noted(meta, write, umls, kind, empty):
     """MetamorphoSys writes empty files where a subset leaves nothing; it was an error."""
     path = meta({name: text for name, text in META.items() if name != f"{kind}.RRF"})
@@ -333,7 +336,7 @@ def test_crlf_leaves_no_trace(write, umls):
         assert records == umls(write(name, text)).records
 
 
-@pytest.mark.parametrize("kind", LAYOUTS)
+@pytest.mark.parametrize("kind", [kind for kind in LAYOUTS if kind != "MRCUI"])  # has no texts
 def test_damage_is_reported_with_its_line(write, umls, kind):
     text = META[f"{kind}.RRF"].encode()
     with pytest.raises(InputError, match="cut short"):
@@ -427,3 +430,19 @@ def test_the_concepts_kept_are_those_of_plain_loops(write, umls, atoms, kept):
     expected = ["x", *(f"n{k}" for k, (cui, _) in enumerate(atoms) if cui in concepts)]
     result = umls(path, keep_concepts_of=tuple(sorted(kept)))
     assert [record.text for record in result.records] == expected
+
+
+def test_retired_concepts_name_what_takes_their_place(write, umls):
+    rows = "".join(
+        f"C000000{k}|2020AA|{relation}||||Y|\n".replace("||||", f"|||{successor}|")
+        for k, (relation, successor) in enumerate(
+            [("SY", A), ("RO", B), ("RN", B), ("DEL", ""), ("SY", "")], 4
+        )
+    )
+    result = umls(write("MRCUI.RRF", rows))
+    assert result.records == [
+        IdRecord(A, "C0000004", "replaced", 1),
+        IdRecord(B, "C0000005", "consider", 2),
+        IdRecord(B, "C0000006", "consider", 3),
+    ]
+    assert result.log.filtered == {"retired concept without a successor": 2}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from manifests import reseal
 from one_writer import held_elsewhere
 from two_processes import loads_after_joining, losses, run_on_two, without_dropout
 
@@ -171,6 +172,7 @@ def test_a_damaged_model_is_refused(recipe, data, tmp_path):
 def _change(model, **values):
     path = model / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+    reseal(path)
 
 
 def training(recipe, **values):
@@ -250,6 +252,7 @@ def test_a_seed_retrained_for_a_new_test_set_is_rewritten(recipe, data, document
     path = first.run / "runs" / "lr-0.005" / f"seed-{other}" / "result.json"
     result = json.loads(path.read_text())
     path.write_text(json.dumps({**result, "seconds": -1.0}))
+    reseal(path)
     again = data(test=TaskExamples(documents[:2]), resume=True)
     finetune_task(recipe(seeds=[1, 2]), again)
     result = json.loads(path.read_text())

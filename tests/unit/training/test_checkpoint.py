@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+from manifests import reseal
 from torch import nn
 
 from biograft.errors import StoreError
@@ -142,7 +143,12 @@ def test_truncated_and_missing_files_are_refused(tmp_path, name):
 def test_damage_inside_a_file_is_refused(tmp_path):
     folder = save_checkpoint(tmp_path, Cursor(1), trained(), keep=1)
     path = folder / "optimiser.safetensors"
-    path.write_bytes(b"\xff" * path.stat().st_size)
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(StoreError, match=r"optimiser.safetensors: damaged \(its content"):
+        load_checkpoint(folder, trained())
+    path.write_bytes(b"\xff" * len(content))
+    reseal(folder / "state.json")
     with pytest.raises(StoreError, match="does not fit this model or is damaged"):
         load_checkpoint(folder, trained())
 

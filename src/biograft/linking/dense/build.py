@@ -20,7 +20,7 @@ import numpy.typing as npt
 from biograft.artifacts import new_file, new_folder, sole_writer
 from biograft.errors import ConfigError, OutputError, StoreError, nearest
 from biograft.kb import KnowledgeBase
-from biograft.kb.store import store_fingerprint
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.dense.config import DENSE_INDEX, DenseConfig, write_manifest
 from biograft.linking.dense.encoders import NameEncoder
 from biograft.linking.dense.search import (

@@ -15,7 +15,7 @@ from biograft.arrays import check_ends, check_range
 from biograft.config import check_choice, from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
-from biograft.kb.store import store_fingerprint
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.candidates import NameHits, Scores
 from biograft.linking.dense.build import (
     ENCODER,

@@ -21,7 +21,7 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("models", "fine-tuning an encoder") from error
 from biograft.kb import KnowledgeBase
-from biograft.kb.store import store_fingerprint
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.finetuning.bank import BankBatch, BankBatches, NameBank
 from biograft.linking.finetuning.candidates import (
     CandidateBatch,

@@ -23,7 +23,7 @@ from biograft.errors import ConfigError, nearest
 from biograft.kb import KnowledgeBase
 from biograft.kb.assembly import shared_names
 from biograft.kb.concepts import close_types
-from biograft.kb.store import store_fingerprint
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.generative.config import NamesConfig
 from biograft.nn.pretrained import describe_tokenizer
 from biograft.nn.seq2seq import Seq2SeqModel

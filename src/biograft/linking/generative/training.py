@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
-from biograft.kb.store import store_fingerprint
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.candidates import Rows, Scores
 from biograft.linking.config import LinkerConfig
 from biograft.linking.fusion import CandidatePool, FusedSearch, empty_pool

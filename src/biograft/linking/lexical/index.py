@@ -24,7 +24,7 @@ from biograft.artifacts import ArtifactKind, describe_files, new_folder
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, StoreError
 from biograft.kb import KnowledgeBase
-from biograft.kb.store import store_fingerprint
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.candidates import NameHits, Rows, Scores
 from biograft.linking.lexical.ngrams import (
     NgramVocabulary,

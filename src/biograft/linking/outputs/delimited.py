@@ -42,10 +42,10 @@ def cell(value: Any) -> str:
 
 def delimited_rows(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> str:
     """Return rows as lines; cells with quotes, delimiters or line ends are quoted."""
-    return "".join(_line([cell(value) for value in row], delimiter) for row in rows)
+    return "".join(delimited_line([cell(value) for value in row], delimiter) for row in rows)
 
 
-def _line(cells: Sequence[str], delimiter: str) -> str:
+def delimited_line(cells: Sequence[str], delimiter: str) -> str:
     """Return a line; the writer quotes both characters of its own line end, which is replaced."""
     text = io.StringIO()
     csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerow(cells)

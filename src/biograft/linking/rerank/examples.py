@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from biograft.errors import ConfigError
 from biograft.kb import KnowledgeBase
-from biograft.kb.store import store_fingerprint
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.candidates import Candidate
 from biograft.linking.linker import Linker
 from biograft.linking.queries import Context, GoldQuery, Query

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from biograft.artifacts import ArtifactKind, new_folder
 from biograft.errors import StoreError
 from biograft.kb import KnowledgeBase
-from biograft.kb.store import store_fingerprint
+from biograft.kb.fingerprints import store_fingerprint
 from biograft.linking.candidates import Candidate, Rows
 from biograft.linking.fusion import CandidateBuilder, CandidatePool
 from biograft.linking.queries import Context

@@ -20,11 +20,12 @@ from biograft.ids import canonical_id, vocabulary_name, vocabulary_of
 from biograft.kb import KnowledgeBase
 from biograft.kb.tables import ID_KINDS
 from biograft.linking.outputs.code_systems import code_of, system_of
-from biograft.records import IdKind
+from biograft.records import RETIRED, IdKind
 
 LOCAL = "urn:biograft:kb"
 """URI of the ids of a store that are from no vocabulary with a URI of its own."""
 _ALTERNATE = ID_KINDS.index(IdKind.ALTERNATE)
+_RETIRED = tuple(map(ID_KINDS.index, RETIRED))
 _NONE = -1
 Entries = npt.NDArray[np.int64]
 
@@ -156,9 +157,10 @@ class CodeSystems:
         ]
 
     def entries_at(self, row: int) -> list[int]:
-        """Return the ids of a concept, the primary one first."""
+        """Return the ids of a concept, the primary one first; none of a retired concept."""
         first = int(self._ends[row - 1]) if row else 0
-        return [row, *range(self._n + first, self._n + int(self._ends[row]))]
+        further = range(first, int(self._ends[row]))
+        return [row, *(self._n + k for k in further if self._kind[k] not in _RETIRED)]
 
     def codes_at(self, row: int, system: CodeSystem) -> list[int]:
         """Return the codes in use of a concept in a system."""

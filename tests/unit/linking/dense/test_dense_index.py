@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 import torch
 from array_damage import DAMAGES, damage as damage_array, put
+from manifests import reseal
 from one_writer import held_elsewhere
 
 from biograft.errors import ConfigError, OutputError, StoreError
@@ -367,6 +368,7 @@ class TestOpen:
     def test_a_manifest_of_other_content(self, index, changes, message):
         path = index.folder / "manifest.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+        reseal(path)
         with pytest.raises(StoreError, match=message):
             DenseIndex.open(index.folder, index.kb)
 

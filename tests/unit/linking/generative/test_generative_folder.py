@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 from generative_store import Query, query_in
+from manifests import reseal
 
 from biograft.errors import BiograftError, ConfigError, StoreError
 from biograft.linking import Linker
@@ -108,6 +109,7 @@ def test_with_an_index_it_is_searched_all_the_same(named, seq2seq, tmp_path):
 
 def _change(path, **values):
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+    reseal(path)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from array_damage import DAMAGES, damage as damage_array, put
 from generative_store import store_in
 from hypothesis import HealthCheck, given, settings, strategies as st
+from manifests import reseal
 from tiny_seq2seq import tiny_seq2seq
 
 from biograft.corpus.mention_text import clean_name
@@ -235,12 +236,12 @@ def _retell(folder, **values):
     path = folder / "manifest.json"
     content = {**json.loads(path.read_text()), **values}
     path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
+    reseal(path)
 
 
 def _swap(folder, name, array):
     np.save(folder / name, array)
-    sizes = json.loads((folder / "manifest.json").read_text())["files"]
-    _retell(folder, files={**sizes, name: (folder / name).stat().st_size})
+    reseal(folder / "manifest.json")
 
 
 def names_of(kb, selected):

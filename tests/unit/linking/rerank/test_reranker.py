@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from manifests import reseal
 
 from biograft.documents import Document, Mention
 from biograft.errors import ConfigError, StoreError
@@ -167,6 +168,7 @@ def damage(folder, change):
     manifest = json.loads((folder / "manifest.json").read_text())
     change(manifest)
     (folder / "manifest.json").write_text(json.dumps(manifest))
+    reseal(folder / "manifest.json")
 
 
 @pytest.mark.parametrize(

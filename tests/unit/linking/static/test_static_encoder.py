@@ -6,8 +6,9 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from manifests import reseal
 
-from biograft.artifacts import MANIFEST, hash_file
+from biograft.artifacts import MANIFEST
 from biograft.errors import ConfigError, StoreError
 from biograft.linking.dense.encoders import load_encoder
 from biograft.linking.static import StaticEncoder
@@ -146,17 +147,13 @@ def files_of(folder):
 
 
 def record_files(folder):
-    files = {
-        name: {"bytes": (folder / name).stat().st_size, "sha256": hash_file(folder / name)}
-        for name in files_of(folder)
-    }
-    damage_json(folder, MANIFEST, lambda content: content.update(files=files))
+    reseal(folder / MANIFEST)
 
 
 def test_a_changed_byte_is_found_by_its_hash(random_encoder, tmp_path):
     random_encoder().save_pretrained(tmp_path / "E")
     damage_weights(tmp_path / "E", "table", np.negative)
-    with pytest.raises(StoreError, match=r"table\.npy: its hash"):
+    with pytest.raises(StoreError, match=r"table\.npy: damaged \(its content"):
         StaticEncoder.from_pretrained(tmp_path / "E")
 
 

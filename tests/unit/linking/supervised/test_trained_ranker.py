@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from manifests import reseal
 
 from biograft.errors import OutputError, StoreError
 from biograft.linking import Linker
@@ -79,6 +80,7 @@ def test_an_index_of_another_kind_is_refused(ward, ranker):
 
 def change(path, **values):
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+    reseal(path)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,56 @@
+"""``biograft mcp``: the tools of a knowledge base for a language model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from biograft.cli.options import Index, Kb, Languages, Model, Threshold, split_languages
+from biograft.errors import ConfigError
+
+
+def mcp(
+    kb: Kb,
+    index: Index = None,
+    model: Model = None,
+    threshold: Threshold = None,
+    lang: Languages = "",
+    http: Annotated[
+        bool, typer.Option("--http", help="Listen at --port, at /mcp; default: stdio.")
+    ] = False,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST",
+            help="With --http: address to listen at; others than this machine are only answered "
+            "with --keys.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(metavar="N", min=1, max=65535, help="With --http: port.")
+    ] = 8081,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --http: keys that are accepted (biograft key new)."
+        ),
+    ] = None,
+) -> None:
+    """Give a language model tools to look up and check concepts (MCP).
+
+    The client starts this command and talks to it on standard input and output; with --http it
+    talks to http://127.0.0.1:8081/mcp. Texts are neither kept nor logged.
+    """
+    from biograft.serve.mcp import run_mcp
+
+    if not http and (keys is not None or host != "127.0.0.1"):
+        raise ConfigError(f"{'--keys' if keys is not None else '--host'}: needs --http")
+    settings = {
+        "model": model,
+        "threshold": threshold,
+        "languages": split_languages(lang) or None,
+    }
+    given = {key: value for key, value in settings.items() if value is not None}
+    run_mcp(kb, index, http=http, host=host, port=port, keys=keys, **given)

@@ -1,0 +1,27 @@
+"""Fingerprints of a store: hashes that tell whether what was made from it is still valid."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+
+from biograft.kb.store import KnowledgeBase
+
+
+def fingerprint(
+    base: KnowledgeBase, tables: Sequence[str], vocabularies: Iterable[Sequence[str]] = ()
+) -> str:
+    """Hash tables and vocabularies of a store; equal content gives equal hashes."""
+    digest = hashlib.sha256()
+    for table in tables:
+        name = f"{table}.arrow"
+        digest.update(f"{name} {base.manifest['files'][name]['sha256']}\n".encode())
+    for vocabulary in vocabularies:
+        digest.update(json.dumps(list(vocabulary)).encode())
+    return digest.hexdigest()
+
+
+def store_fingerprint(kb: KnowledgeBase) -> str:
+    """Hash the tables that an index depends on; equal content gives equal hashes."""
+    return fingerprint(kb, ("concepts", "ids", "names"))

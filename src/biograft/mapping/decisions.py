@@ -1,0 +1,389 @@
+"""Decisions on source terms: which concept each has, who decided it, and when.
+
+A file of decisions is a mapping set in SSSOM TSV (Simple Standard for Sharing Ontological
+Mappings): metadata as YAML in comment lines, then one row a decision.
+https://mapping-commons.github.io/sssom/
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import takewhile
+from pathlib import Path
+from typing import Annotated, Any
+
+import biograft
+from biograft.artifacts import new_file
+from biograft.config import AtLeast, Choice, Config, Ratio
+from biograft.errors import ConfigError, FormatError, nearest
+from biograft.linking.outputs.delimited import delimited_line
+from biograft.linking.outputs.output import encoded
+from biograft.mapping.curies import (
+    CODE,
+    CONCEPT,
+    EXTENSION,
+    KB,
+    ORCID,
+    PLACEHOLDER,
+    SOURCE,
+    TERM,
+    concept_curie,
+    concept_of,
+    is_orcid,
+    prefix_iri,
+    split_iri,
+    subject_curie,
+    subject_of,
+)
+from biograft.sources.files import read_lines
+from biograft.sources.format import SourceConfig
+from biograft.sources.table import read_cells
+
+PROPOSED, APPROVED, REJECTED, NIL = "proposed", "approved", "rejected", "nil"
+VERDICTS = (PROPOSED, APPROVED, REJECTED, NIL)
+RELATIONS = ("exact", "broad", "narrow", "close", "related")
+UNSPECIFIED_LICENSE = "https://w3id.org/sssom/license/unspecified"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision(Config):
+    """What was decided about one source term: that it means a concept, or does not, or none.
+
+    >>> Decision(term="hart atack", concept="D009203", verdict="approved", author="Ada").is_decided
+    True
+    """
+
+    term: str
+    code: str = ""
+    """Code of the term in its source."""
+    context: str = ""
+    """Further columns of the source that belong to the term, such as ``unit: mg/dL``."""
+    concept: str = ""
+    """Id of the concept; empty: no concept of the knowledge base (NIL)."""
+    name: str = ""
+    """Preferred name of the concept when it was decided."""
+    relation: Annotated[str, Choice(*RELATIONS)] = "exact"
+    """What the concept is to the term, as in SKOS; ``broad``: it is broader than the term."""
+    verdict: Annotated[str, Choice(*VERDICTS)] = PROPOSED
+    """``proposed`` by a program and not decided; ``approved``: the term means the concept;
+    ``rejected``: it does not; ``nil``: the knowledge base has no concept for it."""
+    author: str = ""
+    """Who decided: a name, or an ORCID such as ``orcid:0000-0002-1825-0097``. ``|`` separates
+    several."""
+    reviewer: str = ""
+    """Who checked the decision of the author, written in the same way."""
+    time: str = ""
+    """When it was decided, in UTC: ``2026-11-24T09:30:00Z``, or the date only."""
+    comment: str = ""
+    probability: Ratio | None = None
+    """Probability that the mapping is right."""
+    store: str = ""
+    """Version or fingerprint of the knowledge base."""
+    frequency: Annotated[int, AtLeast(1)] = 1
+    """Number of rows of the source that have the term."""
+
+    def __post_init__(self) -> None:
+        super(Decision, self).__post_init__()
+        if not self.term.strip() and not self.code.strip():
+            raise ConfigError("term: expected a term or a code, found neither")
+        if self.concept and self.verdict == NIL:
+            raise ConfigError(f"concept: expected none where the verdict is nil: {self.concept!r}")
+        if not self.concept and self.verdict in (APPROVED, REJECTED):
+            raise ConfigError(f"concept: expected an id where the verdict is {self.verdict}")
+        if self.verdict == PROPOSED and self.reviewer:
+            raise ConfigError("reviewer: expected none of what is only proposed")
+        if self.time and not is_time(self.time):
+            raise ConfigError(
+                f"time: expected a date, or a time as 2026-11-24T09:30:00Z, found {self.time!r}"
+            )
+        for name in ("term", "code", "context", "concept", "name", "author", "reviewer", "store"):
+            if _CONTROL.search(getattr(self, name)):
+                raise ConfigError(f"{name}: expected one line without control characters")
+        if _CONTROL.search(re.sub(r"[\n\t]", "", self.comment)):
+            raise ConfigError("comment: expected no control characters but tabs and line ends")
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether somebody decided it, and it is no proposal of a program."""
+        return self.verdict != PROPOSED
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is a date, or a time in UTC, as ISO 8601 has them."""
+    if not _TIME.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappingSet(Config):
+    """What is true of all decisions of a file."""
+
+    id: str = ""
+    """IRI of the set; empty: one that is made from its content."""
+    license: str = UNSPECIFIED_LICENSE
+    source: str = "source"
+    """Name or IRI of the vocabulary that the terms are of."""
+    kb: str = "kb"
+    """Name or IRI of the knowledge base."""
+    date: str = ""
+    """When it was mapped: date in UTC."""
+    justification: Annotated[
+        str, Choice("LexicalMatching", "SemanticSimilarityThresholdMatching", "CompositeMatching")
+    ] = "LexicalMatching"
+    """How proposals were found, in the words of SEMAPV (Semantic Mapping Vocabulary)."""
+
+
+_MANUAL = "ManualMappingCuration"
+_BY_PEOPLE = frozenset({_MANUAL, "MappingReview"})
+_PREDICATES: Mapping[str, str] = {
+    **{f"skos:{relation}Match": relation for relation in RELATIONS},
+    "owl:sameAs": "exact",
+    "owl:equivalentClass": "exact",
+    "rdfs:subClassOf": "broad",
+}
+"""Predicates and the relation that each stands for; any other is taken as ``related``."""
+_MANDATORY = ("predicate_id", "object_id", "mapping_justification")
+_COLUMNS = (
+    *("subject_id", "subject_label", "predicate_id", "predicate_modifier", "object_id"),
+    *("object_label", "mapping_justification", "author_id", "author_label", "reviewer_id"),
+    *("reviewer_label", "object_source_version", "mapping_date", "confidence", "comment"),
+    *("context", "decided_at", "frequency"),
+)
+_ALWAYS = frozenset({"subject_id", "subject_label", *_MANDATORY})
+"""Columns that are written even where they are empty."""
+_EXTENSIONS: Mapping[str, str] = {
+    "context": "xsd:string",
+    "decided_at": "xsd:dateTime",
+    "frequency": "xsd:integer",
+}
+"""Columns that SSSOM does not define, with their types."""
+_NAMESPACE = uuid.UUID("6f0c4f9e-3c07-4a43-9b4c-2f0c0a2b7d11")
+
+
+def write_decisions(
+    path: str | Path,
+    decisions: Iterable[Decision],
+    metadata: MappingSet | None = None,
+    *,
+    overwrite: bool = False,
+) -> int:
+    """Write decisions as SSSOM TSV; return their number. A failure leaves nothing.
+
+    >>> write_decisions("lab.sssom.tsv", [Decision(term="hart atack", verdict="nil")])
+    1
+    """
+    metadata = metadata or MappingSet()
+    rows = [_row(decision, metadata) for decision in decisions]
+    stores = {row["object_source_version"] for row in rows}
+    store = stores.pop() if len(stores) == 1 else ""
+    if store:  # said once, in the metadata
+        rows = [row | {"object_source_version": ""} for row in rows]
+    columns = [c for c in _COLUMNS if c in _ALWAYS or any(row[c] for row in rows)]
+    with new_file(Path(path), overwrite=overwrite) as file:
+        for line in _metadata_lines(metadata, store, rows, columns):
+            file.write(encoded(f"#{line}\n"))
+        file.write(encoded(delimited_line(columns, "\t")))
+        for row in rows:
+            file.write(encoded(delimited_line([row[column] for column in columns], "\t")))
+    return len(rows)
+
+
+def _row(decision: Decision, metadata: MappingSet) -> dict[str, str]:
+    author, reviewer = map(_person_columns, (decision.author, decision.reviewer))
+    justification = _MANUAL if decision.is_decided else metadata.justification
+    return {
+        "subject_id": subject_curie(decision.term, decision.code),
+        "subject_label": decision.term,
+        "predicate_id": f"skos:{decision.relation}Match",
+        "predicate_modifier": "Not" if decision.verdict == REJECTED else "",
+        "object_id": concept_curie(decision.concept),
+        "object_label": decision.name,
+        "mapping_justification": f"semapv:{justification}",
+        "author_id": author[0],
+        "author_label": author[1],
+        "reviewer_id": reviewer[0],
+        "reviewer_label": reviewer[1],
+        "object_source_version": decision.store,
+        "mapping_date": decision.time[:10],
+        "confidence": "" if decision.probability is None else repr(decision.probability),
+        "comment": decision.comment,
+        "context": decision.context,
+        "decided_at": decision.time if len(decision.time) > 10 else "",
+        "frequency": str(decision.frequency) if decision.frequency > 1 else "",
+    }
+
+
+def _person_columns(people: str) -> tuple[str, str]:
+    """Return people as ids if all have one, else as labels."""
+    return (people, "") if people and all(map(is_orcid, people.split("|"))) else ("", people)
+
+
+def _metadata_lines(
+    metadata: MappingSet, store: str, rows: list[dict[str, str]], columns: list[str]
+) -> list[str]:
+    """Return the metadata block as lines of YAML."""
+    import yaml
+
+    extensions = [column for column in columns if column in _EXTENSIONS]
+    (source_iri, source), (kb_iri, kb) = split_iri(metadata.source), split_iri(metadata.kb)
+    kb_prefix = (
+        SOURCE if kb_iri == source_iri else KB
+    )  # of two prefixes none has the IRI of another
+    local = {
+        SOURCE: source_iri,
+        kb_prefix: kb_iri,
+        CODE: f"{source_iri}{source}/code/",
+        TERM: f"{source_iri}{source}/term/",
+        CONCEPT: f"{kb_iri}{kb}/concept/",
+        ORCID: "https://orcid.org/",
+        EXTENSION: f"{PLACEHOLDER}extension/",
+    }
+    used = {SOURCE, kb_prefix, *_prefixes(rows), *([EXTENSION] if extensions else [])}
+    prefixes = {prefix: local.get(prefix) or prefix_iri(prefix) for prefix in sorted(used)}
+    content = "\n".join("\t".join(row.values()) for row in rows)
+    values: dict[str, Any] = {
+        "curie_map": prefixes,
+        "mapping_set_id": metadata.id or uuid.uuid5(_NAMESPACE, f"{metadata}\n{content}").urn,
+        "license": metadata.license,
+        "subject_source": f"{SOURCE}:{source}",
+        "object_source": f"{kb_prefix}:{kb}",
+        "object_source_version": store,
+        "mapping_tool": "biograft",
+        "mapping_tool_version": biograft.__version__,
+        "mapping_date": "" if any(row["mapping_date"] for row in rows) else metadata.date,
+        "extension_definitions": [
+            {"slot_name": name, "property": f"{EXTENSION}:{name}", "type_hint": _EXTENSIONS[name]}
+            for name in extensions
+        ],
+    }
+    filled = {key: value for key, value in values.items() if value}
+    text: str = yaml.safe_dump(filled, sort_keys=False, allow_unicode=True, width=1 << 20)
+    return text.splitlines()
+
+
+def _prefixes(rows: Iterable[Mapping[str, str]]) -> set[str]:
+    """Return the prefixes that the rows use and SSSOM does not have built in."""
+    used = {row[slot].partition(":")[0] for row in rows for slot in ("subject_id", "object_id")}
+    if any(row["author_id"] or row["reviewer_id"] for row in rows):
+        used.add(ORCID)
+    return used - {"sssom"}
+
+
+def read_metadata(path: str | Path) -> MappingSet:
+    """Read what an SSSOM file says of all its mappings."""
+    path = Path(path)
+    values = _metadata(path)
+    return MappingSet(
+        id=str(values.get("mapping_set_id", "")),
+        license=str(values.get("license", UNSPECIFIED_LICENSE)),
+        source=_expanded(values, "subject_source") or "source",
+        kb=_expanded(values, "object_source") or "kb",
+        date=str(values.get("mapping_date", "")),
+    )
+
+
+def _expanded(values: Mapping[str, Any], slot: str) -> str:
+    """Return a CURIE of the metadata as an IRI, or as a name where that is a placeholder."""
+    prefix, _, local = str(values.get(slot, "")).partition(":")
+    iri = f"{values.get('curie_map', {}).get(prefix, prefix)}{local}"
+    return iri.removeprefix(PLACEHOLDER)
+
+
+def _metadata(path: Path) -> dict[str, Any]:
+    """Read the metadata block, or the file beside an SSSOM file without one."""
+    import yaml
+
+    comments = takewhile(lambda line: line[1].startswith("#"), read_lines(path))
+    text = "\n".join(line[1:] for _, line in comments)
+    beside = path.with_suffix(".yml")
+    if not text and beside.is_file():
+        text, path = beside.read_text("utf-8"), beside
+    try:
+        values = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        problem = " ".join(str(error).split())
+        raise FormatError(f"its metadata is not valid YAML ({problem})", path=path) from error
+    if not isinstance(values, dict) or not isinstance(values.get("curie_map", {}), dict):
+        raise FormatError("its metadata has no names and values", path=path)
+    return values
+
+
+def read_decisions(path: str | Path) -> list[Decision]:
+    """Read the decisions, and proposals, of an SSSOM file.
+
+    Mappings that people made or reviewed are decisions; any other is ``proposed``.
+    """
+    path = Path(path)
+    values, rows = _metadata(path), list(_cells(path))
+    for slot in ("mapping_date", "object_source_version"):  # of all rows, or of each
+        if slot in values and not any(cells.get(slot) for _, cells in rows):
+            rows = [(line, cells | {slot: str(values[slot])}) for line, cells in rows]
+    return [_decision(path, line, cells) for line, cells in rows]
+
+
+def _cells(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the cells of each row by column."""
+    header: list[str] = []
+    for line, cells in read_cells(SourceConfig(path=path), quoted_tsv=True):
+        if not header:
+            header = [cell.strip() for cell in cells]
+            missing = [column for column in _MANDATORY if column not in header]
+            if missing or not {"subject_id", "subject_label"} & set(header):
+                raise FormatError(
+                    f"has no column {(missing or ['subject_id'])[0]!r}, which SSSOM has",
+                    path=path,
+                    line=line,
+                    remedy=nearest((missing or ["subject_id"])[0], header),
+                )
+            continue
+        if len(cells) != len(header):
+            raise FormatError(f"{len(cells)} cells, expected {len(header)}", path=path, line=line)
+        yield line, dict(zip(header, cells, strict=True))
+
+
+def _decision(path: Path, line: int, cells: Mapping[str, str]) -> Decision:
+    def cell(name: str) -> str:
+        return cells.get(name, "").strip()
+
+    term, code = subject_of(cell("subject_id"))
+    concept = concept_of(cell("object_id"))
+    reviewer = cell("reviewer_label") or cell("reviewer_id")
+    by_people = cell("mapping_justification").rpartition(":")[2] in _BY_PEOPLE or reviewer
+    try:
+        return Decision(
+            term=cell("subject_label") or term,
+            code=code,
+            context=cell("context"),
+            concept=concept,
+            name=cell("object_label"),
+            relation=_PREDICATES.get(cell("predicate_id"), "related"),
+            verdict=_verdict(concept, cell("predicate_modifier"), bool(by_people)),
+            author=cell("author_label") or cell("author_id"),
+            reviewer=reviewer,
+            time=cell("decided_at") or cell("mapping_date"),
+            comment=cell("comment"),
+            probability=float(cell("confidence")) if cell("confidence") else None,
+            store=cell("object_source_version"),
+            frequency=int(cell("frequency") or 1),
+        )
+    except (ConfigError, ValueError) as error:
+        raise FormatError(str(error), path=path, line=line) from error
+
+
+def _verdict(concept: str, modifier: str, by_people: bool) -> str:
+    if modifier == "Not":
+        return REJECTED
+    if not by_people:
+        return PROPOSED
+    return APPROVED if concept else NIL

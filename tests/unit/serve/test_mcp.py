@@ -1,0 +1,305 @@
+"""The MCP server by the client library: over stdio, over HTTP, with keys, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
+import httpx
+import uvicorn
+from anyio.from_thread import start_blocking_portal
+from mcp import Client, StdioServerParameters
+
+from biograft.errors import ConfigError
+from biograft.kb import BuildConfig, KnowledgeBase, build_starter, build_store
+from biograft.linking import Linker
+from biograft.mapping import map_terms
+from biograft.serve.concepts import ConceptAnswers
+from biograft.serve.engine import ServiceEngine
+from biograft.serve.keys import KeyFile
+from biograft.serve.mcp import TOOLS, create_mcp_server, http_app, run_mcp
+from biograft.serve.run import server_options
+from biograft.sources import SourceConfig
+
+NOTE = "Denies chest pain. Mother had type 2 diabetes."
+T2D = {"id": "D003924", "label": "Diabetes Mellitus, Type 2", "source": "disease.jsonl"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mcp") / "KB"
+    build_starter(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    """A server in this process."""
+    return create_mcp_server(folder)
+
+
+@pytest.fixture(scope="module")
+def portal():
+    with start_blocking_portal() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def client(folder, portal):
+    """A client of a process that was started as an assistant starts it."""
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "biograft", "mcp", "--kb", str(folder)],
+        env={**os.environ, "BIOGRAFT_LANG": "en"},
+    )
+    with portal.wrap_async_context_manager(Client(server)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ask(client, portal):
+    def call(tool, /, **arguments):
+        answer = portal.call(client.call_tool, tool, arguments)
+        assert not answer.is_error, answer.content[0].text
+        assert json.loads(answer.content[0].text) == answer.structured_content
+        return answer.structured_content
+
+    return call
+
+
+@pytest.fixture
+def refused(client, portal):
+    def call(tool, /, **arguments):
+        answer = portal.call(client.call_tool, tool, arguments)
+        assert answer.is_error
+        (content,) = answer.content
+        assert "\n" not in content.text
+        return content.text
+
+    return call
+
+
+def test_every_tool_says_what_to_do_and_limits_what_it_takes(client, portal):
+    tools = portal.call(client.list_tools).tools
+    assert tuple(tool.name for tool in tools) == TOOLS
+    for tool in tools:
+        assert len(tool.description) > 50
+        assert tool.annotations.read_only_hint
+        for name, schema in tool.input_schema["properties"].items():
+            text = json.dumps(schema)
+            bounded = ("maxLength", "maximum", "maxItems", "enum")
+            assert any(word in text for word in bounded), (tool.name, name)
+    assert "Never write a code from memory" in client.instructions
+
+
+def test_every_answer_names_its_version(ask, folder):
+    made_at = KnowledgeBase.open(folder).manifest["made_at"]
+    id_ = {"id": "D003924"}
+    arguments = {
+        **dict.fromkeys(TOOLS, id_),
+        "search": {"text": "flu"},
+        "is_a": {**id_, "ancestor": "D003920"},
+        "path": {**id_, "other": "D003920"},
+        "link_text": {"text": "flu"},
+        "map_terms": {"terms": ["flu"]},
+        "check": {"codes": [id_]},
+        "versions": {},
+    }
+    for tool in TOOLS:
+        assert ask(tool, **arguments[tool])["version"].startswith(made_at)
+
+
+def test_search_finds_names_and_says_what_was_left_out(ask):
+    found = ask("search", text="heart att")
+    assert found["concepts"][0]["id"] == "D009203"
+    assert found["concepts"][0]["evidence"]["name"] == "heart attack"
+    assert not found["truncated"]
+    assert ask("search", text="diab", limit=1)["truncated"]
+    assert ask("search", text="hart atack")["concepts"] == []
+
+
+def test_a_concept_and_its_names(ask):
+    found = ask("concept", id="MESH:D003924")
+    assert T2D.items() <= found.items()
+    assert found["parents"][0]["label"] == "Diabetes Mellitus"
+    chinese = ask("names", id="D003924", language="zh", limit=1)
+    assert [name["text"] for name in chinese["names"]] == ["2型糖尿病"]
+    assert (chinese["total"], chinese["truncated"]) == (4, True)
+
+
+def test_the_hierarchy(ask, folder):
+    kb = KnowledgeBase.open(folder)
+    below = ask("descendants", id="D003920")
+    assert [each["id"] for each in below["descendants"]] == kb.descendants("D003920")
+    above = ask("ancestors", id="D003924", limit=1)
+    assert [each["id"] for each in above["ancestors"]] == ["D003920"]
+    assert (above["total"], above["truncated"]) == (len(kb.ancestors("D003924")), True)
+    yes, no = (
+        ask("is_a", id="D003924", ancestor="D003920"),
+        ask("is_a", id="D003920", ancestor="D003924"),
+    )
+    assert (yes["is_a"], no["is_a"]) == (True, False)
+    assert [each["id"] for each in yes["evidence"]] == ["D003924", "D003920"]
+    way = ask("path", id="D003924", other="D003922")
+    assert way["common_ancestor"]["id"] == "D003920"
+    assert [each["id"] for each in way["up"] + way["down"][1:]] == ["D003924", "D003920", "D003922"]
+
+
+def test_neighbours_have_the_source_of_the_relation(ask, refused):
+    found = ask("neighbours", id="D003924", relation="located-in")
+    (pancreas,) = found["neighbours"]
+    assert (pancreas["id"], pancreas["evidence"]) == ("D010179", {"source": "disease.jsonl"})
+    every = ask("neighbours", id="D003924", limit=200)
+    assert every["total"] == len(every["neighbours"]) > 3
+    assert ask("neighbours", id="D003924", limit=3)["truncated"]
+    assert "no relation is called 'heals'; known: part-of" in refused(
+        "neighbours", id="D003924", relation="heals"
+    )
+
+
+def test_a_text_is_linked_as_by_the_linker(ask, folder):
+    found = ask("link_text", text=NOTE, k=1)
+    expected = Linker.open(folder)(NOTE).mentions
+    assert [(m["start"], m["concept"]["id"], m["status"]) for m in found["mentions"]] == [
+        (m.start, m.concept, m.status) for m in expected
+    ]
+    assert found["mentions"][1]["concept"]["evidence"][0]["name"] == "type 2 diabetes"
+    assert [len(m["candidates"]) for m in found["mentions"]] == [1, 1]
+    assert ask("link_text", text=NOTE, limit=1)["truncated"]
+
+
+def test_terms_are_mapped_as_by_map_terms(ask, folder):
+    terms = ["hart atack", "zzz qqq", "Hart  atack"]
+    found = ask("map_terms", terms=terms, k=2)["terms"]
+    expected = list(map_terms(Linker.open(folder), terms))
+    ids = [each["concept"] and each["concept"]["id"] for each in found]
+    assert ids == [each.concept for each in expected] == ["D009203", None]
+    assert [each["flag"] for each in found] == ["", "nil"]
+    assert [len(each["others"]) for each in found] == [1, len(expected[1].others[:2])]
+
+
+def test_check_tells_invented_codes_from_right_ones(ask):
+    codes = [
+        ("D003924", "diabetes mellitus, type 2"),
+        ("D003924", "2型糖尿病"),
+        ("D003924", "type 2 diabetes"),
+        ("D003924", "asthma"),
+        ("D003924", "sweet fever"),
+        ("D999999", "hart atack"),
+        ("MESH:D003924", ""),
+    ]
+    checked = ask("check", codes=[{"id": id_, "label": label} for id_, label in codes])
+    found = checked["codes"]
+    assert [each["status"] for each in found] == [
+        *("preferred", "synonym", "synonym", "label_of_another", "unknown_label"),
+        *("unknown_id", "no_label"),
+    ]
+    assert checked["n_wrong"] == 3
+    assert found[2]["evidence"]["name"] == "type 2 diabetes"
+    assert [each["label"] for each in found[3]["label_belongs_to"]] == ["Asthma"]
+    assert found[5]["concept"] is None
+    assert found[5]["suggestions"][0]["id"] == "D009203"
+    assert found[6]["concept"] == T2D
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("concept", {"id": "D999999"}, "no concept has the id 'D999999'"),
+        ("search", {"text": "a", "limit": 1000}, "limit: Input should be less than or equal to"),
+        ("check", {"codes": [{"id": "D1", "code": "x"}]}, "codes.0.code: Extra inputs"),
+        ("link_text", {"text": "x" * 50_001}, "text: String should have at most 50000"),
+        ("invent", {}, "Unknown tool: invent"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(refused, tool, arguments, message):
+    assert message in refused(tool, **arguments)
+
+
+def test_a_bug_tells_a_client_nothing(server, portal, monkeypatch, caplog):
+    def fail(*_):
+        raise ValueError("patient Smith")
+
+    monkeypatch.setattr(ConceptAnswers, "concept", fail)
+    with portal.wrap_async_context_manager(Client(server)) as opened:
+        answer = portal.call(opened.call_tool, "concept", {"id": "D003924"})
+    assert answer.content[0].text == "internal error; it was logged"
+    assert "ValueError in the tool concept" in caplog.text
+    assert "Smith" not in caplog.text
+
+
+def test_codes_of_other_vocabularies(tmp_path):
+    concepts = [
+        {
+            "id": "C1",
+            "name": "Fever",
+            "ids": [{"id": "HP:0001945", "kind": "alternate"}, {"id": "ICD10:R50", "kind": "xref"}],
+        }
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, concepts)))
+    build_store(BuildConfig(sources=(SourceConfig(path=tmp_path / "a.jsonl"),)), tmp_path / "KB")
+    answers = ConceptAnswers(ServiceEngine.open(tmp_path / "KB"))
+    found = answers.cross_references("C1", 10)
+    assert [(each["id"], each["kind"]) for each in found["codes"]] == [
+        ("C1", "primary"),
+        ("HP:0001945", "alternate"),
+        ("ICD10:R50", "cross-reference"),
+    ]
+    assert found["codes"][1]["system"] == "http://human-phenotype-ontology.org"
+    assert answers.cross_references("ICD10:R50", 10)["referred_to_by"][0]["id"] == "C1"
+    statuses = [
+        each["status"]
+        for each in answers.check(
+            [("ICD10:R50", "Fever"), ("HP:1945", "Fever"), ("HP:0001945", "Fever")]
+        )["codes"]
+    ]
+    assert statuses == ["cross_reference", "unknown_id", "preferred"]
+
+
+class _Server:
+    """An application served in a thread of this process."""
+
+    def __init__(self, app):
+        self._server = uvicorn.Server(uvicorn.Config(app, **server_options("127.0.0.1", 0)))
+        self._server.install_signal_handlers = lambda: None
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        while not self._server.started:
+            time.sleep(0.01)
+        port = self._server.servers[0].sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{port}/mcp"
+
+    def __exit__(self, *_):
+        self._server.should_exit = True
+        self._thread.join()
+
+
+def test_over_http(server, portal):
+    with (
+        _Server(http_app(server)) as url,
+        portal.wrap_async_context_manager(Client(url)) as opened,
+    ):
+        answer = portal.call(opened.call_tool, "concept", {"id": "D003924"})
+        assert T2D.items() <= answer.structured_content.items()
+        elsewhere = httpx.post(url, json={}, headers={"host": "evil.example"})
+        assert elsewhere.status_code in (403, 421)
+
+
+def test_keys_are_asked_for_over_http(server, tmp_path):
+    key = KeyFile.open(tmp_path / "keys.toml", create=True).add("assistant", "read")
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    accept = {"accept": "application/json, text/event-stream"}
+    with _Server(http_app(server, keys=tmp_path / "keys.toml")) as url:
+        assert httpx.post(url, json=body, headers=accept).status_code == 401
+        known = {**accept, "authorization": f"Bearer {key}"}
+        assert httpx.post(url, json=body, headers=known).status_code != 401
+    with pytest.raises(ConfigError, match="--host"):
+        run_mcp("KB", http=True, host="0.0.0.0")
