@@ -45,6 +45,7 @@ from biograft.cli.options import (
     Overwrite,
     Quiet,
     Search,
+    Sheet,
     Similarity,
     SkipErrors,
     StopFile,
@@ -76,6 +77,7 @@ def link(
     encoding: Encoding = "utf-8",
     column: Column = "",
     id_column: IdColumn = "",
+    sheet: Sheet = "",
     mentions: Annotated[
         str | None,
         typer.Option(
@@ -147,7 +149,7 @@ def link(
         raise ConfigError(f"--terms: takes each line as a mention; leave {other} out")
     reading: dict[str, str | bool] = {
         "format": form, "encoding": encoding, "column": column, "id_column": id_column,
-        "skip_errors": skip_errors,
+        "sheet": sheet, "skip_errors": skip_errors,
     }  # fmt: skip
     texts = LinkInputs(inputs, reading, terms)
     to = choose_output(to, out, as_json=as_json)

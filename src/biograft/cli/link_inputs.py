@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _STDIN = "-"
 _FILE_SUFFIXES = (
     *(".txt", ".md", ".gz", ".zip", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xml"),
-    *(".pubtator", ".conll", ".ann"),
+    *(".pubtator", ".conll", ".ann", ".xlsx", ".parquet", ".html", ".htm", ".docx", ".pdf"),
 )
 """An argument without whitespace that ends so must be a file."""
 
@@ -35,6 +35,8 @@ class LinkInputs:
     def __post_init__(self) -> None:
         if any(value and value != "utf-8" for value in self.config.values()):
             _input_config(self.config)  # refuse what is wrong before the linker is opened
+        if self.config.get("column") and self.given and not any(map(_is_file, self.given)):
+            raise ConfigError("--column: is for tables, and a text was given; name a file instead")
 
     def documents(self) -> Iterator[Document]:
         """Read the documents in order; only files are recognised, a text is taken as it is."""

@@ -186,13 +186,17 @@ Column = Annotated[
     typer.Option(
         "--column",
         metavar="NAME",
-        help="For CSV, TSV and JSON lines: the column of the texts, by name or as #1; a row is "
-        "a document.",
+        help="For CSV, TSV, JSON lines, XLSX and Parquet: the column of the texts, by name or as "
+        "#1; a row is a document.",
     ),
 ]
 IdColumn = Annotated[
     str,
     typer.Option("--id-column", metavar="NAME", help="With --column: the column of the ids."),
+]
+Sheet = Annotated[
+    str,
+    typer.Option("--sheet", metavar="NAME", help="For XLSX: the sheet; default: the first."),
 ]
 SkipErrors = Annotated[
     bool,

@@ -21,6 +21,18 @@ from biograft.config import Config
 from biograft.corpus.formats.format import DocumentFormat
 from biograft.corpus.formats.registry import DOCUMENT_FORMATS
 from biograft.corpus.formats.tokenised import is_tag
+from biograft.corpus.rich_text import (
+    DOCX,
+    HTML,
+    docx_text,
+    html_charset,
+    html_text,
+    is_html,
+    packed_kind,
+    refuse_binary,
+    refuse_packed,
+)
+from biograft.corpus.tables import Row, binary_table, read_table
 from biograft.corpus.virtual_files import (
     STDIN,
     UTF_8,
@@ -42,12 +54,12 @@ from biograft.errors import (
 )
 from biograft.sources.files import exists, is_empty, read_head, read_lines, read_text, refuse_utf16
 from biograft.sources.format import Probe
-from biograft.sources.json_files import peek_object, read_objects
 from biograft.sources.log import ReadLog
-from biograft.text import whole_number
 
 TEXT, TABLE = "text", "table"
-"""Formats beside those of documents: plain text, and a column of a table (CSV, TSV, JSON lines)."""
+"""Formats beside those of documents and of ``rich_text``: plain text, and a column of a table."""
+_WHOLE = (TEXT, HTML, DOCX)
+"""Formats whose files are one document."""
 _TAGGED = ("char-tags", "conll", "conll-iob1", "conll-iobes")
 """Formats that plain lines resemble by chance: "Hepatitis B" looks like a token and its tag."""
 _MIN_TAGGED = 10
@@ -64,11 +76,6 @@ _BY_SUFFIX = {
 _MARKUP = re.compile(r"\s*(?:<\?xml|<!DOCTYPE|\{\s*[\"}]|\[\s*[\{\[\"])", re.IGNORECASE)
 _TABLE_SUFFIXES = (".csv", ".tsv")
 _STRUCTURED_SUFFIXES = (".json", ".xml", ".ann", *_TABLE_SUFFIXES)
-_BINARY = {
-    b"%PDF": "a PDF",
-    b"\xd0\xcf\x11\xe0": "an Office document",
-    b"{\\rtf": "a document in RTF",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +87,11 @@ class InputConfig(Config):
     encoding: str = UTF_8
     """Encoding of all files; XML files state their own."""
     column: str = ""
-    """For tables (CSV, TSV, JSON lines): the column or key that holds the texts."""
+    """For tables (CSV, TSV, JSON lines, XLSX, Parquet): the column that holds the texts."""
     id_column: str = ""
     """For tables: the column that holds the ids of documents; empty: numbers of lines."""
+    sheet: str = ""
+    """For XLSX: the name of the sheet; empty: the first."""
     lines: bool = False
     """Whether each line of plain text is a document, or the whole file."""
     skip_errors: bool = False
@@ -90,7 +99,7 @@ class InputConfig(Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        known = (TEXT, TABLE, *DOCUMENT_FORMATS)
+        known = (*_WHOLE, TABLE, *DOCUMENT_FORMATS)
         if self.format and self.format not in known:
             raise ConfigError(
                 f"--format: no format is called {self.format!r}; {nearest(self.format, known)}"
@@ -101,8 +110,9 @@ class InputConfig(Config):
             raise ConfigError(
                 f"--column: is for tables, not for {self.format}; leave one of them out"
             )
-        if self.id_column and not self.column:
-            raise ConfigError("--id-column: name the column that holds the texts, too (--column)")
+        for option, value in (("--id-column", self.id_column), ("--sheet", self.sheet)):
+            if value and not self.column:
+                raise ConfigError(f"{option}: name the column that holds the texts, too (--column)")
         try:
             b"".decode(self.encoding)
             codecs.getincrementaldecoder(self.encoding)
@@ -128,9 +138,14 @@ class InputFile:
     @property
     def source(self) -> Path:
         """The path that readers take: of UTF-8."""
-        if self.config.is_utf8 or self.path.is_dir() or _states_encoding(self.path):
+        if self.path.is_dir() or self.form == DOCX or binary_table(self.path):
             return self.path
-        return transcoded(self.path, self.config.encoding)
+        encoding = self.config.encoding
+        if self.config.is_utf8 and self.form == HTML:
+            encoding = _html_encoding(self.path)
+        if codecs.lookup(encoding).name == UTF_8 or _states_encoding(self.path):
+            return self.path
+        return transcoded(self.path, encoding)
 
     @property
     def is_local(self) -> bool:
@@ -190,7 +205,7 @@ def _walk(path: Path) -> Iterator[Path]:
     """Yield the files of a path: below a folder sorted by name, of a zip its members."""
     if path.is_dir():
         yield from _walk_folder(path)
-    elif is_zip(path):
+    elif is_zip(path) and not packed_kind(path):
         yield from zip_members(path)
     else:
         yield path
@@ -229,19 +244,41 @@ def recognise(path: Path, config: InputConfig) -> tuple[str, str]:
         if config.column or config.format not in ("", "brat"):
             raise _mismatch(path, "brat", config)
         return "brat", ""
+    if kind := packed_kind(path):
+        refuse_packed(path, kind)
+        return _decide_binary(path, kind, config), ""
+    if kind := binary_table(path):
+        return _decide_binary(path, kind, config), ""
     if is_empty(path):
         return TABLE if config.column else TEXT, ""
     if config.format == "brat":
         raise InputError("is a file, brat has folders", path=path, remedy="name the folder")
     raw = read_head(path)
-    for magic, what in _BINARY.items():
-        if raw.startswith(magic):
-            raise UnrecognisedError(f"is {what}", path=path, remedy="convert it to text first")
+    refuse_binary(path, raw, is_utf8=config.is_utf8)
     if config.is_utf8:
         refuse_utf16(raw, path)
     file = InputFile(path, "", config)
     head = raw if config.is_utf8 else read_head(file.source)
     return _decide(Probe(path, head), config)
+
+
+def _decide_binary(path: Path, kind: str, config: InputConfig) -> str:
+    """Decide how to read a Word document, or a table that is no text."""
+    if kind != DOCX:
+        if not config.column:
+            raise _unnamed_column(path)
+        return TABLE
+    if config.column or config.format not in ("", DOCX):
+        raise _mismatch(path, DOCX, config)
+    return DOCX
+
+
+def _unnamed_column(path: Path, otherwise: str = "") -> UnrecognisedError:
+    return UnrecognisedError(
+        "is a table",
+        path=path,
+        remedy=f"name the column that holds the texts (--column){otherwise}",
+    )
 
 
 def _decide(probe: Probe, config: InputConfig) -> tuple[str, str]:
@@ -254,22 +291,27 @@ def _decide(probe: Probe, config: InputConfig) -> tuple[str, str]:
     if config.format == TEXT:
         return TEXT, f"looks like {found}; read as plain text, as --format says" if found else ""
     if config.format:
-        alike = any({found, config.format} <= group for group in _ALIKE)
-        if found and not alike and not DOCUMENT_FORMATS.load(config.format).recognise(probe):
-            raise _mismatch(probe.path, found, config)
+        if found != config.format and not _may_be(config.format, found, probe):
+            raise _mismatch(probe.path, found or "text", config)
         return config.format, ""
-    if found:
-        return found, ""
+    return found or _by_suffix(probe), ""
+
+
+def _may_be(named: str, found: str, probe: Probe) -> bool:
+    """Whether a file may have the format that is named, where another, or none, is recognised."""
+    if named in _WHOLE:
+        return named == HTML and not found
+    alike = any({found, named} <= group for group in _ALIKE)
+    return not found or alike or DOCUMENT_FORMATS.load(named).recognise(probe)
+
+
+def _by_suffix(probe: Probe) -> str:
+    """Return the format of content that shows none; refuse a table, and markup of any kind."""
     suffix = _suffix(probe.path)
     if suffix in _BY_SUFFIX:
-        return _BY_SUFFIX[suffix], ""
+        return _BY_SUFFIX[suffix]
     if suffix in _TABLE_SUFFIXES:
-        raise UnrecognisedError(
-            "is a table",
-            path=probe.path,
-            remedy="name the column that holds the texts (--column), or read it as plain text "
-            "(--format text)",
-        )
+        raise _unnamed_column(probe.path, ", or read it as plain text (--format text)")
     if suffix in _STRUCTURED_SUFFIXES or _MARKUP.match(probe.text):
         raise UnrecognisedError(
             "no reader of documents knows this content",
@@ -278,11 +320,13 @@ def _decide(probe: Probe, config: InputConfig) -> tuple[str, str]:
             remedy="name its format (--format), the key of the texts of JSON lines (--column), or "
             "read it as plain text (--format text)",
         )
-    return TEXT, ""
+    return TEXT
 
 
 def _recognised(probe: Probe) -> str:
     """Return the format of documents that a probe shows; empty for text and what is unknown."""
+    if is_html(probe.text):
+        return HTML
     for name, form in DOCUMENT_FORMATS.load_all():
         if form.recognise(probe) and (name not in _TAGGED or _is_tagged(probe)):
             return name
@@ -311,6 +355,15 @@ def _mismatch(path: Path, found: str, config: InputConfig) -> InputError:
     )
 
 
+def _html_encoding(path: Path) -> str:
+    """Return the encoding that a page states, or UTF-8."""
+    stated = html_charset(read_head(path))
+    try:
+        return codecs.lookup(stated).name if stated else UTF_8
+    except LookupError:
+        return UTF_8
+
+
 def _states_encoding(path: Path) -> bool:
     """Whether a file is XML, which states its own encoding."""
     head = read_head(path)[:200]
@@ -321,9 +374,9 @@ def read_input(file: InputFile, log: ReadLog | None = None) -> Iterator[Document
     """Read the documents of one file; records that are wrong are counted in the log."""
     log = log or ReadLog(file.path)
     with _advising(file.path, file.config):
-        if not file.path.is_dir() and is_empty(file.path):
+        if file.form in (TEXT, TABLE) and not binary_table(file.path) and is_empty(file.path):
             yield from () if file.config.lines or file.form == TABLE else [Document(_id(file), "")]
-        elif file.form == TEXT:
+        elif file.form in _WHOLE:
             yield from _lines(file) if file.config.lines else [_whole(file)]
         elif file.form == TABLE:
             yield from _rows(file, log)
@@ -355,9 +408,15 @@ def _id(file: InputFile) -> str:
 
 def _whole(file: InputFile) -> Document:
     """Read a file as one document."""
+    return Document(_id(file), _text(file))
+
+
+def _text(file: InputFile) -> str:
+    if file.form == DOCX:
+        return docx_text(file.path)
     text = read_text(file.source)
     _refuse_nul(text, file.path)
-    return Document(_id(file), text)
+    return html_text(text) if file.form == HTML else text
 
 
 def _refuse_nul(text: str, path: Path) -> None:
@@ -372,7 +431,9 @@ def _refuse_nul(text: str, path: Path) -> None:
 
 def _lines(file: InputFile) -> Iterator[Document]:
     """Read each line that is not empty as a document."""
-    for number, line in read_lines(file.source):
+    is_plain = file.form == TEXT
+    lines = read_lines(file.source) if is_plain else enumerate(_text(file).split("\n"), 1)
+    for number, line in lines:
         if line.strip():
             yield Document(f"{_id(file)}:{number}", line)
 
@@ -380,7 +441,8 @@ def _lines(file: InputFile) -> Iterator[Document]:
 def _rows(file: InputFile, log: ReadLog) -> Iterator[Document]:
     """Read a column of a table, one document a row; rows without text are left out."""
     config = file.config
-    for line, cells in _cells(file, log):
+    names = [config.column, *([config.id_column] if config.id_column else [])]
+    for line, cells in read_columns(file, names, log):
         text = cells[config.column]
         if not text.strip():
             log.filter("a row without text")
@@ -389,61 +451,11 @@ def _rows(file: InputFile, log: ReadLog) -> Iterator[Document]:
         yield Document(identifier or f"{_id(file)}:{line}", text)
 
 
-def _cells(file: InputFile, log: ReadLog) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the wanted cells of each row of a CSV, a TSV, or JSON lines."""
-    source, config = file.source, file.config
-    wanted = [config.column, *([config.id_column] if config.id_column else [])]
-    first = next((line for _, line in read_lines(source) if line.strip()), "")
-    if peek_object(first) or first.lstrip().startswith("{"):
-        for row in read_objects(source, log):
-            cells = {key: row.value.get(key) for key in wanted}
-            if not isinstance(cells[config.column], str):
-                log.reject(f"the key {config.column!r} holds no text", row.line, row.text)
-                continue
-            yield row.line, {key: "" if v is None else str(v) for key, v in cells.items()}
-        return
-    yield from _table_cells(source, wanted, log)
-
-
-def _table_cells(
-    source: Path, wanted: Sequence[str], log: ReadLog
-) -> Iterator[tuple[int, dict[str, str]]]:
-    from biograft.sources.format import SourceConfig
-    from biograft.sources.table import read_cells
-
-    log.opened(source)
-    positions: dict[str, int] = {}
-    n_cells = 0
-    for line, cells in read_cells(SourceConfig(path=source), quoted_tsv=True):
-        if not positions:
-            header = [cell.strip() for cell in cells]
-            positions = {name: _position(name, header, source, line) for name in wanted}
-            n_cells = len(cells)
-            if not all(name.startswith("#") for name in wanted):
-                continue
-        log.read()
-        if len(cells) != n_cells:
-            log.reject(
-                f"{len(cells)} cells, expected {n_cells}", line, "\t".join(cells), path=source
-            )
-            continue
-        yield line, {name: cells[position] for name, position in positions.items()}
-
-
-def _position(name: str, header: Sequence[str], path: Path, line: int) -> int:
-    """Return the position of a column by its name in the header, or by its number (``#1``)."""
-    number = whole_number(name[1:]) if name.startswith("#") else None
-    if number and number <= len(header):
-        return number - 1
-    if header.count(name) != 1:
-        raise FormatError(
-            f"column {name!r} occurs {header.count(name)} times in the header",
-            path=path,
-            line=line,
-            text=",".join(header),
-            remedy=nearest(name, header),
-        )
-    return header.index(name)
+def read_columns(file: InputFile, columns: Sequence[str], log: ReadLog) -> Iterator[Row]:
+    """Read columns of a table, the first of which holds text: line and cells of each row."""
+    with _advising(file.path, file.config):
+        if binary_table(file.path) or not is_empty(file.path):
+            yield from read_table(file.source, columns, log, sheet=file.config.sheet)
 
 
 def read_texts(

@@ -109,6 +109,7 @@ class Linker:
         generators = self.search.weights if self.search else ()
         self.nil = NilThreshold(self.threshold, calibration, ranker, tuple(generators))
         """Says which answers are NIL."""
+        self.nil.check(self.config.threshold)
         self._explainer = (
             Explainer(kb, self.search, self.nil, limits) if self.config.explain else None
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from biograft.errors import ConfigError
 from biograft.linking.calibration import Calibration
 from biograft.linking.candidates import Candidate
 from biograft.linking.rankers import CandidateRanker
@@ -44,6 +45,17 @@ class NilThreshold:
     calibration: Calibration | None
     ranker: CandidateRanker | None
     generators: tuple[str, ...]
+
+    def check(self, threshold: float | None) -> None:
+        """Refuse a threshold that no answer, or every answer, has: scores of search are ratios."""
+        of_ranker = self.ranker is not None and self.calibration is None
+        if threshold is None or of_ranker or not set(self.generators) <= {"lexical", "dense"}:
+            return
+        if not 0 <= threshold <= 1:
+            what = "score" if self.calibration is None else "probability"
+            raise ConfigError(
+                f"threshold: expected a {what} from 0 to 1, found {threshold}; 0 answers always"
+            )
 
     def threshold_of(self, form: str) -> float | None:
         """Return the threshold for a text; None if every answer counts.

@@ -33,7 +33,7 @@ from biograft.records import (
     RelationRecord,
     TypeRecord,
 )
-from biograft.sources.format import Format, Item, Probe, SourceConfig
+from biograft.sources.format import Format, Item, Probe, SourceConfig, look_at
 from biograft.sources.json_files import peek_object, read_objects
 from biograft.sources.log import ReadLog
 
@@ -43,14 +43,18 @@ _CUT = re.compile(r'\s*\{\s*"id"\s*:\s*".*?"names?"\s*:')
 """The beginning of a first line that is longer than the probe."""
 
 
+_SUFFIXES = (".jsonl", ".jsonl.gz")
+
+
 class _MalformedError(Exception):
     """A line is JSON but not a concept."""
 
 
 def recognise(probe: Probe) -> bool:
-    """JSON objects, one a line, each with an id and a name; or a folder of ``.jsonl`` files."""
+    """JSON objects, one a line, each with an id and a name; or a folder of such files."""
     if probe.members:
-        return any(name.endswith((".jsonl", ".jsonl.gz")) for name in probe.members)
+        names = sorted(name for name in probe.members if name.endswith(_SUFFIXES))
+        return bool(names) and recognise(look_at(probe.path / names[0]))
     if "\n" not in probe.text and _CUT.match(probe.text):
         return True
     lines = probe.lines(3)
@@ -82,7 +86,7 @@ def read(config: SourceConfig, log: ReadLog) -> Iterator[Item]:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    files = sorted(p for p in path.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz")))
+    files = sorted(p for p in path.iterdir() if p.name.endswith(_SUFFIXES))
     if not files:
         raise InputError("holds no .jsonl file", path=path, remedy="name a folder that does")
     return files

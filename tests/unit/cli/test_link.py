@@ -269,6 +269,8 @@ def test_json_lines_and_documents_on_standard_input(run):
 def test_tables(run, write):
     path = write("notes.csv", "pid,note\n1,flu\n2,fever\n")
     assert "--column" in str(run(path).exception)
+    on_text = str(run("a text", "--column", "note").exception)  # formerly ignored
+    assert "--column: is for tables, and a text was given" in on_text
     done = documents(run(path, "--json", "--column", "note", "--id-column", "pid"))
     assert [(d["id"], d["mentions"][0]["concept"]) for d in done] == [("1", "D1"), ("2", "D2")]
     terms = write("terms.tsv", "code\tterm\nA\tinfluensa\n")

@@ -265,6 +265,9 @@ def test_what_cannot_be_opened(kb, store_of, tmp_path):
         Linker.open(kb, treshold=1)
     with pytest.raises(ConfigError, match="threshold: expected a number, found nan"):
         Linker.open(kb, threshold=float("nan"))
+    for wrong in (5, -0.1):  # formerly accepted, although scores are from 0 to 1
+        with pytest.raises(ConfigError, match="threshold: expected a score from 0 to 1, found"):
+            Linker.open(kb, threshold=wrong)
     with pytest.raises(ConfigError, match="k: expected at least 1"):
         LinkerConfig(k=0)
     with pytest.raises(ConfigError, match="k: expected at least 1, found 0"):

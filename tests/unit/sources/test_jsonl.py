@@ -16,6 +16,7 @@ from biograft.records import (
     TypeRecord,
 )
 from biograft.sources import Probe
+from biograft.sources.format import look_at
 from biograft.sources.jsonl import recognise
 
 
@@ -211,7 +212,17 @@ def test_recognised_by_id_and_name(tmp_path, text, answer):
 
 
 @pytest.mark.parametrize(
-    ("members", "answer"), [({"a.jsonl", "x"}, True), ({"a.jsonl.gz"}, True), ({"a.json"}, False)]
+    ("name", "line", "answer"),
+    [
+        ("a.jsonl", {"id": "D1", "name": "Flu"}, True),
+        ("a.jsonl.gz", {"id": "D1", "names": ["Flu"]}, True),
+        ("a.jsonl", {"id": "1", "text": "No fever."}, False),
+        ("a.json", {"id": "D1", "name": "Flu"}, False),
+    ],
 )
-def test_a_folder_is_recognised_by_its_members(tmp_path, members, answer):
-    assert recognise(Probe(tmp_path, b"", frozenset(members))) is answer
+def test_a_folder_is_recognised_by_what_its_files_hold(tmp_path, name, line, answer):
+    """Formerly any folder with a .jsonl file was taken for one of concepts."""
+    data = json.dumps(line).encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    (tmp_path / "README").write_text("x")
+    assert recognise(look_at(tmp_path)) is answer
