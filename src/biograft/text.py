@@ -52,3 +52,14 @@ def normalise(text: str) -> str:
         folded = unicodedata.normalize("NFKC", plain.casefold())
     key = " ".join(folded.translate(_TABLE).split())
     return key or " ".join(folded.split()) or folded
+
+
+def term_key(text: str) -> str:
+    """Return what terms that differ in case and whitespace only have in common.
+
+    Punctuation counts, unlike in :func:`normalise`: *Rh +* is not *Rh -*.
+
+    >>> term_key(" Rh  +") == term_key("rh +")
+    True
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
