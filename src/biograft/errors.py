@@ -9,6 +9,7 @@
     |-- StoreError                a knowledge base folder is missing, damaged or of another version
     |-- OutputError               the result cannot be written (exists already, disk full)
     |-- NotFoundError             an id, a name or a registry entry that does not exist
+    |-- ConflictError             somebody else changed it meanwhile, or must do it
     `-- MissingExtraError         a package of an optional extra is not installed
 
 A message says what was found, what was expected, and what to do. Any other exception that
@@ -75,6 +76,10 @@ class OutputError(BiograftError):
 
 class NotFoundError(BiograftError):
     """An id, a name or a registry entry that does not exist."""
+
+
+class ConflictError(BiograftError):
+    """What is to be changed was changed by somebody else, or needs somebody else."""
 
 
 class MissingExtraError(BiograftError):

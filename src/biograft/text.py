@@ -65,3 +65,14 @@ def whole_number(text: str) -> int | None:
     (42, None, None)
     """
     return int(text) if len(text) <= _MAX_DIGITS and text.isascii() and text.isdecimal() else None
+
+
+def term_key(text: str) -> str:
+    """Return what terms that differ in case and whitespace only have in common.
+
+    Punctuation counts, unlike in :func:`normalise`: *Rh +* is not *Rh -*.
+
+    >>> term_key(" Rh  +") == term_key("rh +")
+    True
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

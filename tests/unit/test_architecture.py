@@ -34,7 +34,7 @@ STAGES = {package: level for level, packages in enumerate(LEVELS) for package in
 HEAVY = (
     *("numpy", "polars", "pyarrow", "scipy", "numba", "pyoxigraph"),
     *("torch", "transformers", "accelerate", "safetensors", "matplotlib", "faiss"),
-    *("rapidfuzz", "gensim", "opencc", "fastapi", "uvicorn", "prometheus_client"),
+    *("rapidfuzz", "gensim", "opencc", "fastapi", "uvicorn", "prometheus_client", "sqlalchemy"),
 )
 
 

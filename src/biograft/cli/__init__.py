@@ -29,6 +29,7 @@ _COMMANDS = {
     "index": "index:index",
     "link": "link:link",
     "map": "map:map_column",
+    "review": "review:app",
     "evaluate": "evaluate:app",
     "pretrain": "pretrain:pretrain",
     "finetune": "finetune:finetune",

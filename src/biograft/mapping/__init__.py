@@ -14,6 +14,20 @@ if TYPE_CHECKING:
         read_metadata as read_metadata,
         write_decisions as write_decisions,
     )
+    from biograft.mapping.review import ReviewStore as ReviewStore
+    from biograft.mapping.review_files import (
+        export_decisions as export_decisions,
+        export_review as export_review,
+        import_review as import_review,
+    )
+    from biograft.mapping.review_records import (
+        BulkResult as BulkResult,
+        ReviewFilter as ReviewFilter,
+        ReviewItem as ReviewItem,
+        ReviewTerm as ReviewTerm,
+        SuggestedConcept as SuggestedConcept,
+        TermDecision as TermDecision,
+    )
     from biograft.mapping.table import write_mapping as write_mapping
     from biograft.mapping.terms import (
         SourceTerm as SourceTerm,

@@ -45,6 +45,10 @@ def test_command_names():
         "probe": ("cloze", "attention", "similarity"),
         "replicate": ("list", "run", "report"),
         "key": ("new", "remove", "list"),
+        "review": (
+            *("import", "list", "approve", "reject", "nil", "comment"),
+            *("undo", "history", "status", "export"),
+        ),
     }
     others = ("demo", "index", "link", "map", "pretrain", "finetune", "check", "serve", "mcp")
     expected = {(group, name) for group, names in groups.items() for name in names}

@@ -1,0 +1,442 @@
+"""``biograft review``: mapped terms decided by people: import, list, decide, undo, export."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from biograft.cli.options import REJECTED, Encoding, Json, Overwrite, print_json
+from biograft.errors import ConfigError, MissingExtraError
+from biograft.terminal import visible
+
+if TYPE_CHECKING:
+    from biograft.mapping import BulkResult, ReviewFilter, ReviewItem, ReviewStore
+
+app = typer.Typer(no_args_is_help=True, help="Decide about mapped terms, alone or with colleagues.")
+
+Database = Annotated[
+    str,
+    typer.Option("--review", metavar="DB", help="Review: a file (SQLite), or a postgresql:// URL."),
+]
+Queue = Annotated[str, typer.Option(metavar="NAME", help="Queue of the review.")]
+Reviewer = Annotated[
+    str, typer.Option(metavar="NAME", help="Who decides; default: your user name.")
+]
+Terms = Annotated[
+    list[int] | None,
+    typer.Argument(metavar="[ID]...", help="Ids of terms; without, all that the filters mean."),
+]
+Comment = Annotated[str, typer.Option(metavar="TEXT", help="Why.")]
+Status = Annotated[
+    str | None,
+    typer.Option(metavar="open|proposed|approved|rejected|nil", help="Terms of this status only."),
+]
+Flag = Annotated[
+    str | None,
+    typer.Option(metavar="exact|ambiguous|nil|none", help="Terms with this flag only."),
+]
+Text = Annotated[str | None, typer.Option(metavar="TEXT", help="Terms with this text in them.")]
+MinProbability = Annotated[
+    float | None,
+    typer.Option(metavar="P", help="Terms whose suggestion has at least this probability."),
+]
+MinScore = Annotated[
+    float | None, typer.Option(metavar="S", help="Terms whose suggestion scores at least this.")
+]
+MaxScore = Annotated[
+    float | None, typer.Option(metavar="S", help="Terms whose best candidate scores no more.")
+]
+MinFrequency = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Terms in at least so many rows.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before many terms are decided.")]
+_SHOWN = 20
+
+
+@app.command("import")
+def import_file(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="What `biograft map` or `biograft review export` wrote, also edited; or SSSOM.",
+        ),
+    ],
+    review: Database,
+    queue: Queue = "review",
+    approvals: Annotated[
+        int | None,
+        typer.Option(metavar="1|2", help="People whom a decision needs; default: 1."),
+    ] = None,
+    reviewer: Reviewer = "",
+    encoding: Encoding = "utf-8",
+    as_json: Json = False,
+) -> None:
+    """Import mapped terms, or decisions that were made in a spreadsheet.
+
+    Rows that somebody else decided meanwhile are left as they are and listed; the exit status is
+    1 then. What was decided stays when the same terms are imported again.
+    """
+    from biograft.mapping import import_review
+
+    with _open(review, create=True) as store:
+        done = import_review(
+            store, file, reviewer=_name(reviewer), queue=queue, approvals=approvals,
+            encoding=encoding,
+        )  # fmt: skip
+    counts = {
+        "n_rows": done.n_rows, "n_added": done.n_added, "n_decided": done.n_decided,
+        "n_unchanged": done.n_unchanged, "n_refused": len(done.problems),
+    }  # fmt: skip
+    if as_json:
+        problems = [{"line": line, "why": why} for line, why in done.problems]
+        print_json({**counts, "batch": done.batch, "refused": problems})
+    else:
+        typer.echo("  ".join(f"{key.removeprefix('n_')} {n:,}" for key, n in counts.items()))
+        for line, why in done.problems:
+            typer.echo(visible(f"{file}:{line}: {why}"), err=True)
+    if done.problems:
+        raise typer.Exit(REJECTED)
+
+
+@app.command("list")
+def list_terms(
+    review: Database,
+    queue: Queue = "review",
+    status: Status = None,
+    flag: Flag = None,
+    text: Text = None,
+    min_probability: MinProbability = None,
+    min_score: MinScore = None,
+    max_score: MaxScore = None,
+    min_frequency: MinFrequency = None,
+    waits_for: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Terms that this reviewer can decide: open ones, and "
+            "those that somebody else proposed.",
+        ),
+    ] = None,
+    n: Annotated[
+        int, typer.Option("-n", metavar="N", min=1, help="Maximum terms listed.")
+    ] = _SHOWN,
+    as_json: Json = False,
+) -> None:
+    """List terms, the highest frequency x doubt first."""
+    where = _filter(
+        status=status, flag=flag, text=text, min_probability=min_probability,
+        min_score=min_score, max_score=max_score, min_frequency=min_frequency,
+        waits_for=waits_for,
+    )  # fmt: skip
+    with _open(review) as store:
+        items, total = store.items(queue, where, limit=n), store.count(queue, where)
+    if as_json:
+        for item in items:
+            print_json(item.to_json())
+        return
+    for item in items:
+        typer.echo(_line(item))
+    if total > len(items):
+        typer.echo(f"{len(items):,} of {total:,}; see -n", err=True)
+
+
+def _decide_terms(  # the body of three commands that differ in a word
+    action: str,
+    ids: list[int] | None,
+    store: ReviewStore,
+    *,
+    queue: str,
+    reviewer: str,
+    where: ReviewFilter,
+    comment: str,
+    yes: bool,
+    **details: object,
+) -> tuple[list[ReviewItem], BulkResult | None]:
+    from dataclasses import replace
+
+    from biograft.mapping import ReviewFilter
+
+    if ids:
+        if where != ReviewFilter():
+            raise ConfigError("give ids of terms or filters, not both")
+        return [
+            store.decide(each, action, reviewer=reviewer, comment=comment, **details)
+            for each in ids
+        ], None
+    if where == ReviewFilter():
+        raise ConfigError("give ids of terms, or filters such as --min-probability 0.95")
+    if any(details.values()):
+        raise ConfigError("a concept, a relation or a version belongs to one term; give its id")
+    n = store.count(queue, replace(where, waits_for=reviewer))
+    if n and not yes:
+        typer.confirm(f"{action} {n:,} terms?", abort=True, err=True)
+    done = store.decide_many(
+        action, reviewer=reviewer, queue=queue, where=where, comment=comment, expected=n
+    )
+    return [], done
+
+
+@app.command()
+def approve(
+    review: Database,
+    ids: Terms = None,
+    concept: Annotated[
+        str | None, typer.Option(metavar="ID", help="Another concept than the one suggested.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of --concept.")] = None,
+    relation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="exact|broad|narrow|close|related",
+            help="What the concept is to the term; default: exact.",
+        ),
+    ] = None,
+    version: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Version that you saw; refused if there is a newer one."),
+    ] = None,
+    queue: Queue = "review",
+    status: Status = None,
+    flag: Flag = None,
+    text: Text = None,
+    min_probability: MinProbability = None,
+    min_score: MinScore = None,
+    max_score: MaxScore = None,
+    min_frequency: MinFrequency = None,
+    reviewer: Reviewer = "",
+    comment: Comment = "",
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Approve the suggestion of terms, or --concept for one.
+
+    Without ids, all terms that the filters mean and that wait for you, after asking. What is
+    ambiguous or has no suggestion is better looked at one by one.
+    """
+    where = _filter(
+        status=status, flag=flag, text=text, min_probability=min_probability,
+        min_score=min_score, max_score=max_score, min_frequency=min_frequency,
+    )  # fmt: skip
+    details = {"concept": concept, "name": name, "relation": relation, "version": version}
+    with _open(review) as store:
+        items, done = _decide_terms(
+            "approve", ids, store, queue=queue, reviewer=_name(reviewer), where=where,
+            comment=comment, yes=yes, **{k: v for k, v in details.items() if v is not None},
+        )  # fmt: skip
+    _report(items, done, as_json)
+
+
+@app.command()
+def reject(
+    review: Database,
+    ids: Terms = None,
+    concept: Annotated[
+        str | None, typer.Option(metavar="ID", help="Another concept than the best candidate.")
+    ] = None,
+    queue: Queue = "review",
+    status: Status = None,
+    flag: Flag = None,
+    text: Text = None,
+    max_score: MaxScore = None,
+    reviewer: Reviewer = "",
+    comment: Comment = "",
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Say that the suggestion of terms is wrong; it never comes first again for them."""
+    where = _filter(status=status, flag=flag, text=text, max_score=max_score)
+    details = {} if concept is None else {"concept": concept}
+    with _open(review) as store:
+        items, done = _decide_terms(
+            "reject", ids, store, queue=queue, reviewer=_name(reviewer), where=where,
+            comment=comment, yes=yes, **details,
+        )  # fmt: skip
+    _report(items, done, as_json)
+
+
+@app.command("nil")
+def no_concept(
+    review: Database,
+    ids: Terms = None,
+    queue: Queue = "review",
+    status: Status = None,
+    flag: Flag = None,
+    text: Text = None,
+    max_score: MaxScore = None,
+    reviewer: Reviewer = "",
+    comment: Comment = "",
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Say that terms have no concept in the knowledge base."""
+    where = _filter(status=status, flag=flag, text=text, max_score=max_score)
+    with _open(review) as store:
+        items, done = _decide_terms(
+            "nil", ids, store, queue=queue, reviewer=_name(reviewer), where=where,
+            comment=comment, yes=yes,
+        )  # fmt: skip
+    _report(items, done, as_json)
+
+
+@app.command("comment")
+def add_comment(
+    term: Annotated[int, typer.Argument(metavar="ID", help="Id of a term.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be said about it.")],
+    review: Database,
+    reviewer: Reviewer = "",
+    as_json: Json = False,
+) -> None:
+    """Add a comment to a term."""
+    with _open(review) as store:
+        event = store.comment(term, text, reviewer=_name(reviewer))
+    if as_json:
+        print_json(event.to_json())
+
+
+@app.command()
+def undo(
+    review: Database,
+    event: Annotated[
+        int | None, typer.Argument(metavar="[EVENT]", help="Id of an event of the history.")
+    ] = None,
+    batch: Annotated[
+        str, typer.Option(metavar="ID", help="All that was done at once, such as an import.")
+    ] = "",
+    reviewer: Reviewer = "",
+    comment: Comment = "",
+    as_json: Json = False,
+) -> None:
+    """Undo a decision, or all decisions of a batch; what was decided anew since then stays."""
+    if (event is None) == (not batch):
+        raise ConfigError("give the id of an event, or --batch (see `biograft review history`)")
+    with _open(review) as store:
+        who = _name(reviewer)
+        if event is not None:
+            _report([store.undo(event, reviewer=who, comment=comment)], None, as_json)
+        else:
+            _report([], store.undo_batch(batch, reviewer=who, comment=comment), as_json)
+
+
+@app.command()
+def history(
+    review: Database,
+    term: Annotated[
+        int | None, typer.Argument(metavar="[ID]", help="Id of a term; without, the whole queue.")
+    ] = None,
+    queue: Queue = "review",
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Maximum events.")] = _SHOWN,
+    as_json: Json = False,
+) -> None:
+    """Say who decided what, when and why, the latest first."""
+    with _open(review) as store:
+        events = store.history(queue, term, limit=n)
+    for each in events:
+        if as_json:
+            print_json(each.to_json())
+            continue
+        concept = (each.after.concept if each.after else None) or ""
+        undone = "(undone)" if each.undone else ""
+        said = (each.id, each.at, each.reviewer, each.action, concept, each.text, each.comment)
+        shown = [*map(str, said), undone, f"batch {each.batch}"]
+        typer.echo(visible("  ".join(filter(None, shown))))
+
+
+@app.command("status")
+def show_status(review: Database, as_json: Json = False) -> None:
+    """Count the terms of each queue by status."""
+    with _open(review) as store:
+        queues = store.queues()
+    for each in queues:
+        if as_json:
+            print_json(each)
+            continue
+        share = each["n_decided"] / max(each["n_terms"], 1)
+        counts = "  ".join(f"{status} {n:,}" for status, n in each["statuses"].items())
+        needs = "two people decide  " if each["approvals"] == 2 else ""
+        typer.echo(
+            visible(f"{each['queue']}  {share:.0%} of {each['n_terms']:,} terms  {needs}{counts}")
+        )
+
+
+@app.command("export")
+def export_file(
+    review: Database,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--out", metavar="OUT",
+            help="File to write: .sssom.tsv, or .csv or .tsv to be edited and imported again.",
+        ),
+    ],
+    queue: Queue = "review",
+    proposals: Annotated[
+        bool, typer.Option("--proposals", help="In SSSOM also what nobody has decided yet.")
+    ] = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Write the decisions as SSSOM, or all terms as a worksheet for a spreadsheet."""
+    from biograft.mapping import export_review
+
+    with _open(review) as store:
+        n = export_review(store, out, queue=queue, proposals=proposals, overwrite=overwrite)
+    if as_json:
+        print_json({"n_rows": n, "out": str(out)})
+    else:
+        typer.echo(f"{n:,} rows")
+
+
+def _open(place: str, *, create: bool = False) -> ReviewStore:
+    try:
+        from biograft.mapping import ReviewStore
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("review", "a review") from error
+    return ReviewStore.open(place, create=create)
+
+
+def _name(reviewer: str) -> str:
+    import getpass
+
+    try:
+        return reviewer or getpass.getuser()
+    except (OSError, KeyError):
+        raise ConfigError("--reviewer: this system knows no user name; give one") from None
+
+
+def _filter(**given: object) -> ReviewFilter:
+    from biograft.config import from_mapping
+    from biograft.mapping import ReviewFilter
+
+    return from_mapping(ReviewFilter, {k: v for k, v in given.items() if v is not None})
+
+
+def _line(item: ReviewItem) -> str:
+    state, suggestion = item.state, item.suggestion
+    decided = [state.status, state.concept, state.name, state.reviewer, state.second_reviewer]
+    proposed = [item.term.flag] if suggestion is None else [
+        f"{suggestion.concept} {suggestion.name}",
+        "" if suggestion.score is None else f"{suggestion.score:.3f}", item.term.flag,
+    ]  # fmt: skip
+    shown = [f"{item.id}", item.term.text, f"x{item.term.frequency:,}"]
+    shown += proposed if state.status == "open" else [each or "" for each in decided]
+    return visible("  ".join(filter(None, shown)))
+
+
+def _report(items: Sequence[ReviewItem], done: BulkResult | None, as_json: bool) -> None:
+    for item in items:
+        if as_json:
+            print_json(item.to_json())
+        else:
+            typer.echo(_line(item))
+    if done is None:
+        return
+    if as_json:
+        print_json(done.to_json())
+        return
+    typer.echo(f"changed {done.n_changed:,}  skipped {len(done.skipped):,}  batch {done.batch}")
+    for _, why in done.skipped[:_SHOWN]:
+        typer.echo(visible(why), err=True)

@@ -1,0 +1,445 @@
+"""Files of a review: mapped tables in, worksheets for a spreadsheet in and out, SSSOM in and out.
+
+A worksheet has a row a term with its version, and what was decided when it was written (``was``),
+so that a row that was edited is known from one that somebody else decided meanwhile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from biograft.artifacts import new_file
+from biograft.errors import ConfigError, FormatError, nearest
+from biograft.linking.outputs.delimited import delimited_rows
+from biograft.linking.outputs.output import encoded
+from biograft.mapping.decisions import (
+    Decision,
+    MappingSet,
+    read_decisions,
+    write_decisions,
+)
+from biograft.mapping.review import DEFAULT_QUEUE, ReviewStore
+from biograft.mapping.review_changes import by_whom
+from biograft.mapping.review_records import (
+    APPROVE,
+    NO_CONCEPT,
+    OPEN,
+    PROPOSED,
+    REJECT,
+    ReviewFilter,
+    ReviewItem,
+    ReviewTerm,
+    SuggestedConcept,
+    TermDecision,
+)
+from biograft.mapping.table import DELIMITERS
+from biograft.sources.files import read_lines
+from biograft.sources.format import SourceConfig
+from biograft.sources.table import read_cells
+from biograft.text import term_key
+
+SSSOM_ENDING = ".sssom.tsv"
+_WORKSHEET = ("review_id", "version", "was", "decision")
+_COLUMNS = (
+    *("review_id", "version", "source_term", "source_code", "context", "frequency", "flag"),
+    *("status", "suggestion", "suggestion_name", "score", "probability"),
+    *("decision", "concept", "name", "relation", "reason", "decided_by", "comment", "was"),
+)
+"""The columns of a worksheet; ``decision``, ``concept``, ``relation`` and ``reason`` are edited."""
+_VERDICTS = {APPROVE: "approved", REJECT: "rejected", NO_CONCEPT: "nil"}
+_ACTIONS = {verdict: action for action, verdict in _VERDICTS.items()}
+_FORMULA = ("'=", "'+", "'-", "'@")
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewImport:
+    """What came of a file."""
+
+    n_rows: int
+    n_added: int = 0
+    """Terms that are new in the queue, or have new suggestions."""
+    n_decided: int = 0
+    n_unchanged: int = 0
+    problems: tuple[tuple[int, str], ...] = ()
+    """Lines that were left out, and why: most often somebody decided meanwhile."""
+    batch: str = ""
+    """What ``biograft review undo`` takes back the decisions by."""
+
+
+def import_review(
+    store: ReviewStore,
+    path: str | Path,
+    *,
+    reviewer: str,
+    queue: str = DEFAULT_QUEUE,
+    approvals: int | None = None,
+    encoding: str = "utf-8",
+) -> ReviewImport:
+    """Read a mapped table, a worksheet or an SSSOM file, as its columns say, into a queue."""
+    path = Path(path)
+    rows = list(_rows(path, encoding))
+    header = set(rows[0][1]) if rows else _header(path, encoding)
+    if {"predicate_id", "object_id"} <= header:
+        return _import_decisions(store, read_decisions(path), reviewer, queue, approvals)
+    if set(_WORKSHEET) <= header:
+        return _import_worksheet(store, rows, reviewer, queue)
+    if "source_term" not in header:
+        raise FormatError(
+            "is no mapped table, worksheet or SSSOM file: it has no column 'source_term'",
+            path=path,
+            remedy=f"map the terms first (`biograft map`); {nearest('source_term', header)}",
+        )
+    terms = [_mapped(path, line, cells) for line, cells in rows]
+    done = store.add_terms(terms, reviewer=reviewer, queue=queue, approvals=approvals)
+    return ReviewImport(
+        len(terms), n_added=done.n_changed, n_unchanged=len(terms) - done.n_changed,
+        batch=done.batch,
+    )  # fmt: skip
+
+
+def _header(path: Path, encoding: str) -> set[str]:
+    lines = (line for _, line in read_lines(path, encoding) if not line.startswith("#"))
+    return set(next(lines, "").split("\t"))
+
+
+def _rows(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the cells of each row by column, as they were before they were made safe."""
+    header: list[str] = []
+    for line, cells in read_cells(SourceConfig(path=path, encoding=encoding), quoted_tsv=True):
+        if not header:
+            header = [cell.strip() for cell in cells]
+            continue
+        padded = [*cells, *[""] * (len(header) - len(cells))]
+        if any(cell.strip() for cell in padded):
+            plain = (c[1:] if c.startswith(_FORMULA) else c for c in padded)
+            yield line, dict(zip(header, plain, strict=False))
+
+
+# ---- mapped tables
+
+
+def _mapped(path: Path, line: int, cells: Mapping[str, str]) -> ReviewTerm:
+    try:
+        return ReviewTerm(
+            text=cells["source_term"].strip(),
+            code=cells.get("source_code", "").strip(),
+            context=cells.get("context", "").strip(),
+            frequency=max(int(cells.get("frequency") or 1), 1),
+            flag=cells.get("flag", "").strip(),
+            candidates=tuple(_candidates(cells)),
+        )
+    except ValueError as error:
+        raise FormatError(f"has a cell that is no number ({error})", path=path, line=line) from None
+
+
+def _candidates(cells: Mapping[str, str]) -> Iterator[SuggestedConcept]:
+    """Yield the concepts of a row; a term without one has its best candidate as the second."""
+    score, probability = _number(cells.get("score")), _number(cells.get("probability"))
+    if concept := cells.get("concept", "").strip():
+        yield SuggestedConcept(concept, cells.get("name", ""), score, probability)
+    number = 2
+    while f"candidate_{number}" in cells:
+        if concept := cells[f"candidate_{number}"].strip():
+            own = _number(cells.get(f"score_{number}"))
+            yield SuggestedConcept(concept, cells.get(f"name_{number}", ""), own)
+        number += 1
+
+
+def _number(cell: str | None) -> float | None:
+    if cell is None or not cell.strip():
+        return None
+    value = float(cell)
+    if not math.isfinite(value):
+        raise ValueError(cell)
+    return value
+
+
+# ---- worksheets
+
+
+def write_worksheet(
+    store: ReviewStore,
+    path: str | Path,
+    *,
+    queue: str = DEFAULT_QUEUE,
+    where: ReviewFilter | None = None,
+    overwrite: bool = False,
+) -> int:
+    """Write the terms of a queue as a table to be edited in a spreadsheet and imported again."""
+    path = Path(path)
+    delimiter = DELIMITERS[path.suffix.removeprefix(".").lower()]
+    items, comments = store.items(queue, where), store.comments(queue)
+    others = range(2, max((len(item.term.candidates) for item in items), default=1) + 1)
+    header = [f"{what}_{n}" for n in others for what in ("candidate", "name", "score")]
+    with new_file(path, overwrite=overwrite) as file:
+        file.write(encoded(delimited_rows([[*_COLUMNS, *header]], delimiter)))
+        for item in items:
+            row = _worksheet_row(item, comments.get(item.id, ""))
+            cells: list[Any] = [row[column] for column in _COLUMNS]
+            for n in others:
+                more = item.term.candidates[n - 1 : n]
+                cells += [more[0].concept, more[0].name, more[0].score] if more else [None] * 3
+            file.write(encoded(delimited_rows([cells], delimiter)))
+    return len(items)
+
+
+def _worksheet_row(item: ReviewItem, comment: str) -> dict[str, Any]:
+    term, state, suggestion = item.term, item.state, item.suggestion
+    return {
+        "review_id": item.id,
+        "version": item.version,
+        "source_term": term.text,
+        "source_code": term.code,
+        "context": term.context,
+        "frequency": term.frequency,
+        "flag": term.flag,
+        "status": state.status,
+        "suggestion": suggestion and suggestion.concept,
+        "suggestion_name": suggestion and suggestion.name,
+        "score": suggestion and suggestion.score,
+        "probability": suggestion and suggestion.probability,
+        "decision": state.action,
+        "concept": state.concept,
+        "name": state.name,
+        "relation": state.relation if state.action == APPROVE else "",
+        "reason": "",
+        "decided_by": "|".join(filter(None, (state.reviewer, state.second_reviewer))),
+        "comment": comment,
+        "was": _was(item),
+    }
+
+
+def _was(item: ReviewItem) -> str:
+    state = item.state
+    relation = state.relation if state.action == APPROVE else ""
+    return " ".join(filter(None, (state.action, relation, state.concept)))
+
+
+def _import_worksheet(
+    store: ReviewStore,
+    rows: Iterable[tuple[int, dict[str, str]]],
+    reviewer: str,
+    queue: str,
+) -> ReviewImport:
+    items = {item.id: item for item in store.items(queue)}
+    decisions: list[TermDecision] = []
+    lines: dict[int, int] = {}
+    problems: list[tuple[int, str]] = []
+    n_rows = n_unchanged = 0
+    for line, cells in rows:
+        n_rows += 1
+        try:
+            decision = _edited(cells, items, reviewer)
+        except ValueError as error:
+            problems.append((line, str(error)))
+            continue
+        if decision is None:
+            n_unchanged += 1
+        elif decision.term_id in lines:
+            problems.append((line, f"term {decision.term_id} has an earlier row, too"))
+        else:
+            lines[decision.term_id] = line
+            decisions.append(decision)
+    done, refused = store.decide_each(decisions)
+    problems += [(lines[each.term_id], str(error)) for each, error in refused]
+    return ReviewImport(
+        n_rows, n_decided=done.n_changed, n_unchanged=n_unchanged,
+        problems=tuple(sorted(problems)), batch=done.batch,
+    )  # fmt: skip
+
+
+def _edited(
+    cells: Mapping[str, str], items: Mapping[int, ReviewItem], reviewer: str
+) -> TermDecision | None:
+    """Return the decision of a row of a worksheet; None if nothing was edited."""
+    item = items.get(int(cells["review_id"]))
+    if item is None:
+        raise ValueError(f"review_id: no term of this queue has {cells['review_id']}")
+    if term_key(cells.get("source_term", item.term.text)) != term_key(item.term.text):
+        raise ValueError("source_term: was edited; a row stays with its term")
+    action, concept = cells["decision"].strip().lower(), cells.get("concept", "").strip()
+    relation = cells.get("relation", "").strip().lower() if action == APPROVE else ""
+    said = " ".join(filter(None, (action, relation, concept)))
+    if said == cells["was"].strip():
+        return None
+    if not action:
+        if concept:
+            raise ValueError("decision: is empty, and a concept is given; write approve or reject")
+        raise ValueError("decision: was emptied; take it back by `biograft review undo`")
+    if said == _was(item):
+        return None  # somebody else decided the same
+    return TermDecision(
+        item.id, action, reviewer, int(cells["version"]), concept or None,
+        relation=relation or "exact", comment=cells.get("reason", "").strip(),
+    )  # fmt: skip
+
+
+# ---- SSSOM
+
+
+def _import_decisions(
+    store: ReviewStore,
+    decisions: list[Decision],
+    importer: str,
+    queue: str,
+    approvals: int | None,
+) -> ReviewImport:
+    """Add the terms of decisions that are new, and decide as they say.
+
+    A decision that is older than what the queue has is left out.
+    """
+    groups: dict[_Key, list[Decision]] = {}
+    for each in decisions:
+        groups.setdefault(_key(each), []).append(each)
+    queues = {each["queue"]: each["approvals"] for each in store.queues()}
+    known = {_key(item.term) for item in store.items(queue)} if queue in queues else set()
+    terms = [_proposed(group) for key, group in groups.items() if key not in known]
+    added = store.add_terms(terms, reviewer=importer, queue=queue, approvals=approvals)
+    of_two = (approvals or queues.get(queue)) == 2
+    items = {_key(item.term): item for item in store.items(queue)}
+    wanted: list[tuple[int, TermDecision]] = []
+    problems: list[tuple[int, str]] = []
+    n_unchanged = 0
+    for row, each in enumerate(decisions, 1):
+        item = items[_key(each)]
+        if not each.is_decided or _says(item, each):
+            n_unchanged += 1
+        elif item.state.status not in (OPEN, PROPOSED) and each.time < item.updated_at:
+            problems.append((row, f"term {item.id}: was decided anew since then{by_whom(item)}"))
+        else:
+            people = [each.author or importer, *([each.reviewer] if of_two else [])]
+            wanted += [(row, _as_decided(item, each, who)) for who in dict.fromkeys(people) if who]
+    done, refused = store.decide_each([decision for _, decision in wanted])
+    why = {id(decision): str(error) for decision, error in refused}
+    problems += [(row, why[id(each)]) for row, each in wanted if id(each) in why]
+    return ReviewImport(
+        len(decisions), added.n_changed, done.n_changed, n_unchanged, tuple(sorted(problems)),
+        done.batch,
+    )  # fmt: skip
+
+
+_Key = tuple[str, str, str]
+
+
+def _key(of: ReviewTerm | Decision) -> _Key:
+    text = of.term or of.code if isinstance(of, Decision) else of.text
+    return term_key(text), of.code, of.context
+
+
+def _proposed(group: list[Decision]) -> ReviewTerm:
+    """Return a term with the concepts that decisions and proposals name, the likeliest first."""
+    named = sorted(
+        (each for each in group if each.concept),
+        key=lambda each: (each.verdict == "rejected", -(each.probability or 0)),
+    )
+    candidates = {
+        each.concept: SuggestedConcept(each.concept, each.name, probability=each.probability)
+        for each in reversed(named)
+    }
+    first = group[0]
+    flag = NO_CONCEPT if all(each.verdict == "nil" for each in group) else ""
+    return ReviewTerm(
+        first.term or first.code, first.code, first.context, first.frequency, flag,
+        tuple(reversed(candidates.values())),
+    )  # fmt: skip
+
+
+def _says(item: ReviewItem, decision: Decision) -> bool:
+    """Return whether a term was decided as a decision says."""
+    if decision.verdict == "rejected":
+        return decision.concept in item.state.rejected
+    expected = (decision.verdict, decision.concept or None, decision.relation)
+    state = item.state
+    return (state.status, state.concept, state.relation) == expected
+
+
+def _as_decided(item: ReviewItem, decision: Decision, person: str) -> TermDecision:
+    return TermDecision(
+        item.id, _ACTIONS[decision.verdict], person, None, decision.concept or None,
+        decision.name or None, decision.relation, decision.comment,
+    )  # fmt: skip
+
+
+def export_decisions(
+    store: ReviewStore, queue: str = DEFAULT_QUEUE, *, proposals: bool = False
+) -> list[Decision]:
+    """Return the decisions of a queue that stand; with ``proposals`` also what is still open."""
+    comments, rejections = store.comments(queue), store.rejections(queue)
+    found: list[Decision] = []
+    for item in sorted(store.items(queue), key=lambda each: each.id):
+        term, state = item.term, item.state
+        plain = Decision(
+            term=term.text, code=term.code, context=term.context, frequency=term.frequency,
+        )  # fmt: skip
+        for concept in state.rejected:
+            who, at = rejections.get((item.id, concept), ("", ""))
+            found.append(
+                replace(
+                    plain,
+                    verdict="rejected",
+                    concept=concept,
+                    name=_name(term, concept),
+                    author=who,
+                    time=at,
+                    comment=comments.get(item.id, ""),
+                )
+            )
+        if state.status in ("approved", "nil"):
+            found.append(
+                replace(
+                    plain,
+                    verdict=state.status,
+                    concept=state.concept or "",
+                    name=state.name or "",
+                    relation=state.relation,
+                    author=state.reviewer or "",
+                    reviewer=state.second_reviewer or "",
+                    time=item.updated_at,
+                    comment=comments.get(item.id, ""),
+                    probability=_probability(term, state.concept),
+                )
+            )
+        elif proposals and state.status in (OPEN, PROPOSED):
+            first = item.suggestion
+            found.append(
+                replace(
+                    plain,
+                    concept=first.concept if first else "",
+                    name=first.name if first else "",
+                    probability=first.probability if first else None,
+                )
+            )
+    return found
+
+
+def _name(term: ReviewTerm, concept: str) -> str:
+    return next((each.name for each in term.candidates if each.concept == concept), "")
+
+
+def _probability(term: ReviewTerm, concept: str | None) -> float | None:
+    found = (each.probability for each in term.candidates if each.concept == concept)
+    return next(found, None)
+
+
+def export_review(
+    store: ReviewStore,
+    path: str | Path,
+    *,
+    queue: str = DEFAULT_QUEUE,
+    proposals: bool = False,
+    overwrite: bool = False,
+) -> int:
+    """Write a queue as SSSOM (.sssom.tsv), or as a worksheet (.csv, .tsv); return the rows."""
+    path = Path(path)
+    if path.name.lower().endswith(SSSOM_ENDING):
+        decisions = export_decisions(store, queue, proposals=proposals)
+        return write_decisions(path, decisions, MappingSet(source=queue), overwrite=overwrite)
+    if path.suffix.removeprefix(".").lower() not in DELIMITERS:
+        raise ConfigError(
+            f"--out: expected a file that ends in {SSSOM_ENDING}, .csv or .tsv, found {path.name!r}"
+        )
+    return write_worksheet(store, path, queue=queue, overwrite=overwrite)

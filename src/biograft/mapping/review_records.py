@@ -1,0 +1,239 @@
+"""Records of a review: terms with what was suggested and decided, filters, events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from biograft.config import AtLeast, Choice, Config, Range
+
+OPEN, PROPOSED, REMOVED = "open", "proposed", "removed"
+APPROVE, REJECT, NO_CONCEPT, COMMENT, UNDO, ADD = (
+    "approve", "reject", "nil", "comment", "undo", "add",
+)  # fmt: skip
+ACTIONS = (APPROVE, REJECT, NO_CONCEPT)
+"""What a reviewer decides: the concept is right, it is wrong, there is none."""
+STATUS_OF = {APPROVE: "approved", REJECT: "rejected", NO_CONCEPT: "nil"}
+STATUSES = (OPEN, PROPOSED, *STATUS_OF.values(), REMOVED)
+_AMBIGUOUS, _EXACT = "ambiguous", "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedConcept:
+    """A concept that a term may mean."""
+
+    concept: str
+    name: str = ""
+    score: float | None = None
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewTerm:
+    """A term to be reviewed, as a mapping has it."""
+
+    text: str
+    code: str = ""
+    context: str = ""
+    """Further columns that belong to the term, such as ``unit: mg/dL``."""
+    frequency: int = 1
+    flag: str = ""
+    candidates: tuple[SuggestedConcept, ...] = ()
+    """Best first."""
+
+    @property
+    def doubt(self) -> float:
+        """How doubtful the suggestion is, from 0 to 1."""
+        first = self.candidates[0] if self.candidates else None
+        certainty = 0.0 if first is None else _certainty(first)
+        if self.flag == NO_CONCEPT:
+            return certainty  # the better the best candidate, the more doubtful that there is none
+        if self.flag == _AMBIGUOUS:
+            return max(0.5, 1 - certainty)
+        return min(0.05, 1 - certainty) if self.flag == _EXACT else 1 - certainty
+
+    @property
+    def priority(self) -> float:
+        """The number of rows that a wrong suggestion is likely to spoil."""
+        return self.frequency * self.doubt
+
+
+def _certainty(candidate: SuggestedConcept) -> float:
+    value = candidate.score if candidate.probability is None else candidate.probability
+    return min(max(value or 0.0, 0.0), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class TermState:
+    """What was decided about a term; the undo of an event puts an earlier state back."""
+
+    status: str = OPEN
+    action: str = ""
+    concept: str | None = None
+    name: str | None = None
+    relation: str = "exact"
+    """What the concept is to the term: exact, broad, narrow, close or related."""
+    reviewer: str | None = None
+    second_reviewer: str | None = None
+    rejected: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state as plain values."""
+        return {**asdict(self), "rejected": list(self.rejected)}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> TermState:
+        """Read a state from plain values."""
+        return cls(**{**values, "rejected": tuple(values["rejected"])})
+
+    def proposes(self, action: str, concept: str | None) -> bool:
+        """Return whether somebody proposed this, and a second person is to decide."""
+        return self.status == PROPOSED and (self.action, self.concept) == (action, concept)
+
+    def decide(
+        self, action: str, concept: str | None, name: str | None, reviewer: str, approvals: int
+    ) -> TermState:
+        """Return the state after a decision, which may need a second person."""
+        same = self.proposes(action, concept)
+        first, second = (self.reviewer, reviewer) if same else (reviewer, None)
+        is_final = approvals == 1 or second is not None
+        rejected = tuple(each for each in self.rejected if action != APPROVE or each != concept)
+        if is_final and action == REJECT and concept is not None and concept not in rejected:
+            rejected = (*rejected, concept)
+        status = STATUS_OF[action] if is_final else PROPOSED
+        return TermState(status, action, concept, name, "exact", first, second, rejected)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewItem:
+    """A term of a queue, with its suggestion and its decision."""
+
+    id: int
+    queue: str
+    version: int
+    """Counts the changes; who decides names the version that was seen."""
+    term: ReviewTerm
+    state: TermState
+    updated_at: str
+
+    @property
+    def suggestion(self) -> SuggestedConcept | None:
+        """The best candidate that was not rejected; None means NIL, or nothing is left."""
+        if self.term.flag == NO_CONCEPT:
+            return None
+        return self.next_candidate
+
+    @property
+    def next_candidate(self) -> SuggestedConcept | None:
+        """The best candidate that was not rejected."""
+        left = (c for c in self.term.candidates if c.concept not in self.state.rejected)
+        return next(left, None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the item as plain values."""
+        suggestion = self.suggestion
+        return {
+            "id": self.id,
+            "queue": self.queue,
+            "version": self.version,
+            "text": self.term.text,
+            "code": self.term.code,
+            "context": self.term.context,
+            "frequency": self.term.frequency,
+            "flag": self.term.flag,
+            "doubt": round(self.term.doubt, 6),
+            "suggestion": None if suggestion is None else suggestion.concept,
+            "candidates": [asdict(each) for each in self.term.candidates],
+            **self.state.to_json(),
+            "updated_at": self.updated_at,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TermDecision:
+    """What somebody decides about a term."""
+
+    term_id: int
+    action: str
+    reviewer: str
+    version: int | None = None
+    """The version that was seen; None decides about what is there now."""
+    concept: str | None = None
+    """None means the suggestion, or what was proposed."""
+    name: str | None = None
+    relation: str = "exact"
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewEvent:
+    """Who did what, when and why."""
+
+    id: int
+    term_id: int
+    text: str
+    batch: str
+    at: str
+    reviewer: str
+    action: str
+    comment: str
+    before: TermState | None
+    after: TermState | None
+    undoes: int | None
+    undone: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the event as plain values."""
+        return {
+            "id": self.id,
+            "term_id": self.term_id,
+            "text": self.text,
+            "batch": self.batch,
+            "at": self.at,
+            "reviewer": self.reviewer,
+            "action": self.action,
+            "comment": self.comment,
+            "before": None if self.before is None else self.before.to_json(),
+            "after": None if self.after is None else self.after.to_json(),
+            "undoes": self.undoes,
+            "undone": self.undone,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewFilter(Config):
+    """Which terms of a queue are meant; what is not given does not limit."""
+
+    status: Annotated[str, Choice(*STATUSES)] | None = None
+    flag: str | None = None
+    """``exact``, ``ambiguous``, ``nil``, or ``none`` for terms without a flag."""
+    text: str | None = None
+    """Part of the term."""
+    min_probability: Annotated[float, Range(min=0, max=1)] | None = None
+    min_score: Annotated[float, Range(min=0, max=1)] | None = None
+    max_score: Annotated[float, Range(min=0, max=1)] | None = None
+    min_frequency: Annotated[int, AtLeast(1)] | None = None
+    reviewer: str | None = None
+    """Who decided, as the first or the second."""
+    waits_for: str | None = None
+    """Who is to decide: terms that are open, or proposed by somebody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResult:
+    """What came of many decisions at once."""
+
+    batch: str
+    n_changed: int
+    skipped: tuple[tuple[int, str], ...] = ()
+    """Ids of terms that were left as they are, and why."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain values."""
+        return {
+            "batch": self.batch,
+            "n_changed": self.n_changed,
+            "n_skipped": len(self.skipped),
+            "skipped": [{"id": id_, "why": why} for id_, why in self.skipped[:100]],
+        }

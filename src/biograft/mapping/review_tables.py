@@ -1,0 +1,212 @@
+"""Tables of a review, in SQLite or PostgreSQL, by SQLAlchemy (extra ``review``); their versions.
+
+A database states its version in the table ``review_versions``. An older one is brought up to date
+when it is opened, in one transaction; a newer one is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+import biograft
+from biograft.errors import ConfigError, NotFoundError, StoreError
+
+METADATA = sa.MetaData()
+_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers its INTEGER keys only
+
+VERSIONS = sa.Table(
+    "review_versions",
+    METADATA,
+    sa.Column("version", sa.Integer, primary_key=True),
+    sa.Column("made_at", sa.String(32), nullable=False),
+    sa.Column("made_by", sa.String(64), nullable=False),
+)
+QUEUES = sa.Table(
+    "review_queues",
+    METADATA,
+    sa.Column("id", _ID, primary_key=True),
+    sa.Column("name", sa.String(200), nullable=False, unique=True),
+    sa.Column("approvals", sa.Integer, nullable=False),  # reviewers that a decision needs
+    sa.Column("made_at", sa.String(32), nullable=False),
+)
+TERMS = sa.Table(
+    "review_terms",
+    METADATA,
+    sa.Column("id", _ID, primary_key=True),
+    sa.Column("queue", _ID, sa.ForeignKey("review_queues.id"), nullable=False),
+    sa.Column("term_key", sa.Text, nullable=False),  # the term but for case and whitespace
+    sa.Column("code", sa.Text, nullable=False),
+    sa.Column("context", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("frequency", sa.BigInteger, nullable=False),
+    sa.Column("flag", sa.String(40), nullable=False),
+    sa.Column("candidates", sa.JSON, nullable=False),
+    sa.Column("score", sa.Float),  # of the first candidate
+    sa.Column("probability", sa.Float),
+    sa.Column("priority", sa.Float, nullable=False),  # frequency x doubt
+    sa.Column("version", sa.Integer, nullable=False),  # counts changes; a writer names it
+    sa.Column("updated_at", sa.String(32), nullable=False),
+    # what was decided
+    sa.Column("status", sa.String(20), nullable=False),
+    sa.Column("action", sa.String(20), nullable=False),
+    sa.Column("concept", sa.Text),
+    sa.Column("name", sa.Text),
+    sa.Column("relation", sa.String(20), nullable=False),
+    sa.Column("reviewer", sa.Text),
+    sa.Column("second_reviewer", sa.Text),
+    sa.Column("rejected", sa.JSON, nullable=False),  # concepts that the term does not mean
+    sa.UniqueConstraint("queue", "term_key", "code", "context"),
+    sa.Index("review_terms_by_priority", "queue", "status", "priority"),
+)
+EVENTS = sa.Table(
+    "review_events",
+    METADATA,
+    sa.Column("id", _ID, primary_key=True),
+    sa.Column("term", _ID, sa.ForeignKey("review_terms.id"), nullable=False, index=True),
+    sa.Column("batch", sa.String(32), nullable=False, index=True),  # one for what is done at once
+    sa.Column("at", sa.String(32), nullable=False),
+    sa.Column("reviewer", sa.Text, nullable=False),
+    sa.Column("action", sa.String(20), nullable=False),
+    sa.Column("comment", sa.Text, nullable=False),
+    sa.Column("before", sa.JSON),  # what was decided before and after; null: there was no term
+    sa.Column("after", sa.JSON),
+    sa.Column("undoes", _ID),
+    sa.Column("undone", sa.Boolean, nullable=False),
+)
+
+
+def _create(connection: Connection) -> None:
+    METADATA.create_all(connection, tables=[QUEUES, TERMS, EVENTS])
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create,)
+"""What brings a database from version N to N + 1; a new version appends one."""
+VERSION = len(MIGRATIONS)
+_WRITES = "biograft_writes"
+_BUSY_SECONDS = 30
+_POSTGRES = "postgresql+psycopg"
+
+
+def now() -> str:
+    """Return the time in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class ReviewDatabase:
+    """A database of reviews: SQLite in a file, or PostgreSQL by its URL."""
+
+    def __init__(self, engine: Engine, where: str) -> None:
+        self.engine, self.where = engine, where
+
+    @classmethod
+    def open(cls, place: str | Path, *, create: bool = False) -> ReviewDatabase:
+        """Open a file or a URL; with ``create`` make the tables where there are none."""
+        url, where = _url_of(place, create=create)
+        engine = sa.create_engine(url, hide_parameters=True)  # errors must not show terms
+        if engine.dialect.name == "sqlite":
+            sa.event.listen(engine, "connect", _prepare_sqlite)
+            sa.event.listen(engine, "begin", _begin_sqlite)
+        database = cls(engine, where)
+        try:
+            database._update(create=create)
+        except sa.exc.OperationalError as error:
+            raise StoreError(f"{where}: cannot be opened ({error.orig})") from error
+        except sa.exc.DatabaseError as error:
+            raise StoreError(f"{where}: is no review database ({error.orig})") from error
+        return database
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Give a connection that sees one state."""
+        with self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Give a transaction that is kept if the block ends well, and else leaves no trace."""
+        writer = self.engine.execution_options(**{_WRITES: True})
+        with writer.begin() as connection:
+            yield connection
+
+    def _update(self, *, create: bool) -> None:
+        with self.writing() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(7261)"))
+            if not sa.inspect(connection).has_table(VERSIONS.name):
+                if not create:
+                    raise StoreError(
+                        f"{self.where}: has no review; begin one with `biograft review import`"
+                    )
+                METADATA.create_all(connection, tables=[VERSIONS])
+            found = connection.scalar(sa.select(sa.func.max(VERSIONS.c.version))) or 0
+            if found > VERSION:
+                raise StoreError(
+                    f"{self.where}: review of version {found}, this biograft knows {VERSION}; "
+                    "update biograft"
+                )
+            for version in range(found, VERSION):
+                MIGRATIONS[version](connection)
+                connection.execute(
+                    VERSIONS.insert().values(
+                        version=version + 1,
+                        made_at=now(),
+                        made_by=f"biograft {biograft.__version__}",
+                    )
+                )
+
+
+def _url_of(place: str | Path, *, create: bool) -> tuple[sa.URL, str]:
+    """Return the URL of a database, and what it is called in messages (without a password)."""
+    text = str(place)
+    if "://" not in text:
+        path = Path(place)
+        if path.is_dir():
+            raise ConfigError(f"{path}: is a folder; a review is a file, or a postgresql:// URL")
+        if not path.exists():
+            if not create:
+                raise NotFoundError(
+                    f"{path}: no such review; begin one with `biograft review import`"
+                )
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=0o600)  # terms may be about patients
+        return sa.URL.create("sqlite", database=os.fspath(path)), str(path)
+    try:
+        url = sa.make_url(text)
+    except sa.exc.ArgumentError as error:
+        raise ConfigError("review: the URL of the database cannot be read") from error
+    if url.drivername in ("postgresql", "postgres"):
+        url = url.set(drivername=_POSTGRES)
+    if url.drivername not in (_POSTGRES, "sqlite"):
+        raise ConfigError(
+            f"review: expected a file or a postgresql:// URL, found {url.drivername}://"
+        )
+    return url, url.render_as_string(hide_password=True)
+
+
+def _prepare_sqlite(connection: Any, _: Any) -> None:
+    """Leave transactions to SQLAlchemy; readers do not wait for a writer."""
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {1000 * _BUSY_SECONDS}")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")  # a decision that was answered survives
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """Take the lock of a writer at once, so that what it reads cannot change before it writes."""
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

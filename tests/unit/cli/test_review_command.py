@@ -1,0 +1,115 @@
+"""The command line of a review: a file workflow from a mapped table to SSSOM."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
+
+HEADER = "source_term,concept,name,score,probability,flag,source_code,frequency"
+MAPPED = f"""{HEADER},candidate_2,name_2,score_2
+heart attack,D1,Myocardial Infarction,1.0,,exact,1,12,,,
+hart atack,D1,Myocardial Infarction,0.76,,,2,40,D2,Heart Arrest,0.5
+zzq,,,0.2,,nil,3,2,D2,Heart Arrest,0.2
+'=1+1,D3,One,0.7,,,4,1,,,
+"""  # fmt: skip
+
+
+@pytest.fixture
+def review(tmp_path, run_main):
+    (tmp_path / "mapped.csv").write_text(MAPPED, "utf-8")
+    place = ("--review", str(tmp_path / "review.db"))
+
+    def run(*words: str, code: int = 0):
+        done = run_main("review", *words, *place)
+        assert done.code == code, done.err
+        if "--json" in words:
+            return [json.loads(line) for line in done.out.splitlines()]
+        return done
+
+    run("import", str(tmp_path / "mapped.csv"), "--reviewer", "ann")
+    return run
+
+
+def test_the_worst_comes_first(review):
+    listed = review("list", "--json")
+    assert [(each["text"], each["suggestion"]) for each in listed] == [
+        ("hart atack", "D1"), ("zzq", None), ("=1+1", "D3"), ("heart attack", "D1"),
+    ]  # fmt: skip
+    assert "2 of 4" in review("list", "-n", "2").err
+
+
+def test_from_a_mapped_table_to_sssom(review, tmp_path):
+    review("approve", "--min-score", "0.7", "--yes", "--reviewer", "ann")
+    (zzq,) = review("list", "--text", "zzq", "--json")
+    review("nil", str(zzq["id"]), "--comment", "nonsense")
+    (hart,) = review("list", "--text", "hart atack", "--json")
+    (after,) = review("approve", str(hart["id"]), "--concept", "D2", "--json")
+    assert (after["concept"], after["name"], after["version"]) == ("D2", "Heart Arrest", 3)
+    out = tmp_path / "x.sssom.tsv"
+    assert review("export", "-o", str(out), "--json") == [{"n_rows": 4, "out": str(out)}]
+    assert "sssom:NoTermFound" in out.read_text("utf-8")
+    (status,) = review("status", "--json")
+    assert status["statuses"] == {"approved": 3, "nil": 1}
+    assert "100%" in review("status").out
+
+
+def test_a_conflict_is_exit_code_2_and_names_the_other(review):
+    (first, *_) = review("list", "--json")
+    review("nil", str(first["id"]), "--reviewer", "bob")
+    late = review("approve", str(first["id"]), "--version", "1", code=2)
+    assert "nil by bob" in late.err
+
+
+def test_undo_by_event_and_by_batch(review):
+    (bulk,) = review("approve", "--min-score", "0.7", "--yes", "--json")
+    assert bulk["n_changed"] == 3
+    (event, *_) = review("history", "--json")
+    review("undo", str(event["id"]))
+    (undone,) = review("undo", "--batch", bulk["batch"], "--json")
+    assert (undone["n_changed"], undone["n_skipped"]) == (2, 1)
+    assert "undo" in review("history").out
+    assert len(review("list", "--status", "open", "--json")) == 4
+
+
+def test_a_refused_row_of_a_worksheet_is_exit_code_1(review, tmp_path):
+    sheet = tmp_path / "sheet.csv"
+    review("export", "-o", str(sheet))
+    assert ",'=1+1," in sheet.read_text("utf-8")
+    rows = list(csv.DictReader(sheet.read_text("utf-8").splitlines()))
+    for row in rows:
+        row["decision"] = "approve" if row["source_term"] != "zzq" else ""
+    with sheet.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    review("nil", rows[0]["review_id"], "--reviewer", "bob")
+    done = review("import", str(sheet), "--reviewer", "ann", code=1)
+    assert "sheet.csv:2: term" in done.err
+    assert "decided 2" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("approve",), "filters"),
+        (("approve", "1", "--min-score", "0.5"), "not both"),
+        (("approve", "--flag", "exact", "--concept", "D1", "--yes"), "one term"),
+        (("approve", "999"), "no term has the id 999"),
+        (("list", "--queue", "other"), "no queue is called 'other'"),
+        (("list", "--status", "done"), "status: expected one of"),
+        (("list", "--min-probability", "2"), "min_probability"),
+        (("undo",), "--batch"),
+        (("export", "-o", "x.xlsx"), ".sssom.tsv"),
+    ],
+)
+def test_wrong_use_is_one_line(review, words, said):
+    assert said in review(*words, code=2).err
+
+
+def test_a_table_that_is_no_mapping_is_refused(review, tmp_path):
+    (tmp_path / "terms.csv").write_text("term,code\nflu,1\n", "utf-8")
+    assert "biograft map" in review("import", str(tmp_path / "terms.csv"), code=2).err

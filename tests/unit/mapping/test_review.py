@@ -1,0 +1,412 @@
+"""Reviews: order, conflicts, two people, undo, files; in SQLite and in PostgreSQL."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+pytest.importorskip("sqlalchemy", reason="the extra `review` is not installed")
+import sqlalchemy
+from review_places import postgresql
+
+from biograft.errors import ConfigError, ConflictError, NotFoundError, StoreError
+from biograft.mapping import (
+    ReviewFilter,
+    ReviewStore,
+    ReviewTerm,
+    SuggestedConcept,
+    export_decisions,
+    export_review,
+    import_review,
+    read_decisions,
+)
+
+MI = SuggestedConcept("D1", "Myocardial Infarction", 0.76)
+ARREST = SuggestedConcept("D2", "Heart Arrest", 0.5)
+COLD = SuggestedConcept("D3", "Cold", 0.99)
+TERMS = (
+    ReviewTerm("heart attack", frequency=12, flag="exact", candidates=(replace(MI, score=1.0),)),
+    ReviewTerm("hart atack", frequency=40, candidates=(MI, ARREST)),
+    ReviewTerm("chill", frequency=5, flag="ambiguous", candidates=(COLD,)),
+    ReviewTerm("zzq", frequency=2, flag="nil", candidates=(replace(ARREST, score=0.2),)),
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with postgresql() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request, tmp_path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "review.db")
+    return request.getfixturevalue("server")
+
+
+@pytest.fixture
+def store(place) -> Iterator[ReviewStore]:
+    with ReviewStore.open(place, create=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def queue() -> str:
+    return f"labs {uuid.uuid4()}"
+
+
+def fill(store: ReviewStore, queue: str, approvals: int = 1) -> dict[str, int]:
+    store.add_terms(TERMS, reviewer="ann", queue=queue, approvals=approvals)
+    return {item.term.text: item.id for item in store.items(queue)}
+
+
+def test_the_most_frequent_and_doubtful_comes_first(store, queue):
+    fill(store, queue)
+    assert [item.term.text for item in store.items(queue)] == [
+        "hart atack", "chill", "zzq", "heart attack",
+    ]  # fmt: skip
+    texts = lambda **where: {i.term.text for i in store.items(queue, ReviewFilter(**where))}  # noqa: E731
+    assert texts(flag="none") == {"hart atack"}
+    assert texts(text="HEART") == {"heart attack"}
+    assert texts(min_score=0.9) == {"heart attack", "chill"}
+    assert texts(min_frequency=10) == {"heart attack", "hart atack"}
+    assert texts(text="%") == set()
+    assert store.count(queue, ReviewFilter(status="open")) == 4
+    assert len(store.items(queue, limit=2, offset=3)) == 1
+
+
+def test_who_comes_second_with_the_same_version_gets_a_conflict(store, queue):
+    term = fill(store, queue)["hart atack"]
+    assert store.decide(term, "approve", reviewer="ann", version=1).version == 2
+    with pytest.raises(ConflictError, match="approved D1 by ann"):
+        store.decide(term, "nil", reviewer="bob", version=1)
+    state = store.item(term).state
+    assert (state.status, state.concept, state.reviewer) == ("approved", "D1", "ann")
+    assert [event.action for event in store.history(term_id=term)] == ["approve", "add"]
+
+
+def test_of_many_threads_one_wins_each_term_and_nothing_is_lost(store, queue):
+    ids = list(fill(store, queue).values())
+    won: list[tuple[int, str]] = []
+    lost: list[int] = []
+
+    def work(reviewer: str) -> None:
+        for term in ids:
+            try:
+                store.decide(term, "nil", reviewer=reviewer, version=1)
+                won.append((term, reviewer))
+            except ConflictError:
+                lost.append(term)
+
+    threads = [threading.Thread(target=work, args=(f"r{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(term for term, _ in won) == sorted(ids)
+    assert len(lost) == 3 * len(ids)
+    assert {(i.id, i.state.reviewer, i.version) for i in store.items(queue)} == {
+        (term, reviewer, 2) for term, reviewer in won
+    }
+
+
+def test_two_people_decide_where_a_queue_wants_it(store, queue):
+    term = fill(store, queue, approvals=2)["hart atack"]
+    assert store.decide(term, "approve", reviewer="ann").state.status == "proposed"
+    with pytest.raises(ConflictError, match="a second person"):
+        store.decide(term, "approve", reviewer="ann")
+    assert store.count(queue, ReviewFilter(waits_for="ann")) == 3
+    assert store.count(queue, ReviewFilter(waits_for="bob")) == 4
+    # another opinion is a new proposal, which the first is to confirm
+    assert store.decide(term, "approve", reviewer="bob", concept="D2").state.status == "proposed"
+    state = store.decide(term, "approve", reviewer="ann").state
+    assert (state.status, state.concept) == ("approved", "D2")
+    assert (state.reviewer, state.second_reviewer) == ("bob", "ann")
+
+
+def test_many_are_approved_at_once_and_taken_back_at_once(store, queue):
+    ids = fill(store, queue)
+    store.decide(ids["chill"], "nil", reviewer="bob")
+    everything = ReviewFilter(min_score=0.5)
+    with pytest.raises(ConflictError, match="look again"):
+        store.decide_many("approve", reviewer="ann", queue=queue, where=everything, expected=3)
+    done = store.decide_many("approve", reviewer="ann", queue=queue, where=everything, expected=2)
+    assert (done.n_changed, done.skipped) == (2, ())
+    store.decide(ids["hart atack"], "reject", reviewer="bob")
+    undone = store.undo_batch(done.batch, reviewer="ann")
+    assert undone.n_changed == 1
+    assert [term for term, _ in undone.skipped] == [ids["hart atack"]]
+    assert store.item(ids["heart attack"]).state.status == "open"
+    assert store.item(ids["hart atack"]).state.rejected == ("D1",)
+
+
+def test_without_a_suggestion_there_is_nothing_to_approve(store, queue):
+    ids = fill(store, queue)
+    done = store.decide_many("approve", reviewer="ann", queue=queue, where=ReviewFilter(flag="nil"))
+    assert done.n_changed == 0
+    assert "no suggestion" in done.skipped[0][1]
+    assert store.decide(ids["zzq"], "nil", reviewer="ann").state.status == "nil"
+
+
+def test_a_rejected_concept_is_not_suggested_again(store, queue):
+    term = fill(store, queue)["hart atack"]
+    after = store.decide(term, "reject", reviewer="ann")
+    assert (after.state.status, after.suggestion.concept) == ("rejected", "D2")
+    after = store.decide(term, "approve", reviewer="ann", concept="D9", relation="broad")
+    assert (after.state.concept, after.state.relation) == ("D9", "broad")
+    assert after.state.rejected == ("D1",)
+
+
+def test_every_event_can_be_undone(store, queue):
+    term = fill(store, queue)["hart atack"]
+    first = store.item(term).state
+    store.decide(term, "approve", reviewer="ann", comment="as in the manual")
+    store.decide(term, "nil", reviewer="bob")
+    latest, earlier = store.history(term_id=term)[:2]
+    assert (earlier.reviewer, earlier.comment) == ("ann", "as in the manual")
+    with pytest.raises(ConflictError, match="undo that first"):
+        store.undo(earlier.id, reviewer="ann")
+    assert store.undo(latest.id, reviewer="bob").state.concept == "D1"
+    assert store.undo(earlier.id, reviewer="bob").state == first
+    with pytest.raises(ConflictError, match="undone already"):
+        store.undo(earlier.id, reviewer="bob")
+    redone = store.undo(store.history(term_id=term)[0].id, reviewer="bob")
+    assert redone.state.concept == "D1"
+    said = store.comment(term, "why?", reviewer="bob")
+    assert store.comments(queue)[term] == "why?"
+    store.undo(said.id, reviewer="bob")
+    assert store.comments(queue)[term] == "as in the manual"
+    added = store.history(term_id=term)[-1]
+    assert added.action == "add"
+
+
+def test_an_import_is_undone_too(store, queue):
+    done = store.add_terms(TERMS, reviewer="ann", queue=queue)
+    assert store.undo_batch(done.batch, reviewer="ann").n_changed == 4
+    assert store.items(queue) == []
+    assert store.queues()[-1]["n_terms"] == 0
+
+
+def test_a_new_mapping_changes_only_what_is_open(store, queue):
+    ids = fill(store, queue)
+    store.decide(ids["hart atack"], "approve", reviewer="ann")
+    better = [replace(term, candidates=(COLD,)) for term in TERMS]
+    assert store.add_terms(better, reviewer="ann", queue=queue).n_changed == 2
+    assert store.item(ids["hart atack"]).state.concept == "D1"
+    assert store.item(ids["zzq"]).term.candidates == (COLD,)
+    with pytest.raises(ConflictError):  # who saw the old candidates looks again
+        store.decide(ids["zzq"], "nil", reviewer="bob", version=1)
+
+
+def test_an_edited_worksheet_comes_back_and_conflicts_are_told_by_row(store, queue, tmp_path):
+    ids = fill(store, queue)
+    sheet = tmp_path / "sheet.csv"
+    assert export_review(store, sheet, queue=queue) == 4
+    store.decide(ids["hart atack"], "reject", reviewer="bob")
+    with sheet.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    edits = {"hart atack": "Approve", "chill": "approve", "zzq": "nil"}
+    for row in rows:
+        row["decision"] = edits.get(row["source_term"], row["decision"])
+        row["concept"] = "D4" if row["source_term"] == "chill" else row["concept"]
+        row["reason"] = "says the lab" if row["source_term"] == "chill" else ""
+    with sheet.open("w", newline="", encoding="utf-8-sig") as file:  # as Excel writes it
+        writer = csv.DictWriter(file, rows[0], delimiter=";")
+        writer.writeheader()
+        writer.writerows(rows)
+    done = import_review(store, sheet, reviewer="ann", queue=queue)
+    assert (done.n_decided, done.n_unchanged) == (2, 1)
+    ((line, why),) = done.problems
+    assert line == 2 + [row["source_term"] for row in rows].index("hart atack")
+    assert "rejected D1 by bob" in why
+    assert store.item(ids["chill"]).state.concept == "D4"
+    assert store.comments(queue)[ids["chill"]] == "says the lab"
+    assert import_review(store, sheet, reviewer="ann", queue=queue).n_decided == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "why"),
+    [
+        ("review_id", "999999", "no term"),
+        ("decision", "maybe", "action"),
+        ("source_term", "flu", "source_term"),
+        ("relation", "wrong", "relation"),
+    ],
+)
+def test_a_row_of_a_worksheet_that_cannot_be_is_told(tmp_path, column, value, why):
+    with ReviewStore.open(tmp_path / "review.db", create=True) as store:
+        fill(store, "review")
+        sheet = tmp_path / "sheet.tsv"
+        export_review(store, sheet)
+        rows = list(csv.DictReader(sheet.read_text().splitlines(), delimiter="\t"))
+        rows[0] |= {"decision": "approve", column: value}
+        with sheet.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0], delimiter="\t")
+            writer.writeheader()
+            writer.writerows(rows)
+        done = import_review(store, sheet, reviewer="ann")
+        assert [line for line, _ in done.problems] == [2]
+        assert why in done.problems[0][1]
+
+
+def test_decisions_go_through_sssom_into_another_review(store, queue, tmp_path):
+    ids = fill(store, queue)
+    store.decide(ids["hart atack"], "reject", reviewer="bob")
+    store.decide(ids["hart atack"], "approve", reviewer="ann", concept="D2", relation="broad")
+    store.decide(ids["zzq"], "nil", reviewer="ann", comment="a typo of nothing")
+    file = tmp_path / "labs.sssom.tsv"
+    assert export_review(store, file, queue=queue) == 3
+    made = read_decisions(file)
+    assert {(d.verdict, d.concept, d.author) for d in made} == {
+        ("rejected", "D1", "bob"), ("approved", "D2", "ann"), ("nil", "", "ann"),
+    }  # fmt: skip
+    other = f"{queue} 2"
+    done = import_review(store, file, reviewer="eve", queue=other)
+    assert (done.n_decided, done.problems) == (3, ())
+    plain = lambda d: replace(d, time="", probability=None)  # noqa: E731
+    assert [plain(d) for d in export_decisions(store, other)] == [
+        plain(d) for d in export_decisions(store, queue)
+    ]
+    again = import_review(store, file, reviewer="eve", queue=queue)
+    assert (again.n_decided, again.n_unchanged, again.problems) == (0, 3, ())
+    store.decide(ids["zzq"], "approve", reviewer="bob", concept="D7")
+    late = import_review(store, file, reviewer="eve", queue=queue)
+    assert [row for row, _ in late.problems] == [3]
+    assert store.item(ids["zzq"]).state.concept == "D7"
+
+
+def test_what_is_no_review_is_said_in_a_line(tmp_path):
+    with pytest.raises(NotFoundError, match="review import"):
+        ReviewStore.open(tmp_path / "none.db")
+    (tmp_path / "text.db").write_text("no database at all, but long enough to look like one" * 9)
+    with pytest.raises(StoreError, match="no review database"):
+        ReviewStore.open(tmp_path / "text.db")
+    sqlite3.connect(tmp_path / "empty.db").close()
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(StoreError, match="has no review"):
+        ReviewStore.open(tmp_path / "empty.db")
+    for place in ("mysql://x/y", str(tmp_path)):
+        with pytest.raises(ConfigError):
+            ReviewStore.open(place)
+
+
+def test_a_newer_database_is_refused(tmp_path):
+    ReviewStore.open(tmp_path / "review.db", create=True).close()
+    with sqlite3.connect(tmp_path / "review.db") as connection:
+        connection.execute("INSERT INTO review_versions VALUES (99, '', '')")
+    connection.close()
+    with pytest.raises(StoreError, match="update biograft"):
+        ReviewStore.open(tmp_path / "review.db")
+
+
+KILLED = """
+import sys
+from biograft.mapping import ReviewFilter, ReviewStore
+store = ReviewStore.open(sys.argv[1])
+print("ready", flush=True)
+while True:
+    done = store.decide_many("approve", reviewer="ann", where=ReviewFilter(min_score=0))
+    print(done.batch, flush=True)
+    store.undo_batch(done.batch, reviewer="ann")
+"""
+
+
+def test_a_killed_process_leaves_a_consistent_database(tmp_path):
+    place = tmp_path / "review.db"
+    with ReviewStore.open(place, create=True) as store:
+        terms = [ReviewTerm(f"term {n}", candidates=(MI,)) for n in range(200)]
+        store.add_terms(terms, reviewer="ann")
+    for wait in (0.02, 0.07):
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(place)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.readline()  # a batch is done, another is under way
+        time.sleep(wait)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        with ReviewStore.open(place) as store:
+            assert len({item.state.status for item in store.items()}) == 1  # all or none
+            events = {}
+            for event in reversed(store.history()):
+                events.setdefault(event.term_id, []).append(event)
+            for item in store.items():
+                own = events.get(item.id, [])
+                assert item.version == 1 + len(own)
+                assert not own or own[-1].after == item.state
+
+
+def test_neither_logs_nor_errors_have_terms(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    with ReviewStore.open(tmp_path / "review.db", create=True) as store:
+        store.add_terms([ReviewTerm("Mrs Miller has flu", candidates=(MI,))], reviewer="ann")
+        term = store.items()[0]
+        store.decide(term.id, "approve", reviewer="ann")
+        with pytest.raises(ConflictError) as conflict:
+            store.decide(term.id, "nil", reviewer="bob", version=1)
+        text = sqlalchemy.text("INSERT INTO review_terms (text) VALUES (:t)")
+        with (
+            store.database.writing() as connection,
+            pytest.raises(sqlalchemy.exc.SQLAlchemyError) as wrong,
+        ):
+            connection.execute(text, {"t": "Mrs Miller"})
+    said = caplog.text + str(conflict.value) + str(wrong.value)
+    assert "Miller" not in said
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["ann", "bob", "eve"]),
+            st.sampled_from(["approve", "reject", "nil"]),
+            st.sampled_from([None, "D1", "D2"]),
+        ),
+        max_size=8,
+    ),
+    st.sampled_from([1, 2]),
+)
+def test_undoing_all_events_in_reverse_leads_back(tmp_path_factory, steps, approvals):
+    folder = tmp_path_factory.mktemp("undo")
+    with ReviewStore.open(folder / "review.db", create=True) as store:
+        term = fill(store, "q", approvals)["hart atack"]
+        states = [store.item(term).state]
+        for reviewer, action, concept in steps:
+            try:
+                chosen = None if action == "nil" else concept
+                store.decide(term, action, reviewer=reviewer, concept=chosen)
+            except (ConflictError, ConfigError):
+                assert store.item(term).state == states[-1]
+                continue
+            states.append(store.item(term).state)
+            two = states[-1].second_reviewer
+            assert (states[-1].status == "proposed") == (approvals == 2 and two is None)
+            assert two is None or two != states[-1].reviewer
+        for event in [e for e in store.history(term_id=term) if e.action != "add"]:
+            assert store.item(term).state == states.pop()
+            store.undo(event.id, reviewer="eve")
+        assert store.item(term).state == states.pop()
+        assert json.loads(json.dumps(store.item(term).to_json()))["status"] == "open"
+
+
+def test_the_file_is_readable_by_its_owner_only(tmp_path):
+    path = tmp_path / "deep" / "review.db"
+    ReviewStore.open(path, create=True).close()
+    assert Path(path).stat().st_mode & 0o077 == 0

@@ -1,0 +1,58 @@
+"""Places of a review in tests: a SQLite file, and a PostgreSQL server of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_TOOLS = ("initdb", "pg_ctl")
+
+
+def _tool(name: str) -> str | None:
+    found = shutil.which(name)
+    others = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    return found or (str(others[-1]) if others else None)
+
+
+@contextlib.contextmanager
+def postgresql() -> Iterator[str]:
+    """Run a server in a folder of its own, without a port; give its URL."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    tools = {name: _tool(name) for name in _TOOLS}
+    if None in tools.values():
+        pytest.skip("PostgreSQL (initdb, pg_ctl) is not installed")
+    owner: list[str] = []
+    if os.getuid() == 0:  # the server does not run as root
+        if shutil.which("runuser") is None:
+            pytest.skip("PostgreSQL does not run as root, and there is no runuser")
+        owner = ["runuser", "-u", "postgres", "--"]
+    folder = Path(tempfile.mkdtemp(prefix="biograft-pg-"))
+    if owner:
+        shutil.chown(folder, "postgres")
+
+    def call(*command: str) -> None:
+        done = subprocess.run(
+            [*owner, *command], cwd=folder, check=False, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        if done.returncode:
+            pytest.skip(f"PostgreSQL does not start here ({command[0]})")
+
+    data, log = str(folder / "data"), str(folder / "log")
+    try:
+        call(str(tools["initdb"]), "-D", data, "-U", "review", "-A", "trust", "-N")
+        options = f"-k {folder} -c listen_addresses= -c fsync=off"
+        call(str(tools["pg_ctl"]), "-D", data, "-l", log, "-w", "-o", options, "start")
+        try:
+            yield f"postgresql://review@/postgres?host={folder}"
+        finally:
+            call(str(tools["pg_ctl"]), "-D", data, "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
