@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biograft.cli.link_inputs import LinkInputs
+from biograft.cli.link_llm import LlmAllowRemote, LlmModel, LlmUrl, open_review, report_review
 from biograft.cli.link_output import (
     AllIds,
     IncludeText,
@@ -124,6 +125,9 @@ def link(
     ] = False,
     lang: Languages = "",
     stop_file: StopFile = None,
+    llm_url: LlmUrl = "",
+    llm_model: LlmModel = "",
+    llm_allow_remote: LlmAllowRemote = False,
     as_json: Json = False,
     to: To = "",
     out: OutputFile = None,
@@ -155,6 +159,7 @@ def link(
     to = choose_output(to, out, as_json=as_json)
     progress = Progress(enabled=not quiet)
     base = KnowledgeBase.open(kb)
+    review = open_review(base, llm_url, llm_model, allow_remote=llm_allow_remote)
     progress.start("open")
     linker = Linker.open(
         base, index, model, calibration, ner,
@@ -167,12 +172,15 @@ def link(
         types=split_list(types), sources=split_list(sources), explain=explain,
         languages=split_languages(lang), stop_words=stop_words_of(stop_file),
     )  # fmt: skip
-    linked = _counted(linker.pipe(texts.documents()), progress)
+    linked = linker.pipe(texts.documents())
+    linked = _counted(linked if review is None else review.apply(linked), progress)
     write_output(
         linked, base, to, out,
         overwrite=overwrite, terms=terms, all_candidates=k is not None,
         prefer=split_list(prefer), all_ids=all_ids, include_text=include_text,
     )  # fmt: skip
+    if review is not None:
+        report_review(review)
     if texts.report():
         raise typer.Exit(REJECTED)
 

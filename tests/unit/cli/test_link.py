@@ -214,6 +214,13 @@ def test_a_trained_detector_finds_the_mentions(run, write, word_detector):
         (["flu", "--to", "brat"], ConfigError, "--to brat: is no text; name the folder"),
         (["flu", "--json", "--to", "csv"], ConfigError, "--json: is the same as --to jsonl"),
         (["flu", "--prefer", ":"], ConfigError, "prefer: expected names of vocabularies"),
+        (["flu", "--llm-model", "m"], ConfigError, "--llm-model: needs --llm-url"),
+        (["flu", "--llm-url", "http://127.0.0.1:1"], ConfigError, "--llm-url: needs the name"),
+        (
+            ["flu", "--llm-url", "http://x.org", "--llm-model", "m"],
+            ConfigError,
+            "x.org is another machine",
+        ),
     ],
 )
 def test_refused_in_one_line(run, arguments, error, message):
@@ -310,3 +317,10 @@ def test_assertions_can_be_left_out(run):
 def test_a_line_that_is_a_mention_has_no_status(run):
     (line,) = documents(run("-", "--terms", "--json", stdin="fever\n"))
     assert "status" not in line["mentions"][0]
+
+
+def test_a_language_model_that_does_not_answer_changes_nothing(run):
+    asked = run("fevr", "--terms", "--llm-url", "http://127.0.0.1:1/v1", "--llm-model", "m")
+    plain = run("fevr", "--terms")
+    assert asked.stdout == plain.stdout
+    assert "llm         1 mentions asked about: 1 no connection" in asked.stderr

@@ -7,6 +7,15 @@ from typing import TYPE_CHECKING
 from biograft.lazy import lazify
 
 if TYPE_CHECKING:
+    from biograft.linking.rerank.choice import (
+        CandidateChooser as CandidateChooser,
+        ChoiceConfig as ChoiceConfig,
+        ChoiceError as ChoiceError,
+        ChoiceOption as ChoiceOption,
+        ChoiceQuestion as ChoiceQuestion,
+        ChoiceReview as ChoiceReview,
+        UnavailableError as UnavailableError,
+    )
     from biograft.linking.rerank.config import (
         RerankConfig as RerankConfig,
         RerankTraining as RerankTraining,
@@ -15,6 +24,7 @@ if TYPE_CHECKING:
         RerankData as RerankData,
         collect_examples as collect_examples,
     )
+    from biograft.linking.rerank.llm import LlmChooser as LlmChooser, LlmConfig as LlmConfig
     from biograft.linking.rerank.reranker import (
         ContextReranker as ContextReranker,
         load_context_reranker as load_context_reranker,
