@@ -46,7 +46,7 @@ def test_command_names():
         "replicate": ("list", "run", "report"),
         "key": ("new", "remove", "list"),
     }
-    others = ("demo", "index", "link", "map", "pretrain", "finetune", "serve", "mcp")
+    others = ("demo", "doctor", "index", "link", "map", "pretrain", "finetune", "serve", "mcp")
     expected = {(group, name) for group, names in groups.items() for name in names}
     assert set(COMMANDS) == expected | {(name,) for name in others}
 
