@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs reference constraints licences sbom clean
 
 demo: $(READY)
 	$(BIN)/biograft demo -o demo
@@ -24,6 +24,16 @@ bench: $(READY)
 	$(BIN)/python benchmarks/kb_build.py --quick
 	$(BIN)/python benchmarks/linking_speed.py --quick
 
+# the site, into site/, without a network; a dead link or an asset from elsewhere is an error
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+reference: $(READY)
+	BIOGRAFT_LANG=en $(BIN)/python tools/reference_pages.py
+
+constraints licences sbom: $(READY)
+	$(BIN)/python tools/packages.py $@
+
 # uv resolves in a second what takes pip a minute; pip brings it, and torch, since only pip knows
 # where a machine may keep a build of torch for processors alone
 $(READY): pyproject.toml
@@ -34,4 +44,4 @@ $(READY): pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis

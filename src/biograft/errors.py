@@ -18,9 +18,11 @@ leaves biograft is a bug.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 SHOWN_TEXT = 80
 """How much of a faulty line an error message shows, in characters."""
@@ -90,6 +92,26 @@ class MissingExtraError(BiograftError):
             f"{purpose} needs an optional package; run: pip install 'biograft[{extra}]'"
         )
         self.extra = extra
+
+
+EXTRAS = {"polars": "build", "pyarrow": "build"}
+"""The extra with a package that more than one module imports."""
+
+
+def missing_extra(error: ModuleNotFoundError, purpose: str) -> MissingExtraError:
+    """Return the error for a module of an extra that is not installed; others are raised again."""
+    extra = EXTRAS.get((error.name or "").partition(".")[0])
+    if extra is None:
+        raise error
+    return MissingExtraError(extra, purpose)
+
+
+def import_extra(module: str, purpose: str) -> Any:
+    """Import a module of an extra, or say how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, purpose) from error
 
 
 class EncoderWarning(UserWarning):

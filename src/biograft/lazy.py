@@ -35,7 +35,12 @@ def lazify(
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(homes[name]), name)
+        try:
+            value = getattr(importlib.import_module(homes[name]), name)
+        except ModuleNotFoundError as error:
+            from biograft.errors import missing_extra
+
+            raise missing_extra(error, f"{package}.{name}") from error
         setattr(module, name, value)
         return value
 

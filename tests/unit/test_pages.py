@@ -17,7 +17,8 @@ from biograft.recipes.recipe import Recipe
 ROOT = Path(__file__).parents[2]
 CHINESE = [ROOT / "README.zh.md", *sorted((ROOT / "docs" / "zh").glob("*.md"))]
 SHOWN = [ROOT / "README.md", ROOT / "README.zh.md"]
-SHOWN += [ROOT / "docs" / "linking.md", ROOT / "docs" / "zh" / "linking.md"]
+SHOWN += [ROOT / "docs" / name for name in ("linking.md", "tutorial.md")]
+SHOWN += [ROOT / "docs" / "zh" / name for name in ("linking.md", "tutorial.md")]
 """Pages with commands on the built-in knowledge base, beside what they print."""
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import biograft
-from biograft.errors import BiograftError, EncoderWarning
+from biograft.errors import BiograftError, EncoderWarning, missing_extra
 from biograft.terminal import visible
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _LANGUAGE_VARIABLES = ("BIOGRAFT_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
 """The first that is set decides on the language."""
+
+_COMPLETION = "_BIOGRAFT_COMPLETE"
+"""Set by the shell that asks what a line may go on with."""
 
 _COMMANDS = {
     "kb": "kb:app",
@@ -41,6 +44,7 @@ _COMMANDS = {
     "serve": "serve:serve",
     "key": "serve:key_app",
     "mcp": "mcp:mcp",
+    "doctor": "doctor:doctor",
     "demo": "demo:demo",
 }
 """The module and the function, or group, of each command, in the order of the help."""
@@ -54,7 +58,6 @@ def make_app(first: str = "") -> typer.Typer:
     app = typer.Typer(
         help="Link medical text to any ontology, and train language models that know it.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
@@ -75,6 +78,15 @@ def __getattr__(name: str) -> typer.Typer:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = app = make_app()
     return app
+
+
+def _first_argument() -> str:
+    """Return the command that is called, or whose arguments the shell completes; empty for none."""
+    words = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    if _COMPLETION in os.environ:
+        typed = words.split()
+        return typed[1] if len(typed) > 2 or (words.endswith(" ") and len(typed) > 1) else ""
+    return sys.argv[1] if len(sys.argv) > 1 else ""
 
 
 def _print_version(wanted: bool) -> None:
@@ -122,13 +134,15 @@ def main() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("default", EncoderWarning)
             warnings.showwarning = _print_warning
-            app = make_app(sys.argv[1] if len(sys.argv) > 1 else "")
+            app = make_app(_first_argument())
             if catalogue is None:
                 app(prog_name="biograft")
             else:
                 catalogue.run(app, "biograft")
     except BiograftError as error:
         fail(error)
+    except ModuleNotFoundError as error:
+        fail(missing_extra(error, "this command"))
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO):
             raise

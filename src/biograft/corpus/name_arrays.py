@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,12 +33,10 @@ from biograft.corpus.token_forms import (
 )
 from biograft.corpus.tokens import Codes, Ints, find_tokens, join_texts
 from biograft.corpus.vocabulary import Int32s, Uints, Vocabulary, VocabularyBuilder
-from biograft.kb.keys import text_buffers
+from biograft.kb.arrow_file import TextChunk
+from biograft.kb.tables import TextColumn
 from biograft.progress import Progress
 from biograft.trie import build_levels
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _KINDS: dict[str, type[np.generic]] = {
     "slots": np.uint64,
@@ -135,25 +132,16 @@ def blocks_of_texts(names: Iterable[str], rows: Sequence[int] | Ints | None) -> 
         yield NameBlock(join_texts(block), np.asarray(own, np.int64), block.__getitem__)
 
 
-def blocks_of_column(column: pa.ChunkedArray, rows: Ints) -> Iterator[NameBlock]:
-    """Yield blocks of some rows of a column of names, without making an object of each."""
-    import pyarrow as pa
-
-    every = len(rows) == len(column)
+def blocks_of_column(column: TextColumn, rows: Ints) -> Iterator[NameBlock]:
+    """Yield blocks of some rows, ascending, of a column of names, without an object for each."""
     for start in range(0, len(rows), _BLOCK):
         own = rows[start : start + _BLOCK]
-        part = column.slice(start, len(own)) if every else column.take(pa.array(own))
-        texts = part.combine_chunks()
-        texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-        yield NameBlock(_join_column(texts), own, partial(_text_at, texts))
+        chunk = column.take(own)
+        yield NameBlock(_join_column(chunk), own, TextColumn([chunk]).__getitem__)
 
 
-def _text_at(texts: pa.Array, position: int) -> str:
-    return str(texts[position].as_py())
-
-
-def _join_column(texts: pa.Array) -> Codes:
-    offsets, data = text_buffers(texts)
+def _join_column(texts: TextChunk) -> Codes:
+    offsets, data = texts.offsets, np.frombuffer(texts.data, np.uint8)
     own = data[offsets[0] : offsets[-1]]
     if not own.all():
         own = np.where(own == 0, np.uint8(ord(" ")), own)

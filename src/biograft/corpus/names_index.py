@@ -131,13 +131,12 @@ class NamesIndex:
     ) -> NamesIndex:
         """Build from the names of a store."""
         config = config or NamesIndexConfig()
-        table = kb.table("names")
-        rows = np.arange(len(table), dtype=np.int64)
+        rows = np.arange(kb.n_names, dtype=np.int64)
         if config.languages:
             wanted = {language_code(tag) for tag in config.languages}
             tags = [index for index, tag in enumerate(kb.languages) if tag in wanted]
-            rows = np.flatnonzero(np.isin(table.column("language").to_numpy(), tags))
-        blocks = blocks_of_column(table.column("text"), rows)
+            rows = np.flatnonzero(np.isin(kb.numbers("names", "language"), tags))
+        blocks = blocks_of_column(kb.texts("names", "text"), rows)
         progress = progress or Progress(enabled=False)
         arrays, skipped = build_arrays(blocks, config, len(rows), progress)
         return cls(arrays, config, skipped)

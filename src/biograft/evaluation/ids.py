@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import pyarrow.compute as pc
-
 from biograft.config import check_choice
 from biograft.evaluation.gold import Gold, LinkQuery, empty_gold_error
 from biograft.ids import canonical_id
@@ -74,11 +72,9 @@ class StoreIds:
         if self._prefixes is None:
             prefixes: set[str] = set()
             for table in ("concepts", "ids"):
-                column = self._base.table(table).column("id")
-                has_prefix = column.filter(pc.match_substring(column, ":"))
-                heads = pc.replace_substring_regex(has_prefix, pattern=":.*", replacement="")
-                prefixes.update(canonical_prefix(p) for p in pc.unique(heads).to_pylist())
-            self._prefixes = sorted(prefixes - {""})
+                ids = self._base.texts(table, "id")
+                prefixes.update(i.partition(":")[0] for i in ids if ":" in i)
+            self._prefixes = sorted({*map(canonical_prefix, prefixes)} - {""})
         return self._prefixes
 
     def named(self, name: str) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +34,8 @@ from biograft.text import normalise
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from biograft.kb.tables import TextColumn
 
 _TRIPLE = ("relation", "tail", "source")
 DIRECTIONS = ("out", "in", "both")
@@ -142,14 +145,14 @@ class KnowledgeBase:
         STORE.check_files(self.folder, self.manifest, hashes=True)
 
     def table(self, name: str) -> pa.Table:
-        """Return a whole table as an Arrow table; ``kb.tables`` lists the columns.
-
-        >>> kb.table("names").column_names
-        ['concept', 'text', 'language', 'kind', 'source']
-        """
+        """Return a whole table as an Arrow table, of pyarrow; ``kb/tables.py`` lists columns."""
         if name not in self._tables:
             raise NotFoundError(f"no table is called {name!r}; known: {', '.join(self._tables)}")
         return self._tables[name].to_arrow()
+
+    def texts(self, table: str, column: str) -> TextColumn:
+        """Return a column of texts of a table, memory-mapped."""
+        return self._tables[table].checked_texts(column)
 
     def numbers(self, table: str, column: str) -> Any:
         """Return a column of numbers of a table, memory-mapped."""
@@ -468,8 +471,6 @@ class KnowledgeBase:
         """Return the ids of all is-a descendants, nearest first, each once."""
         return self.ids_at(self.hierarchy.descendants(self.row(identifier)))
 
-    # ---- rows
-
     def _at(self, column: str, position: int) -> int:
         return int(self._values[column][position])
 
@@ -480,8 +481,6 @@ class KnowledgeBase:
 
 def _inode(folder: Path) -> tuple[int, int] | None:
     """Return the device and inode that identify the folder behind a path."""
-    try:
-        status = folder.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
+    with contextlib.suppress(OSError):
+        return (status := folder.stat()).st_dev, status.st_ino
+    return None

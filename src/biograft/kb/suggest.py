@@ -38,10 +38,9 @@ class NameSuggestions:
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self._kb = kb
-        names = kb.table("names")
         self._concepts = kb.numbers("names", "concept")
         self._languages = kb.numbers("names", "language")
-        keys = [normalise(text.as_py()) for text in names.column("text")]
+        keys = [normalise(text) for text in kb.texts("names", "text")]
         self._keys = keys
         name, offset, words = _word_starts(keys)
         # names that begin so come first, then short names, then the order of the store

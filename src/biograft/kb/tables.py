@@ -22,6 +22,8 @@ manifest maps codes to labels under ``vocabularies``.
 from __future__ import annotations
 
 import bisect
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,7 +32,7 @@ import numpy.typing as npt
 
 from biograft.arrays import check_ends
 from biograft.artifacts import ArtifactKind
-from biograft.errors import StoreError
+from biograft.errors import StoreError, import_extra
 from biograft.kb.arrow_file import TEXT, TextChunk, open_arrow
 from biograft.records import IdKind, NameKind
 
@@ -128,6 +130,10 @@ def _to_arrow(column: Any, kind: pa.DataType) -> pa.Array:
     return column if column.type == kind else column.cast(kind)
 
 
+_READ_ROWS = 1 << 16
+"""Texts whose positions are read at once."""
+
+
 def view(numbers: Any) -> memoryview:
     """View an array for reading single values as Python integers."""
     return memoryview(numbers)
@@ -190,15 +196,53 @@ class TextColumn:
     """A column of texts in a memory-mapped table."""
 
     def __init__(self, chunks: list[TextChunk]) -> None:
-        chunks = chunks or [TextChunk(np.zeros(1, np.int64), memoryview(b""))]
-        self._chunks = [(view(offsets), data) for offsets, data in chunks]
-        self._starts = _starts([offsets[:-1] for offsets, _ in self._chunks])
+        self.chunks = chunks or [TextChunk(np.zeros(1, np.int64), memoryview(b""))]
+        self._views = [(view(offsets), data) for offsets, data in self.chunks]
+        self._starts = _starts([offsets[:-1] for offsets, _ in self.chunks])
+
+    def __len__(self) -> int:
+        return self._starts[-1] + len(self.chunks[-1].offsets) - 1
 
     def __getitem__(self, row: int) -> str:
         chunk = bisect.bisect_right(self._starts, row) - 1
-        offsets, data = self._chunks[chunk]
+        offsets, data = self._views[chunk]
         position = row - self._starts[chunk]
         return str(data[offsets[position] : offsets[position + 1]], "utf-8")
+
+    def __iter__(self) -> Iterator[str]:
+        for offsets, data in self.chunks:
+            for first in range(0, len(offsets) - 1, _READ_ROWS):
+                ends = offsets[first : first + _READ_ROWS + 1].tolist()
+                for start, end in itertools.pairwise(ends):
+                    yield str(data[start:end], "utf-8")
+
+    def take(self, rows: npt.NDArray[np.int64]) -> TextChunk:
+        """Return some texts as one chunk, in ascending order of rows; neighbours are not copied."""
+        cuts = np.searchsorted(rows, [*self._starts[1:], len(self)])
+        parts = []
+        for first, last, start, chunk in zip(
+            [0, *cuts[:-1]], cuts, self._starts, self.chunks, strict=True
+        ):
+            if last > first:
+                parts.append(_take(chunk, rows[first:last] - start))
+        if len(parts) == 1:
+            return parts[0]
+        ends = [np.zeros(1, np.int64), *(np.diff(offsets) for offsets, _ in parts)]
+        own = [data[int(offsets[0]) : int(offsets[-1])] for offsets, data in parts]
+        return TextChunk(np.cumsum(np.concatenate(ends)), memoryview(b"".join(own)))
+
+
+def _take(chunk: TextChunk, rows: npt.NDArray[np.int64]) -> TextChunk:
+    """Return the texts of some rows of a chunk, which ascend."""
+    first, last = int(rows[0]), int(rows[-1])
+    if last - first == len(rows) - 1:
+        return TextChunk(chunk.offsets[first : last + 2], chunk.data)
+    starts = chunk.offsets[rows]
+    ends = np.zeros(len(rows) + 1, np.int64)
+    lengths = chunk.offsets[rows + 1] - starts
+    np.cumsum(lengths, out=ends[1:])
+    positions = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)
+    return TextChunk(ends, memoryview(np.frombuffer(chunk.data, np.uint8)[positions]))
 
 
 def _starts(chunks: list[Any]) -> list[int]:
@@ -233,8 +277,18 @@ class Table:
         """Return a column of texts."""
         return TextColumn(self._text_chunks(column))
 
+    def checked_texts(self, column: str) -> TextColumn:
+        """Return a column of texts, all of them within their file."""
+        self._check_once()
+        return self.texts(column)
+
     def _text_chunks(self, column: str) -> list[TextChunk]:
         return cast("list[TextChunk]", self._file.chunks[column])
+
+    def _check_once(self) -> None:
+        if not self._checked:
+            self._check_texts()
+            self._checked = True
 
     def _check_texts(self) -> None:
         """Refuse texts out of their file, which Arrow would read all the same."""
@@ -248,13 +302,11 @@ class Table:
 
     def to_arrow(self) -> pa.Table:
         """Return the whole table as an Arrow table, still memory-mapped."""
-        import pyarrow as pa
-
-        if not self._checked:
-            self._check_texts()
-            self._checked = True
+        pa = import_extra("pyarrow", "a table of Arrow")
+        self._check_once()
         try:
             with pa.memory_map(str(self.path)) as source:
-                return pa.ipc.open_file(source).read_all()
+                whole: pa.Table = pa.ipc.open_file(source).read_all()
+                return whole
         except (OSError, pa.ArrowException) as error:
             raise STORE.damaged(self.path, error) from error

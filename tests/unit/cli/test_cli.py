@@ -50,7 +50,10 @@ def test_command_names():
             *("undo", "history", "status", "export"),
         ),
     }
-    others = ("demo", "index", "link", "map", "pretrain", "finetune", "check", "serve", "mcp")
+    others = (
+        *("demo", "doctor", "index", "link", "map", "pretrain", "finetune"),
+        *("check", "serve", "mcp"),
+    )
     expected = {(group, name) for group, names in groups.items() for name in names}
     assert set(COMMANDS) == expected | {(name,) for name in others}
 

@@ -42,6 +42,7 @@ from biograft.linking.normalisation import DEFAULT_STEPS, Steps
 from biograft.progress import Progress
 
 MAX_LENGTH = 500
+_ADVANCE = 10_000
 """Texts are truncated to this number of characters; no name is nearly as long."""
 _KINDS: dict[str, type[np.generic]] = {
     "keys": np.uint64,
@@ -147,7 +148,7 @@ def build_arrays(
     if config.synonym_substitution:
         progress.start("learning words")
         ordered = [forms[form] for form in weights.ranks.tolist()]
-        concepts = kb.table("names").column("concept").to_numpy().astype(np.int64)
+        concepts = kb.numbers("names", "concept").astype(np.int64)
         substitution = WordSynonyms.learn(ordered, of_row, concepts)
     progress.finish()
     return IndexArrays(vocabulary, weights, *_group_rows(of_row, len(forms))), substitution
@@ -157,8 +158,8 @@ def _normalise_names(
     kb: KnowledgeBase, config: LexicalConfig, progress: Progress
 ) -> tuple[list[str], npt.NDArray[np.int64]]:
     """Return the distinct forms of the names, and the form of each name (-1: excluded)."""
-    steps, table = Steps.parse(config.steps), kb.table("names")
-    included = np.ones(table.num_rows, bool)
+    steps, n_names = Steps.parse(config.steps), kb.n_names
+    included = np.ones(n_names, bool)
     if config.languages:
         for language in config.languages:
             if language not in kb.languages:
@@ -167,16 +168,14 @@ def _normalise_names(
                     f"it has {', '.join(kb.languages)}"
                 )
         tags = [kb.languages.index(language) for language in config.languages]
-        included = np.isin(table.column("language").to_numpy(), tags)
+        included = np.isin(kb.numbers("names", "language"), tags)
     form_ids: dict[str, int] = {}
-    of_row = np.full(table.num_rows, -1, np.int64)
-    row = 0
-    for chunk in table.column("text").iterchunks():
-        for text in chunk.to_pylist():
-            if included[row]:
-                of_row[row] = form_ids.setdefault(steps(text)[:MAX_LENGTH], len(form_ids))
-            row += 1
-        progress.advance(len(chunk), row / max(table.num_rows, 1))
+    of_row = np.full(n_names, -1, np.int64)
+    for row, text in enumerate(kb.texts("names", "text")):
+        if included[row]:
+            of_row[row] = form_ids.setdefault(steps(text)[:MAX_LENGTH], len(form_ids))
+        if (row + 1) % _ADVANCE == 0:
+            progress.advance(_ADVANCE, row / n_names)
     return list(form_ids), of_row
 
 

@@ -27,6 +27,7 @@ LOCAL = "urn:biograft:kb"
 _ALTERNATE = ID_KINDS.index(IdKind.ALTERNATE)
 _RETIRED = tuple(map(ID_KINDS.index, RETIRED))
 _NONE = -1
+_DIGITS = str.maketrans("123456789", "0" * 9)
 Entries = npt.NDArray[np.int64]
 
 
@@ -67,9 +68,9 @@ class CodeSystems:
         self._systems: dict[str, CodeSystem] = {}
         self._concept = kb.numbers("ids", "concept")
         self._kind = kb.numbers("ids", "kind")
-        self._further = kb.table("ids").column("id")
+        self._further = kb.texts("ids", "id")
         self._ends = kb.numbers("concepts", "ids_end")
-        primary = self._number(kb.table("concepts").column("id"), own=True)
+        primary = self._number(kb.texts("concepts", "id"), own=True)
         further = self._number(self._further, own=False)
         self._of_entry = np.concatenate([self._by_source(primary), further])
         self._by_number = sorted(self._systems.values(), key=lambda each: each.number)
@@ -103,7 +104,7 @@ class CodeSystems:
         """Return the id in the store."""
         if entry < self._n:
             return self._kb.id_at(entry)
-        return str(self._further[entry - self._n].as_py())
+        return self._further[entry - self._n]
 
     def system(self, entry: int) -> CodeSystem | None:
         """Return the system of a code; None for a vocabulary without one."""
@@ -205,7 +206,9 @@ class CodeSystems:
     @cached_property
     def _same_text(self) -> npt.NDArray[np.int64]:
         """A number for each text in the table of ids."""
-        return _encoded(self._further)[0].astype(np.int64)
+        numbers: dict[str, int] = {}
+        found = (numbers.setdefault(text, len(numbers)) for text in self._further)
+        return np.fromiter(found, np.int64, len(self._further))
 
     @cached_property
     def _is_code(self) -> npt.NDArray[np.bool_]:
@@ -224,17 +227,15 @@ class CodeSystems:
     # ---- which system an id is from
 
     def _number(self, ids: Any, *, own: bool) -> npt.NDArray[np.int16]:
-        """Return the number of the system of each id, without reading ids one by one."""
-        import pyarrow.compute as pc
-
-        shapes = pc.if_else(
-            pc.match_substring(ids, ":"),
-            pc.replace_substring_regex(ids, "(?s):.*", ":"),
-            pc.replace_substring_regex(ids, "[0-9]", "0"),
-        )
-        indices, known = _encoded(shapes)
-        numbers = [self._number_of(shape, own) for shape in known]
-        systems: npt.NDArray[np.int16] = np.array([*numbers, _NONE], np.int16)[indices]
+        """Return the number of the system of each id; ids of one shape have the same."""
+        numbers: dict[str, int] = {}
+        systems = np.empty(len(ids), np.int16)
+        for row, identifier in enumerate(ids):
+            prefix, colon, _ = identifier.partition(":")
+            shape = prefix + colon if colon else identifier.translate(_DIGITS)
+            if shape not in numbers:
+                numbers[shape] = self._number_of(shape, own)
+            systems[row] = numbers[shape]
         return systems
 
     def _number_of(self, shape: str, own: bool) -> int:
@@ -279,13 +280,6 @@ def _spellings(system: CodeSystem, code: str) -> Iterable[str]:
         yield code
     for prefix in system.prefixes:
         yield f"{prefix}:{code}"
-
-
-def _encoded(column: Any) -> tuple[npt.NDArray[Any], list[str]]:
-    """Return a number for each text of a column, and the texts of the numbers."""
-    whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-    coded = whole.dictionary_encode()
-    return coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
 
 
 def parse_systems(given: Sequence[str]) -> dict[str, str]:

@@ -1,0 +1,83 @@
+"""``biograft doctor``, and the completion of a command by the shell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+
+from biograft.cli import doctor
+from biograft.kb import build_starter
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("doctor") / "kb"
+    build_starter(folder)
+    return folder
+
+
+def test_a_whole_store_has_no_problem(run_main, store):
+    done = run_main("doctor", "--kb", store, "--json")
+    assert (done.code, done.json[0]["problems"]) == (0, [])
+    found = done.json[0]
+    assert found["core"]["numpy"] == metadata.version("numpy")
+    assert found["knowledge base"]["concepts"] == 896
+    assert found["knowledge base"]["format"] == "biograft-kb 1"
+    assert "problem" not in run_main("doctor", "--kb", store).err
+
+
+def test_what_was_asked_for_and_is_broken_gives_status_1(run_main, store, tmp_path):
+    names = (store / "names.arrow").read_bytes()
+    damaged = tmp_path / "kb"
+    build_starter(damaged)
+    half = len(names) // 2
+    (damaged / "names.arrow").write_bytes(names[:half] + b"#" + names[half + 1 :])
+    (tmp_path / "index").mkdir()
+    for kb, index, said in (
+        (damaged, None, "names.arrow: damaged; build the store again"),
+        (tmp_path / "none", None, "no such knowledge base"),
+        (store, tmp_path / "index", "it is no index"),
+    ):
+        done = run_main("doctor", "--kb", kb, *(["--index", index] if index else []))
+        assert done.code == 1
+        assert said in done.err
+        assert done.err.startswith("problem: ")
+
+
+def test_an_index_alone_is_refused(run_main, tmp_path):
+    done = run_main("doctor", "--index", tmp_path)
+    assert done.code == 2
+    assert "give --kb" in done.err
+
+
+def test_an_extra_without_its_package_is_named_with_the_line_to_install_it(monkeypatch):
+    lines = ["numpy>=2", "polars>=2.1; extra == 'build'", 'biograft[build]; extra == "models"']
+    lines.append("torch>=2.6 ; extra == 'models'")
+    monkeypatch.setattr(doctor.metadata, "requires", lambda _: lines)
+    monkeypatch.setattr(doctor, "_version", {"polars": "2.1.0"}.get)
+    assert list(doctor._requirements("")) == ["numpy"]
+    assert list(doctor._requirements("models")) == ["polars", "torch"]
+    found = dict(doctor._extras())
+    assert found["build"] == "polars 2.1.0"
+    assert found["models"] == "not installed (torch); pip install 'biograft[models]'"
+
+
+def complete(line):
+    words = line.split()
+    place = len(words) if line.endswith(" ") else len(words) - 1
+    asked = {"_BIOGRAFT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(place)}
+    command = [sys.executable, "-m", "biograft"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, **asked}
+    )
+    return set(done.stdout.split())
+
+
+def test_the_shell_completes_commands_and_options():
+    assert complete("biograft k") == {"kb", "key"}
+    assert {"build", "info", "diff"} <= complete("biograft kb ")
+    assert complete("biograft doctor --k") == {"--kb"}

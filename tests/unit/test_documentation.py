@@ -1,0 +1,101 @@
+"""The documentation as a whole: links, navigation, generated pages, lists of packages."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def tool(name):
+    """Import a script of tools/."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+def navigation():
+    yaml = pytest.importorskip("yaml")
+    text = re.sub(r"^ *slugify:.*\n", "", (ROOT / "mkdocs.yml").read_text("utf-8"), flags=re.M)
+    return yaml.safe_load(text)["nav"]
+
+
+def test_every_page_is_in_the_navigation_and_every_entry_is_a_page():
+    site = tool("documentation_site")
+    pages = site.listed(site.complete(navigation()))
+    assert len(pages) == len(set(pages))
+    in_folder = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    assert set(pages) == in_folder | {"changelog.md"}
+
+
+def test_links_out_of_the_documentation_become_text():
+    within = tool("documentation_site").within
+    assert within("[a](../benchmarks/README.md) [b](linking.md#x)", "mapping.md") == (
+        "a [b](linking.md#x)"
+    )
+    assert within("[start](../../README.md)", "how-to/csv.md") == "[start](../index.md)"
+
+
+def test_what_a_page_loads_from_elsewhere_is_found(tmp_path):
+    find = tool("documentation_site").outside_assets
+    page = tmp_path / "a.html"
+    page.write_text(
+        '<a href="https://x.org">x</a><script src="b.js"></script><link rel="next" href="//x.org">'
+    )
+    assert find(tmp_path) == []
+    for asset in (
+        '<script async src="https://x.org/a.js"></script>',
+        "<img src=//x.org/a.png>",
+        '<link rel="stylesheet" href="https://x.org/a.css">',
+        '<link href="https://x.org/font" rel="preload">',
+    ):
+        page.write_text(asset)
+        assert len(find(tmp_path)) == 1, asset
+
+
+def test_reference_pages_are_up_to_date():
+    """``make reference`` writes them."""
+    pytest.importorskip("fastapi")
+    assert tool("reference_pages").out_of_date() == []
+
+
+def test_packages_are_listed_with_version_and_licence():
+    """``make constraints licences`` writes the lists."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    declared = {re.split(r"[^\w.-]", line)[0].lower() for group in groups for line in group}
+    constraints = (ROOT / "constraints.txt").read_text("utf-8")
+    licences = (DOCS / "licences.md").read_text("utf-8")
+    for name in (each.replace(".", "-").replace("_", "-") for each in declared - {"biograft"}):
+        assert re.search(rf"^{name}==\d", constraints, re.MULTILINE), name
+        assert re.search(rf"^\| {name} \| [^|]+ \| [^|]+ \|", licences, re.MULTILINE), name
+
+
+def test_the_citation_names_the_five_papers():
+    yaml = pytest.importorskip("yaml")
+    import biograft
+
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert cited["version"] == biograft.__version__
+    assert len(cited["references"]) == 5
+    assert all(each["authors"] and each["title"] and each["year"] for each in cited["references"])
+
+
+def test_the_container_runs_without_rights_and_is_watched():
+    lines = (ROOT / "Containerfile").read_text("utf-8")
+    assert re.search(r"^USER \d+$", lines, re.MULTILINE)
+    assert "HEALTHCHECK" in lines
+    ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    for copied in re.findall(r"^COPY (?!--)(.+) \S+$", lines, re.MULTILINE):
+        for name in copied.split():
+            assert (ROOT / name).exists()
+            assert f"!{name}" in ignored

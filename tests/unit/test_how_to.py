@@ -1,0 +1,83 @@
+"""The tutorial and the how-to pages: all their commands run, in order, on a few lines of data."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from command_runs import runner_of
+from snippets import SNIPPETS
+from tiny_masked_lm import tiny_masked_lm_folder
+
+from biograft.cli import app
+
+DOCS = Path(__file__).parents[2] / "docs"
+HOW_TO = sorted((DOCS / "how-to").glob("*.md"))
+PAGES = [DOCS / "tutorial.md", DOCS / "zh" / "tutorial.md", *HOW_TO]
+SENTENCES = ("Aspirin reduces fever.", "The weather is fine.", "She has asthma .")
+TABLES = {"csv.md": "concepts.csv", "column.md": "terms.csv", "tutorial.md": "notes.csv"}
+"""The file whose content a page shows."""
+SHORT = {
+    "pretrain": ("training.steps=2", "training.batch_size=4", "training.save_every=2"),
+    "finetune": ("encoder.max_length=48", "config.overlap=8", "config.training.epochs=1"),
+}
+
+
+def blocks(page, language):
+    text = page.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def write_data(folder, page):
+    """Write the files that the commands of the page read."""
+    for name, text in SNIPPETS["umls"].items():
+        (folder / "META").mkdir(exist_ok=True)
+        (folder / "META" / name).write_text(text, encoding="utf-8")
+    (folder / "texts.txt").write_text("\n".join(SENTENCES), encoding="utf-8")
+    if page.name in TABLES:
+        (folder / TABLES[page.name]).write_text(blocks(page, "csv")[0], encoding="utf-8")
+    for block in blocks(page, "json"):
+        (folder / "gold.jsonl").write_text(block, encoding="utf-8")
+    if page.name == "ner.md":
+        for split in ("train", "dev", "test"):
+            rows = blocks(page, "text")[0].replace("asthma", "fever")
+            (folder / f"{split}.tsv").write_text(f"{blocks(page, 'text')[0]}\n{rows}\n", "utf-8")
+
+
+def arguments(line):
+    """Return the words of a command; training is short."""
+    words = shlex.split(line, comments=True)
+    assert words[0] == "biograft"
+    sets = [word for each in SHORT.get(words[1], ()) for word in ("--set", each)]
+    return [*words[1:], *sets]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_data(tmp_path, page)
+    if "tutorial" in page.name:
+        runner_of(app)("kb", "build", "starter", "-o", "KB", "-q")
+    lines = [line for block in blocks(page, "sh") for line in block.splitlines()]
+    assert lines
+    if any("ENCODER" in line for line in lines):
+        tiny_masked_lm_folder(tmp_path / "ENCODER", SENTENCES, positions=64)
+    for line in lines:
+        runner_of(app)(*arguments(line))
+    for block in blocks(page, "python"):
+        exec(compile(ast.parse(block), page.name, "exec"), {})
+
+
+def test_the_csv_of_the_page_is_a_hierarchy(tmp_path, monkeypatch):
+    from biograft import KnowledgeBase
+
+    page = DOCS / "how-to" / "csv.md"
+    monkeypatch.chdir(tmp_path)
+    write_data(tmp_path, page)
+    runner_of(app)(*arguments(blocks(page, "sh")[0].splitlines()[0]))
+    kb = KnowledgeBase.open("KB")
+    assert kb.is_a("L2", "L1")
+    assert kb.find("pneumonitis")[0].concept == "L2"

@@ -1,0 +1,65 @@
+"""What is installed: the core works without the packages of extras, and says which one it lacks."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from biograft.errors import EXTRAS
+from biograft.kb import build_starter
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+ABSENT = ("polars", "pyarrow", "torch", "transformers", "scipy", "pandas")
+CORE = f"""
+import sys
+for name in {ABSENT!r}:
+    sys.modules[name] = None  # as if it were not installed
+from biograft.cli import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("packaging") / "kb"
+    build_starter(folder)
+    return str(folder)
+
+
+def run_core(*arguments):
+    """Run a command where only the core is installed."""
+    return subprocess.run(
+        [sys.executable, "-c", CORE, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_the_core_links_a_text_without_an_index(store):
+    done = run_core("link", "No heart attack.", "--kb", store)
+    assert done.returncode == 0, done.stderr
+    assert "heart attack [absent]  D009203" in done.stdout
+
+
+def test_the_core_names_the_extra_that_a_command_needs(store, tmp_path):
+    for arguments in (
+        ["kb", "build", "starter", "-o", str(tmp_path / "kb")],
+        ["kb", "search", store, "a"],
+    ):
+        done = run_core(*arguments)
+        assert done.returncode == 2
+        assert done.stderr.endswith("run: pip install 'biograft[build]'\n")
+        assert done.stderr.count("\n") == 1
+
+
+def test_packages_of_extras_are_in_no_other_place():
+    """A package of an extra is not among the dependencies of the core, and the extra has it."""
+    extras = PROJECT["optional-dependencies"]
+    core = {re.split(r"[^\w.-]", each)[0] for each in PROJECT["dependencies"]}
+    assert core == {"numba", "numpy", "opencc", "pyyaml", "typer"}
+    for package, extra in EXTRAS.items():
+        assert any(each.startswith(package) for each in extras[extra])
