@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import json
 import logging
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from biograft.compiled import BUDGET
 from biograft.config import from_mapping
 from biograft.errors import ConfigError, MissingExtraError
 from biograft.serve.config import ServiceConfig
@@ -84,7 +86,8 @@ def _app(described: dict[str, Any]) -> Guard:
         key: tuple(value) if isinstance(value, list) else value
         for key, value in described["settings"].items()
     }
-    return create_app(
+    BUDGET.end()  # loops are compiled before the first request, not by one
+    app = create_app(
         described["kb"],
         described["index"],
         config=from_mapping(ServiceConfig, described["config"]),
@@ -92,6 +95,9 @@ def _app(described: dict[str, Any]) -> Guard:
         systems=described["systems"],
         **settings,
     )
+    gc.collect()
+    gc.freeze()  # what was opened stays: no collection has to go through it
+    return app
 
 
 def _uvicorn() -> Any:
